@@ -6,6 +6,7 @@ elements; a dynamic size, stride or offset is null.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -48,8 +49,15 @@ class Dtype(Enum):
     @property
     def bytes(self) -> int:
         """The size of an element."""
-        digits = re.match(r"[a-z]+(\d+)", self.value)
-        return int(digits[1]) // 8 if digits else 1
+        return _BYTES[self]
+
+
+def _bytes(dtype: Dtype) -> int:
+    digits = re.match(r"[a-z]+(\d+)", dtype.value)
+    return int(digits[1]) // 8 if digits else 1
+
+
+_BYTES = {dtype: _bytes(dtype) for dtype in Dtype}
 
 
 class Memory(Enum):
@@ -114,7 +122,7 @@ class Call(Struct, frozen=True, forbid_unknown_fields=True):
     returned: tuple[Leaf, ...]
 
 
-class Entry(Struct, frozen=True, forbid_unknown_fields=True):
+class Entry(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """A function that other programs call.
 
     `functions` are its C functions in a library, by what they do: `call`, `async` (unless
@@ -133,7 +141,7 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True):
     state: str | None = None
     call: Call | None = None
 
-    @property
+    @functools.cached_property
     def given(self) -> tuple[Value, ...]:
         """The arguments that callers give one by one: all but those that are state."""
         return tuple(value for value in self.arguments if value.state is None)

@@ -153,8 +153,9 @@ class Function:
             to_scalar(value, thing) if value.is_scalar else self._array(value, thing, number)
             for value, thing in zip(self.entry.given, given, strict=True)
         ]
-        if self._results:
-            check_overlaps(self.entry, values)
+        asked = self._results if outputs is None else outputs.asked
+        if asked:
+            check_overlaps(self.entry, values, asked)
         results = [value_type(value)() for value in self.entry.results]
         if number is not None:
             self._enqueue(state, values, results, number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from aotc.errors import InputError
@@ -30,15 +30,19 @@ class Outputs:
         self._framework = framework or framework_of(_arrays(entry, given))
         self._out = _by_result(entry, out)
         self._returned: dict[int, Any] = {}
+        # The names of the arguments that are results, and were given.
+        self.asked: set[str] = set()
         self.given = list(given)
         for i, value in enumerate(entry.given):
             if value.result is None:
                 continue
+            is_made = given[i] is MADE and value.result not in self._out
+            if not is_made:
+                self.asked.add(value.name)
             asked = self._out.pop(value.result, None)
             if given[i] is MADE:
-                made = asked is None
-                self.given[i] = self._framework.empty(value, stream) if made else asked
-                self._returned[value.result] = (made, self.given[i])
+                self.given[i] = self._framework.empty(value, stream) if is_made else asked
+                self._returned[value.result] = (is_made, self.given[i])
             elif asked is not None:
                 raise InputError(f"{entry.name}: '{value.name}' is given twice, once in out=.")
 
@@ -63,11 +67,11 @@ class Outputs:
         ]
 
 
-def check_overlaps(entry: Entry, values: Sequence[Any]) -> None:
-    """Raises InputError where an argument that is a result shares memory with another one: it is
-    written while others are read."""
+def check_overlaps(entry: Entry, values: Sequence[Any], asked: Collection[str]) -> None:
+    """Raises InputError where an argument that is a result, of those `asked` for, shares memory
+    with another one: it is written while others are read."""
     for i, value in enumerate(entry.given):
-        if value.result is None:
+        if value.name not in asked:
             continue
         first, last = values[i].extent
         for k, other in enumerate(values):

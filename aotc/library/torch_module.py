@@ -42,6 +42,9 @@ class Module:
             _structure(call.outputs, "results"),
         )
         positional, named = self._inputs.children()
+        leaves = [*positional.children(), *named.children()]
+        # Without structures in the arguments, these are the leaves themselves.
+        self._is_flat = all(leaf.is_leaf() for leaf in leaves) and not named.num_children
         self._count = positional.num_children
         self._keywords = tuple(named.context or ())
         self.state = None if function.entry.state is None else function.library.state()
@@ -76,10 +79,12 @@ class Module:
             next(found) if leaf.constant is None else _constant(leaf.constant)
             for leaf in self._call.returned
         ]
-        return self._outputs.unflatten(returned)
+        return returned[0] if self._outputs.is_leaf() else self._outputs.unflatten(returned)
 
     def _bound(self, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Arguments as the export had them, by position or by name."""
+        if not kwargs and len(args) == self._count and not self._keywords:
+            return args, kwargs
         names = self._call.names[len(args) : self._count]
         moved = [name for name in names if name in kwargs]
         whole = (*args, *(kwargs[name] for name in moved))
@@ -98,6 +103,8 @@ class Module:
         return [*names, *(f"{name}=" for name in self._keywords)]
 
     def _leaves(self, args: Any, kwargs: dict[str, Any]) -> list[Any]:
+        if self._is_flat:
+            return list(args)
         try:
             leaves: list[Any] = self._inputs.flatten_up_to((args, kwargs))
         except ValueError as error:
@@ -144,7 +151,7 @@ class Module:
         wrong = None
         if not isinstance(thing, torch.Tensor):
             wrong = f"is {_shown(thing)}, and must be a tensor"
-        elif str(thing.dtype) != f"torch.{leaf.dtype}":
+        elif _dtype_name(thing.dtype) != leaf.dtype:
             wrong = f"has elements of {thing.dtype}, and must have torch.{leaf.dtype}"
         elif thing.requires_grad and torch.is_grad_enabled():
             wrong = "requires a gradient, which is not recorded: use torch.no_grad() or .detach()"
@@ -154,7 +161,9 @@ class Module:
             raise InputError(f"{self.__name__}: argument '{value.name}' {wrong}.")
         if thing.layout is not torch.strided:
             return thing  # refused by its package
-        return thing.detach().resolve_conj().resolve_neg().contiguous()
+        if thing.is_conj() or thing.is_neg() or thing.requires_grad or not thing.is_contiguous():
+            return thing.detach().resolve_conj().resolve_neg().contiguous()
+        return thing
 
     def _where(self, given: list[Any]) -> dict[str, Any]:
         import torch
@@ -165,6 +174,11 @@ class Module:
         if is_on_gpu and self._function.entry.why_not_async is None:
             where["stream"] = torch.cuda.current_stream(tensors[0].device)
         return where
+
+
+@functools.cache
+def _dtype_name(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 @functools.cache
