@@ -36,7 +36,7 @@ def _convolution(
     if (
         not transposed
         or rank < 1
-        or max(stride) == 1
+        or (max(stride) == 1 and not any(_is_one(size) for size in x.shape[2:]))
         or max(dilation) > 1
         or x.is_complex()
         or not all(isinstance(number, int) for number in (*numbers, *weight.shape))
@@ -44,6 +44,11 @@ def _convolution(
         return NotImplemented
     strides, pads, more = (_each(one, rank) for one in (stride, padding, output_padding))
     taps = list(weight.shape[2:])
+    # With one place, no two taps meet, whatever the stride is: each is a phase.
+    strides = [
+        max(k, 1) if _is_one(size) else s
+        for k, size, s in zip(taps, x.shape[2:], strides, strict=True)
+    ]
     # Of each phase; behind the last tap there are zeros.
     own = [
         -(-(k + max(0, m - p)) // s) for k, m, p, s in zip(taps, more, pads, strides, strict=True)
@@ -60,6 +65,10 @@ def _convolution(
         length = length + taps[axis] + more[axis] - 2 * pads[axis]
         whole = whole.narrow(2 + axis, pads[axis], length)
     return whole if bias is None else whole + bias.reshape([-1] + [1] * rank)
+
+
+def _is_one(size: Any) -> bool:
+    return isinstance(size, int) and size == 1
 
 
 def _each(numbers: Sequence[int], rank: int) -> list[int]:

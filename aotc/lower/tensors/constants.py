@@ -13,7 +13,7 @@ import numpy as np
 
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, has_reduction, origin, turning_loops
-from aotc.lower.tensors.known import SMALL, KnownTensors, compact, packed
+from aotc.lower.tensors.known import SMALL, KnownTensors, compact, extracted_tensors, packed
 from aotc.lower.tensors.spread import create_spread
 from aotc.mlir import ir
 from aotc.rewrites.checks import CHECK
@@ -109,7 +109,9 @@ def _is_worth_it(generic: Any, array: np.ndarray) -> bool:
         if kept.size < array.size:
             # A broadcast, which is a part of what reads it.
             return False
-        if all(map(_reads_once, _users(generic))):
+        # A single user reads it in the order in which the constant is.
+        users = list(_users(generic))
+        if len(users) == 1 and _reads_once(users[0]):
             return False
     return kept.nbytes <= SMALL or all(
         _is_alone(constant, generic) for constant in _large_constants(generic)
@@ -142,7 +144,7 @@ def _large_constants(generic: Any) -> list[Any]:
     inputs, _ = ops.operand_groups(generic)
     sources = [
         source
-        for source in map(origin, inputs)
+        for source in map(origin, [*inputs, *extracted_tensors(generic)])
         if isinstance(source.type, ir.RankedTensorType)
         and (owner := ops.defining(source)) is not None
         and owner.name == "arith.constant"
@@ -152,7 +154,10 @@ def _large_constants(generic: Any) -> list[Any]:
 
 def _is_alone(constant: Any, user: Any) -> bool:
     """Whether `user` is the only one of its constant."""
-    return all(other == user for other in ops.users_through(constant, RESHAPES))
+    return all(
+        user in (other, ops.enclosing(other, "linalg.generic"))
+        for other in ops.users_through(constant, RESHAPES)
+    )
 
 
 def _replace(generic: Any, result: Any, array: np.ndarray) -> None:

@@ -83,9 +83,7 @@ class KnownTensors:
     def _reshaped(self, operation: Any) -> np.ndarray | None:
         type_ = operation.results[0].type
         array = self.of(operation.operands[0]) if type_.has_static_shape else None
-        if array is None or not (array.flags.c_contiguous or array.nbytes <= SMALL):
-            return None
-        return array.reshape(type_.shape)
+        return None if array is None else packed(array).reshape(type_.shape)
 
     def is_true(self, condition: Any) -> bool:
         """Whether an i1 in a `linalg.generic` is known to be true in each of its iterations, also
@@ -128,7 +126,8 @@ class KnownTensors:
             return None
         indices = [loops.index(op) for op in loops.body if op.name == "linalg.index"]
         shape = np.broadcast_shapes(*(array.shape for array in [*values.values(), *indices]))
-        given = max((array.nbytes for array in values.values()), default=0)
+        read = [*values.values(), *map(self.of, extracted_tensors(generic))]
+        given = max((array.nbytes for array in read if array is not None), default=0)
         made = math.prod(shape) * max(_bytes_of(result.type) for result in generic.results)
         if made > max(SMALL, given) and not loops.only_moves:
             return None
@@ -165,6 +164,11 @@ class KnownTensors:
 
 def _bytes_of(type_: Any) -> int:
     return element_bytes(type_.element_type) or 1
+
+
+def extracted_tensors(generic: Any) -> list[Any]:
+    """The tensors whose elements the body of a `linalg.generic` extracts."""
+    return [op.operands[0] for op in body_of(generic) if op.name == "tensor.extract"]
 
 
 def compact(array: np.ndarray) -> np.ndarray:
@@ -304,6 +308,8 @@ def dtype_of(element_type: Any) -> np.dtype[Any] | None:
 def _apply(operation: Any, operands: list[np.ndarray]) -> np.ndarray | None:
     """The result of an operation on elements, or None where it is the device's."""
     types = [value.type for value in (*operation.operands, *operation.results)]
+    if operation.name == "tensor.extract":
+        return _elements(*operands)
     if not all(str(type_) in _NUMBERS for type_ in types):
         return None
     result = _NUMBERS[str(operation.results[0].type)]
@@ -325,6 +331,14 @@ def _apply(operation: Any, operands: list[np.ndarray]) -> np.ndarray | None:
         # Rounded twice, and so right but for one in many millions: the device's is no nearer.
         return (1 / np.sqrt(operands[0].astype(np.float64))).astype(result)
     return None
+
+
+def _elements(array: np.ndarray, *indices: np.ndarray) -> np.ndarray | None:
+    """Those at the indices, if all of these are within the array."""
+    pairs = zip(indices, array.shape, strict=True)
+    if not all(((index >= 0) & (index < size)).all() for index, size in pairs):
+        return None
+    return array[indices] if indices else array
 
 
 def _to_integers(array: np.ndarray, type_: np.dtype[Any]) -> np.ndarray | None:
