@@ -29,6 +29,9 @@ GOES_ON = "aotc_task_goes_on"
 # `length`, the `sign` of the exponent, and how what it reads and writes lies, `in` and `out`
 # (points_last, rows_last).
 FOURIER = "aotc.fourier"
+# Of a `vector.vscale`: how long vector registers are, in units of 16 bytes. Vectors are not
+# scalable there.
+REGISTER_LENGTH = "aotc.register_length"
 # Behind the name of an entry: the function that computes the sizes of what the entry returns.
 RESULT_SIZES = ".result_sizes"
 # The types of the numbers among its arguments: what sizes are computed from.

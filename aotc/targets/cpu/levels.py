@@ -5,6 +5,9 @@ multiply-add and vectors of 16 bytes: a matmul takes six times as long as on wha
 usual now. So a kernel that multiplies and adds has copies of its function for later levels of
 x86-64 (v3: AVX2, FMA; v4: AVX-512), and its symbol becomes a function that picks one by what
 the runtime says in each block. Nothing is looked up while a program is linked or loaded.
+
+A kernel may ask how long vector registers are (`llvm.intr.vscale`: in units of 16 bytes): each copy
+has the answer as a constant.
 """
 
 from __future__ import annotations
@@ -13,26 +16,37 @@ from typing import Any
 
 from aotc.host.kernels import CpuKernels
 from aotc.mlir import ir
-from aotc.ops import body_of_module, create, symbol_of, walk
+from aotc.ops import body_of_module, create, erase, symbol_of, walk
 from aotc.symbols import has_body, reach, symbols_of
 from aotc.targets.cpu import build
 from aotc.targets.cpu.blocks.prologue import LEVEL_FIELD, WORD
 
-# By architecture: from which of aotc_cpu_block's levels on, and LLVM's name. The highest is first.
-_LEVELS = {"x86_64": ((4, "x86-64-v4"), (3, "x86-64-v3"))}
+# By architecture: from which of aotc_cpu_block's levels on, LLVM's name, and the length of vector
+# registers in units of 16 bytes. The highest is first.
+_LEVELS = {"x86_64": ((4, "x86-64-v4", 4), (3, "x86-64-v3", 2))}
+_VSCALE = "llvm.intr.vscale"
 _FUSED = ("llvm.intr.fma", "llvm.intr.fmuladd")
 
 
-def add_levels(cpu: CpuKernels, architecture: str) -> None:
-    """Changes `cpu.module` in place, for a host of the architecture."""
-    levels = _LEVELS.get(architecture)
-    if levels is None:
-        return
+def add_levels(cpu: CpuKernels, architecture: str, *, has_copies: bool) -> None:
+    """Changes `cpu.module` in place, for a host of the architecture: without copies, all is for its
+    oldest processors."""
+    levels = _LEVELS.get(architecture, ()) if has_copies else ()
     with cpu.module.context, ir.Location.unknown():
         symbols = symbols_of(cpu.module.operation)
         for kernel in cpu.kernels:
-            if kernel.symbol is not None and _gains(symbols[kernel.symbol], symbols):
+            if levels and kernel.symbol is not None and _gains(symbols[kernel.symbol], symbols):
                 _split(cpu.module, symbols[kernel.symbol], levels)
+        _set_register_length(cpu.module.operation, 1)
+
+
+def _set_register_length(operation: Any, length: int) -> None:
+    """Answers what `operation` still asks."""
+    for question in [one for one in walk(operation) if one.name == _VSCALE]:
+        with ir.InsertionPoint(question):
+            type_ = question.results[0].type
+            question.results[0].replace_all_uses_with(build.number(length, type_))
+        erase(question)
 
 
 def _gains(function: Any, symbols: dict[str, Any]) -> bool:
@@ -55,17 +69,18 @@ def _is_for_later(operation: Any) -> bool:
     return operation.name == "llvm.mul" and str(operation.results[0].type).endswith("xi32>")
 
 
-def _split(module: Any, function: Any, levels: tuple[tuple[int, str], ...]) -> None:
+def _split(module: Any, function: Any, levels: tuple[tuple[int, str, int], ...]) -> None:
     """The function becomes the one for the oldest processors; another gets its name."""
     symbol = symbol_of(function)
     oldest = f"{symbol}_v1"
     function.attributes["sym_name"] = ir.StringAttr.get(oldest)
     copies = []
-    for level, name in levels:
+    for level, name, length in levels:
         copy = function.clone()
         body_of_module(module).append(copy)
         copy.attributes["sym_name"] = ir.StringAttr.get(f"{symbol}_v{level}")
         copy.attributes["target_cpu"] = ir.StringAttr.get(name)
+        _set_register_length(copy, length)
         copies.append((level, f"{symbol}_v{level}"))
     types = "!llvm.ptr {llvm.nonnull}, !llvm.ptr {llvm.nonnull}"
     added = build.declare_function(module, symbol, types)

@@ -35,8 +35,8 @@ def lower_to_cpu(build: Build, outlined: Outlined) -> KernelCode:
     name, watch = Path(outlined.source.name).name, build.watch("cpu-mlir")
     cpu = build_cpu_kernels(outlined.module, name, debug=build.request.debug, watch=watch)
     # A function's debug information is its own: copies would need their own, too.
-    if not build.request.debug:
-        add_levels(cpu, build.request.target.architecture)
+    has_copies = not build.request.debug
+    add_levels(cpu, build.request.target.architecture, has_copies=has_copies)
     lowered = [
         CpuKernel(symbol_of(gpu_module), symbol_of(function), None, _LOWERED_BEFORE)
         for gpu_module in gpu_modules(outlined.module)

@@ -27,13 +27,18 @@ from aotc.kernels.matmul.cpu.kernel import (
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
 from aotc.mlir import ir
+from aotc.module_names import REGISTER_LENGTH
 from aotc.numbers import Number, Scalar, Value, compare, select, signed_maximum, signed_minimum
 
 # How many blocks a C must make for tiles of half, of full size: every core is to get its share, and
 # the smaller a tile is, the more of its time goes into packing.
 _ENOUGH_BLOCKS = {2: 20, 1: 64}
-# How many k an iteration of the mainloop takes.
+# How many k an iteration of the mainloop takes that has the accumulators of one row group.
 _UNROLLED = 4
+# With vector registers as long as a vector of columns (AVX-512), the mainloop computes as many
+# groups of rows and of columns at a time: two multipliers are busy, and an element of A is loaded
+# for two vectors of B. In units of 16 bytes, as LLVM's vscale.
+_LONG_REGISTERS, _ROW_GROUPS, _COLUMN_GROUPS = 4, 2, 2
 # Vectors that are transposed in registers: longer ones take more moves for each element.
 _TRANSPOSED_BYTES = 32
 # Rows of the packed A begin in different sets of a cache.
@@ -301,45 +306,78 @@ class Kernel(CpuKernel):
     # --- The mainloop --------------------------------------------------------------------------
 
     def _mainloop(self, tile: Tile, step: Step) -> None:
-        """Adds a step's products to the accumulators, one group of rows and columns at a time."""
-        b, v = self.b, self.variant
-        is_first = compare("eq", step.start, 0)
-        row_groups = self.groups(tile.rows, v.rows)
-        column_groups = self.groups(tile.columns, self.width)
-        with b.loop(0, column_groups) as column_group, b.loop(0, row_groups) as row_group:
-            first, column = row_group.index * v.rows, column_group.index * self.width
-            rows = [first + i for i in range(v.rows)]
-            accumulators = b.choose(
-                is_first,
-                [self.vector_type] * v.rows,
-                lambda: [b.zero(self.vector_type)] * v.rows,
-                lambda: [
-                    self.load(self.tile_accumulators, [row, column], self.width) for row in rows
-                ],
-            )
-            whole = self.whole(step.count, _UNROLLED)
-            for start, stop, unrolled in ((0, whole, _UNROLLED), (whole, step.count, 1)):
-                with b.loop(start, stop, unrolled, accumulators) as loop:
-                    accumulators = loop.carried
-                    for i in range(unrolled):
-                        k = loop.index + i
-                        accumulators = self._mma(rows, column_group.index, k, accumulators)
-                    loop.next(accumulators)
-                accumulators = loop.results
-            for row, vector in zip(rows, accumulators, strict=True):
-                self.store(vector, self.tile_accumulators, [row, column])
+        """Adds a step's products to the accumulators, some groups of rows and columns at a time.
+        The products of an element of C are added in the same order for all of these."""
+        length = self.b.op("vector.vscale", [], "index", **{REGISTER_LENGTH: "unit"})
+        has_long_registers = compare("sge", length, _LONG_REGISTERS)
+        with self.b.where(has_long_registers) as branch:
+            self._multiply_groups(tile, step, _ROW_GROUPS, _COLUMN_GROUPS)
+        with branch.otherwise():
+            self._multiply_groups(tile, step, 1, 1)
+
+    def _multiply_groups(self, tile: Tile, step: Step, row_groups: int, column_groups: int) -> None:
+        """Takes as many groups of rows and of columns at a time, and one where fewer are left."""
+        b = self.b
+        all_rows = self.groups(tile.rows, self.variant.rows)
+        all_columns = self.groups(tile.columns, self.width)
+        for start, stop, columns in self._parts(all_columns, column_groups):
+            with b.loop(start, stop, columns) as column_group:
+                for first, last, rows in self._parts(all_rows, row_groups):
+                    with b.loop(first, last, rows) as row_group:
+                        self._multiply(step, row_group.index, rows, column_group.index, columns)
+
+    def _parts(self, count: Number, size: int) -> list[tuple[Number, Number, int]]:
+        """The bounds and steps of loops over whole parts, and over what is left."""
+        if size == 1:
+            return [(0, count, 1)]
+        whole = self.whole(count, size)
+        return [(0, whole, size), (whole, count, 1)]
+
+    def _multiply(
+        self, step: Step, row_group: Scalar, row_groups: int, column_group: Scalar, groups: int
+    ) -> None:
+        """Adds a step's products to the accumulators of `row_groups` x `groups`."""
+        b, count = self.b, row_groups * self.variant.rows
+        first, column = row_group * self.variant.rows, column_group * self.width
+        rows = [first + i for i in range(count)]
+        columns = [column + i * self.width for i in range(groups)]
+        places = [[row, column] for row in rows for column in columns]
+        accumulators = b.choose(
+            compare("eq", step.start, 0),
+            [self.vector_type] * len(places),
+            lambda: [b.zero(self.vector_type)] * len(places),
+            lambda: [self.load(self.tile_accumulators, place, self.width) for place in places],
+        )
+        unrolled = max(_UNROLLED // (row_groups * groups), 1)
+        for start, stop, each in self._parts(step.count, unrolled):
+            with b.loop(start, stop, each, accumulators) as loop:
+                accumulators = loop.carried
+                for i in range(each):
+                    at = [column_group + j for j in range(groups)]
+                    accumulators = self._mma(rows, at, loop.index + i, accumulators)
+                loop.next(accumulators)
+            accumulators = loop.results
+        for place, vector in zip(places, accumulators, strict=True):
+            self.store(vector, self.tile_accumulators, place)
 
     def _mma(
-        self, rows: Sequence[Number], group: Scalar, k: Scalar, accumulators: Sequence[Value]
+        self,
+        rows: Sequence[Number],
+        groups: Sequence[Scalar],
+        k: Scalar,
+        accumulators: Sequence[Value],
     ) -> list[Value]:
-        """The accumulators of some rows, plus a vector of B times an element of each row of A."""
+        """The accumulators of some rows, plus the vectors of B of some groups of columns times an
+        element of each row of A."""
         b, is_transposed = self.b, self.problem.a.transposed
-        vector = self.load(self.packed_b, self.place_in_b(group, k), self.width)
+        vectors = [self.load(self.packed_b, self.place_in_b(one, k), self.width) for one in groups]
         found = []
-        for row, accumulator in zip(rows, accumulators, strict=True):
+        for number, row in enumerate(rows):
             element = b.load(self.packed_a, [k, row] if is_transposed else [row, k])
-            product = b.multiply(self.broadcast(element), vector)
-            found.append(b.add(accumulator, product))
+            factor = self.broadcast(element)
+            before = accumulators[number * len(groups) : (number + 1) * len(groups)]
+            for vector, accumulator in zip(vectors, before, strict=True):
+                found.append(b.add(accumulator, b.multiply(factor, vector)))
         return found
 
     def place_in_b(self, group: Scalar, k: Scalar) -> list[Number]:
