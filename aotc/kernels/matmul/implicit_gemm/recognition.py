@@ -120,7 +120,7 @@ def _product(
         return None
     a, b, c = one, other, result
     loops = _loops((a, b, c), count)
-    if loops is None or not (_is_near(a, loops, k_loops) and _is_near(b, loops, k_loops)):
+    if loops is None:
         return None
     ordered = [
         [loops[loop] for loop in _ordered(operand, _turning(loops, role))]
@@ -158,6 +158,7 @@ def _product(
         columns=tuple(ordered[2]),
         k_loops=tuple(ordered[3]),
         strides=tuple(operand.strides for operand in (a, b, c)),
+        is_near=_is_near(a, loops, k_loops) and _is_near(b, loops, k_loops),
     )
     return Matmul(generic, a.value, b.value, c.value, problem, fill)
 
@@ -224,7 +225,7 @@ def _turning(loops: dict[int, Loop], role: Sequence[int]) -> list[int]:
 
 
 def _is_near(operand: _Operand, loops: dict[int, Loop], k_loops: Sequence[int]) -> bool:
-    """Whether 32 bits hold where K moves to: kernels have tables of that."""
+    """Whether 32 bits are known to hold where K moves to."""
     total = 0
     for number in k_loops:
         size, step = loops[number].size, operand.step(number)
