@@ -192,7 +192,10 @@ def _times(
         for result, process in waiting:
             samples[result.engine] += process.ask(str(seconds)).get("samples", [])
     for result, process in waiting:
-        process.end()
+        code = process.end()
+        if code or not samples[result.engine]:
+            done.append(replace(result, failure=f"its process ended with exit code {code}"))
+            continue
         wall, cpu = zip(*samples[result.engine], strict=True)
         done.append(replace(result, wall=1e3 * statistics.median(wall), cpu=1e3 * min(cpu)))
     return done

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,19 +40,19 @@ class Process:
         """The next answer; a "failure" where the process has ended."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        try:
-            if line is not None:
+        if line is not None:
+            with suppress(BrokenPipeError):
                 self._process.stdin.write(line + "\n")
                 self._process.stdin.flush()
-        except BrokenPipeError:
-            pass
         answer = self._process.stdout.readline()
         if answer:
             found: dict[str, Any] = json.loads(answer)
             return found
         return {"failure": f"its process ended with exit code {self._process.wait()}"}
 
-    def end(self) -> None:
+    def end(self) -> int:
+        """Its exit code, after it has nothing more to answer."""
         assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
+        return self._process.wait()
