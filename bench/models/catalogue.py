@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +45,26 @@ def _torchvision(name: str) -> Any:
     return Case(getattr(import_torchvision().models, name)(weights=None), images(_SIDE))
 
 
-def _transformers(kind: str, config: str, length: int, **options: Any) -> Any:
-    import_torchvision()  # transformers imports it where it is installed
+def _import_transformers() -> Any:
+    if find_spec("torchvision"):
+        import_torchvision()  # transformers imports it, too
     import transformers  # type: ignore[import-not-found, unused-ignore]
 
+    return transformers
+
+
+def _transformers(kind: str, config: str, length: int, **options: Any) -> Any:
+    transformers = _import_transformers()
     module = getattr(transformers, kind)(getattr(transformers, config)(**options))
     inputs = tokens(_VOCABULARY, ["input_ids"])
-    return Case(module, lambda batch, _: inputs(batch, length))
+    return Case(_returning_tuples(module), lambda batch, _: inputs(batch, length))
+
+
+def _returning_tuples(module: Any) -> Any:
+    """So that a process that runs the model needs no class of transformers. Some models fail where
+    their configuration says it."""
+    module.forward = partial(module.forward, return_dict=False)
+    return module
 
 
 def _t5_encoder() -> Any:
@@ -68,12 +83,10 @@ def _mamba() -> Any:
 
 
 def _whisper_encoder() -> Any:
-    import_torchvision()
-    import transformers
-
-    options: dict[str, Any] = {"d_model": 384, "encoder_layers": 4, "encoder_attention_heads": 6}
+    transformers = _import_transformers()
+    options = {"d_model": 384, "encoder_layers": 4, "encoder_attention_heads": 6}
     config = transformers.WhisperConfig(**options, encoder_ffn_dim=1536, decoder_layers=1)
-    encoder = transformers.WhisperModel(config).encoder
+    encoder = _returning_tuples(transformers.WhisperModel(config).encoder)
     return Case(encoder, lambda batch, _: {"input_features": normal(batch, 80, 3000)})
 
 

@@ -77,5 +77,5 @@ def geometric_mean(values: Iterable[float]) -> float:
 
 
 def without_folders(message: str) -> str:
-    """A message without folders of this machine, for a page."""
-    return re.sub(r"(/[\w.+-]+)+/(?=[\w.-]+)", "", message)
+    """A message without folders of this machine, and without a terminal's colors, for a page."""
+    return re.sub(r"(/[\w.+-]+)+/(?=[\w.-]+)|\x1b\[\d*m", "", message)

@@ -26,7 +26,14 @@ class OnnxRuntime:
 
         module, inputs = make(work.model, work.batch)
         options: dict[str, Any] = {"dynamo": True, "verbose": False, "external_data": False}
-        torch.onnx.export(module, (), artifact, kwargs=inputs, **options)
+        try:
+            torch.onnx.export(module, (), artifact, kwargs=inputs, **options)
+        except torch.onnx.OnnxExporterError:
+            # The exporter decomposes attention with a bias, as T5's, to views that are none.
+            if not hasattr(module, "set_attn_implementation"):
+                raise
+            module.set_attn_implementation("eager")
+            torch.onnx.export(module, (), artifact, kwargs=inputs, **options)
 
     def open(self, work: Work, artifact: Path) -> Call:
         session, feed = open_session(work, artifact)
