@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -67,7 +68,8 @@ def kernels(work: Work, artifact: Path, launches: Path) -> tuple[list[Step], flo
         call()
         return [
             Step(
-                notes[i].kernel.decode(),
+                # The layers' numbers: kernels of the same name and grid are told together.
+                re.sub(r"_\d+_kernel", "_*_kernel", notes[i].kernel.decode()),
                 "x".join(str(size) for size in notes[i].grid),
                 notes[i].nanoseconds / 1e9,
             )
