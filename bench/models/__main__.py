@@ -2,7 +2,7 @@
 
     python -m bench.models --device cpu                       # all, where there is no result yet
     python -m bench.models resnet50 gpt2 --batch 1 --threads 1 --again
-    python -m bench.models --table                            # docs/models.md, of what there is
+    python -m bench.models --threads 1 --table                # docs/models.md, of what there is
     python -m bench.models --profile resnet50                 # where aotc's time goes, by kernel
 
 Models have random weights in f32. Each engine runs in a process of its own. First its result is
@@ -46,13 +46,15 @@ def main() -> int:
         for model in options.models:
             for batch in options.batch:
                 _measure_model(model, batch, options)
-    found = rows(load_all(FOLDER), catalogue.MODELS)
+    found = [
+        row
+        for row in rows(load_all(FOLDER), options.models)
+        if row.batch in options.batch and row.threads in options.threads
+    ]
     if options.table:
         write_table(PAGE, found)
-    wanted = [row for row in found if row.model in options.models and row.batch in options.batch]
-    wanted = [row for row in wanted if row.threads in options.threads]
-    print(tables(wanted))
-    return int(any(row.results[OURS].failure for row in wanted if OURS in row.results))
+    print(tables(found))
+    return int(any(row.results[OURS].failure for row in found if OURS in row.results))
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -70,7 +72,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     add("--rounds", type=int, default=5, help="default: 5")
     add("--seconds", type=float, default=1, help="of an engine in a round (1)")
     add("--again", action="store_true", help="also where there is a result")
-    add("--table", action="store_true", help="write docs/models.md, and measure nothing")
+    add("--table", action="store_true", help="write docs/models.md of these, and measure nothing")
     add("--profile", metavar="MODEL", help="times of its kernels and of ONNX Runtime's nodes")
     options = parser.parse_args(arguments)
     options.models = options.models or list(catalogue.MODELS)

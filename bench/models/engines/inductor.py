@@ -28,7 +28,11 @@ class Inductor:
         module, inputs = make(work.model, work.batch)
         with torch.no_grad():
             program = torch.export.export(module, (), inputs)
-            inductor.aoti_compile_and_package(program, package_path=str(artifact))
+            # Weights are constants, as they are of the other engines, and are packed when it compiles.
+            options = {"freezing": True}
+            inductor.aoti_compile_and_package(
+                program, package_path=str(artifact), inductor_configs=options
+            )
 
     def open(self, work: Work, artifact: Path) -> Call:
         import torch
