@@ -1,0 +1,101 @@
+"""The models' benchmark: which engine is best, the tables, the errors and the profile's text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.models.profile import Step, report
+from bench.models.results import Result, Row, geometric_mean, load_all, rows
+from bench.models.table import tables, write_table
+from bench.models.worker import error_of
+
+
+def result(model: str, engine: str, wall: float | None, cpu: float | None) -> Result:
+    failure = "a/b failed in /home/me/x.py" if wall is None else None
+    return Result(model, 1, 2, engine, failure, wall=wall, cpu=cpu, build=12.34, size=1.5)
+
+
+RESULTS = [
+    result("gpt2", "aotc", 4.0, 6.0),
+    result("gpt2", "onnxruntime", 2.0, 4.0),
+    result("gpt2", "eager", 3.0, 3.0),
+    result("resnet18", "aotc", 0.5, 0.25),
+    result("resnet18", "inductor", None, None),
+    result("resnet18", "eager", 10.0, 12.5),
+]
+
+
+def test_the_best_engine_is_of_each_measure() -> None:
+    """The fastest other engine on the wall need not take the least CPU time."""
+    _, row = rows(RESULTS, ["resnet18", "gpt2"])
+    assert row.model == "gpt2"
+    assert row.ratio("wall") == 2
+    assert row.ratio("cpu") == 2
+
+
+def test_there_is_no_ratio_to_nothing() -> None:
+    ours, failed = RESULTS[0], RESULTS[4]
+    assert Row("m", 1, 1, {"aotc": ours}).ratio("wall") is None
+    assert Row("m", 1, 1, {"aotc": ours, "inductor": failed}).ratio("wall") is None
+    assert Row("m", 1, 1, {"eager": ours}).ratio("wall") is None
+
+
+def test_the_geometric_mean() -> None:
+    assert geometric_mean([0.5, 8.0]) == pytest.approx(2)
+    assert geometric_mean([]) == 1
+
+
+def test_the_table() -> None:
+    assert tables(rows(RESULTS, ["resnet18", "gpt2"])) == (
+        "2 threads, batch 1:\n\n"
+        "| model | batch | aotc | onnxruntime | inductor | eager | aotc / best | of CPU ms "
+        "| build, CPU s | library, MiB |\n"
+        "|---|---|---|---|---|---|---|---|---|---|\n"
+        "| resnet18 | 1 | 0.500 (0.250) |  | none | 10.0 (12.5) | 0.05 | 0.02 | 12.3 | 1.5 |\n"
+        "| gpt2 | 1 | 4.00 (6.00) | 2.00 (4.00) |  | 3.00 (3.00) | 2.00 | 2.00 | 12.3 | 1.5 |\n"
+        "| geometric mean |  |  |  |  |  | 0.32 | 0.20 |  |  |\n\n"
+        "- `resnet18`, inductor: a/b failed in x.py"
+    )
+
+
+def test_the_table_goes_between_the_marks(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    begin, end = "<!-- made by bench.models: begin -->", "<!-- made by bench.models: end -->"
+    page.write_text(f"before\n{begin}\nold\n{end}\nafter\n")
+    write_table(page, rows(RESULTS, ["gpt2"]))
+    text = page.read_text()
+    assert text.startswith(f"before\n{begin}\n2 threads, batch 1:\n")
+    assert text.endswith(f"| 2.00 | 2.00 |  |  |\n{end}\nafter\n")
+    assert "old" not in text
+
+
+def test_a_result_is_read_as_it_was_saved(tmp_path: Path) -> None:
+    for one in RESULTS:
+        one.save(tmp_path)
+    assert {one.file(tmp_path).name: one for one in load_all(tmp_path)} == {
+        one.file(tmp_path).name: one for one in RESULTS
+    }
+
+
+def test_an_error_is_relative_to_the_largest_number() -> None:
+    exact = [np.array([100.0, 1.0]), np.array([1, 2])]
+    near = [np.array([100.0, 2.0], np.float32), np.array([1, 2])]
+    assert error_of(near, exact) == pytest.approx(0.01)
+    inf = float("inf")
+    assert error_of([near[0], np.array([1, 3])], exact) == inf
+    assert error_of(near[:1], exact) == inf
+    assert error_of([np.zeros(3), near[1]], exact) == inf
+    assert error_of([np.array([np.nan, 1]), near[1]], exact) == inf
+
+
+def test_a_profile_has_the_longest_steps_first() -> None:
+    steps = [Step("relu", "8", 1e-3), Step("conv", "4x2", 2e-3), Step("relu", "8", 5e-3)]
+    assert report("m, aotc", steps, 10e-3) == (
+        "m, aotc: 10.000 ms; 3 steps in 8.000 ms\n"
+        "       ms     % count first\n"
+        "    6.000  75.0     2     0  relu  8\n"
+        "    2.000  25.0     1     1  conv  4x2\n"
+    )
