@@ -18,7 +18,10 @@ from aotc.numbers import Number, Value
 
 SUM = "sum"
 # What these do to numbers they do to vectors.
-_OF_VECTORS = ("arith.", "math.absf", "math.copysign", "math.fma", "math.sqrt")
+_OF_VECTORS = (
+    *("arith.", "math.absf", "math.copysign", "math.fma", "math.sqrt"),
+    *("math.exp", "math.erf", "math.tanh", "math.log", "math.expm1", "math.log1p"),
+)
 
 
 class Step(Struct, frozen=True):
