@@ -31,11 +31,13 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilde
 from aotc.mlir import ir
 from aotc.numbers import Number, Value, compare, signed_maximum, signed_minimum
 
-# Bytes of the vectors of the mainloop: 16 registers of AVX2 hold the accumulators, and 32 bytes
-# leave fewer columns unused than 64.
-_VECTOR_BYTES = 32
-_LEAST_VECTOR_BYTES = 16
+# Vectors of the mainloop, in bytes. A short one costs as much as a long one with so many bytes less,
+# and as some more.
+_VECTOR_BYTES = (64, 32, 16)
+_VECTOR_COST = 16
 _MOST_ACCUMULATORS = 8
+# With fewer, multiply-adds wait for each other.
+_LEAST_ACCUMULATORS = 6
 # Of a band, packed input and accumulators: half of a first-level cache.
 _BAND_BYTES = 24 << 10
 # Multiply-adds of vectors that a block has at least, where there are enough planes.
@@ -98,6 +100,16 @@ class _Packing:
                 self.size += rows * pitch + self.columns
         self.size += -self.size % variant.width
 
+    @property
+    def accumulators(self) -> int:
+        """The number of accumulators of a band, and of what is stored behind them."""
+        return self.variant.band * self.problem.width.outputs + self.columns
+
+    @property
+    def band_size(self) -> int:
+        """The number of elements in a block's memory."""
+        return self.size + self.accumulators
+
     def loads(self) -> Iterator[tuple[int, list[tuple[int, int]]]]:
         """The offsets of the vectors that accumulators at the first row and column are made of, and
         the accumulators and taps that each is for."""
@@ -140,20 +152,11 @@ class _Kernel(CpuKernel):
         # A launch of no blocks is an error.
         with b.where(compare("ne", planes, 0)):
             blocks = [self.groups(planes, v.planes), bands]
-            with b.launch(blocks, 1, self._shared_bytes) as launch:
+            with b.launch(blocks, 1, self.packing.band_size * self.bytes) as launch:
                 group, band, _ = launch.block_ids
                 first = group * v.planes
                 last = signed_minimum(first + v.planes, planes)
                 self._kernel(first, last, 0 if bands == 1 else band * v.band)
-
-    @property
-    def _accumulator_count(self) -> int:
-        """The elements of a band of C, and of what is stored behind it."""
-        return self.variant.band * self.problem.width.outputs + self.packing.columns
-
-    @property
-    def _shared_bytes(self) -> int:
-        return (self.packing.size + self._accumulator_count) * self.bytes
 
     # --- The kernel ----------------------------------------------------------------------------
 
@@ -163,7 +166,7 @@ class _Kernel(CpuKernel):
         memory, size = b.shared_memory(), self.packing.size
         self.packed = b.shared_buffer(memory, 0, [size], self.type)
         self.accumulators = b.shared_buffer(
-            memory, size * self.bytes, [self._accumulator_count], self.type
+            memory, size * self.bytes, [self.packing.accumulators], self.type
         )
         rows = signed_minimum(self.problem.height.outputs - row, v.band)
         with b.loop(0, size, v.width) as loop:
@@ -346,24 +349,19 @@ def _has_contiguous_planes(problem: Depthwise) -> bool:
 
 
 def _variant(problem: Depthwise) -> Variant:
-    height, width = problem.height, problem.width
     size = ELEMENT_BYTES[computed_in(problem)]
-    elements = _VECTOR_BYTES // size
-    while elements * size > _LEAST_VECTOR_BYTES and width.outputs <= elements // 2:
-        elements //= 2
-    rows, vectors = min(_accumulators(), key=lambda one: _cost(problem, elements, *one))
-    variant = Variant(rows, vectors, elements, rows, 1)
+    width, rows, vectors = min(
+        ((bytes_ // size, *one) for bytes_ in _VECTOR_BYTES for one in _accumulators()),
+        key=lambda one: _cost(problem, size, *one),
+    )
+    variant = Variant(rows, vectors, width, rows, 1)
     # The largest band that has its share of a cache.
-    groups = -(-height.outputs // rows)
-    bands = 1
-    while True:
-        band = -(-groups // bands) * rows
-        variant = replace(variant, band=band)
-        bytes_ = (_Packing(problem, variant).size + band * width.outputs) * size
-        if bytes_ <= _BAND_BYTES or bands >= groups:
+    groups = -(-problem.height.outputs // rows)
+    for bands in range(1, groups + 1):
+        variant = replace(variant, band=-(-groups // bands) * rows)
+        if _Packing(problem, variant).band_size * size <= _BAND_BYTES:
             break
-        bands += 1
-    work = variant.band * -(-width.outputs // elements) * problem.taps
+    work = variant.band * -(-problem.width.outputs // width) * problem.taps
     planes = max(1, min(_MOST_PLANES, _BLOCK_WORK // work, likely_count(problem.rows)))
     return replace(variant, planes=planes)
 
@@ -377,16 +375,15 @@ def _accumulators() -> list[tuple[int, int]]:
     ]
 
 
-def _cost(problem: Depthwise, elements: int, rows: int, vectors: int) -> float:
+def _cost(problem: Depthwise, size: int, elements: int, rows: int, vectors: int) -> int:
     """About how long the mainloop takes: its multiply-adds, which wait for each other where there
-    are few accumulators, and its loads."""
+    are few accumulators, and its loads. `size`: of an element, in bytes."""
     height, width = problem.height, problem.width
     row_groups = -(-height.outputs // rows)
     column_groups = -(-width.outputs // (elements * vectors))
     loads = (rows + height.taps - 1) * vectors * width.taps
-    multiply_adds = rows * vectors * problem.taps
-    waits = max(multiply_adds, _MOST_ACCUMULATORS * problem.taps * 3 // 4)
-    return row_groups * column_groups * (waits + loads)
+    multiply_adds = max(rows * vectors, _LEAST_ACCUMULATORS) * problem.taps
+    return row_groups * column_groups * (multiply_adds + loads) * (elements * size + _VECTOR_COST)
 
 
 DEPTHWISE_CPU = DepthwiseCpu()
