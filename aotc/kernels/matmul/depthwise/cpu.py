@@ -31,10 +31,9 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilde
 from aotc.mlir import ir
 from aotc.numbers import Number, Value, compare, signed_maximum, signed_minimum
 
-# Vectors of the mainloop, in bytes. A short one costs as much as a long one with so many bytes less,
-# and as some more.
+# The vectors that the mainloop may have. An operation costs as much as its bytes, and as many more.
 _VECTOR_BYTES = (64, 32, 16)
-_VECTOR_COST = 16
+_BYTES_OF_OPERATION = 16
 _MOST_ACCUMULATORS = 8
 # With fewer, multiply-adds wait for each other.
 _LEAST_ACCUMULATORS = 6
@@ -151,7 +150,7 @@ class _Kernel(CpuKernel):
         bands = -(-p.height.outputs // v.band)
         # A launch of no blocks is an error.
         with b.where(compare("ne", planes, 0)):
-            blocks = [self.groups(planes, v.planes), bands]
+            blocks: list[Number] = [self.groups(planes, v.planes), bands]
             with b.launch(blocks, 1, self.packing.band_size * self.bytes) as launch:
                 group, band, _ = launch.block_ids
                 first = group * v.planes
@@ -237,8 +236,7 @@ class _Kernel(CpuKernel):
             if stride == 2:
                 mask = ir.DenseI64ArrayAttr.get(list(range(remainder, 2 * v.width, 2)))
                 vector = self.b.op("vector.shuffle", vectors, self.short_type, mask=mask)
-            at = column // stride if isinstance(column, int) else self.signed("divsi", column, stride)
-            self.store(vector, self.packed, [place + at])
+            self.store(vector, self.packed, [place + column // stride])
 
     def _load_first(self, at: Number, count: int) -> Value:
         """A vector of the input, whose elements from number `count` on are 0, and not read."""
@@ -383,7 +381,12 @@ def _cost(problem: Depthwise, size: int, elements: int, rows: int, vectors: int)
     column_groups = -(-width.outputs // (elements * vectors))
     loads = (rows + height.taps - 1) * vectors * width.taps
     multiply_adds = max(rows * vectors, _LEAST_ACCUMULATORS) * problem.taps
-    return row_groups * column_groups * (multiply_adds + loads) * (elements * size + _VECTOR_COST)
+    return (
+        row_groups
+        * column_groups
+        * (multiply_adds + loads)
+        * (elements * size + _BYTES_OF_OPERATION)
+    )
 
 
 DEPTHWISE_CPU = DepthwiseCpu()

@@ -123,8 +123,7 @@ class _Body:
         self._operations = body_of(generic)
         self._arguments = list(generic.regions[0].blocks[0].arguments)
         self.operands = [
-            _read_operand(value, map_)
-            for value, map_ in zip(values, maps_of(generic), strict=True)
+            _read_operand(value, map_) for value, map_ in zip(values, maps_of(generic), strict=True)
         ]
 
     def factors(self) -> tuple[_Read, _Read] | None:
@@ -164,13 +163,11 @@ class _Body:
     def _load(self, load: Any, condition: Any | None) -> _Read | None:
         """What a load reads where the condition holds; otherwise it is 0."""
         buffer, *places = load.operands
-        indices = tuple(_index_of(_unselected(place, condition)) for place in places)
-        if None in indices:
+        indices = _all_known([_index_of(_unselected(place, condition)) for place in places])
+        bounds = [] if condition is None else _bounds_of(condition)
+        if indices is None or bounds is None:
             return None
         read = _Read(buffer, indices)
-        bounds = [] if condition is None else _bounds_of(condition)
-        if bounds is None:
-            return None
         padded = set()
         for index, size in bounds:
             found = {d for d, own in enumerate(indices) if own == index and read.size(d) == size}
@@ -182,8 +179,13 @@ class _Body:
 
 def _read_operand(value: Any, map_: Any) -> _Read | None:
     loops = [_Index({loop: 1}) for loop in range(map_.n_dims)]
-    indices = tuple(_index_in(result, loops, ()) for result in map_.results)
-    return None if None in indices else _Read(value, indices)
+    indices = _all_known([_index_in(result, loops, ()) for result in map_.results])
+    return None if indices is None else _Read(value, indices)
+
+
+def _all_known(indices: Sequence[_Index | None]) -> tuple[_Index, ...] | None:
+    known = tuple(index for index in indices if index is not None)
+    return known if len(known) == len(indices) else None
 
 
 def _is_pure(operation: Any) -> bool:
@@ -234,19 +236,17 @@ def _index_of(value: Any) -> _Index | None:
         return None
     if owner.name == "linalg.index":
         return _Index({ir.IntegerAttr(owner.attributes["dim"]).value: 1})
-    operands = [_index_of(operand) for operand in owner.operands]
-    known_operands = [one for one in operands if one is not None]
-    if len(known_operands) != len(operands):
+    operands = _all_known([_index_of(operand) for operand in owner.operands])
+    if operands is None:
         return None
     if owner.name == "affine.apply":
         map_ = ir.AffineMapAttr(owner.attributes["map"]).value
-        dimensions, symbols = known_operands[: map_.n_dims], known_operands[map_.n_dims :]
-        return _index_in(map_.results[0], dimensions, symbols)
+        return _index_in(map_.results[0], operands[: map_.n_dims], operands[map_.n_dims :])
     if owner.name in ("arith.addi", "arith.subi"):
-        left, right = known_operands
+        left, right = operands
         return left.plus(right, 1 if owner.name == "arith.addi" else -1)
     if owner.name == "arith.muli":
-        return _product_of(*known_operands)
+        return _product_of(*operands)
     return None
 
 
@@ -261,16 +261,14 @@ def _index_in(
 ) -> _Index | None:
     """An affine expression of the indices that stand for its dimensions and symbols."""
     if isinstance(expression, ir.AffineDimExpr):
-        return dimensions[expression.position]
+        return dimensions[int(expression.position)]
     if isinstance(expression, ir.AffineSymbolExpr):
-        return symbols[expression.position]
+        return symbols[int(expression.position)]
     if isinstance(expression, ir.AffineConstantExpr):
-        return _Index({}, expression.value)
+        return _Index({}, int(expression.value))
     if not isinstance(expression, ir.AffineAddExpr | ir.AffineMulExpr):
         return None
-    left, right = (
-        _index_in(one, dimensions, symbols) for one in (expression.lhs, expression.rhs)
-    )
+    left, right = (_index_in(one, dimensions, symbols) for one in (expression.lhs, expression.rhs))
     if left is None or right is None:
         return None
     if isinstance(expression, ir.AffineAddExpr):
