@@ -43,8 +43,8 @@ class Depthwise(ImplicitGemm, frozen=True, kw_only=True):
     """A depthwise convolution as a contraction. Each row of C is a plane: one image and one output
     channel. The columns are the points of a plane, and K are the taps of its filter.
 
-    A is the input without its padding. Its loops along `columns` and `k_loops` move as in the
-    padded input. `height` and `width` describe the windows; one of a single spatial dimension has
+    A is the input without its padding. The loops along points and taps move in it as in the padded
+    input. `height` and `width` describe the windows; one of a single spatial dimension has
     no height.
     """
 
@@ -65,3 +65,11 @@ class Depthwise(ImplicitGemm, frozen=True, kw_only=True):
     def taps(self) -> int:
         """The number of elements of a filter."""
         return self.height.taps * self.width.taps
+
+
+class DepthwiseChannelsLast(Depthwise, frozen=True, kw_only=True):
+    """A depthwise convolution whose channels follow each other in memory (NHWC). Each row of C is a
+    point of an image, and the columns are the channels. The first `image_loops` of `rows` are along
+    the images."""
+
+    image_loops: int

@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from aotc import ops
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.generics import body_of, maps_of
-from aotc.kernels.matmul.depthwise.problem import NO_WINDOW, Depthwise, Window
+from aotc.kernels.matmul.depthwise.problem import (
+    NO_WINDOW,
+    Depthwise,
+    DepthwiseChannelsLast,
+    Window,
+)
 from aotc.kernels.matmul.implicit_gemm.problem import Loop, Moves, known_count
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.kernels.matmul.recognition import Matmul, accumulator_of, fill_of
@@ -280,10 +285,12 @@ def _index_in(
 
 
 class _Loops(Struct, frozen=True):
-    """The loops by role, the slowest first; and the dimension of A that the windows are along."""
+    """The loops, the slowest first: in front of those of points, of points, of channels behind
+    these, and of taps. `spatial`: the dimensions of A that windows are along."""
 
-    rows: tuple[int, ...]
-    columns: tuple[int, ...]
+    outer: tuple[int, ...]
+    points: tuple[int, ...]
+    channels: tuple[int, ...]
     taps: tuple[int, ...]
     spatial: tuple[int, ...]
 
@@ -295,9 +302,11 @@ def _problem(a: _Read, b: _Read, c: _Read, count: int) -> Depthwise | None:
         return None
     windows = [_window(a, b, c, dimension, loops) for dimension in loops.spatial]
     known = [window for window in windows if window is not None]
-    if len(known) != len(windows) or known[-1].pitch != 1:
+    if len(known) != len(windows):
         return None
-    roles = (loops.rows, loops.columns, loops.taps)
+    roles = (loops.outer, loops.points, loops.taps)
+    if loops.channels:
+        roles = ((*loops.outer, *loops.points), loops.channels, loops.taps)
     rows, columns, taps = (tuple(_loop(a, b, c, loop) for loop in role) for role in roles)
     m, n, k = (known_count(role) for role in (rows, columns, taps))
     problem = Depthwise(
@@ -313,7 +322,11 @@ def _problem(a: _Read, b: _Read, c: _Read, count: int) -> Depthwise | None:
         height=known[0] if len(known) == 2 else NO_WINDOW,
         width=known[-1],
     )
-    return problem if problem.taps <= _MOST_TAPS else None
+    if problem.taps > _MOST_TAPS:
+        return None
+    if loops.channels:
+        return DepthwiseChannelsLast(**structs.asdict(problem), image_loops=len(loops.outer))
+    return problem
 
 
 def _loops(a: _Read, b: _Read, c: _Read, count: int) -> _Loops | None:
@@ -325,36 +338,41 @@ def _loops(a: _Read, b: _Read, c: _Read, count: int) -> _Loops | None:
         return None
     if len(set(filter_)) != len(filter_) or any(index.constant for index in b.indices):
         return None
-    # The first dimension with windows, and what is inside of it.
+    # The first dimension with windows, what is inside of it, and the channels behind these.
     moved = [d for d, index in enumerate(a.indices) if index.factors]
     first = next((d for d in moved if a.indices[d].factors.keys() & set(taps)), None)
     if first is None:
         return None
-    spatial = [d for d in moved if d >= first]
-    others = [index for d, index in enumerate(a.indices) if d not in spatial]
+    behind = moved[-1:] if a.indices[moved[-1]].loop in filter_ else []
+    channels = [loop for d in behind for loop in a.indices[d].factors]
+    if set(channels) & set(taps):
+        behind, channels = [], []
+    spatial = [d for d in moved if d >= first and d not in behind]
+    others = [index for d, index in enumerate(a.indices) if d not in (*spatial, *behind)]
     if len(spatial) > 2 or any(index.constant for index in others):
         return None
     found = [list(a.indices[d].factors) for d in spatial]
-    columns = [loop for one in found for loop in one if loop not in taps]
+    points = [loop for one in found for loop in one if loop not in taps]
     found_taps = [loop for one in found for loop in one if loop in taps]
-    outer = [index.loop for index in others if index.factors]
-    rows = parallel[: len(parallel) - len(columns)]
+    inner = [*points, *channels]
+    outer = parallel[: len(parallel) - len(inner)]
     if (
-        parallel[len(rows) :] != columns
+        parallel[len(outer) :] != inner
         or sorted(found_taps) != taps
         or not set(taps) <= set(filter_)
-        or set(columns) & set(filter_)
-        or not set(outer) <= set(rows)
-        or any(d in a.padded for d in range(first))
+        or set(points) & set(filter_)
+        or not {index.loop for index in others if index.factors} <= set(outer)
+        or (channels and set(outer) & set(filter_))
+        or not a.padded <= set(spatial)
     ):
         return None
-    return _Loops(tuple(rows), tuple(columns), tuple(found_taps), tuple(spatial))
+    return _Loops(*map(tuple, (outer, points, channels, found_taps, spatial)))
 
 
 def _window(a: _Read, b: _Read, c: _Read, dimension: int, loops: _Loops) -> Window | None:
     """The windows along a dimension of A; None for sizes that are not known."""
     index = a.indices[dimension]
-    along = [loop for loop in index.factors if loop in loops.columns]
+    along = [loop for loop in index.factors if loop in loops.points]
     taps = [loop for loop in index.factors if loop in loops.taps]
     is_last = dimension == loops.spatial[-1]
     if len(along) > 1 or len(taps) > 1 or (is_last and not along):

@@ -1,4 +1,4 @@
-"""A direct depthwise convolution for the CPU device.
+"""A direct depthwise convolution for the CPU device, whose planes are contiguous (NCHW).
 
 A block is one thread, which computes bands of output rows of some planes. For each plane it packs
 the input rows of the band into memory that stays in the core's caches, with the padding around
@@ -15,14 +15,21 @@ Products and sums may be contracted: hardware with a fused multiply-add uses it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.builder import Builder
 from aotc.kernels.family import CPU
 from aotc.kernels.matmul.cpu.kernel import CpuKernel, computed_in, has_convertible_types
+from aotc.kernels.matmul.depthwise.mainloop import (
+    BAND_BYTES,
+    BLOCK_WORK,
+    InputVector,
+    input_vectors,
+    inputs_along,
+    tile_cost,
+    tiles,
+)
 from aotc.kernels.matmul.depthwise.problem import Depthwise, Window
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.implicit_gemm.operand import Operand, count_of
@@ -34,13 +41,6 @@ from aotc.numbers import Number, Value, compare, signed_maximum, signed_minimum
 # The vectors that the mainloop may have. An operation costs as much as its bytes, and as many more.
 _VECTOR_BYTES = (64, 32, 16)
 _BYTES_OF_OPERATION = 16
-_MOST_ACCUMULATORS = 8
-# With fewer, multiply-adds wait for each other.
-_LEAST_ACCUMULATORS = 6
-# Of a band, packed input and accumulators: half of a first-level cache.
-_BAND_BYTES = 24 << 10
-# Multiply-adds of vectors that a block has at least, where there are enough planes.
-_BLOCK_WORK = 8192
 _MOST_PLANES = 64
 # The filters up to this size have their broadcast taps in registers.
 _MOST_HELD_TAPS = 9
@@ -59,13 +59,12 @@ class Variant(Struct, frozen=True):
 
 class _Part(Struct, frozen=True):
     """A part of the packed input: the rows and columns of the padded input with these remainders
-    modulo the strides. It begins at `start`, and has `rows` rows, each `pitch` elements."""
+    modulo the strides. It begins at `start`, and has `rows` rows."""
 
     row: int
     column: int
     start: int
     rows: int
-    pitch: int
 
 
 def _remainders(window: Window) -> list[int]:
@@ -88,15 +87,16 @@ class _Packing:
         columns = -(-width.outputs // (variant.width * variant.vectors))
         self.column_groups = columns
         self.columns = columns * variant.width * variant.vectors
-        pitch = -(-width.reach // width.stride)
+        # The elements from one row of a part to the next.
+        self.pitch = -(-width.reach // width.stride)
         self.parts: dict[tuple[int, int], _Part] = {}
         self.size = 0
         for row in _remainders(height):
             rows = variant.band + _last_tap(height, row)
             for column in _remainders(width):
-                self.parts[row, column] = _Part(row, column, self.size, rows, pitch)
+                self.parts[row, column] = _Part(row, column, self.size, rows)
                 # What is stored and loaded as a vector ends behind the last row.
-                self.size += rows * pitch + self.columns
+                self.size += rows * self.pitch + self.columns
         self.size += -self.size % variant.width
 
     @property
@@ -109,23 +109,16 @@ class _Packing:
         """The number of elements in a block's memory."""
         return self.size + self.accumulators
 
-    def loads(self) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-        """The offsets of the vectors that accumulators at the first row and column are made of, and
-        the accumulators and taps that each is for."""
+    def input_vectors(self) -> list[InputVector]:
+        """The inputs of the accumulators at the first row and column."""
         height, width, v = self.problem.height, self.problem.width, self.variant
-        found: dict[int, list[tuple[int, int]]] = {}
+        taps = []
         for tap in range(self.problem.taps):
             i, j = divmod(tap, width.taps)
             down, row = divmod(i * height.dilation, height.stride)
             along, column = divmod(j * width.dilation, width.stride)
-            part = self.parts[row, column]
-            first = part.start + down * part.pitch + along
-            for number in range(v.rows * v.vectors):
-                of_row, vector = divmod(number, v.vectors)
-                offset = first + of_row * part.pitch + vector * v.width
-                found.setdefault(offset, []).append((number, tap))
-        for offset in sorted(found):
-            yield offset, found[offset]
+            taps.append(self.parts[row, column].start + down * self.pitch + along)
+        return input_vectors(taps, v.rows, v.vectors, (self.pitch, v.width))
 
 
 class _Kernel(CpuKernel):
@@ -202,7 +195,7 @@ class _Kernel(CpuKernel):
             # The first column with the part's remainder, and its place in the part.
             column = (part.column - width.padding) % width.stride
             place = (column + width.padding) // width.stride
-            places[column] = part.start + row * part.pitch + place
+            places[column] = part.start + row * self.packing.pitch + place
         if width.stride <= 2:
             self._pack_vectors(source, places)
             return
@@ -257,7 +250,7 @@ class _Kernel(CpuKernel):
         behind the end of a row is overwritten by later rows, and by columns to the left."""
         b, v = self.b, self.variant
         filter_ = self.of_b.m.offset(plane)
-        pitch, outputs = next(iter(self.packing.parts.values())).pitch, self.problem.width.outputs
+        pitch, outputs = self.packing.pitch, self.problem.width.outputs
         taps = self.problem.taps
         held = None
         if taps <= _MOST_HELD_TAPS:
@@ -267,7 +260,7 @@ class _Kernel(CpuKernel):
             row, column = row_group.index * v.rows, (groups - 1 - loop.index) * step
             accumulators = [b.zero(self.short_type)] * (v.rows * v.vectors)
             at = row * pitch + column
-            for offset, uses in self.packing.loads():
+            for offset, uses in self.packing.input_vectors():
                 factor = self.load(self.packed, [at + offset], v.width)
                 for number, tap in uses:
                     weight = self._tap(filter_, tap) if held is None else held[tap]
@@ -301,7 +294,7 @@ class _Kernel(CpuKernel):
         return self.vectorized(count) if self.stores_vectors else [(0, count, 1)]
 
 
-class DepthwiseCpu(MatmulFamily[Depthwise]):
+class ChannelsFirst(MatmulFamily[Depthwise]):
     """See the module's docstring."""
 
     name = "depthwise convolution"
@@ -314,7 +307,11 @@ class DepthwiseCpu(MatmulFamily[Depthwise]):
 
     def can_take(self, problem: Depthwise, variant: Variant) -> bool:
         del variant
-        return has_convertible_types(problem) and _has_contiguous_planes(problem)
+        return (
+            has_convertible_types(problem)
+            and problem.width.pitch == 1
+            and _has_contiguous_planes(problem)
+        )
 
     def variants(self, problem: Depthwise) -> tuple[Variant, ...]:
         return (_variant(problem),)
@@ -349,7 +346,7 @@ def _has_contiguous_planes(problem: Depthwise) -> bool:
 def _variant(problem: Depthwise) -> Variant:
     size = ELEMENT_BYTES[computed_in(problem)]
     width, rows, vectors = min(
-        ((bytes_ // size, *one) for bytes_ in _VECTOR_BYTES for one in _accumulators()),
+        ((bytes_ // size, *one) for bytes_ in _VECTOR_BYTES for one in tiles()),
         key=lambda one: _cost(problem, size, *one),
     )
     variant = Variant(rows, vectors, width, rows, 1)
@@ -357,36 +354,20 @@ def _variant(problem: Depthwise) -> Variant:
     groups = -(-problem.height.outputs // rows)
     for bands in range(1, groups + 1):
         variant = replace(variant, band=-(-groups // bands) * rows)
-        if _Packing(problem, variant).band_size * size <= _BAND_BYTES:
+        if _Packing(problem, variant).band_size * size <= BAND_BYTES:
             break
     work = variant.band * -(-problem.width.outputs // width) * problem.taps
-    planes = max(1, min(_MOST_PLANES, _BLOCK_WORK // work, likely_count(problem.rows)))
+    planes = max(1, min(_MOST_PLANES, BLOCK_WORK // work, likely_count(problem.rows)))
     return replace(variant, planes=planes)
 
 
-def _accumulators() -> list[tuple[int, int]]:
-    """Numbers of rows and vectors."""
-    return [
-        (rows, vectors)
-        for rows in range(1, _MOST_ACCUMULATORS + 1)
-        for vectors in range(1, _MOST_ACCUMULATORS // rows + 1)
-    ]
-
-
 def _cost(problem: Depthwise, size: int, elements: int, rows: int, vectors: int) -> int:
-    """About how long the mainloop takes: its multiply-adds, which wait for each other where there
-    are few accumulators, and its loads. `size`: of an element, in bytes."""
-    height, width = problem.height, problem.width
-    row_groups = -(-height.outputs // rows)
-    column_groups = -(-width.outputs // (elements * vectors))
-    loads = (rows + height.taps - 1) * vectors * width.taps
-    multiply_adds = max(rows * vectors, _LEAST_ACCUMULATORS) * problem.taps
-    return (
-        row_groups
-        * column_groups
-        * (multiply_adds + loads)
-        * (elements * size + _BYTES_OF_OPERATION)
-    )
+    """About how long the mainloop takes. `size`: of an element, in bytes."""
+    row_groups = -(-problem.height.outputs // rows)
+    column_groups = -(-problem.width.outputs // (elements * vectors))
+    loads = inputs_along(problem.height, rows) * vectors * problem.width.taps
+    of_tile = tile_cost(problem, rows, vectors, loads)
+    return row_groups * column_groups * of_tile * (elements * size + _BYTES_OF_OPERATION)
 
 
-DEPTHWISE_CPU = DepthwiseCpu()
+CHANNELS_FIRST = ChannelsFirst()
