@@ -210,7 +210,7 @@ def _is_zero(value: Any) -> bool:
 
 def _unselected(place: Any, condition: Any | None) -> Any:
     """The index that a load has where the condition holds."""
-    select = ops.defining(place)
+    select = None if condition is None else ops.defining(place)
     if select is None or select.name != "arith.select" or select.operands[0] != condition:
         return place
     return select.operands[1]
