@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
+import subprocess
+import sys
 import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +23,7 @@ from aotc.lower.plan.pipeline import plan_for
 from aotc.request import MemoryMode
 
 Array = NDArray[Any]
+TESTS = Path(__file__).parents[1]
 DTYPES = {"f32": np.float32, "f64": np.float64, "f16": np.float16}
 
 
@@ -204,15 +207,19 @@ def on_the_cpu() -> None:
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    """All layers, built once for all workers."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library of all layers, built once for all workers."""
 
     def make(folder: Path) -> None:
         build_library(
             "\n".join(layer.module for layer in (*LAYERS, *OTHERS)), folder, name="depthwise"
         )
 
-    folder = made_once(shared_folder(tmp_path_factory) / "depthwise", make)
+    return made_once(shared_folder(tmp_path_factory) / "depthwise", make)
+
+
+@pytest.fixture(scope="module")
+def library(folder: Path) -> Library:
     return Library(folder / "lib" / "libdepthwise.so", folder / "depthwise.json")
 
 
@@ -228,11 +235,15 @@ def call(library: Library, layer: Layer, operands: list[Array]) -> Array:
 @pytest.mark.parametrize("layer", [*LAYERS, *OTHERS], ids=lambda layer: layer.name)
 def test_result_is_numpys(library: Library, layer: Layer) -> None:
     operands = layer.operands()
-    expected = layer.expected(*operands)
     found = call(library, layer, operands)
+    check(layer, found)
+    assert found.tobytes() == call(library, layer, operands).tobytes()
+
+
+def check(layer: Layer, found: Array) -> None:
+    expected = layer.expected(*layer.operands())
     allowed = {"f64": 1e-13, "f32": 3e-6, "f16": 3e-3}[layer.element]
     np.testing.assert_allclose(found, expected, rtol=allowed, atol=allowed * 10)
-    assert found.tobytes() == call(library, layer, operands).tobytes()
 
 
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
@@ -246,3 +257,37 @@ def test_layer_has_the_kernel(layer: Layer) -> None:
     before, choice = text.split("scf.if", 1)
     _, on_cpu = choice.split("} else {", 1)
     assert "linalg.generic" not in before + on_cpu
+
+
+RUN = """
+import sys
+from pathlib import Path
+import numpy as np
+from helpers.native import Library
+from matmul.test_depthwise import LAYERS, call
+
+folder = Path(sys.argv[1])
+library = Library(folder / "lib" / "libdepthwise.so", folder / "depthwise.json")
+for layer in LAYERS:
+    np.save(Path(sys.argv[2]) / layer.name, call(library, layer, layer.operands()))
+"""
+
+
+def test_levels_have_the_same_bits(folder: Path, tmp_path: Path) -> None:
+    """Those that have a fused multiply-add; the oldest processors round products."""
+    for level in ("1", "3", "4"):
+        (tmp_path / level).mkdir()
+        done = subprocess.run(
+            [sys.executable, "-c", RUN, str(folder), str(tmp_path / level)],
+            env={**os.environ, "AOTC_CPU_LEVEL": level, "PYTHONPATH": str(TESTS)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if "AOTC_CPU_LEVEL" in done.stderr:
+            pytest.skip(f"this processor has no level {level}")
+        assert done.returncode == 0, done.stderr
+    for layer in LAYERS:
+        oldest, *others = (np.load(tmp_path / one / f"{layer.name}.npy") for one in "134")
+        assert others[0].tobytes() == others[1].tobytes()
+        check(layer, oldest)

@@ -41,7 +41,7 @@ from aotc.numbers import Number, Value, compare, signed_maximum, signed_minimum
 # The vectors that the mainloop may have. An operation costs as much as its bytes, and as many more.
 _VECTOR_BYTES = (64, 32, 16)
 _BYTES_OF_OPERATION = 16
-_MOST_PLANES = 64
+_MOST_PLANES = 32
 # The filters up to this size have their broadcast taps in registers.
 _MOST_HELD_TAPS = 9
 

@@ -12,7 +12,7 @@ _LEAST_ACCUMULATORS = 6
 # Of a block's memory: half of a first-level cache.
 BAND_BYTES = 24 << 10
 # Multiply-adds of vectors that a block has at least, where there is enough to do.
-BLOCK_WORK = 8192
+BLOCK_WORK = 4096
 
 # An input vector's offset, and the accumulators and taps that it is for.
 InputVector = tuple[int, list[tuple[int, int]]]
