@@ -36,7 +36,7 @@ from aotc.kernels.matmul.implicit_gemm.operand import Operand, count_of
 from aotc.kernels.matmul.implicit_gemm.problem import likely_count
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder
 from aotc.mlir import ir
-from aotc.numbers import Number, Value, compare, signed_maximum, signed_minimum
+from aotc.numbers import Number, Value, compare, signed_maximum, signed_minimum, unravel
 
 # The vectors that the mainloop may have. An operation costs as much as its bytes, and as many more.
 _VECTOR_BYTES = (64, 32, 16)
@@ -143,9 +143,10 @@ class _Kernel(CpuKernel):
         bands = -(-p.height.outputs // v.band)
         # A launch of no blocks is an error.
         with b.where(compare("ne", planes, 0)):
-            blocks: list[Number] = [self.groups(planes, v.planes), bands]
+            # All along x, where there may be most.
+            blocks = self.groups(planes, v.planes) * bands
             with b.launch(blocks, 1, self.packing.band_size * self.bytes) as launch:
-                group, band, _ = launch.block_ids
+                group, band = unravel(launch.block, bands)
                 first = group * v.planes
                 last = signed_minimum(first + v.planes, planes)
                 self._kernel(first, last, 0 if bands == 1 else band * v.band)

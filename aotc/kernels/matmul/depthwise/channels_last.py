@@ -31,7 +31,7 @@ from aotc.kernels.matmul.depthwise.problem import DepthwiseChannelsLast
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.implicit_gemm.operand import Operand, count_of
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder
-from aotc.numbers import Number, Value, compare, select, signed_maximum, signed_minimum
+from aotc.numbers import Number, Value, compare, select, signed_maximum, signed_minimum, unravel
 
 # The vectors that the mainloop may have. An operation costs as much as its bytes, and as many more.
 _VECTOR_BYTES = (64, 32, 16)
@@ -99,22 +99,22 @@ class _Kernel(CpuKernel):
         b, p, v = self.b, self.problem, self.variant
         self.of_a, self.of_b, self.of_c = (Operand(b, p, arguments, letter) for letter in "abc")
         images = count_of(b, arguments, p.rows[: p.image_loops])
-        groups = -(-self.channels // v.width)
-        across = -(-p.width.outputs // v.part_columns)
-        parts = -(-p.height.outputs // v.part_rows) * across
+        vectors = -(-self.channels // v.width)
+        groups = -(-vectors // v.groups)
+        down, across = -(-p.height.outputs // v.part_rows), -(-p.width.outputs // v.part_columns)
         # A launch of no blocks is an error.
         with b.where(compare("ne", images, 0)):
-            blocks: list[Number] = [-(-groups // v.groups), parts, images]
+            # All along x, where there may be most.
+            blocks = images * (down * across * groups)
             shared_bytes = v.vectors(p) * v.width * self.bytes
             with b.launch(blocks, 1, shared_bytes) as launch:
-                x, y, image = launch.block_ids
-                first = x * v.groups
-                row, column = y // across * v.part_rows, y % across * v.part_columns
+                image, i, j, group = unravel(launch.block, down, across, groups)
+                first, row, column = group * v.groups, i * v.part_rows, j * v.part_columns
                 rows = signed_minimum(v.part_rows, p.height.outputs - row)
                 columns = signed_minimum(v.part_columns, p.width.outputs - column)
                 self._allocate()
-                with b.loop(first, signed_minimum(first + v.groups, groups)) as group:
-                    self._compute(image, group.index, _Part(row, column, rows, columns))
+                with b.loop(first, signed_minimum(first + v.groups, vectors)) as vector:
+                    self._compute(image, vector.index, _Part(row, column, rows, columns))
 
     # --- The kernel ----------------------------------------------------------------------------
 
@@ -128,9 +128,9 @@ class _Kernel(CpuKernel):
             at += count * v.width * self.bytes
         self.packed, self.taps, self.accumulators = buffers
 
-    def _compute(self, image: Number, group: Number, part: _Part) -> None:
+    def _compute(self, image: Number, vector: Number, part: _Part) -> None:
         """A part of an image, for one vector of channels."""
-        channel = group * self.variant.width
+        channel = vector * self.variant.width
         point = image * self.problem.points
         for tap in range(self.problem.taps):
             value = self._load_channels(self.of_b.buffer, self.of_b.k.offset(tap), channel)
