@@ -12,6 +12,7 @@ rows or columns), `tcgen05` (Blackwell), `operand_packing` (another family's ker
 `cpu`. In a family's package, `family` has its variants, what they can take and what they cost, and
 `kernel` builds the kernel: its mainloop and its stores are modules beside it.
 
-`implicit_gemm` has convolutions and other contractions whose operands are not matrices in memory.
+`implicit_gemm` has convolutions and other contractions whose operands are not matrices in memory,
+`depthwise` has depthwise convolutions, which are no products of matrices, for the CPU device.
 `scalar` and `split_k_reduction` are shared by families.
 """

@@ -14,6 +14,8 @@ from aotc.chips import LIMITS, block_shared_of
 from aotc.kernels.family import ANY_GPU, CPU
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.cpu.streamed import CPU_STREAMED
+from aotc.kernels.matmul.depthwise.channels_first import CHANNELS_FIRST
+from aotc.kernels.matmul.depthwise.channels_last import CHANNELS_LAST
 from aotc.kernels.matmul.family import MatmulFamily, least_clocks
 from aotc.kernels.matmul.gemv import GEMV
 from aotc.kernels.matmul.implicit_gemm.cpu import IMPLICIT_CPU
@@ -50,7 +52,10 @@ _OF_ANY_GPU: tuple[MatmulFamily[Any], ...] = (
     *(PACK_3XTF32, MMA_SYNC, PACK_F8_AS_F16, SIMT),
     *(IMPLICIT_MMA_SYNC, IMPLICIT_SIMT),
 )
-_OF_CPU: tuple[MatmulFamily[Any], ...] = (CPU_STREAMED, CPU_BLOCKED, IMPLICIT_CPU)
+_OF_CPU: tuple[MatmulFamily[Any], ...] = (
+    *(CPU_STREAMED, CPU_BLOCKED, IMPLICIT_CPU),
+    *(CHANNELS_FIRST, CHANNELS_LAST),
+)
 # The matmul families by the names that tuning files use.
 FAMILIES = {
     family.name: family

@@ -25,6 +25,8 @@ from aotc.errors import InternalError
 from aotc.input.entries import functions_of
 from aotc.kernels.family import ANY_GPU, CPU, EVERYWHERE
 from aotc.kernels.matmul.choice import FAMILIES, Choice, choose, choose_for_cpu
+from aotc.kernels.matmul.depthwise.problem import Depthwise
+from aotc.kernels.matmul.depthwise.recognition import recognise_depthwise
 from aotc.kernels.matmul.explanation import reasons
 from aotc.kernels.matmul.fusion.fuse import Fused, fuse, remove_temporary, unfused
 from aotc.kernels.matmul.fusion.narrow import narrow_results
@@ -41,7 +43,7 @@ from aotc.numbers import Condition, Number, Scalar, Value, ceil_divide, compare
 from aotc.ops import symbol_of
 from aotc.remarks import Remarks
 from aotc.request import BuildRequest, Chip
-from aotc.rewrites.capability import declare_capability
+from aotc.rewrites.capability import declare_capability, has_gpu
 
 STEP = "aotc-choose-matmul-kernels"
 # Inside of these somebody else decides what runs where.
@@ -112,25 +114,25 @@ def called_inside(module: Any) -> set[str]:
 
 
 class _Taken(Struct):
-    """A matmul and its kernels. `with_loops`: the CPU runs the original loops. `capabilities`: the
-    compute capabilities that code is generated for."""
+    """A matmul and its kernels. `loops_on`: the target that runs the original loops, CPU or
+    ANY_GPU, if there is one. `capabilities`: the compute capabilities that code is generated for.
+    """
 
     fused: Fused
     choices: list[Choice]
     cpu: Choice | None
-    with_loops: bool
+    loops_on: str | None
     capabilities: tuple[int, ...]
 
     def __str__(self) -> str:
-        words = ", else ".join(map(str, self.choices))
-        if not self.choices:
-            words = str(self.cpu)
-        elif self.with_loops:
-            words += "; loops on the CPU"
-        elif self.cpu is not None:
-            words += f"; {self.cpu}"
+        kernels = [", else ".join(map(str, self.choices))] if self.choices else []
+        if self.cpu is not None:
+            kernels.append(str(self.cpu))
+        if self.loops_on is not None:
+            kernels.append("loops on the CPU" if self.loops_on == CPU else "loops on GPUs")
         steps = " with an epilogue" if self.fused.epilogue else ""
-        return f"matmul{steps}: {words}"
+        what = "convolution" if isinstance(self.fused.problem, Depthwise) else "matmul"
+        return f"{what}{steps}: {'; '.join(kernels)}"
 
     def replace(self, number: int) -> None:
         """Inserts the dispatch at the last replaced operation, and erases the replaced ones.
@@ -140,7 +142,7 @@ class _Taken(Struct):
         with last.location, ir.InsertionPoint(last):
             a, b, c, *epilogue_operands = [operand.make() for operand in fused.operands]
             _Dispatch(fused, Arguments(a, b, c, tuple(epilogue_operands))).build(self, number)
-        if self.with_loops:
+        if self.loops_on is not None:
             return
         for operation in reversed(fused.replaced):
             ops.erase(operation)
@@ -156,7 +158,7 @@ def _matmuls(generics: Sequence[Any], roots: Roots, request: BuildRequest) -> li
             matmul = _recognise(generic, roots, request)
         if matmul is None:
             continue
-        if _is_for_cpu(generic):
+        if _is_for_cpu(generic) or isinstance(matmul.problem, Depthwise):
             has_kernels = request.cpu_kernels and choose_for_cpu(matmul.problem) is not None
         else:
             has_kernels = bool(_choose(matmul.problem, request))
@@ -218,8 +220,12 @@ def _with_kernels(fused: Fused, request: BuildRequest, remarks: Remarks) -> _Tak
         measured = _measured(fused.problem, last, request, remarks)
         choices = _choose(fused.problem, request, measured)
     cpu = choose_for_cpu(fused.problem) if request.cpu_kernels else None
-    with_loops = request.cpu_kernels and cpu is None
-    return _Taken(fused, choices, cpu, with_loops, request.capabilities)
+    loops_on = None
+    if request.cpu_kernels and cpu is None:
+        loops_on = CPU
+    elif isinstance(fused.problem, Depthwise) and not _is_for_cpu(last):
+        loops_on = ANY_GPU
+    return _Taken(fused, choices, cpu, loops_on, request.capabilities)
 
 
 def _is_for_cpu(operation: Any) -> bool:
@@ -261,7 +267,7 @@ def _recognise(generic: Any, roots: Roots, request: BuildRequest) -> Matmul | No
         matmul = matmul and (flattened(matmul) or matmul)
     if matmul is None and multiplies(generic) and repeat(generic):
         matmul = recognise(generic, roots)
-    return matmul
+    return matmul or recognise_depthwise(generic, roots)
 
 
 def name_modules(choice: Any, capabilities: Sequence[int], dispatch: str) -> None:
@@ -312,9 +318,17 @@ class _Dispatch:
         ]
 
     def build(self, taken: _Taken, number: int) -> None:
-        """Inserts one operation that launches the kernels. With loops on the CPU it is an `scf.if`,
-        and the replaced operations move to its second region."""
+        """Inserts one operation that launches the kernels. With loops on the CPU, or on GPUs, it is
+        an `scf.if`, and the replaced operations move to one of its regions."""
         b, dispatch = self._b, f"matmul_{number}"
+        if taken.loops_on == ANY_GPU:
+            assert taken.cpu is not None
+            with b.where(has_gpu()) as branch:
+                self._move(taken.fused.replaced)
+            with branch.otherwise():
+                self._kernel(taken.cpu)
+            name_modules(branch.operation, taken.capabilities, dispatch)
+            return
         callee = ir.FlatSymbolRefAttr.get(CAPABILITY)
         capability = b.op("func.call", (), "i32", callee=callee)
         if not taken.choices:
@@ -323,7 +337,7 @@ class _Dispatch:
                 self._kernel(taken.cpu)
             name_modules(region, taken.capabilities, dispatch)
             return
-        if taken.cpu is None and not taken.with_loops:
+        if taken.cpu is None and taken.loops_on is None:
             with b.execute_region() as region:
                 self._choose(capability, taken.choices)
             name_modules(region, taken.capabilities, dispatch)
@@ -334,9 +348,13 @@ class _Dispatch:
             if taken.cpu is not None:
                 self._kernel(taken.cpu)
             else:
-                for operation in taken.fused.replaced:
-                    ir.InsertionPoint.current.insert(operation.detach_from_parent())
+                self._move(taken.fused.replaced)
         name_modules(branch.operation, taken.capabilities, dispatch)
+
+    def _move(self, operations: Sequence[Any]) -> None:
+        """Moves operations to the insertion point."""
+        for operation in operations:
+            ir.InsertionPoint.current.insert(operation.detach_from_parent())
 
     def _choose(self, capability: Scalar, choices: Sequence[Choice]) -> None:
         """Launches the first choice whose conditions hold; the last one's are not asked."""

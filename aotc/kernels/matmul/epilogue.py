@@ -19,6 +19,8 @@ from aotc.numbers import Number, Value
 SUM = "sum"
 # What these do to numbers they do to vectors.
 _OF_VECTORS = ("arith.", "math.absf", "math.copysign", "math.fma", "math.sqrt")
+# And these: the CPU's lowering makes arithmetic of them.
+_ELEMENTARY = ("math.erf", "math.exp", "math.expm1", "math.log", "math.log1p", "math.tanh")
 
 
 class Step(Struct, frozen=True):
@@ -85,7 +87,8 @@ class EpilogueOf(Struct, frozen=True):
     def can_take_vectors(self) -> bool:
         """Whether `on_vector` can be called."""
         return all(
-            step.operation.startswith(_OF_VECTORS) and "column" not in step.operands
+            (step.operation.startswith(_OF_VECTORS) or step.operation in _ELEMENTARY)
+            and "column" not in step.operands
             for step in self.epilogue.steps
         )
 

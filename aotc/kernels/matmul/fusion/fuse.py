@@ -230,7 +230,7 @@ class _Fusing:
         inputs, [output] = ops.operand_groups(consumer)
         values, maps = [*inputs, output], maps_of(consumer)
         arguments = list(consumer.regions[0].blocks[0].arguments)
-        own = [number for number, value in enumerate(values) if _source(value) == self._c]
+        own = [number for number, value in enumerate(values) if self._is_c(value)]
         loops = self._loops(values[own[0]], maps[own[0]])
         if loops is None or any(self._loops(values[i], maps[i]) != loops for i in own):
             return False
@@ -238,7 +238,7 @@ class _Fusing:
         others = [
             (argument, value, map_)
             for argument, value, map_ in zip(arguments, values, maps, strict=True)
-            if _source(value) != self._c and list(argument.uses)
+            if not self._is_c(value) and list(argument.uses)
         ]
         known = reading.read_all(others, loops)
         if known is None:
@@ -319,14 +319,16 @@ class _Fusing:
 
     def _find_consumer(self) -> Any | None:
         for operation in _after(self._fused.replaced[-1]):
-            if is_elementwise(operation) and any(
-                _source(value) == self._c for value in operation.operands
-            ):
+            if is_elementwise(operation) and any(map(self._is_c, operation.operands)):
                 others = any(_source(value) in self._later for value in operation.operands)
                 return None if operation in self._done or others else operation
             if not self._leaves(operation, self._reads):
                 return None
         return None
+
+    def _is_c(self, value: Any) -> bool:
+        """Whether it is C, which may itself be another shape of a buffer, or another shape of C."""
+        return bool(self._c in (value, _source(value)))
 
     def _is_temporary(self, consumer: Any) -> bool:
         """Whether only the matmul and `consumer` have C's elements."""

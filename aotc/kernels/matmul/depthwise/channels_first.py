@@ -1,0 +1,374 @@
+"""A direct depthwise convolution for the CPU device, whose planes are contiguous (NCHW).
+
+A block is one thread, which computes bands of output rows of some planes. For each plane it packs
+the input rows of the band into memory that stays in the core's caches, with the padding around
+them. Strides are gone then: the packed input has a part for each remainder of rows and columns
+modulo the strides, so that the inputs of neighbouring outputs are neighbours for each tap.
+
+The mainloop keeps the accumulators of some rows and vectors of columns in registers over all taps.
+An input vector is loaded once for all rows that it is a factor of. Accumulators beyond the last
+column or row are computed, and dropped. Each accumulator adds its products in the order of the
+addresses of the packed inputs, for any number of rows and vectors.
+
+Products and sums may be contracted: hardware with a fused multiply-add uses it.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from aotc.builder import Builder
+from aotc.kernels.family import CPU
+from aotc.kernels.matmul.cpu.kernel import CpuKernel, computed_in, has_convertible_types
+from aotc.kernels.matmul.depthwise.mainloop import (
+    BAND_BYTES,
+    BLOCK_WORK,
+    InputVector,
+    input_vectors,
+    inputs_along,
+    tile_cost,
+    tiles,
+)
+from aotc.kernels.matmul.depthwise.problem import Depthwise, Window
+from aotc.kernels.matmul.family import MatmulFamily
+from aotc.kernels.matmul.implicit_gemm.operand import Operand, count_of
+from aotc.kernels.matmul.implicit_gemm.problem import likely_count
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder
+from aotc.mlir import ir
+from aotc.numbers import Number, Value, compare, signed_maximum, signed_minimum, unravel
+
+# The vectors that the mainloop may have. An operation costs as much as its bytes, and as many more.
+_VECTOR_BYTES = (64, 32, 16)
+_BYTES_OF_OPERATION = 16
+_MOST_PLANES = 32
+# The filters up to this size have their broadcast taps in registers.
+_MOST_HELD_TAPS = 9
+
+
+class Variant(Struct, frozen=True):
+    """The mainloop has `rows` x `vectors` accumulators of `width` elements in registers. A block
+    computes a band of `band` output rows, a multiple of `rows`, of `planes` planes."""
+
+    rows: int
+    vectors: int
+    width: int
+    band: int
+    planes: int
+
+
+class _Part(Struct, frozen=True):
+    """A part of the packed input: the rows and columns of the padded input with these remainders
+    modulo the strides. It begins at `start`, and has `rows` rows."""
+
+    row: int
+    column: int
+    start: int
+    rows: int
+
+
+def _remainders(window: Window) -> list[int]:
+    """The remainders modulo the stride of the padded input's indices that taps read."""
+    return sorted({tap * window.dilation % window.stride for tap in range(window.taps)})
+
+
+def _last_tap(window: Window, remainder: int) -> int:
+    """By how many outputs the last tap with a remainder is shifted."""
+    shifts = [divmod(tap * window.dilation, window.stride) for tap in range(window.taps)]
+    return max(shift for shift, own in shifts if own == remainder)
+
+
+class _Packing:
+    """Where the packed input of a band of rows is, and which accumulators its vectors are for."""
+
+    def __init__(self, problem: Depthwise, variant: Variant) -> None:
+        self.problem, self.variant = problem, variant
+        height, width = problem.height, problem.width
+        columns = -(-width.outputs // (variant.width * variant.vectors))
+        self.column_groups = columns
+        self.columns = columns * variant.width * variant.vectors
+        # The elements from one row of a part to the next.
+        self.pitch = -(-width.reach // width.stride)
+        self.parts: dict[tuple[int, int], _Part] = {}
+        self.size = 0
+        for row in _remainders(height):
+            rows = variant.band + _last_tap(height, row)
+            for column in _remainders(width):
+                self.parts[row, column] = _Part(row, column, self.size, rows)
+                # What is stored and loaded as a vector ends behind the last row.
+                self.size += rows * self.pitch + self.columns
+        self.size += -self.size % variant.width
+
+    @property
+    def accumulators(self) -> int:
+        """The number of accumulators of a band, and of what is stored behind them."""
+        return self.variant.band * self.problem.width.outputs + self.columns
+
+    @property
+    def band_size(self) -> int:
+        """The number of elements in a block's memory."""
+        return self.size + self.accumulators
+
+    def input_vectors(self) -> list[InputVector]:
+        """The inputs of the accumulators at the first row and column."""
+        height, width, v = self.problem.height, self.problem.width, self.variant
+        taps = []
+        for tap in range(self.problem.taps):
+            i, j = divmod(tap, width.taps)
+            down, row = divmod(i * height.dilation, height.stride)
+            along, column = divmod(j * width.dilation, width.stride)
+            taps.append(self.parts[row, column].start + down * self.pitch + along)
+        return input_vectors(taps, v.rows, v.vectors, (self.pitch, v.width))
+
+
+class _Kernel(CpuKernel):
+    """The kernel for one problem; `build` inserts it."""
+
+    problem: Depthwise
+
+    def __init__(
+        self, b: Builder, problem: Depthwise, variant: Variant, epilogue: EpilogueBuilder | None
+    ) -> None:
+        super().__init__(b, problem, epilogue)
+        self.variant = variant
+        self.packing = _Packing(problem, variant)
+        self.short_type = self.of(self.type, variant.width)
+
+    # --- The host's part -----------------------------------------------------------------------
+
+    def build(self, arguments: Arguments) -> None:
+        b, p, v = self.b, self.problem, self.variant
+        self.of_a, self.of_b, self.of_c = (Operand(b, p, arguments, letter) for letter in "abc")
+        planes = count_of(b, arguments, p.rows)
+        bands = -(-p.height.outputs // v.band)
+        # A launch of no blocks is an error.
+        with b.where(compare("ne", planes, 0)):
+            # All along x, where there may be most.
+            blocks = self.groups(planes, v.planes) * bands
+            with b.launch(blocks, 1, self.packing.band_size * self.bytes) as launch:
+                group, band = unravel(launch.block, bands)
+                first = group * v.planes
+                last = signed_minimum(first + v.planes, planes)
+                self._kernel(first, last, 0 if bands == 1 else band * v.band)
+
+    # --- The kernel ----------------------------------------------------------------------------
+
+    def _kernel(self, first: Number, last: Number, row: Number) -> None:
+        """The planes from `first` to `last`, of each the band of output rows from `row` on."""
+        b, v = self.b, self.variant
+        memory, size = b.shared_memory(), self.packing.size
+        self.packed = b.shared_buffer(memory, 0, [size], self.type)
+        self.accumulators = b.shared_buffer(
+            memory, size * self.bytes, [self.packing.accumulators], self.type
+        )
+        rows = signed_minimum(self.problem.height.outputs - row, v.band)
+        with b.loop(0, size, v.width) as loop:
+            self.store(b.zero(self.short_type), self.packed, [loop.index])
+        with b.loop(first, last) as plane:
+            self._pack(plane.index, row)
+            self._mainloop(plane.index, rows)
+            self._store(plane.index, row, rows)
+
+    # --- Packing -------------------------------------------------------------------------------
+
+    def _pack(self, plane: Number, row: Number) -> None:
+        """Packs the band's rows. What is padding has been cleared, and stays so: all planes have
+        it in the same places."""
+        b, height = self.b, self.problem.height
+        base = self.of_a.m.offset(plane)
+        for remainder in _remainders(height):
+            parts = [part for part in self.packing.parts.values() if part.row == remainder]
+            # Input row = row of the part * stride - before.
+            before = height.padding - remainder
+            first = -(-before // height.stride)
+            last = (height.used - 1 + before) // height.stride + 1
+            start = signed_maximum(first - row, 0)
+            stop = signed_minimum(last - row, parts[0].rows)
+            with b.loop(start, stop) as loop:
+                of_input = (row + loop.index) * height.stride - before
+                self._pack_row(base + of_input * height.pitch, parts, loop.index)
+
+    def _pack_row(self, source: Number, parts: list[_Part], row: Number) -> None:
+        """An input row, from its first element at `source`, as a row of each of these parts."""
+        b, width = self.b, self.problem.width
+        places = {}
+        for part in parts:
+            # The first column with the part's remainder, and its place in the part.
+            column = (part.column - width.padding) % width.stride
+            place = (column + width.padding) // width.stride
+            places[column] = part.start + row * self.packing.pitch + place
+        if width.stride <= 2:
+            self._pack_vectors(source, places)
+            return
+        for column, place in places.items():
+            with b.loop(0, -(-(width.used - column) // width.stride)) as loop:
+                value = self.load(self.of_a.buffer, [source + column + loop.index * width.stride])
+                b.store(value, self.packed, [place + loop.index])
+
+    def _pack_vectors(self, source: Number, places: dict[int, Number]) -> None:
+        """Vectors of elements that are a stride of 1 or 2 apart. Elements behind the input's last
+        are padding: 0."""
+        b, width = self.b, self.problem.width
+        step = self.variant.width * width.stride
+        whole = width.used // step * step
+        with b.loop(0, whole, step) as loop:
+            self._pack_step(source, places, loop.index, step)
+        if whole != width.used:
+            self._pack_step(source, places, whole, width.used - whole)
+
+    def _pack_step(
+        self, source: Number, places: dict[int, Number], column: Number, count: int
+    ) -> None:
+        """A vector for each remainder, from a column on; `count` elements are there."""
+        v, stride = self.variant, self.problem.width.stride
+        vectors = [
+            self._load_first(source + column + i * v.width, count - i * v.width)
+            for i in range(stride)
+        ]
+        for remainder, place in places.items():
+            vector = vectors[0]
+            if stride == 2:
+                mask = ir.DenseI64ArrayAttr.get(list(range(remainder, 2 * v.width, 2)))
+                vector = self.b.op("vector.shuffle", vectors, self.short_type, mask=mask)
+            self.store(vector, self.packed, [place + column // stride])
+
+    def _load_first(self, at: Number, count: int) -> Value:
+        """A vector of the input, whose elements from number `count` on are 0, and not read."""
+        b, width, source = self.b, self.variant.width, self.of_a.buffer
+        if count >= width:
+            return self.load(source, [at], width)
+        if count <= 0:
+            return b.zero(self.short_type)
+        type_ = self.of(source.element, width)
+        mask = b.op("vector.create_mask", [b.value(count)], f"vector<{width}xi1>")
+        operands = [source.value, b.value(at), mask, b.zero(type_)]
+        return b.convert(b.op("vector.maskedload", operands, type_), self.short_type)
+
+    # --- The mainloop --------------------------------------------------------------------------
+
+    def _mainloop(self, plane: Number, rows: Number) -> None:
+        """Computes the accumulators of a band of C, whose rows follow each other. What is stored
+        behind the end of a row is overwritten by later rows, and by columns to the left."""
+        b, v = self.b, self.variant
+        filter_ = self.of_b.m.offset(plane)
+        pitch, outputs = self.packing.pitch, self.problem.width.outputs
+        taps = self.problem.taps
+        held = None
+        if taps <= _MOST_HELD_TAPS:
+            held = [self._tap(filter_, tap) for tap in range(taps)]
+        step, groups = v.width * v.vectors, self.packing.column_groups
+        with b.loop(0, self.groups(rows, v.rows)) as row_group, b.loop(0, groups) as loop:
+            row, column = row_group.index * v.rows, (groups - 1 - loop.index) * step
+            accumulators = [b.zero(self.short_type)] * (v.rows * v.vectors)
+            at = row * pitch + column
+            for offset, uses in self.packing.input_vectors():
+                factor = self.load(self.packed, [at + offset], v.width)
+                for number, tap in uses:
+                    weight = self._tap(filter_, tap) if held is None else held[tap]
+                    accumulators[number] = b.multiply_add(factor, weight, accumulators[number])
+            first = row * outputs + column
+            for number, value in enumerate(accumulators):
+                of_row, vector = divmod(number, v.vectors)
+                place = first + (of_row * outputs + vector * v.width)
+                self.store(value, self.accumulators, [place])
+
+    def _tap(self, filter_: Number, tap: int) -> Value:
+        """An element of the filter at `filter_`, in each element of a vector."""
+        b = self.b
+        value = self.load(self.of_b.buffer, [filter_ + self.of_b.k.offset(tap)])
+        return b.op("vector.broadcast", [value], self.short_type)
+
+    # --- C -------------------------------------------------------------------------------------
+
+    def _store(self, plane: Number, row: Number, rows: Number) -> None:
+        """The band, which is contiguous in C."""
+        b, outputs = self.b, self.problem.width.outputs
+        base, first = self.of_c.m.offset(plane), row * outputs
+        for start, stop, width in self._parts_of_store(rows * outputs):
+            with b.loop(start, stop, width) as loop:
+                value = self.load(self.accumulators, [loop.index], width)
+                column = first + loop.index
+                self.store_result(value, self.of_c.buffer, [base + column], (plane, column))
+
+    def _parts_of_store(self, count: Number) -> list[tuple[Number, Number, int]]:
+        """The bounds and steps of loops over whole vectors, and over elements."""
+        return self.vectorized(count) if self.stores_vectors else [(0, count, 1)]
+
+
+class ChannelsFirst(MatmulFamily[Depthwise]):
+    """See the module's docstring."""
+
+    name = "depthwise convolution"
+    mnemonic = "cpu"
+    target = CPU
+    problem_type = Depthwise
+    variant_type = Variant
+    has_cost_model = False
+    is_bandwidth_bound = True
+
+    def can_take(self, problem: Depthwise, variant: Variant) -> bool:
+        del variant
+        return (
+            has_convertible_types(problem)
+            and problem.width.pitch == 1
+            and _has_contiguous_planes(problem)
+        )
+
+    def variants(self, problem: Depthwise) -> tuple[Variant, ...]:
+        return (_variant(problem),)
+
+    def tile_name(self, problem: Depthwise, variant: Variant) -> str:
+        height, width = problem.height, problem.width
+        strides = f"s{max(height.stride, width.stride)}"
+        return f"{height.taps}x{width.taps}_{strides}_{variant.rows}x{variant.vectors}"
+
+    def insert(
+        self,
+        b: Builder,
+        problem: Depthwise,
+        variant: Variant,
+        arguments: Arguments,
+        epilogue: EpilogueBuilder | None = None,
+    ) -> None:
+        _Kernel(b, problem, variant, epilogue).build(arguments)
+
+
+def _has_contiguous_planes(problem: Depthwise) -> bool:
+    """Whether the points of each plane of C follow each other in memory."""
+    distance = 1
+    for loop in reversed(problem.columns):
+        if loop.size != 1 and [problem.strides[2][d] for d, _ in loop.c] != [distance]:
+            return False
+        assert loop.size is not None
+        distance *= loop.size
+    return True
+
+
+def _variant(problem: Depthwise) -> Variant:
+    size = ELEMENT_BYTES[computed_in(problem)]
+    width, rows, vectors = min(
+        ((bytes_ // size, *one) for bytes_ in _VECTOR_BYTES for one in tiles()),
+        key=lambda one: _cost(problem, size, *one),
+    )
+    variant = Variant(rows, vectors, width, rows, 1)
+    # The largest band that has its share of a cache.
+    groups = -(-problem.height.outputs // rows)
+    for bands in range(1, groups + 1):
+        variant = replace(variant, band=-(-groups // bands) * rows)
+        if _Packing(problem, variant).band_size * size <= BAND_BYTES:
+            break
+    work = variant.band * -(-problem.width.outputs // width) * problem.taps
+    planes = max(1, min(_MOST_PLANES, BLOCK_WORK // work, likely_count(problem.rows)))
+    return replace(variant, planes=planes)
+
+
+def _cost(problem: Depthwise, size: int, elements: int, rows: int, vectors: int) -> int:
+    """About how long the mainloop takes. `size`: of an element, in bytes."""
+    row_groups = -(-problem.height.outputs // rows)
+    column_groups = -(-problem.width.outputs // (elements * vectors))
+    loads = inputs_along(problem.height, rows) * vectors * problem.width.taps
+    of_tile = tile_cost(problem, rows, vectors, loads)
+    return row_groups * column_groups * of_tile * (elements * size + _BYTES_OF_OPERATION)
+
+
+CHANNELS_FIRST = ChannelsFirst()

@@ -1,0 +1,351 @@
+"""A direct depthwise convolution for the CPU device, whose channels are contiguous (NHWC).
+
+A block is one thread, which computes a part of an image's points, for some vectors of channels. It
+packs the inputs of the part and of one vector, with the padding around them, into memory that stays
+in the core's caches. The mainloop keeps the accumulators of some points in registers over all taps.
+An input vector is loaded once for all of them that it is a factor of. Accumulators beyond the last
+column or row are computed, and dropped.
+
+Products and sums may be contracted: hardware with a fused multiply-add uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from aotc.builder import Buffer, Builder
+from aotc.kernels.family import CPU
+from aotc.kernels.matmul.cpu.kernel import CpuKernel, computed_in, has_convertible_types
+from aotc.kernels.matmul.depthwise.mainloop import (
+    BLOCK_WORK,
+    input_vectors,
+    inputs_along,
+    tile_cost,
+    tiles,
+)
+from aotc.kernels.matmul.depthwise.problem import DepthwiseChannelsLast
+from aotc.kernels.matmul.family import MatmulFamily
+from aotc.kernels.matmul.implicit_gemm.operand import Operand, count_of
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder
+from aotc.numbers import Number, Value, compare, select, signed_maximum, signed_minimum, unravel
+
+# The vectors that the mainloop may have. An operation costs as much as its bytes, and as many more.
+_VECTOR_BYTES = (64, 32, 16)
+_BYTES_OF_OPERATION = 16
+# Of a block's memory: all of a part's rows and columns are of vectors, which a second-level cache
+# holds.
+_PART_BYTES = 64 << 10
+
+
+class Variant(Struct, frozen=True):
+    """The mainloop has the accumulators of `rows` x `columns` points in registers, each a vector of
+    `width` channels. A block computes `part_rows` x `part_columns` points, multiples of those, for
+    `groups` vectors of channels."""
+
+    rows: int
+    columns: int
+    width: int
+    part_rows: int
+    part_columns: int
+    groups: int
+
+    def packed(self, problem: DepthwiseChannelsLast) -> tuple[int, int]:
+        """The rows and columns of the padded input that a block reads."""
+        windows = ((problem.height, self.part_rows), (problem.width, self.part_columns))
+        rows, columns = (replace(window, outputs=count).reach for window, count in windows)
+        return rows, columns
+
+    def vectors(self, problem: DepthwiseChannelsLast) -> int:
+        """The number of vectors in a block's memory: inputs, taps and accumulators."""
+        rows, columns = self.packed(problem)
+        return rows * columns + problem.taps + self.part_rows * self.part_columns
+
+
+class _Part(Struct, frozen=True):
+    """A block's part of an image: its first row and column, and how many it has."""
+
+    row: Number
+    column: Number
+    rows: Number
+    columns: Number
+
+
+class _Kernel(CpuKernel):
+    """The kernel for one problem; `build` inserts it."""
+
+    problem: DepthwiseChannelsLast
+
+    def __init__(
+        self,
+        b: Builder,
+        problem: DepthwiseChannelsLast,
+        variant: Variant,
+        epilogue: EpilogueBuilder | None,
+    ) -> None:
+        super().__init__(b, problem, epilogue)
+        self.variant = variant
+        self.short_type = self.of(self.type, variant.width)
+        channels = problem.columns[0].size
+        assert channels is not None
+        self.channels = channels
+
+    # --- The host's part -----------------------------------------------------------------------
+
+    def build(self, arguments: Arguments) -> None:
+        b, p, v = self.b, self.problem, self.variant
+        self.of_a, self.of_b, self.of_c = (Operand(b, p, arguments, letter) for letter in "abc")
+        images = count_of(b, arguments, p.rows[: p.image_loops])
+        vectors = -(-self.channels // v.width)
+        groups = -(-vectors // v.groups)
+        down, across = -(-p.height.outputs // v.part_rows), -(-p.width.outputs // v.part_columns)
+        # A launch of no blocks is an error.
+        with b.where(compare("ne", images, 0)):
+            # All along x, where there may be most.
+            blocks = images * (down * across * groups)
+            shared_bytes = v.vectors(p) * v.width * self.bytes
+            with b.launch(blocks, 1, shared_bytes) as launch:
+                image, i, j, group = unravel(launch.block, down, across, groups)
+                first, row, column = group * v.groups, i * v.part_rows, j * v.part_columns
+                rows = signed_minimum(v.part_rows, p.height.outputs - row)
+                columns = signed_minimum(v.part_columns, p.width.outputs - column)
+                self._allocate()
+                with b.loop(first, signed_minimum(first + v.groups, vectors)) as vector:
+                    self._compute(image, vector.index, _Part(row, column, rows, columns))
+
+    # --- The kernel ----------------------------------------------------------------------------
+
+    def _allocate(self) -> None:
+        b, v = self.b, self.variant
+        memory, at = b.shared_memory(), 0
+        rows, columns = v.packed(self.problem)
+        buffers = []
+        for count in (rows * columns, self.problem.taps, v.part_rows * v.part_columns):
+            buffers.append(b.shared_buffer(memory, at, [count, v.width], self.type))
+            at += count * v.width * self.bytes
+        self.packed, self.taps, self.accumulators = buffers
+
+    def _compute(self, image: Number, vector: Number, part: _Part) -> None:
+        """A part of an image, for one vector of channels."""
+        channel = vector * self.variant.width
+        point = image * self.problem.points
+        for tap in range(self.problem.taps):
+            value = self._load_channels(self.of_b.buffer, self.of_b.k.offset(tap), channel)
+            self.store(value, self.taps, [tap, 0])
+        self._pack(self.of_a.m.offset(point), channel, part)
+        self._mainloop(part)
+        self._store(point, channel, part)
+
+    def _load_channels(self, source: Buffer, at: Number, channel: Number) -> Value:
+        """A vector of channels, those beyond the last of which are 0."""
+        b, width = self.b, self.variant.width
+        if self.channels % width == 0:
+            return self.load(source, [at + channel], width)
+        type_ = self.of(source.element, width)
+        mask = b.op("vector.create_mask", [self.channels - channel], f"vector<{width}xi1>")
+        operands = [source.value, b.value(at + channel), mask, b.zero(type_)]
+        return b.convert(b.op("vector.maskedload", operands, type_), self.short_type)
+
+    def _pack(self, base: Number, channel: Number, part: _Part) -> None:
+        """Packs the inputs of a part, of the image at `base`."""
+        b, height, width = self.b, self.problem.height, self.problem.width
+        rows, columns = self.variant.packed(self.problem)
+        row, column = (
+            first * window.stride - window.padding
+            for first, window in ((part.row, height), (part.column, width))
+        )
+        with b.loop(0, rows) as loop:
+            of_input = row + loop.index
+            is_there = compare("ult", of_input, height.size)
+            start = select(is_there, _within(0 - column, columns), columns)
+            stop = select(is_there, _within(width.size - column, columns), columns)
+            source = base + of_input * height.pitch + column * width.pitch
+            first = loop.index * columns
+            for begin, end in ((0, start), (stop, columns)):
+                with b.loop(begin, end) as outside:
+                    zero = b.zero(self.short_type)
+                    self.store(zero, self.packed, [first + outside.index, 0])
+            with b.loop(start, stop) as inside:
+                at = source + inside.index * width.pitch
+                value = self._load_channels(self.of_a.buffer, at, channel)
+                self.store(value, self.packed, [first + inside.index, 0])
+
+    def _mainloop(self, part: _Part) -> None:
+        """Computes the accumulators of a part, whose rows follow each other. What is stored behind
+        the end of a row is overwritten by later rows."""
+        b, v, height, width = self.b, self.variant, self.problem.height, self.problem.width
+        _, pitch = v.packed(self.problem)
+        taps = [
+            tap // width.taps * height.dilation * pitch + tap % width.taps * width.dilation
+            for tap in range(self.problem.taps)
+        ]
+        inputs = input_vectors(taps, v.rows, v.columns, (height.stride * pitch, width.stride))
+        row_groups, column_groups = (
+            self.groups(count, size)
+            for count, size in ((part.rows, v.rows), (part.columns, v.columns))
+        )
+        with b.loop(0, row_groups) as i, b.loop(0, column_groups) as j:
+            row, column = i.index * v.rows, j.index * v.columns
+            at = row * (height.stride * pitch) + column * width.stride
+            accumulators = [b.zero(self.short_type)] * (v.rows * v.columns)
+            for offset, uses in inputs:
+                factor = self.load(self.packed, [at + offset, 0], v.width)
+                for number, tap in uses:
+                    weight = self.load(self.taps, [tap, 0], v.width)
+                    accumulators[number] = b.multiply_add(factor, weight, accumulators[number])
+            for number, value in enumerate(accumulators):
+                down, along = divmod(number, v.columns)
+                place = (row + down) * v.part_columns + (column + along)
+                self.store(value, self.accumulators, [place, 0])
+
+    def _store(self, point: Number, channel: Number, part: _Part) -> None:
+        """The points of a part that are C's; `point` is the number of the image's first."""
+        b, v, p = self.b, self.variant, self.problem
+        base, pitch = self.of_c.m.offset(point), _pitch_of_points(p)
+        assert pitch is not None
+        with b.loop(0, part.rows) as i, b.loop(0, part.columns) as j:
+            place = i.index * v.part_columns + j.index
+            number = (part.row + i.index) * p.width.outputs + (part.column + j.index)
+            at = base + number * pitch
+
+            self._store_channels(
+                channel, partial(self._store_point, place, at, point + number, channel)
+            )
+
+    def _store_point(
+        self, place: Number, at: Number, row: Number, first: Number, offset: Number, width: int
+    ) -> None:
+        """Channels of a point of C, whose accumulators are at `place`, and whose elements at `at`;
+        `offset` behind the first of a vector of channels."""
+        value = self.load(self.accumulators, [place, offset], width)
+        channel = first + offset
+        self.store_result(value, self.of_c.buffer, [at + channel], (row, channel))
+
+    def _store_channels(self, channel: Number, store: Callable[[Number, int], None]) -> None:
+        """Stores a vector of channels, or those of it that are there, one by one."""
+        b, width = self.b, self.variant.width
+        count = signed_minimum(self.channels - channel, width)
+
+        def store_elements() -> None:
+            with b.loop(0, count) as loop:
+                store(loop.index, 1)
+
+        if not self.stores_vectors:
+            store_elements()
+        elif self.channels % width == 0:
+            store(0, width)
+        else:
+            with b.where(compare("eq", count, width)) as branch:
+                store(0, width)
+            with branch.otherwise():
+                store_elements()
+
+
+def _within(number: Number, most: int) -> Number:
+    """The number, or 0 or `most` if it is beyond these."""
+    return signed_minimum(signed_maximum(number, 0), most)
+
+
+def _pitch_of_points(problem: DepthwiseChannelsLast) -> int | None:
+    """How far the points of an image are from each other in C, in elements; None where they are not
+    at the same distance."""
+    pitch, count = None, 1
+    for loop in reversed(problem.rows[problem.image_loops :]):
+        assert loop.size is not None
+        if loop.size != 1:
+            [(dimension, _)] = loop.c
+            stride = problem.strides[2][dimension]
+            if stride is None or stride != (stride if pitch is None else pitch * count):
+                return None
+            pitch = stride if pitch is None else pitch
+        count *= loop.size
+    return pitch or 0
+
+
+def _has_contiguous_channels(problem: DepthwiseChannelsLast) -> bool:
+    [loop] = problem.columns
+    moves = zip((loop.a, loop.b, loop.c), problem.strides, strict=True)
+    return loop.size is not None and all(strides[move[0][0]] == 1 for move, strides in moves)
+
+
+class ChannelsLast(MatmulFamily[DepthwiseChannelsLast]):
+    """See the module's docstring."""
+
+    name = "depthwise convolution, channels last"
+    mnemonic = "cpu"
+    target = CPU
+    problem_type = DepthwiseChannelsLast
+    variant_type = Variant
+    has_cost_model = False
+    is_bandwidth_bound = True
+
+    def can_take(self, problem: DepthwiseChannelsLast, variant: Variant) -> bool:
+        del variant
+        return has_convertible_types(problem)
+
+    def variants(self, problem: DepthwiseChannelsLast) -> tuple[Variant, ...]:
+        if not _has_contiguous_channels(problem) or _pitch_of_points(problem) is None:
+            return ()
+        return (_variant(problem),)
+
+    def tile_name(self, problem: DepthwiseChannelsLast, variant: Variant) -> str:
+        height, width = problem.height, problem.width
+        strides = f"s{max(height.stride, width.stride)}"
+        return f"last_{height.taps}x{width.taps}_{strides}_{variant.rows}x{variant.columns}"
+
+    def insert(
+        self,
+        b: Builder,
+        problem: DepthwiseChannelsLast,
+        variant: Variant,
+        arguments: Arguments,
+        epilogue: EpilogueBuilder | None = None,
+    ) -> None:
+        _Kernel(b, problem, variant, epilogue).build(arguments)
+
+
+def _variant(problem: DepthwiseChannelsLast) -> Variant:
+    size, channels = ELEMENT_BYTES[computed_in(problem)], problem.columns[0].size
+    assert channels is not None
+    widths = [bytes_ // size for bytes_ in _VECTOR_BYTES]
+    width = min(widths, key=lambda one: -(-channels // one) * (one * size + _BYTES_OF_OPERATION))
+    rows, columns = min(tiles(), key=lambda tile: _cost(problem, *tile))
+    variant = Variant(rows, columns, width, rows, columns, 1)
+    parts = [
+        replace(variant, part_rows=part_rows, part_columns=part_columns)
+        for part_rows in _part_sizes(problem.height.outputs, rows)
+        for part_columns in _part_sizes(problem.width.outputs, columns)
+    ]
+    fitting = [one for one in parts if one.vectors(problem) * width * size <= _PART_BYTES]
+    variant = min(fitting or [variant], key=lambda one: _packed_in_all(problem, one))
+    work = variant.part_rows * variant.part_columns * problem.taps
+    groups = max(1, min(BLOCK_WORK // work, -(-channels // width)))
+    return replace(variant, groups=groups)
+
+
+def _part_sizes(outputs: int, tile: int) -> list[int]:
+    """The sizes of parts along a dimension, multiples of a tile's, which divide it about evenly."""
+    count = -(-outputs // tile)
+    return sorted({-(-count // parts) * tile for parts in range(1, count + 1)})
+
+
+def _packed_in_all(problem: DepthwiseChannelsLast, variant: Variant) -> int:
+    """The number of inputs that all blocks of an image pack."""
+    rows, columns = variant.packed(problem)
+    down = -(-problem.height.outputs // variant.part_rows)
+    across = -(-problem.width.outputs // variant.part_columns)
+    return down * across * rows * columns
+
+
+def _cost(problem: DepthwiseChannelsLast, rows: int, columns: int) -> int:
+    """About how long the mainloop takes."""
+    height, width = problem.height, problem.width
+    count = -(-height.outputs // rows) * -(-width.outputs // columns)
+    loads = inputs_along(height, rows) * inputs_along(width, columns)
+    return count * tile_cost(problem, rows, columns, loads)
+
+
+CHANNELS_LAST = ChannelsLast()

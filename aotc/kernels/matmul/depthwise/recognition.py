@@ -1,0 +1,419 @@
+"""`linalg.generic` on buffers that is a depthwise convolution → its `Depthwise`.
+
+The operation reads its input as an operand, or its body loads it: that is how linalg fuses a
+padding, as `select(is_inside, load(input, where), 0)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct, structs
+from msgspec.structs import replace
+
+from aotc import ops
+from aotc.analysis.aliasing import Roots
+from aotc.analysis.generics import body_of, maps_of
+from aotc.kernels.matmul.depthwise.problem import (
+    NO_WINDOW,
+    Depthwise,
+    DepthwiseChannelsLast,
+    Window,
+)
+from aotc.kernels.matmul.implicit_gemm.problem import Loop, Moves, known_count
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
+from aotc.kernels.matmul.recognition import Matmul, accumulator_of, fill_of
+from aotc.mlir import ir
+
+_WIDENING = ("arith.extf", "arith.extsi")
+_ULT = 6  # arith.cmpi's number for "less than", without signs
+# The kernel has code for each tap.
+_MOST_TAPS = 128
+
+
+class _Index(Struct, frozen=True):
+    """A sum of loop indices times `factors` (loop → factor), plus a constant."""
+
+    factors: Mapping[int, int]
+    constant: int = 0
+
+    def plus(self, other: _Index, sign: int = 1) -> _Index:
+        factors = dict(self.factors)
+        for loop, factor in other.factors.items():
+            factors[loop] = factors.get(loop, 0) + sign * factor
+        return _Index(
+            {loop: factor for loop, factor in factors.items() if factor},
+            self.constant + sign * other.constant,
+        )
+
+    def times(self, factor: int) -> _Index:
+        factors = {loop: factor * own for loop, own in self.factors.items() if factor}
+        return _Index(factors, factor * self.constant)
+
+    @property
+    def loop(self) -> int | None:
+        """The loop whose index this is; None for another sum."""
+        if len(self.factors) != 1 or self.constant:
+            return None
+        [(loop, factor)] = self.factors.items()
+        return loop if factor == 1 else None
+
+
+class _Read(Struct, frozen=True):
+    """What a factor is read of, the index along each dimension, and along which dimensions
+    everything outside of the buffer is 0."""
+
+    buffer: Any
+    indices: tuple[_Index, ...]
+    padded: frozenset[int] = frozenset()
+
+    @property
+    def type(self) -> Any:
+        return ir.MemRefType(self.buffer.type)
+
+    @property
+    def strides(self) -> tuple[int | None, ...]:
+        unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+        strides, _ = self.type.get_strides_and_offset()
+        return tuple(None if one == unknown else int(one) for one in strides)
+
+    def size(self, dimension: int) -> int | None:
+        is_unknown = self.type.is_dynamic_dim(dimension)
+        return None if is_unknown else int(self.type.shape[dimension])
+
+    def moves(self, loop: int) -> Moves:
+        """How a loop moves in the buffer."""
+        return tuple(
+            (dimension, index.factors[loop])
+            for dimension, index in enumerate(self.indices)
+            if loop in index.factors
+        )
+
+
+def recognise_depthwise(generic: Any, roots: Roots) -> Matmul | None:
+    """None for what is none, and for sizes and types that the kernel does not take."""
+    inputs, outputs = ops.operand_groups(generic)
+    if len(outputs) != 1 or generic.results:
+        return None
+    if not all(isinstance(value.type, ir.MemRefType) for value in (*inputs, *outputs)):
+        return None
+    body = _Body(generic, (*inputs, *outputs))
+    factors, result = body.factors(), body.operands[-1]
+    if factors is None or result is None:
+        return None
+    if not all(_is_supported(one.type) for one in (*factors, result)):
+        return None
+    for a, b in (factors, factors[::-1]):
+        problem = _problem(a, b, result, maps_of(generic)[0].n_dims)
+        if problem is not None:
+            fill = fill_of(generic, result.buffer, roots)
+            problem = replace(problem, adds=fill is None)
+            return Matmul(generic, a.buffer, b.buffer, result.buffer, problem, fill)
+    return None
+
+
+def _is_supported(type_: Any) -> bool:
+    return str(type_.element_type) in ELEMENT_BYTES and type_.memory_space is None
+
+
+# --- What the body reads -------------------------------------------------------------------------
+
+
+class _Body:
+    """The body of a generic on buffers. `operands`: what each of its operands reads, None for an
+    index that is no sum."""
+
+    def __init__(self, generic: Any, values: Sequence[Any]) -> None:
+        self._operations = body_of(generic)
+        self._arguments = list(generic.regions[0].blocks[0].arguments)
+        self.operands = [
+            _read_operand(value, map_) for value, map_ in zip(values, maps_of(generic), strict=True)
+        ]
+
+    def factors(self) -> tuple[_Read, _Read] | None:
+        """What the factors of c + a * b are read of; None for another body."""
+        *body, end = self._operations
+        if len(end.operands) != 1 or not all(_is_pure(operation) for operation in body):
+            return None
+        add = ops.defining(end.operands[0])
+        if add is None or add.name not in ("arith.addf", "arith.addi"):
+            return None
+        products = [value for value in add.operands if value != self._arguments[-1]]
+        if len(products) != 1:
+            return None
+        multiply = ops.defining(products[0])
+        if multiply is None or multiply.name not in ("arith.mulf", "arith.muli"):
+            return None
+        one, other = (self._read(value) for value in multiply.operands)
+        return None if one is None or other is None else (one, other)
+
+    def _read(self, value: Any) -> _Read | None:
+        while (owner := ops.defining(value)) is not None and owner.name in _WIDENING:
+            value = owner.operands[0]
+        if value in self._arguments[:-1]:
+            return self.operands[self._arguments.index(value)]
+        if owner is None:
+            return None
+        if owner.name == "memref.load":
+            return self._load(owner, None)
+        if owner.name != "arith.select":
+            return None
+        condition, loaded, outside = owner.operands
+        load = ops.defining(loaded)
+        if load is None or load.name != "memref.load" or not _is_zero(outside):
+            return None
+        return self._load(load, condition)
+
+    def _load(self, load: Any, condition: Any | None) -> _Read | None:
+        """What a load reads where the condition holds; otherwise it is 0."""
+        buffer, *places = load.operands
+        indices = _all_known([_index_of(_unselected(place, condition)) for place in places])
+        bounds = [] if condition is None else _bounds_of(condition)
+        if indices is None or bounds is None:
+            return None
+        read = _Read(buffer, indices)
+        padded = set()
+        for index, size in bounds:
+            found = {d for d, own in enumerate(indices) if own == index and read.size(d) == size}
+            if not found:
+                return None
+            padded |= found
+        return _Read(buffer, indices, frozenset(padded))
+
+
+def _read_operand(value: Any, map_: Any) -> _Read | None:
+    loops = [_Index({loop: 1}) for loop in range(map_.n_dims)]
+    indices = _all_known([_index_in(result, loops, ()) for result in map_.results])
+    return None if indices is None else _Read(value, indices)
+
+
+def _all_known(indices: Sequence[_Index | None]) -> tuple[_Index, ...] | None:
+    known = tuple(index for index in indices if index is not None)
+    return known if len(known) == len(indices) else None
+
+
+def _is_pure(operation: Any) -> bool:
+    return operation.name.startswith("arith.") or operation.name in (
+        *("affine.apply", "linalg.index", "memref.load"),
+    )
+
+
+def _is_zero(value: Any) -> bool:
+    constant = ops.defining(value)
+    if constant is None or constant.name != "arith.constant":
+        return False
+    number = constant.attributes["value"]
+    is_number = isinstance(number, ir.FloatAttr | ir.IntegerAttr)
+    return is_number and number.value == 0
+
+
+def _unselected(place: Any, condition: Any | None) -> Any:
+    """The index that a load has where the condition holds."""
+    select = None if condition is None else ops.defining(place)
+    if select is None or select.name != "arith.select" or select.operands[0] != condition:
+        return place
+    return select.operands[1]
+
+
+def _bounds_of(condition: Any) -> list[tuple[_Index, int]] | None:
+    """The indices that a condition wants to be at least 0 and less than a size; None for a
+    condition of another form."""
+    owner = ops.defining(condition)
+    if owner is None:
+        return None
+    if owner.name == "arith.andi":
+        left, right = (_bounds_of(operand) for operand in owner.operands)
+        return None if left is None or right is None else left + right
+    if owner.name != "arith.cmpi" or ir.IntegerAttr(owner.attributes["predicate"]).value != _ULT:
+        return None
+    index, size = _index_of(owner.operands[0]), ops.known_index(owner.operands[1])
+    return None if index is None or size is None else [(index, size)]
+
+
+def _index_of(value: Any) -> _Index | None:
+    """A value of type index as a sum of loop indices; None for another one."""
+    known = ops.known_index(value)
+    if known is not None:
+        return _Index({}, known)
+    owner = ops.defining(value)
+    if owner is None:
+        return None
+    if owner.name == "linalg.index":
+        return _Index({ir.IntegerAttr(owner.attributes["dim"]).value: 1})
+    operands = _all_known([_index_of(operand) for operand in owner.operands])
+    if operands is None:
+        return None
+    if owner.name == "affine.apply":
+        map_ = ir.AffineMapAttr(owner.attributes["map"]).value
+        return _index_in(map_.results[0], operands[: map_.n_dims], operands[map_.n_dims :])
+    if owner.name in ("arith.addi", "arith.subi"):
+        left, right = operands
+        return left.plus(right, 1 if owner.name == "arith.addi" else -1)
+    if owner.name == "arith.muli":
+        return _product_of(*operands)
+    return None
+
+
+def _product_of(left: _Index, right: _Index) -> _Index | None:
+    if not right.factors:
+        return left.times(right.constant)
+    return None if left.factors else right.times(left.constant)
+
+
+def _index_in(
+    expression: Any, dimensions: Sequence[_Index], symbols: Sequence[_Index]
+) -> _Index | None:
+    """An affine expression of the indices that stand for its dimensions and symbols."""
+    if isinstance(expression, ir.AffineDimExpr):
+        return dimensions[int(expression.position)]
+    if isinstance(expression, ir.AffineSymbolExpr):
+        return symbols[int(expression.position)]
+    if isinstance(expression, ir.AffineConstantExpr):
+        return _Index({}, int(expression.value))
+    if not isinstance(expression, ir.AffineAddExpr | ir.AffineMulExpr):
+        return None
+    left, right = (_index_in(one, dimensions, symbols) for one in (expression.lhs, expression.rhs))
+    if left is None or right is None:
+        return None
+    if isinstance(expression, ir.AffineAddExpr):
+        return left.plus(right)
+    return _product_of(left, right)
+
+
+# --- The problem ---------------------------------------------------------------------------------
+
+
+class _Loops(Struct, frozen=True):
+    """The loops, the slowest first: in front of those of points, of points, of channels behind
+    these, and of taps. `spatial`: the dimensions of A that windows are along."""
+
+    outer: tuple[int, ...]
+    points: tuple[int, ...]
+    channels: tuple[int, ...]
+    taps: tuple[int, ...]
+    spatial: tuple[int, ...]
+
+
+def _problem(a: _Read, b: _Read, c: _Read, count: int) -> Depthwise | None:
+    """The problem with A, B and C; None where they are not these operands of a convolution."""
+    loops = _loops(a, b, c, count)
+    if loops is None:
+        return None
+    windows = [_window(a, b, c, dimension, loops) for dimension in loops.spatial]
+    known = [window for window in windows if window is not None]
+    if len(known) != len(windows):
+        return None
+    roles = (loops.outer, loops.points, loops.taps)
+    if loops.channels:
+        roles = ((*loops.outer, *loops.points), loops.channels, loops.taps)
+    rows, columns, taps = (tuple(_loop(a, b, c, loop) for loop in role) for role in roles)
+    m, n, k = (known_count(role) for role in (rows, columns, taps))
+    problem = Depthwise(
+        _matrix(a, (m, k)),
+        _matrix(b, (k, n)),
+        _matrix(c, (m, n)),
+        accumulator_of(str(c.type.element_type)),
+        batch=(),
+        rows=rows,
+        columns=columns,
+        k_loops=taps,
+        strides=(a.strides, b.strides, c.strides),
+        height=known[0] if len(known) == 2 else NO_WINDOW,
+        width=known[-1],
+    )
+    if problem.taps > _MOST_TAPS:
+        return None
+    if loops.channels:
+        return DepthwiseChannelsLast(**structs.asdict(problem), image_loops=len(loops.outer))
+    return problem
+
+
+def _loops(a: _Read, b: _Read, c: _Read, count: int) -> _Loops | None:
+    written = [index.loop for index in c.indices]
+    filter_ = [index.loop for index in b.indices if index.factors]
+    parallel = [loop for loop in written if loop is not None]
+    taps = [loop for loop in range(count) if loop not in parallel]
+    if len(set(parallel)) != len(written) or None in filter_ or b.padded or not taps:
+        return None
+    if len(set(filter_)) != len(filter_) or any(index.constant for index in b.indices):
+        return None
+    # The first dimension with windows, what is inside of it, and the channels behind these.
+    moved = [d for d, index in enumerate(a.indices) if index.factors]
+    first = next((d for d in moved if a.indices[d].factors.keys() & set(taps)), None)
+    if first is None:
+        return None
+    behind = moved[-1:] if a.indices[moved[-1]].loop in filter_ else []
+    channels = [loop for d in behind for loop in a.indices[d].factors]
+    if set(channels) & set(taps):
+        behind, channels = [], []
+    spatial = [d for d in moved if d >= first and d not in behind]
+    others = [index for d, index in enumerate(a.indices) if d not in (*spatial, *behind)]
+    if len(spatial) > 2 or any(index.constant for index in others):
+        return None
+    found = [list(a.indices[d].factors) for d in spatial]
+    points = [loop for one in found for loop in one if loop not in taps]
+    found_taps = [loop for one in found for loop in one if loop in taps]
+    inner = [*points, *channels]
+    outer = parallel[: len(parallel) - len(inner)]
+    if (
+        parallel[len(outer) :] != inner
+        or sorted(found_taps) != taps
+        or not set(taps) <= set(filter_)
+        or set(points) & set(filter_)
+        or not {index.loop for index in others if index.factors} <= set(outer)
+        or (channels and set(outer) & set(filter_))
+        or not a.padded <= set(spatial)
+    ):
+        return None
+    return _Loops(*map(tuple, (outer, points, channels, found_taps, spatial)))
+
+
+def _window(a: _Read, b: _Read, c: _Read, dimension: int, loops: _Loops) -> Window | None:
+    """The windows along a dimension of A; None for sizes that are not known."""
+    index = a.indices[dimension]
+    along = [loop for loop in index.factors if loop in loops.points]
+    taps = [loop for loop in index.factors if loop in loops.taps]
+    is_last = dimension == loops.spatial[-1]
+    if len(along) > 1 or len(taps) > 1 or (is_last and not along):
+        return None
+    outputs = _size(c, along[0]) if along else 1
+    tap_count = _size(b, taps[0]) if taps else 1
+    size, pitch = a.size(dimension), a.strides[dimension]
+    if outputs is None or tap_count is None or size is None or pitch is None:
+        return None
+    window = Window(
+        size=size,
+        outputs=outputs,
+        taps=tap_count,
+        stride=index.factors[along[0]] if along else 1,
+        dilation=index.factors[taps[0]] if taps else 1,
+        padding=-index.constant,
+        pitch=pitch,
+    )
+    if min(window.padding, window.stride - 1, window.dilation - 1) < 0:
+        return None
+    is_inside = window.padding == 0 and window.reach <= size
+    return window if dimension in a.padded or is_inside else None
+
+
+def _size(read: _Read, loop: int) -> int | None:
+    """The number of iterations of a loop that is an index of a buffer."""
+    return read.size(next(d for d, index in enumerate(read.indices) if index.loop == loop))
+
+
+def _loop(a: _Read, b: _Read, c: _Read, loop: int) -> Loop:
+    name, read = next(
+        (name, read)
+        for name, read in (("c", c), ("b", b))
+        if any(index.loop == loop for index in read.indices)
+    )
+    dimension = next(d for d, index in enumerate(read.indices) if index.loop == loop)
+    moves = (read.moves(loop) for read in (a, b, c))
+    return Loop(read.size(dimension), (name, dimension), *moves)
+
+
+def _matrix(read: _Read, sizes: tuple[int | None, int | None]) -> Matrix:
+    """An operand of any rank, whose elements may be anywhere."""
+    element = str(read.type.element_type)
+    return Matrix(str(read.type), element, sizes, 0, ELEMENT_BYTES[element])
