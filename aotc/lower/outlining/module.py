@@ -22,7 +22,7 @@ from aotc.analysis.gpu_modules import (
     target_and_dispatch,
 )
 from aotc.emit.c_text import c_identifier
-from aotc.kernels.family import CPU, EVERYWHERE
+from aotc.kernels.family import ANY_GPU, CPU, EVERYWHERE
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.rewrites.capability import asks_for_gpu
@@ -40,12 +40,18 @@ def merge_outlined(module: Any, written_by_hand: set[str], name: str, *, debug: 
     functions and globals that its kernel uses: their names may mean different things).
     """
     launches = launches_of(module)
-    for_cpu = _modules_for_cpu(launches)
+    for_cpu = _modules_where(launches, has_gpu=False)
+    for_gpus = _modules_where(launches, has_gpu=True)
     targets: dict[str, list[Any]] = {}
     for op in gpu_modules(module):
         if symbol_of(op) not in written_by_hand and _is_plain(op):
             target = CPU if symbol_of(op) in for_cpu else target_and_dispatch(symbol_of(op))[0]
             targets.setdefault(target, []).append(op)
+            if not target and symbol_of(op) in for_gpus:
+                # In the same module as others, of which the CPU has forms.
+                for kernel in _content(op):
+                    with module.context:
+                        kernel.attributes[RUNS_ON] = ir.StringAttr.get(ANY_GPU)
     for target, outlined in targets.items():
         groups: dict[str, list[Any]] = {}
         for op in share_kernels(outlined, launches, debug=debug):
@@ -114,23 +120,23 @@ def equal_kernels(kernels: Sequence[Any], *, debug: bool) -> list[tuple[Any, Any
     return found
 
 
-def _modules_for_cpu(launches: Sequence[Any]) -> set[str]:
-    """The gpu.modules all of whose launches stand where there is no GPU."""
-    elsewhere = {launched_kernel(op)[0] for op in launches if not _is_without_gpu(op)}
+def _modules_where(launches: Sequence[Any], *, has_gpu: bool) -> set[str]:
+    """The gpu.modules all of whose launches stand where there is a GPU, or where there is none."""
+    elsewhere = {launched_kernel(op)[0] for op in launches if _has_gpu(op) is not has_gpu}
     return {launched_kernel(op)[0] for op in launches} - elsewhere
 
 
-def _is_without_gpu(launch: Any) -> bool:
-    """Whether it stands in the other branch of a question for a GPU, or in a function that is
-    called there."""
+def _has_gpu(launch: Any) -> bool | None:
+    """Whether there is a GPU where it stands: in a branch of a question for one, or in a function
+    that is called there. None if that is not known."""
     inner = launch
     for outer in ops.ancestors(launch):
         if outer.name == "func.func" and runs_on(outer) == CPU:
-            return True
+            return False
         if outer.name == "scf.if" and asks_for_gpu(outer.operands[0]):
-            return bool(inner.block == outer.regions[1].blocks[0])
+            return bool(inner.block == outer.regions[0].blocks[0])
         inner = outer
-    return False
+    return None
 
 
 def _merge(module: Any, outlined: list[Any], launches: Sequence[Any], name: str) -> None:

@@ -82,7 +82,8 @@ def _obstacles(gpu_modules: list[Any], name: str) -> dict[KernelName, str | None
         symbols = symbols_of(gpu_module)
         for kernel_name, operation in symbols.items():
             if is_kernel(operation):
-                is_for_it = runs_on(gpu_module) in (None, CPU)
+                targets = {runs_on(gpu_module), runs_on(operation)}
+                is_for_it = targets <= {None, CPU}
                 obstacle = find_obstacle(reach(operation, symbols), name) if is_for_it else _OTHERS
                 obstacles[symbol_of(gpu_module), kernel_name] = obstacle
     return obstacles

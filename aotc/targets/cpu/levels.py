@@ -1,8 +1,8 @@
-"""Kernels of products → a function for each instruction set that has more to offer for them.
+"""Kernels that compute with floats → a function for each instruction set that has more to offer.
 
 Host code is for the oldest processors of its architecture. On x86-64 those have no fused
 multiply-add and vectors of 16 bytes: a matmul takes six times as long as on what is
-usual now. So a kernel that multiplies and adds has copies of its function for later levels of
+usual now. So a kernel that computes with floats has copies of its function for later levels of
 x86-64 (v3: AVX2, FMA; v4: AVX-512), and its symbol becomes a function that picks one by what
 the runtime says in each block. Nothing is looked up while a program is linked or loaded.
 
@@ -25,7 +25,13 @@ from aotc.targets.cpu.blocks.prologue import LEVEL_FIELD, WORD
 # registers in units of 16 bytes. The highest is first.
 _LEVELS = {"x86_64": ((4, "x86-64-v4", 4), (3, "x86-64-v3", 2))}
 _VSCALE = "llvm.intr.vscale"
-_FUSED = ("llvm.intr.fma", "llvm.intr.fmuladd")
+# What takes fewer instructions there, on longer vectors: maxima are comparisons and masks in SSE2.
+_FLOATS = frozenset(
+    {
+        *("llvm.intr.fma", "llvm.intr.fmuladd", "llvm.fmul", "llvm.fadd", "llvm.fdiv"),
+        *("llvm.intr.maximum", "llvm.intr.minimum"),
+    }
+)
 
 
 def add_levels(cpu: CpuKernels, architecture: str, *, has_copies: bool) -> None:
@@ -50,7 +56,7 @@ def _set_register_length(operation: Any, length: int) -> None:
 
 
 def _gains(function: Any, symbols: dict[str, Any]) -> bool:
-    """Whether it multiplies and adds as older processors cannot; not where it calls a function with
+    """Whether it computes what older processors take longer for; not where it calls a function with
     vectors: each instruction set passes them in another way."""
     others = [op for op in reach(function, symbols).values() if op is not function]
     return any(_is_for_later(operation) for operation in walk(function)) and not any(
@@ -61,10 +67,8 @@ def _gains(function: Any, symbols: dict[str, Any]) -> bool:
 
 
 def _is_for_later(operation: Any) -> bool:
-    if operation.name in _FUSED:
+    if operation.name in _FLOATS:
         return True
-    if operation.name == "llvm.fmul":
-        return "contract" in str(operation.attributes["fastmathFlags"])
     # SSE2 multiplies 16 bits.
     return operation.name == "llvm.mul" and str(operation.results[0].type).endswith("xi32>")
 
