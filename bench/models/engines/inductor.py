@@ -28,7 +28,7 @@ class Inductor:
         module, inputs = make(work.model, work.batch)
         with torch.no_grad():
             program = torch.export.export(module, (), inputs)
-            # Weights are constants, as for the other engines, and are packed by the compiler.
+            # Weights are constants, as those of aotc and ONNX Runtime, and packed beforehand.
             options = {"freezing": True}
             inductor.aoti_compile_and_package(
                 program, package_path=str(artifact), inductor_configs=options

@@ -3,8 +3,10 @@
 #include "pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "../state.h"
 #include "cpu.h"
@@ -14,6 +16,12 @@
 #define STACK_BYTES ((size_t)8 << 20)
 #define GUARD_BYTES ((size_t)1 << 20)
 
+// How long a thread looks for what it waits for before it sleeps. The launches of an entry follow
+// each other within this time: a thread that sleeps takes as long to wake up as a small kernel to
+// run, and may wake up on the CPU of the thread that wakes it.
+#define SPIN_NANOSECONDS 50000
+#define PAUSES_PER_LOOK 64
+
 // A launch under way, on the launching thread's stack.
 typedef struct job {
   struct job *next;
@@ -21,7 +29,7 @@ typedef struct job {
   char *memory;                    // scratch memory for each slot, or NULL
   size_t bytes;                    // of all slots
   int32_t slots_taken, slot_count; // threads that took part; under the pool's lock
-  int32_t workers;                 // that take part now; under the pool's lock
+  atomic_int workers;              // that take part now; changed under the pool's lock
 } job;
 
 typedef struct pool {
@@ -29,8 +37,9 @@ typedef struct pool {
   pthread_cond_t has_work;
   pthread_cond_t has_left; // a worker left a job
   job *jobs;
+  atomic_uint jobs_added; // changed under the lock
   pthread_t *threads;
-  int32_t thread_count;
+  int32_t thread_count, sleepers;
   bool is_started, is_stopping;
   char *spare; // scratch memory of an earlier launch, for the next
   size_t spare_bytes;
@@ -61,21 +70,72 @@ static job *find_job(const pool *p) {
   return j;
 }
 
+static void pause_shortly(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+static int64_t now(void) {
+  struct timespec time = {0};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+static bool has_new_job(const void *pool_, unsigned seen) {
+  const pool *p = pool_;
+  return atomic_load_explicit(&p->jobs_added, memory_order_acquire) != seen;
+}
+
+static bool has_no_worker(const void *job_, unsigned none) {
+  const job *j = job_;
+  return atomic_load_explicit(&j->workers, memory_order_acquire) == (int)none;
+}
+
+// Looks until it is true, for SPIN_NANOSECONDS. Where threads share CPUs, others run meanwhile.
+static bool spin_until(bool (*is_true)(const void *, unsigned), const void *of, unsigned number) {
+  int64_t start = now();
+  do {
+    for (int i = 0; i < PAUSES_PER_LOOK; ++i) {
+      if (is_true(of, number)) {
+        return true;
+      }
+      pause_shortly();
+    }
+    sched_yield();
+  } while (now() - start < SPIN_NANOSECONDS);
+  return false;
+}
+
 static void *worker(void *argument) {
   pool *p = argument;
   pthread_mutex_lock(&p->lock);
+  bool has_looked = true;
   while (!p->is_stopping) {
     job *j = find_job(p);
-    if (j == NULL) {
-      pthread_cond_wait(&p->has_work, &p->lock);
+    if (j == NULL && !has_looked) {
+      has_looked = true;
+      unsigned seen = atomic_load_explicit(&p->jobs_added, memory_order_relaxed);
+      pthread_mutex_unlock(&p->lock);
+      spin_until(has_new_job, p, seen);
+      pthread_mutex_lock(&p->lock);
       continue;
     }
+    if (j == NULL) {
+      ++p->sleepers;
+      pthread_cond_wait(&p->has_work, &p->lock);
+      --p->sleepers;
+      continue;
+    }
+    has_looked = false;
     int32_t slot = j->slots_taken++;
-    ++j->workers;
+    atomic_fetch_add_explicit(&j->workers, 1, memory_order_relaxed);
     pthread_mutex_unlock(&p->lock);
     work_on(j, slot);
     pthread_mutex_lock(&p->lock);
-    if (--j->workers == 0) {
+    if (atomic_fetch_sub_explicit(&j->workers, 1, memory_order_release) == 1) {
       pthread_cond_broadcast(&p->has_left);
     }
   }
@@ -204,7 +264,10 @@ static void run_with_workers(pool *p, job *j) {
   }
   j->next = p->jobs;
   p->jobs = j;
-  pthread_cond_broadcast(&p->has_work);
+  atomic_fetch_add_explicit(&p->jobs_added, 1, memory_order_release);
+  if (p->sleepers > 0) {
+    pthread_cond_broadcast(&p->has_work);
+  }
   pthread_mutex_unlock(&p->lock);
 
   work_on(j, 0);
@@ -215,7 +278,12 @@ static void run_with_workers(pool *p, job *j) {
     link = &(*link)->next;
   }
   *link = j->next; // nobody joins any more
-  while (j->workers > 0) {
+  if (!has_no_worker(j, 0)) {
+    pthread_mutex_unlock(&p->lock);
+    spin_until(has_no_worker, j, 0);
+    pthread_mutex_lock(&p->lock);
+  }
+  while (!has_no_worker(j, 0)) {
     pthread_cond_wait(&p->has_left, &p->lock);
   }
   pthread_mutex_unlock(&p->lock);
@@ -259,6 +327,7 @@ void aotc_rt_cpu_after_fork_in_child(void) {
   free(p->threads);
   p->threads = NULL;
   p->thread_count = 0;
+  p->sleepers = 0;
   p->is_started = false;
   pthread_cond_init(&p->has_work, NULL);
   pthread_cond_init(&p->has_left, NULL);
