@@ -25,13 +25,13 @@ from aotc.targets.cpu.blocks.prologue import LEVEL_FIELD, WORD
 # registers in units of 16 bytes. The highest is first.
 _LEVELS = {"x86_64": ((4, "x86-64-v4", 4), (3, "x86-64-v3", 2))}
 _VSCALE = "llvm.intr.vscale"
+_FUSED = ("llvm.intr.fma", "llvm.intr.fmuladd")
 # What takes fewer instructions there, on longer vectors: maxima are comparisons and masks in SSE2.
+# A kernel with fewer of these waits for memory.
 _FLOATS = frozenset(
-    {
-        *("llvm.intr.fma", "llvm.intr.fmuladd", "llvm.fmul", "llvm.fadd", "llvm.fdiv"),
-        *("llvm.intr.maximum", "llvm.intr.minimum"),
-    }
+    ("llvm.fmul", "llvm.fadd", "llvm.fdiv", "llvm.intr.maximum", "llvm.intr.minimum")
 )
+_ENOUGH_FLOATS = 4
 
 
 def add_levels(cpu: CpuKernels, architecture: str, *, has_copies: bool) -> None:
@@ -59,7 +59,10 @@ def _gains(function: Any, symbols: dict[str, Any]) -> bool:
     """Whether it computes what older processors take longer for; not where it calls a function with
     vectors: each instruction set passes them in another way."""
     others = [op for op in reach(function, symbols).values() if op is not function]
-    return any(_is_for_later(operation) for operation in walk(function)) and not any(
+    operations = walk(function)
+    floats = sum(operation.name in _FLOATS for operation in operations)
+    is_for_later = floats >= _ENOUGH_FLOATS or any(map(_is_for_later, operations))
+    return is_for_later and not any(
         has_body(other) and "vector<" in str(other.attributes["function_type"])
         for other in others
         if other.name == "llvm.func"
@@ -67,8 +70,10 @@ def _gains(function: Any, symbols: dict[str, Any]) -> bool:
 
 
 def _is_for_later(operation: Any) -> bool:
-    if operation.name in _FLOATS:
+    if operation.name in _FUSED:
         return True
+    if operation.name == "llvm.fmul":
+        return "contract" in str(operation.attributes["fastmathFlags"])
     # SSE2 multiplies 16 bits.
     return operation.name == "llvm.mul" and str(operation.results[0].type).endswith("xi32>")
 
