@@ -128,19 +128,21 @@ static void run_chunk(runner *r, uint64_t first, uint64_t end) {
   }
 }
 
-static void run_chunks(runner *r) {
+static uint64_t run_chunks(runner *r) {
   aotc_rt_cpu_launched *l = r->launched;
-  for (;;) {
+  for (uint64_t count = 0;;) {
     uint64_t first = atomic_fetch_add_explicit(&l->next_block, l->chunk, memory_order_relaxed);
     if (first >= l->block_count) {
-      return;
+      return count;
     }
     uint64_t left = l->block_count - first;
-    run_chunk(r, first, first + (left < l->chunk ? left : l->chunk));
+    uint64_t own = left < l->chunk ? left : l->chunk;
+    run_chunk(r, first, first + own);
+    count += own;
   }
 }
 
-void aotc_rt_cpu_run_blocks(aotc_rt_cpu_launched *launched, char *memory) {
+uint64_t aotc_rt_cpu_run_blocks(aotc_rt_cpu_launched *launched, char *memory) {
   const aotc_rt_cpu_scratch *scratch = &launched->scratch;
   runner r = {
       .block =
@@ -159,7 +161,5 @@ void aotc_rt_cpu_run_blocks(aotc_rt_cpu_launched *launched, char *memory) {
   };
   // A failure comes back here, out of the middle of a block: nothing of this thread's is left to
   // run then.
-  if (sigsetjmp(r.failed, 0) == 0) {
-    run_chunks(&r);
-  }
+  return sigsetjmp(r.failed, 0) == 0 ? run_chunks(&r) : 0;
 }

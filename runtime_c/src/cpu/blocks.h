@@ -35,8 +35,8 @@ typedef struct aotc_rt_cpu_launched {
 // Sets `scratch` from the kernel and the sizes; false if that is more than any memory.
 bool aotc_rt_cpu_lay_out_scratch(aotc_rt_cpu_launched *launched);
 
-// Runs blocks on the calling thread until none are left, or one fails. `memory` is its scratch
-// memory, or NULL if there is none.
-void aotc_rt_cpu_run_blocks(aotc_rt_cpu_launched *launched, char *memory);
+// Runs blocks on the calling thread until none are left, or one fails, and tells how many it ran.
+// `memory` is its scratch memory, or NULL if there is none.
+uint64_t aotc_rt_cpu_run_blocks(aotc_rt_cpu_launched *launched, char *memory);
 
 #endif // AOTC_RT_CPU_BLOCKS_H

@@ -22,6 +22,20 @@
 #define SPIN_NANOSECONDS 50000
 #define PAUSES_PER_LOOK 64
 
+// A thread more takes part for so much work: with less, calling it takes longer than it saves. What
+// a block of a kernel takes is known from the last launch of it.
+#define WORK_NANOSECONDS 6000
+#define REMEMBERED_KERNELS 512
+
+// What a block of a kernel took, in picoseconds: 0 for not known. Kernels whose addresses have the
+// same entry overwrite each other's.
+typedef struct block_time {
+  _Atomic(const aotc_cpu_kernel *) kernel;
+  _Atomic(uint64_t) picoseconds;
+} block_time;
+
+static block_time block_times[REMEMBERED_KERNELS];
+
 // A launch under way, on the launching thread's stack.
 typedef struct job {
   struct job *next;
@@ -39,7 +53,7 @@ typedef struct pool {
   job *jobs;
   atomic_uint jobs_added; // changed under the lock
   pthread_t *threads;
-  int32_t thread_count, sleepers;
+  int32_t thread_count, sleepers, spinners;
   bool is_started, is_stopping;
   char *spare; // scratch memory of an earlier launch, for the next
   size_t spare_bytes;
@@ -54,9 +68,9 @@ static pool the_pool = {
 // -------------------------------------------------------------------------------------------------
 // Workers
 
-static void work_on(const job *j, int32_t slot) {
+static uint64_t work_on(const job *j, int32_t slot) {
   char *memory = j->memory != NULL ? j->memory + (size_t)slot * j->launched->scratch.end : NULL;
-  aotc_rt_cpu_run_blocks(j->launched, memory);
+  return aotc_rt_cpu_run_blocks(j->launched, memory);
 }
 
 // A job with blocks that nobody took yet, and room for one more thread.
@@ -118,9 +132,11 @@ static void *worker(void *argument) {
     if (j == NULL && !has_looked) {
       has_looked = true;
       unsigned seen = atomic_load_explicit(&p->jobs_added, memory_order_relaxed);
+      ++p->spinners;
       pthread_mutex_unlock(&p->lock);
       spin_until(has_new_job, p, seen);
       pthread_mutex_lock(&p->lock);
+      --p->spinners;
       continue;
     }
     if (j == NULL) {
@@ -206,6 +222,9 @@ __attribute__((destructor)) static void stop_for_good(void) {
 void aotc_rt_cpu_unload(void) {
   pool *p = &the_pool;
   stop();
+  for (size_t i = 0; i < REMEMBERED_KERNELS; ++i) {
+    atomic_store_explicit(&block_times[i].kernel, NULL, memory_order_relaxed);
+  }
   pthread_mutex_lock(&p->lock);
   p->is_stopping = false;
   p->is_started = false;
@@ -257,6 +276,33 @@ static void give_back_memory(pool *p, job *j) {
   free(unused);
 }
 
+static block_time *time_of(const aotc_cpu_kernel *kernel) {
+  return &block_times[((uintptr_t)kernel / sizeof(*kernel)) % REMEMBERED_KERNELS];
+}
+
+// How many threads, of `most`, have enough to do in a launch.
+static int32_t useful_threads(const aotc_rt_cpu_launched *launched, int32_t most) {
+  block_time *known = time_of(launched->kernel);
+  if (atomic_load_explicit(&known->kernel, memory_order_relaxed) != launched->kernel) {
+    return most;
+  }
+  double block = (double)atomic_load_explicit(&known->picoseconds, memory_order_relaxed);
+  double count = 1 + block * (double)launched->block_count / 1000 / WORK_NANOSECONDS;
+  return block > 0 && count < most ? (int32_t)count : most;
+}
+
+// Runs the launching thread's part of a job, and remembers what a block of it took.
+static void work_and_time(const job *j) {
+  int64_t start = now();
+  uint64_t count = work_on(j, 0);
+  if (count > 0) {
+    block_time *known = time_of(j->launched->kernel);
+    uint64_t took = (uint64_t)(now() - start) * 1000 / count;
+    atomic_store_explicit(&known->picoseconds, took, memory_order_relaxed);
+    atomic_store_explicit(&known->kernel, j->launched->kernel, memory_order_relaxed);
+  }
+}
+
 static void run_with_workers(pool *p, job *j) {
   pthread_mutex_lock(&p->lock);
   if (!p->is_started && !p->is_stopping) {
@@ -265,12 +311,12 @@ static void run_with_workers(pool *p, job *j) {
   j->next = p->jobs;
   p->jobs = j;
   atomic_fetch_add_explicit(&p->jobs_added, 1, memory_order_release);
-  if (p->sleepers > 0) {
-    pthread_cond_broadcast(&p->has_work);
+  for (int32_t i = p->spinners; i < j->slot_count - 1 && i - p->spinners < p->sleepers; ++i) {
+    pthread_cond_signal(&p->has_work);
   }
   pthread_mutex_unlock(&p->lock);
 
-  work_on(j, 0);
+  work_and_time(j);
 
   pthread_mutex_lock(&p->lock);
   job **link = &p->jobs;
@@ -294,13 +340,15 @@ bool aotc_rt_cpu_pool_run(aotc_rt_cpu_launched *launched, int32_t thread_count) 
   job j = {
       .launched = launched,
       .slots_taken = 1, // the caller's
-      .slot_count = thread_count,
+      .slot_count = thread_count > 1 ? useful_threads(launched, thread_count) : 1,
   };
   if (!take_memory(p, &j)) {
     return false;
   }
-  if (j.slot_count == 1) {
+  if (thread_count == 1) {
     work_on(&j, 0);
+  } else if (j.slot_count == 1) {
+    work_and_time(&j);
   } else {
     run_with_workers(p, &j);
   }
@@ -328,6 +376,7 @@ void aotc_rt_cpu_after_fork_in_child(void) {
   p->threads = NULL;
   p->thread_count = 0;
   p->sleepers = 0;
+  p->spinners = 0;
   p->is_started = false;
   pthread_cond_init(&p->has_work, NULL);
   pthread_cond_init(&p->has_left, NULL);
