@@ -13,10 +13,8 @@ WAIT = "aotc_wait"
 CAPABILITY = "aotc_compute_capability"
 # The least one that has kernels of its own for matmuls: with asynchronous copies.
 LEAST_CAPABILITY = FIRST_WITH_ASYNC_COPIES
-# Another: how many threads run the blocks of a launch on the CPU device, 1 where it is a GPU.
-CPU_THREADS = "aotc_cpu_thread_count"
 # Calls that touch no memory.
-QUIET_CALLS = (WAIT, CAPABILITY, CPU_THREADS)
+QUIET_CALLS = (WAIT, CAPABILITY)
 # The device's copy of constant NAME: a memref.global without a value.
 DEVICE_COPY = "aotc_device_"
 # Its attribute that names the constant.

@@ -1,4 +1,4 @@
-"""Host code that asks the runtime what its launches go to: what asks, and whether code does."""
+"""Host code that asks what GPU its launches go to: what asks, and whether code does."""
 
 from __future__ import annotations
 
@@ -6,27 +6,19 @@ from typing import Any
 
 from aotc import ops
 from aotc.mlir import ir
-from aotc.module_names import CAPABILITY, CPU_THREADS
+from aotc.module_names import CAPABILITY
 
 _SGE = 5  # arith.cmpi's number for "at least", with signs
+_DECLARATION = f"func.func private @{CAPABILITY}() -> i32"
 
 
 def declare_capability(module: Any) -> None:
-    """Declares the function that is asked for the capability, if the module does not yet."""
-    _declare(module, CAPABILITY)
-
-
-def declare_thread_count(module: Any) -> None:
-    """Declares the function that is asked for the threads of the CPU device."""
-    _declare(module, CPU_THREADS)
-
-
-def _declare(module: Any, name: str) -> None:
+    """Declares the function that is asked, if the module does not yet."""
     functions = [op.operation for op in ops.body_of_module(module).operations]
-    if any(op.name == "func.func" and ops.symbol_of(op) == name for op in functions):
+    if any(op.name == "func.func" and ops.symbol_of(op) == CAPABILITY for op in functions):
         return
     with ir.Location.unknown():
-        parsed = ir.Module.parse(f"func.func private @{name}() -> i32")
+        parsed = ir.Module.parse(_DECLARATION)
     (declaration,) = parsed.body.operations
     declaration.operation.move_after(functions[-1])
 

@@ -118,10 +118,6 @@ AOTC_API bool aotc_device_is_resolved(void);
 // several kernels to launch.
 AOTC_API int32_t aotc_compute_capability(void);
 
-// How many threads run the blocks of a launch on the CPU device; 1 where launches go to a GPU, or
-// where there is no device. Generated code asks how large the blocks are to be.
-AOTC_API int32_t aotc_cpu_thread_count(void);
-
 // The number of the GPU that this thread's calls go to, as mgpuSetDefaultDevice or the entry under
 // way has it; -1 when that is left to the rules above. Another thread that works for this one
 // adopts it, where -1 forgets an earlier one. (Of a context that is not the device's primary one it

@@ -15,16 +15,6 @@ int32_t aotc_compute_capability(void) {
   return capability;
 }
 
-int32_t aotc_cpu_thread_count(void) {
-  aotc_rt_scope scope;
-  if (!aotc_rt_begin_unless_failed(&scope, "aotc_cpu_thread_count")) {
-    return 1;
-  }
-  int32_t count = scope.context == NULL ? aotc_rt_state_of_process.device.multiprocessors : 1;
-  aotc_rt_end(&scope);
-  return count > 1 ? count : 1;
-}
-
 // Adds a context to those that can be found.
 static aotc_rt_context *add_locked(aotc_rt_context *context) {
   if (context != NULL) {

@@ -43,7 +43,7 @@ from aotc.numbers import Condition, Number, Scalar, Value, ceil_divide, compare
 from aotc.ops import symbol_of
 from aotc.remarks import Remarks
 from aotc.request import BuildRequest, Chip
-from aotc.rewrites.capability import declare_capability, declare_thread_count, has_gpu
+from aotc.rewrites.capability import declare_capability, has_gpu
 
 STEP = "aotc-choose-matmul-kernels"
 # Inside of these somebody else decides what runs where.
@@ -88,8 +88,6 @@ def choose_matmul_kernels(module: Any, request: BuildRequest, remarks: Remarks) 
             one.replace(number)
         if taken:
             declare_capability(module)
-        if any(one.cpu is not None for one in taken):
-            declare_thread_count(module)
 
 
 def _is_empty(generic: Any) -> bool:

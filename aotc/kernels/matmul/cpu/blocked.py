@@ -27,24 +27,13 @@ from aotc.kernels.matmul.cpu.kernel import (
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
 from aotc.mlir import ir
-from aotc.module_names import CPU_THREADS, REGISTER_LENGTH
-from aotc.numbers import (
-    Number,
-    Scalar,
-    Value,
-    compare,
-    maximum,
-    minimum,
-    select,
-    signed_maximum,
-    signed_minimum,
-)
+from aotc.module_names import REGISTER_LENGTH
+from aotc.numbers import Number, Scalar, Value, compare, select, signed_maximum, signed_minimum
 
-# How many blocks a C must make, for each thread, for tiles of full size: every thread is to get its
-# share, and the smaller a tile is, the more of its time goes into packing. With many threads, fewer
-# are enough for smaller tiles.
-_BLOCKS_OF_THREAD = 4
-_MANY_BLOCKS = 20
+# How many blocks a C must make for tiles of half, of full size: every core is to get its share, and
+# the smaller a tile is, the more of its time goes into packing.
+_ENOUGH_BLOCKS = {2: 20, 1: 64}
+_ENOUGH_COLUMNS = 12
 # How many k an iteration of the mainloop takes that has the accumulators of one row group.
 _UNROLLED = 4
 # With vector registers as long as a vector of columns (AVX-512), the mainloop computes as many
@@ -130,17 +119,12 @@ class Kernel(CpuKernel):
 
     def _tile_sizes(self, m: Number, n: Number) -> tuple[Number, Number]:
         """Rows and columns of tiles: the largest that make enough blocks, all of about one size."""
-        b, v = self.b, self.variant
+        v = self.variant
         # A power of two is a little less than a multiple of the mainloop's rows then.
         rows: Number = v.tile_rows * 3 // 8
         columns: Number = v.tile_columns // 4
         elements = m * n
-        threads = b.index(
-            b.op("func.call", (), "i32", callee=ir.FlatSymbolRefAttr.get(CPU_THREADS))
-        )
-        whole = threads * _BLOCKS_OF_THREAD
-        few = minimum(whole, maximum(threads, _MANY_BLOCKS))
-        for part, enough in ((2, few), (1, whole)):
+        for part, enough in _ENOUGH_BLOCKS.items():
             tile_rows, tile_columns = v.tile_rows // part, v.tile_columns // part
             is_large = compare("sge", elements, tile_rows * tile_columns * enough)
             rows = select(is_large, tile_rows, rows)
@@ -149,11 +133,9 @@ class Kernel(CpuKernel):
         is_one = compare("sle", m, v.tile_rows)
         for part in (4, 2, 1):
             narrow = v.tile_columns // part
-            has_enough = is_one & compare("sge", n, narrow * few)
-            rows, columns = (
-                select(has_enough, v.tile_rows, rows),
-                select(has_enough, narrow, columns),
-            )
+            has_enough = is_one & compare("sge", n, narrow * _ENOUGH_COLUMNS)
+            rows = select(has_enough, v.tile_rows, rows)
+            columns = select(has_enough, narrow, columns)
         return self._even(m, rows, v.rows), self._even(n, columns, self.width)
 
     def _even(self, size: Number, tile: Number, group: int) -> Number:
