@@ -267,6 +267,10 @@ def _recognise(generic: Any, roots: Roots, request: BuildRequest) -> Matmul | No
         matmul = matmul and (flattened(matmul) or matmul)
     if matmul is None and multiplies(generic) and repeat(generic):
         matmul = recognise(generic, roots)
+    if matmul is None and _is_for_cpu(generic):
+        matmul = recognise_implicit_gemm(
+            generic, roots, allow_tf32=request.allow_tf32, needs_near=False
+        )
     return matmul or recognise_depthwise(generic, roots)
 
 

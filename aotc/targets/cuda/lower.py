@@ -12,6 +12,7 @@ from aotc.analysis.gpu_modules import lowered_kernels
 from aotc.analysis.legality import check_lowered
 from aotc.input.source import Source
 from aotc.mlir import ir
+from aotc.module_names import REGISTER_LENGTH
 from aotc.ops import symbol_of
 from aotc.rewrites.atomics import exchange_folded_updates, expand_atomic_products
 from aotc.rewrites.float8 import expand_float8
@@ -84,6 +85,15 @@ _SHARED_SPACE = 3
 _SET_REGISTERS = "nvvm.setmaxregister"
 
 
+def _set_register_length(device: Any) -> None:
+    """Answers kernels that are for the CPU as well: a register holds a number."""
+    for question in ops.find(device, "vector.vscale"):
+        if REGISTER_LENGTH in question.attributes:
+            with question.location, ir.InsertionPoint(question):
+                question.results[0].replace_all_uses_with(ops.constant(ir.IndexType.get(), 1))
+            ops.erase(question)
+
+
 def lower_device(
     gpu_module: Any, source: Source, *, debug: bool, watch: PassWatch = UNWATCHED
 ) -> Any:
@@ -95,6 +105,7 @@ def lower_device(
     with gpu_module.context, ir.Location.unknown():
         device = ir.Module.create().operation
         _block(device).append(gpu_module.clone())
+        _set_register_length(device)
         lower_tensor_maps(device)
         take_points_together(device)
         replace_questions(device)

@@ -45,8 +45,11 @@ class _Operand(Struct, frozen=True):
         return total
 
 
-def recognise_implicit_gemm(generic: Any, roots: Roots, *, allow_tf32: bool) -> Matmul | None:
-    """None for what is no product, and for operands that kernels do not take."""
+def recognise_implicit_gemm(
+    generic: Any, roots: Roots, *, allow_tf32: bool, needs_near: bool = True
+) -> Matmul | None:
+    """None for what is no product, and for operands that kernels do not take; with `needs_near`,
+    kernels of GPUs."""
     inputs, outputs = ops.operand_groups(generic)
     values = [*inputs, *outputs]
     if len(inputs) != 2 or len(outputs) != 1 or generic.results:
@@ -62,7 +65,9 @@ def recognise_implicit_gemm(generic: Any, roots: Roots, *, allow_tf32: bool) -> 
         if operand is None:
             return None
         operands.append(operand)
-    return _product(generic, operands, count, roots, allow_tf32)
+    found = _product(generic, operands, count, roots, allow_tf32)
+    is_taken = found is None or not needs_near or getattr(found.problem, "is_near", True)
+    return found if is_taken else None
 
 
 def _operand(value: Any, map_: Any, count: int) -> _Operand | None:
