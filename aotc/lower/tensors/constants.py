@@ -153,11 +153,9 @@ def _large_constants(generic: Any) -> list[Any]:
 
 
 def _is_alone(constant: Any, user: Any) -> bool:
-    """Whether `user` is the only one of its constant."""
-    return all(
-        user in (other, ops.enclosing(other, "linalg.generic"))
-        for other in ops.users_through(constant, RESHAPES)
-    )
+    """Whether `user` is the only one of its constant, by its operands or in its body."""
+    others = ops.users_through(constant, RESHAPES)
+    return all((ops.enclosing(other, "linalg.generic") or other) == user for other in others)
 
 
 def _replace(generic: Any, result: Any, array: np.ndarray) -> None:
