@@ -343,7 +343,7 @@ class ImplicitMmaSync(ImplicitGemmFamily):
     variant_type = Variant
 
     def can_take(self, problem: ImplicitGemm, variant: Variant) -> bool:
-        if problem.k is None or not problem.is_near:
+        if problem.k is None:
             return False
         problem = _as_tiles(problem)
         assert problem.k is not None

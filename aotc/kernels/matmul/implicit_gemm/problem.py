@@ -36,8 +36,7 @@ class ImplicitGemm(Problem, frozen=True, kw_only=True):
     their sizes as matrices.
 
     `batch`, `rows` (M), `columns` (N) and `k_loops` (K) are the loops by role, the slowest first.
-    `strides` are those of A, B and C, in elements, None for unknown ones. `is_near`: 32 bits are
-    known to hold the offsets of K, of which kernels for GPUs have tables.
+    `strides` are those of A, B and C, in elements, None for unknown ones.
     """
 
     batch: tuple[Loop, ...]
@@ -45,7 +44,6 @@ class ImplicitGemm(Problem, frozen=True, kw_only=True):
     columns: tuple[Loop, ...]
     k_loops: tuple[Loop, ...]
     strides: tuple[tuple[int | None, ...], ...]
-    is_near: bool = True
 
     @property
     def operation(self) -> str:

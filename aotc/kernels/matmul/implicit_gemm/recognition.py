@@ -49,7 +49,7 @@ def recognise_implicit_gemm(
     generic: Any, roots: Roots, *, allow_tf32: bool, needs_near: bool = True
 ) -> Matmul | None:
     """None for what is no product, and for operands that kernels do not take; with `needs_near`,
-    kernels of GPUs."""
+    kernels of GPUs, which have tables of the offsets of K in 32 bits."""
     inputs, outputs = ops.operand_groups(generic)
     values = [*inputs, *outputs]
     if len(inputs) != 2 or len(outputs) != 1 or generic.results:
@@ -65,9 +65,7 @@ def recognise_implicit_gemm(
         if operand is None:
             return None
         operands.append(operand)
-    found = _product(generic, operands, count, roots, allow_tf32)
-    is_taken = found is None or not needs_near or getattr(found.problem, "is_near", True)
-    return found if is_taken else None
+    return _product(generic, operands, count, roots, allow_tf32=allow_tf32, needs_near=needs_near)
 
 
 def _operand(value: Any, map_: Any, count: int) -> _Operand | None:
@@ -111,7 +109,13 @@ def _factors(expression: Any) -> dict[int, int] | None:
 
 
 def _product(
-    generic: Any, operands: Sequence[_Operand], count: int, roots: Roots, allow_tf32: bool
+    generic: Any,
+    operands: Sequence[_Operand],
+    count: int,
+    roots: Roots,
+    *,
+    allow_tf32: bool,
+    needs_near: bool,
 ) -> Matmul | None:
     one, other, result = operands
     roles = _roles(operands, count)
@@ -126,6 +130,8 @@ def _product(
     a, b, c = one, other, result
     loops = _loops((a, b, c), count)
     if loops is None:
+        return None
+    if needs_near and not (_is_near(a, loops, k_loops) and _is_near(b, loops, k_loops)):
         return None
     ordered = [
         [loops[loop] for loop in _ordered(operand, _turning(loops, role))]
@@ -163,7 +169,6 @@ def _product(
         columns=tuple(ordered[2]),
         k_loops=tuple(ordered[3]),
         strides=tuple(operand.strides for operand in (a, b, c)),
-        is_near=_is_near(a, loops, k_loops) and _is_near(b, loops, k_loops),
     )
     return Matmul(generic, a.value, b.value, c.value, problem, fill)
 

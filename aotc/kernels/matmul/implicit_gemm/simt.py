@@ -303,7 +303,7 @@ class ImplicitSimt(ImplicitGemmFamily):
         if not has_known_types(problem):
             return False
         element = sum_type(problem)
-        if problem.k is None or not problem.is_near:
+        if problem.k is None:
             return False  # shared memory has a table of it
         plain = Matrix("", element, (None, None), None, ELEMENT_BYTES[element])
         one_by_one = Problem(plain, plain, plain, problem.accumulator)
