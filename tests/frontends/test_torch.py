@@ -336,6 +336,31 @@ def test_weights_of_16_bits_in_a_file(dtype: Any, tmp_path: Path) -> None:
         _check(built, "net", layer, (x,), dtype)
 
 
+class _Heads(torch.nn.Module):
+    """Attention whose heads are parts of rows, as in Whisper."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts = torch.nn.ModuleList(torch.nn.Linear(48, 48) for _ in range(3))
+
+    def forward(self, x: Any) -> Any:
+        heads = (part(x).view(1, 50, 3, 16).transpose(1, 2) for part in self.parts)
+        found = torch.nn.functional.scaled_dot_product_attention(*heads)
+        return found.transpose(1, 2).reshape(1, 50, 48)
+
+
+def test_products_of_heads_are_matmuls_on_the_cpu(tmp_path: Path) -> None:
+    """The function of an attention does not know the strides of its operands."""
+    torch.manual_seed(0)
+    module, x = _Heads().eval(), torch.randn(1, 50, 48)
+    artifact = _build(module, (x,), "heads", tmp_path)
+    kernels = {kernel.name for kernel in artifact.manifest.kernels}
+    assert any(name.startswith("implicit_gemm") for name in kernels), kernels
+    expected = module(x).detach().numpy()
+    (found,) = call(artifact, "heads", [x.numpy()], [expected])
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
 def _first_token(layer: Any, x: Any) -> Any:
     return layer(x[:, 0])
 
