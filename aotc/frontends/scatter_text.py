@@ -18,6 +18,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from aotc.frontends.merge_sort import MergeSort
 from aotc.frontends.row_scan import RowScan
 from aotc.frontends.tensor_text import size_lines
@@ -38,7 +40,7 @@ _ATOMIC = {
 }
 
 
-class Points:
+class Points(Struct, frozen=True):
     """The places that updates have. A point is an index of the tensor of indices, but for a
     dimension of coordinates; its number is its index along the dimension that updates of one place
     differ in.
@@ -51,20 +53,14 @@ class Points:
     if these are known.
     """
 
-    def __init__(
-        self,
-        loops: Sequence[tuple[str, str]],
-        number: str,
-        lines: str,
-        named: Sequence[int],
-        checked: Sequence[int],
-        update: Sequence[str],
-        count: int | None,
-        most: int | None,
-    ) -> None:
-        self.loops, self.number, self.lines = loops, number, lines
-        self.named, self.checked, self.update = named, checked, update
-        self.count, self.most = count, most
+    loops: Sequence[tuple[str, str]]
+    number: str
+    lines: str
+    named: Sequence[int]
+    checked: Sequence[int]
+    update: Sequence[str]
+    count: int | None
+    most: int | None
 
 
 class Scatter:
@@ -149,14 +145,7 @@ class Scatter:
 
     def _key(self) -> str:
         """Lines that make %key of the coordinates."""
-        lines, key = [], "%c0"
-        for j, of in enumerate(self._points.named):
-            lines += [
-                f"%row{j} = arith.muli {key}, %size{of} : index",
-                f"%key{j} = arith.addi %row{j}, %to{of} : index",
-            ]
-            key = f"%key{j}"
-        return "\n".join([*lines, f"%key = arith.addi {key}, %c0 : index"])
+        return _row_major("key", [(f"%size{of}", f"%to{of}") for of in self._points.named])
 
     def _checked_place(self) -> str:
         return f'{self._place()}\ncf.assert %within, "an index is out of bounds"'
@@ -346,15 +335,9 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
 
     def _linear(self, made: str, number: str) -> str:
         """Lines that make %MADE, the number of a point among all, `number` being its number."""
-        lines, before = [], "%c0"
-        for k, (name, extent) in enumerate(self._points.loops):
-            index = number if name == self._points.number else name
-            lines += [
-                f"%{made}_row{k} = arith.muli {before}, {extent} : index",
-                f"%{made}_{k} = arith.addi %{made}_row{k}, {index} : index",
-            ]
-            before = f"%{made}_{k}"
-        return "\n".join([*lines, f"%{made} = arith.addi {before}, %c0 : index"])
+        own = self._points.number
+        loops = self._points.loops
+        return _row_major(made, [(size, number if name == own else name) for name, size in loops])
 
     def _range(self) -> str:
         """Lines that make %begin and %end of the range of the place %key in lists."""
@@ -576,3 +559,16 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
   %sorted:2 = func.call @sort(%keys, %numbers) : ({type_}, {type_}) -> ({type_}, {type_})
   {self._write(f"({names}) in ({extents})", head, value)}""",
         )
+
+
+def _row_major(made: str, digits: Sequence[tuple[str, str]]) -> str:
+    """Lines that make %MADE, the number of the element at some indices: pairs of a size and an
+    index, the slowest first."""
+    lines, before = [], "%c0"
+    for k, (size, index) in enumerate(digits):
+        lines += [
+            f"%{made}_row{k} = arith.muli {before}, {size} : index",
+            f"%{made}_{k} = arith.addi %{made}_row{k}, {index} : index",
+        ]
+        before = f"%{made}_{k}"
+    return "\n".join([*lines, f"%{made} = arith.addi {before}, %c0 : index"])
