@@ -338,3 +338,36 @@ func.func @layer(%x: tensor<64x32xf32>, %w: tensor<32x48xf32>) -> tensor<64x48xf
         (True, False),
         (False, True),
     ]
+
+
+def test_a_flipped_weight_is_a_constant(tmp_path: Path) -> None:
+    """Transposed convolutions flip their filters: torch-mlir extracts the elements of a flip."""
+    size = 160
+    t, r = f"tensor<{size}x{size}xf32>", f"tensor<8x{size}xf32>"
+    weight = np.random.default_rng(5).random((size, size)).astype(np.float32)
+    text = f"""
+func.func @flipped(%x: {r}) -> {r} {ENTRY} {{
+  %weight = arith.constant dense<"0x{weight.tobytes().hex()}"> : {t}
+  %last = arith.constant {size - 1} : index
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : {t}
+  %flip = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}} outs(%empty : {t}) {{
+  ^bb0(%unused: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %from = arith.subi %last, %i : index
+    %element = tensor.extract %weight[%from, %j] : {t}
+    linalg.yield %element : f32
+  }} -> {t}
+  %start = tensor.empty() : {r}
+  %zeros = linalg.fill ins(%zero : f32) outs(%start : {r}) -> {r}
+  %y = linalg.matmul ins(%x, %flip : {r}, {t}) outs(%zeros : {r}) -> {r}
+  return %y : {r}
+}}"""
+    made = lowered(text, tmp_path)
+    assert len(re.findall(r"constant @__constant\S* : \S+ = dense", made)) == 1
+    assert "arith.subi %c159" not in made
+    x, y = np.random.default_rng(6).random((8, size)).astype(np.float32), np.zeros((8, size), "f4")
+    build_library(text, tmp_path).call("flipped", x, y)
+    np.testing.assert_allclose(y, x.astype(np.float64) @ weight[::-1], rtol=1e-5)
