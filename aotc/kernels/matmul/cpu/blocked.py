@@ -2,9 +2,8 @@
 
 A block iterates over K in steps. In each step it packs its parts of A and B into memory that stays
 in the core's caches: converted to the type that is computed in, and padded with zeros to whole
-groups. So the mainloop has no edges: it keeps the accumulators of some rows and a vector of columns
-in registers, and for each k multiplies elements of A with a vector of B. The accumulators of the
-whole tile are in memory between the steps, and edges matter again when C is stored.
+groups. So the mainloop has no edges. The accumulators of the whole tile are in memory between the
+steps, and edges matter again when C is stored.
 
 Products and sums may be contracted: hardware with a fused multiply-add uses it.
 """
@@ -12,36 +11,24 @@ Products and sums may be contracted: hardware with a fused multiply-add uses it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from aotc.builder import Buffer, Builder
+from aotc.kernels.cpu.mainloop import Factors, Mainloop
+from aotc.kernels.cpu.packing import Part, pack_columns, pack_transposed
+from aotc.kernels.cpu.vectors import VECTOR_BYTES
 from aotc.kernels.family import CPU
-from aotc.kernels.matmul.cpu.kernel import (
-    VECTOR_BYTES,
-    CpuKernel,
-    computed_in,
-    has_convertible_types,
-)
+from aotc.kernels.matmul.cpu.kernel import CpuKernel, computed_in, has_convertible_types
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
-from aotc.mlir import ir
-from aotc.module_names import REGISTER_LENGTH
-from aotc.numbers import Number, Scalar, Value, compare, select, signed_maximum, signed_minimum
+from aotc.numbers import Number, compare, select, signed_maximum, signed_minimum
 
 # How many blocks a C must make for tiles of half, of full size: every core is to get its share, and
 # the smaller a tile is, the more of its time goes into packing.
 _ENOUGH_BLOCKS = {2: 20, 1: 64}
 _ENOUGH_COLUMNS = 12
-# How many k an iteration of the mainloop takes that has the accumulators of one row group.
-_UNROLLED = 4
-# With vector registers as long as a vector of columns (AVX-512), the mainloop computes as many
-# groups of rows and of columns at a time: two multipliers are busy, and an element of A is loaded
-# for two vectors of B. In units of 16 bytes, as LLVM's vscale.
-_LONG_REGISTERS, _ROW_GROUPS, _COLUMN_GROUPS = 4, 2, 2
-# Vectors that are transposed in registers: longer ones take more moves for each element.
-_TRANSPOSED_BYTES = 32
 # Rows of the packed A begin in different sets of a cache.
 _ROW_GAP_BYTES = 64
 
@@ -87,6 +74,9 @@ class Step(Struct, frozen=True):
 
 class Kernel(CpuKernel):
     """The kernel for one problem; `build` inserts it."""
+
+    # Whether the packed B has a dimension for groups of columns.
+    has_column_groups = True
 
     def __init__(
         self, b: Builder, problem: Problem, variant: Variant, epilogue: EpilogueBuilder | None
@@ -178,13 +168,18 @@ class Kernel(CpuKernel):
     def _kernel(self, tile: Tile, k: Number, rows: Number) -> None:
         self._allocate()
         self.prepare(tile, rows)
+        factors = Factors(
+            self.packed_a, self.packed_b, self.problem.a.transposed, self.has_column_groups
+        )
+        mainloop = Mainloop(self, self.variant.rows, factors, self.tile_accumulators)
         # At least one step, which sets the accumulators to 0 even if K is 0.
         with self.b.loop(0, signed_maximum(k, 1), self.variant.tile_k) as loop:
             count = signed_minimum(k - loop.index, self.variant.tile_k)
             step = Step(loop.index, count)
             self.pack_a(tile, step)
             self.pack_b(tile, step)
-            self._mainloop(tile, step)
+            is_first = compare("eq", step.start, 0)
+            mainloop.multiply(tile.rows, tile.columns, step.count, is_first)
         self.store_c(tile)
 
     def prepare(self, tile: Tile, rows: Number) -> None:
@@ -235,162 +230,9 @@ class Kernel(CpuKernel):
 
     def pack_b(self, tile: Tile, step: Step) -> None:
         """B's part, in groups of columns; the columns behind the tile's last are zeros."""
-        b = self.b
-        if self.problem.b.transposed:
-            with b.loop(0, self.groups(tile.columns, self.width)) as group:
-                self._pack_transposed_group(tile, step, group.index)
-            return
-        # Row by row, as they lie in memory: what is prefetched is needed.
-        rest = self.signed("remsi", tile.columns, self.width)
-        whole = self.signed("divsi", tile.columns, self.width)
-        has_rest = compare("ne", rest, 0)
-        with b.loop(0, step.count) as k:
-            row = step.start + k.index
-            with b.loop(0, whole) as group:
-                at = [row, tile.column + group.index * self.width]
-                value = self.load(self.source_b, at, self.width)
-                self.store(value, self.packed_b, [group.index, k.index, 0])
-            with b.where(has_rest):
-                column = tile.column + whole * self.width
-                self.pack_elements(whole, k.index, rest, self.source_b, lambda j: [row, column + j])
-
-    def pack_elements(
-        self,
-        group: Number,
-        k: Number,
-        count: Number,
-        source: Buffer,
-        place_of: Callable[[Scalar], Sequence[Number]],
-    ) -> None:
-        """A row of a group that has `count` columns, the others of which are zeros."""
-        b = self.b
-        with b.loop(0, count) as column:
-            value = self.load(source, place_of(column.index))
-            b.store(value, self.packed_b, [group, k, column.index])
-        with b.loop(count, self.width) as column:
-            b.store(b.zero(self.type), self.packed_b, [group, k, column.index])
-
-    def _pack_transposed_group(self, tile: Tile, step: Step, group: Scalar) -> None:
-        """A group of columns of a B whose columns are contiguous in memory."""
-        b = self.b
-        first = group * self.width
-        count = signed_minimum(tile.columns - first, self.width)
-        column = tile.column + first
-        side = _TRANSPOSED_BYTES // self.bytes
-        is_whole = compare("eq", count, self.width)
-        done = select(is_whole, self.whole(step.count, side), 0)
-        with b.loop(0, done, side) as k:
-            row = step.start + k.index
-            for part in range(0, self.width, side):
-                columns = [
-                    self.load(self.source_b, [column + (part + i), row], side) for i in range(side)
-                ]
-                for i, vector in enumerate(self._transpose(columns)):
-                    self.store(vector, self.packed_b, [group, k.index + i, part])
-        with b.loop(0, count) as j:
-            row_of_b = column + j.index
-            with b.loop(done, step.count) as k:
-                value = self.load(self.source_b, [row_of_b, step.start + k.index])
-                b.store(value, self.packed_b, [group, k.index, j.index])
-        with b.loop(count, self.width) as j, b.loop(0, step.count) as k:
-            b.store(b.zero(self.type), self.packed_b, [group, k.index, j.index])
-
-    def _transpose(self, vectors: list[Value]) -> list[Value]:
-        """As many vectors as each has elements, a power of two: the columns of these rows.
-
-        Each round interleaves the elements of two vectors into two others.
-        """
-        side = len(vectors)
-        interleaved = [place + half for place in range(side) for half in (0, side)]
-        masks = [ir.DenseI64ArrayAttr.get(one) for one in (interleaved[:side], interleaved[side:])]
-        for _ in range(side.bit_length() - 1):
-            vectors = [
-                self.b.op("vector.shuffle", pair, pair[0].type, mask=mask)
-                for pair in zip(vectors[: side // 2], vectors[side // 2 :], strict=True)
-                for mask in masks
-            ]
-        return vectors
-
-    # --- The mainloop --------------------------------------------------------------------------
-
-    def _mainloop(self, tile: Tile, step: Step) -> None:
-        """Adds a step's products to the accumulators, some groups of rows and columns at a time.
-        The products of an element of C are added in the same order for all of these."""
-        length = self.b.op("vector.vscale", [], "index", **{REGISTER_LENGTH: "unit"})
-        has_long_registers = compare("sge", length, _LONG_REGISTERS)
-        with self.b.where(has_long_registers) as branch:
-            self._multiply_groups(tile, step, _ROW_GROUPS, _COLUMN_GROUPS)
-        with branch.otherwise():
-            self._multiply_groups(tile, step, 1, 1)
-
-    def _multiply_groups(self, tile: Tile, step: Step, row_groups: int, column_groups: int) -> None:
-        """Takes as many groups of rows and of columns at a time, and one where fewer are left."""
-        b = self.b
-        all_rows = self.groups(tile.rows, self.variant.rows)
-        all_columns = self.groups(tile.columns, self.width)
-        for start, stop, columns in self._parts(all_columns, column_groups):
-            with b.loop(start, stop, columns) as column_group:
-                for first, last, rows in self._parts(all_rows, row_groups):
-                    with b.loop(first, last, rows) as row_group:
-                        self._multiply(step, row_group.index, rows, column_group.index, columns)
-
-    def _parts(self, count: Number, size: int) -> list[tuple[Number, Number, int]]:
-        """The bounds and steps of loops over whole parts, and over what is left."""
-        if size == 1:
-            return [(0, count, 1)]
-        whole = self.whole(count, size)
-        return [(0, whole, size), (whole, count, 1)]
-
-    def _multiply(
-        self, step: Step, row_group: Scalar, row_groups: int, column_group: Scalar, groups: int
-    ) -> None:
-        """Adds a step's products to the accumulators of `row_groups` x `groups`."""
-        b, count = self.b, row_groups * self.variant.rows
-        first, column = row_group * self.variant.rows, column_group * self.width
-        rows = [first + i for i in range(count)]
-        columns = [column + i * self.width for i in range(groups)]
-        places = [[row, column] for row in rows for column in columns]
-        accumulators = b.choose(
-            compare("eq", step.start, 0),
-            [self.vector_type] * len(places),
-            lambda: [b.zero(self.vector_type)] * len(places),
-            lambda: [self.load(self.tile_accumulators, place, self.width) for place in places],
-        )
-        unrolled = max(_UNROLLED // (row_groups * groups), 1)
-        for start, stop, each in self._parts(step.count, unrolled):
-            with b.loop(start, stop, each, accumulators) as loop:
-                accumulators = loop.carried
-                for i in range(each):
-                    at = [column_group + j for j in range(groups)]
-                    accumulators = self._mma(rows, at, loop.index + i, accumulators)
-                loop.next(accumulators)
-            accumulators = loop.results
-        for place, vector in zip(places, accumulators, strict=True):
-            self.store(vector, self.tile_accumulators, place)
-
-    def _mma(
-        self,
-        rows: Sequence[Number],
-        groups: Sequence[Scalar],
-        k: Scalar,
-        accumulators: Sequence[Value],
-    ) -> list[Value]:
-        """The accumulators of some rows, plus the vectors of B of some groups of columns times an
-        element of each row of A."""
-        b, is_transposed = self.b, self.problem.a.transposed
-        vectors = [self.load(self.packed_b, self.place_in_b(one, k), self.width) for one in groups]
-        found = []
-        for number, row in enumerate(rows):
-            element = b.load(self.packed_a, [k, row] if is_transposed else [row, k])
-            factor = self.broadcast(element)
-            before = accumulators[number * len(groups) : (number + 1) * len(groups)]
-            for vector, accumulator in zip(vectors, before, strict=True):
-                found.append(b.add(accumulator, b.multiply(factor, vector)))
-        return found
-
-    def place_in_b(self, group: Scalar, k: Scalar) -> list[Number]:
-        """Where a group of columns has its vector for a k in the packed B."""
-        return [group, k, 0]
+        part = Part(step.start, tile.column, step.count, tile.columns)
+        pack = pack_transposed if self.problem.b.transposed else pack_columns
+        pack(self, self.source_b, part, self.packed_b)
 
     # --- C -------------------------------------------------------------------------------------
 

@@ -17,13 +17,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.builder import Builder
+from aotc.kernels.cpu.vectors import VECTOR_BYTES
 from aotc.kernels.family import CPU
-from aotc.kernels.matmul.cpu.kernel import (
-    VECTOR_BYTES,
-    CpuKernel,
-    computed_in,
-    has_convertible_types,
-)
+from aotc.kernels.matmul.cpu.kernel import CpuKernel, computed_in, has_convertible_types
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Matrix, Problem
 from aotc.numbers import Number, Value, compare, signed_maximum, signed_minimum

@@ -30,6 +30,7 @@ class _Kernel(blocked.Kernel):
     row, and B with its columns side by side. Its batch is no dimension of C for the epilogue."""
 
     problem: ImplicitGemm
+    has_column_groups = False
 
     def build(self, arguments: Arguments) -> None:
         b, p = self.b, self.problem
@@ -153,9 +154,6 @@ class _Kernel(blocked.Kernel):
         type_ = self.of(source.element, self.width)
         operands = [source.value, b.value(at), mask, b.zero(type_)]
         return b.convert(b.op("vector.maskedload", operands, type_), self.vector_type)
-
-    def place_in_b(self, group: Scalar, k: Scalar) -> list[Number]:
-        return [k, group * self.width]
 
     def _if_contiguous(
         self,

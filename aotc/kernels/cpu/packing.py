@@ -1,0 +1,106 @@
+"""B of a product of matrices → groups of columns: (group, k, column), the last dimension of which
+is a vector. The columns behind the last one are zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from aotc.builder import Buffer
+from aotc.kernels.cpu.vectors import Vectors
+from aotc.mlir import ir
+from aotc.numbers import Number, Scalar, Value, compare, select, signed_minimum
+
+# Vectors that are transposed in registers: longer ones take more moves for each element.
+_TRANSPOSED_BYTES = 32
+
+
+class Part(Struct, frozen=True):
+    """Some k and columns of B: the first ones, and how many there are."""
+
+    k: Number
+    column: Number
+    k_count: Number
+    columns: Number
+
+
+def pack_columns(v: Vectors, source: Buffer, part: Part, packed: Buffer) -> None:
+    """Packs a part of `source`, whose last index is the column, behind k."""
+    b = v.b
+    # Row by row, as they lie in memory: what is prefetched is needed.
+    rest = v.signed("remsi", part.columns, v.width)
+    whole = v.signed("divsi", part.columns, v.width)
+    has_rest = compare("ne", rest, 0)
+    with b.loop(0, part.k_count) as k:
+        row = part.k + k.index
+        with b.loop(0, whole) as group:
+            at = [row, part.column + group.index * v.width]
+            v.store(v.load(source, at, v.width), packed, [group.index, k.index, 0])
+        with b.where(has_rest):
+            first = part.column + whole * v.width
+            _pack_elements(v, rest, source, lambda j: [row, first + j], packed, [whole, k.index])
+
+
+def pack_transposed(v: Vectors, source: Buffer, part: Part, packed: Buffer) -> None:
+    """Packs a part of `source`, whose last index is k, behind the column."""
+    with v.b.loop(0, v.groups(part.columns, v.width)) as group:
+        _pack_transposed_group(v, source, part, packed, group.index)
+
+
+def _pack_elements(
+    v: Vectors,
+    count: Number,
+    source: Buffer,
+    place_of: Callable[[Scalar], Sequence[Number]],
+    packed: Buffer,
+    to: Sequence[Number],
+) -> None:
+    """A row of a group that has `count` columns, the others of which are zeros."""
+    b = v.b
+    with b.loop(0, count) as column:
+        b.store(v.load(source, place_of(column.index)), packed, [*to, column.index])
+    with b.loop(count, v.width) as column:
+        b.store(b.zero(v.type), packed, [*to, column.index])
+
+
+def _pack_transposed_group(
+    v: Vectors, source: Buffer, part: Part, packed: Buffer, group: Scalar
+) -> None:
+    b = v.b
+    first = group * v.width
+    count = signed_minimum(part.columns - first, v.width)
+    column = part.column + first
+    side = _TRANSPOSED_BYTES // v.bytes
+    is_whole = compare("eq", count, v.width)
+    done = select(is_whole, v.whole(part.k_count, side), 0)
+    with b.loop(0, done, side) as k:
+        row = part.k + k.index
+        for offset in range(0, v.width, side):
+            columns = [v.load(source, [column + (offset + i), row], side) for i in range(side)]
+            for i, vector in enumerate(_transpose(v, columns)):
+                v.store(vector, packed, [group, k.index + i, offset])
+    with b.loop(0, count) as j:
+        row_of_b = column + j.index
+        with b.loop(done, part.k_count) as k:
+            value = v.load(source, [row_of_b, part.k + k.index])
+            b.store(value, packed, [group, k.index, j.index])
+    with b.loop(count, v.width) as j, b.loop(0, part.k_count) as k:
+        b.store(b.zero(v.type), packed, [group, k.index, j.index])
+
+
+def _transpose(v: Vectors, vectors: list[Value]) -> list[Value]:
+    """As many vectors as each has elements, a power of two: the columns of these rows.
+
+    Each round interleaves the elements of two vectors into two others.
+    """
+    side = len(vectors)
+    interleaved = [place + half for place in range(side) for half in (0, side)]
+    masks = [ir.DenseI64ArrayAttr.get(one) for one in (interleaved[:side], interleaved[side:])]
+    for _ in range(side.bit_length() - 1):
+        vectors = [
+            v.b.op("vector.shuffle", pair, pair[0].type, mask=mask)
+            for pair in zip(vectors[: side // 2], vectors[side // 2 :], strict=True)
+            for mask in masks
+        ]
+    return vectors

@@ -1,0 +1,65 @@
+"""A kernel's vectors: as long as a cache line, whatever registers the processor has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotc.builder import Buffer, Builder
+from aotc.kernels.matmul.problem import ELEMENT_BYTES
+from aotc.mlir import ir
+from aotc.numbers import Number, Scalar, Value
+
+VECTOR_BYTES = 64
+
+
+class Vectors:
+    """The base of kernels that compute in one type. `type` is that of accumulators, `width` how
+    many a vector has.
+
+    Counts are divided as signed numbers.
+    """
+
+    def __init__(self, b: Builder, element: str, vectors: int = 1) -> None:
+        self.b, self.type = b, element
+        self.bytes = ELEMENT_BYTES[element]
+        self.width = vectors * VECTOR_BYTES // self.bytes
+        self.vector_type = self.of(element, self.width)
+
+    def of(self, element: str, width: int) -> str:
+        """The type of an element, or of a vector of `width`."""
+        return element if width == 1 else f"vector<{width}x{element}>"
+
+    # --- Counts --------------------------------------------------------------------------------
+
+    def signed(self, operation: str, left: Number, right: Number) -> Scalar:
+        made: Scalar = self.b.op(f"arith.{operation}", self.b.values([left, right]), "index")
+        return made
+
+    def groups(self, count: Number, size: Number) -> Scalar:
+        """How many groups of `size` there are, the last one of which may be smaller."""
+        return self.signed("ceildivsi", count, size)
+
+    def whole(self, count: Number, size: int) -> Number:
+        """How many of `count` are in groups that are whole."""
+        return count - self.signed("remsi", count, size)
+
+    def vectorized(self, count: Number) -> list[tuple[Number, Number, int]]:
+        """The bounds and steps of two loops: over whole vectors, and over the elements left."""
+        whole = self.whole(count, self.width)
+        return [(0, whole, self.width), (whole, count, 1)]
+
+    # --- Memory --------------------------------------------------------------------------------
+
+    def load(self, buffer: Buffer, at: Sequence[Number], width: int = 1) -> Value:
+        """An element, or a vector of `width`, in the type of accumulators."""
+        b = self.b
+        value = b.load(buffer, at) if width == 1 else b.load_vector(buffer, at, width)
+        return b.convert(value, self.of(self.type, width))
+
+    def store(self, value: Value, buffer: Buffer, at: Sequence[Number]) -> None:
+        """Stores an element or a vector."""
+        is_vector = isinstance(value.type, ir.VectorType)
+        (self.b.store_vector if is_vector else self.b.store)(value, buffer, at)
+
+    def broadcast(self, element: Value) -> Value:
+        return self.b.op("vector.broadcast", [element], self.vector_type)
