@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc.kernels.attention.cpu.family import CPU_ATTENTION
 from aotc.kernels.attention.family import AttentionFamily
 from aotc.kernels.attention.mma_sync.family import MMA_SYNC
 from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.attention.simt.family import SIMT, SIMT_ON_HOPPER
 from aotc.kernels.attention.wgmma.family import WGMMA
-from aotc.kernels.family import ANY_GPU
+from aotc.kernels.family import ANY_GPU, CPU
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.module_names import LEAST_CAPABILITY
 from aotc.numbers import Number, ceil_divide, maximum
@@ -22,6 +23,9 @@ from aotc.request import Chip, unique
 _Aligned = TypeVar("_Aligned", Matrix, Mask)
 # Of those for the same GPUs, the first one that takes a problem has it.
 FAMILIES: tuple[AttentionFamily, ...] = (WGMMA, SIMT_ON_HOPPER, MMA_SYNC, SIMT)
+
+# With fewer, the CPU's products of a matrix and a vector are faster: they pack nothing.
+LEAST_CPU_QUERIES = 6
 
 
 class Choice(Struct, frozen=True):
@@ -35,7 +39,7 @@ class Choice(Struct, frozen=True):
     def __str__(self) -> str:
         tiles = " or ".join(f"{one.m}x{one.keys}" for one in self.variants)
         target = self.family.target
-        where = "GPUs" if target == ANY_GPU else target
+        where = {ANY_GPU: "GPUs", CPU: "the CPU"}.get(target, target)
         return f"{self.family.name} with tiles of {tiles} on {where}"
 
     def cost(self, variant: Any, rows: Number, batch: Number) -> Number:
@@ -74,6 +78,15 @@ def choose(problem: Attention, chips: Sequence[Chip], *, one_variant: bool = Fal
     for one in unique(([problem] if others else []) + [_unaligned_problem(problem)]):
         found += _for_any_gpu(one)
     return found
+
+
+def choose_for_cpu(problem: Attention) -> Choice | None:
+    """The kernel of the CPU device. None where it takes no such problem."""
+    unaligned = _unaligned_problem(problem)
+    variants = CPU_ATTENTION.variants(unaligned)
+    if not variants or (problem.q.sizes[0] or LEAST_CPU_QUERIES) < LEAST_CPU_QUERIES:
+        return None
+    return Choice(CPU_ATTENTION, unaligned, variants)
 
 
 def _for_any_gpu(problem: Attention) -> list[Choice]:

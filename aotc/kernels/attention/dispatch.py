@@ -9,11 +9,13 @@ from functools import reduce
 from operator import and_, or_
 from typing import Any
 
+from msgspec import Struct
+
 from aotc import ops
 from aotc.analysis.gpu_modules import RUNS_ON
 from aotc.builder import Builder
 from aotc.input.entries import functions_of
-from aotc.kernels.attention.choice import Choice, choose
+from aotc.kernels.attention.choice import LEAST_CPU_QUERIES, Choice, choose, choose_for_cpu
 from aotc.kernels.attention.layout import Layout
 from aotc.kernels.attention.outline import CAUSAL, FORMS, OPERANDS, PLACES, SCALE, ZERO, problem_of
 from aotc.kernels.attention.problem import Attention, Mask
@@ -48,6 +50,26 @@ def choose_attention_kernels(module: Any, request: BuildRequest, remarks: Remark
             declare_capability(module)
 
 
+class _Kernels(Struct, frozen=True):
+    """What an attention gets: kernels for GPUs, one for the CPU, and whether every GPU that the
+    build is for has one, wherever matrices lie."""
+
+    on_gpus: list[Choice]
+    on_cpu: Choice | None
+    has_all_gpus: bool
+
+    def __str__(self) -> str:
+        named = ", else ".join(map(str, [*self.on_gpus, *filter(None, [self.on_cpu])]))
+        if self.has_all_gpus:
+            return named if self.is_all_of_cpu else f"{named}; as it was written on the CPU"
+        return f"{named}, else as it was written"
+
+    @property
+    def is_all_of_cpu(self) -> bool:
+        """Whether the CPU's kernel is for every number of queries."""
+        return self.on_cpu is not None and self.on_cpu.problem.q.sizes[0] is not None
+
+
 def _replace(
     call: Any, function: Any, request: BuildRequest, remarks: Remarks, number: int
 ) -> bool:
@@ -55,26 +77,26 @@ def _replace(
     if problem is None:
         return False
     choices = choose(problem, chips_of(request), one_variant=request.is_for_trying)
-    if not choices:
+    on_cpu = choose_for_cpu(problem) if request.cpu_kernels else None
+    if not choices and on_cpu is None:
         return False
+    kernels = _Kernels(choices, on_cpu, bool(choices) and _has_all_gpus(choices, request))
     what = "causal attention" if problem.causal else "attention"
     if problem.mask is not None:
         what += " with a mask"
     if any(problem.heads):
         what += " of heads in rows"
-    on_cpu_alone = _has_all_gpus(choices, request)
-    rest = "; as it was written on the CPU" if on_cpu_alone else ", else as it was written"
-    kernels = ", else ".join(map(str, choices))
-    remarks.add(STEP, call.location, f"{what}: one kernel, {kernels}{rest}")
+    remarks.add(STEP, call.location, f"{what}: one kernel, {kernels}")
     operands, layouts = _operands(call, function), _layouts(call, function)
     with call.location, ir.InsertionPoint(call):
         dispatch = Dispatch(Builder(), problem, operands, layouts)
-        if on_cpu_alone:
-            outermost = dispatch.build_for_all_gpus(choices, call)
-            function.attributes[RUNS_ON] = ir.StringAttr.get(CPU)
-        else:
-            outermost = dispatch.build(choices, call)
+        outermost = dispatch.build(kernels, call)
     name_modules(outermost, request.capabilities, f"attention_{number}")
+    ops.erase(call)
+    if not dispatch.called_on:
+        ops.erase(function)
+    elif len(dispatch.called_on) == 1:
+        function.attributes[RUNS_ON] = ir.StringAttr.get(*dispatch.called_on)
     return True
 
 
@@ -161,6 +183,8 @@ class Dispatch:
     ) -> None:
         """Inserts what all kernels share."""
         self.b = b
+        # On what the operations as they were written are called.
+        self.called_on: set[str] = set()
         callee = ir.FlatSymbolRefAttr.get(CAPABILITY)
         self.capability: Scalar = b.op("func.call", (), "i32", callee=callee)
         self.arguments = list(operands)
@@ -173,36 +197,55 @@ class Dispatch:
         keys = problem.k.sizes[0]
         self.has_keys = keys is not None or compare("ne", b.dim(self.arguments[1], 1), 0)
 
-    def build(self, choices: Sequence[Choice], call: Any) -> Any:
-        """Launches the first choice whose conditions hold, else inserts `call`, which is moved
-        there; without a call, the last choice is launched unconditionally. Returns the outermost
-        `scf.if`, if any."""
+    def build(self, kernels: _Kernels, call: Any) -> Any:
+        """Launches one of the kernels, or calls what `call` does, of which each place has a copy.
+        Returns the outermost `scf.if`."""
+        b = self.b
+        least = LEAST_CAPABILITY if kernels.has_all_gpus else 1
+        with b.where(compare("sge", self.capability, least)) as branch:
+            if kernels.has_all_gpus:
+                with b.where(self.has_keys) as inner:
+                    self._choose(kernels.on_gpus, None)
+                if inner.operation is not None:
+                    with inner.otherwise():
+                        o = self.arguments[3]
+                        dialect("linalg").fill(b.zero(str(o.type.element_type)), outs=[o])
+            else:
+                self._choose(kernels.on_gpus, call)
+        with branch.otherwise():
+            self._build_for_cpu(kernels, call)
+        return branch.operation
+
+    def _build_for_cpu(self, kernels: _Kernels, call: Any) -> None:
+        if kernels.on_cpu is None:
+            self._call(call, CPU)
+            return
+        queries = self.b.dim(self.arguments[0], 1)
+        is_enough = kernels.is_all_of_cpu or compare("sge", queries, LEAST_CPU_QUERIES)
+        with self.b.where(is_enough) as branch:
+            self._launch_cheapest(kernels.on_cpu)
+        if branch.operation is not None:
+            with branch.otherwise():
+                self._call(call, CPU)
+
+    def _choose(self, choices: Sequence[Choice], call: Any) -> None:
+        """Launches the first choice whose conditions hold, else calls what `call` does; without a
+        call, the last choice is launched unconditionally."""
+        if not choices:
+            self._call(call, ANY_GPU)
+            return
         first, *others = choices
         if not others and call is None:
             self._launch_cheapest(first)
-            return None
+            return
         with self.b.where(self._can_launch(first)) as branch:
             self._launch_cheapest(first)
         with branch.otherwise():
-            if others:
-                self.build(others, call)
-            else:
-                ir.InsertionPoint.current.block.append(call)
-        return branch.operation
+            self._choose(others, call)
 
-    def build_for_all_gpus(self, choices: Sequence[Choice], call: Any) -> Any:
-        """As `build`, where every GPU can launch one of the choices: `call` is for the CPU only."""
-        b = self.b
-        with b.where(compare("sge", self.capability, LEAST_CAPABILITY)) as branch:
-            with b.where(self.has_keys) as inner:
-                self.build(choices, None)
-            if inner.operation is not None:
-                with inner.otherwise():
-                    o = self.arguments[3]
-                    dialect("linalg").fill(b.zero(str(o.type.element_type)), outs=[o])
-        with branch.otherwise():
-            ir.InsertionPoint.current.block.append(call)
-        return branch.operation
+    def _call(self, call: Any, target: str) -> None:
+        ir.InsertionPoint.current.insert(call.clone().detach_from_parent())
+        self.called_on.add(target)
 
     def _can_launch(self, choice: Choice) -> Condition:
         target = choice.family.target

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from aotc import ops
 from aotc.input.entries import functions_of
-from aotc.kernels.attention.choice import choose
+from aotc.kernels.attention.choice import choose, choose_for_cpu
 from aotc.kernels.attention.layout import ALIGNMENT, Layout, sizes_of
 from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.attention.recognition import Found, recognise_attention
@@ -37,7 +36,11 @@ _NAME = "aotc_attention"
 
 def outline_attention(module: Any, request: BuildRequest) -> None:
     """Changes `module`, in which linalg is on tensors and `linalg.generic`, in place."""
-    has_kernel = partial(choose, chips=chips_of(request), one_variant=request.is_for_trying)
+
+    def has_kernel(problem: Attention) -> bool:
+        on_gpus = choose(problem, chips_of(request), one_variant=request.is_for_trying)
+        return bool(on_gpus) or (request.cpu_kernels and choose_for_cpu(problem) is not None)
+
     with module.context:
         inside = called_inside(module)
         number = 0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from aotc.builder import Buffer, Builder
 from aotc.kernels.matmul.problem import ELEMENT_BYTES
@@ -10,6 +11,7 @@ from aotc.mlir import ir
 from aotc.numbers import Number, Scalar, Value
 
 VECTOR_BYTES = 64
+_OGT = 2  # arith.cmpf's number for "greater, and no NaN"
 
 
 class Vectors:
@@ -60,6 +62,33 @@ class Vectors:
         """Stores an element or a vector."""
         is_vector = isinstance(value.type, ir.VectorType)
         (self.b.store_vector if is_vector else self.b.store)(value, buffer, at)
+
+    # --- Arithmetic ----------------------------------------------------------------------------
+
+    def maximum(self, left: Value, right: Value) -> Value:
+        """The larger ones of two numbers or vectors, `right` where one is NaN: one instruction."""
+        bits: Any = ir.IntegerType.get_signless(1)
+        if isinstance(left.type, ir.VectorType):
+            bits = ir.VectorType.get(left.type.shape, bits)
+        is_larger = self.b.op("arith.cmpf", [left, right], bits, predicate=f"{_OGT} : i64")
+        return self.b.op("arith.select", [is_larger, left, right], left.type)
+
+    def reduced(self, combine: Callable[[Value, Value], Value], vector: Value) -> Value:
+        """A vector's elements combined, half with half."""
+        count = vector.type.shape[0]
+        while count > 1:
+            count //= 2
+            halves = [
+                self.b.op(
+                    "vector.shuffle",
+                    [vector, vector],
+                    self.of(self.type, count) if count > 1 else f"vector<1x{self.type}>",
+                    mask=ir.DenseI64ArrayAttr.get(list(range(first, first + count))),
+                )
+                for first in (0, count)
+            ]
+            vector = combine(*halves)
+        return self.b.extract(vector, [0])
 
     def broadcast(self, element: Value) -> Value:
         return self.b.op("vector.broadcast", [element], self.vector_type)

@@ -1,0 +1,227 @@
+"""Attention for the CPU device: each block is one thread, which computes a tile of O.
+
+A block goes over K and V in tiles of some keys: S = Q · Kᵀ; P, the softmax's numerators, which
+takes the place of S; O = O · rescale + P · V. Scores are in memory that stays in the core's caches,
+for a tile at a time. Both products have the mainloop of matmuls.
+
+Everything is computed in f32. O is divided by the row sums at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from aotc.builder import Buffer, Builder
+from aotc.kernels.attention.cpu.softmax import Softmax, Statistics, Tile
+from aotc.kernels.attention.masks import outer_index
+from aotc.kernels.attention.problem import Attention
+from aotc.kernels.cpu.mainloop import Factors, Mainloop
+from aotc.kernels.cpu.packing import Part, pack_columns, pack_transposed
+from aotc.kernels.cpu.vectors import VECTOR_BYTES, Vectors
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
+from aotc.numbers import (
+    Number,
+    Value,
+    compare,
+    select,
+    signed_minimum,
+    unravel,
+)
+
+ELEMENT = "f32"
+ELEMENTS = ("f32", "f16", "bf16")
+_WIDTH = VECTOR_BYTES // ELEMENT_BYTES[ELEMENT]
+# How many tiles there must be for them to be of full, of half size: every core is to get its share.
+_ENOUGH_TILES = {2: 16, 1: 24}
+
+
+class Variant(Struct, frozen=True):
+    """A tile has at most `m` queries and `keys` keys. The mainloop takes groups of `rows` rows."""
+
+    rows: int = 6
+    m: int = 96
+    keys: int = 256
+
+
+class Memory(Struct, frozen=True):
+    """The shapes of a block's buffers of f32: Q, scores, the tiles of K and of V, one of which is
+    there at a time, and O; of each row, its largest score, its sum and its factor."""
+
+    q: tuple[int, ...]
+    scores: tuple[int, ...]
+    k: tuple[int, ...]
+    v: tuple[int, ...]
+    o: tuple[int, ...]
+    statistics: tuple[int, ...]
+
+    @staticmethod
+    def of(problem: Attention, variant: Variant) -> Memory:
+        rows, keys, columns = variant.m, variant.keys, problem.head_dim or 0
+        groups = -(-columns // _WIDTH)
+        # Rows, and groups of columns, begin in different sets of a cache.
+        return Memory(
+            q=(rows, columns + _WIDTH),
+            scores=(rows, keys + _WIDTH),
+            k=(keys // _WIDTH, columns + 1, _WIDTH),
+            v=(groups, keys + 1, _WIDTH),
+            o=(rows, groups * _WIDTH),
+            statistics=(rows,),
+        )
+
+    @property
+    def bytes(self) -> int:
+        return sum(self._sizes())
+
+    def _sizes(self) -> list[int]:
+        """The bytes of each part; K and V are one."""
+        parts = (self.q, self.scores, self.o, *[self.statistics] * 3)
+        elements = [*map(math.prod, parts), max(math.prod(self.k), math.prod(self.v))]
+        return [-(-count // _WIDTH) * VECTOR_BYTES for count in elements]
+
+    def buffers(self, b: Builder) -> Tiles:
+        """The buffers, at the insertion point."""
+        memory, sizes = b.shared_memory(), self._sizes()
+        offsets = [sum(sizes[:number]) for number in range(len(sizes))]
+        shapes = (self.q, self.scores, self.o, *[self.statistics] * 3, self.k, self.v)
+        places = [*offsets, offsets[-1]]
+        q, scores, o, row_max, row_sum, factor, k, v = (
+            b.shared_buffer(memory, offset, shape, ELEMENT)
+            for offset, shape in zip(places, shapes, strict=True)
+        )
+        return Tiles(q, scores, k, v, o, Statistics(row_max, row_sum, factor))
+
+
+class Tiles(Struct, frozen=True):
+    """A block's buffers, see `Memory`."""
+
+    q: Buffer
+    scores: Buffer
+    k: Buffer
+    v: Buffer
+    o: Buffer
+    statistics: Statistics
+
+
+class Kernel(Vectors):
+    """Builds the kernel, part by part. Values that its parts share are its members."""
+
+    def __init__(
+        self, b: Builder, problem: Attention, variant: Variant, arguments: Sequence[Value]
+    ) -> None:
+        super().__init__(b, ELEMENT)
+        self.problem, self.variant = problem, variant
+        self.arguments, self.head_dim = arguments, problem.head_dim or 0
+
+    def build(self) -> None:
+        b, p = self.b, self.problem
+        q, k, _, _, *_ = self.arguments
+        self.queries, self.keys = self._rows(q, p.q), self._rows(k, p.k)
+        batches: Number = b.dim(q, 0) * max(p.heads[0], 1) if p.batch is None else p.batch
+        rows = self._tile_rows(batches)
+        self.tiles_down = self.groups(self.queries, rows)
+        blocks = self.tiles_down * batches
+        with b.launch_unless_empty(blocks, 1, Memory.of(p, self.variant).bytes) as launch:
+            tile, self.batch = unravel(launch.block, batches)
+            # The last rows of causal attention see the most keys, and begin first.
+            if p.causal:
+                tile = self.tiles_down - 1 - tile
+            self.row = tile * rows
+            self.rows = signed_minimum(rows, self.queries - self.row)
+            self._compute_tile()
+
+    def _rows(self, value: Value, matrix: Matrix) -> Number:
+        known = matrix.sizes[0]
+        return self.b.dim(value, 1) if known is None else known
+
+    def _tile_rows(self, batches: Number) -> Number:
+        """The rows of tiles: the most of which there are enough tiles, all of about one size."""
+        variant = self.variant
+        tile: Number = variant.m // 4
+        for part, enough in _ENOUGH_TILES.items():
+            rows = variant.m // part
+            is_enough = compare("sge", self.groups(self.queries, rows) * batches, enough)
+            tile = select(is_enough, rows, tile)
+        even = self.groups(self.queries, self.groups(self.queries, tile))
+        return self.groups(even, variant.rows) * variant.rows
+
+    # --- The kernel ----------------------------------------------------------------------
+
+    def _compute_tile(self) -> None:
+        b, p, variant = self.b, self.problem, self.variant
+        tiles = self.tiles = Memory.of(p, variant).buffers(b)
+        (q, q_column), (k, k_column), (v, v_column), (o, o_column) = map(self._of_batch, range(4))
+        self._copy_q(q, q_column)
+        self._clear_o()
+        softmax = Softmax(
+            self,
+            tiles.scores,
+            tiles.statistics,
+            scale=p.scale,
+            causal=p.causal,
+            mask_of=None if p.mask is None else self._mask,
+        )
+        softmax.start(self.rows)
+        scores = Mainloop(self, variant.rows, Factors(tiles.q, tiles.k), tiles.scores)
+        sums = Mainloop(self, variant.rows, Factors(tiles.scores, tiles.v), tiles.o)
+        columns, seen = self.head_dim, self.keys
+        if p.causal:
+            seen = signed_minimum(seen, self.row + self.rows)
+        with b.loop(0, seen, variant.keys) as loop:
+            key, count = loop.index, signed_minimum(seen - loop.index, variant.keys)
+            pack_transposed(self, k, Part(k_column, key, columns, count), tiles.k)
+            scores.multiply(self.rows, count, columns, is_first=True)
+            softmax.update(Tile(self.row, self.rows, key, count), tiles.o, columns)
+            pack_columns(self, v, Part(key, v_column, count, columns), tiles.v)
+            sums.multiply(self.rows, columns, count, is_first=False)
+        self._store_o(o, o_column, softmax)
+
+    def _of_batch(self, number: int) -> tuple[Buffer, Number]:
+        """The matrix of the tile's batch, of an operand by its number, and its first column."""
+        value, heads = self.arguments[number], self.problem.heads[number]
+        if not heads:
+            return Buffer(value, [self.batch]), 0
+        batch, head = unravel(self.batch, heads)
+        return Buffer(value, [batch]), head * self.head_dim
+
+    def _mask(self, row: Number) -> Buffer:
+        """The mask of a query of the tile."""
+        assert self.problem.mask is not None
+        at = outer_index(self.b, self.problem.mask, self.batch, self.row + row)
+        return Buffer(self.arguments[4], at)
+
+    def _copy_q(self, q: Buffer, column: Number) -> None:
+        """The tile's rows; those behind the last one are 0."""
+        b, to, columns = self.b, self.tiles.q, self.head_dim
+        with b.loop(0, self.rows) as row:
+            for start, stop, width in self.vectorized(columns):
+                with b.loop(start, stop, width) as loop:
+                    at = [self.row + row.index, column + loop.index]
+                    self.store(self.load(q, at, width), to, [row.index, loop.index])
+        padded = self.groups(self.rows, self.variant.rows) * self.variant.rows
+        with b.loop(self.rows, padded) as row, b.loop(0, columns) as loop:
+            b.store(b.zero(self.type), to, [row.index, loop.index])
+
+    def _clear_o(self) -> None:
+        b, o = self.b, self.tiles.o
+        padded = self.groups(self.rows, self.variant.rows) * self.variant.rows
+        with b.loop(0, padded) as row, b.loop(0, o.type.shape[1], self.width) as loop:
+            self.store(b.zero(self.vector_type), o, [row.index, loop.index])
+
+    def _store_o(self, o: Buffer, column: Number, softmax: Softmax) -> None:
+        """Divides the rows by their sums. Over no keys O is 0, and not 0 / 0."""
+        b, p = self.b, self.problem
+        element = p.o.element
+        with b.loop(0, self.rows) as row:
+            inverse = softmax.inverse_row_sum(row.index, empty_is_zero=p.masked_rows_are_zero)
+            if not isinstance(self.keys, int):
+                has_keys = compare("ne", self.keys, 0)
+                inverse = b.select(has_keys, inverse, b.zero(self.type))
+            for start, stop, width in self.vectorized(self.head_dim):
+                with b.loop(start, stop, width) as loop:
+                    value = self.load(self.tiles.o, [row.index, loop.index], width)
+                    factor = self.broadcast(inverse) if width > 1 else inverse
+                    made = b.convert(b.multiply(value, factor), self.of(element, width))
+                    self.store(made, o, [self.row + row.index, column + loop.index])

@@ -1,0 +1,204 @@
+"""The online softmax (Milakov and Gimelshein) of scores in a core's caches, tile by tile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from aotc.builder import Buffer
+from aotc.kernels.cpu.vectors import Vectors
+from aotc.numbers import Number, Scalar, Value, signed_maximum, signed_minimum
+
+# Vectors of a row that are reduced independently, to hide the latency of each operation.
+_CHAINS = 4
+
+
+class Statistics(Struct, frozen=True):
+    """Of each row: the largest score that was seen, the sum of exp(score - largest), and the factor
+    that rescales what was accumulated before the last tile."""
+
+    row_max: Buffer
+    row_sum: Buffer
+    factor: Buffer
+
+
+class Tile(Struct, frozen=True):
+    """`rows` queries from `row` on, and `keys` keys from `key` on."""
+
+    row: Number
+    rows: Number
+    key: Number
+    keys: Number
+
+
+class Softmax:
+    """The softmax of `scores`, which are to be multiplied by `scale`. `causal`: a query sees no key
+    behind it. `mask_of`: what is added to the scores of the tile's query of a number, by key; None
+    without a mask.
+
+    A row of -infinity alone has 0 subtracted: its P is 0, not NaN. A NaN is no maximum but makes
+    its P, and so the sum, NaN.
+    """
+
+    def __init__(
+        self,
+        v: Vectors,
+        scores: Buffer,
+        statistics: Statistics,
+        *,
+        scale: float,
+        causal: bool,
+        mask_of: Callable[[Number], Buffer] | None,
+    ) -> None:
+        self.v, self.b, self.scores, self.statistics = v, v.b, scores, statistics
+        self.scale, self.causal, self.mask_of = scale, causal, mask_of
+
+    def start(self, rows: Number) -> None:
+        """Of rows that have seen no key yet; of whole vectors of them."""
+        b, v, of = self.b, self.v, self.statistics
+        with b.loop(0, v.groups(rows, v.width)) as group:
+            at = [group.index * v.width]
+            v.store(b.constant(-math.inf, v.vector_type), of.row_max, at)
+            v.store(b.zero(v.vector_type), of.row_sum, at)
+
+    def update(self, tile: Tile, o: Buffer, columns: int) -> None:
+        """Scores become P = exp(score - largest), and O, which has so many columns, is rescaled."""
+        b, v, of = self.b, self.v, self.statistics
+        with b.loop(0, tile.rows) as row:
+            self._find_maximum(tile, row.index)
+        with b.loop(0, v.groups(tile.rows, v.width)) as group:
+            at = [group.index * v.width]
+            v.store(self._exp(v.load(of.factor, at, v.width)), of.factor, at)
+        with b.loop(0, tile.rows) as row:
+            self._make_p(tile, row.index)
+            self._rescale(row.index, o, columns)
+
+    def inverse_row_sum(self, row: Number, *, empty_is_zero: bool) -> Value:
+        """1 / the row's sum; with `empty_is_zero`, 0 for a row of -infinity alone, whose sum is
+        0."""
+        b, of = self.b, self.statistics
+        row_sum = b.load(of.row_sum, [row])
+        inverse = b.op("arith.divf", [b.constant(1, self.v.type), row_sum], self.v.type)
+        if not empty_is_zero:
+            return inverse
+        return b.select(self._is_empty(b.load(of.row_max, [row])), b.zero(self.v.type), inverse)
+
+    # --- Parts of an update --------------------------------------------------------------------
+
+    def _seen(self, tile: Tile, row: Number) -> Number:
+        """How many of the tile's keys the row sees."""
+        if not self.causal:
+            return tile.keys
+        seen = tile.row + row + 1 - tile.key
+        return signed_maximum(signed_minimum(seen, tile.keys), 0)
+
+    def _padded(self, count: Number) -> Number:
+        return self.v.groups(count, self.v.width) * self.v.width
+
+    def _find_maximum(self, tile: Tile, row: Scalar) -> None:
+        """Adds the mask, sets scores of keys behind those that are seen to -infinity, as far as
+        vectors have them, and finds the row's largest score; its factor is the power of e yet."""
+        b, v, of = self.b, self.v, self.statistics
+        seen = self._seen(tile, row)
+        if self.mask_of is not None:
+            self._add_mask(self.mask_of(row), tile, row, seen)
+        padded = self._padded(seen)
+        with b.loop(seen, padded) as loop:
+            b.store(b.constant(-math.inf, v.type), self.scores, [row, loop.index])
+        least = b.constant(-math.inf, v.vector_type)
+        found = self._reduced(row, padded, v.maximum, least, lambda scores, _: scores)
+        before = b.load(of.row_max, [row])
+        largest = v.maximum(found, before)
+        b.store(largest, of.row_max, [row])
+        b.store(self._scaled(self._minus(before, self._shift(largest))), of.factor, [row])
+
+    def _add_mask(self, mask: Buffer, tile: Tile, row: Scalar, seen: Number) -> None:
+        b, v = self.b, self.v
+        for start, stop, width in v.vectorized(seen):
+            with b.loop(start, stop, width) as loop:
+                at = [row, loop.index]
+                scale = b.constant(self.scale, v.of(v.type, width))
+                score = b.multiply(v.load(self.scores, at, width), scale)
+                masked = b.add(score, v.load(mask, [tile.key + loop.index], width))
+                v.store(masked, self.scores, at)
+
+    def _make_p(self, tile: Tile, row: Scalar) -> None:
+        """P of the row, and its sum. Keys that are not seen have 0."""
+        b, v, of = self.b, self.v, self.statistics
+        padded = self._padded(self._seen(tile, row))
+        shift = v.broadcast(self._shift(b.load(of.row_max, [row])))
+
+        def make(scores: Value, at: list[Number]) -> Value:
+            p = self._exp(self._scaled(self._minus(scores, shift)))
+            v.store(p, self.scores, at)
+            return p
+
+        found = self._reduced(row, padded, self._plus, b.zero(v.vector_type), make)
+        before = b.multiply(b.load(of.row_sum, [row]), b.load(of.factor, [row]))
+        b.store(b.add(before, found), of.row_sum, [row])
+        if self.causal:
+            with b.loop(padded, self._padded(tile.keys), v.width) as loop:
+                v.store(b.zero(v.vector_type), self.scores, [row, loop.index])
+
+    def _rescale(self, row: Scalar, o: Buffer, columns: int) -> None:
+        b, v = self.b, self.v
+        factor = v.broadcast(b.load(self.statistics.factor, [row]))
+        with b.loop(0, v.groups(columns, v.width)) as group:
+            at = [row, group.index * v.width]
+            v.store(b.multiply(v.load(o, at, v.width), factor), o, at)
+
+    def _reduced(
+        self,
+        row: Scalar,
+        count: Number,
+        combine: Callable[[Value, Value], Value],
+        start: Value,
+        make: Callable[[Value, list[Number]], Value],
+    ) -> Value:
+        """What `make` makes of each of the row's vectors of scores and its place, combined; `count`
+        is a multiple of their width."""
+        b, v = self.b, self.v
+        at_once = _CHAINS * v.width
+        whole = v.whole(count, at_once)
+        chains = [start] * _CHAINS
+        for first, last, vectors in ((0, whole, _CHAINS), (whole, count, 1)):
+            with b.loop(first, last, vectors * v.width, chains[:vectors]) as loop:
+                places: list[list[Number]] = [
+                    [row, loop.index + i * v.width] for i in range(vectors)
+                ]
+                made = [make(v.load(self.scores, at, v.width), at) for at in places]
+                loop.next([combine(*both) for both in zip(made, loop.carried, strict=True)])
+            chains[:vectors] = loop.results
+        return v.reduced(combine, _pairs(combine, chains))
+
+    # --- Arithmetic ----------------------------------------------------------------------------
+
+    def _is_empty(self, largest: Value) -> Scalar:
+        return self.b.compare_floats("oeq", largest, self.b.constant(-math.inf, self.v.type))
+
+    def _shift(self, largest: Value) -> Value:
+        return self.b.select(self._is_empty(largest), self.b.zero(self.v.type), largest)
+
+    def _scaled(self, difference: Value) -> Value:
+        if self.mask_of is not None:
+            return difference
+        return self.b.multiply(difference, self.b.constant(self.scale, difference.type))
+
+    def _plus(self, left: Value, right: Value) -> Value:
+        return self.b.op("arith.addf", [left, right], left.type)
+
+    def _minus(self, left: Value, right: Value) -> Value:
+        return self.b.op("arith.subf", [left, right], left.type)
+
+    def _exp(self, power: Value) -> Value:
+        return self.b.op("math.exp", [power], power.type)
+
+
+def _pairs(combine: Callable[[Value, Value], Value], values: list[Value]) -> Value:
+    """The values combined, half with half."""
+    while len(values) > 1:
+        half = len(values) // 2
+        values = [combine(*pair) for pair in zip(values[:half], values[half:], strict=True)]
+    return values[0]
