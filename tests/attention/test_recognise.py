@@ -145,8 +145,7 @@ def test_heads_are_read_and_written_where_they_are(
     [
         ("a kernel would round to f32", IN_F64),
         ("the largest score would be the least", attention(scale=-0.125)),
-        ("rows end within 16 bytes", attention(head_dim=36)),
-        ("rows would be too long", attention(head_dim=512)),
+        ("rows would be too long", attention(head_dim=1024)),
         ("weights are of keys, over queries", attention(softmax_along=1)),
         ("the last key is hidden, too", attention(mask=STRICTLY_CAUSAL)),
         ("keys before are hidden", attention(mask=BACKWARDS)),
@@ -170,15 +169,31 @@ def test_what_is_something_else(
         (
             "sm_80",
             "attention: one kernel, mma.sync with tiles of 64x64 on GPUs, "
-            "else mma.sync with tiles of 64x32 on GPUs; as it was written on the CPU",
+            "else mma.sync with tiles of 64x32 on GPUs, "
+            "else blocks with tiles of 96x256 on the CPU",
         ),
-        ("sm_75", ""),
+        (
+            "sm_75",
+            "attention: one kernel, blocks with tiles of 96x256 on the CPU, else as it was written",
+        ),
     ],
 )
 def test_other_gpus_have_what_they_can(
     chip: str, kernels: str, aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path
 ) -> None:
     assert said(attention(), aotc, mlir_file, tmp_path, chip) == kernels
+
+
+@pytest.mark.parametrize(
+    ("why", "head_dim", "tile"),
+    [("rows end within 16 bytes", 36, "96x256"), ("rows are too long", 512, "96x64")],
+)
+def test_the_cpu_has_a_kernel_where_gpus_have_none(
+    why: str, head_dim: int, tile: str, aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    found = said(attention(head_dim=head_dim), aotc, mlir_file, tmp_path, "sm_90a")
+    expected = f"one kernel, blocks with tiles of {tile} on the CPU, else as it was written"
+    assert found == f"attention: {expected}", why
 
 
 @pytest.mark.parametrize("name", ["pytorch", "pytorch_causal"])

@@ -1,12 +1,14 @@
-"""Attention on the CPU device, which has the operations as they were written."""
+"""Attention on the CPU device: its kernel, and the operations as they were written."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from attention.written import CAUSAL, attention
+from helpers.shared import made_once, shared_folder
 
 import aotc
 
@@ -127,10 +129,62 @@ def test_attention_of_unknown_sizes_is_right(mask: str | None, tmp_path: Path) -
 
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90a"])
 def test_f32_is_not_rounded(chip: str, tmp_path: Path) -> None:
-    """Where no GPU has a kernel, operations are those of f32, too."""
     text = attention(element="f32", mask=CAUSAL)
     built = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=(chip,))
     q, k, v = operands(2, dtype=np.float32)
     result = np.full(q.shape, np.nan, np.float32)
     aotc.load(built.path).attention(q, k, v, result)
     np.testing.assert_allclose(result, exact(q, k, v, causal=True), rtol=0, atol=2e-6)
+
+
+# Elements of a head, queries and keys: less than a vector, a vector and more, several tiles.
+SIZES = ((8, 7, 3), (24, 41, 300), (64, 100, 257), (80, 6, 16), (320, 33, 130))
+
+
+def name_of(size: tuple[int, int, int], *, causal: bool) -> str:
+    return "_".join(["causal" if causal else "all", *map(str, size)])
+
+
+@pytest.fixture(scope="module")
+def sizes_of_f32(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a library with an entry for each size."""
+
+    def build(folder: Path) -> None:
+        texts = []
+        for causal in (False, True):
+            for size in SIZES:
+                head_dim, queries, keys = size
+                text = attention(
+                    *(3, queries, keys, head_dim),
+                    element="f32",
+                    scale=head_dim**-0.5,
+                    mask=CAUSAL if causal else None,
+                )
+                texts.append(text.replace("@attention", f"@{name_of(size, causal=causal)}"))
+        aotc.build(
+            "\n".join(texts), emit="shared", out=f"{folder}/", name="built", chips=("sm_90a",)
+        )
+
+    return made_once(shared_folder(tmp_path_factory) / "attention_sizes", build)
+
+
+@pytest.mark.parametrize("level", ["1", "3", "4"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_tiles_have_edges(
+    level: str, causal: bool, sizes_of_f32: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At each level of x86-64, which a library asks for once."""
+    monkeypatch.setenv("AOTC_CPU_LEVEL", level)
+    own = shutil.copytree(sizes_of_f32, tmp_path / "own")
+    library = aotc.load(own)
+    random = np.random.default_rng(7)
+    for size in SIZES:
+        head_dim, queries, keys = size
+        q, k, v = (
+            random.standard_normal((3, n, head_dim)).astype(np.float32)
+            for n in (queries, keys, keys)
+        )
+        result = np.full(q.shape, np.nan, np.float32)
+        getattr(library, name_of(size, causal=causal))(q, k, v, result)
+        expected = exact(q, k, v, causal=causal)
+        np.testing.assert_allclose(result, expected, rtol=0, atol=2e-6, err_msg=str(size))

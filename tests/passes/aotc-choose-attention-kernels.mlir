@@ -39,4 +39,5 @@ func.func @attention(%q: tensor<70x64xf16>, %k: tensor<131x64xf16>, %v: tensor<1
 // CHECK:           } else {
 // CHECK:             gpu.launch {{.*}} module(@aotc_runs_on_gpu_attention_0) function(@attention_f16_d64_mma_sync_
 // CHECK:         } else {
-// CHECK-NEXT:      func.call @aotc_attention_0(%arg0, %arg1, %arg2,
+// CHECK:           gpu.launch {{.*}} module(@aotc_runs_on_cpu_attention_0) function(@attention_f16_d64_cpu_
+// CHECK-NOT:     aotc_attention_0
