@@ -190,7 +190,7 @@ def test_larger_tiles(library: Library, m: int, n: int, k: int) -> None:
 @pytest.mark.parametrize("element", ["f32", "f64"])
 def test_every_variant_is_taken(tmp_path: Path, element: str) -> None:
     case = Case(element, element, element, "tn")
-    tried = (*CPU_BLOCKED.variants(case.problem), Variant(4, 2, 16, 256, 20))
+    tried = (*CPU_BLOCKED.variants(case.problem), Variant(4, 2, 16, 384, 20))
     assert all(CPU_BLOCKED.can_take(case.problem, variant) for variant in tried)
     texts = [
         case.text(variant).replace(case.name, f"{case.name}{number}")

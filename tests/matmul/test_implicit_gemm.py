@@ -39,7 +39,7 @@ TF32 = msgspec.structs.replace(ELEMENTS, k=16)
 TF32_PARTS = msgspec.structs.replace(TF32, split_k=2)
 TF32_CHUNKS = msgspec.structs.replace(CHUNKS, k=16)
 OF_BYTES = IMPLICIT_MMA_SYNC.variant_type(32, 32, 64, 2, 2, 2, 1)
-BLOCKS = CPU_BLOCKED.variant_type(6, 1, 24, 64, 20)
+BLOCKS = CPU_BLOCKED.variant_type(6, 1, 24, 192, 20)
 VARIANTS = (
     BLOCKS,
     COPIES,

@@ -2,129 +2,149 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from msgspec import Struct
 
 from aotc.builder import Buffer
 from aotc.kernels.cpu.vectors import Vectors
 from aotc.module_names import REGISTER_LENGTH
-from aotc.numbers import Condition, Number, Scalar, Value, compare
+from aotc.numbers import Condition, Number, Scalar, Value, compare, signed_minimum
 
-# How many k an iteration takes that has the accumulators of one row group.
-_UNROLLED = 4
-# With vector registers as long as a vector of columns (AVX-512), the mainloop computes as many
-# groups of rows and of columns at a time: two multipliers are busy, and an element of A is loaded
-# for two vectors of B. In units of 16 bytes, as LLVM's vscale.
-_LONG_REGISTERS, _ROW_GROUPS, _COLUMN_GROUPS = 4, 2, 2
+# With vector registers as long as a vector of columns (AVX-512), a group has as many rows, and the
+# mainloop computes as many vectors of columns at a time: an element of A is loaded for all of them.
+# In units of 16 bytes, as LLVM's vscale.
+_LONG_REGISTERS, LONG_ROWS, LONG_VECTORS = 4, 8, 3
+# How many k an iteration takes otherwise.
+_UNROLLED = 2
+# The mainloop stores up to so many rows of accumulators behind the last one.
+ROWS_BEHIND = LONG_ROWS - 1
+
+# The element of a row of A, by k.
+ElementOf = Callable[[Number], Value]
+
+
+class Operands(Protocol):
+    """A and B, wherever they are."""
+
+    def row_of_a(self, v: Vectors, row: Number) -> ElementOf:
+        """Finds a row, before the loop along K."""
+        ...
+
+    def vector_of_b(self, v: Vectors, column: Number, k: Number) -> Value:
+        """The vector of columns that begins at `column`."""
+        ...
 
 
 class Factors(Struct, frozen=True):
-    """A and B. `a` is indexed by row and k, or the other way round; `b` by the group of columns, k,
-    and the column in the group, or by k and the column."""
+    """A and B in buffers. `a` is indexed by row and k, or the other way round; `b` by the group of
+    columns, k, and the column in the group, or by k and the column."""
 
     a: Buffer
     b: Buffer
     is_a_transposed: bool = False
     has_b_groups: bool = True
 
+    def row_of_a(self, v: Vectors, row: Number) -> ElementOf:
+        return lambda k: v.load(self.a, [k, row] if self.is_a_transposed else [row, k])
+
+    def vector_of_b(self, v: Vectors, column: Number, k: Number) -> Value:
+        at = [v.signed("divsi", column, v.width), k, 0] if self.has_b_groups else [k, column]
+        return v.load(self.b, at, v.width)
+
 
 class Mainloop:
-    """C += A · B, in groups of `rows` rows and a vector of columns, all of which are whole: A has
-    the rows for them, and B and C have the columns.
+    """C += A · B, by groups of rows and vectors of columns. B and C have whole vectors, and C has
+    `ROWS_BEHIND` rows behind the last one, which become anything.
 
-    It keeps the accumulators of some rows and a vector of columns in registers, and for each k
-    multiplies elements of A with a vector of B.
+    It keeps the accumulators of a group of rows and some vectors of columns in registers, and for
+    each k multiplies elements of A with vectors of B. With short registers, a group has `rows`.
     """
 
-    def __init__(self, v: Vectors, rows: int, factors: Factors, c: Buffer) -> None:
-        self.v, self.b, self.rows, self.factors, self.c = v, v.b, rows, factors, c
+    def __init__(self, v: Vectors, rows: int, operands: Operands, c: Buffer) -> None:
+        self.v, self.b, self.rows, self.operands, self.c = v, v.b, rows, operands, c
 
-    def multiply(self, rows: Number, columns: Number, k: Number, is_first: Condition) -> None:
-        """Adds the products of so many rows, columns and k to C, which is 0 before if `is_first`.
-        The products of an element of C are added in the same order for all sizes of registers."""
+    def multiply(
+        self, rows: Number, columns: Number, k: Number, is_first: Condition, *, start: Number = 0
+    ) -> None:
+        """Adds the products of the first rows and k, and of the columns from `start` up to
+        `columns`, to C, which is 0 before if `is_first`. The products of an element of C are added
+        in the same order for all sizes of registers."""
         length = self.b.op("vector.vscale", [], "index", **{REGISTER_LENGTH: "unit"})
         has_long_registers = compare("sge", length, _LONG_REGISTERS)
-        groups = self.v.groups(rows, self.rows), self.v.groups(columns, self.v.width)
+        part = _Part(rows, start, columns, k, is_first)
         with self.b.where(has_long_registers) as branch:
-            self._multiply_groups(groups, (_ROW_GROUPS, _COLUMN_GROUPS), k, is_first)
+            self._multiply_part(part, LONG_ROWS, LONG_VECTORS, 1)
         with branch.otherwise():
-            self._multiply_groups(groups, (1, 1), k, is_first)
+            self._multiply_part(part, self.rows, 1, _UNROLLED)
 
-    def _multiply_groups(
-        self,
-        groups: tuple[Number, Number],
-        at_once: tuple[int, int],
-        k: Number,
-        is_first: Condition,
+    def _multiply_part(self, part: _Part, rows: int, vectors: int, unrolled: int) -> None:
+        """Takes so many vectors of columns at a time, and one where fewer are left."""
+        b, v = self.b, self.v
+        count = v.groups(part.stop - part.start, v.width)
+        whole = v.whole(count, vectors)
+        bounds = [(0, whole, vectors), (whole, count, 1)] if vectors > 1 else [(0, count, 1)]
+        for first, last, each in bounds:
+            with b.loop(first, last, each) as group, b.loop(0, part.rows, rows) as row:
+                column = part.start + group.index * v.width
+                columns = [column + i * v.width for i in range(each)]
+                self._multiply_group(part, (row.index, rows), columns, unrolled)
+
+    def _multiply_group(
+        self, part: _Part, group: tuple[Scalar, int], columns: Sequence[Number], unrolled: int
     ) -> None:
-        """Takes as many groups of rows and of columns at a time, and one where fewer are left."""
-        b = self.b
-        for start, stop, columns in self._parts(groups[1], at_once[1]):
-            with b.loop(start, stop, columns) as column_group:
-                for first, last, rows in self._parts(groups[0], at_once[0]):
-                    with b.loop(first, last, rows) as row_group:
-                        place = row_group.index, column_group.index
-                        self._multiply(place, (rows, columns), k, is_first)
-
-    def _parts(self, count: Number, size: int) -> list[tuple[Number, Number, int]]:
-        """The bounds and steps of loops over whole parts, and over what is left."""
-        if size == 1:
-            return [(0, count, 1)]
-        whole = self.v.whole(count, size)
-        return [(0, whole, size), (whole, count, 1)]
-
-    def _multiply(
-        self,
-        place: tuple[Scalar, Scalar],
-        groups: tuple[int, int],
-        k: Number,
-        is_first: Condition,
-    ) -> None:
-        """Adds the products of some groups of rows and of columns, which begin at `place`."""
-        b, v, (row_group, column_group) = self.b, self.v, place
-        first, column = row_group * self.rows, column_group * v.width
-        rows = [first + i for i in range(groups[0] * self.rows)]
-        columns = [column + i * v.width for i in range(groups[1])]
+        """Adds the products of a group of rows (its first one, and how many it has) and of some
+        vectors of columns. A group that has fewer rows repeats the last one."""
+        b, v = self.b, self.v
+        rows = [group[0] + i for i in range(group[1])]
         places = [[row, column] for row in rows for column in columns]
         accumulators = b.choose(
-            is_first,
+            part.is_first,
             [v.vector_type] * len(places),
             lambda: [b.zero(v.vector_type)] * len(places),
             lambda: [v.load(self.c, at, v.width) for at in places],
         )
-        unrolled = max(_UNROLLED // (groups[0] * groups[1]), 1)
-        for start, stop, each in self._parts(k, unrolled):
+        elements = [
+            self.operands.row_of_a(v, signed_minimum(row, part.rows - 1)) for row in rows
+        ]
+        whole = v.whole(part.k, unrolled)
+        bounds = [(0, whole, unrolled), (whole, part.k, 1)] if unrolled > 1 else [(0, part.k, 1)]
+        for start, stop, each in bounds:
             with b.loop(start, stop, each, accumulators) as loop:
-                accumulators = loop.carried
+                found = loop.carried
                 for i in range(each):
-                    in_b = [column_group + j for j in range(groups[1])]
-                    accumulators = self._mma(rows, in_b, loop.index + i, accumulators)
-                loop.next(accumulators)
+                    found = self._mma(elements, columns, loop.index + i, found)
+                loop.next(found)
             accumulators = loop.results
         for at, vector in zip(places, accumulators, strict=True):
             v.store(vector, self.c, at)
 
     def _mma(
         self,
-        rows: Sequence[Number],
-        groups: Sequence[Number],
+        rows: Sequence[ElementOf],
+        columns: Sequence[Number],
         k: Number,
         accumulators: Sequence[Value],
     ) -> list[Value]:
-        """The accumulators of some rows, plus the vectors of B of some groups of columns times an
-        element of each row of A."""
-        b, v, factors = self.b, self.v, self.factors
-        vectors = [v.load(factors.b, self._place_in_b(one, k), v.width) for one in groups]
+        """The accumulators of some rows, plus the vectors of B of some columns times an element of
+        each row of A."""
+        b, v = self.b, self.v
+        vectors = [self.operands.vector_of_b(v, column, k) for column in columns]
         found = []
-        for number, row in enumerate(rows):
-            element = b.load(factors.a, [k, row] if factors.is_a_transposed else [row, k])
-            factor = v.broadcast(element)
-            before = accumulators[number * len(groups) : (number + 1) * len(groups)]
+        for number, element_of in enumerate(rows):
+            factor = v.broadcast(element_of(k))
+            before = accumulators[number * len(vectors) : (number + 1) * len(vectors)]
             for vector, accumulator in zip(vectors, before, strict=True):
                 found.append(b.add(accumulator, b.multiply(factor, vector)))
         return found
 
-    def _place_in_b(self, group: Number, k: Number) -> list[Number]:
-        """Where a group of columns has its vector for a k."""
-        return [group, k, 0] if self.factors.has_b_groups else [k, group * self.v.width]
+
+class _Part(Struct, frozen=True):
+    """What is multiplied: the first rows, the columns from `start` to `stop`, the first k."""
+
+    rows: Number
+    start: Number
+    stop: Number
+    k: Number
+    is_first: Condition

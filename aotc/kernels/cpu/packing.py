@@ -42,6 +42,14 @@ def pack_columns(v: Vectors, source: Buffer, part: Part, packed: Buffer) -> None
             _pack_elements(v, rest, source, lambda j: [row, first + j], packed, [whole, k.index])
 
 
+def pack_rest(v: Vectors, source: Buffer, part: Part, packed: Buffer) -> None:
+    """Packs fewer columns than a vector has, as one group, as `pack_columns` does."""
+    mask = v.mask(part.columns)
+    with v.b.loop(0, part.k_count) as k:
+        vector = v.load_masked(source, [part.k + k.index, part.column], mask)
+        v.store(vector, packed, [0, k.index, 0])
+
+
 def pack_transposed(v: Vectors, source: Buffer, part: Part, packed: Buffer) -> None:
     """Packs a part of `source`, whose last index is k, behind the column."""
     with v.b.loop(0, v.groups(part.columns, v.width)) as group:

@@ -58,6 +58,19 @@ class Vectors:
         value = b.load(buffer, at) if width == 1 else b.load_vector(buffer, at, width)
         return b.convert(value, self.of(self.type, width))
 
+    def mask(self, count: Number) -> Value:
+        """The mask of a vector's first elements."""
+        return self.b.op("vector.create_mask", [self.b.value(count)], f"vector<{self.width}xi1>")
+
+    def load_masked(self, buffer: Buffer, at: Sequence[Number], mask: Value) -> Value:
+        """A vector in the type of accumulators, with zeros where the mask has none: there, nothing
+        is read."""
+        b = self.b
+        type_ = self.of(buffer.element, self.width)
+        places = b.values((*buffer.leading, *at))
+        operands = [buffer.value, *places, mask, b.zero(type_)]
+        return b.convert(b.op("vector.maskedload", operands, type_), self.vector_type)
+
     def store(self, value: Value, buffer: Buffer, at: Sequence[Number]) -> None:
         """Stores an element or a vector."""
         is_vector = isinstance(value.type, ir.VectorType)

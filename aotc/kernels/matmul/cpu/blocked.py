@@ -1,9 +1,10 @@
 """A matmul for the CPU device: each block is one thread, which computes a tile of C.
 
-A block iterates over K in steps. In each step it packs its parts of A and B into memory that stays
-in the core's caches: converted to the type that is computed in, and padded with zeros to whole
-groups. So the mainloop has no edges. The accumulators of the whole tile are in memory between the
-steps, and edges matter again when C is stored.
+A block iterates over K in steps. The mainloop reads A and B where they are, if they have the type
+that is computed in and A's rows are along K, B's along N. What is otherwise is packed in each step
+into memory that stays in the core's caches: converted, and B in whole vectors. So are the columns
+of B behind the last whole vector. The accumulators of the whole tile are in memory between the
+steps.
 
 Products and sums may be contracted: hardware with a fused multiply-add uses it.
 """
@@ -16,14 +17,20 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from aotc.builder import Buffer, Builder
-from aotc.kernels.cpu.mainloop import Factors, Mainloop
-from aotc.kernels.cpu.packing import Part, pack_columns, pack_transposed
-from aotc.kernels.cpu.vectors import VECTOR_BYTES
+from aotc.kernels.cpu.mainloop import (
+    LONG_ROWS,
+    LONG_VECTORS,
+    ROWS_BEHIND,
+    ElementOf,
+    Mainloop,
+)
+from aotc.kernels.cpu.packing import Part, pack_columns, pack_rest, pack_transposed
+from aotc.kernels.cpu.vectors import VECTOR_BYTES, Vectors
 from aotc.kernels.family import CPU
 from aotc.kernels.matmul.cpu.kernel import CpuKernel, computed_in, has_convertible_types
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
-from aotc.numbers import Number, compare, select, signed_maximum, signed_minimum
+from aotc.numbers import Number, Value, compare, select, signed_maximum, signed_minimum
 
 # How many blocks a C must make for tiles of half, of full size: every core is to get its share, and
 # the smaller a tile is, the more of its time goes into packing.
@@ -34,17 +41,18 @@ _ROW_GAP_BYTES = 64
 
 
 class Variant(Struct, frozen=True):
-    """The mainloop has `rows` x `vectors` of 64 bytes of accumulators in registers. `tile_rows` and
-    `tile_columns` are the most that a block computes, `tile_k` is the step along K.
+    """The mainloop has `rows` x `vectors` of 64 bytes of accumulators in registers, and more with
+    long registers. `tile_rows` and `tile_columns` are the most that a block computes, but for up to
+    a vector of columns behind the last whole tile; `tile_k` is the step along K.
 
     For small C, tiles have half as many rows and columns, or three eighths and a quarter: their
-    rows are a multiple of 4 `rows`, their columns of 4 `vectors`.
+    rows are a multiple of the mainloop's, their columns of 4 times as many as it has.
     """
 
     rows: int = 6
     vectors: int = 1
     tile_rows: int = 192
-    tile_columns: int = 256
+    tile_columns: int = 192
     tile_k: int = 256
 
     @property
@@ -72,11 +80,25 @@ class Step(Struct, frozen=True):
     count: Number
 
 
+class _Operands(Struct, frozen=True):
+    """A and B as the mainloop reads them."""
+
+    kernel: Kernel
+    tile: Tile
+    step: Step
+    is_packed_b: bool
+
+    def row_of_a(self, v: Vectors, row: Number) -> ElementOf:
+        return self.kernel.row_of_a(self.tile, self.step, row)
+
+    def vector_of_b(self, v: Vectors, column: Number, k: Number) -> Value:
+        if self.is_packed_b:
+            return self.kernel.packed_vector(column, k)
+        return self.kernel.vector_in_place(self.tile, self.step, column, k)
+
+
 class Kernel(CpuKernel):
     """The kernel for one problem; `build` inserts it."""
-
-    # Whether the packed B has a dimension for groups of columns.
-    has_column_groups = True
 
     def __init__(
         self, b: Builder, problem: Problem, variant: Variant, epilogue: EpilogueBuilder | None
@@ -97,18 +119,21 @@ class Kernel(CpuKernel):
         b = self.b
         # A launch of no blocks is an error.
         with b.where(compare("ne", m * n * batches, 0)):
-            rows, columns = self._tile_sizes(m, n)
-            grid = self.groups(n, columns), self.groups(m, rows), batches
+            rows, columns, across = self._tile_sizes(m, n)
+            grid = across, self.groups(m, rows), batches
             shared_bytes = b.signed_cast(self.shared_bytes(rows), "i32")
             with b.launch(grid, 1, shared_bytes) as launch:
                 x, y, self.batch = launch.block_ids
                 row, column = y * rows, x * columns
                 tile_rows = signed_minimum(rows, m - row)
-                tile_columns = signed_minimum(columns, n - column)
+                is_last = compare("eq", x, across - 1)
+                tile_columns = select(is_last, n - column, columns)
                 self._kernel(Tile(row, column, tile_rows, tile_columns), k, rows)
 
-    def _tile_sizes(self, m: Number, n: Number) -> tuple[Number, Number]:
-        """Rows and columns of tiles: the largest that make enough blocks, all of about one size."""
+    def _tile_sizes(self, m: Number, n: Number) -> tuple[Number, Number, Number]:
+        """Rows and columns of tiles, and how many tiles a row of them has: the largest that make
+        enough blocks, all of about one size. The last one of a row has the columns that are left, up
+        to a vector more."""
         v = self.variant
         # A power of two is a little less than a multiple of the mainloop's rows then.
         rows: Number = v.tile_rows * 3 // 8
@@ -126,7 +151,10 @@ class Kernel(CpuKernel):
             has_enough = is_one & compare("sge", n, narrow * _ENOUGH_COLUMNS)
             rows = select(has_enough, v.tile_rows, rows)
             columns = select(has_enough, narrow, columns)
-        return self._even(m, rows, v.rows), self._even(n, columns, self.width)
+        rows = self._even(m, rows, math.lcm(v.rows, LONG_ROWS))
+        whole = signed_maximum(n - self.width, 1)
+        columns = self._even(whole, columns, LONG_VECTORS * self.width)
+        return rows, columns, self.groups(whole, columns)
 
     def _even(self, size: Number, tile: Number, group: int) -> Number:
         """A tile size, a multiple of `group`, that needs as many tiles as `tile` does, of about
@@ -136,6 +164,24 @@ class Kernel(CpuKernel):
     # --- Memory --------------------------------------------------------------------------------
 
     @property
+    def reads_a(self) -> bool:
+        """Whether the mainloop reads A where it is."""
+        a = self.problem.a
+        return not a.transposed and a.element == self.type
+
+    @property
+    def reads_b(self) -> bool:
+        """Whether the mainloop reads B where it is, as far as its vectors are whole."""
+        b = self.problem.b
+        return not b.transposed and b.element == self.type
+
+    @property
+    def _packs_b(self) -> bool:
+        """Whether there may be columns of B that `pack_b` packs."""
+        n = self.problem.n
+        return not self.reads_b or n is None or n % self.width != 0
+
+    @property
     def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The shapes of the packed A, stored as in memory, and of the packed B: groups of columns,
         rows, columns."""
@@ -143,7 +189,10 @@ class Kernel(CpuKernel):
         a = (v.tile_rows, v.tile_k + gap)
         if self.problem.a.transposed:
             a = (v.tile_k, v.tile_rows + gap)
-        return a, (v.tile_columns // self.width, v.tile_k + 1, self.width)
+        if self.reads_a:
+            a = (0, 0)
+        groups = 1 if self.reads_b else v.tile_columns // self.width + 1
+        return a, (groups, v.tile_k + 1, self.width)
 
     def _packed_bytes(self) -> list[int]:
         """The bytes of the packed A and of the packed B."""
@@ -151,7 +200,8 @@ class Kernel(CpuKernel):
 
     def shared_bytes(self, rows: Number) -> Number:
         """The packed parts of A and B, and behind them the accumulators of a tile of `rows`."""
-        return sum(self._packed_bytes()) + rows * (self.variant.tile_columns * self.bytes)
+        row_bytes = (self.variant.tile_columns + self.width) * self.bytes
+        return sum(self._packed_bytes()) + (rows + ROWS_BEHIND) * row_bytes
 
     def _allocate(self) -> None:
         b, v = self.b, self.variant
@@ -160,7 +210,7 @@ class Kernel(CpuKernel):
         a_shape, b_shape = self.packed_shapes
         self.packed_a = b.shared_buffer(memory, 0, a_shape, self.type)
         self.packed_b = b.shared_buffer(memory, a_bytes, b_shape, self.type)
-        tile = [v.tile_rows, v.tile_columns]
+        tile = [v.tile_rows + ROWS_BEHIND, v.tile_columns + self.width]
         self.tile_accumulators = b.shared_buffer(memory, a_bytes + b_bytes, tile, self.type)
 
     # --- The kernel ----------------------------------------------------------------------------
@@ -168,19 +218,30 @@ class Kernel(CpuKernel):
     def _kernel(self, tile: Tile, k: Number, rows: Number) -> None:
         self._allocate()
         self.prepare(tile, rows)
-        factors = Factors(
-            self.packed_a, self.packed_b, self.problem.a.transposed, self.has_column_groups
-        )
-        mainloop = Mainloop(self, self.variant.rows, factors, self.tile_accumulators)
         # At least one step, which sets the accumulators to 0 even if K is 0.
         with self.b.loop(0, signed_maximum(k, 1), self.variant.tile_k) as loop:
             count = signed_minimum(k - loop.index, self.variant.tile_k)
             step = Step(loop.index, count)
-            self.pack_a(tile, step)
-            self.pack_b(tile, step)
-            is_first = compare("eq", step.start, 0)
-            mainloop.multiply(tile.rows, tile.columns, step.count, is_first)
+            if not self.reads_a:
+                self.pack_a(tile, step)
+            whole = self.whole(tile.columns, self.width) if self.reads_b else 0
+            if self.reads_b:
+                self._multiply(tile, step, (0, whole), is_packed_b=False)
+            if self._packs_b:
+                with self.b.where(compare("ne", whole, tile.columns)):
+                    self.pack_b(tile, step, whole)
+                    self._multiply(tile, step, (whole, tile.columns), is_packed_b=True)
         self.store_c(tile)
+
+    def _multiply(
+        self, tile: Tile, step: Step, columns: tuple[Number, Number], *, is_packed_b: bool
+    ) -> None:
+        """Multiplies the columns of the tile from the first up to the second."""
+        operands = _Operands(self, tile, step, is_packed_b)
+        mainloop = Mainloop(self, self.variant.rows, operands, self.tile_accumulators)
+        is_first = compare("eq", step.start, 0)
+        start, stop = columns
+        mainloop.multiply(tile.rows, stop, step.count, is_first, start=start)
 
     def prepare(self, tile: Tile, rows: Number) -> None:
         """Makes what a tile needs before its first step; tiles have at most `rows` rows."""
@@ -192,26 +253,14 @@ class Kernel(CpuKernel):
     # --- Packing -------------------------------------------------------------------------------
 
     def pack_a(self, tile: Tile, step: Step) -> None:
-        """A's part, as it lies in memory; the rows behind the tile's last are zeros."""
-        b = self.b
-        padded = self.groups(tile.rows, self.variant.rows) * self.variant.rows
+        """A's part, as it lies in memory."""
+        count, other = tile.rows, step.count
+        first = [tile.row, step.start]
         if self.problem.a.transposed:
-            with b.loop(0, step.count) as k:
-                source = [step.start + k.index, tile.row]
-                self.copy_row(tile.rows, self.source_a, source, self.packed_a, k.index)
-                with b.loop(tile.rows, padded) as row:
-                    b.store(b.zero(self.type), self.packed_a, [k.index, row.index])
-            return
-        with b.loop(0, tile.rows) as row:
-            source = [tile.row + row.index, step.start]
-            self.copy_row(step.count, self.source_a, source, self.packed_a, row.index)
-        self.clear_rows(tile.rows, padded, step)
-
-    def clear_rows(self, start: Number, stop: Number, step: Step) -> None:
-        """Sets rows of the packed A to 0."""
-        b = self.b
-        with b.loop(start, stop) as row, b.loop(0, step.count) as k:
-            b.store(b.zero(self.type), self.packed_a, [row.index, k.index])
+            count, other, first = other, count, first[::-1]
+        with self.b.loop(0, count) as loop:
+            source = [first[0] + loop.index, first[1]]
+            self.copy_row(other, self.source_a, source, self.packed_a, loop.index)
 
     def copy_row(
         self,
@@ -228,11 +277,34 @@ class Kernel(CpuKernel):
                 value = self.load(source, [*leading, column + loop.index], width)
                 self.store(value, target, [row, loop.index])
 
-    def pack_b(self, tile: Tile, step: Step) -> None:
-        """B's part, in groups of columns; the columns behind the tile's last are zeros."""
-        part = Part(step.start, tile.column, step.count, tile.columns)
-        pack = pack_transposed if self.problem.b.transposed else pack_columns
-        pack(self, self.source_b, part, self.packed_b)
+    def pack_b(self, tile: Tile, step: Step, start: Number) -> None:
+        """The columns of B's part from `start` on, in groups; those behind the tile's last are
+        zeros."""
+        part = Part(step.start, tile.column + start, step.count, tile.columns - start)
+        if self.reads_b:
+            pack_rest(self, self.source_b, part, self.packed_b)
+        elif self.problem.b.transposed:
+            pack_transposed(self, self.source_b, part, self.packed_b)
+        else:
+            pack_columns(self, self.source_b, part, self.packed_b)
+
+    # --- What the mainloop reads ---------------------------------------------------------------
+
+    def row_of_a(self, tile: Tile, step: Step, row: Number) -> ElementOf:
+        """The elements of a row of the tile."""
+        if self.reads_a:
+            return lambda k: self.load(self.source_a, [tile.row + row, step.start + k])
+        if self.problem.a.transposed:
+            return lambda k: self.load(self.packed_a, [k, row])
+        return lambda k: self.load(self.packed_a, [row, k])
+
+    def vector_in_place(self, tile: Tile, step: Step, column: Number, k: Number) -> Value:
+        at = [step.start + k, tile.column + column]
+        return self.load(self.source_b, at, self.width)
+
+    def packed_vector(self, column: Number, k: Number) -> Value:
+        group = 0 if self.reads_b else self.signed("divsi", column, self.width)
+        return self.load(self.packed_b, [group, k, 0], self.width)
 
     # --- C -------------------------------------------------------------------------------------
 
@@ -262,8 +334,8 @@ class CpuBlocked(MatmulFamily[Problem]):
         """All sizes, pitches and transpositions are handled: types alone matter."""
         columns = variant.vectors * VECTOR_BYTES // ELEMENT_BYTES[computed_in(problem)]
         return (
-            variant.tile_rows % (4 * variant.rows) == 0
-            and variant.tile_columns % (4 * columns) == 0
+            variant.tile_rows % math.lcm(variant.rows, LONG_ROWS) == 0
+            and variant.tile_columns % (4 * LONG_VECTORS * columns) == 0
             and has_convertible_types(problem)
         )
 
@@ -272,7 +344,7 @@ class CpuBlocked(MatmulFamily[Problem]):
         part = 2 if computed_in(problem) == "f64" else 1
         found = [
             Variant(tile_rows=rows // part, tile_columns=columns // part, tile_k=tile_k)
-            for rows, columns, tile_k in ((192, 256, 256), (96, 512, 384))
+            for rows, columns, tile_k in ((192, 192, 256), (96, 576, 384))
         ]
         return tuple(variant for variant in found if self.can_take(problem, variant))
 

@@ -1,8 +1,9 @@
 """Implicit GEMM for the CPU device: the blocks of `cpu.blocked`, packed from anywhere.
 
 The offsets of rows, of columns and of k are computed once for a block, or for a step along K, and
-are looked up in tables while A and B are packed. Columns that are contiguous in memory are still
-read and written as vectors.
+are looked up in tables while A and B are packed. A is not packed if its rows are contiguous along
+K, as the weights of a convolution are. Columns that are contiguous in memory are still read and
+written as vectors.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from aotc.builder import Buffer, Builder
+from aotc.kernels.cpu.mainloop import ElementOf
 from aotc.kernels.family import CPU
 from aotc.kernels.matmul.cpu import blocked
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED, Step, Tile, Variant
@@ -30,7 +32,6 @@ class _Kernel(blocked.Kernel):
     row, and B with its columns side by side. Its batch is no dimension of C for the epilogue."""
 
     problem: ImplicitGemm
-    has_column_groups = False
 
     def build(self, arguments: Arguments) -> None:
         b, p = self.b, self.problem
@@ -41,11 +42,21 @@ class _Kernel(blocked.Kernel):
         self.launch(m, n, k, batches)
 
     @property
+    def reads_a(self) -> bool:
+        """Whether the mainloop reads A where it is."""
+        a = self.of_a
+        return [mode.stride for mode in a.k.modes] == [1] and a.buffer.element == self.type
+
+    @property
+    def reads_b(self) -> bool:
+        return False
+
+    @property
     def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """B's rows follow each other with a vector in between: the last run of a row may end there,
         and they begin in different sets of a cache."""
         a, _ = super().packed_shapes
-        return a, (self.variant.tile_k, self.variant.tile_columns + self.width)
+        return a, (self.variant.tile_k, self.variant.tile_columns + 2 * self.width)
 
     # --- Tables --------------------------------------------------------------------------------
 
@@ -54,7 +65,7 @@ class _Kernel(blocked.Kernel):
         """The lengths of the tables: offsets of rows in A and C, of columns in B and C, and of k in
         A and B."""
         v = self.variant
-        m, n, k = v.tile_rows, v.tile_columns, v.tile_k
+        m, n, k = v.tile_rows, v.tile_columns + self.width, v.tile_k
         return {"m_a": m, "m_c": m, "n_b": n, "n_c": n, "k_a": k, "k_b": k}
 
     def shared_bytes(self, rows: Number) -> Number:
@@ -92,11 +103,9 @@ class _Kernel(blocked.Kernel):
     # --- Packing -------------------------------------------------------------------------------
 
     def pack_a(self, tile: Tile, step: Step) -> None:
-        """A's part, row by row; the rows behind the tile's last are zeros."""
+        """A's part, row by row."""
         b, a = self.b, self.of_a
         self._fill("k_a", a.k, step.start, step.count)
-        self._fill("k_b", self.of_b.k, step.start, step.count)
-        padded = self.groups(tile.rows, self.variant.rows) * self.variant.rows
         is_contiguous = [mode.stride for mode in a.k.modes] == [1]
         with b.loop(0, tile.rows) as row:
             first = self._offset("m_a", row.index)
@@ -107,12 +116,13 @@ class _Kernel(blocked.Kernel):
                 with b.loop(0, step.count) as k:
                     value = self.load(a.buffer, [first + self._offset("k_a", k.index)])
                     b.store(value, self.packed_a, [row.index, k.index])
-        self.clear_rows(tile.rows, padded, step)
 
-    def pack_b(self, tile: Tile, step: Step) -> None:
+    def pack_b(self, tile: Tile, step: Step, start: Number) -> None:
         """B's part, row by row, each in runs of columns that are a step apart in memory. What is
         behind the tile's last column is anything."""
+        del start
         b, last = self.b, self.of_b.n.modes[-1]
+        self._fill("k_b", self.of_b.k, step.start, step.count)
         skipped = tile.column % last.size
         with b.loop(0, self.groups(tile.columns + skipped, last.size)) as run:
             begin = signed_maximum(run.index * last.size - skipped, 0)
@@ -137,7 +147,7 @@ class _Kernel(blocked.Kernel):
         whole = self.whole(end - begin, self.width)
         rest = end - begin - whole
         has_rest = compare("ne", rest, 0)
-        mask = b.op("vector.create_mask", [rest], f"vector<{self.width}xi1>")
+        mask = self.mask(rest)
         offset = self._offset("n_b", begin)
         with b.loop(0, step.count) as k:
             of_k = offset + self._offset("k_b", k.index)
@@ -145,15 +155,21 @@ class _Kernel(blocked.Kernel):
                 vector = self.load(source, [of_k + loop.index], self.width)
                 self.store(vector, self.packed_b, [k.index, begin + loop.index])
             with b.where(has_rest):
-                vector = self._load_masked(source, of_k + whole, mask)
+                vector = self.load_masked(source, [of_k + whole], mask)
                 self.store(vector, self.packed_b, [k.index, begin + whole])
 
-    def _load_masked(self, source: Buffer, at: Number, mask: Value) -> Value:
-        """A vector, with zeros where the mask has none."""
-        b = self.b
-        type_ = self.of(source.element, self.width)
-        operands = [source.value, b.value(at), mask, b.zero(type_)]
-        return b.convert(b.op("vector.maskedload", operands, type_), self.vector_type)
+    # --- What the mainloop reads ---------------------------------------------------------------
+
+    def row_of_a(self, tile: Tile, step: Step, row: Number) -> ElementOf:
+        if not self.reads_a:
+            return super().row_of_a(tile, step, row)
+        first = self._offset("m_a", row) + step.start
+        return lambda k: self.load(self.of_a.buffer, [first + k])
+
+    def packed_vector(self, column: Number, k: Number) -> Value:
+        return self.load(self.packed_b, [k, column], self.width)
+
+    # --- C -------------------------------------------------------------------------------------
 
     def _if_contiguous(
         self,
@@ -176,8 +192,6 @@ class _Kernel(blocked.Kernel):
             yes()
         with branch.otherwise():
             no()
-
-    # --- C -------------------------------------------------------------------------------------
 
     def store_c(self, tile: Tile) -> None:
         """The rows and columns of the tile that are C's."""
