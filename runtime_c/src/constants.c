@@ -159,7 +159,7 @@ void *aotc_rt_constant_packed(aotc_constant *constant, const void *data, uint64_
   }
   aotc_rt_lock();
   copy = find_copy(constant, NULL); // another thread may have made it
-  if (copy == NULL) {
+  if (copy == NULL && scope.driver == NULL) {
     copy = make_packed_locked(constant, data, (size_t)row_bytes);
   }
   aotc_rt_unlock();

@@ -132,8 +132,8 @@ class Kernel(CpuKernel):
 
     def _tile_sizes(self, m: Number, n: Number) -> tuple[Number, Number, Number]:
         """Rows and columns of tiles, and how many tiles a row of them has: the largest that make
-        enough blocks, all of about one size. The last one of a row has the columns that are left, up
-        to a vector more."""
+        enough blocks, all of about one size. The last one of a row has the columns that are
+        left, up to a vector more."""
         v = self.variant
         # A power of two is a little less than a multiple of the mainloop's rows then.
         rows: Number = v.tile_rows * 3 // 8
@@ -176,7 +176,7 @@ class Kernel(CpuKernel):
         return not b.transposed and b.element == self.type
 
     @property
-    def _packs_b(self) -> bool:
+    def packs_b(self) -> bool:
         """Whether there may be columns of B that `pack_b` packs."""
         n = self.problem.n
         return not self.reads_b or n is None or n % self.width != 0
@@ -224,10 +224,13 @@ class Kernel(CpuKernel):
             step = Step(loop.index, count)
             if not self.reads_a:
                 self.pack_a(tile, step)
-            whole = self.whole(tile.columns, self.width) if self.reads_b else 0
+            whole: Number = 0
+            if self.reads_b:
+                columns = tile.columns
+                whole = self.whole(columns, self.width) if self.packs_b else columns
             if self.reads_b:
                 self._multiply(tile, step, (0, whole), is_packed_b=False)
-            if self._packs_b:
+            if self.packs_b:
                 with self.b.where(compare("ne", whole, tile.columns)):
                     self.pack_b(tile, step, whole)
                     self._multiply(tile, step, (whole, tile.columns), is_packed_b=True)

@@ -13,7 +13,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from aotc.builder import Buffer, Builder
+from aotc.builder import Builder
 from aotc.kernels.cpu.mainloop import ElementOf
 from aotc.kernels.family import CPU
 from aotc.kernels.matmul.cpu import blocked
