@@ -7,6 +7,7 @@ runtime keeps a copy for each context. Upstream's has none: there the copy is ma
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from aotc import ops
@@ -51,7 +52,8 @@ def give_device_copies(host: Any) -> None:
     )
     for variable, prefix in declared:
         name = symbol_of(variable).removeprefix(prefix)
-        getter = adders[prefix](host, name, types[name])
+        type_ = types[name if prefix == DEVICE_COPY else symbol_of(variable)]
+        getter = adders[prefix](host, name, type_)
         call_in_place_of(uses.get(symbol_of(variable), []), getter)
     _add_release(host, list(names))
     for variable, _ in declared:
@@ -79,6 +81,13 @@ def _table_text(name: str, type_: str) -> str:
     )
 
 
+def packed_rows(type_: str) -> int:
+    """The rows of the matrix whose packed copy is a variable of this LLVM type."""
+    found = re.match(r"!llvm\.array<\d+ x array<(\d+) x", type_)
+    assert found is not None
+    return int(found[1]) - 1
+
+
 def _declared(name: str, type_: str) -> str:
     return f'llvm.mlir.global external @"{name}"() {{addr_space = 0 : i32}} : {type_}'
 
@@ -94,10 +103,11 @@ def _add_getter(host: Any, name: str, type_: str) -> str:
 
 
 def _add_packed_getter(host: Any, name: str, type_: str) -> str:
-    """Upstream's runtime launches no kernel that would read the copy."""
+    """`type_` is that of the copy. Upstream's runtime launches no kernel that would read it."""
     getter = f"aotc_get_packed_{name}"
-    call = "@aotc_constant_get_packed(%constant, %bytes) : (!llvm.ptr, i64) -> !llvm.ptr"
-    _append_getter(host, getter, name, (call, "  llvm.return %null : !llvm.ptr"), {}, type_)
+    rows = f"%rows = llvm.mlir.constant({packed_rows(type_)} : i64) : i64"
+    call = "@aotc_constant_get_packed(%constant, %rows) : (!llvm.ptr, i64) -> !llvm.ptr"
+    _append_getter(host, getter, name, (call, "  llvm.return %null : !llvm.ptr"), {}, rows)
     return getter
 
 
@@ -107,17 +117,12 @@ def _append_getter(
     name: str,
     texts: tuple[str, str],
     declarations: dict[str, str],
-    row_of: str | None = None,
+    before: str = "",
 ) -> None:
     """Adds a function that returns what a runtime's function does; `texts`: the call, and what is
-    done where there is no such function. `row_of`: the type of whose rows `%bytes` is the size."""
+    done where there is no such function; `before`: what is in front of the call."""
     call, other = texts
     function = call.partition("(")[0]
-    bytes_ = ""
-    if row_of is not None:
-        bytes_ = f"""
-  %row = llvm.getelementptr %null[0, 1] : (!llvm.ptr) -> !llvm.ptr, {row_of}
-  %bytes = llvm.ptrtoint %row : !llvm.ptr to i64"""
     append_with_declarations(
         host,
         f"""llvm.func internal @"{getter}"() -> !llvm.ptr {{
@@ -126,7 +131,8 @@ def _append_getter(
   %is_there = llvm.icmp "ne" %get, %null : !llvm.ptr
   llvm.cond_br %is_there, ^ours, ^other
 ^ours:
-  %constant = llvm.mlir.addressof @"{_table(name)}" : !llvm.ptr{bytes_}
+  %constant = llvm.mlir.addressof @"{_table(name)}" : !llvm.ptr
+  {before}
   %copy = llvm.call {call}
   llvm.return %copy : !llvm.ptr
 ^other:

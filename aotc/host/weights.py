@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.host.constants import Constant, constant_of, declare
+from aotc.host.device_constants import packed_rows
 from aotc.host.llvm_dialect import (
     Initializer,
     append,
@@ -164,7 +165,7 @@ def use_weights(host: Any, file: WeightsFile) -> None:
     types = types_of_variables(host)
     with_copies = []
     for weight in file.weights:
-        table, getters = _texts(weight, types[weight.symbol])
+        table, getters = _texts(weight, types.get(f"{PACKED_COPY}{weight.symbol}"))
         append_with_declarations(host, f"{table}\n{getters}", _declarations())
         call_in_place_of(uses.get(weight.symbol, []), _getter(weight))
         ops.erase(variables[weight.symbol])
@@ -209,8 +210,9 @@ def _file_text(description: Weights) -> str:
     return f"{string_global(_FILE_NAME, description.file)}\n{_writable(value.text(_FILE))}"
 
 
-def _texts(weight: Weight, type_: str) -> tuple[str, str]:
-    """The weight's `aotc_weight`, and the functions that return its data, of an LLVM type."""
+def _texts(weight: Weight, packed: str | None) -> tuple[str, str]:
+    """The weight's `aotc_weight`, and the functions that return its data. `packed`: the LLVM type
+    of its packed copy, if it has one."""
     value = Initializer(_WEIGHT)
     value.put_address(_FILE, 0)
     value.put_number(weight.offset, "i64", 1)
@@ -223,18 +225,16 @@ def _texts(weight: Weight, type_: str) -> tuple[str, str]:
 }}"""
         for where in ("", "_on_device")
     ]
-    if "array<" in type_.removeprefix("!llvm.array<"):
-        getters.append(_packed_getter(weight, type_))
+    if packed is not None:
+        getters.append(_packed_getter(weight, packed_rows(packed)))
     return _writable(value.text(_table(weight))), "\n".join(getters)
 
 
-def _packed_getter(weight: Weight, type_: str) -> str:
+def _packed_getter(weight: Weight, rows: int) -> str:
     return f"""llvm.func internal @"{_getter(weight, _PACKED)}"() -> !llvm.ptr {{
   %weight = llvm.mlir.addressof @"{_table(weight)}" : !llvm.ptr
-  %null = llvm.mlir.zero : !llvm.ptr
-  %row = llvm.getelementptr %null[0, 1] : (!llvm.ptr) -> !llvm.ptr, {type_}
-  %bytes = llvm.ptrtoint %row : !llvm.ptr to i64
-  %data = llvm.call @aotc_weight_get_packed(%weight, %bytes) : (!llvm.ptr, i64) -> !llvm.ptr
+  %rows = llvm.mlir.constant({rows} : i64) : i64
+  %data = llvm.call @aotc_weight_get_packed(%weight, %rows) : (!llvm.ptr, i64) -> !llvm.ptr
   llvm.return %data : !llvm.ptr
 }}"""
 

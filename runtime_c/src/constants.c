@@ -131,8 +131,8 @@ static void pack(char *to, const char *from, size_t rows, size_t row_bytes) {
 
 // NULL, with the failure recorded, if there is no memory.
 static const constant_copy *make_packed_locked(aotc_constant *constant, const void *data,
-                                               size_t row_bytes) {
-  size_t rows = (size_t)constant->bytes / row_bytes;
+                                               size_t rows) {
+  size_t row_bytes = (size_t)constant->bytes / rows;
   void *address = NULL;
   constant_copy *made = malloc(sizeof(*made));
   if (made == NULL ||
@@ -148,7 +148,7 @@ static const constant_copy *make_packed_locked(aotc_constant *constant, const vo
   return made;
 }
 
-void *aotc_rt_constant_packed(aotc_constant *constant, const void *data, uint64_t row_bytes) {
+void *aotc_rt_constant_packed(aotc_constant *constant, const void *data, uint64_t rows) {
   const constant_copy *copy = find_copy(constant, NULL);
   if (copy != NULL) {
     return copy->address;
@@ -160,14 +160,14 @@ void *aotc_rt_constant_packed(aotc_constant *constant, const void *data, uint64_
   aotc_rt_lock();
   copy = find_copy(constant, NULL); // another thread may have made it
   if (copy == NULL && scope.driver == NULL) {
-    copy = make_packed_locked(constant, data, (size_t)row_bytes);
+    copy = make_packed_locked(constant, data, (size_t)rows);
   }
   aotc_rt_unlock();
   return aotc_rt_end(&scope) && copy != NULL ? copy->address : NULL;
 }
 
-void *aotc_constant_get_packed(aotc_constant *constant, uint64_t row_bytes) {
-  return aotc_rt_constant_packed(constant, constant->data, row_bytes);
+void *aotc_constant_get_packed(aotc_constant *constant, uint64_t rows) {
+  return aotc_rt_constant_packed(constant, constant->data, rows);
 }
 
 // --- Release ---

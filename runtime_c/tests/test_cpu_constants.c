@@ -27,7 +27,7 @@ static aotc_constant constant_of_matrix(void) {
 
 static void columns_are_in_groups(void) {
   aotc_constant constant = constant_of_matrix();
-  const float(*packed)[ROWS + 1][WIDTH] = aotc_constant_get_packed(&constant, sizeof(matrix[0]));
+  const float(*packed)[ROWS + 1][WIDTH] = aotc_constant_get_packed(&constant, ROWS);
   CHECK(packed != NULL);
   for (int group = 0; group < 2; ++group) {
     for (int row = 0; row <= ROWS; ++row) {
@@ -39,7 +39,7 @@ static void columns_are_in_groups(void) {
     }
   }
   CHECK_INT(0, (uintptr_t)packed % AOTC_VECTOR_BYTES);
-  CHECK(aotc_constant_get_packed(&constant, sizeof(matrix[0])) == packed);
+  CHECK(aotc_constant_get_packed(&constant, ROWS) == packed);
   CHECK(aotc_constant_get(&constant) == matrix);
   aotc_constant_release(&constant);
   aotc_constant_release(&constant); // there is nothing any more
@@ -48,16 +48,16 @@ static void columns_are_in_groups(void) {
 
 static void unload_frees_what_is_packed(void) {
   aotc_constant constant = constant_of_matrix();
-  CHECK(aotc_constant_get_packed(&constant, sizeof(matrix[0])) != NULL);
+  CHECK(aotc_constant_get_packed(&constant, ROWS) != NULL);
   CHECK_INT(AOTC_OK, aotc_unload());
   CHECK(constant.copies == NULL);
-  const float *again = aotc_constant_get_packed(&constant, sizeof(matrix[0]));
+  const float *again = aotc_constant_get_packed(&constant, ROWS);
   CHECK(again != NULL && again[0] == 1);
   aotc_constant_release(&constant);
 }
 
 static void *get(void *constant) {
-  return aotc_constant_get_packed(constant, sizeof(matrix[0]));
+  return aotc_constant_get_packed(constant, ROWS);
 }
 
 static void threads_have_one_copy(void) {
@@ -78,7 +78,7 @@ static void threads_have_one_copy(void) {
 static void nothing_is_packed_on_a_thread_that_failed(void) {
   aotc_constant constant = constant_of_matrix();
   aotc_assertion_failed("it does not hold");
-  CHECK(aotc_constant_get_packed(&constant, sizeof(matrix[0])) == NULL);
+  CHECK(aotc_constant_get_packed(&constant, ROWS) == NULL);
   CHECK(constant.copies == NULL);
   aotc_error_clear();
 }

@@ -3,6 +3,8 @@ which reads it as it is then, see `aotc_constant_get_packed`."""
 
 from __future__ import annotations
 
+import math
+
 from msgspec.structs import replace
 
 from aotc import ops
@@ -20,6 +22,10 @@ from aotc.rewrites.constant_copies import declare_copy
 
 # Of more rows, each element of B is used so often that it is all the same where it is.
 _MOST_ROWS = 512
+# The matrix may be a constant of other dimensions.
+_RESHAPES = tuple(
+    f"memref.{word}" for word in ("expand_shape", "collapse_shape", "cast", "reinterpret_cast")
+)
 # A smaller B is in the caches.
 _LEAST_BYTES = 16 << 10
 
@@ -41,8 +47,13 @@ def packed_problem(problem: Problem) -> Problem | None:
 
 def packed_constant(b: Builder, value: Value, type_: str) -> Value | None:
     """The packed copy of a constant matrix, at the insertion point; None for another value."""
+    identity = ir.AffineMap.get_identity(value.type.rank)
     get = ops.defining(value)
-    if get is None or get.name != "memref.get_global":
+    while get is not None and get.name in _RESHAPES:
+        get = ops.defining(get.operands[0])
+    if get is None or get.name != "memref.get_global" or value.type.affine_map != identity:
+        return None
+    if math.prod(value.type.shape) != math.prod(get.results[0].type.shape):
         return None
     module = next(one for one in ops.ancestors(get) if one.name == "builtin.module")
     variables = {
@@ -56,6 +67,8 @@ def packed_constant(b: Builder, value: Value, type_: str) -> Value | None:
     packed = variables.get(f"{PACKED_COPY}{symbol_of(constant)}")
     if packed is None:
         packed = declare_copy(constant, PACKED_COPY, b.type(type_))
+    elif ir.TypeAttr(packed.attributes["type"]).value != b.type(type_):
+        return None
     attributes = {"name": ir.FlatSymbolRefAttr.get(symbol_of(packed))}
     return ops.create("memref.get_global", [], [b.type(type_)], attributes).result
 
