@@ -20,7 +20,7 @@ from matmul.scalar_products import entry
 import aotc
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.epilogue import Epilogue, Step
-from aotc.kernels.matmul.implicit_gemm.cpu import IMPLICIT_CPU
+from aotc.kernels.matmul.implicit_gemm.cpu.family import IMPLICIT_CPU
 from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
 from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
 from aotc.request import Chip

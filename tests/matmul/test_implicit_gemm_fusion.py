@@ -18,7 +18,7 @@ from aotc.analysis.aliasing import Roots
 from aotc.analysis.functions import Functions
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.fusion.fuse import Fused, fuse
-from aotc.kernels.matmul.implicit_gemm.cpu import IMPLICIT_CPU
+from aotc.kernels.matmul.implicit_gemm.cpu.family import IMPLICIT_CPU
 from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.implicit_gemm.recognition import recognise_implicit_gemm
