@@ -85,7 +85,7 @@ func.func @layer(%a: {made.type("a")}, %b: {made.type("b")}, %scales: {scales}, 
 
 
 HALF = {"element": "f16", "result": "f32"}
-BLOCKS = CPU_BLOCKED.variant_type(6, 1, 24, 192, 20)
+BLOCKS = CPU_BLOCKED.variant_type(6, 1, 24, 192, 32)
 WHOLE = IMPLICIT_SIMT.variant_type(32, 32, 8, 32, 16, 4, 4, 3, 16)
 PARTS = IMPLICIT_SIMT.variant_type(32, 32, 8, 32, 16, 4, 4, 3, 4, split_k=3)
 ELEMENTS = IMPLICIT_MMA_SYNC.variant_type(32, 32, 32, 2, 2, 2, 1)

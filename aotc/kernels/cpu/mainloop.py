@@ -30,7 +30,6 @@ class Row(Protocol):
     def __call__(self, k: Number, width: int = 1) -> Value: ...
 
 
-
 class Operands(Protocol):
     """A and B, wherever they are."""
 
@@ -154,9 +153,7 @@ class Mainloop:
             lambda: [b.zero(v.vector_type)] * len(places),
             lambda: [v.load(self.c, at, v.width) for at in places],
         )
-        elements = [
-            self.operands.row_of_a(v, signed_minimum(row, part.rows - 1)) for row in rows
-        ]
+        elements = [self.operands.row_of_a(v, signed_minimum(row, part.rows - 1)) for row in rows]
         whole = v.whole(part.k, unrolled)
         bounds = [(0, whole, unrolled), (whole, part.k, 1)] if unrolled > 1 else [(0, part.k, 1)]
         for start, stop, each in bounds:

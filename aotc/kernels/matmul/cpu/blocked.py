@@ -45,7 +45,7 @@ _ROW_GAP_BYTES = 64
 class Variant(Struct, frozen=True):
     """The mainloop has `rows` x `vectors` of 64 bytes of accumulators in registers, and more with
     long registers. `tile_rows` and `tile_columns` are the most that a block computes, but for up to
-    a vector of columns behind the last whole tile; `tile_k` is the step along K.
+    a vector of columns behind the last whole tile; `tile_k` is the longest step along K.
 
     For small C, tiles have half as many rows and columns, or three eighths and a quarter: their
     rows are a multiple of the mainloop's, their columns of 4 times as many as it has.
@@ -55,7 +55,7 @@ class Variant(Struct, frozen=True):
     vectors: int = 1
     tile_rows: int = 192
     tile_columns: int = 192
-    tile_k: int = 256
+    tile_k: int = 320
 
     @property
     def m(self) -> int:
@@ -133,9 +133,9 @@ class Kernel(CpuKernel):
                 self._kernel(Tile(row, column, tile_rows, tile_columns), k, rows)
 
     def _tile_sizes(self, m: Number, n: Number) -> tuple[Number, Number, Number]:
-        """Rows and columns of tiles, and how many tiles a row of them has: the largest that make
-        enough blocks, all of about one size. The last one of a row has the columns that are left, up
-        to a vector more."""
+        """Rows and columns of tiles, and how many tiles a row of them has: the largest tiles that
+        make enough blocks, all of about one size. The last one of a row has the columns that are
+        left, up to a vector more."""
         v = self.variant
         # A power of two is a little less than a multiple of the mainloop's rows then.
         rows: Number = v.tile_rows * 3 // 8
@@ -159,8 +159,8 @@ class Kernel(CpuKernel):
         return rows, columns, self.groups(whole, columns)
 
     def _even(self, size: Number, tile: Number, group: int) -> Number:
-        """A tile size, a multiple of `group`, that needs as many tiles as `tile` does, of about
-        equal sizes."""
+        """A size of tiles or steps, a multiple of `group`, of which there are as many as with
+        `tile`, all of about one size."""
         return self.groups(self.groups(size, self.groups(size, tile)), group) * group
 
     # --- Memory --------------------------------------------------------------------------------
@@ -237,8 +237,10 @@ class Kernel(CpuKernel):
         self._allocate()
         self.prepare(tile, rows)
         # At least one step, which sets the accumulators to 0 even if K is 0.
-        with self.b.loop(0, signed_maximum(k, 1), self.variant.tile_k) as loop:
-            count = signed_minimum(k - loop.index, self.variant.tile_k)
+        stop = signed_maximum(k, 1)
+        each = self._even(stop, self.variant.tile_k, self.width)
+        with self.b.loop(0, stop, each) as loop:
+            count = signed_minimum(k - loop.index, each)
             step = Step(loop.index, count)
             self.start_step(step)
             if not self.reads_a:
@@ -391,6 +393,7 @@ class CpuBlocked(MatmulFamily[Problem]):
         return (
             variant.tile_rows % math.lcm(variant.rows, LONG_ROWS) == 0
             and variant.tile_columns % (4 * LONG_VECTORS * columns) == 0
+            and variant.tile_k % columns == 0
             and has_convertible_types(problem)
         )
 
@@ -399,7 +402,7 @@ class CpuBlocked(MatmulFamily[Problem]):
         part = 2 if computed_in(problem) == "f64" else 1
         found = [
             Variant(tile_rows=rows // part, tile_columns=columns // part, tile_k=tile_k)
-            for rows, columns, tile_k in ((192, 192, 256), (96, 576, 384))
+            for rows, columns, tile_k in ((192, 192, 320), (96, 576, 384))
         ]
         return tuple(variant for variant in found if self.can_take(problem, variant))
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from aotc.builder import Buffer, Builder
 from aotc.kernels.cpu.mainloop import Row
 from aotc.kernels.matmul.cpu import blocked
 from aotc.kernels.matmul.cpu.blocked import Step, Tile

@@ -1,14 +1,15 @@
 """Implicit GEMM for the CPU device whose B is read where it is: convolutions without strides.
 
-The columns of C are the rows of an image, whose pixels are neighbours in B, too. B's rows may be
+The columns of C are the rows of images, whose pixels are neighbours in B, too. B's rows may be
 further apart, as those of a padded image are. So columns are counted along B's rows: for each k,
 those of a tile are contiguous in B, and a vector may have columns behind the end of an image's row.
-They are computed and dropped.
+They are computed and dropped. Each image is a matmul of its own.
 """
 
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aotc.kernels.matmul.cpu.blocked import Step, Tile
 from aotc.kernels.matmul.cpu.kernel import computed_in
@@ -20,10 +21,12 @@ from aotc.numbers import Number, Value, signed_maximum, signed_minimum
 
 # How many columns may be computed for each one of C. Beyond, packing takes less.
 _MOST_COMPUTED = 1.1
+# Smaller images of a batch are not worth matmuls of their own.
+_LEAST_COLUMNS = 96
 
 
 class Image(Struct, frozen=True):
-    """The columns of C, rows by rows, and the distance of rows in B."""
+    """The columns of C in one image, row by row, and the distance of rows in B."""
 
     height: int
     width: int
@@ -36,17 +39,19 @@ class Image(Struct, frozen=True):
 
 
 def image_of(problem: ImplicitGemm) -> Image | None:
-    """The image that C's columns are, if the kernel can take it and it is worth it."""
-    if len(problem.columns) != 2 or problem.b.element != computed_in(problem):
+    """The images that C's columns are, if the kernel can take them and it is worth it."""
+    if len(problem.columns) < 2 or problem.b.element != computed_in(problem):
         return None
-    outer, inner = problem.columns
+    outer, inner = problem.columns[-2:]
     pitch = _step(problem, outer, "b")
-    if None in (outer.size, inner.size, pitch) or _step(problem, inner, "b") != 1:
+    if outer.size is None or inner.size is None or pitch is None:
         return None
-    assert outer.size is not None and inner.size is not None and pitch is not None
     image = Image(outer.size, inner.size, pitch)
+    is_one = len(problem.columns) == 2 or image.columns >= _LEAST_COLUMNS
     is_dense = image.columns <= _MOST_COMPUTED * image.height * image.width
-    return image if pitch >= image.width > 0 and is_dense and _step(problem, inner, "c") == 1 else None
+    steps = [_step(problem, inner, name) for name in "bc"]
+    is_contiguous = pitch >= image.width > 0 and steps == [1, 1]
+    return image if is_one and is_dense and is_contiguous else None
 
 
 def _step(problem: ImplicitGemm, loop: Loop, name: str) -> int | None:
@@ -69,8 +74,11 @@ class ImageKernel(Kernel):
         b, p = self.b, self.problem
         image = image_of(p)
         assert image is not None
-        self.image = image
+        self.image, images = image, p.columns[:-2]
+        self.images = count_of(b, arguments, images)
+        self.problem = replace(p, batch=(*p.batch, *images), columns=p.columns[-2:])
         self.find_operands(arguments)
+        p = self.problem
         m, k, batches = (count_of(b, arguments, loops) for loops in (p.rows, p.k_loops, p.batch))
         self.launch(m, image.columns, k, batches)
 
@@ -119,6 +127,8 @@ class ImageKernel(Kernel):
         b, image = self.b, self.image
         first = tile.column // image.pitch
         end = tile.column + tile.columns
+        # What is done with a result is told its column among those of all images.
+        of_images = self.batch % self.images * (image.height * image.width)
         with b.loop(first, self.groups(end, image.pitch)) as line:
             begin = signed_maximum(line.index * image.pitch, tile.column)
             count = signed_minimum(line.index * image.pitch + image.width, end) - begin
@@ -130,5 +140,5 @@ class ImageKernel(Kernel):
                     with b.loop(start, stop, width) as j:
                         at = [row.index, begin - tile.column + j.index]
                         value = self.load(self.tile_accumulators, at, width)
-                        place = tile.row + row.index, column + j.index
+                        place = tile.row + row.index, of_images + column + j.index
                         self.store_result(value, self.of_c.buffer, [base + j.index], place)
