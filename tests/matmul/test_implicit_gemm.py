@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 from helpers.command import build_here
+from helpers.guarded import at_end_of_page
 from helpers.kernel_targets import kernel_targets
 from helpers.native import Library, build_library
 from helpers.shared import made_once, shared_folder
@@ -20,7 +21,8 @@ from matmul.scalar_products import entry
 import aotc
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.epilogue import Epilogue, Step
-from aotc.kernels.matmul.implicit_gemm.cpu import IMPLICIT_CPU
+from aotc.kernels.matmul.implicit_gemm.cpu.family import IMPLICIT_CPU
+from aotc.kernels.matmul.implicit_gemm.cpu.image import image_of
 from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
 from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
 from aotc.request import Chip
@@ -39,7 +41,7 @@ TF32 = msgspec.structs.replace(ELEMENTS, k=16)
 TF32_PARTS = msgspec.structs.replace(TF32, split_k=2)
 TF32_CHUNKS = msgspec.structs.replace(CHUNKS, k=16)
 OF_BYTES = IMPLICIT_MMA_SYNC.variant_type(32, 32, 64, 2, 2, 2, 1)
-BLOCKS = CPU_BLOCKED.variant_type(6, 1, 24, 192, 20)
+BLOCKS = CPU_BLOCKED.variant_type(6, 1, 24, 192, 32)
 VARIANTS = (
     BLOCKS,
     COPIES,
@@ -60,6 +62,21 @@ STRIDED = convolution("strided", (3, 4, 7, 7), (33, 3, 3), strides=(2, 2))
 LAST = convolution("last", (2, 5, 5, 7), (34, 3, 2), dilations=(2, 1), layout="nhwc")
 DEEP = convolution("deep", (1, 24, 4, 5), (40, 3, 3))
 DEEP_LAST = convolution("deep_last", (2, 16, 5, 6), (40, 3, 3), strides=(2, 1), layout="nhwc")
+# Rows of images, with gaps in B and without: on the CPU, what is behind the last whole vector is
+# packed, or single columns.
+IMAGE = convolution("image", (1, 5, 6, 30), (35, 3, 3))
+IMAGE_APART = convolution("image_apart", (1, 5, 6, 31), (35, 3, 3))
+IMAGES = convolution("images_in_place", (3, 23, 7, 28), (35, 1, 1))
+DYNAMIC_IMAGES = replace(IMAGES, name="dynamic_images", dynamic=(("a", 0), ("c", 0)), adds=True)
+GROUPED_IMAGES = Contraction(
+    *("grouped_images", {"n": 2, "g": 3, "f": 12, "h": 6, "w": 31, "c": 5, "p": 3, "q": 3}),
+    *(("n", "g", "c", "h + p", "w + q"), ("g", "f", "c", "p", "q"), ("n", "g", "f", "h", "w")),
+)
+IN_PLACE = (IMAGE, IMAGE_APART, IMAGES, DYNAMIC_IMAGES, GROUPED_IMAGES)
+# Every second pixel, in runs of a vector, of two vectors and more, and of less.
+WIDE = convolution("wide", (1, 3, 5, 33), (35, 3, 3), strides=(2, 2))
+STEM = convolution("stem", (1, 3, 3, 16), (12, 7, 7), strides=(2, 2))
+GATHERED = (WIDE, STEM, replace(WIDE, name="wide_f64", element="f64", result="f64"))
 # Two dimensions of a batch, whose matrices lie between each other.
 HEADS = Contraction(
     *("heads", {"b": 2, "h": 3, "i": 9, "j": 35, "d": 32}),
@@ -108,6 +125,7 @@ CASES: list[tuple[Contraction, Any]] = [
 
 # The CPU's blocks take all of them.
 CASES += [(case, BLOCKS) for case in {case.name: case for case, _ in CASES}.values()]
+CASES += [(case, BLOCKS) for case in (*IN_PLACE, *GATHERED)]
 
 
 def family_of(variant: Any) -> Any:
@@ -170,6 +188,25 @@ def is_turned(case: Contraction) -> bool:
 @pytest.mark.parametrize(("case", "variant"), CASES, ids=[name_of(*case) for case in CASES])
 def test_result_is_numpys(library: Library, case: Contraction, variant: Any) -> None:
     check(library, case, name_of(case, variant), is_turned=is_turned(case))
+
+
+@pytest.mark.parametrize("case", [*IN_PLACE, *GATHERED, PLAIN], ids=lambda case: case.name)
+def test_nothing_is_read_behind_the_operands(library: Library, case: Contraction) -> None:
+    """On the CPU, whose kernels read vectors: the last elements are the last of a page."""
+    a, b, c = case.operands()
+    expected, size = case.expected(a, b, c)
+    operands = [at_end_of_page(one) for one in ((b, a) if is_turned(case) else (a, b))]
+    library.call(name_of(case, BLOCKS), *operands, c)
+    assert np.all(np.abs(c.astype(np.float64) - expected) <= size * 1e-6)
+
+
+def test_images_are_read_in_place() -> None:
+    """What has too many columns that are dropped, or small images, is packed."""
+    small = convolution("small", (3, 5, 3, 28), (35, 1, 1))
+    for case in (*IN_PLACE, *GATHERED, PLAIN, small):
+        problem = case.problem
+        assert problem is not None
+        assert (image_of(problem) is not None) == (case in IN_PLACE), case.name
 
 
 @pytest.mark.parametrize("variant", [BLOCKS, PARTS, COPIES, ELEMENTS, ELEMENT_PARTS], ids=str)

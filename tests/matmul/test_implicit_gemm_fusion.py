@@ -18,7 +18,7 @@ from aotc.analysis.aliasing import Roots
 from aotc.analysis.functions import Functions
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.fusion.fuse import Fused, fuse
-from aotc.kernels.matmul.implicit_gemm.cpu import IMPLICIT_CPU
+from aotc.kernels.matmul.implicit_gemm.cpu.family import IMPLICIT_CPU
 from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.implicit_gemm.recognition import recognise_implicit_gemm
@@ -85,7 +85,7 @@ func.func @layer(%a: {made.type("a")}, %b: {made.type("b")}, %scales: {scales}, 
 
 
 HALF = {"element": "f16", "result": "f32"}
-BLOCKS = CPU_BLOCKED.variant_type(6, 1, 24, 192, 20)
+BLOCKS = CPU_BLOCKED.variant_type(6, 1, 24, 192, 32)
 WHOLE = IMPLICIT_SIMT.variant_type(32, 32, 8, 32, 16, 4, 4, 3, 16)
 PARTS = IMPLICIT_SIMT.variant_type(32, 32, 8, 32, 16, 4, 4, 3, 4, split_k=3)
 ELEMENTS = IMPLICIT_MMA_SYNC.variant_type(32, 32, 32, 2, 2, 2, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -18,17 +18,22 @@ from aotc.numbers import Condition, Number, Scalar, Value, compare, signed_minim
 _LONG_REGISTERS, LONG_ROWS, LONG_VECTORS = 4, 8, 3
 # How many k an iteration takes otherwise.
 _UNROLLED = 2
+# How many rows are multiplied with one column at a time.
+_ROWS_OF_COLUMN = 4
 # The mainloop stores up to so many rows of accumulators behind the last one.
 ROWS_BEHIND = LONG_ROWS - 1
 
-# The element of a row of A, by k.
-ElementOf = Callable[[Number], Value]
+
+class Row(Protocol):
+    """The elements of a row of A along K: one, or a vector of `width`."""
+
+    def __call__(self, k: Number, width: int = 1) -> Value: ...
 
 
 class Operands(Protocol):
     """A and B, wherever they are."""
 
-    def row_of_a(self, v: Vectors, row: Number) -> ElementOf:
+    def row_of_a(self, v: Vectors, row: Number) -> Row:
         """Finds a row, before the loop along K."""
         ...
 
@@ -46,8 +51,11 @@ class Factors(Struct, frozen=True):
     is_a_transposed: bool = False
     has_b_groups: bool = True
 
-    def row_of_a(self, v: Vectors, row: Number) -> ElementOf:
-        return lambda k: v.load(self.a, [k, row] if self.is_a_transposed else [row, k])
+    def row_of_a(self, v: Vectors, row: Number) -> Row:
+        def load(k: Number, width: int = 1) -> Value:
+            return v.load(self.a, [k, row] if self.is_a_transposed else [row, k], width)
+
+        return load
 
     def vector_of_b(self, v: Vectors, column: Number, k: Number) -> Value:
         at = [v.signed("divsi", column, v.width), k, 0] if self.has_b_groups else [k, column]
@@ -78,6 +86,46 @@ class Mainloop:
             self._multiply_part(part, LONG_ROWS, LONG_VECTORS, 1)
         with branch.otherwise():
             self._multiply_part(part, self.rows, 1, _UNROLLED)
+
+    def multiply_column(
+        self, rows: Number, column: Number, of_b: Buffer, k: Number, is_first: Condition
+    ) -> None:
+        """Adds the products of the first rows and k, and of one column, which `of_b` is, to C. A's
+        rows are contiguous along K. The products of an element of C are added in an order of their
+        own: in as many sums as a vector has elements."""
+        b, v = self.b, self.v
+        whole = v.whole(k, v.width)
+        with b.loop(0, rows, _ROWS_OF_COLUMN) as group:
+            numbers = [group.index + i for i in range(_ROWS_OF_COLUMN)]
+            found = [self.operands.row_of_a(v, signed_minimum(row, rows - 1)) for row in numbers]
+            zeros = [b.zero(v.vector_type)] * len(found)
+            vectors = self._dot(found, of_b, (0, whole, v.width), zeros)
+            totals = [v.total(vector) for vector in vectors]
+            totals = self._dot(found, of_b, (whole, k, 1), totals)
+            before = b.choose(
+                is_first,
+                [v.type] * len(numbers),
+                lambda: [b.zero(v.type)] * len(numbers),
+                lambda: [v.load(self.c, [row, column]) for row in numbers],
+            )
+            for row, one, total in zip(numbers, before, totals, strict=True):
+                v.store(b.add(one, total), self.c, [row, column])
+
+    def _dot(
+        self,
+        rows: Sequence[Row],
+        of_b: Buffer,
+        part: tuple[Number, Number, int],
+        accumulators: Sequence[Value],
+    ) -> list[Value]:
+        """The accumulators plus the products of rows of A and a column of B, in a part of K: the
+        bounds and the step of a loop."""
+        b, width = self.b, part[-1]
+        with b.loop(*part, accumulators) as loop:
+            factor = self.v.load(of_b, [loop.index], width)
+            products = [b.multiply(row(loop.index, width), factor) for row in rows]
+            loop.next([b.add(*pair) for pair in zip(loop.carried, products, strict=True)])
+        return loop.results
 
     def _multiply_part(self, part: _Part, rows: int, vectors: int, unrolled: int) -> None:
         """Takes so many vectors of columns at a time, and one where fewer are left."""
@@ -120,7 +168,7 @@ class Mainloop:
 
     def _mma(
         self,
-        rows: Sequence[ElementOf],
+        rows: Sequence[Row],
         columns: Sequence[Number],
         k: Number,
         accumulators: Sequence[Value],
@@ -130,8 +178,8 @@ class Mainloop:
         b, v = self.b, self.v
         vectors = [self.operands.vector_of_b(v, column, k) for column in columns]
         found = []
-        for number, element_of in enumerate(rows):
-            factor = v.broadcast(element_of(k))
+        for number, row in enumerate(rows):
+            factor = v.broadcast(row(k))
             before = accumulators[number * len(vectors) : (number + 1) * len(vectors)]
             for vector, accumulator in zip(vectors, before, strict=True):
                 found.append(b.add(accumulator, b.multiply(factor, vector)))

@@ -105,3 +105,20 @@ class Vectors:
 
     def broadcast(self, element: Value) -> Value:
         return self.b.op("vector.broadcast", [element], self.vector_type)
+
+    def total(self, vector: Value) -> Value:
+        """The sum of a vector's elements: of the sums of its halves' elements, pair by pair."""
+        b, width = self.b, vector.type.shape[0]
+        while width > 1:
+            width //= 2
+            low, high = (
+                b.op(
+                    "vector.shuffle",
+                    [vector, vector],
+                    f"vector<{width}x{self.type}>",
+                    mask=ir.DenseI64ArrayAttr.get(list(range(first, first + width))),
+                )
+                for first in (0, width)
+            )
+            vector = b.add(low, high)
+        return b.extract(vector, [0])

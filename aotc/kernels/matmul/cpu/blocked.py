@@ -21,8 +21,8 @@ from aotc.kernels.cpu.mainloop import (
     LONG_ROWS,
     LONG_VECTORS,
     ROWS_BEHIND,
-    ElementOf,
     Mainloop,
+    Row,
 )
 from aotc.kernels.cpu.packing import Part, pack_columns, pack_rest, pack_transposed
 from aotc.kernels.cpu.vectors import VECTOR_BYTES, Vectors
@@ -30,12 +30,14 @@ from aotc.kernels.family import CPU
 from aotc.kernels.matmul.cpu.kernel import CpuKernel, computed_in, has_convertible_types
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
-from aotc.numbers import Number, Value, compare, select, signed_maximum, signed_minimum
+from aotc.numbers import Condition, Number, Value, compare, select, signed_maximum, signed_minimum
 
 # How many blocks a C must make for tiles of half, of full size: every core is to get its share, and
 # the smaller a tile is, the more of its time goes into packing.
 _ENOUGH_BLOCKS = {2: 20, 1: 64}
 _ENOUGH_COLUMNS = 12
+# Up to so many columns behind the last whole vector are multiplied one by one.
+_MOST_APART = 6
 # Rows of the packed A begin in different sets of a cache.
 _ROW_GAP_BYTES = 64
 
@@ -43,7 +45,7 @@ _ROW_GAP_BYTES = 64
 class Variant(Struct, frozen=True):
     """The mainloop has `rows` x `vectors` of 64 bytes of accumulators in registers, and more with
     long registers. `tile_rows` and `tile_columns` are the most that a block computes, but for up to
-    a vector of columns behind the last whole tile; `tile_k` is the step along K.
+    a vector of columns behind the last whole tile; `tile_k` is the longest step along K.
 
     For small C, tiles have half as many rows and columns, or three eighths and a quarter: their
     rows are a multiple of the mainloop's, their columns of 4 times as many as it has.
@@ -53,7 +55,7 @@ class Variant(Struct, frozen=True):
     vectors: int = 1
     tile_rows: int = 192
     tile_columns: int = 192
-    tile_k: int = 256
+    tile_k: int = 320
 
     @property
     def m(self) -> int:
@@ -88,7 +90,7 @@ class _Operands(Struct, frozen=True):
     step: Step
     is_packed_b: bool
 
-    def row_of_a(self, v: Vectors, row: Number) -> ElementOf:
+    def row_of_a(self, v: Vectors, row: Number) -> Row:
         return self.kernel.row_of_a(self.tile, self.step, row)
 
     def vector_of_b(self, v: Vectors, column: Number, k: Number) -> Value:
@@ -131,8 +133,8 @@ class Kernel(CpuKernel):
                 self._kernel(Tile(row, column, tile_rows, tile_columns), k, rows)
 
     def _tile_sizes(self, m: Number, n: Number) -> tuple[Number, Number, Number]:
-        """Rows and columns of tiles, and how many tiles a row of them has: the largest that make
-        enough blocks, all of about one size. The last one of a row has the columns that are
+        """Rows and columns of tiles, and how many tiles a row of them has: the largest tiles that
+        make enough blocks, all of about one size. The last one of a row has the columns that are
         left, up to a vector more."""
         v = self.variant
         # A power of two is a little less than a multiple of the mainloop's rows then.
@@ -157,8 +159,8 @@ class Kernel(CpuKernel):
         return rows, columns, self.groups(whole, columns)
 
     def _even(self, size: Number, tile: Number, group: int) -> Number:
-        """A tile size, a multiple of `group`, that needs as many tiles as `tile` does, of about
-        equal sizes."""
+        """A size of tiles or steps, a multiple of `group`, of which there are as many as with
+        `tile`, all of about one size."""
         return self.groups(self.groups(size, self.groups(size, tile)), group) * group
 
     # --- Memory --------------------------------------------------------------------------------
@@ -176,10 +178,23 @@ class Kernel(CpuKernel):
         return not b.transposed and b.element == self.type
 
     @property
-    def packs_b(self) -> bool:
-        """Whether there may be columns of B that `pack_b` packs."""
-        n = self.problem.n
-        return not self.reads_b or n is None or n % self.width != 0
+    def columns(self) -> int | None:
+        """The columns that tiles are of, if known."""
+        return self.problem.n
+
+    @property
+    def columns_apart(self) -> int:
+        """How many columns there are behind the last whole vector, if each is multiplied on its
+        own: a vector would have few of them."""
+        if self.columns is None or not self.has_rows_along_k:
+            return 0
+        rest = self.columns % self.width
+        return rest if rest <= _MOST_APART else 0
+
+    @property
+    def has_rows_along_k(self) -> bool:
+        """Whether A's rows are contiguous along K where the mainloop reads them."""
+        return not self.problem.a.transposed
 
     @property
     def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -195,8 +210,9 @@ class Kernel(CpuKernel):
         return a, (groups, v.tile_k + 1, self.width)
 
     def _packed_bytes(self) -> list[int]:
-        """The bytes of the packed A and of the packed B."""
-        return [math.prod(shape) * self.bytes for shape in self.packed_shapes]
+        """The bytes of the packed A, of the packed B and of a column of it."""
+        shapes = (*self.packed_shapes, (self.variant.tile_k,))
+        return [math.prod(shape) * self.bytes for shape in shapes]
 
     def shared_bytes(self, rows: Number) -> Number:
         """The packed parts of A and B, and behind them the accumulators of a tile of `rows`."""
@@ -206,12 +222,14 @@ class Kernel(CpuKernel):
     def _allocate(self) -> None:
         b, v = self.b, self.variant
         memory = b.shared_memory()
-        a_bytes, b_bytes = self._packed_bytes()
+        a_bytes, b_bytes, column_bytes = self._packed_bytes()
         a_shape, b_shape = self.packed_shapes
         self.packed_a = b.shared_buffer(memory, 0, a_shape, self.type)
         self.packed_b = b.shared_buffer(memory, a_bytes, b_shape, self.type)
+        self.packed_column = b.shared_buffer(memory, a_bytes + b_bytes, [v.tile_k], self.type)
         tile = [v.tile_rows + ROWS_BEHIND, v.tile_columns + self.width]
-        self.tile_accumulators = b.shared_buffer(memory, a_bytes + b_bytes, tile, self.type)
+        start = a_bytes + b_bytes + column_bytes
+        self.tile_accumulators = b.shared_buffer(memory, start, tile, self.type)
 
     # --- The kernel ----------------------------------------------------------------------------
 
@@ -219,32 +237,54 @@ class Kernel(CpuKernel):
         self._allocate()
         self.prepare(tile, rows)
         # At least one step, which sets the accumulators to 0 even if K is 0.
-        with self.b.loop(0, signed_maximum(k, 1), self.variant.tile_k) as loop:
-            count = signed_minimum(k - loop.index, self.variant.tile_k)
+        stop = signed_maximum(k, 1)
+        each = self._even(stop, self.variant.tile_k, self.width)
+        with self.b.loop(0, stop, each) as loop:
+            count = signed_minimum(k - loop.index, each)
             step = Step(loop.index, count)
+            self.start_step(step)
             if not self.reads_a:
                 self.pack_a(tile, step)
-            whole: Number = 0
-            if self.reads_b:
-                columns = tile.columns
-                whole = self.whole(columns, self.width) if self.packs_b else columns
-            if self.reads_b:
-                self._multiply(tile, step, (0, whole), is_packed_b=False)
-            if self.packs_b:
-                with self.b.where(compare("ne", whole, tile.columns)):
-                    self.pack_b(tile, step, whole)
-                    self._multiply(tile, step, (whole, tile.columns), is_packed_b=True)
+            self.multiply_step(tile, step)
         self.store_c(tile)
 
-    def _multiply(
+    def multiply_step(self, tile: Tile, step: Step) -> None:
+        """Whole vectors of columns in place; what is to be packed; columns that are apart."""
+        whole = self.whole(tile.columns, self.width)
+        if self.reads_b:
+            self.multiply(tile, step, (0, whole), is_packed_b=False)
+            has_rest = self.columns is None or self.columns % self.width != 0
+            packed = whole, tile.columns
+        else:
+            has_rest, packed = True, (0, whole if self.columns_apart else tile.columns)
+        if has_rest and not (self.reads_b and self.columns_apart):
+            with self.b.where(compare("slt", *packed)):
+                self.pack_b(tile, step, packed[0])
+                self.multiply(tile, step, packed, is_packed_b=True)
+        if self.columns_apart:
+            with self.b.where(compare("slt", whole, tile.columns)):
+                self._multiply_columns(tile, step, whole)
+
+    def multiply(
         self, tile: Tile, step: Step, columns: tuple[Number, Number], *, is_packed_b: bool
     ) -> None:
         """Multiplies the columns of the tile from the first up to the second."""
+        start, stop = columns
+        mainloop, is_first = self._mainloop(tile, step, is_packed_b=is_packed_b)
+        mainloop.multiply(tile.rows, stop, step.count, is_first, start=start)
+
+    def _multiply_columns(self, tile: Tile, step: Step, start: Number) -> None:
+        """Multiplies the columns that are apart, which begin at `start`, one by one."""
+        mainloop, is_first = self._mainloop(tile, step, is_packed_b=True)
+        with self.b.loop(0, self.columns_apart) as loop:
+            column = start + loop.index
+            self.pack_column(tile, step, column)
+            mainloop.multiply_column(tile.rows, column, self.packed_column, step.count, is_first)
+
+    def _mainloop(self, tile: Tile, step: Step, *, is_packed_b: bool) -> tuple[Mainloop, Condition]:
         operands = _Operands(self, tile, step, is_packed_b)
         mainloop = Mainloop(self, self.variant.rows, operands, self.tile_accumulators)
-        is_first = compare("eq", step.start, 0)
-        start, stop = columns
-        mainloop.multiply(tile.rows, stop, step.count, is_first, start=start)
+        return mainloop, compare("eq", step.start, 0)
 
     def prepare(self, tile: Tile, rows: Number) -> None:
         """Makes what a tile needs before its first step; tiles have at most `rows` rows."""
@@ -252,6 +292,9 @@ class Kernel(CpuKernel):
         given = self.arguments
         self.source_a, self.source_b = self.matrix(given.a), self.matrix(given.b)
         self.c = self.matrix(given.c)
+
+    def start_step(self, step: Step) -> None:
+        """Makes what a step needs before anything is packed."""
 
     # --- Packing -------------------------------------------------------------------------------
 
@@ -291,15 +334,26 @@ class Kernel(CpuKernel):
         else:
             pack_columns(self, self.source_b, part, self.packed_b)
 
+    def pack_column(self, tile: Tile, step: Step, column: Number) -> None:
+        """A column of B's part."""
+        b = self.b
+        with b.loop(0, step.count) as k:
+            at = [step.start + k.index, tile.column + column]
+            value = self.load(self.source_b, at[::-1] if self.problem.b.transposed else at)
+            b.store(value, self.packed_column, [k.index])
+
     # --- What the mainloop reads ---------------------------------------------------------------
 
-    def row_of_a(self, tile: Tile, step: Step, row: Number) -> ElementOf:
+    def row_of_a(self, tile: Tile, step: Step, row: Number) -> Row:
         """The elements of a row of the tile."""
-        if self.reads_a:
-            return lambda k: self.load(self.source_a, [tile.row + row, step.start + k])
-        if self.problem.a.transposed:
-            return lambda k: self.load(self.packed_a, [k, row])
-        return lambda k: self.load(self.packed_a, [row, k])
+
+        def load(k: Number, width: int = 1) -> Value:
+            if self.reads_a:
+                return self.load(self.source_a, [tile.row + row, step.start + k], width)
+            at = [k, row] if self.problem.a.transposed else [row, k]
+            return self.load(self.packed_a, at, width)
+
+        return load
 
     def vector_in_place(self, tile: Tile, step: Step, column: Number, k: Number) -> Value:
         at = [step.start + k, tile.column + column]
@@ -339,6 +393,7 @@ class CpuBlocked(MatmulFamily[Problem]):
         return (
             variant.tile_rows % math.lcm(variant.rows, LONG_ROWS) == 0
             and variant.tile_columns % (4 * LONG_VECTORS * columns) == 0
+            and variant.tile_k % columns == 0
             and has_convertible_types(problem)
         )
 
@@ -347,7 +402,7 @@ class CpuBlocked(MatmulFamily[Problem]):
         part = 2 if computed_in(problem) == "f64" else 1
         found = [
             Variant(tile_rows=rows // part, tile_columns=columns // part, tile_k=tile_k)
-            for rows, columns, tile_k in ((192, 192, 256), (96, 576, 384))
+            for rows, columns, tile_k in ((192, 192, 320), (96, 576, 384))
         ]
         return tuple(variant for variant in found if self.can_take(problem, variant))
 

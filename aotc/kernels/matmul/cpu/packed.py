@@ -77,11 +77,14 @@ class _Kernel(blocked.Kernel):
     """Its columns are whole vectors, however many B has."""
 
     reads_b = True
-    packs_b = False
+    columns_apart = 0
 
     def prepare(self, tile: Tile, rows: Number) -> None:
         super().prepare(tile, rows)
         self.source_b = Buffer(self.arguments.b)
+
+    def multiply_step(self, tile: Tile, step: Step) -> None:
+        self.multiply(tile, step, (0, tile.columns), is_packed_b=False)
 
     def vector_in_place(self, tile: Tile, step: Step, column: Number, k: Number) -> Value:
         group = self.signed("divsi", tile.column + column, self.width)

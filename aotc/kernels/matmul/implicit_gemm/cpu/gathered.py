@@ -1,4 +1,4 @@
-"""Implicit GEMM for the CPU device: the blocks of `cpu.blocked`, packed from anywhere.
+"""Implicit GEMM for the CPU device: the blocks of `matmul.cpu.blocked`, packed from anywhere.
 
 The offsets of rows, of columns and of k are computed once for a block, or for a step along K, and
 are looked up in tables while A and B are packed. A is not packed if its rows are contiguous along
@@ -8,26 +8,22 @@ written as vectors.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
-from msgspec.structs import replace
-
-from aotc.builder import Builder
-from aotc.kernels.cpu.mainloop import ElementOf
-from aotc.kernels.family import CPU
+from aotc.kernels.cpu.mainloop import Row
 from aotc.kernels.matmul.cpu import blocked
-from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED, Step, Tile, Variant
-from aotc.kernels.matmul.family import MatmulFamily
+from aotc.kernels.matmul.cpu.blocked import Step, Tile
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
-from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder
+from aotc.kernels.matmul.problem import Arguments
+from aotc.mlir import ir
 from aotc.numbers import Condition, Number, Scalar, Value, compare, signed_maximum, signed_minimum
 
 _ENTRY_BYTES = 8
 
 
-class _Kernel(blocked.Kernel):
+class Kernel(blocked.Kernel):
     """`problem`: its matrices are not transposed, however they lie in memory, as A is packed row by
     row, and B with its columns side by side. Its batch is no dimension of C for the epilogue."""
 
@@ -35,11 +31,15 @@ class _Kernel(blocked.Kernel):
 
     def build(self, arguments: Arguments) -> None:
         b, p = self.b, self.problem
-        self.of_a, self.of_b, self.of_c = (Operand(b, p, arguments, letter) for letter in "abc")
+        self.find_operands(arguments)
         m, n, k, batches = (
             count_of(b, arguments, loops) for loops in (p.rows, p.columns, p.k_loops, p.batch)
         )
         self.launch(m, n, k, batches)
+
+    def find_operands(self, arguments: Arguments) -> None:
+        b, p = self.b, self.problem
+        self.of_a, self.of_b, self.of_c = (Operand(b, p, arguments, letter) for letter in "abc")
 
     @property
     def reads_a(self) -> bool:
@@ -52,6 +52,10 @@ class _Kernel(blocked.Kernel):
         return False
 
     @property
+    def has_rows_along_k(self) -> bool:
+        return True
+
+    @property
     def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """B's rows follow each other with a vector in between: the last run of a row may end there,
         and they begin in different sets of a cache."""
@@ -61,7 +65,7 @@ class _Kernel(blocked.Kernel):
     # --- Tables --------------------------------------------------------------------------------
 
     @property
-    def _table_lengths(self) -> dict[str, int]:
+    def table_lengths(self) -> dict[str, int]:
         """The lengths of the tables: offsets of rows in A and C, of columns in B and C, and of k in
         A and B."""
         v = self.variant
@@ -70,24 +74,25 @@ class _Kernel(blocked.Kernel):
 
     def shared_bytes(self, rows: Number) -> Number:
         """The tables are behind the accumulators."""
-        return super().shared_bytes(rows) + sum(self._table_lengths.values()) * _ENTRY_BYTES
+        return super().shared_bytes(rows) + sum(self.table_lengths.values()) * _ENTRY_BYTES
 
     def prepare(self, tile: Tile, rows: Number) -> None:
         """Makes the tables, and fills those of rows and columns."""
         b, start = self.b, super().shared_bytes(rows)
         memory = b.shared_memory()
         self.tables = {}
-        for name, length in self._table_lengths.items():
+        for name, length in self.table_lengths.items():
             self.tables[name] = b.shared_buffer(memory, start, [length], "i64")
             start = start + length * _ENTRY_BYTES
         for name, operand in (("m_a", self.of_a), ("m_c", self.of_c)):
             base = operand.batch.offset(self.batch)
-            self._fill(name, operand.m, tile.row, tile.rows, base)
-        base = self.of_b.batch.offset(self.batch)
-        self._fill("n_b", self.of_b.n, tile.column, tile.columns, base)
-        self._fill("n_c", self.of_c.n, tile.column, tile.columns)
+            self.fill(name, operand.m, tile.row, tile.rows, base)
+        if "n_b" in self.tables:
+            base = self.of_b.batch.offset(self.batch)
+            self.fill("n_b", self.of_b.n, tile.column, tile.columns, base)
+            self.fill("n_c", self.of_c.n, tile.column, tile.columns)
 
-    def _fill(
+    def fill(
         self, name: str, layout: Layout, first: Number, count: Number, base: Number = 0
     ) -> None:
         """Stores the offsets of `count` numbers, from `first` on."""
@@ -96,25 +101,28 @@ class _Kernel(blocked.Kernel):
             offset = base + layout.offset(first + loop.index)
             b.store(b.signed_cast(offset, "i64"), self.tables[name], [loop.index])
 
-    def _offset(self, name: str, number: Number) -> Scalar:
+    def offset(self, name: str, number: Number) -> Scalar:
         """Looks up the offset of a number, which counts from the first one in the table."""
         return self.b.signed_cast(self.b.load(self.tables[name], [number]), "index")
 
     # --- Packing -------------------------------------------------------------------------------
 
+    def start_step(self, step: Step) -> None:
+        self.fill("k_b", self.of_b.k, step.start, step.count)
+
     def pack_a(self, tile: Tile, step: Step) -> None:
         """A's part, row by row."""
         b, a = self.b, self.of_a
-        self._fill("k_a", a.k, step.start, step.count)
+        self.fill("k_a", a.k, step.start, step.count)
         is_contiguous = [mode.stride for mode in a.k.modes] == [1]
         with b.loop(0, tile.rows) as row:
-            first = self._offset("m_a", row.index)
+            first = self.offset("m_a", row.index)
             if is_contiguous:
                 source = [first + step.start]
                 self.copy_row(step.count, a.buffer, source, self.packed_a, row.index)
             else:
                 with b.loop(0, step.count) as k:
-                    value = self.load(a.buffer, [first + self._offset("k_a", k.index)])
+                    value = self.load(a.buffer, [first + self.offset("k_a", k.index)])
                     b.store(value, self.packed_a, [row.index, k.index])
 
     def pack_b(self, tile: Tile, step: Step, start: Number) -> None:
@@ -122,49 +130,84 @@ class _Kernel(blocked.Kernel):
         behind the tile's last column is anything."""
         del start
         b, last = self.b, self.of_b.n.modes[-1]
-        self._fill("k_b", self.of_b.k, step.start, step.count)
         skipped = tile.column % last.size
         with b.loop(0, self.groups(tile.columns + skipped, last.size)) as run:
             begin = signed_maximum(run.index * last.size - skipped, 0)
             end = signed_minimum((run.index + 1) * last.size - skipped, tile.columns)
-            if last.stride == 1:
-                self._pack_contiguous(step, begin, end)
+            if last.stride in (1, 2):
+                self._pack_vectors(step, begin, end, last.stride)
             else:
                 self._pack_run(step, begin, end, last.stride)
 
+    def pack_column(self, tile: Tile, step: Step, column: Number) -> None:
+        b = self.b
+        with b.loop(0, step.count) as k:
+            value = self.load(self.of_b.buffer, [self.place_in_b(tile, column, k.index)])
+            b.store(value, self.packed_column, [k.index])
+
+    def place_in_b(self, tile: Tile, column: Number, k: Number) -> Number:
+        """Where B has a column of the tile, and k of the step."""
+        del tile
+        return self.offset("n_b", column) + self.offset("k_b", k)
+
     def _pack_run(self, step: Step, begin: Number, end: Number, stride: Number) -> None:
         b, source = self.b, self.of_b.buffer
-        offset = self._offset("n_b", begin)
+        offset = self.offset("n_b", begin)
         with b.loop(0, step.count) as k:
-            of_k = offset + self._offset("k_b", k.index)
+            of_k = offset + self.offset("k_b", k.index)
             with b.loop(0, end - begin) as column:
                 value = self.load(source, [of_k + column.index * stride])
                 b.store(value, self.packed_b, [k.index, begin + column.index])
 
-    def _pack_contiguous(self, step: Step, begin: Number, end: Number) -> None:
+    def _pack_vectors(self, step: Step, begin: Number, end: Number, stride: int) -> None:
         """A run is stored as whole vectors: the next one, or nobody, has what is behind its end."""
         b, source = self.b, self.of_b.buffer
         whole = self.whole(end - begin, self.width)
         rest = end - begin - whole
         has_rest = compare("ne", rest, 0)
-        mask = self.mask(rest)
-        offset = self._offset("n_b", begin)
+        masks = self._masks(rest, stride)
+        offset = self.offset("n_b", begin)
         with b.loop(0, step.count) as k:
-            of_k = offset + self._offset("k_b", k.index)
+            of_k = offset + self.offset("k_b", k.index)
             with b.loop(0, whole, self.width) as loop:
-                vector = self.load(source, [of_k + loop.index], self.width)
+                at = of_k + loop.index * stride
+                vectors = [self.load(source, [at + first], self.width) for first in masks]
+                vector = self._neighbours(vectors)
                 self.store(vector, self.packed_b, [k.index, begin + loop.index])
             with b.where(has_rest):
-                vector = self.load_masked(source, [of_k + whole], mask)
+                at = of_k + whole * stride
+                vectors = [self.load_masked(source, [at + i], masks[i]) for i in masks]
+                vector = self._neighbours(vectors)
                 self.store(vector, self.packed_b, [k.index, begin + whole])
+
+    def _masks(self, count: Number, stride: int) -> dict[int, Value]:
+        """Where the vectors begin that have the elements of a vector of `stride` 1 or 2: the last
+        one ends with the last element. The masks of those that have the first `count`."""
+        if stride == 1:
+            return {0: self.mask(count)}
+        second = self.width - 1
+        last = count * 2 - 1
+        return {0: self.mask(last), second: self.mask(last - second)}
+
+    def _neighbours(self, vectors: Sequence[Value]) -> Value:
+        """The elements that a vector of a stride has, of the vectors that have them."""
+        if len(vectors) == 1:
+            return vectors[0]
+        odd = range(self.width + 1, 2 * self.width, 2)
+        mask = ir.DenseI64ArrayAttr.get([*range(0, self.width, 2), *odd])
+        return self.b.op("vector.shuffle", vectors, self.vector_type, mask=mask)
 
     # --- What the mainloop reads ---------------------------------------------------------------
 
-    def row_of_a(self, tile: Tile, step: Step, row: Number) -> ElementOf:
+    def row_of_a(self, tile: Tile, step: Step, row: Number) -> Row:
         if not self.reads_a:
             return super().row_of_a(tile, step, row)
-        first = self._offset("m_a", row) + step.start
-        return lambda k: self.load(self.of_a.buffer, [first + k])
+        first = self.offset("m_a", row) + step.start
+
+        def load(k: Number, width: int = 1) -> Value:
+            return self.load(self.of_a.buffer, [first + k], width)
+
+        return load
 
     def packed_vector(self, column: Number, k: Number) -> Value:
         return self.load(self.packed_b, [k, column], self.width)
@@ -197,7 +240,7 @@ class _Kernel(blocked.Kernel):
         """The rows and columns of the tile that are C's."""
         b = self.b
         with b.loop(0, tile.rows) as row:
-            base = self._offset("m_c", row.index)
+            base = self.offset("m_c", row.index)
             with b.loop(0, self.groups(tile.columns, self.width)) as group:
                 self._store_group(tile, row.index, base, group.index * self.width)
 
@@ -206,7 +249,7 @@ class _Kernel(blocked.Kernel):
         b, c, row_of_c = self.b, self.of_c, tile.row + row
 
         def store(column: Number, width: int = 1) -> None:
-            at = [base + self._offset("n_c", column)]
+            at = [base + self.offset("n_c", column)]
             value = self.load(self.tile_accumulators, [row, column], width)
             self.store_result(value, c.buffer, at, (row_of_c, tile.column + column))
 
@@ -220,39 +263,3 @@ class _Kernel(blocked.Kernel):
             self._if_contiguous(tile, first, c.n, store_vector, store_elements)
         else:
             store_elements()
-
-
-class ImplicitCpu(MatmulFamily[ImplicitGemm]):
-    """See the module's docstring."""
-
-    name = "implicit GEMM"
-    mnemonic = "cpu"
-    target = CPU
-    problem_type = ImplicitGemm
-    variant_type = Variant
-    has_cost_model = False
-
-    def can_take(self, problem: ImplicitGemm, variant: Variant) -> bool:
-        return CPU_BLOCKED.can_take(problem, variant)
-
-    def variants(self, problem: ImplicitGemm) -> tuple[Variant, ...]:
-        return CPU_BLOCKED.variants(problem)
-
-    def insert(
-        self,
-        b: Builder,
-        problem: ImplicitGemm,
-        variant: Variant,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None = None,
-    ) -> None:
-        seen = replace(
-            problem,
-            a=replace(problem.a, transposed=False),
-            b=replace(problem.b, transposed=False),
-            batched=False,
-        )
-        _Kernel(b, seen, variant, epilogue).build(arguments)
-
-
-IMPLICIT_CPU = ImplicitCpu()

@@ -1,0 +1,51 @@
+"""The family of implicit GEMM kernels for the CPU device."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from aotc.builder import Builder
+from aotc.kernels.family import CPU
+from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED, Variant
+from aotc.kernels.matmul.family import MatmulFamily
+from aotc.kernels.matmul.implicit_gemm.cpu.gathered import Kernel
+from aotc.kernels.matmul.implicit_gemm.cpu.image import ImageKernel, image_of
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
+from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder
+
+
+class ImplicitCpu(MatmulFamily[ImplicitGemm]):
+    """B is read in place where its columns are rows of an image, or else is packed."""
+
+    name = "implicit GEMM"
+    mnemonic = "cpu"
+    target = CPU
+    problem_type = ImplicitGemm
+    variant_type = Variant
+    has_cost_model = False
+
+    def can_take(self, problem: ImplicitGemm, variant: Variant) -> bool:
+        return CPU_BLOCKED.can_take(problem, variant)
+
+    def variants(self, problem: ImplicitGemm) -> tuple[Variant, ...]:
+        return CPU_BLOCKED.variants(problem)
+
+    def insert(
+        self,
+        b: Builder,
+        problem: ImplicitGemm,
+        variant: Variant,
+        arguments: Arguments,
+        epilogue: EpilogueBuilder | None = None,
+    ) -> None:
+        seen = replace(
+            problem,
+            a=replace(problem.a, transposed=False),
+            b=replace(problem.b, transposed=False),
+            batched=False,
+        )
+        kind = Kernel if image_of(seen) is None else ImageKernel
+        kind(b, seen, variant, epilogue).build(arguments)
+
+
+IMPLICIT_CPU = ImplicitCpu()

@@ -1,0 +1,144 @@
+"""Implicit GEMM for the CPU device whose B is read where it is: convolutions without strides.
+
+The columns of C are the rows of images, whose pixels are neighbours in B, too. B's rows may be
+further apart, as those of a padded image are. So columns are counted along B's rows: for each k,
+those of a tile are contiguous in B, and a vector may have columns behind the end of an image's row.
+They are computed and dropped. Each image is a matmul of its own.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from aotc.kernels.matmul.cpu.blocked import Step, Tile
+from aotc.kernels.matmul.cpu.kernel import computed_in
+from aotc.kernels.matmul.implicit_gemm.cpu.gathered import Kernel
+from aotc.kernels.matmul.implicit_gemm.operand import count_of
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Loop
+from aotc.kernels.matmul.problem import Arguments
+from aotc.numbers import Number, Value, signed_maximum, signed_minimum
+
+# How many columns may be computed for each one of C. Beyond, packing takes less.
+_MOST_COMPUTED = 1.1
+# Smaller images of a batch are not worth matmuls of their own.
+_LEAST_COLUMNS = 96
+
+
+class Image(Struct, frozen=True):
+    """The columns of C in one image, row by row, and the distance of rows in B."""
+
+    height: int
+    width: int
+    pitch: int
+
+    @property
+    def columns(self) -> int:
+        """The columns counted along B's rows."""
+        return (self.height - 1) * self.pitch + self.width
+
+
+def image_of(problem: ImplicitGemm) -> Image | None:
+    """The images that C's columns are, if the kernel can take them and it is worth it."""
+    if len(problem.columns) < 2 or problem.b.element != computed_in(problem):
+        return None
+    outer, inner = problem.columns[-2:]
+    pitch = _step(problem, outer, "b")
+    if outer.size is None or inner.size is None or pitch is None:
+        return None
+    image = Image(outer.size, inner.size, pitch)
+    is_one = len(problem.columns) == 2 or image.columns >= _LEAST_COLUMNS
+    is_dense = image.columns <= _MOST_COMPUTED * image.height * image.width
+    steps = [_step(problem, inner, name) for name in "bc"]
+    is_contiguous = pitch >= image.width > 0 and steps == [1, 1]
+    return image if is_one and is_dense and is_contiguous else None
+
+
+def _step(problem: ImplicitGemm, loop: Loop, name: str) -> int | None:
+    strides = problem.strides["abc".index(name)]
+    total = 0
+    for dimension, factor in getattr(loop, name):
+        stride = strides[dimension]
+        if stride is None:
+            return None
+        total += stride * factor
+    return total
+
+
+class ImageKernel(Kernel):
+    """Tiles and columns are those of B; `image` says which are C's."""
+
+    image: Image
+
+    def build(self, arguments: Arguments) -> None:
+        b, p = self.b, self.problem
+        image = image_of(p)
+        assert image is not None
+        self.image, images = image, p.columns[:-2]
+        self.images = count_of(b, arguments, images)
+        self.problem = replace(p, batch=(*p.batch, *images), columns=p.columns[-2:])
+        self.find_operands(arguments)
+        p = self.problem
+        m, k, batches = (count_of(b, arguments, loops) for loops in (p.rows, p.k_loops, p.batch))
+        self.launch(m, image.columns, k, batches)
+
+    @property
+    def reads_b(self) -> bool:
+        return True
+
+    @property
+    def columns(self) -> int:
+        return self.image.columns
+
+    @property
+    def table_lengths(self) -> dict[str, int]:
+        lengths = super().table_lengths
+        return {name: lengths[name] for name in ("m_a", "m_c", "k_a", "k_b")}
+
+    @property
+    def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        a, _ = super().packed_shapes
+        return a, (self.variant.tile_k, self.width)
+
+    # --- B -------------------------------------------------------------------------------------
+
+    def vector_in_place(self, tile: Tile, step: Step, column: Number, k: Number) -> Value:
+        return self.load(self.of_b.buffer, [self.place_in_b(tile, column, k)], self.width)
+
+    def pack_b(self, tile: Tile, step: Step, start: Number) -> None:
+        """The columns behind the last whole vector."""
+        b, mask = self.b, self.mask(tile.columns - start)
+        with b.loop(0, step.count) as k:
+            at = [self.place_in_b(tile, start, k.index)]
+            vector = self.load_masked(self.of_b.buffer, at, mask)
+            self.store(vector, self.packed_b, [k.index, 0])
+
+    def place_in_b(self, tile: Tile, column: Number, k: Number) -> Number:
+        batch = self.of_b.batch.offset(self.batch)
+        return batch + tile.column + column + self.offset("k_b", k)
+
+    def packed_vector(self, column: Number, k: Number) -> Value:
+        return self.load(self.packed_b, [k, 0], self.width)
+
+    # --- C -------------------------------------------------------------------------------------
+
+    def store_c(self, tile: Tile) -> None:
+        """The columns of the tile that are C's, row by row of the image."""
+        b, image = self.b, self.image
+        first = tile.column // image.pitch
+        end = tile.column + tile.columns
+        # What is done with a result is told its column among those of all images.
+        of_images = self.batch % self.images * (image.height * image.width)
+        with b.loop(first, self.groups(end, image.pitch)) as line:
+            begin = signed_maximum(line.index * image.pitch, tile.column)
+            count = signed_minimum(line.index * image.pitch + image.width, end) - begin
+            column = begin - line.index * (image.pitch - image.width)
+            offset = self.of_c.n.offset(column)
+            with b.loop(0, tile.rows) as row:
+                base = self.offset("m_c", row.index) + offset
+                for start, stop, width in self.vectorized(count):
+                    with b.loop(start, stop, width) as j:
+                        at = [row.index, begin - tile.column + j.index]
+                        value = self.load(self.tile_accumulators, at, width)
+                        place = tile.row + row.index, of_images + column + j.index
+                        self.store_result(value, self.of_c.buffer, [base + j.index], place)
