@@ -26,6 +26,7 @@ from aotc.lower.mapping.forward import (
 )
 from aotc.lower.mapping.full_reductions import launch_full_reduction, plan_full_reduction
 from aotc.lower.mapping.groups import join_loops
+from aotc.lower.mapping.merge import merge_dimensions
 from aotc.lower.mapping.points import PointsPlan, launch_points, plan_points
 from aotc.lower.mapping.row_kernel import launch_rows
 from aotc.lower.mapping.rows import RowPlan, plan_rows
@@ -134,6 +135,8 @@ def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps, *, cpu_kern
     if tiles is not None:
         launch_tiles(loop, tiles)
         return str(tiles)
+    if given is None:
+        loop = merge_dimensions(loop)
     points = plan_points(loop, given)
     launch_points(loop, points)
     return str(points)
