@@ -28,6 +28,7 @@ from aotc.lower.mapping.full_reductions import launch_full_reduction, plan_full_
 from aotc.lower.mapping.groups import join_loops
 from aotc.lower.mapping.merge import merge_dimensions
 from aotc.lower.mapping.points import PointsPlan, launch_points, plan_points
+from aotc.lower.mapping.recompute import recompute_in_rows
 from aotc.lower.mapping.row_kernel import launch_rows
 from aotc.lower.mapping.rows import RowPlan, plan_rows
 from aotc.lower.mapping.scans import describe_scan
@@ -93,6 +94,8 @@ def _simplify(function: Any, overlaps: Overlaps, remarks: Remarks | None) -> Non
     totals = [columns.loop for columns in _totals(function)]
     _tidy(join_single_rows(totals, is_ours), overlaps, remarks)
     _tidy(join_loops(function, overlaps, is_ours), overlaps, remarks)
+    for loop in _own_loops(function):
+        recompute_in_rows(loop, overlaps)
     drop_unread(function)
 
 
