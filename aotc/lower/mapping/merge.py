@@ -66,7 +66,7 @@ def _are_one(
     contiguous memref, the inner one of which is as long as the loop."""
     first, second = variables[outer], variables[inner]
     of_first, of_second = accesses[first], accesses[second]
-    if of_first is None or of_second is None or len(of_first) != len(of_second):
+    if not of_first or not of_second or len(of_first) != len(of_second):
         return False
     for access in of_first:
         type_ = ir.MemRefType(access.memref.type)

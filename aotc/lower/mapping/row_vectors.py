@@ -67,7 +67,9 @@ def plan_row_vectors(loop: Any, items: Sequence[Any]) -> RowVectors | None:
 
 def plan_window_vectors(loop: Any) -> RowVectors | None:
     """The plan for a loop over points, the last dimension of which becomes the columns; None unless
-    it loads what is padded, or each second element, which LLVM has no vectors for."""
+    a loop in it loads what is padded, or each second element, which LLVM has no vectors for."""
+    if not ops.find(loop, "scf.for"):
+        return None
     *rows, bounds = zip(*ops.operand_groups(loop)[:3], strict=True)
     *_, column = loop.regions[0].blocks[0].arguments
     columns = Columns(loop, (bounds,), (column,), tuple(body_of(loop)), ())
