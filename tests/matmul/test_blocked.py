@@ -230,7 +230,7 @@ KNOWN = "\n".join(
 @pytest.fixture(scope="module")
 def known(tmp_path_factory: pytest.TempPathFactory) -> Library:
     folder = made_once(
-        shared_folder(tmp_path_factory) / "known", lambda made: build_library(KNOWN, made, "known")
+        shared_folder(tmp_path_factory) / "known", lambda made: build_library(KNOWN, made, name="known")
     )
     return Library(folder / "lib" / "libknown.so", folder / "known.json")
 
