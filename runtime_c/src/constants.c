@@ -108,8 +108,8 @@ void *aotc_constant_get(aotc_constant *constant) {
 
 // --- Packed copies ---
 
-// Columns in groups of a vector, as aotc/kernels/cpu/packing.py has them: (group, row, column). Each
-// group has a row more than the matrix, so that two groups begin in different sets of a cache.
+// Columns in groups of a vector, as aotc/kernels/cpu/packing.py has them: (group, row, column).
+// Each group has a row more than the matrix, so that two groups begin in different sets of a cache.
 static size_t packed_bytes(size_t rows, size_t row_bytes) {
   size_t groups = (row_bytes + AOTC_VECTOR_BYTES - 1) / AOTC_VECTOR_BYTES;
   return groups * (rows + 1) * AOTC_VECTOR_BYTES;

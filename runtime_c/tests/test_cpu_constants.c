@@ -27,7 +27,7 @@ static aotc_constant constant_of_matrix(void) {
 
 static void columns_are_in_groups(void) {
   aotc_constant constant = constant_of_matrix();
-  const float(*packed)[ROWS + 1][WIDTH] = aotc_constant_get_packed(&constant, ROWS);
+  const float (*packed)[ROWS + 1][WIDTH] = aotc_constant_get_packed(&constant, ROWS);
   CHECK(packed != NULL);
   for (int group = 0; group < 2; ++group) {
     for (int row = 0; row <= ROWS; ++row) {
