@@ -17,7 +17,9 @@ LEAST_CAPABILITY = FIRST_WITH_ASYNC_COPIES
 QUIET_CALLS = (WAIT, CAPABILITY)
 # The device's copy of constant NAME: a memref.global without a value.
 DEVICE_COPY = "aotc_device_"
-# Its attribute that names the constant.
+# The packed copy of constant NAME, as kernels of the CPU device read it: another.
+PACKED_COPY = "aotc_packed_"
+# Their attribute that names the constant.
 COPY_OF = "aotc.copy_of"
 # Another, in the host's module: the entry returns an error unless its argument is true.
 CHECK = "aotc_check"

@@ -1,11 +1,13 @@
-"""Constants that kernels are given → the device's copies of them, made on first use.
+"""Constants that kernels are given → the device's or packed copies of them, made on first use.
 
 `aotc.lower.placement.constants` names the copy of `@w` by a declaration `@aotc_device_w`. The
 runtime keeps a copy for each context. Upstream's has none: there the copy is managed memory.
+`@aotc_packed_w` is the copy that kernels of the CPU device read, which upstream's does not have.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from aotc import ops
@@ -21,7 +23,7 @@ from aotc.host.managed_globals import (
     types_of_variables,
     uses_of_variables,
 )
-from aotc.module_names import DEVICE_COPY
+from aotc.module_names import DEVICE_COPY, PACKED_COPY
 from aotc.ops import symbol_of
 
 _CONSTANT = "!llvm.struct<(ptr, i64, ptr, ptr)>"  # aotc_constant of aotc_runtime.h
@@ -31,20 +33,30 @@ _PRIORITY = 123
 
 def give_device_copies(host: Any) -> None:
     """Lets the uses of each declared copy be a call of what returns it; changes `host` in place."""
+    adders = {DEVICE_COPY: _add_getter, PACKED_COPY: _add_packed_getter}
     declared = [
-        op
+        (op, prefix)
         for op in operations(host)
-        if op.name == "llvm.mlir.global" and symbol_of(op).startswith(DEVICE_COPY)
+        if op.name == "llvm.mlir.global"
+        for prefix in adders
+        if symbol_of(op).startswith(prefix)
     ]
     if not declared:
         return
     uses, types = uses_of_variables(host), types_of_variables(host)
-    for variable in declared:
-        name = symbol_of(variable).removeprefix(DEVICE_COPY)
-        getter = _add_getter(host, name, types[name])
+    names = dict.fromkeys(symbol_of(op).removeprefix(prefix) for op, prefix in declared)
+    append_with_declarations(
+        host,
+        "\n".join(_table_text(name, types[name]) for name in names),
+        {name: _declared(name, types[name]) for name in names},
+    )
+    for variable, prefix in declared:
+        name = symbol_of(variable).removeprefix(prefix)
+        type_ = types[name if prefix == DEVICE_COPY else symbol_of(variable)]
+        getter = adders[prefix](host, name, type_)
         call_in_place_of(uses.get(symbol_of(variable), []), getter)
-    _add_release(host, [symbol_of(variable).removeprefix(DEVICE_COPY) for variable in declared])
-    for variable in declared:
+    _add_release(host, list(names))
+    for variable, _ in declared:
         ops.erase(variable)
 
 
@@ -69,39 +81,76 @@ def _table_text(name: str, type_: str) -> str:
     )
 
 
+def packed_rows(type_: str) -> int:
+    """The rows of the matrix whose packed copy is a variable of this LLVM type."""
+    found = re.match(r"!llvm\.array<\d+ x array<(\d+) x", type_)
+    assert found is not None
+    return int(found[1]) - 1
+
+
+def _declared(name: str, type_: str) -> str:
+    return f'llvm.mlir.global external @"{name}"() {{addr_space = 0 : i32}} : {type_}'
+
+
 def _add_getter(host: Any, name: str, type_: str) -> str:
     getter, managed = f"aotc_get_device_{name}", add_managed_getter(host, name, type_)
-    declarations = runtime_declarations()
-    declarations[name] = f'llvm.mlir.global external @"{name}"() {{addr_space = 0 : i32}} : {type_}'
-    declarations[managed] = f'llvm.func @"{managed}"() -> !llvm.ptr'
+    lines = f"""  %managed = llvm.call @"{managed}"() : () -> !llvm.ptr
+  llvm.return %managed : !llvm.ptr"""
+    declarations = {managed: f'llvm.func @"{managed}"() -> !llvm.ptr'}
+    call = "@aotc_constant_get(%constant) : (!llvm.ptr) -> !llvm.ptr"
+    _append_getter(host, getter, name, (call, lines), declarations)
+    return getter
+
+
+def _add_packed_getter(host: Any, name: str, type_: str) -> str:
+    """`type_` is that of the copy. Upstream's runtime launches no kernel that would read it."""
+    getter = f"aotc_get_packed_{name}"
+    rows = f"%rows = llvm.mlir.constant({packed_rows(type_)} : i64) : i64"
+    call = "@aotc_constant_get_packed(%constant, %rows) : (!llvm.ptr, i64) -> !llvm.ptr"
+    _append_getter(host, getter, name, (call, "  llvm.return %null : !llvm.ptr"), {}, rows)
+    return getter
+
+
+def _append_getter(
+    host: Any,
+    getter: str,
+    name: str,
+    texts: tuple[str, str],
+    declarations: dict[str, str],
+    before: str = "",
+) -> None:
+    """Adds a function that returns what a runtime's function does; `texts`: the call, and what is
+    done where there is no such function; `before`: what is in front of the call."""
+    call, other = texts
+    function = call.partition("(")[0]
     append_with_declarations(
         host,
-        f"""{_table_text(name, type_)}
-llvm.func internal @"{getter}"() -> !llvm.ptr {{
-  %get = llvm.mlir.addressof @aotc_constant_get : !llvm.ptr
+        f"""llvm.func internal @"{getter}"() -> !llvm.ptr {{
+  %get = llvm.mlir.addressof {function} : !llvm.ptr
   %null = llvm.mlir.zero : !llvm.ptr
   %is_there = llvm.icmp "ne" %get, %null : !llvm.ptr
   llvm.cond_br %is_there, ^ours, ^other
 ^ours:
   %constant = llvm.mlir.addressof @"{_table(name)}" : !llvm.ptr
-  %copy = llvm.call @aotc_constant_get(%constant) : (!llvm.ptr) -> !llvm.ptr
+  {before}
+  %copy = llvm.call {call}
   llvm.return %copy : !llvm.ptr
 ^other:
-  %managed = llvm.call @"{managed}"() : () -> !llvm.ptr
-  llvm.return %managed : !llvm.ptr
+{other}
 }}""",
-        declarations,
+        {**runtime_declarations(), **_table_declaration(name), **declarations},
     )
-    return getter
+
+
+def _table_declaration(name: str) -> dict[str, str]:
+    return {_table(name): _declared(_table(name), _CONSTANT)}
 
 
 def _add_release(host: Any, names: list[str]) -> None:
     declarations = runtime_declarations()
     calls = []
     for i, name in enumerate(names):
-        declarations[_table(name)] = (
-            f'llvm.mlir.global external @"{_table(name)}"() {{addr_space = 0 : i32}} : {_CONSTANT}'
-        )
+        declarations.update(_table_declaration(name))
         calls += [
             f'%c{i} = llvm.mlir.addressof @"{_table(name)}" : !llvm.ptr',
             f"llvm.call @aotc_constant_release(%c{i}) : (!llvm.ptr) -> ()",

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.host.constants import Constant, constant_of, declare
+from aotc.host.device_constants import packed_rows
 from aotc.host.llvm_dialect import (
     Initializer,
     append,
@@ -25,10 +26,10 @@ from aotc.host.llvm_dialect import (
     runtime_declarations,
     string_global,
 )
-from aotc.host.managed_globals import call_in_place_of, uses_of_variables
+from aotc.host.managed_globals import call_in_place_of, types_of_variables, uses_of_variables
 from aotc.manifest import Weights
 from aotc.mlir import ir
-from aotc.module_names import DEVICE_COPY
+from aotc.module_names import DEVICE_COPY, PACKED_COPY
 from aotc.ops import symbol_of
 
 # Smaller ones stay in the artifact.
@@ -48,11 +49,17 @@ _WEIGHT = f"!llvm.struct<(ptr, i64, {_CONSTANT})>"  # aotc_weight
 _WEIGHTS = "!llvm.struct<(ptr, array<32 x i8>, i64, ptr, ptr)>"  # aotc_weights
 _FILE, _FILE_NAME, _RELEASE = "aotc_weights", "aotc_weights_file", "aotc_release_weights"
 _PRIORITY = 123
+# By the prefix of its declaration: the name of the function that gets the copy.
+_PACKED = "_packed"
+_COPIES = {DEVICE_COPY: "_on_device", PACKED_COPY: _PACKED}
 # Not weak: upstream's runtime has no weights.
 _FUNCTIONS = {
     "aotc_weight_get": declaration("aotc_weight_get", ["!llvm.ptr"], "!llvm.ptr"),
     "aotc_weight_get_on_device": declaration(
         "aotc_weight_get_on_device", ["!llvm.ptr"], "!llvm.ptr"
+    ),
+    "aotc_weight_get_packed": declaration(
+        "aotc_weight_get_packed", ["!llvm.ptr", "i64"], "!llvm.ptr"
     ),
     "aotc_weights_release": declaration("aotc_weights_release", ["!llvm.ptr"], "void"),
 }
@@ -155,18 +162,24 @@ def use_weights(host: Any, file: WeightsFile) -> None:
     uses = uses_of_variables(host)
     variables = {symbol_of(op): op for op in operations(host) if op.name == "llvm.mlir.global"}
     append(host, "\n".join([*_FUNCTIONS.values(), _file_text(file.description)]))
-    on_device = []
+    types = types_of_variables(host)
+    with_copies = []
     for weight in file.weights:
-        copy = f"{DEVICE_COPY}{weight.symbol}"
-        table, getters = _texts(weight)
+        table, getters = _texts(weight, types.get(f"{PACKED_COPY}{weight.symbol}"))
         append_with_declarations(host, f"{table}\n{getters}", _declarations())
         call_in_place_of(uses.get(weight.symbol, []), _getter(weight))
         ops.erase(variables[weight.symbol])
-        if copy in variables:
-            call_in_place_of(uses.get(copy, []), _getter(weight, "_on_device"))
+        copies = {
+            where: copy
+            for prefix, where in _COPIES.items()
+            if (copy := f"{prefix}{weight.symbol}") in variables
+        }
+        for where, copy in copies.items():
+            call_in_place_of(uses.get(copy, []), _getter(weight, where))
             ops.erase(variables[copy])
-            on_device.append(weight)
-    append_with_declarations(host, _release_text(on_device), _declarations(file.weights))
+        if copies:
+            with_copies.append(weight)
+    append_with_declarations(host, _release_text(with_copies), _declarations(file.weights))
 
 
 def _table(weight: Weight) -> str:
@@ -197,8 +210,9 @@ def _file_text(description: Weights) -> str:
     return f"{string_global(_FILE_NAME, description.file)}\n{_writable(value.text(_FILE))}"
 
 
-def _texts(weight: Weight) -> tuple[str, str]:
-    """The weight's `aotc_weight`, and the functions that return its data."""
+def _texts(weight: Weight, packed: str | None) -> tuple[str, str]:
+    """The weight's `aotc_weight`, and the functions that return its data. `packed`: the LLVM type
+    of its packed copy, if it has one."""
     value = Initializer(_WEIGHT)
     value.put_address(_FILE, 0)
     value.put_number(weight.offset, "i64", 1)
@@ -211,7 +225,18 @@ def _texts(weight: Weight) -> tuple[str, str]:
 }}"""
         for where in ("", "_on_device")
     ]
+    if packed is not None:
+        getters.append(_packed_getter(weight, packed_rows(packed)))
     return _writable(value.text(_table(weight))), "\n".join(getters)
+
+
+def _packed_getter(weight: Weight, rows: int) -> str:
+    return f"""llvm.func internal @"{_getter(weight, _PACKED)}"() -> !llvm.ptr {{
+  %weight = llvm.mlir.addressof @"{_table(weight)}" : !llvm.ptr
+  %rows = llvm.mlir.constant({rows} : i64) : i64
+  %data = llvm.call @aotc_weight_get_packed(%weight, %rows) : (!llvm.ptr, i64) -> !llvm.ptr
+  llvm.return %data : !llvm.ptr
+}}"""
 
 
 def _writable(text: str) -> str:
@@ -219,9 +244,9 @@ def _writable(text: str) -> str:
     return text.replace("internal constant", "internal", 1)
 
 
-def _release_text(on_device: Sequence[Weight]) -> str:
+def _release_text(with_copies: Sequence[Weight]) -> str:
     lines = []
-    for i, weight in enumerate(on_device):
+    for i, weight in enumerate(with_copies):
         lines += [
             f'%w{i} = llvm.mlir.addressof @"{_table(weight)}" : !llvm.ptr',
             f"%c{i} = llvm.getelementptr %w{i}[0, 2] : (!llvm.ptr) -> !llvm.ptr, {_WEIGHT}",

@@ -33,27 +33,30 @@ _TANH = (
     *(-0.008182677440345287, 0.002147539984434843),
 )
 _TANH_BOUND = 0.625
-# erf(x) / x - 1, of z = x², for |x| <= 0.93.
+# erf(x) / x - 1, of z = x², for |x| <= 1.
 _ERF = (
-    *(0.12837916612625122, -0.37612634897232056, 0.11283694207668304, -0.02685927040874958),
-    *(0.005200634244829416, -0.0008137437980622053, 8.34522579680197e-05),
+    *(0.12837916612625122, -0.3761262595653534, 0.1128358542919159, -0.026853812858462334),
+    *(0.005188329145312309, -0.000801020534709096, 7.853896386222914e-05),
 )
-_ERF_BOUND = 0.93
-# log(1 - erf(t)) / t from 0.92 to 4, where it is 1.
+_ERF_BOUND = 1.0
+# 1 - erf(x), of x - 2.5, from 1 to 3.95: beyond that, erf is 1.
 _ERFC = (
-    *(-1.128551721572876, -0.6356253027915955, -0.10526268929243088, 0.02267412655055523),
-    *(-0.0029301501344889402, 4.958395948051475e-05, 4.5581746235257015e-05),
-    -4.938261554343626e-06,
+    *(0.00040692908805795014, -0.002178067807108164, 0.0054467543959617615),
+    *(-0.008353382349014282, 0.008614674210548401, -0.006102780345827341),
+    *(0.0028196386992931366, -0.0005709651159122586, -0.00028799069696106017),
+    *(0.0002792269515339285, -6.120143370935693e-05, -2.1104964616824873e-05),
+    9.006673280964606e-06,
 )
-_ERFC_END = 4.0
+_ERFC_MIDDLE, _ERFC_END = 2.5, 3.95
 # ln(2) in two parts: the first has so few bits that its products with exponents are exact.
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.1219444e-4
 # Added to a number below 2^22, the sum's last bits are the nearest integer.
 _ROUNDS = 12582912.0
-_ROUNDS_BITS = 0x4B400000
 # Below the first, the exponential is 0; beyond the last, infinite.
 _EXP_BOUNDS = (-104.0, 89.0)
-_FRACTION_BITS, _BIAS = 23, 127
+_FRACTION_BITS, _ONE_BITS = 23, 0x3F800000
+# Those of sign and exponent.
+_EXPONENT_MASK = -0x800000
 _LEAST_NORMAL = 2.0**-126
 _INFINITY_BITS = 0x7F800000
 # Predicates of arith.cmpf: ordered ones are false of NaN.
@@ -131,13 +134,15 @@ class _Numbers:
 
 
 def _reduced(n: _Numbers, x: Any) -> tuple[Any, Any]:
-    """The integer nearest to x / ln(2), and what is left of x."""
+    """The integer k nearest to x / ln(2), as the bits of a float's exponent that is k more, and
+    what is left of x."""
     rounds = n.number(_ROUNDS)
     shifted = n.multiply_add(x, n.number(1 / math.log(2)), rounds)
     count = n.subtract(shifted, rounds)
     rest = n.multiply_add(count, n.number(-_LN2_HIGH), x)
     rest = n.multiply_add(count, n.number(-_LN2_LOW), rest)
-    return binary("arith.subi", n.bits(shifted), n.integer(_ROUNDS_BITS)), rest
+    # The bits of `_ROUNDS` are beyond the highest ones.
+    return binary("arith.shli", n.bits(shifted), n.integer(_FRACTION_BITS)), rest
 
 
 def _exp_less_one(n: _Numbers, rest: Any) -> Any:
@@ -146,21 +151,21 @@ def _exp_less_one(n: _Numbers, rest: Any) -> Any:
 
 
 def _power_of_two(n: _Numbers, exponent: Any) -> Any:
-    biased = binary("arith.addi", exponent, n.integer(_BIAS))
-    return n.of_bits(binary("arith.shli", biased, n.integer(_FRACTION_BITS)))
+    """2^k, with k as `_reduced` gives it."""
+    return n.of_bits(binary("arith.addi", exponent, n.integer(_ONE_BITS)))
 
 
 def _exp(n: _Numbers, x: Any) -> Any:
     least, most = map(n.number, _EXP_BOUNDS)
     x = n.select(n.compare(_OLT, x, least), least, x)
     x = n.select(n.compare(_OGT, x, most), most, x)
-    count, rest = _reduced(n, x)
-    found = n.add(_exp_less_one(n, rest), n.number(1.0))
+    exponent, rest = _reduced(n, x)
+    found = n.polynomial(rest, (1.0, 1.0, *_EXP))
     # In two factors: of results that are not normal, or infinite, one would be none.
-    half = binary("arith.shrsi", count, n.integer(1))
-    others = binary("arith.subi", count, half)
+    half = binary("arith.shrsi", exponent, n.integer(1))
+    half = binary("arith.andi", half, n.integer(_EXPONENT_MASK))
     found = n.multiply(found, _power_of_two(n, half))
-    return n.multiply(found, _power_of_two(n, others))
+    return n.multiply(found, _power_of_two(n, binary("arith.subi", exponent, half)))
 
 
 def _expm1(n: _Numbers, x: Any) -> Any:
@@ -168,8 +173,8 @@ def _expm1(n: _Numbers, x: Any) -> Any:
     one, bound = n.number(1.0), n.number(20.0)
     magnitude = n.magnitude(x)
     is_large = n.compare(_OGT, magnitude, bound)
-    count, rest = _reduced(n, n.select(is_large, bound, x))
-    scale = _power_of_two(n, count)
+    exponent, rest = _reduced(n, n.select(is_large, bound, x))
+    scale = _power_of_two(n, exponent)
     small = n.multiply_add(_exp_less_one(n, rest), scale, n.subtract(scale, one))
     large = n.subtract(_exp(n, x), one)
     return n.with_sign_of(n.select(is_large, large, small), x)
@@ -233,7 +238,7 @@ def _erf(n: _Numbers, x: Any) -> Any:
     small = n.multiply_add(n.polynomial(square, _ERF), x, x)
     end = n.number(_ERFC_END)
     t = n.select(n.compare(_OGT, magnitude, end), end, magnitude)
-    rest = _exp(n, n.multiply(n.polynomial(t, _ERFC), t))
+    rest = n.polynomial(n.subtract(t, n.number(_ERFC_MIDDLE)), _ERFC)
     large = n.subtract(n.number(1.0), rest)
     is_small = n.compare(_OLE, magnitude, n.number(_ERF_BOUND))
     return n.with_sign_of(n.select(is_small, small, large), x)

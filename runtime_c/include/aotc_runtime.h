@@ -289,6 +289,15 @@ typedef struct aotc_constant {
 // failure, the data themselves. Called through a weak reference.
 AOTC_API void *aotc_constant_get(aotc_constant *constant);
 
+// The length of vectors in packed matrices.
+#define AOTC_VECTOR_BYTES 64
+
+// A constant matrix of so many rows, as kernels of the CPU device read it: its columns in groups of
+// AOTC_VECTOR_BYTES, the last one padded with zeros; of each group that part of each row, and one
+// vector of zeros. Made when it is first asked for, and kept until
+// aotc_constant_release or aotc_unload. NULL after a failure. Called through a weak reference.
+AOTC_API void *aotc_constant_get_packed(aotc_constant *constant, uint64_t rows);
+
 // Frees the constant's copies. Called from a destructor in generated objects, through a weak
 // reference; fine at the end of the process, after the driver has shut down.
 AOTC_API void aotc_constant_release(aotc_constant *constant);
@@ -318,6 +327,9 @@ AOTC_API const void *aotc_weight_get(aotc_weight *weight);
 
 // The same for kernels: as aotc_constant_get does it, and to be released by aotc_constant_release.
 AOTC_API void *aotc_weight_get_on_device(aotc_weight *weight);
+
+// The same for kernels of the CPU device: as aotc_constant_get_packed does it.
+AOTC_API void *aotc_weight_get_packed(aotc_weight *weight, uint64_t rows);
 
 // Gives the file back. Called from a destructor in generated objects.
 AOTC_API void aotc_weights_release(aotc_weights *weights);

@@ -1,10 +1,12 @@
-// Constants of generated code on devices: copied there once for each context, when first used.
+// Constants of generated code on devices: copied there once for each context, when first used. On
+// the CPU device, matrices may have another copy, in the order in which kernels read them.
 #include <stdlib.h>
+#include <string.h>
 
 #include "mlir_cuda_runtime.h"
 #include "state.h"
 
-// Made under the lock, found without it.
+// Made under the lock, found without it. The packed copy on the CPU has no context.
 typedef struct aotc_rt_constant_copy {
   struct aotc_rt_constant_copy *next;
   aotc_rt_context *context;
@@ -104,6 +106,72 @@ void *aotc_constant_get(aotc_constant *constant) {
   return aotc_rt_constant_copy_of(constant, constant->data);
 }
 
+// --- Packed copies ---
+
+// Columns in groups of a vector, as aotc/kernels/cpu/packing.py has them: (group, row, column). Each
+// group has a row more than the matrix, so that two groups begin in different sets of a cache.
+static size_t packed_bytes(size_t rows, size_t row_bytes) {
+  size_t groups = (row_bytes + AOTC_VECTOR_BYTES - 1) / AOTC_VECTOR_BYTES;
+  return groups * (rows + 1) * AOTC_VECTOR_BYTES;
+}
+
+static void pack(char *to, const char *from, size_t rows, size_t row_bytes) {
+  for (size_t first = 0; first < row_bytes; first += AOTC_VECTOR_BYTES) {
+    size_t left = row_bytes - first;
+    size_t bytes = left < AOTC_VECTOR_BYTES ? left : AOTC_VECTOR_BYTES;
+    for (size_t row = 0; row < rows; ++row) {
+      memcpy(to, from + row * row_bytes + first, bytes);
+      memset(to + bytes, 0, AOTC_VECTOR_BYTES - bytes);
+      to += AOTC_VECTOR_BYTES;
+    }
+    memset(to, 0, AOTC_VECTOR_BYTES);
+    to += AOTC_VECTOR_BYTES;
+  }
+}
+
+// NULL, with the failure recorded, if there is no memory.
+static const constant_copy *make_packed_locked(aotc_constant *constant, const void *data,
+                                               size_t rows) {
+  size_t row_bytes = (size_t)constant->bytes / rows;
+  void *address = NULL;
+  constant_copy *made = malloc(sizeof(*made));
+  if (made == NULL ||
+      posix_memalign(&address, AOTC_VECTOR_BYTES, packed_bytes(rows, row_bytes)) != 0) {
+    free(made);
+    aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory to pack a constant of %llu bytes",
+                 (unsigned long long)constant->bytes);
+    return NULL;
+  }
+  pack(address, data, rows, row_bytes);
+  *made = (constant_copy){.context = NULL, .address = address};
+  add_copy_locked(constant, made);
+  return made;
+}
+
+void *aotc_rt_constant_packed(aotc_constant *constant, const void *data, uint64_t rows) {
+  const constant_copy *copy = find_copy(constant, NULL);
+  if (copy != NULL) {
+    return copy->address;
+  }
+  aotc_rt_scope scope;
+  if (!aotc_rt_begin_unless_failed(&scope, "aotc_constant_get_packed")) {
+    return NULL;
+  }
+  aotc_rt_lock();
+  copy = find_copy(constant, NULL); // another thread may have made it
+  if (copy == NULL && scope.driver == NULL) {
+    copy = make_packed_locked(constant, data, (size_t)rows);
+  }
+  aotc_rt_unlock();
+  return aotc_rt_end(&scope) && copy != NULL ? copy->address : NULL;
+}
+
+void *aotc_constant_get_packed(aotc_constant *constant, uint64_t rows) {
+  return aotc_rt_constant_packed(constant, constant->data, rows);
+}
+
+// --- Release ---
+
 static void free_copy(const aotc_rt_driver *driver, const constant_copy *copy) {
   if (aotc_rt_context_enter_to_release(driver, copy->context, "to free a constant")) {
     AOTC_RT_TRY_RELEASE(driver, memory_free(copy->address, NULL), "a constant");
@@ -116,7 +184,9 @@ static void free_copies_locked(const aotc_rt_driver *driver, aotc_constant *cons
   atomic_store(copies_of(constant), NULL);
   while (copy != NULL) {
     constant_copy *next = copy->next;
-    if (driver != NULL) {
+    if (copy->context == NULL) {
+      free(copy->address);
+    } else if (driver != NULL) {
       free_copy(driver, copy);
     }
     free(copy);

@@ -381,6 +381,9 @@ void aotc_rt_registrations_unload_locked(aotc_rt_state *state, const aotc_rt_dri
 // The constant's data, which are at `data`, where kernels reach them: as aotc_constant_get.
 void *aotc_rt_constant_copy_of(aotc_constant *constant, const void *data);
 
+// As aotc_constant_get_packed, of data at `data`.
+void *aotc_rt_constant_packed(aotc_constant *constant, const void *data, uint64_t rows);
+
 // Frees the copies of all constants. Without a driver they are only forgotten.
 void aotc_rt_constants_unload_locked(aotc_rt_state *state);
 

@@ -227,6 +227,10 @@ void *aotc_weight_get_on_device(aotc_weight *weight) {
   return aotc_rt_constant_copy_of(&weight->constant, aotc_weight_get(weight));
 }
 
+void *aotc_weight_get_packed(aotc_weight *weight, uint64_t rows) {
+  return aotc_rt_constant_packed(&weight->constant, aotc_weight_get(weight), rows);
+}
+
 void aotc_weights_release(aotc_weights *weights) {
   aotc_rt_lock();
   const void *const mappings[] = {atomic_exchange(data_of(weights), NULL), weights->stand_in};

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -109,6 +110,20 @@ def test_gelu(tmp_path: Path) -> None:
     reference = expected(Gelus(), inputs)
     (got,) = call(artifact, "gelus", [inputs[0].numpy()], [reference.float().numpy()])
     np.testing.assert_allclose(got, reference.numpy(), rtol=1e-6, atol=1e-6)
+
+
+def test_divisions_by_the_root_of_2(tmp_path: Path) -> None:
+    """A gelu multiplies, as PyTorch's does; who divides gets a quotient."""
+
+    class Divided(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.erf(x / math.sqrt(2))
+
+    inputs = (torch.linspace(-6, 6, 4001),)
+    for module, count in ((torch.nn.GELU(), 0), (Divided(), 1)):
+        out = tmp_path / "x.mlir"
+        aotc.torch.build(module, inputs, emit="mlir", out=out, chips=["sm_80"])
+        assert out.read_text().count("arith.divf") == count
 
 
 def test_weights(tmp_path: Path) -> None:

@@ -58,8 +58,10 @@ def numbers() -> Array:
     fractions = rng.integers(0, 1 << 23, exponents.size, dtype=np.uint32)
     fractions[::300], fractions[1::300] = 0, (1 << 23) - 1
     some = (exponents << 23 | fractions).view(np.float32)
-    edges = np.array([0.34657359, 0.625, 0.93, 1.0, 2**0.5, 4.0, 87.336, 88.72284, 103.97, 104.5])
-    bits = edges.astype(np.float32).view(np.int32)[:, None] + np.arange(-200, 200, dtype=np.int32)
+    edges = [0.34657359, 0.625, 1.0, 2**0.5, 3.95, 87.336, 88.72284, 103.97, 104.5]
+    bits = np.array(edges, np.float32).view(np.int32)[:, None] + np.arange(
+        -200, 200, dtype=np.int32
+    )
     near = bits.ravel().astype(np.int32).view(np.float32)
     return np.concatenate([some, -some, near, -near])
 

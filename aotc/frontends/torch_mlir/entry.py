@@ -41,6 +41,7 @@ def make_entry(
         function = entry_of(module)
         check_dialects(function)
         _correct_gelus(function)
+        _multiply_in_gelus(function)
         _divide_by_zero(function)
         function.attributes["sym_name"] = ir.StringAttr.get(name)
         # Marked public, it would be left with the results that it has.
@@ -108,6 +109,29 @@ def _correct_gelus(function: Any) -> None:
                     attributes = {"value": right}
                     made = ir.Operation.create("arith.constant", [wrong.type], [], attributes)
                     product.operands[i] = made.result
+
+
+def _multiply_in_gelus(function: Any) -> None:
+    """torch-mlir's gelu by erf divides by the root of 2, where PyTorch multiplies by that of 1/2,
+    which is a fifth of a gelu's time less. Another division is not in one operation with erf."""
+    from torch_mlir import ir
+
+    for erf in ops.find(function, "math.erf"):
+        quotient = _maker(erf.operands[0])
+        if quotient is None or quotient.name != "arith.divf" or quotient.block != erf.block:
+            continue
+        value, divisor = quotient.operands
+        constant = _maker(divisor)
+        if constant is None or constant.name != "arith.constant":
+            continue
+        with quotient.location, ir.InsertionPoint(quotient):
+            if constant.attributes["value"] != ir.FloatAttr.get(divisor.type, math.sqrt(2)):
+                continue
+            factor = ir.FloatAttr.get(divisor.type, math.sqrt(0.5))
+            made = ir.Operation.create("arith.constant", [divisor.type], [], {"value": factor})
+            product = ir.Operation.create("arith.mulf", [divisor.type], [value, made.result])
+        quotient.results[0].replace_all_uses_with(product.result)
+        ops.erase(quotient)
 
 
 def _divide_by_zero(function: Any) -> None:

@@ -25,6 +25,8 @@ from aotc.errors import InternalError
 from aotc.input.entries import functions_of
 from aotc.kernels.family import ANY_GPU, CPU, EVERYWHERE
 from aotc.kernels.matmul.choice import FAMILIES, Choice, choose, choose_for_cpu
+from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
+from aotc.kernels.matmul.cpu.packed import CPU_PACKED, packed_constant, packed_problem
 from aotc.kernels.matmul.depthwise.problem import Depthwise
 from aotc.kernels.matmul.depthwise.recognition import recognise_depthwise
 from aotc.kernels.matmul.explanation import reasons
@@ -330,7 +332,7 @@ class _Dispatch:
             with b.where(has_gpu()) as branch:
                 self._move(taken.fused.replaced)
             with branch.otherwise():
-                self._kernel(taken.cpu)
+                self._cpu_kernel(taken.cpu)
             name_modules(branch.operation, taken.capabilities, dispatch)
             return
         callee = ir.FlatSymbolRefAttr.get(CAPABILITY)
@@ -338,7 +340,7 @@ class _Dispatch:
         if not taken.choices:
             assert taken.cpu is not None
             with b.execute_region() as region:
-                self._kernel(taken.cpu)
+                self._cpu_kernel(taken.cpu)
             name_modules(region, taken.capabilities, dispatch)
             return
         if taken.cpu is None and taken.loops_on is None:
@@ -350,7 +352,7 @@ class _Dispatch:
             self._choose(capability, taken.choices)
         with branch.otherwise():
             if taken.cpu is not None:
-                self._kernel(taken.cpu)
+                self._cpu_kernel(taken.cpu)
             else:
                 self._move(taken.fused.replaced)
         name_modules(branch.operation, taken.capabilities, dispatch)
@@ -388,6 +390,16 @@ class _Dispatch:
             self._kernel(first)
         with branch.otherwise():
             self._choose(capability, others)
+
+    def _cpu_kernel(self, choice: Choice) -> None:
+        """The CPU's kernel, of a packed B if that is a constant."""
+        problem = packed_problem(choice.problem) if choice.family is CPU_BLOCKED else None
+        if problem is not None:
+            packed = packed_constant(self._b, self._arguments.b, problem.b.type)
+            if packed is not None:
+                self._arguments = replace(self._arguments, b=packed)
+                choice = replace(choice, family=CPU_PACKED, problem=problem)
+        self._kernel(choice)
 
     def _kernel(self, choice: Choice) -> None:
         epilogue = None

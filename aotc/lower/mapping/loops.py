@@ -6,6 +6,7 @@ over the same rows are joined, and accumulators in memory become values.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from aotc import ops
@@ -15,6 +16,7 @@ from aotc.analysis.functions import Functions
 from aotc.analysis.gpu_modules import module_for
 from aotc.input.entries import functions_of
 from aotc.kernels.family import ANY_GPU
+from aotc.lower.gpu_branches import is_for_gpu
 from aotc.lower.mapping.accumulators import carry_accumulators
 from aotc.lower.mapping.blocks import BlockShape, block_of
 from aotc.lower.mapping.columns import Columns, describe_columns
@@ -26,8 +28,16 @@ from aotc.lower.mapping.forward import (
 )
 from aotc.lower.mapping.full_reductions import launch_full_reduction, plan_full_reduction
 from aotc.lower.mapping.groups import join_loops
+from aotc.lower.mapping.merge import merge_dimensions
 from aotc.lower.mapping.points import PointsPlan, launch_points, plan_points
+from aotc.lower.mapping.recompute import recompute_in_rows
 from aotc.lower.mapping.row_kernel import launch_rows
+from aotc.lower.mapping.row_vectors import (
+    RowVectors,
+    create_row_vectors,
+    plan_row_vectors,
+    plan_window_vectors,
+)
 from aotc.lower.mapping.rows import RowPlan, plan_rows
 from aotc.lower.mapping.scans import describe_scan
 from aotc.lower.mapping.single_rows import join_single_rows, put_in_row
@@ -92,6 +102,8 @@ def _simplify(function: Any, overlaps: Overlaps, remarks: Remarks | None) -> Non
     totals = [columns.loop for columns in _totals(function)]
     _tidy(join_single_rows(totals, is_ours), overlaps, remarks)
     _tidy(join_loops(function, overlaps, is_ours), overlaps, remarks)
+    for loop in _own_loops(function):
+        recompute_in_rows(loop, overlaps)
     drop_unread(function)
 
 
@@ -127,6 +139,12 @@ def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps, *, cpu_kern
     if rows is not None and rows.scans and cpu_kernels:
         _launch_scan(loop, rows, plan_points(loop, given), overlaps)
         return f"{rows}; on the CPU a thread for each row"
+    vectors = None
+    if rows is not None and cpu_kernels and given is None:
+        vectors = plan_row_vectors(loop, rows.items)
+    if rows is not None and vectors is not None:
+        _launch_either(loop, vectors, lambda: launch_rows(loop, rows, overlaps))
+        return f"{rows}; on the CPU {vectors}"
     if rows is not None:
         launch_rows(loop, rows, overlaps)
         return str(rows)
@@ -134,7 +152,13 @@ def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps, *, cpu_kern
     if tiles is not None:
         launch_tiles(loop, tiles)
         return str(tiles)
+    if given is None:
+        loop = merge_dimensions(loop)
     points = plan_points(loop, given)
+    vectors = plan_window_vectors(loop) if cpu_kernels and given is None else None
+    if vectors is not None:
+        _launch_either(loop, vectors, lambda: launch_points(loop, points))
+        return f"{points}; on the CPU {vectors}"
     launch_points(loop, points)
     return str(points)
 
@@ -161,6 +185,25 @@ def _launch_scan(loop: Any, rows: RowPlan, points: PointsPlan, overlaps: Overlap
             launch_points(again, points)
 
         ops.create_either(has_gpu(), on_gpu, on_cpu)
+
+
+def _launch_either(loop: Any, vectors: RowVectors, launch_on_gpu: Callable[[], None]) -> None:
+    """Threads that share a row, or have a point each, are for GPUs; a CPU has vectors."""
+    known = is_for_gpu(loop)
+    if known is None:
+        declare_capability(ops.enclosing(loop, "builtin.module"))
+        with ir.InsertionPoint(loop):
+            ops.create_either(
+                has_gpu(),
+                lambda: ir.InsertionPoint.current.insert(loop.detach_from_parent()),
+                lambda: create_row_vectors(loop, vectors),
+            )
+    if known is False:
+        with ir.InsertionPoint(loop):
+            create_row_vectors(loop, vectors)
+        ops.erase(loop)
+    else:
+        launch_on_gpu()
 
 
 # In a loop of the host, what has fewer points than that is not worth launches.

@@ -28,7 +28,7 @@ from aotc.rewrites.cloning import body_of, copy_in_step
 from aotc.rewrites.points import create_points
 
 MAX_POINTS = 4
-_MEMORY = ("memref.load", "memref.store")
+_MEMORY = ("memref.load", "memref.store", "memref.collapse_shape")
 _PURE_DIALECTS = ("arith", "math", "index", "complex")
 
 

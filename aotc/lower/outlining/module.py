@@ -18,14 +18,13 @@ from aotc.analysis.gpu_modules import (
     RUNS_ON,
     gpu_modules,
     launched_kernel,
-    runs_on,
     target_and_dispatch,
 )
 from aotc.emit.c_text import c_identifier
 from aotc.kernels.family import ANY_GPU, CPU, EVERYWHERE
+from aotc.lower.gpu_branches import is_for_gpu
 from aotc.mlir import ir
 from aotc.ops import symbol_of
-from aotc.rewrites.capability import asks_for_gpu
 
 
 def merge_outlined(module: Any, written_by_hand: set[str], name: str, *, debug: bool) -> None:
@@ -122,21 +121,8 @@ def equal_kernels(kernels: Sequence[Any], *, debug: bool) -> list[tuple[Any, Any
 
 def _modules_where(launches: Sequence[Any], *, has_gpu: bool) -> set[str]:
     """The gpu.modules all of whose launches stand where there is a GPU, or where there is none."""
-    elsewhere = {launched_kernel(op)[0] for op in launches if _has_gpu(op) is not has_gpu}
+    elsewhere = {launched_kernel(op)[0] for op in launches if is_for_gpu(op) is not has_gpu}
     return {launched_kernel(op)[0] for op in launches} - elsewhere
-
-
-def _has_gpu(launch: Any) -> bool | None:
-    """Whether there is a GPU where it stands: in a branch of a question for one, or in a function
-    that is called there. None if that is not known."""
-    inner = launch
-    for outer in ops.ancestors(launch):
-        if outer.name == "func.func" and runs_on(outer) == CPU:
-            return False
-        if outer.name == "scf.if" and asks_for_gpu(outer.operands[0]):
-            return bool(inner.block == outer.regions[0].blocks[0])
-        inner = outer
-    return None
 
 
 def _merge(module: Any, outlined: list[Any], launches: Sequence[Any], name: str) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 from aotc import ops
 from aotc.lower.placement.alias_classes import AliasClass, Use, UseKind
 from aotc.mlir import ir
-from aotc.module_names import COPY_OF, DEVICE_COPY
+from aotc.module_names import DEVICE_COPY
 from aotc.ops import symbol_of
+from aotc.rewrites.constant_copies import declare_copy
 
 
 class DeviceCopies:
@@ -48,16 +49,6 @@ class DeviceCopies:
         name = f"{DEVICE_COPY}{source}"
         if name not in self._variables:
             variable = self._variables[source]
-            with variable.location, ir.InsertionPoint(variable):
-                self._variables[name] = ops.create(
-                    "memref.global",
-                    attributes={
-                        "sym_name": ir.StringAttr.get(name),
-                        "sym_visibility": ir.StringAttr.get("private"),
-                        "type": variable.attributes["type"],
-                        "constant": ir.UnitAttr.get(),
-                        # A use: the constant is not dead.
-                        COPY_OF: ir.FlatSymbolRefAttr.get(source),
-                    },
-                )
+            type_ = ir.TypeAttr(variable.attributes["type"]).value
+            self._variables[name] = declare_copy(variable, DEVICE_COPY, type_)
         return name

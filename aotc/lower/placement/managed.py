@@ -9,7 +9,7 @@ from aotc import ops
 from aotc.errors import InternalError
 from aotc.lower.placement.alias_classes import FUNCTIONS, AliasClass, UseKind
 from aotc.mlir import ir
-from aotc.module_names import DEVICE_COPY
+from aotc.module_names import DEVICE_COPY, PACKED_COPY
 
 _TASK = "async.execute"
 
@@ -98,12 +98,11 @@ def _is_outside(alias: Any, allocation: Any) -> bool:
 
 
 def globals_of(alias_classes: Iterable[AliasClass]) -> frozenset[str]:
-    """The names of the `memref.global`s in alias classes, but for the device's copies of
-    constants."""
+    """The names of the `memref.global`s in alias classes, but for copies of constants."""
     owners = [ops.defining(root) for alias_class in alias_classes for root in alias_class.roots]
     names = {
         ops.global_of(owner)
         for owner in owners
         if owner is not None and owner.name == "memref.get_global"
     }
-    return frozenset(name for name in names if not name.startswith(DEVICE_COPY))
+    return frozenset(name for name in names if not name.startswith((DEVICE_COPY, PACKED_COPY)))

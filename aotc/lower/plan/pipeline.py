@@ -101,6 +101,9 @@ _TENSORS: tuple[Pass, ...] = (
         "named operations become linalg.generic, without loops of one iteration",
         "func.func(convert-elementwise-to-linalg,linalg-fold-unit-extent-dims)",
         "func.func(linalg-generalize-named-ops)",
+        # Transposes are no generics before. Attention's are to be of heads, rows and columns alone.
+        "func.func(linalg-fold-unit-extent-dims)",
+        "canonicalize",
         # Two transposes of one weight become one, which is then the weight's only use.
         "cse",
     ),

@@ -24,6 +24,7 @@ from aotc.targets.cpu.blocks.prologue import LEVEL_FIELD, WORD
 # By architecture: from which of aotc_cpu_block's levels on, LLVM's name, and the length of vector
 # registers in units of 16 bytes. The highest is first.
 _LEVELS = {"x86_64": ((4, "x86-64-v4", 4), (3, "x86-64-v3", 2))}
+_UNIT_BITS = 128
 _VSCALE = "llvm.intr.vscale"
 _FUSED = ("llvm.intr.fma", "llvm.intr.fmuladd")
 # What takes fewer instructions there, on longer vectors: maxima are comparisons and masks in SSE2.
@@ -32,6 +33,9 @@ _FLOATS = frozenset(
     ("llvm.fmul", "llvm.fadd", "llvm.fdiv", "llvm.intr.maximum", "llvm.intr.minimum")
 )
 _ENOUGH_FLOATS = 4
+_EXTREMES = ("llvm.intr.smax", "llvm.intr.smin", "llvm.intr.umax", "llvm.intr.umin")
+# A branch for each element.
+_MASKED = ("llvm.intr.masked.load", "llvm.intr.masked.store")
 
 
 def add_levels(cpu: CpuKernels, architecture: str, *, has_copies: bool) -> None:
@@ -70,12 +74,13 @@ def _gains(function: Any, symbols: dict[str, Any]) -> bool:
 
 
 def _is_for_later(operation: Any) -> bool:
-    if operation.name in _FUSED:
+    if operation.name in _FUSED or operation.name in _MASKED:
         return True
     if operation.name == "llvm.fmul":
         return "contract" in str(operation.attributes["fastmathFlags"])
-    # SSE2 multiplies 16 bits.
-    return operation.name == "llvm.mul" and str(operation.results[0].type).endswith("xi32>")
+    # SSE2 multiplies 16 bits, and has the extremes of i16 and, without sign, of i8.
+    is_less_there = operation.name == "llvm.mul" or operation.name in _EXTREMES
+    return is_less_there and str(operation.results[0].type).endswith("xi32>")
 
 
 def _split(module: Any, function: Any, levels: tuple[tuple[int, str, int], ...]) -> None:
@@ -90,6 +95,9 @@ def _split(module: Any, function: Any, levels: tuple[tuple[int, str, int], ...])
         copy.attributes["sym_name"] = ir.StringAttr.get(f"{symbol}_v{level}")
         copy.attributes["target_cpu"] = ir.StringAttr.get(name)
         _set_register_length(copy, length)
+        # LLVM's own choice is half of it, for processors whose clock slowed down for more.
+        width = f'[["prefer-vector-width", "{length * _UNIT_BITS}"]]'
+        copy.attributes["passthrough"] = ir.Attribute.parse(width)
         copies.append((level, f"{symbol}_v{level}"))
     types = "!llvm.ptr {llvm.nonnull}, !llvm.ptr {llvm.nonnull}"
     added = build.declare_function(module, symbol, types)

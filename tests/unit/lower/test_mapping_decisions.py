@@ -108,7 +108,8 @@ def test_decisions_are_told(aotc: Aotc, tmp_path: Path) -> None:
 def test_each_program_of_the_benchmark_is_one_kernel(aotc: Aotc) -> None:
     """Totals are two; six loops of a softmax, and what they hand over in memory, are one. Where the
     host alone knows how long rows are it has three to take one from."""
-    made = _outlined(aotc, REPOSITORY / "bench/bandwidth/programs.mlir")
+    programs = REPOSITORY / "bench/bandwidth/programs.mlir"
+    made = _outlined(aotc, programs, "--no-cpu-kernels")
     entries = re.findall(r"  func\.func @(\w+)(.*?)\n  }", made, flags=re.DOTALL)
     counts = {name: body.count("gpu.launch_func") for name, body in entries}
     more = {"softmax_parallel": 3, "softmax_memrefs": 3}
@@ -244,6 +245,7 @@ func.func @f(%x: memref<96x96xf32>, %r: memref<96xf32>, %y: memref<96x96xf32>)
   return
 }
 """),
+        "--no-cpu-kernels",
     )
     assert made.count("gpu.launch_func") == 2
     assert "memref<32x33xf32, #gpu.address_space<workgroup>>" in made
@@ -325,6 +327,7 @@ func.func @f(%x: memref<?x?xf32>, %y: memref<?x?xf32>) attributes {llvm.emit_c_i
   return
 }
 """),
+        "--no-cpu-kernels",
     )
     assert made.count("gpu.launch_func") == 3
     assert "alloc" not in made

@@ -18,7 +18,7 @@ from aotc.builder import Buffer, Builder
 from aotc.kernels.attention.cpu.softmax import Softmax, Statistics, Tile
 from aotc.kernels.attention.masks import outer_index
 from aotc.kernels.attention.problem import Attention
-from aotc.kernels.cpu.mainloop import Factors, Mainloop
+from aotc.kernels.cpu.mainloop import ROWS_BEHIND, Factors, Mainloop
 from aotc.kernels.cpu.packing import Part, pack_columns, pack_transposed
 from aotc.kernels.cpu.vectors import VECTOR_BYTES, Vectors
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
@@ -64,10 +64,10 @@ class Memory(Struct, frozen=True):
         # Rows, and groups of columns, begin in different sets of a cache.
         return Memory(
             q=(rows, columns + _WIDTH),
-            scores=(rows, keys + _WIDTH),
+            scores=(rows + ROWS_BEHIND, keys + _WIDTH),
             k=(keys // _WIDTH, columns + 1, _WIDTH),
             v=(groups, keys + 1, _WIDTH),
-            o=(rows, groups * _WIDTH),
+            o=(rows + ROWS_BEHIND, groups * _WIDTH),
             statistics=(rows,),
         )
 
@@ -193,21 +193,17 @@ class Kernel(Vectors):
         return Buffer(self.arguments[4], at)
 
     def _copy_q(self, q: Buffer, column: Number) -> None:
-        """The tile's rows; those behind the last one are 0."""
+        """The tile's rows."""
         b, to, columns = self.b, self.tiles.q, self.head_dim
         with b.loop(0, self.rows) as row:
             for start, stop, width in self.vectorized(columns):
                 with b.loop(start, stop, width) as loop:
                     at = [self.row + row.index, column + loop.index]
                     self.store(self.load(q, at, width), to, [row.index, loop.index])
-        padded = self.groups(self.rows, self.variant.rows) * self.variant.rows
-        with b.loop(self.rows, padded) as row, b.loop(0, columns) as loop:
-            b.store(b.zero(self.type), to, [row.index, loop.index])
 
     def _clear_o(self) -> None:
         b, o = self.b, self.tiles.o
-        padded = self.groups(self.rows, self.variant.rows) * self.variant.rows
-        with b.loop(0, padded) as row, b.loop(0, o.type.shape[1], self.width) as loop:
+        with b.loop(0, self.rows) as row, b.loop(0, o.type.shape[1], self.width) as loop:
             self.store(b.zero(self.vector_type), o, [row.index, loop.index])
 
     def _store_o(self, o: Buffer, column: Number, softmax: Softmax) -> None:

@@ -245,14 +245,14 @@ class Kernel(CpuKernel):
             self.start_step(step)
             if not self.reads_a:
                 self.pack_a(tile, step)
-            self._multiply_step(tile, step)
+            self.multiply_step(tile, step)
         self.store_c(tile)
 
-    def _multiply_step(self, tile: Tile, step: Step) -> None:
+    def multiply_step(self, tile: Tile, step: Step) -> None:
         """Whole vectors of columns in place; what is to be packed; columns that are apart."""
         whole = self.whole(tile.columns, self.width)
         if self.reads_b:
-            self._multiply(tile, step, (0, whole), is_packed_b=False)
+            self.multiply(tile, step, (0, whole), is_packed_b=False)
             has_rest = self.columns is None or self.columns % self.width != 0
             packed = whole, tile.columns
         else:
@@ -260,12 +260,12 @@ class Kernel(CpuKernel):
         if has_rest and not (self.reads_b and self.columns_apart):
             with self.b.where(compare("slt", *packed)):
                 self.pack_b(tile, step, packed[0])
-                self._multiply(tile, step, packed, is_packed_b=True)
+                self.multiply(tile, step, packed, is_packed_b=True)
         if self.columns_apart:
             with self.b.where(compare("slt", whole, tile.columns)):
                 self._multiply_columns(tile, step, whole)
 
-    def _multiply(
+    def multiply(
         self, tile: Tile, step: Step, columns: tuple[Number, Number], *, is_packed_b: bool
     ) -> None:
         """Multiplies the columns of the tile from the first up to the second."""

@@ -1,0 +1,165 @@
+"""A loop's body for a vector of columns: each operation on all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aotc import ops
+from aotc.analysis.effects import Access, access_of
+from aotc.lower.mapping.build import create_loop
+from aotc.lower.mapping.lane_kinds import UNIFORM, VECTOR, Kinds
+from aotc.lower.mapping.partials import LANES, splat, vector_of
+from aotc.mlir import ir
+from aotc.rewrites.cloning import body_of, copy
+
+
+def compute(bodies: Sequence[LaneBody], operations: Sequence[Any]) -> None:
+    """Computes operations for several vectors of columns: each operation for all of them."""
+    for operation in operations:
+        if operation.name == "scf.for":
+            _compute_loop(bodies, operation)
+        else:
+            for body in bodies:
+                body.add(operation)
+
+
+def _compute_loop(bodies: Sequence[LaneBody], loop: Any) -> None:
+    """One loop for all vectors of columns."""
+    bounds, inits = list(loop.operands)[:3], list(loop.operands)[3:]
+    lower, upper, step = (bodies[0].here(bound) for bound in bounds)
+    block = loop.regions[0].blocks[0]
+    variable, *carried = block.arguments
+    count = len(carried)
+
+    def iterate(position: Any, values: list[Any]) -> list[Any]:
+        inside = []
+        for number, body in enumerate(bodies):
+            own = values[number * count : (number + 1) * count]
+            inside.append(body.inside({variable: position, **dict(zip(carried, own, strict=True))}))
+        compute(inside, body_of(loop))
+        end = list(block.operations)[-1].operation
+        return [one.vector(value) for one in inside for value in end.operands]
+
+    starts = [body.vector(value) for body in bodies for value in inits]
+    results = create_loop(lower, upper, step, starts, iterate)
+    for number, body in enumerate(bodies):
+        own = results[number * count : (number + 1) * count]
+        body.enter(dict(zip(loop.results, own, strict=True)))
+
+
+class LaneBody:
+    """`values` are what stands for values of the body, of indices the first column's. Where there
+    is a mask, columns that are not in it are not accessed."""
+
+    def __init__(self, kinds: Kinds, values: dict[Any, Any], mask: Any | None) -> None:
+        self._kinds, self._values, self._mask = kinds, values, mask
+        # By the value of the body, where a vector was made of one that is none.
+        self._made: dict[Any, Any] = {}
+
+    def add(self, operation: Any) -> None:
+        """Computes an operation of the body, which is no loop, at the insertion point."""
+        access = access_of(operation)
+        if access is not None and self._is_of_columns(access):
+            self._access(access)
+        elif self._kinds[operation.results[0]] != VECTOR:
+            copy(operation, self._values)
+        else:
+            (result,) = operation.results
+            made = ops.create(
+                operation.name,
+                [self.vector(operand) for operand in operation.operands],
+                [vector_of(result.type)],
+                {name: operation.attributes[name] for name in operation.attributes},
+            )
+            self._values[result] = made.result
+
+    def inside(self, values: dict[Any, Any]) -> LaneBody:
+        """The body of a loop of this one's, in which `values` are what it has more."""
+        return LaneBody(self._kinds, self._values | values, self._mask)
+
+    def here(self, value: Any) -> Any:
+        """What stands for a value of the body."""
+        return self._values.get(value, value)
+
+    def enter(self, values: dict[Any, Any]) -> None:
+        """Vectors that stand for values of the body from here on."""
+        self._values |= values
+
+    def vector(self, value: Any) -> Any:
+        """The vector that stands for a value of the body."""
+        here = self._values.get(value, value)
+        kind = self._kinds[value]
+        if kind == VECTOR:
+            return here
+        if value not in self._made:
+            vector = splat(here)
+            if kind != UNIFORM:
+                numbers = ops.create("vector.step", results=[vector.type]).result
+                stride = splat(ops.constant_index(kind))
+                numbers = ops.binary("arith.muli", numbers, stride) if kind > 1 else numbers
+                vector = ops.binary("arith.addi", vector, numbers)
+            self._made[value] = vector
+        return self._made[value]
+
+    # --- Accesses ---
+
+    def _is_of_columns(self, access: Access) -> bool:
+        return any(self._kinds[index] != UNIFORM for index in access.indices)
+
+    def _access(self, access: Access) -> None:
+        memref = self._values.get(access.memref, access.memref)
+        if access.writes:
+            self._store(access, memref)
+            return
+        (result,) = access.operation.results
+        padded = self._kinds.padded.get(result)
+        indices, mask = access.indices, self._mask
+        if padded is not None:
+            indices, own = padded.indices, self.vector(padded.condition)
+            mask = own if mask is None else ops.binary("arith.andi", own, mask)
+        here = [self._values.get(index, index) for index in indices]
+        stride = self._kinds[indices[-1]]
+        self._values[result] = _load(memref, here, result.type, stride, mask)
+
+    def _store(self, access: Access, memref: Any) -> None:
+        value = self.vector(access.operation.operands[0])
+        indices = [self._values.get(index, index) for index in access.indices]
+        if self._mask is None:
+            ops.create("vector.store", [value, memref, *indices])
+        else:
+            ops.create("vector.maskedstore", [memref, *indices, self._mask, value])
+
+
+def _load(memref: Any, indices: Sequence[Any], type_: Any, stride: int, mask: Any | None) -> Any:
+    """Each element of number `stride`, from the indices on."""
+    if mask is None and stride > 1:
+        # What is behind the last of them may be none of the memref's.
+        mask = splat(ops.constant(ops.integer(1), 1))
+    width = LANES * stride
+    wide = ir.VectorType.get([width], type_)
+    if mask is None:
+        return ops.create("vector.load", [memref, *indices], [wide]).result
+    if stride > 1:
+        no = ops.constant(mask.type, 0)
+        bits = ir.VectorType.get([width], ops.integer(1))
+        places = [i // stride if i % stride == 0 else LANES for i in range(width)]
+        mask = _shuffle(mask, no, places, bits)
+    operands = [memref, *indices, mask, _zero(wide)]
+    loaded = ops.create("vector.maskedload", operands, [wide]).result
+    if stride == 1:
+        return loaded
+    return _shuffle(loaded, loaded, list(range(0, width, stride)), vector_of(type_))
+
+
+def _shuffle(left: Any, right: Any, places: Sequence[int], type_: Any) -> Any:
+    attributes = {"mask": ir.DenseI64ArrayAttr.get(places)}
+    return ops.create("vector.shuffle", [left, right], [type_], attributes).result
+
+
+def _zero(type_: Any) -> Any:
+    element = ops.element_type(type_)
+    is_integer = isinstance(element, ir.IntegerType)
+    zero = ir.IntegerAttr.get(element, 0) if is_integer else ir.FloatAttr.get(element, 0.0)
+    value = ir.DenseElementsAttr.get_splat(type_, zero)
+    return ops.create("arith.constant", results=[type_], attributes={"value": value}).result

@@ -1,0 +1,138 @@
+"""Neighbouring dimensions of a parallel loop → one dimension, where memory has them as one.
+
+An image of 7x7 points in each of 512 channels is 25088 numbers in a row for what is done with each
+of them. As three dimensions, the last of which is short, they leave most lanes of a warp, or of a
+vector, without work.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from aotc import ops
+from aotc.analysis.effects import Access, access_of
+from aotc.kernels.matmul.fusion.collapsed import collapse, collapsed_type
+from aotc.lower.mapping.build import create_parallel
+from aotc.lower.mapping.nest import loop_trips
+from aotc.mlir import ir
+
+
+def merge_dimensions(loop: Any) -> Any:
+    """The scf.parallel, without results, again with as few dimensions as it can have; or `loop`
+    itself."""
+    variables = list(loop.regions[0].blocks[0].arguments)
+    sizes = _sizes(loop)
+    accesses = {variable: _accesses(variable) for variable in variables}
+    groups = [[0]]
+    for inner in range(1, len(variables)):
+        outer = groups[-1][-1]
+        if sizes[outer] and sizes[inner] and _are_one(variables, outer, inner, sizes, accesses):
+            groups[-1].append(inner)
+        else:
+            groups.append([inner])
+    return loop if len(groups) == len(variables) else _merge(loop, groups, sizes)
+
+
+def _sizes(loop: Any) -> list[int | None]:
+    """How many points each dimension has, where that is known and they are 0, 1, 2, ..."""
+    lowers, _, steps, _ = ops.operand_groups(loop)
+    return [
+        trips if ops.known_index(lower) == 0 and ops.known_index(step) == 1 else None
+        for lower, step, trips in zip(lowers, steps, loop_trips(loop), strict=True)
+    ]
+
+
+def _accesses(variable: Any) -> list[Access] | None:
+    """Those that have the variable as an index; None if it is used for anything else."""
+    found = []
+    for use in variable.uses:
+        access = access_of(use.owner.operation)
+        if access is None or list(access.operation.operands).count(variable) != 1:
+            return None
+        found.append(access)
+    return found
+
+
+def _are_one(
+    variables: Sequence[Any],
+    outer: int,
+    inner: int,
+    sizes: Sequence[int | None],
+    accesses: dict[Any, list[Access] | None],
+) -> bool:
+    """Whether each access has both variables or none, as indices of neighbouring dimensions of a
+    contiguous memref, the inner one of which is as long as the loop."""
+    first, second = variables[outer], variables[inner]
+    of_first, of_second = accesses[first], accesses[second]
+    if of_first is None or of_second is None or len(of_first) != len(of_second):
+        return False
+    for access in of_first:
+        type_ = ir.MemRefType(access.memref.type)
+        place = access.indices.index(first) + 1
+        if place == type_.rank or access.indices[place] != second:
+            return False
+        if not type_.has_static_shape or type_.shape[place] != sizes[inner]:
+            return False
+        if collapsed_type(access.memref, _all_but(place, type_.rank)) is None:
+            return False
+    return True
+
+
+def _all_but(place: int, rank: int) -> list[list[int]]:
+    """Groups of dimensions, of which one is `place` and the one before it, and each other one has
+    its own."""
+    return [[i, i + 1] if i + 1 == place else [i] for i in range(rank) if i != place]
+
+
+def _merge(loop: Any, groups: Sequence[Sequence[int]], sizes: Sequence[int | None]) -> Any:
+    old = loop.regions[0].blocks[0]
+    variables = list(old.arguments)
+    lowers, uppers, steps, _ = ops.operand_groups(loop)
+    with loop.location, ir.InsertionPoint(loop):
+        ends = [
+            uppers[group[0]]
+            if len(group) == 1
+            else ops.constant_index(math.prod(sizes[dimension] or 0 for dimension in group))
+            for group in groups
+        ]
+        firsts = [group[0] for group in groups]
+        merged = create_parallel([lowers[i] for i in firsts], ends, [steps[i] for i in firsts])
+    for name in loop.attributes:
+        if name != "operandSegmentSizes":
+            merged.attributes[name] = loop.attributes[name]
+    new = merged.regions[0].blocks[0]
+    end = list(new.operations)[-1].operation
+    for operation in list(old.operations)[:-1]:
+        operation.operation.move_before(end)
+    gone = {variables[i] for group in groups for i in group[1:]}
+    for operation in ops.walk(merged):
+        access = access_of(operation)
+        if access is not None and gone & set(access.indices):
+            _collapse(access, gone)
+    for group, variable in zip(groups, new.arguments, strict=True):
+        variables[group[0]].replace_all_uses_with(variable)
+    ops.erase(loop)
+    return merged
+
+
+def _collapse(access: Access, gone: set[Any]) -> None:
+    """The access again, without the indices that are gone: the dimension before each of them has
+    its dimension, too."""
+    parts: list[list[int]] = []
+    for place, index in enumerate(access.indices):
+        if index in gone:
+            parts[-1].append(place)
+        else:
+            parts.append([place])
+    operation = access.operation
+    with operation.location, ir.InsertionPoint(operation):
+        view = collapse(access.memref, parts)
+        kept = [index for index in access.indices if index not in gone]
+        stored = [operation.operands[0]] if access.writes else []
+        types = [result.type for result in operation.results]
+        again = ops.create(operation.name, [*stored, view, *kept], types)
+    for before, after in zip(operation.results, again.results, strict=True):
+        before.replace_all_uses_with(after)
+    ops.erase(operation)

@@ -1,0 +1,260 @@
+"""Rows on the CPU: each is one thread's, in vectors of columns.
+
+The threads of a GPU's block, which share a row, would be vectors on the CPU, too; but what they
+exchange goes through memory there, once for each row. One thread that goes along the row needs no
+exchange: it has vectors of partial results, and combines their lanes at the end of the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.lower.mapping.blocks import BlockShape
+from aotc.lower.mapping.build import ULT, create_launch, create_loop
+from aotc.lower.mapping.columns import Columns
+from aotc.lower.mapping.lane_body import LaneBody, compute
+from aotc.lower.mapping.lane_kinds import Kinds
+from aotc.lower.mapping.nest import (
+    Dimension,
+    dimensions_of,
+    induction_values,
+    known_product,
+    known_trips,
+    loop_trips,
+)
+from aotc.lower.mapping.partials import LANES, Partials, vector_of
+from aotc.mlir import ir
+from aotc.rewrites.cloning import body_of, copy
+
+# Vectors of columns that are computed together: the partial results of each are its own, so that
+# none waits for the one before. There are fewer in loops with functions, which have much to do for
+# each, or without partial results.
+_MOST_VECTORS, _FEW_VECTORS = 4, 2
+# A block has about as many columns, but not so many that there are only a few blocks.
+_COLUMNS_OF_BLOCK = 8192
+_LEAST_BLOCKS = 64
+_ROWS_OF_UNKNOWN_LENGTH = 4
+
+
+class RowVectors(Struct, frozen=True):
+    """`rows` rows in a block of one thread. `items` is the body: operations, and loops along the
+    row, of whose values `kinds` are. The rows are the loop's first dimensions, `rank` of them."""
+
+    rows: int
+    rank: int
+    items: tuple[Any, ...]
+    kinds: Kinds
+
+    def __str__(self) -> str:
+        rows = "a row" if self.rows == 1 else f"{self.rows} rows"
+        return f"a thread for {rows}, with vectors of {LANES} columns"
+
+
+def plan_row_vectors(loop: Any, items: Sequence[Any]) -> RowVectors | None:
+    """The plan for a loop over rows, whose body is operations and `Columns`; None if what a loop
+    along the row does cannot be done with vectors."""
+    kinds = Kinds()
+    columns = [item for item in items if isinstance(item, Columns)]
+    if not all(kinds.add(one) for one in columns):
+        return None
+    counts = [one.known_count for one in columns]
+    return _plan(loop_trips(loop), counts, tuple(items), kinds)
+
+
+def plan_window_vectors(loop: Any) -> RowVectors | None:
+    """The plan for a loop over points, the last dimension of which becomes the columns; None unless
+    it loads what is padded, or each second element, which LLVM has no vectors for."""
+    *rows, bounds = zip(*ops.operand_groups(loop)[:3], strict=True)
+    *_, column = loop.regions[0].blocks[0].arguments
+    columns = Columns(loop, (bounds,), (column,), tuple(body_of(loop)), ())
+    kinds = Kinds()
+    if not rows or not kinds.add(columns) or not (kinds.padded or kinds.strides - {1}):
+        return None
+    trips = [known_trips(*one) for one in rows]
+    return _plan(trips, [columns.known_count], (columns,), kinds)
+
+
+def _plan(
+    rows: Sequence[int | None],
+    columns: Sequence[int | None],
+    items: tuple[Any, ...],
+    kinds: Kinds,
+) -> RowVectors:
+    longest = max(count or 0 for count in columns)
+    of_block = _ROWS_OF_UNKNOWN_LENGTH
+    if longest > 0 and None not in columns:
+        of_block = max(1, _COLUMNS_OF_BLOCK // longest)
+    total = known_product(list(rows))
+    if total is not None:
+        of_block = max(1, min(of_block, total // _LEAST_BLOCKS))
+    return RowVectors(of_block, len(rows), items, kinds)
+
+
+# --- The kernel ---
+
+
+def create_row_vectors(loop: Any, plan: RowVectors) -> None:
+    """Launches blocks of one thread for the loop over rows, which stays as it is."""
+    rows = dimensions_of(loop)[: plan.rank]
+    count = ops.capped_product([d.trips for d in rows])
+    known = known_product([d.known_trips for d in rows])
+
+    def launch(blocks: Any) -> None:
+        made = create_launch([blocks], BlockShape(1))
+        with ir.InsertionPoint(made.end):
+            _go_through_rows(loop, plan, rows, count, made.block_ids[0])
+
+    if known is not None:
+        if known > 0:
+            launch(ops.constant_index(-(-known // plan.rows)))
+        return
+    # A launch without blocks is an error.
+    ops.create_if(
+        ops.compare(ULT, ops.constant_index(0), count),
+        lambda: launch(ops.index_op("arith.ceildivui", count, ops.constant_index(plan.rows))),
+    )
+
+
+def _go_through_rows(
+    loop: Any, plan: RowVectors, rows: list[Dimension], count: Any, block: Any
+) -> None:
+    one, size = ops.constant_index(1), ops.constant_index(plan.rows)
+    first = ops.index_op("arith.muli", block, size)
+    end = ops.index_op("arith.minui", ops.index_op("arith.addi", first, size), count)
+
+    def row(number: Any) -> None:
+        variables = induction_values(rows, number)
+        # The columns' variable, if it is one of them, has no value here.
+        values = dict(zip(loop.regions[0].blocks[0].arguments, variables, strict=False))
+        for item in plan.items:
+            if isinstance(item, Columns):
+                _RowLoop(item, plan.kinds, values).build()
+            else:
+                copy(item, values)
+
+    if plan.rows == 1:
+        row(block)
+    else:
+        ops.create_for(first, end, one, row)
+
+
+class _RowLoop:
+    """Builds a loop along a row at the insertion point, and enters its results into `values`."""
+
+    def __init__(self, columns: Columns, kinds: Kinds, values: dict[Any, Any]) -> None:
+        self._columns, self._kinds, self._values = columns, kinds, values
+        *self._outer, self._inner = columns.dimensions(values)
+        self._partials = [Partials.of(accumulator) for accumulator in columns.accumulators]
+
+    def build(self) -> None:
+        vectors = self._count_vectors()
+        neutral = [value for partials in self._partials for value in partials.neutral()]
+        found = self._nest(self._outer, [], neutral * vectors, vectors)
+        own = [self._by_accumulator(part) for part in _parts(found, vectors)]
+        for number, accumulator in enumerate(self._columns.accumulators):
+            total = self._partials[number].total([values[number] for values in own])
+            init = self._values.get(accumulator.init, accumulator.init)
+            self._values[self._columns.loop.results[number]] = accumulator.combine(init, total)
+
+    def _by_accumulator(self, carried: Sequence[Any]) -> list[list[Any]]:
+        """The partial results of one vector, by the accumulator."""
+        values = iter(carried)
+        return [[next(values) for _ in partials.kinds] for partials in self._partials]
+
+    def _count_vectors(self) -> int:
+        """The same for rows of known and of unknown length, as are the bits of a sum."""
+        has_functions = any(op.name.startswith("math.") for op in self._columns.body)
+        is_deep = has_functions or not self._partials
+        wanted = _FEW_VECTORS if is_deep else _MOST_VECTORS
+        known = self._inner.known_trips
+        # What a vector adds to nothing is its own.
+        return wanted if known is None or known >= wanted * LANES else 1
+
+    def _nest(
+        self, outer: Sequence[Dimension], variables: list[Any], carried: list[Any], vectors: int
+    ) -> list[Any]:
+        """The loops over the dimensions but the last one, which is in vectors."""
+        if not outer:
+            return self._along(variables, carried, vectors)
+        zero, one = ops.constant_index(0), ops.constant_index(1)
+
+        def inside(position: Any, values: list[Any]) -> list[Any]:
+            found = induction_values([outer[0]], position)
+            return self._nest(outer[1:], [*variables, *found], values, vectors)
+
+        return create_loop(zero, outer[0].trips, one, carried, inside)
+
+    def _along(self, variables: list[Any], carried: list[Any], vectors: int) -> list[Any]:
+        """Several vectors at a time, then one, then what is left of one."""
+        zero, trips = ops.constant_index(0), self._inner.trips
+        several, one = ops.constant_index(vectors * LANES), ops.constant_index(LANES)
+        own = sum(len(partials.kinds) for partials in self._partials)
+
+        def whole(count: int) -> Callable[[Any, list[Any]], list[Any]]:
+            def body(position: Any, values: list[Any]) -> list[Any]:
+                starts = [_add(position, number * LANES) for number in range(count)]
+                found = self._vectors(variables, starts, values[: own * count], None)
+                return [*found, *values[own * count :]]
+
+            return body
+
+        def rest(position: Any, values: list[Any]) -> list[Any]:
+            left = ops.index_op("arith.subi", trips, position)
+            mask = ops.unary("vector.create_mask", left, vector_of(ops.integer(1)))
+            found = self._vectors(variables, [position], values[:own], mask)
+            return [*found, *values[own:]]
+
+        end = _round_down(trips, vectors * LANES)
+        carried = create_loop(zero, end, several, carried, whole(vectors))
+        last = _round_down(trips, LANES)
+        if vectors > 1:
+            carried = create_loop(end, last, one, carried, whole(1))
+        known = self._inner.known_trips
+        if known is not None and known % LANES == 0:
+            return carried
+        # At most once.
+        return create_loop(last, trips, one, carried, rest)
+
+    def _vectors(
+        self, variables: list[Any], starts: Sequence[Any], carried: Sequence[Any], mask: Any | None
+    ) -> list[Any]:
+        """The body for the vectors of columns from `starts` on, each operation for all of them."""
+        columns = self._columns
+        copies = []
+        for start in starts:
+            (column,) = induction_values([self._inner], start)
+            named = zip(columns.variables, [*variables, column], strict=True)
+            copies.append(LaneBody(self._kinds, self._values | dict(named), mask))
+        compute(copies, columns.body)
+        return [
+            value
+            for one, old in zip(copies, _parts(carried, len(starts)), strict=True)
+            for partials, before in zip(self._partials, self._by_accumulator(old), strict=True)
+            for value in partials.add(before, one.vector(partials.accumulator.value), mask)
+        ]
+
+
+def _parts(values: Sequence[Any], count: int) -> list[Sequence[Any]]:
+    """`count` parts of equal length."""
+    size = len(values) // count
+    return [values[i * size : (i + 1) * size] for i in range(count)]
+
+
+# --- Indices ---
+
+
+def _add(index: Any, offset: int) -> Any:
+    return ops.index_op("arith.addi", index, ops.constant_index(offset)) if offset else index
+
+
+def _round_down(count: Any, step: int) -> Any:
+    """The greatest multiple of `step` that is not more than `count`."""
+    known = ops.known_index(count)
+    if known is not None:
+        return ops.constant_index(known - known % step)
+    rest = ops.index_op("arith.remui", count, ops.constant_index(step))
+    return ops.index_op("arith.subi", count, rest)

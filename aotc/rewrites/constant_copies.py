@@ -1,0 +1,26 @@
+"""Declarations of copies that the runtime makes of constants: `memref.global`s without a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.mlir import ir
+from aotc.module_names import COPY_OF
+from aotc.ops import symbol_of
+
+
+def declare_copy(constant: Any, prefix: str, type_: Any) -> Any:
+    """The declaration, in front of `constant`, of its copy of a memref's type."""
+    with constant.location, ir.InsertionPoint(constant):
+        return ops.create(
+            "memref.global",
+            attributes={
+                "sym_name": ir.StringAttr.get(f"{prefix}{symbol_of(constant)}"),
+                "sym_visibility": ir.StringAttr.get("private"),
+                "type": ir.TypeAttr.get(type_),
+                "constant": ir.UnitAttr.get(),
+                # A use: the constant is not dead.
+                COPY_OF: ir.FlatSymbolRefAttr.get(symbol_of(constant)),
+            },
+        )
