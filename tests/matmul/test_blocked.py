@@ -229,9 +229,10 @@ KNOWN = "\n".join(
 
 @pytest.fixture(scope="module")
 def known(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    folder = made_once(
-        shared_folder(tmp_path_factory) / "known", lambda made: build_library(KNOWN, made, name="known")
-    )
+    def make(folder: Path) -> None:
+        build_library(KNOWN, folder, name="known")
+
+    folder = made_once(shared_folder(tmp_path_factory) / "known", make)
     return Library(folder / "lib" / "libknown.so", folder / "known.json")
 
 
