@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from helpers.native import Library, build_library
 from helpers.shared import made_once, shared_folder
 from matmul.contracted import Contraction
 
+import aotc
 from aotc.kernels.matmul.implicit_gemm.flattened import flattened
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 
@@ -48,6 +50,20 @@ CASES = {
         ),
         "105x72 72x80 105x80",
     ),
+    "columns": (
+        Contraction(
+            *("image", {"f": 40, "h": 6, "w": 7, "c": 24}),
+            *(("f", "c"), ("c", "h", "w"), ("f", "h", "w")),
+        ),
+        "40x24 24x42 40x42",
+    ),
+    "rows and columns of a batch": (
+        Contraction(
+            *("images", {"n": 3, "f": 5, "g": 8, "h": 6, "w": 7, "c": 24}),
+            *(("n", "f", "g", "c"), ("n", "c", "h", "w"), ("n", "f", "g", "h", "w")),
+        ),
+        "3x40x24 3x24x42 3x40x42",
+    ),
     "dimensions of one": (
         Contraction(
             *("ones", {"n": 1, "i": 64, "o": 1, "j": 72, "k": 64}),
@@ -69,13 +85,23 @@ def test_dimensions_become_one(name: str) -> None:
     assert types == [f"memref<{shape}xf32>" for shape in shapes.split()]
 
 
-@pytest.mark.parametrize("name", ["rows", "a batch of any size", "rows and K of two"])
-def test_the_result_stays_the_buffer_that_it_is(name: str) -> None:
-    """So that what is done with it is found, and done in the product's kernel."""
+@pytest.mark.parametrize(
+    ("name", "groups"),
+    [
+        ("rows", [[0, 1], [2]]),
+        ("a batch of any size", [[0, 1], [2]]),
+        ("rows and K of two", [[0, 1], [2]]),
+        ("columns", [[0], [1, 2]]),
+        ("rows and columns of a batch", [[0], [1, 2], [3, 4]]),
+    ],
+)
+def test_the_result_stays_the_buffer_that_it_is(name: str, groups: list[list[int]]) -> None:
+    """So that what is done with it is found, and done in the product's kernel. `groups`: its
+    dimensions that are the batch, rows, and columns."""
     case, _ = CASES[name]
     found = case.found(flattened)
     assert found is not None
-    assert found.outer == 2  # dimensions of C that are rows
+    assert found.c_groups == groups
 
 
 @pytest.mark.parametrize(
@@ -119,3 +145,42 @@ def test_whole_modules_are_right(library: Library, name: str) -> None:
     expected, size = case.expected(a, b, c)
     library.call(case.name, a, b, c)
     assert np.all(np.abs(c - expected) <= size * 1e-6)
+
+
+CONVOLUTION = """
+func.func @layer(%x: tensor<1x64x14x15xf32>, %w: tensor<96x64x1x1xf32>, %bias: tensor<96xf32>,
+    %residual: tensor<1x96x14x15xf32>) -> tensor<1x96x14x15xf32> attributes {llvm.emit_c_interface} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x96x14x15xf32>
+  %begun = linalg.broadcast ins(%bias : tensor<96xf32>) outs(%empty : tensor<1x96x14x15xf32>)
+      dimensions = [0, 2, 3]
+  %sums = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x64x14x15xf32>, tensor<96x64x1x1xf32>)
+      outs(%begun : tensor<1x96x14x15xf32>) -> tensor<1x96x14x15xf32>
+  %added = linalg.add ins(%sums, %residual : tensor<1x96x14x15xf32>, tensor<1x96x14x15xf32>)
+      outs(%empty : tensor<1x96x14x15xf32>) -> tensor<1x96x14x15xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x96x14x15xf32>)
+      -> tensor<1x96x14x15xf32>
+  %result = linalg.max ins(%added, %zeros : tensor<1x96x14x15xf32>, tensor<1x96x14x15xf32>)
+      outs(%empty : tensor<1x96x14x15xf32>) -> tensor<1x96x14x15xf32>
+  return %result : tensor<1x96x14x15xf32>
+}"""
+
+
+def test_a_convolution_of_single_places_is_one_kernel(tmp_path: Path) -> None:
+    """With its bias, a residual and a relu, which are along the rows and columns of images."""
+    aotc.build(CONVOLUTION, emit="mlir", out=str(tmp_path / "out.mlir"), chips=("sm_90a",))
+    lowered = (tmp_path / "out.mlir").read_text()
+    names = set(re.findall(r"gpu\.launch_func +@\w+::@(\w+)", lowered))
+    assert names
+    assert all(name.startswith("matmul_") and name.endswith("_epilogue") for name in names)
+    built = aotc.build(
+        CONVOLUTION, emit="shared", out=f"{tmp_path}/", name="built", chips=("sm_90a",)
+    )
+    random = np.random.default_rng(5)
+    shapes = ((1, 64, 14, 15), (96, 64, 1, 1), (96,), (1, 96, 14, 15))
+    x, w, bias, residual = (random.standard_normal(one).astype(np.float32) for one in shapes)
+    result = np.full((1, 96, 14, 15), np.nan, np.float32)
+    aotc.load(built.path).layer(x, w, bias, residual, result)
+    sums = np.einsum("nchw,fc->nfhw", x.astype(np.float64), w[:, :, 0, 0].astype(np.float64))
+    expected = np.maximum(sums + bias[None, :, None, None] + residual, 0)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-4)

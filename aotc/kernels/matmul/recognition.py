@@ -11,7 +11,7 @@ from aotc import ops
 from aotc.analysis.access import looks_at_no_element
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.generics import body_of, maps_of
-from aotc.kernels.matmul.fusion.collapsed import Groups, collapsed_type, each
+from aotc.kernels.matmul.fusion.collapsed import Groups, collapsed_type
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.kernels.matmul.vectors import row_type
 from aotc.mlir import ir, linalg
@@ -34,7 +34,8 @@ class Matmul(Struct):
     """A product in a module: the operation, A, B and C, and what fills C with zeros in front of it,
     if nothing else has C in between.
 
-    `outer`: how many dimensions of A and of C, that follow each other, are the problem's rows.
+    `a_groups`, `c_groups`: the dimensions of A and of C, that follow each other, of which each of
+    the problem's is made; None where they have the problem's.
     `has_rows`: A and C are vectors, and the problem's are of one row each."""
 
     operation: Any
@@ -44,14 +45,8 @@ class Matmul(Struct):
     problem: Problem
     fill: Any | None
     has_rows: bool = False
-    outer: int = 1
-
-    @property
-    def groups(self) -> list[list[int]]:
-        """The dimensions of A and C that form each dimension of a matrix."""
-        if self.problem.batched:
-            return each(3)
-        return [list(range(self.outer)), [self.outer]]
+    a_groups: Groups | None = None
+    c_groups: Groups | None = None
 
 
 def recognise_matmul(
@@ -73,6 +68,7 @@ def recognise_matmul(
     if roles is None:
         return None
     a, b, c = (values[i] for i in roles.order)
+    rows = [list(range(roles.outer)), [roles.outer]] if roles.outer > 1 else None
     right = matrix_of(b, roles.is_batched, roles.transposed[1])
     if roles.has_rows:
         left, result = (
@@ -80,7 +76,6 @@ def recognise_matmul(
             for one in (a, c)
         )
     else:
-        rows = [list(range(roles.outer)), [roles.outer]] if roles.outer > 1 else None
         left = matrix_of(a, roles.is_batched, roles.transposed[0], rows)
         result = matrix_of(c, roles.is_batched, transposed=False, groups=rows)
     if left is None or right is None or result is None:
@@ -96,7 +91,7 @@ def recognise_matmul(
         allow_tf32=allow_tf32 or _is_fast(generic),
         allow_3xtf32=allow_3xtf32,
     )
-    return Matmul(generic, a, b, c, problem, fill, roles.has_rows, roles.outer)
+    return Matmul(generic, a, b, c, problem, fill, roles.has_rows, rows, rows)
 
 
 def multiplies(generic: Any) -> bool:

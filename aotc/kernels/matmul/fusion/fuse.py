@@ -21,6 +21,7 @@ from aotc.analysis.access import looks_at_no_element
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.generics import maps_of
 from aotc.kernels.matmul.epilogue import SUM, Epilogue
+from aotc.kernels.matmul.fusion.collapsed import each
 from aotc.kernels.matmul.fusion.elementwise import (
     Loops,
     Operand,
@@ -67,7 +68,11 @@ def unfused(matmul: Matmul) -> Fused:
     if matmul.has_rows:
         a, c = (Operand(value, is_row=True) for value in (matmul.a, matmul.c))
     else:
-        a, c = (Operand(value, matmul.groups) for value in (matmul.a, matmul.c))
+        rank = 2 + matmul.problem.batched
+        a, c = (
+            Operand(value, groups or each(rank))
+            for value, groups in ((matmul.a, matmul.a_groups), (matmul.c, matmul.c_groups))
+        )
     operands = [a, Operand(matmul.b), c]
     front = [] if matmul.fill is None else [matmul.fill]
     return Fused(matmul.problem, operands, [*front, matmul.operation])
@@ -92,8 +97,9 @@ def axes_of(matmul: Matmul) -> list[str] | None:
     if matmul.has_rows:
         return None
     if not isinstance(problem, ImplicitGemm):
-        front = ["batch"] if problem.batched else []
-        return [*front, *["row"] * matmul.outer, "column"]
+        names = ["batch", "row", "column"][0 if problem.batched else 1 :]
+        groups = matmul.c_groups or each(len(names))
+        return [name for name, group in zip(names, groups, strict=True) for _ in group]
     type_ = ir.MemRefType(matmul.c.type)
     # A dimension of one element is a part of anything.
     found = {i: "row" for i in range(type_.rank) if type_.shape[i] == 1}

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.builder import Builder
+from aotc.kernels.matmul.fusion.collapsed import Groups
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Loop, known_count
 from aotc.kernels.matmul.problem import Problem
 from aotc.kernels.matmul.recognition import Matmul, matrix_of
@@ -41,24 +42,24 @@ def flattened(matmul: Matmul) -> Matmul | None:
     transposed_b = _is_transposed(k, columns, "b")
     if transposed_a is None or transposed_b is None or columns.steps["c"] != 1:
         return None
-    each = None if batch or transposed_a else _rows_apart(matmul, rows, columns)
-    down = each or (rows,)
+    down, across = _apart(matmul) or ((rows,), (columns,))
+    front = (batch,) if batch else ()
     shapes = {
         "a": (k, rows) if transposed_a else (*down, k),
         "b": (columns, k) if transposed_b else (k, columns),
-        "c": (*down, columns),
+        "c": (*down, *across),
     }
     values = {"a": matmul.a, "b": matmul.b, "c": matmul.c}
-    front = (batch,) if batch else ()
     if any(role.steps[name] <= 0 for name, shape in shapes.items() for role in (*front, *shape)):
         return None
     views = {name: _view(matmul, values, name, (*front, *shape)) for name, shape in shapes.items()}
     is_batched = batch is not None
-    groups = [[*range(len(down))], [len(down)]] if each else None
+    a_groups = None if transposed_a else _groups(front, down, (k,))
+    c_groups = _groups(front, down, across)
     matrices = (
-        matrix_of(views["a"], is_batched, transposed_a, groups),
+        matrix_of(views["a"], is_batched, transposed_a, a_groups),
         matrix_of(views["b"], is_batched, transposed_b),
-        matrix_of(views["c"], is_batched, transposed=False, groups=groups),
+        matrix_of(views["c"], is_batched, transposed=False, groups=c_groups),
     )
     left, right, result = matrices
     if left is None or right is None or result is None:
@@ -70,24 +71,50 @@ def flattened(matmul: Matmul) -> Matmul | None:
         allow_tf32=problem.allow_tf32,
         allow_3xtf32=problem.allow_3xtf32,
     )
-    return replace(matmul, a=views["a"], b=views["b"], c=views["c"], problem=plain, outer=len(down))
+    return replace(
+        matmul,
+        a=views["a"],
+        b=views["b"],
+        c=views["c"],
+        problem=plain,
+        a_groups=a_groups,
+        c_groups=c_groups,
+    )
 
 
-def _rows_apart(matmul: Matmul, rows: _Role, columns: _Role) -> tuple[_Role, ...] | None:
-    """A role for each loop of the rows, where C has these dimensions already: what is done with it
-    is done along them, and is found if C stays the buffer that it is."""
+def _groups(*parts: Sequence[_Role]) -> Groups:
+    """The dimensions of each part, which follow each other. A part without any is left out."""
+    found = []
+    first = 0
+    for part in filter(None, parts):
+        found.append(list(range(first, first + len(part))))
+        first += len(part)
+    return found
+
+
+def _apart(matmul: Matmul) -> tuple[tuple[_Role, ...], tuple[_Role, ...]] | None:
+    """A role for each loop of the rows and of the columns, where C has these dimensions already:
+    what is done with it is done along them, and is found if C stays the buffer that it is."""
     problem = matmul.problem
     assert isinstance(problem, ImplicitGemm)
-    found = [_one(problem, (loop,), "ac") for loop in rows.loops]
-    each = tuple(role for role in found if role is not None)
-    shape = (*each, columns)
+    front, rows, columns = (
+        [_one(problem, (loop,), names) for loop in loops]
+        for loops, names in (
+            (problem.batch, "abc"),
+            (problem.rows, "ac"),
+            (problem.columns, "bc"),
+        )
+    )
+    shape = [role for role in (*front, *rows, *columns) if role is not None]
     type_ = ir.MemRefType(matmul.c.type)
-    if len(each) < 2 or len(each) < len(found) or len(shape) != type_.rank:
+    if len(front) > 1 or not len(front) + len(rows) + len(columns) == len(shape) == type_.rank:
         return None
     sizes = [None if type_.is_dynamic_dim(i) else int(type_.shape[i]) for i in range(type_.rank)]
     lies_so = [known_count(role.loops) for role in shape] == sizes
-    steps = tuple(role.steps["c"] for role in shape)
-    return each if lies_so and steps == problem.strides[2] else None
+    if not lies_so or tuple(role.steps["c"] for role in shape) != problem.strides[2]:
+        return None
+    down = tuple(role for role in rows if role is not None)
+    return down, tuple(role for role in columns if role is not None)
 
 
 def _roles(problem: ImplicitGemm) -> tuple[_Role | None, _Role, _Role, _Role] | None:
