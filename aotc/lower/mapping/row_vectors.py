@@ -67,14 +67,15 @@ def plan_row_vectors(loop: Any, items: Sequence[Any]) -> RowVectors | None:
 
 def plan_window_vectors(loop: Any) -> RowVectors | None:
     """The plan for a loop over points, the last dimension of which becomes the columns; None unless
-    a loop in it loads what is padded, or each second element, which LLVM has no vectors for."""
-    if not ops.find(loop, "scf.for"):
-        return None
+    it loads what is padded, or a loop in it each second element, which LLVM has no vectors
+    for."""
     *rows, bounds = zip(*ops.operand_groups(loop)[:3], strict=True)
     *_, column = loop.regions[0].blocks[0].arguments
     columns = Columns(loop, (bounds,), (column,), tuple(body_of(loop)), ())
     kinds = Kinds()
-    if not rows or not kinds.add(columns) or not (kinds.padded or kinds.strides - {1}):
+    if not rows or not kinds.add(columns):
+        return None
+    if not kinds.padded and not (kinds.strides - {1} and ops.find(loop, "scf.for")):
         return None
     trips = [known_trips(*one) for one in rows]
     return _plan(trips, [columns.known_count], (columns,), kinds)
