@@ -149,7 +149,8 @@ def test_whole_modules_are_right(library: Library, name: str) -> None:
 
 CONVOLUTION = """
 func.func @layer(%x: tensor<1x64x14x15xf32>, %w: tensor<96x64x1x1xf32>, %bias: tensor<96xf32>,
-    %residual: tensor<1x96x14x15xf32>) -> tensor<1x96x14x15xf32> attributes {llvm.emit_c_interface} {
+    %residual: tensor<1x96x14x15xf32>) -> tensor<1x96x14x15xf32>
+    attributes {llvm.emit_c_interface} {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<1x96x14x15xf32>
   %begun = linalg.broadcast ins(%bias : tensor<96xf32>) outs(%empty : tensor<1x96x14x15xf32>)
