@@ -16,6 +16,7 @@ PREFERRED_THREADS = 256
 MAX_GRID_YZ = MAX_GRID[1]
 # Two waves of blocks. Where there is less work than that, no thread gets more of it.
 TWO_WAVES = 2 * LARGE_GPU_THREADS
+_LONG_ROW, _FEW_ROWS = 2048, 64
 # A loop or a linalg operation may carry it: threads of its blocks along x, y, z.
 BLOCK_ATTRIBUTE = "aotc.block"
 
@@ -38,10 +39,11 @@ class BlockShape(Struct, frozen=True):
 def choose_block(extents: tuple[int | None, ...]) -> BlockShape:
     """A block for a loop nest with the given extents along x, y, z (None: not known).
 
-    One dimension: all threads along x. More: a warp along x, the rest along y, then z, each
-    no wider than the loop is; where the loops are too small for a full block, x grows.
+    One dimension, or few rows that are long: all threads along x. More: a warp along x, the rest
+    along y, then z, each no wider than the loop is; where the loops are too small for a full block,
+    x grows.
     """
-    if len(extents) == 1:
+    if len(extents) == 1 or _has_few_long_rows(extents):
         return BlockShape(PREFERRED_THREADS, 1, 1)
     useful = [PREFERRED_THREADS if e is None else power_of_two_from(e) for e in extents]
     sizes = [min(useful[0], WARP), 1, 1]
@@ -54,6 +56,13 @@ def choose_block(extents: tuple[int | None, ...]) -> BlockShape:
     while math.prod(sizes) < MIN_THREADS:
         sizes[0] *= 2
     return BlockShape(*sizes)
+
+
+def _has_few_long_rows(extents: tuple[int | None, ...]) -> bool:
+    """As images have that follow each other: a block of several would be everywhere in memory."""
+    columns, rows, *others = extents
+    is_long = columns is not None and columns >= _LONG_ROW
+    return is_long and rows is not None and rows <= _FEW_ROWS and not others
 
 
 def power_of_two_from(extent: int) -> int:

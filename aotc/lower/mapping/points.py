@@ -51,6 +51,10 @@ def plan_points(loop: Any, given: BlockShape | None) -> PointsPlan:
     known = tuple(known_product(axis) for axis in extents)
     block = given or choose_block(known)
     points = _points(loop, trips)
+    # They are along y, where there may be fewer.
+    rows = known[1] if len(known) > 1 else None
+    while points > 1 and rows is not None and rows <= block.y * points // 2:
+        points //= 2
     why = "as was asked for" if given else "a thread for each point, neighbours along x"
     if points > 1:
         why += ", whose loads are on their way together"

@@ -60,6 +60,10 @@ def test_no_axis_but_x_is_wider_than_its_loop_needs() -> None:
         ((1000,), BlockShape(256, 1, 1)),
         ((None, None), BlockShape(32, 8, 1)),
         ((1024, 1024), BlockShape(32, 8, 1)),
+        ((4096, 4096), BlockShape(32, 8, 1)),
+        # Few rows that are long.
+        ((200704, 8), BlockShape(256, 1, 1)),
+        ((1000, 8), BlockShape(32, 8, 1)),
         ((1000, 1), BlockShape(256, 1, 1)),
         ((3, 1000), BlockShape(4, 64, 1)),
         ((64, 4, 4), BlockShape(32, 4, 2)),
