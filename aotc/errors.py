@@ -69,7 +69,7 @@ class ToolError(AotcError):
     """A tool is missing or failed.
 
     `command` is the argument list that was run (empty if none was), `stderr` the
-    tool's own words, untouched.
+    tool's own words, untouched. `is_crash`: the tool's own fault ended it.
     """
 
     exit_code = EXIT_TOOL
@@ -81,10 +81,12 @@ class ToolError(AotcError):
         command: Sequence[str] = (),
         stderr: str = "",
         hint: str | None = None,
+        is_crash: bool = False,
     ) -> None:
         super().__init__(message, hint=hint)
         self.command = tuple(command)
         self.stderr = stderr
+        self.is_crash = is_crash
 
     def _details(self) -> list[str]:
         lines = [self.stderr.rstrip("\n")] if self.stderr else []

@@ -30,6 +30,7 @@ class Severity(Enum):
 # Name → what it is without an option; docs/warnings.md says what each means. None begins with
 # `no-`, which -W reads itself.
 WARNINGS = {
+    "assembler-crash": Severity.WARNING,
     "block-size": Severity.ERROR,
     "chip-left-out": Severity.WARNING,
     "chip-shared-memory": Severity.WARNING,

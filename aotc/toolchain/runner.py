@@ -112,6 +112,10 @@ def tool_name(command: Sequence[str]) -> str:
     return name
 
 
+# Signals that a process gets for what it does itself.
+_CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+
+
 def _ending(code: int) -> str:
     if code >= 0:
         return f"exit code {code}"
@@ -301,6 +305,7 @@ class Runner:
             # Some tools complain on stdout.
             stderr=_text(stderr) or _text(stdout),
             hint=KEEP_HINT,
+            is_crash=-code in _CRASHES,
         )
 
     def stop(self) -> None:

@@ -53,6 +53,29 @@ def test_ptxas_fails(aotc: Aotc, failing_ptxas: Path, tmp_path: Path) -> None:
     assert not out.exists()
 
 
+@pytest.mark.parametrize(("options", "code"), [((), 0), (("-O1",), 3)])
+def test_ptxas_crashes(aotc: Aotc, tmp_path: Path, options: tuple[str, ...], code: int) -> None:
+    """With less optimization it is tried again, which is told."""
+    from aotc.toolchain import Toolchain
+
+    script = tmp_path / "ptxas"
+    pattern = "*-arch*" if code else "*-O2*|*-O3*"
+    crash = f'case "$*" in {pattern}) kill -SEGV $$ ;; esac'
+    path = Toolchain({}).tool("ptxas").path
+    script.write_text(f'#!/bin/sh\n{crash}\nexec {path} "$@"\n')
+    script.chmod(0o755)
+    out = f"{tmp_path / 'out'}/"
+    done = aotc("build", SAMPLE, "--chip", "sm_80", "--ptxas", script, *options, "-o", out)
+    assert done.code == code
+    if code:
+        assert "could not make the cubin for sm_80: killed by SIGSEGV" in done.stderr
+    else:
+        assert done.stderr == (
+            "aotc: warning: ptxas crashed on vector_add_kernels for sm_80: its kernels are "
+            "assembled with -O1, and may be slower. [-Wassembler-crash]\n"
+        )
+
+
 def test_ptxas_fails_for_one_of_several_chips(
     aotc: Aotc, failing_ptxas: Path, tmp_path: Path
 ) -> None:

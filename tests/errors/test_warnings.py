@@ -69,7 +69,7 @@ def test_an_unknown_name(aotc: Aotc) -> None:
     assert done.code == 2
     assert done.stderr.startswith(
         "aotc: error: Unknown warning 'out-of-bound' in -Wno-out-of-bound. Did you mean "
-        "out-of-bounds? Known: block-size, "
+        "out-of-bounds? Known: assembler-crash, block-size, "
     )
 
 

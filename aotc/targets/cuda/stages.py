@@ -6,6 +6,8 @@ import functools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from aotc.analysis.gpu_modules import gpu_modules, runs_on
 from aotc.artifact_kind import ArtifactKind
 from aotc.artifacts import ArtifactFile
@@ -14,7 +16,7 @@ from aotc.building.results import DeviceImage, KernelCode, Outlined
 from aotc.chips import FIRST_WITH_VARIANT
 from aotc.delivery import check_room
 from aotc.emit.c_text import file_stem
-from aotc.errors import InputError
+from aotc.errors import InputError, ToolError
 from aotc.input.source import Source, input_error
 from aotc.kernels.family import ANY_GPU, CPU
 from aotc.manifest import Resources
@@ -366,7 +368,19 @@ def _assemble_for(
             if candidate != chip:
                 compiler.compile_ptx(source, candidate, ptx)
             cubin = _name(build, CUBIN, unit.name, candidate)
-            return candidate, compiler.assemble(ptx, candidate, cubin, ir=source)
+            try:
+                return candidate, compiler.assemble(ptx, candidate, cubin, ir=source)
+            except ToolError as error:
+                if not error.is_crash or compiler.optimization <= 1:
+                    raise
+            careful = replace(compiler, optimization=1)
+            resources = careful.assemble(ptx, candidate, cubin, ir=source)
+            build.warn(
+                "assembler-crash",
+                f"ptxas crashed on {unit.name} for {candidate.name}: its kernels are assembled "
+                "with -O1, and may be slower.",
+            )
+            return candidate, resources
         except InputError as error:
             if not build.request.has_default_chips:
                 raise
