@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -122,3 +123,14 @@ def test_only_large_constants_of_few_rows_are_packed(tmp_path: Path) -> None:
     assert "aotc_packed_" not in lowered(text_of(37, 7, 130), tmp_path)
     many = text_of(37, 70, 130).replace("?", "600").replace("(%m)", "()")
     assert "aotc_packed_" not in lowered(many, tmp_path)
+
+
+def test_no_more_are_packed_than_memory_is_granted_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = SIZES[:2]
+    text = "\n".join(text_of(*size) for size in sizes)
+    packed = [-(-n // 16) * (k + 1) * 64 for _, k, n in sizes]
+    monkeypatch.setattr("aotc.kernels.matmul.cpu.packed._MOST_BYTES", sum(packed) - 1)
+    found = re.findall(r"memref\.global \S+ constant @aotc_packed_", lowered(text, tmp_path))
+    assert len(found) == 1

@@ -4,6 +4,7 @@ which reads it as it is then, see `aotc_constant_get_packed`."""
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -28,6 +29,8 @@ _RESHAPES = tuple(
 )
 # A smaller B is in the caches.
 _LEAST_BYTES = 16 << 10
+# Of all packed copies of a module: memory that it had no need of before.
+_MOST_BYTES = 4 << 30
 
 
 def packed_problem(problem: Problem) -> Problem | None:
@@ -66,11 +69,20 @@ def packed_constant(b: Builder, value: Value, type_: str) -> Value | None:
         return None
     packed = variables.get(f"{PACKED_COPY}{symbol_of(constant)}")
     if packed is None:
+        others = [op for name, op in variables.items() if name.startswith(PACKED_COPY)]
+        types = [ir.TypeAttr(op.attributes["type"]).value for op in others]
+        if sum(map(_bytes_of, [*types, b.type(type_)])) > _MOST_BYTES:
+            return None
         packed = declare_copy(constant, PACKED_COPY, b.type(type_))
     elif ir.TypeAttr(packed.attributes["type"]).value != b.type(type_):
         return None
     attributes = {"name": ir.FlatSymbolRefAttr.get(symbol_of(packed))}
     return ops.create("memref.get_global", [], [b.type(type_)], attributes).result
+
+
+def _bytes_of(type_: Any) -> int:
+    memref = ir.MemRefType(type_)
+    return int(math.prod(memref.shape)) * ELEMENT_BYTES[str(memref.element_type)]
 
 
 class _Kernel(blocked.Kernel):
