@@ -64,7 +64,7 @@ def test_what_may_never_come_to_pass(words: str, severity: Severity) -> None:
             "no-grid-sizes",
             "Unknown warning 'grid-sizes' in -Wno-grid-sizes. Did you mean grid-size",
         ),
-        ("error=xyz", "Unknown warning 'xyz' in -Werror=xyz. Known: block-size, "),
+        ("error=xyz", "Unknown warning 'xyz' in -Werror=xyz. Known: assembler-crash, "),
         ("all", "Unknown warning 'all' in -Wall. "),
     ],
 )
