@@ -386,6 +386,7 @@ class CpuBlocked(MatmulFamily[Problem]):
     target = CPU
     variant_type = Variant
     has_cost_model = False
+    kernel_type: type[Kernel] = Kernel
 
     def can_take(self, problem: Problem, variant: Variant) -> bool:
         """All sizes, pitches and transpositions are handled: types alone matter."""
@@ -414,7 +415,7 @@ class CpuBlocked(MatmulFamily[Problem]):
         arguments: Arguments,
         epilogue: EpilogueBuilder | None = None,
     ) -> None:
-        Kernel(b, problem, variant, epilogue).build(arguments)
+        self.kernel_type(b, problem, variant, epilogue).build(arguments)
 
 
 CPU_BLOCKED = CpuBlocked()

@@ -12,9 +12,9 @@ from aotc import ops
 from aotc.builder import Buffer, Builder
 from aotc.kernels.cpu.vectors import VECTOR_BYTES
 from aotc.kernels.matmul.cpu import blocked
-from aotc.kernels.matmul.cpu.blocked import CpuBlocked, Step, Tile, Variant
+from aotc.kernels.matmul.cpu.blocked import CpuBlocked, Step, Tile
 from aotc.kernels.matmul.cpu.kernel import computed_in
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
 from aotc.mlir import ir
 from aotc.module_names import PACKED_COPY
 from aotc.numbers import Number, Value
@@ -108,16 +108,7 @@ class CpuPacked(CpuBlocked):
 
     name = "blocks of a packed constant"
     mnemonic = "cpu_packed"
-
-    def insert(
-        self,
-        b: Builder,
-        problem: Problem,
-        variant: Variant,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None = None,
-    ) -> None:
-        _Kernel(b, problem, variant, epilogue).build(arguments)
+    kernel_type = _Kernel
 
 
 CPU_PACKED: CpuBlocked = CpuPacked()
