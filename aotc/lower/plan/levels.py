@@ -11,6 +11,7 @@ from msgspec import Struct
 from aotc import ops
 from aotc.input.place import Place
 from aotc.input.source import Source
+from aotc.lower.passes.raise_contractions import adds_product
 from aotc.mlir import ir
 
 _TENSOR_TYPES = (ir.RankedTensorType, ir.UnrankedTensorType)
@@ -23,6 +24,7 @@ class Level(Enum):
     TOSA = "tosa"
     TENSORS = "tensors"
     LINALG = "linalg"
+    CONTRACTION = "loops that add products"
     AFFINE = "affine loops"
     SCF = "scf loops"
     VECTOR = "vectors"
@@ -59,6 +61,7 @@ _TESTS: dict[Level, Callable[[Any], bool]] = {
     Level.TOSA: _dialect("tosa"),
     Level.TENSORS: lambda op: is_on_tensors(op),
     Level.LINALG: _dialect("linalg"),
+    Level.CONTRACTION: lambda op: adds_product(op),
     Level.AFFINE: _named("affine.for", "affine.parallel"),
     Level.SCF: _named("scf.for", "scf.parallel", "scf.forall", "scf.while"),
     Level.VECTOR: _dialect("vector"),

@@ -36,6 +36,7 @@ from aotc.lower.passes.own import parse_own_pass
 from aotc.lower.passes.parallelize_copies import ParallelizeCopies
 from aotc.lower.passes.parallelize_loops import ParallelizeLoops
 from aotc.lower.passes.place_memory import PlaceMemory
+from aotc.lower.passes.raise_contractions import RaiseContractions
 from aotc.lower.passes.rename_kernels import RenameKernels
 from aotc.lower.passes.return_in_arguments import ReturnInArguments
 from aotc.lower.passes.separate_fills import SeparateFills
@@ -119,6 +120,8 @@ _TENSORS: tuple[Pass, ...] = (
     _CANONICALIZE,
     _FUSE,
     EraseFusionBarriers(),
+    # Where reshapes were fused, indices are computed by affine maps of symbols that are none.
+    Upstream("func.func(lower-affine)"),
     _CANONICALIZE,
     # Fusion brings shapes with ones back, to have all of one rank.
     TrimWindows(),
@@ -219,7 +222,11 @@ def plan_for(
         passes.append(Decompose())
     passes.append(CheckSizes())
     passes += _TENSORS if Level.TENSORS in has else (SizeResults(),)
-    if has & {Level.TENSORS, Level.LINALG, Level.TOSA}:
+    # A block that is asked for is one of loops.
+    raises = Level.CONTRACTION in has and block is None
+    if raises:
+        passes.append(RaiseContractions())
+    if raises or has & {Level.TENSORS, Level.LINALG, Level.TOSA}:
         passes += _LINALG
     passes += (*_LOOPS, MapParallelLoops(block=block), _CANONICALIZE, _CSE, ExpandChecks())
     return (*passes, *_OUTLINING, *_placement(memory))
