@@ -6,6 +6,7 @@ machine's own lists of packages stay as they are: apt gets a folder of its own f
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tarfile
 from collections.abc import Iterator
@@ -50,23 +51,40 @@ def _tar(folder: Path, package: str) -> Path:
     }
     words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
     _run(["apt-get", *words, "update"], folder)
-    # The tar alone: a mirror may lack the other files.
-    _run(["apt-get", *words, "source", "--download-only", "--tar-only", package], folder)
+    said = _run(["apt-cache", *words, "showsrc", package], folder)
+    versions = [line.split()[1] for line in said.splitlines() if line.startswith("Version:")]
+    failure = SourceError(f"{_LIST.strip()} has no source package {package}.")
+    # A mirror may lack the newest one's files, and also all but the tar.
+    for version in sorted(versions, key=_numbers, reverse=True):
+        wanted = f"{package}={version}"
+        try:
+            _run(["apt-get", *words, "source", "--download-only", "--tar-only", wanted], folder)
+            break
+        except SourceError as error:
+            failure = error
+    else:
+        raise failure
     if found := sorted(folder.glob(f"{package}_*.orig.tar.xz")):
         return found[-1]
     raise SourceError(f"apt-get fetched no {package}_*.orig.tar.xz. Give the source by --source.")
 
 
-def _run(command: list[str], folder: Path) -> None:
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]
+
+
+def _run(command: list[str], folder: Path) -> str:
+    """What a command prints."""
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:
-        raise SourceError("There is no apt-get here. Give LLVM's source by --source.") from error
+        raise SourceError("There is no apt here. Give LLVM's source by --source.") from error
     if done.returncode:
         raise SourceError(
             f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr.rstrip()}\n"
             "Give LLVM's source by --source."
         )
+    return done.stdout
 
 
 def _unpack(tar: Path, target: Path) -> None:
