@@ -104,6 +104,9 @@ typedef struct aotc_device {
 //           images at all; else AOTC_NO_DEVICE or AOTC_NO_IMAGE.
 //   cuda    The first GPU on which every image loads, or the device of the thread's current
 //   context. cuda:N  That GPU. cpu     The CPU. libcuda is not opened.
+//
+// Where a launcher of MPI's programs started several processes on one machine, auto and cuda take
+// the GPU of the process's number there, modulo the GPUs, in place of the first.
 AOTC_API aotc_status aotc_device_request(const char *spec);
 
 // Chooses the device now, starts CUDA if it takes a GPU, and says what was chosen (out_device may

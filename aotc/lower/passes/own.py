@@ -19,6 +19,7 @@ from aotc.lower.passes.erase_fusion_barriers import EraseFusionBarriers
 from aotc.lower.passes.erase_schedules import EraseSchedules
 from aotc.lower.passes.expand_checks import ExpandChecks
 from aotc.lower.passes.expand_copies import ExpandCopies
+from aotc.lower.passes.expand_mpi import ExpandMpi
 from aotc.lower.passes.expand_reshapes import ExpandReshapes
 from aotc.lower.passes.expand_switches import ExpandSwitches
 from aotc.lower.passes.fold_constants import FoldConstants
@@ -48,6 +49,7 @@ from aotc.lower.passes.write_into_arguments import WriteIntoArguments
 # In about the order in which a plan has them.
 OWN_PASSES: tuple[type[OwnPass], ...] = (
     EraseSchedules,
+    ExpandMpi,
     Decompose,
     AssertSteps,
     MarkParallel,

@@ -29,6 +29,7 @@ class Level(Enum):
     SCF = "scf loops"
     VECTOR = "vectors"
     ASYNC = "async"
+    PROCESSES = "processes"
     LAUNCH = "gpu.launch"
     KERNELS = "gpu.module"
     HARDWARE = "nvgpu and nvvm"
@@ -66,6 +67,7 @@ _TESTS: dict[Level, Callable[[Any], bool]] = {
     Level.SCF: _named("scf.for", "scf.parallel", "scf.forall", "scf.while"),
     Level.VECTOR: _dialect("vector"),
     Level.ASYNC: _dialect("async"),
+    Level.PROCESSES: _dialect("mpi"),
     Level.LAUNCH: _named("gpu.launch"),
     Level.KERNELS: _named("gpu.module"),
     Level.BINARY: _named("gpu.binary"),

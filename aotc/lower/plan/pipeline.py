@@ -20,6 +20,7 @@ from aotc.lower.passes.erase_fusion_barriers import EraseFusionBarriers
 from aotc.lower.passes.erase_schedules import EraseSchedules
 from aotc.lower.passes.expand_checks import ExpandChecks
 from aotc.lower.passes.expand_copies import ExpandCopies
+from aotc.lower.passes.expand_mpi import ExpandMpi
 from aotc.lower.passes.expand_reshapes import ExpandReshapes
 from aotc.lower.passes.expand_switches import ExpandSwitches
 from aotc.lower.passes.fold_constants import FoldConstants
@@ -215,7 +216,11 @@ def plan_for(
 ) -> tuple[Pass, ...]:
     """The passes for a module of these levels; `block` and `memory` as the user gave them."""
     has = set(levels)
-    passes: list[Pass] = [*([AssertSteps()] if Level.SCF in has else []), MarkParallel()]
+    passes: list[Pass] = [
+        *([ExpandMpi()] if Level.PROCESSES in has else []),
+        *([AssertSteps()] if Level.SCF in has else []),
+        MarkParallel(),
+    ]
     if Level.TOSA in has:
         passes += _TOSA
     if has & {Level.TENSORS, Level.LINALG, Level.VECTOR}:
