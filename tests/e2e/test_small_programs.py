@@ -21,11 +21,6 @@ SCAN = """
   %a:2 = vector.scan <add>, %x, %y {inclusive = true, reduction_dim = 0} :
     vector<3x2xf32>, vector<2xf32>
   vector.print %a#0 : vector<3x2xf32>"""
-CONVERSION = """
-  %x = arith.constant dense<[0.5, 1.4, -3.2, 7.0]> : vector<4xf32>
-  %t = arith.truncf %x : vector<4xf32> to vector<4xTYPE>
-  %u = arith.extf %t : vector<4xTYPE> to vector<4xf32>
-  vector.print %u : vector<4xf32>"""
 PRINTED = """func.func private @printMemrefF32(tensor<*xf32>) attributes {llvm.emit_c_interface}
 func.func @main() {
   %one = arith.constant 1.5 : f32
@@ -102,21 +97,6 @@ func.func @main() {
   vector.print %v : i32
   return
 }"""
-OF_FLOAT8 = """
-func.func @f(%A: memref<?xf32>, %B: memref<?xf8E4M3FN>) attributes {llvm.emit_c_interface} {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %n = memref.dim %A, %c0 : memref<?xf32>
-  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
-    OPERATIONS
-    memref.store %s, %B[%i] : memref<?xf8E4M3FN>
-  }
-  return
-}"""
-NARROWED = """%a = memref.load %A[%i] : memref<?xf32>
-    %s = arith.truncf %a : f32 to f8E4M3FN"""
-ADDED = """%a = memref.load %B[%i] : memref<?xf8E4M3FN>
-    %s = arith.addf %a, %a : f8E4M3FN"""
 WARP = """
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -152,22 +132,6 @@ REFUSED = {
         "input.mlir:7:7: error: custom op 'transform.apply_patterns.vector.lower_multi_reduction'",
     ),
     "a scan": (MAIN.format(SCAN), "input.mlir:5:10: vector.scan"),
-    "f4": (
-        MAIN.format(CONVERSION.replace("TYPE", "f4E2M1FN")),
-        "input.mlir:4:8: arith.truncf",
-    ),
-    "f8 on the host": (
-        MAIN.format(CONVERSION.replace("TYPE", "f8E4M3FN")),
-        "input.mlir:4:8: arith.truncf",
-    ),
-    "to f8 in a kernel": (
-        OF_FLOAT8.replace("OPERATIONS", NARROWED),
-        "input.mlir:8:10: arith.trunc",
-    ),
-    "a sum of f8 in a kernel": (
-        OF_FLOAT8.replace("OPERATIONS", ADDED),
-        "input.mlir:8:10: arith.add",
-    ),
     "a warp's lane": (MAIN.format(WARP), "gpu.warp_execute_on_lane_0"),
     "a pack of old": (MAIN.format(PACK), "custom op 'tensor.pack' is unknown"),
     "printed, and then used": (PRINTED, "input.mlir:6:8: error: 'tensor.cast' op not bufferizable"),
