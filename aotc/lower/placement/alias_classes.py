@@ -29,11 +29,10 @@ from aotc.analysis.access import (
 from aotc.analysis.functions import Functions
 from aotc.analysis.views import VIEWS
 from aotc.mlir import ir
+from aotc.module_names import PRINTS
 from aotc.ops import symbol_of
 
 ALLOCATIONS = ("memref.alloc", "memref.alloca")
-# Functions of the runner that look at what they are given, and keep nothing.
-_PRINTS = "printMemref"
 _ATOMICS = ("memref.atomic_rmw", "memref.generic_atomic_rmw")
 
 
@@ -298,7 +297,7 @@ class AliasClasses:
         callee = ops.callee_of(call)
         if self.functions.get(callee) is not None:
             return UseKind.CALL
-        return UseKind.HOST_READ if callee.startswith(_PRINTS) else UseKind.ESCAPE
+        return UseKind.HOST_READ if callee.startswith(PRINTS) else UseKind.ESCAPE
 
 
 def _hands_on_unseen(operation: Any) -> bool:
