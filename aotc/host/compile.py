@@ -41,6 +41,8 @@ class HostCompiler(Struct, frozen=True):
             "ir",
             "-Wno-override-module",
             "-fno-crash-diagnostics",
+            # For llvm.intr.matrix.*
+            "-fenable-matrix",
             # It looks at all arguments of a call for each of them, to know who is called through a
             # pointer: entries may have thousands.
             "-mllvm",

@@ -15,12 +15,6 @@ Aotc = Callable[..., Outcome]
 MlirFile = Callable[..., Path]
 
 MAIN = "func.func @main() {{\n{}\n  return\n}}\n"
-SCAN = """
-  %x = arith.constant dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]> : vector<3x2xf32>
-  %y = arith.constant dense<[6.0, 6.0]> : vector<2xf32>
-  %a:2 = vector.scan <add>, %x, %y {inclusive = true, reduction_dim = 0} :
-    vector<3x2xf32>, vector<2xf32>
-  vector.print %a#0 : vector<3x2xf32>"""
 PRINTED = """func.func private @printMemrefF32(tensor<*xf32>) attributes {llvm.emit_c_interface}
 func.func @main() {
   %one = arith.constant 1.5 : f32
@@ -97,20 +91,6 @@ func.func @main() {
   vector.print %v : i32
   return
 }"""
-WARP = """
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %a = gpu.alloc host_shared () : memref<32xf32>
-  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
-      threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
-    gpu.warp_execute_on_lane_0(%tx)[32] {
-      %v = arith.constant dense<1.0> : vector<32xf32>
-      vector.transfer_write %v, %a[%c0] {in_bounds = [true]} : vector<32xf32>, memref<32xf32>
-      gpu.yield
-    }
-    gpu.terminator
-  }"""
 PACK = """
   %a = arith.constant dense<1> : tensor<8x8xi32>
   %e = tensor.empty() : tensor<2x2x4x4xi32>
@@ -124,6 +104,7 @@ PROGRAMS = {
         ["( ( 7 ), ( 0 ), ( 0 ), ( 0 ), ( 0 ), ( 0 ), ( 0 ), ( 0 ) )"],
     ),
     "a constructor": (CONSTRUCTOR, ["7"]),
+    "printed, and then used": (PRINTED, ["[1.5,  1.5]", "[3,  3]"]),
 }
 # The program, and the words that refuse it.
 REFUSED = {
@@ -131,10 +112,7 @@ REFUSED = {
         OLD_PATTERNS,
         "input.mlir:7:7: error: custom op 'transform.apply_patterns.vector.lower_multi_reduction'",
     ),
-    "a scan": (MAIN.format(SCAN), "input.mlir:5:10: vector.scan"),
-    "a warp's lane": (MAIN.format(WARP), "gpu.warp_execute_on_lane_0"),
     "a pack of old": (MAIN.format(PACK), "custom op 'tensor.pack' is unknown"),
-    "printed, and then used": (PRINTED, "input.mlir:6:8: error: 'tensor.cast' op not bufferizable"),
     "printf over lines": (MAIN.format(LINES), "input.mlir:10:8: error: expected integer number"),
 }
 MASKED = """
@@ -210,7 +188,8 @@ module attributes {transform.with_named_sequence} {
 def test_a_program(name: str, aotc: Aotc, mlir_file: MlirFile) -> None:
     text, expected = PROGRAMS[name]
     done = aotc("run", mlir_file(text), "--chip", "sm_90").succeeded()
-    assert expected == done.stdout.splitlines()
+    # Buffers' addresses differ from run to run.
+    assert expected == [line for line in done.stdout.splitlines() if "base@" not in line]
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -22,6 +22,7 @@ from aotc.rewrites.host_passes import TO_BRANCHES, TO_LOOPS
 from aotc.rewrites.lines import add_lines
 from aotc.rewrites.math import replace_math
 from aotc.rewrites.memory_spaces import SpaceStripper
+from aotc.rewrites.packed_vectors import widen_packed_vectors
 from aotc.rewrites.run import UNWATCHED, PassWatch, run_passes
 from aotc.rewrites.small_floats import expand_small_floats
 from aotc.rewrites.tensor_map_types import encode_tensor_maps
@@ -77,6 +78,7 @@ def lower_host(
             doing="lowering the host code",
             watch=watch,
         )
+        widen_packed_vectors(host)
         run(TO_LOOPS)
         replace_math(host)
         expand_small_floats(host, watch)

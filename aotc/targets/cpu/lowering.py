@@ -11,6 +11,7 @@ from aotc.ops import symbol_of, walk
 from aotc.rewrites.atomics import exchange_folded_updates, expand_atomic_products
 from aotc.rewrites.host_passes import TO_BRANCHES, TO_LOOPS
 from aotc.rewrites.math import replace_math
+from aotc.rewrites.packed_vectors import widen_packed_vectors
 from aotc.rewrites.run import UNWATCHED, PassWatch, run_pipeline
 from aotc.rewrites.small_floats import expand_small_floats
 from aotc.symbols import content, has_body
@@ -49,6 +50,7 @@ def lower_to_llvm(module: Any, watch: PassWatch = UNWATCHED) -> None:
     """
     expand_atomic_products(module.operation)
     load_under_conditions(module.operation)
+    widen_packed_vectors(module.operation)
     _run(module, TO_LOOPS, watch)
     replace_math(module, in_loops=True)
     expand_small_floats(module.operation, watch)

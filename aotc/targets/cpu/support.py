@@ -61,7 +61,6 @@ _OF_THREADS = frozenset(
 )
 _OBSTACLES = {
     "gpu.initialize_named_barrier": _NAMED_BARRIERS,
-    "gpu.warp_execute_on_lane_0": "aotc does not lower it; distribute it to the lanes first",
     "gpu.launch": "a kernel cannot launch kernels on the CPU",
     "gpu.launch_func": "a kernel cannot launch kernels on the CPU",
     "llvm.intr.debugtrap": _STOPS,

@@ -18,6 +18,7 @@ from aotc.rewrites.atomics import exchange_folded_updates, expand_atomic_product
 from aotc.rewrites.lines import add_lines
 from aotc.rewrites.math import replace_questions
 from aotc.rewrites.memory_spaces import number_workgroup_space
+from aotc.rewrites.packed_vectors import widen_packed_vectors
 from aotc.rewrites.points import take_points_together
 from aotc.rewrites.run import UNWATCHED, PassWatch, run_group, run_passes
 from aotc.rewrites.small_floats import expand_small_floats
@@ -110,6 +111,7 @@ def lower_device(
         take_points_together(device)
         replace_questions(device)
         replace_narrow_tanh(device)
+        widen_packed_vectors(device)
         expand_small_floats(device, watch)
         expand_atomic_products(device)
         _call_powers(device, watch)
