@@ -11,11 +11,19 @@ from helpers.command import Outcome
 Aotc = Callable[..., Outcome]
 
 VECTORS = Path(__file__).parent / "data" / "vectors.mlir"
-# Of the kernel by hand, of warps, of bits in memory, of scans and matrices.
+# Of the kernel by hand, of warps, of barriers and prints in kernels, of bits in memory, of scans
+# and matrices.
 PRINTED = """\
 ( ( 4, 4, 4, 4, 4, 1, 1 ), ( 4, 4, 4, 4, 4, 1, 1 ), ( 1, 1, 1, 1, 1, 1, 1 ) )
 ( 140, 146, 152, 137 )
 ( 160, 160, 4626, 164 )
+( ( 0, 1, 51, 0 ), ( 0, 1, 51, 1 ) )
+( ( 1.5, -2 ), ( 3, 1e+10 ) )
+-3, 0
+100 %d
+( 1, 0, 1, 0, 1, 0, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, \
+1, 0 )
+( 0.5 )
 1
 ( 1, 0, 1, 1, 0, 1, 1, 1 )
 ( 1, 1, 1, 1, 0, 1, 1, 1 )

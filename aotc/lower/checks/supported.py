@@ -16,7 +16,7 @@ from aotc.mlir import ir
 # Operations that lower to calls of the host's utilities, and what to do in a kernel instead; None:
 # only some of them do.
 _HOST_CALLS = {
-    "vector.print": "they print by gpu.printf",
+    "vector.print": "they print by gpu.printf, which aotc-decompose makes of it",
     "memref.copy": None,
 }
 _OF_THE_HOST = ("f80", "f128")

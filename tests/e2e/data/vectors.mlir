@@ -35,6 +35,26 @@ gpu.module @by_hand {
     vector.transfer_write %result, %sums[%c0] {in_bounds = [true]} : vector<4xf32>, memref<4xf32>
     gpu.return
   }
+  gpu.func @barriers(%to: memref<64x4xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    %five = arith.constant 5 : i32
+    %thread = gpu.thread_id x
+    %number = arith.index_cast %thread : index to i32
+    %rest = arith.remui %number, %five : i32
+    %and = nvvm.barrier.reduction #nvvm.reduction<and> %rest -> i32
+    %or = nvvm.barrier.reduction #nvvm.reduction<or> %rest -> i32
+    %count = nvvm.barrier.reduction #nvvm.reduction<popc> %rest -> i32
+    %elected = nvvm.elect.sync -> i1
+    %first = arith.extui %elected : i1 to i32
+    memref.store %and, %to[%thread, %c0] : memref<64x4xi32>
+    memref.store %or, %to[%thread, %c1] : memref<64x4xi32>
+    memref.store %count, %to[%thread, %c2] : memref<64x4xi32>
+    memref.store %first, %to[%thread, %c3] : memref<64x4xi32>
+    gpu.return
+  }
 }
 
 func.func @masks_in_a_kernel_by_hand() {
@@ -107,6 +127,37 @@ func.func @warps() {
   return
 }
 
+func.func @prints_and_barriers() {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c31 = arith.constant 31 : index
+  %c64 = arith.constant 64 : index
+  %z = arith.constant 0 : i32
+  %b = gpu.alloc host_shared () : memref<64x4xi32>
+  gpu.launch_func @by_hand::@barriers blocks in (%c1, %c1, %c1) threads in (%c64, %c1, %c1)
+    args(%b : memref<64x4xi32>)
+  %r = vector.transfer_read %b[%c31, %c0], %z {in_bounds = [true, true]}
+    : memref<64x4xi32>, vector<2x4xi32>
+  vector.print %r : vector<2x4xi32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+      threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %floats = arith.constant dense<[[1.5, -2.0], [3.0, 1.0e10]]> : vector<2x2xf32>
+    vector.print %floats : vector<2x2xf32>
+    %small = arith.constant -3 : i8
+    vector.print %small : i8 punctuation <comma>
+    vector.print %tx : index
+    vector.print str "100 %d\n"
+    %bits = arith.constant dense<[true, false, true, false, true, false, true, false, true,
+      true, true, true, true, true, true, true, true, true, true, true, true, true, true, true,
+      true, true, true, true, true, true, true, true, true, false]> : vector<34xi1>
+    vector.print %bits : vector<34xi1>
+    %single = arith.constant dense<0.5> : vector<f16>
+    vector.print %single : vector<f16>
+    gpu.terminator
+  }
+  return
+}
+
 func.func @bits_in_memory() {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -160,6 +211,7 @@ func.func @scans_and_matrices() {
 func.func @main() {
   call @masks_in_a_kernel_by_hand() : () -> ()
   call @warps() : () -> ()
+  call @prints_and_barriers() : () -> ()
   call @bits_in_memory() : () -> ()
   call @scans_and_matrices() : () -> ()
   return
