@@ -10,6 +10,7 @@ import pytest
 from helpers.command import Outcome
 
 from aotc import build, load
+from aotc.library.opened import LibraryError
 
 Aotc = Callable[..., Outcome]
 MlirFile = Callable[..., Path]
@@ -225,3 +226,34 @@ def test_a_schedule_of_vector_sizes(size: int, tmp_path: Path) -> None:
     library.set_device("cpu")
     x, y = np.random.default_rng(7).random((2, size), np.float32)
     np.testing.assert_array_equal(library.add(x, y), x + y)
+
+
+PACKS = """
+func.func @pack(%a: memref<?x?xf32>, %p: memref<?x?x4x2xf32>)
+    attributes {llvm.emit_c_interface} {
+  %z = arith.constant -1.0 : f32
+  linalg.pack %a padding_value(%z : f32) outer_dims_perm = [1, 0] inner_dims_pos = [1, 0]
+    inner_tiles = [4, 2] into %p : memref<?x?xf32> -> memref<?x?x4x2xf32>
+  return
+}
+func.func @unpack(%p: memref<?x?x4x2xf32>, %a: memref<?x?xf32>)
+    attributes {llvm.emit_c_interface} {
+  linalg.unpack %p outer_dims_perm = [1, 0] inner_dims_pos = [1, 0] inner_tiles = [4, 2] into %a
+    : memref<?x?x4x2xf32> -> memref<?x?xf32>
+  return
+}
+"""
+
+
+def test_packs_of_buffers(tmp_path: Path) -> None:
+    library = load(build(PACKS.encode(), name="packs", emit="shared", out=f"{tmp_path}/"))
+    library.set_device("cpu")
+    plain = np.arange(35, dtype=np.float32).reshape(5, 7)
+    packed, again = np.zeros((2, 3, 4, 2), np.float32), np.zeros((5, 7), np.float32)
+    library.pack(plain, packed)
+    padded = np.pad(plain, ((0, 1), (0, 1)), constant_values=-1)
+    np.testing.assert_array_equal(packed, padded.reshape(3, 2, 2, 4).transpose(2, 0, 3, 1))
+    library.unpack(packed, again)
+    np.testing.assert_array_equal(again, plain)
+    with pytest.raises(LibraryError, match=r"linalg\.unpack: the tiles along dimension 0"):
+        library.unpack(packed, np.zeros((7, 7), np.float32))

@@ -10,6 +10,7 @@ from aotc.lower.tensors.gather import expand_gathers
 from aotc.lower.tensors.pads import expand_pads
 from aotc.lower.tensors.softmax import expand_softmax_of_buffers
 from aotc.mlir import ir
+from aotc.rewrites.buffer_packs import expand_buffer_packs
 from aotc.rewrites.contractions import expand_contractions
 from aotc.rewrites.kernel_prints import print_in_kernels
 from aotc.rewrites.masks import mark_masked
@@ -69,6 +70,7 @@ def decompose(source: Source) -> None:
     expand_softmax_of_buffers(module)
     expand_contractions(module)
     expand_gathers(module)
+    expand_buffer_packs(module)
     expand_warp_regions(source)
     print_in_kernels(module)
     steps = [_decomposition(name) for name in _DECOMPOSITIONS if ops.find(module.operation, name)]
