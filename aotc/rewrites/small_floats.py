@@ -118,6 +118,7 @@ def expand_small_floats(root: Any, watch: PassWatch = UNWATCHED) -> None:
         _expand_conversions(root)
         run_pipeline(root, [_EXPAND_SCALING], watch=watch)
     _widen_multiply_adds(root)
+    _widen_prints(root)
     sources = ",".join(sorted(formats))
     passes = [f"arith-emulate-unsupported-floats{{source-types={sources} target-type=f32}}"]
     if any(name.startswith("math.") for name in names):
@@ -157,6 +158,16 @@ def _widen_multiply_adds(root: Any) -> None:
                 exact = ops.create("math.fma", operands, [wide]).result
                 result.replace_all_uses_with(ops.unary("arith.truncf", exact, result.type))
             ops.erase(fma)
+
+
+def _widen_prints(root: Any) -> None:
+    """What is printed is printed as f32."""
+    for printing in ops.find(root, "vector.print"):
+        for index, value in enumerate(printing.operands):
+            if _element(value.type) in SMALL_FLOATS:
+                wide = ops.with_element_type(value.type, ir.F32Type.get())
+                with printing.location, ir.InsertionPoint(printing):
+                    printing.operands[index] = ops.unary("arith.extf", value, wide)
 
 
 def _element(type_: Any) -> str:

@@ -190,6 +190,8 @@ func.func @bits_in_memory() {
 }
 
 func.func @scans_and_matrices() {
+  %small = arith.constant dense<[0.5, -3.0, 448.0]> : vector<3xf8E4M3FN>
+  vector.print %small : vector<3xf8E4M3FN>
   %x = arith.constant dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]> : vector<3x2xf32>
   %y = arith.constant dense<[6.0, 6.0]> : vector<2xf32>
   %inclusive:2 = vector.scan <add>, %x, %y {inclusive = true, reduction_dim = 0}
