@@ -75,6 +75,11 @@ AOTC_API bool aotc_is_stopped(void);
 // handed on with its task. The message is copied.
 AOTC_API void aotc_error_adopt(aotc_status status, const char *message);
 
+// Takes a failure from this thread that it asked for, and goes on: mlirAsyncRuntimeIsTokenError. It
+// is the thread's again if an assertion fails before anything else asks whether the thread is
+// stopped.
+AOTC_API void aotc_error_set_aside(void);
+
 // "AOTC_NO_DEVICE" for AOTC_NO_DEVICE; never NULL.
 AOTC_API const char *aotc_status_name(aotc_status status);
 

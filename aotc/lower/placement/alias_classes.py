@@ -29,11 +29,10 @@ from aotc.analysis.access import (
 from aotc.analysis.functions import Functions
 from aotc.analysis.views import VIEWS
 from aotc.mlir import ir
+from aotc.module_names import PRINTS
 from aotc.ops import symbol_of
 
 ALLOCATIONS = ("memref.alloc", "memref.alloca")
-# Functions of the runner that look at what they are given, and keep nothing.
-_PRINTS = "printMemref"
 # Functions that access what they are given until they return. (isend's and irecv's go on.)
 _EXCHANGES = tuple(
     f"aotc_mpi_{name}_" for name in ("send", "recv", "allgather", "allreduce", "reduce_scatter")
@@ -304,7 +303,7 @@ class AliasClasses:
             return [UseKind.CALL]
         if callee.startswith(_EXCHANGES):
             return [UseKind.HOST_READ, UseKind.HOST_WRITE]
-        return [UseKind.HOST_READ if callee.startswith(_PRINTS) else UseKind.ESCAPE]
+        return [UseKind.HOST_READ if callee.startswith(PRINTS) else UseKind.ESCAPE]
 
 
 def _hands_on_unseen(operation: Any) -> bool:

@@ -223,7 +223,7 @@ def plan_for(
     ]
     if Level.TOSA in has:
         passes += _TOSA
-    if has & {Level.TENSORS, Level.LINALG, Level.VECTOR}:
+    if has & {Level.TENSORS, Level.LINALG, Level.VECTOR, Level.LAUNCH, Level.KERNELS}:
         passes.append(Decompose())
     passes.append(CheckSizes())
     passes += _TENSORS if Level.TENSORS in has else (SizeResults(),)
