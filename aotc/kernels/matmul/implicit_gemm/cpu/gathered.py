@@ -139,11 +139,11 @@ class Kernel(blocked.Kernel):
             else:
                 self._pack_run(step, begin, end, last.stride)
 
-    def pack_column(self, tile: Tile, step: Step, column: Number) -> None:
+    def pack_column(self, tile: Tile, step: Step, column: Number, number: Number) -> None:
         b = self.b
         with b.loop(0, step.count) as k:
             value = self.load(self.of_b.buffer, [self.place_in_b(tile, column, k.index)])
-            b.store(value, self.packed_column, [k.index])
+            b.store(value, self.packed_columns, [number, k.index])
 
     def place_in_b(self, tile: Tile, column: Number, k: Number) -> Number:
         """Where B has a column of the tile, and k of the step."""
