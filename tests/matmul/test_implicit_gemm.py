@@ -81,7 +81,7 @@ GATHERED = (WIDE, STEM, replace(WIDE, name="wide_f64", element="f64", result="f6
 # Of more rows than a block has: B is copied, once for all vertical taps if strides are 1.
 COPIED_IMAGES = convolution("copied_images", (2, 5, 10, 19), (97, 3, 3), strides=(2, 2))
 COPIED_GROUPS = Contraction(
-    *("copied_groups", {"g": 2, "f": 97, "h": 4, "w": 18, "c": 3, "p": 3, "q": 2}),
+    *("copied_groups", {"g": 2, "f": 97, "h": 4, "w": 6, "c": 3, "p": 3, "q": 2}),
     *(("g", "c", "h + p", "w + q"), ("g", "f", "c", "p", "q"), ("g", "f", "h", "w")),
 )
 COPIED = (

@@ -34,9 +34,6 @@ from aotc.numbers import Number, Value, compare
 # With fewer rows, or up to so many and enough columns, one block computes all of them, and packs
 # what it needs while it is in a cache.
 _LEAST_ROWS, _ROWS_OF_BLOCK, _ENOUGH_COLUMNS = 96, 192, 576
-# How many columns an image that is read in place may have for each one of C: a copy takes less than
-# more of them.
-_MOST_COMPUTED = 1.04
 # Of an image's copy.
 _MOST_BYTES = 2**24
 # Operations whose regions run once at most.
@@ -44,10 +41,11 @@ _CONDITIONS = ("scf.if", "scf.execute_region")
 
 
 class Copy(Struct, frozen=True):
-    """The copy of B: an image of each index of `outer`, a plane of each iteration of `channel`. A
-    plane has the rows of `inner`, of `width` columns.
+    """The copy of B, which `problem` reads: a plane for each index of `outer` and of `channel`. A
+    plane has an image for each index of `inner`, with the rows of `row`, of `width` columns.
 
-    `problem` reads the copy. A plane takes `pitch` elements, some of them behind the last column.
+    `image` and `pitch` are the elements that an image and a plane take: some are behind the last
+    column.
     """
 
     problem: ImplicitGemm
@@ -56,6 +54,7 @@ class Copy(Struct, frozen=True):
     inner: tuple[Loop, ...]
     row: Loop
     column: Loop
+    image: int
     pitch: int
 
     @property
@@ -89,19 +88,22 @@ def copy_of(problem: ImplicitGemm) -> Copy | None:
     (channel, *inner), outer = apart, (*problem.batch, *images)
     height = _size(line) + sum(_size(loop) - 1 for loop in shared)
     row = replace(line, size=height)
-    lengths = [*(_size(loop) for loop in inner), height, _size(column)]
     element = computed_in(problem)
     vector = VECTOR_BYTES // ELEMENT_BYTES[element]
+    # Vectors of columns begin at lines of a cache, but for vertical taps without strides. An odd
+    # number of lines puts neighbours along K into different sets.
+    image = (-(-height * _size(column) // vector) | 1) * vector
     # A vector more, as rows are stored as whole vectors.
-    pitch = (prod(lengths) // vector + 2) * vector
+    pitch = prod(_size(loop) for loop in inner) * image + vector
     if pitch * _size(channel) * ELEMENT_BYTES[element] > _MOST_BYTES:
         return None
 
     last = len(outer) + 1
     moves: dict[Loop, Moves] = {loop: ((number, 1),) for number, loop in enumerate(outer)}
     moves[channel] = ((last - 1, 1),)
-    for number, loop in enumerate([*inner, line, column]):
-        moves[loop] = ((last, prod(lengths[number + 1 :])),)
+    for number, loop in enumerate(inner):
+        moves[loop] = ((last, prod(map(_size, inner[number + 1 :])) * image),)
+    moves |= {line: ((last, _size(column)),), column: ((last, 1),)}
     moves |= dict.fromkeys(shared, moves[line])
 
     def copied(loops: Sequence[Loop]) -> tuple[Loop, ...]:
@@ -122,15 +124,15 @@ def copy_of(problem: ImplicitGemm) -> Copy | None:
     )
     if image_of(seen) is None:
         return None
-    return Copy(seen, outer, channel, tuple(inner), row, column, pitch)
+    return Copy(seen, outer, channel, tuple(inner), row, column, image, pitch)
 
 
 def _is_worth_it(problem: ImplicitGemm) -> bool:
-    rows, columns, image = problem.m, known_count(problem.columns), image_of(problem)
+    rows, columns = problem.m, known_count(problem.columns)
     if len(problem.columns) < 2 or rows is None or rows < _LEAST_ROWS:
         return False
-    if image is not None:
-        return image.computed > _MOST_COMPUTED
+    if image_of(problem) is not None:
+        return False
     return rows > _ROWS_OF_BLOCK or (columns is not None and columns < _ENOUGH_COLUMNS)
 
 
@@ -197,7 +199,7 @@ class CopyKernel(Vectors):
             of_inner = first + source.k.offset(inner.index)
             with b.loop(0, rows) as row:
                 at = of_inner + source.n.offset(row.index * copy.width)
-                to = start + (inner.index * rows + row.index) * copy.width
+                to = start + inner.index * copy.image + row.index * copy.width
                 self._copy_row(source, at, target, to)
 
     def _copy_row(self, source: Operand, at: Number, target: Buffer, to: Number) -> None:

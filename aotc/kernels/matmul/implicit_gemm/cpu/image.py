@@ -37,11 +37,6 @@ class Image(Struct, frozen=True):
         """The columns counted along B's rows."""
         return (self.height - 1) * self.pitch + self.width
 
-    @property
-    def computed(self) -> float:
-        """How many columns are computed for each one of C."""
-        return self.columns / (self.height * self.width)
-
 
 def image_of(problem: ImplicitGemm) -> Image | None:
     """The images that C's columns are, if the kernel can take them and it is worth it."""
@@ -53,7 +48,7 @@ def image_of(problem: ImplicitGemm) -> Image | None:
         return None
     image = Image(outer.size, inner.size, pitch)
     is_one = len(problem.columns) == 2 or image.columns >= _LEAST_COLUMNS
-    is_dense = image.computed <= _MOST_COMPUTED
+    is_dense = image.columns <= _MOST_COMPUTED * image.height * image.width
     steps = [_step(problem, inner, name) for name in "bc"]
     is_contiguous = pitch >= image.width > 0 and steps == [1, 1]
     return image if is_one and is_dense and is_contiguous else None
