@@ -216,6 +216,7 @@ class BuildRequest(Struct, frozen=True):
     `block` is the size of the blocks that loops are mapped to, where the loop does not say itself.
     `cpu` is LLVM's name of the oldest processor that host code is for: by default the oldest of the
     target's architecture.
+    `verify`: operations are verified at run time.
     `allow_tf32`: products of f32 may round their operands to tf32; `allow_3xtf32`: they may be sums
     of three products of tf32. `untested_kernels`: kernels may be taken that no GPU has run yet.
     `allow_file_directives`: host code may have files read when it is assembled and linked.
@@ -245,6 +246,7 @@ class BuildRequest(Struct, frozen=True):
     memory: MemoryMode = MemoryMode.AUTO
     block: tuple[int, ...] | None = None
     cpu_kernels: bool = True
+    verify: bool = False
     allow_tf32: bool = False
     allow_3xtf32: bool = False
     untested_kernels: bool = False

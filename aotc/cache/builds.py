@@ -319,6 +319,7 @@ def _options(request: BuildRequest) -> dict[str, str]:
         "memory": r.memory.value,
         "block": "x".join(map(str, r.block or ())),
         "cpu kernels": str(r.cpu_kernels),
+        "verify": str(r.verify),
         "tf32": str(r.allow_tf32),
         "3xtf32": str(r.allow_3xtf32),
         "untested kernels": str(r.untested_kernels),

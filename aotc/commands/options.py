@@ -19,7 +19,7 @@ from aotc.toolchain.tools import DECIDING_TOOLS
 _SAME_NAME = (
     *("ptx", "target", "cpu", "optimization", "debug", "pipeline", "memory", "block", "prefix"),
     *("runtime", "tuned", "save_temps", "warnings", "frontend", "frontend_options"),
-    *("allow_tf32", "allow_3xtf32", "untested_kernels", "allow_file_directives"),
+    *("verify", "allow_tf32", "allow_3xtf32", "untested_kernels", "allow_file_directives"),
 )
 
 
@@ -150,6 +150,12 @@ def build_options(command: Any) -> Any:
             "--no-cpu-kernels",
             is_flag=True,
             help="Leave out the kernels' CPU forms: smaller and built faster, for GPUs alone.",
+        ),
+        option(
+            "--verify",
+            is_flag=True,
+            help="Verify operations at run time, on the host and in kernels: an index out of "
+            "bounds, sizes that do not fit and wrong casts are errors of the call.",
         ),
         option(
             "--allow-tf32",

@@ -46,6 +46,11 @@ def outline(
                 "--block is for aotc's own pipeline: in that of --pipeline, its pass has the "
                 "option, aotc-map-parallel-loops{block=...}."
             )
+        if request.verify:
+            raise InputError(
+                "--verify is for aotc's own pipeline: put its pass, aotc-verify-operations, into "
+                "that of --pipeline."
+            )
         explanation.add(passes := with_placement(parse_plan(request.pipeline), request.memory))
         _check_writes(source, passes)
         lowering.run(passes, doing="the pipeline given by --pipeline", blame=InputError)
@@ -58,7 +63,8 @@ def outline(
     # Before tensors become buffers: that fails at what nobody knows the effects of.
     check_host_code(source, is_outlined=False)
     levels = [found.level for found in recognise(source)]
-    explanation.add(passes := plan_for(levels, block=request.block, memory=request.memory))
+    passes = plan_for(levels, block=request.block, memory=request.memory, verify=request.verify)
+    explanation.add(passes)
     lowering.run(passes)
     return lowering.managed_globals
 

@@ -43,7 +43,7 @@ _FLAG = "true or false"
 _NUMBER = "a number"
 _TABLE = "a table of texts"
 _FLAGS = (
-    *("debug", "cpu_kernels", "allow_tf32", "allow_3xtf32", "untested_kernels"),
+    *("debug", "cpu_kernels", "verify", "allow_tf32", "allow_3xtf32", "untested_kernels"),
     "allow_file_directives",
 )
 KEYS = {

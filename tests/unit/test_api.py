@@ -105,6 +105,7 @@ def test_options_are_the_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
             memory="managed",
             block="32x8",
             cpu_kernels=False,
+            verify=True,
             allow_tf32=True,
             allow_3xtf32=True,
             untested_kernels=True,
@@ -120,7 +121,7 @@ def test_options_are_the_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         --target aarch64-linux-musl --cpu neoverse-n1 -O1 -g --entry vector_add
         --pipeline builtin.module(cse)
         --memory managed --block 32x8 --no-cpu-kernels --prefix p_ --runtime shared
-        --allow-tf32 --allow-3xtf32 --untested-kernels
+        --verify --allow-tf32 --allow-3xtf32 --untested-kernels
         --allow-file-directives --save-temps {tmp_path / "temps"}
         -Wno-out-of-bounds -Werror"""
     run(words.split())

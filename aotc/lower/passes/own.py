@@ -44,6 +44,7 @@ from aotc.lower.passes.sink_vectors import SinkVectors
 from aotc.lower.passes.size_results import SizeResults
 from aotc.lower.passes.trim_windows import TrimWindows
 from aotc.lower.passes.unify_sizes import UnifySizes
+from aotc.lower.passes.verify_operations import VerifyOperations
 from aotc.lower.passes.write_into_arguments import WriteIntoArguments
 
 # In about the order in which a plan has them.
@@ -53,6 +54,7 @@ OWN_PASSES: tuple[type[OwnPass], ...] = (
     Decompose,
     AssertSteps,
     MarkParallel,
+    VerifyOperations,
     CheckSizes,
     MarkTensors,
     ExpandSwitches,

@@ -46,6 +46,7 @@ from aotc.lower.passes.sink_vectors import SinkVectors
 from aotc.lower.passes.size_results import SizeResults
 from aotc.lower.passes.trim_windows import TrimWindows
 from aotc.lower.passes.unify_sizes import UnifySizes
+from aotc.lower.passes.verify_operations import Part, VerifyOperations
 from aotc.lower.passes.write_into_arguments import WriteIntoArguments
 from aotc.lower.plan.levels import Level
 from aotc.pipeline_text import split_list
@@ -212,9 +213,14 @@ def _placement(memory: MemoryMode) -> tuple[Pass, ...]:
 
 
 def plan_for(
-    levels: Iterable[Level], *, block: tuple[int, ...] | None, memory: MemoryMode
+    levels: Iterable[Level],
+    *,
+    block: tuple[int, ...] | None,
+    memory: MemoryMode,
+    verify: bool = False,
 ) -> tuple[Pass, ...]:
-    """The passes for a module of these levels; `block` and `memory` as the user gave them."""
+    """The passes for a module of these levels; `block`, `memory` and `verify` as the user gave
+    them."""
     has = set(levels)
     passes: list[Pass] = [
         *([ExpandMpi()] if Level.PROCESSES in has else []),
@@ -223,6 +229,8 @@ def plan_for(
     ]
     if Level.TOSA in has:
         passes += _TOSA
+    if verify:
+        passes.append(VerifyOperations())
     if has & {Level.TENSORS, Level.LINALG, Level.VECTOR, Level.LAUNCH, Level.KERNELS}:
         passes.append(Decompose())
     passes.append(CheckSizes())
@@ -233,7 +241,11 @@ def plan_for(
         passes.append(RaiseContractions())
     if raises or has & {Level.TENSORS, Level.LINALG, Level.TOSA}:
         passes += _LINALG
-    passes += (*_LOOPS, MapParallelLoops(block=block), _CANONICALIZE, _CSE, ExpandChecks())
+    passes += _LOOPS
+    if verify:
+        reason = "--verify: an index out of bounds is a failure"
+        passes += (VerifyOperations(part=Part.ACCESSES, reason=reason), _CANONICALIZE)
+    passes += (MapParallelLoops(block=block), _CANONICALIZE, _CSE, ExpandChecks())
     return (*passes, *_OUTLINING, *_placement(memory))
 
 
