@@ -3,6 +3,7 @@ elements, from a carried start, and without elements."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -97,9 +98,53 @@ func.func @columns(%x: tensor<?x?xf32>) -> (tensor<?xf32>, tensor<?xi32>)
 """
 
 
+# Few long rows, and all elements, of known counts: in parts. What is taken is loaded.
+LONG = """
+func.func @long(%x: memref<3x300001xf32>, %names: memref<300001xi32>, %v: memref<3xf32>,
+                %i: memref<3xi32>) attributes {llvm.emit_c_interface} {
+  %start = arith.constant -5.0 : f32
+  %nowhere = arith.constant -1 : i32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = arith.constant 3 : index
+  %n = arith.constant 300001 : index
+  scf.parallel (%r) = (%c0) to (%m) step (%c1) {
+    %best:2 = scf.for %j = %c0 to %n step %c1 iter_args(%old = %start, %at = %nowhere)
+        -> (f32, i32) {
+      %new = memref.load %x[%r, %j] : memref<3x300001xf32>
+      %name = memref.load %names[%j] : memref<300001xi32>
+      %c = arith.cmpf ogt, %new, %old : f32
+      %value = arith.select %c, %new, %old : f32
+      %place = arith.select %c, %name, %at : i32
+      scf.yield %value, %place : f32, i32
+    }
+    memref.store %best#0, %v[%r] : memref<3xf32>
+    memref.store %best#1, %i[%r] : memref<3xi32>
+  }
+  return
+}
+func.func @everything(%x: memref<1000003xi32>, %i: memref<1xindex>)
+    attributes {llvm.emit_c_interface} {
+  %none = arith.constant 0 : i32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 1000003 : index
+  %best:2 = scf.for %j = %c0 to %n step %c1 iter_args(%old = %none, %at = %c0) -> (i32, index) {
+    %new = memref.load %x[%j] : memref<1000003xi32>
+    %c = arith.cmpi sgt, %new, %old : i32
+    %value = arith.select %c, %new, %old : i32
+    %place = arith.select %c, %j, %at : index
+    scf.yield %value, %place : i32, index
+  }
+  memref.store %best#1, %i[%c0] : memref<1xindex>
+  return
+}
+"""
+
+
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    text = "".join(_rows(name, *form) for name, form in FORMS.items()) + OTHERS
+    text = "".join(_rows(name, *form) for name, form in FORMS.items()) + OTHERS + LONG
     return build_library(text, tmp_path_factory.mktemp("extrema"))
 
 
@@ -153,3 +198,44 @@ def test_columns(library: Library) -> None:
     values, places = library.call("columns", x)
     np.testing.assert_array_equal(values, x.max(0))
     np.testing.assert_array_equal(places, x.argmax(0))
+
+
+def test_few_long_rows(library: Library) -> None:
+    x = RANDOM.integers(-9, 9, (3, 300_001)).astype(np.float32)
+    x[1] = np.nan
+    x[1, 290_000] = -4
+    x[2] = -5
+    names = RANDOM.permutation(x.shape[1]).astype(np.int32)
+    values, taken = np.zeros(3, np.float32), np.zeros(3, np.int32)
+    library.call("long", x, names, values, taken)
+    np.testing.assert_array_equal(values, [8, -4, -5])
+    np.testing.assert_array_equal(taken, [names[x[0].argmax()], names[290_000], -1])
+
+
+@pytest.mark.parametrize("value", [-1, 5])
+def test_everything(library: Library, value: int) -> None:
+    x = np.full(1_000_003, -2, np.int32)
+    x[[700_000, 900_000]] = value
+    place = np.full(1, -1, np.int64)
+    library.call("everything", x, place)
+    assert place[0] == (700_000 if value > 0 else 0)
+
+
+@pytest.mark.parametrize("shape", [(5000, 70), (3, 300_000)])
+def test_sums_in_parts(shape: tuple[int, int], tmp_path: Path) -> None:
+    m, n = shape
+    columns = m > n
+    count, dimension = (n, 0) if columns else (m, 1)
+    types = f"memref<{m}x{n}xf32>", f"memref<{count}xf32>"
+    text = f"""
+func.func @sums(%x: {types[0]}, %y: {types[1]}) attributes {{llvm.emit_c_interface}} {{
+  linalg.reduce {{arith.addf}} ins(%x : {types[0]}) outs(%y : {types[1]}) dimensions = [{dimension}]
+  return
+}}
+"""
+    library = build_library(text, tmp_path)
+    x = RANDOM.standard_normal(shape).astype(np.float32)
+    sums = RANDOM.standard_normal(count).astype(np.float32)
+    expected = sums + x.sum(dimension, dtype=np.float64)
+    library.call("sums", x, sums)
+    np.testing.assert_allclose(sums, expected, rtol=0, atol=2e-3)

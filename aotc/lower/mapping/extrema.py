@@ -14,10 +14,17 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.analysis.effects import accesses_in, is_division, is_pure, is_understood
+from aotc.analysis.effects import Overlaps, accesses_in, is_division, is_pure, is_understood
 from aotc.lower.mapping.build import float_constant
 from aotc.lower.mapping.columns import can_reduce
-from aotc.lower.mapping.nest import known_trips
+from aotc.lower.mapping.nest import known_product, known_trips, loop_trips
+from aotc.lower.mapping.single_rows import put_in_row
+from aotc.lower.mapping.split_reductions import (
+    PartialResults,
+    bounds_of_part,
+    computed_from,
+    size_of_part,
+)
 from aotc.mlir import ir
 from aotc.rewrites.cloning import body_of, copy
 from aotc.rewrites.reductions import neutral_bits
@@ -25,6 +32,7 @@ from aotc.rewrites.reductions import neutral_bits
 # Predicates of arith.cmpf and arith.cmpi, by number: of which the left side is taken ...
 _OGT, _OGE, _OLT, _OLE, _ORD, _UGT, _ULT, _UNO = 2, 3, 4, 5, 7, 9, 11, 14
 _OEQ, _EQ = 1, 0
+_LOOPS = ("scf.for", "scf.while", "scf.parallel", "gpu.launch")
 # ... and the same with exchanged sides.
 _MIRRORED_FLOATS = {_OGT: _OLT, _OGE: _OLE, _UGT: _ULT}
 _MIRRORED_INTEGERS = {2: 4, 3: 5, 6: 8, 7: 9}
@@ -48,21 +56,33 @@ class _Comparison(Struct, frozen=True):
 
 class _Extremum(Struct, frozen=True):
     """The loop. `value` and `place`: which of its results is the extreme, and which the place;
-    `at` is the place of the element that an iteration compares."""
+    `at` is the place of the element that an iteration compares. `choice`: the operations that
+    compare and choose, in order."""
 
     loop: Any
     comparison: _Comparison
     value: int
     place: int
     at: Any
+    choice: tuple[Any, ...]
+
+    @property
+    def known_count(self) -> int | None:
+        return known_trips(*list(self.loop.operands)[:3])
 
 
-def split_extremum(loop: Any, *, along_rows: bool = False) -> None:
+def split_extremum(loop: Any, overlaps: Overlaps, *, along_rows: bool = False) -> None:
     """Changes an scf.for that looks for an extreme; with `along_rows` only one whose elements, or
-    what they are computed from, are neighbours in memory."""
+    what they are computed from, are neighbours in memory. Few long rows have parts; so has what the
+    host only stores."""
     found = _extremum(loop)
-    if found is not None and (not along_rows or _is_along_row(found)):
-        _split(found)
+    if found is None or (along_rows and not _is_along_row(found)):
+        return
+    with loop.location:
+        _put_in_row(found)
+        loops = _split_into_parts(found, overlaps)
+    for one in [again for loop in loops if (again := _extremum(loop)) is not None]:
+        _split(one)
 
 
 def _extremum(loop: Any) -> _Extremum | None:
@@ -93,10 +113,19 @@ def _extremum(loop: Any) -> _Extremum | None:
         # What is compared is the iteration's own, and the place is computed from its number alone.
         if any(set(carried) & set(inner.operands) for op in others for inner in ops.walk(op)):
             return None
-        if any(not is_pure(op) or is_division(op) or list(op.regions) for op in _made(at, others)):
+        can_load = (known_trips(*list(loop.operands)[:3]) or 0) > 0
+        if any(not _is_of_any_place(op, can_load=can_load) for op in _made(at, others)):
             return None
-        return _Extremum(loop, comparison, value, place, at)
+        choices = tuple(op for op in body if op in known)
+        return _Extremum(loop, comparison, value, place, at, choices)
     return None
+
+
+def _is_of_any_place(operation: Any, *, can_load: bool) -> bool:
+    """Whether the operation may be done for one of the loop's places, once more."""
+    if operation.name == "memref.load":
+        return can_load
+    return is_pure(operation) and not is_division(operation) and not list(operation.regions)
 
 
 def _comparison(condition: Any, old: Any) -> _Comparison | None:
@@ -188,6 +217,104 @@ def _is_along_row(found: _Extremum) -> bool:
     )
 
 
+def _put_in_row(found: _Extremum) -> None:
+    """Puts a loop of host code, whose length is known, into a loop over a single row, if what it
+    finds is only stored."""
+    loop = found.loop
+    if any(op.name in _LOOPS for op in ops.ancestors(loop)) or found.known_count is None:
+        return
+    following = [op.operation for op in loop.block.operations]
+    following = following[following.index(loop) + 1 :]
+    members, made = [loop], set(loop.results)
+    for operation in following:
+        if not any(made & set(inner.operands) for inner in ops.walk(operation)):
+            if not is_pure(operation):
+                break
+            continue
+        if not is_pure(operation) and operation.name != "memref.store":
+            return
+        members.append(operation)
+        made |= set(operation.results)
+    uses = [use.owner.operation for value in made for use in value.uses]
+    if len(members) > 1 and all(user in members for user in uses):
+        put_in_row(members)
+
+
+def _split_into_parts(found: _Extremum, overlaps: Overlaps) -> list[Any]:
+    """Puts a loop over the parts of each of few long rows in front of the loop over the rows; gives
+    the loops that look for an extreme then, of which there may be one."""
+    loop, comparison, count = found.loop, found.comparison, found.known_count
+    rows = loop.parent
+    if rows is None or rows.name != "scf.parallel" or not comparison.is_first or count is None:
+        return [loop]
+    trips = loop_trips(rows)
+    points = known_product(trips)
+    lowers, _, steps, inits = ops.operand_groups(rows)
+    starts = [ops.known_index(one) for one in (*lowers, loop.operands[0])]
+    by = [ops.known_index(one) for one in (*steps, loop.operands[2])]
+    if points is None or inits or set(starts) != {0} or set(by) != {1}:
+        return [loop]
+    along_rows = _is_along_row(found)
+    size = size_of_part(points, count, along_rows=along_rows)
+    body = body_of(rows)
+    in_front = body[: body.index(loop)]
+    before = None if size is None else computed_from(body_of(loop), in_front, body, overlaps)
+    if size is None or before is None:
+        return [loop]
+    parts = -(-count // size)
+    types = [result.type for result in loop.results]
+    with ir.InsertionPoint(rows):
+        sizes_of_rows = [trip or 0 for trip in trips]
+        partial = PartialResults(types, parts, sizes_of_rows, along_rows=along_rows)
+        zero, one = ops.constant_index(0), ops.constant_index(1)
+        made: list[Any] = []
+
+        def part(variables: list[Any]) -> None:
+            number, *row = variables
+            values = dict(zip(rows.regions[0].blocks[0].arguments, row, strict=True))
+            for operation in before:
+                copy(operation, values)
+            again = copy(loop, values)
+            made.append(again)
+            with ir.InsertionPoint(again):
+                # What no element takes the place of.
+                least = _neutral(comparison.element.type, comparison.kind)
+                nowhere = _zero(types[found.place])
+                again.operands[0], again.operands[1] = bounds_of_part(number, size, count)
+            again.operands[3 + found.value], again.operands[3 + found.place] = least, nowhere
+            partial.store(list(again.results), number, row)
+
+        sizes = [ops.constant_index(size) for size in (parts, *sizes_of_rows)]
+        ops.create_parallel(sizes, part)
+        over_parts = (zero, sizes[0], one)
+    with ir.InsertionPoint(loop):
+        last = ops.create("scf.for", [*over_parts, *list(loop.operands)[3:]], types, regions=1)
+    old = loop.regions[0].blocks[0]
+    block = last.regions[0].blocks.append(ops.index(), *types)
+    with ir.InsertionPoint(block):
+        loaded = partial.load(block.arguments[0], list(rows.regions[0].blocks[0].arguments))
+        values = dict(zip(old.arguments, block.arguments, strict=True))
+        values |= {comparison.element: loaded[found.value], found.at: loaded[found.place]}
+        for operation in found.choice:
+            copy(operation, values)
+        end = list(old.operations)[-1].operation
+        ops.create("scf.yield", [values[operand] for operand in end.operands])
+    for result, after in zip(loop.results, last.results, strict=True):
+        result.replace_all_uses_with(after)
+    ops.erase(loop)
+    with ir.InsertionPoint.after(rows):
+        partial.free()
+    return [*made, last]
+
+
+def _zero(type_: Any) -> Any:
+    return ops.constant(type_, 0) if not _is_float(type_) else float_constant(type_, 0.0)
+
+
+def _is_float(type_: Any) -> bool:
+    return not isinstance(type_, ir.IntegerType | ir.IndexType)
+
+
 def _split(found: _Extremum) -> None:
     loop, comparison = found.loop, found.comparison
     made = _made(comparison.element, body_of(loop))
@@ -241,8 +368,11 @@ def _split(found: _Extremum) -> None:
             {"predicate": ir.IntegerAttr.get(ops.integer(64), 1)},
         ).result
         taken = ops.binary("arith.andi", taken, is_there)
-        variable = loop.regions[0].blocks[0].arguments[0]
-        values = {variable: ops.unary("arith.index_cast", place, ops.index())}
+        variable, (lower, *_) = loop.regions[0].blocks[0].arguments[0], loop.operands
+        # What is loaded there is of the loop's places, whichever it is.
+        at = ops.unary("arith.index_cast", place, ops.index())
+        at = ops.create("arith.select", [is_there, at, lower], [ops.index()]).result
+        values = {variable: at}
         for operation in _made(found.at, body_of(loop)):
             copy(operation, values)
         new = {found.value: extreme, found.place: values.get(found.at, found.at)}

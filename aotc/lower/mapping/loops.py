@@ -95,18 +95,17 @@ def _simplify(
     for loop in _own_loops(function):
         carry_accumulators(loop, overlaps)
         for inner in ops.find(loop, "scf.for"):
-            split_extremum(inner, along_rows=True)
+            split_extremum(inner, overlaps, along_rows=True)
     host_blocks = {}
     for loop in [op for op in ops.find(function, "scf.for") if _may_be_full_reduction(op)]:
         host_blocks[loop.block] = loop.block
         carry_accumulators(loop, overlaps)
     for host_block in host_blocks.values():
-        for loop in [
-            op.operation for op in host_block.operations if op.operation.name == "scf.for"
-        ]:
-            split_extremum(loop)
         forward_row_values([op.operation for op in host_block.operations], overlaps)
         drop_overwritten([op.operation for op in host_block.operations], overlaps)
+        loops = [op.operation for op in host_block.operations if op.operation.name == "scf.for"]
+        for loop in loops:
+            split_extremum(loop, overlaps)
     for loop in _host_scans(function, overlaps):
         put_in_row([loop])
     totals = [columns.loop for columns in _totals(function)]

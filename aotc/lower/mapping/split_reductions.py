@@ -35,6 +35,7 @@ class _Split(Struct, frozen=True):
     parts: int
     size: int
     before: tuple[Any, ...]
+    along_rows: bool
 
 
 def split_reduction(loop: Any, overlaps: Overlaps) -> str | None:
@@ -65,37 +66,43 @@ def _split_of(loop: Any, overlaps: Overlaps) -> _Split | None:
     is_plain = columns.loop.name == "scf.for" and len(bounds) == 1 and bounds[0][::2] == (0, 1)
     if not columns.accumulators or not is_plain or count is None:
         return None
-    if points * count < _LEAST_ELEMENTS:
+    along_rows = is_along_rows(columns, loop)
+    size = size_of_part(points, count, along_rows=along_rows)
+    body = [item for item in items if item != columns]
+    in_front = items[: items.index(columns)]
+    before = None if size is None else computed_from(columns.body, in_front, body, overlaps)
+    if size is None or before is None:
         return None
-    threads, part = 1, _COLUMN_PART
-    if is_along_rows(columns, loop):
-        threads, part = MAX_BLOCK_THREADS, _ROW_PART
+    return _Split(columns, -(-count // size), size, before, along_rows)
+
+
+def size_of_part(points: int, count: int, *, along_rows: bool) -> int | None:
+    """Of how many elements a part is, where `points` results are of `count` elements each; None
+    where each is computed as a whole. `along_rows`: a block goes along one together, else a thread
+    has one."""
+    if points * count < _LEAST_ELEMENTS or points == 0:
+        return None
+    threads, least = (MAX_BLOCK_THREADS, _ROW_PART) if along_rows else (1, _COLUMN_PART)
     wanted = LARGE_GPU_THREADS // (points * threads)
     # Those of a part, and the parts, are gone through one after the other.
-    parts = min(wanted, count // part, max(2, math.isqrt(count)))
-    before = _computed_from(columns, items, overlaps)
-    if parts < 2 or before is None:
-        return None
-    size = -(-count // parts)
-    return _Split(columns, -(-count // size), size, before)
+    parts = min(wanted, count // least, max(2, math.isqrt(count)))
+    return None if parts < 2 else -(-count // parts)
 
 
 def _is(number: int) -> Any:
     return lambda value: ops.known_index(value) == number
 
 
-def _computed_from(
-    columns: Columns, items: Sequence[Any], overlaps: Overlaps
+def computed_from(
+    operations: Sequence[Any], in_front: Sequence[Any], body: Sequence[Any], overlaps: Overlaps
 ) -> tuple[Any, ...] | None:
-    """The operations in front of the reduction that it is computed from, in order; None where it
-    may load what the loop stores."""
-    body = [item for item in items if item != columns]
-    made = [*columns.body]
-    wanted = {
-        operand for op in columns.body for inner in ops.walk(op) for operand in inner.operands
-    }
+    """Those of the operations `in_front` of some that these are computed from, in order; None where
+    what is loaded for them may be stored by the `body` that they are in."""
+    made = [*operations]
+    inside = [inner for op in operations for inner in ops.walk(op)]
+    wanted = {operand for inner in inside for operand in inner.operands}
     before = []
-    for operation in reversed(items[: list(items).index(columns)]):
+    for operation in reversed(in_front):
         if wanted & set(operation.results):
             if access_of(operation) is None and not is_pure(operation):
                 return None
@@ -108,20 +115,55 @@ def _computed_from(
     return tuple(before[::-1])
 
 
+class PartialResults:
+    """Buffers of the results of the parts of each row, one for each of some types. Where rows were
+    gone along by blocks their partial results are neighbours, else those of one part."""
+
+    def __init__(
+        self, types: Sequence[Any], parts: int, rows: Sequence[int], *, along_rows: bool
+    ) -> None:
+        """Allocates them at the insertion point."""
+        self._along_rows = along_rows
+        sizes = [*rows, parts] if along_rows else [parts, *rows]
+        segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])}
+        self._buffers = [
+            ops.create("memref.alloc", [], [ir.MemRefType.get(sizes, type_)], segments).result
+            for type_ in types
+        ]
+
+    def store(self, results: Sequence[Any], part: Any, row: Sequence[Any]) -> None:
+        for result, buffer in zip(results, self._buffers, strict=True):
+            ops.create("memref.store", [result, buffer, *self._place(part, row)])
+
+    def load(self, part: Any, row: Sequence[Any]) -> list[Any]:
+        return [
+            ops.create(
+                "memref.load", [buffer, *self._place(part, row)], [buffer.type.element_type]
+            ).result
+            for buffer in self._buffers
+        ]
+
+    def free(self) -> None:
+        for buffer in self._buffers:
+            ops.create("memref.dealloc", [buffer])
+
+    def _place(self, part: Any, row: Sequence[Any]) -> list[Any]:
+        return [*row, part] if self._along_rows else [part, *row]
+
+
+def bounds_of_part(number: Any, size: int, count: int) -> tuple[Any, Any]:
+    """Where the part with this number begins and ends."""
+    lower = ops.index_op("arith.muli", number, ops.constant_index(size))
+    upper = ops.index_op("arith.addi", lower, ops.constant_index(size))
+    return lower, ops.index_op("arith.minsi", upper, ops.constant_index(count))
+
+
 def _split(loop: Any, found: _Split) -> None:
     columns, (_, count, _) = found.columns, found.columns.normal_bounds[0]
     rows = [trips for trips in loop_trips(loop) if trips is not None]
     with ir.InsertionPoint(loop):
-        segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])}
-        buffers = [
-            ops.create(
-                "memref.alloc",
-                [],
-                [ir.MemRefType.get([found.parts, *rows], accumulator.type)],
-                segments,
-            ).result
-            for accumulator in columns.accumulators
-        ]
+        types = [accumulator.type for accumulator in columns.accumulators]
+        partial = PartialResults(types, found.parts, rows, along_rows=found.along_rows)
         sizes = [ops.constant_index(size) for size in (found.parts, *rows)]
         zero, one = ops.constant_index(0), ops.constant_index(1)
 
@@ -130,9 +172,7 @@ def _split(loop: Any, found: _Split) -> None:
             values = dict(zip(loop.regions[0].blocks[0].arguments, row, strict=True))
             for operation in found.before:
                 copy(operation, values)
-            lower = ops.index_op("arith.muli", number, ops.constant_index(found.size))
-            upper = ops.index_op("arith.addi", lower, ops.constant_index(found.size))
-            upper = ops.index_op("arith.minsi", upper, ops.constant_index(count))
+            lower, upper = bounds_of_part(number, found.size, count)
             neutral = [accumulator.neutral() for accumulator in columns.accumulators]
 
             def element(variable: Any) -> list[Any]:
@@ -141,31 +181,19 @@ def _split(loop: Any, found: _Split) -> None:
                     copy(operation, values)
                 return [values.get(a.value, a.value) for a in columns.accumulators]
 
-            for buffer, result in zip(
-                buffers, _reduce(columns, (lower, upper, one), neutral, element), strict=True
-            ):
-                ops.create("memref.store", [result, buffer, number, *row])
+            partial.store(_reduce(columns, (lower, upper, one), neutral, element), number, row)
 
         ops.create_parallel(sizes, part)
     row = list(loop.regions[0].blocks[0].arguments)
     with ir.InsertionPoint(columns.loop):
-
-        def partial(variable: Any) -> list[Any]:
-            return [
-                ops.create(
-                    "memref.load", [buffer, variable, *row], [buffer.type.element_type]
-                ).result
-                for buffer in buffers
-            ]
-
         inits = [accumulator.init for accumulator in columns.accumulators]
-        results = _reduce(columns, (zero, sizes[0], one), inits, partial)
+        bounds = (zero, sizes[0], one)
+        results = _reduce(columns, bounds, inits, lambda part: partial.load(part, row))
     for old, new in zip(columns.loop.results, results, strict=True):
         old.replace_all_uses_with(new)
     ops.erase(columns.loop)
     with ir.InsertionPoint.after(loop):
-        for buffer in buffers:
-            ops.create("memref.dealloc", [buffer])
+        partial.free()
 
 
 def _reduce(columns: Columns, bounds: Sequence[Any], inits: Sequence[Any], element: Any) -> Any:
