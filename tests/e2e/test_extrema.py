@@ -1,5 +1,5 @@
 """Where the largest or the least element of a row is, on the CPU device: with NaN, with equal
-elements, from a carried start, and without elements."""
+elements, from a carried start, and without elements; and reductions in parts."""
 
 from __future__ import annotations
 
