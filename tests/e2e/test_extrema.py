@@ -1,9 +1,8 @@
 """Where the largest or the least element of a row is, on the CPU device: with NaN, with equal
-elements, from a carried start, and without elements; and reductions in parts."""
+elements, from a carried start, and without elements."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -219,23 +218,3 @@ def test_everything(library: Library, value: int) -> None:
     place = np.full(1, -1, np.int64)
     library.call("everything", x, place)
     assert place[0] == (700_000 if value > 0 else 0)
-
-
-@pytest.mark.parametrize("shape", [(5000, 70), (3, 300_000)])
-def test_sums_in_parts(shape: tuple[int, int], tmp_path: Path) -> None:
-    m, n = shape
-    columns = m > n
-    count, dimension = (n, 0) if columns else (m, 1)
-    types = f"memref<{m}x{n}xf32>", f"memref<{count}xf32>"
-    text = f"""
-func.func @sums(%x: {types[0]}, %y: {types[1]}) attributes {{llvm.emit_c_interface}} {{
-  linalg.reduce {{arith.addf}} ins(%x : {types[0]}) outs(%y : {types[1]}) dimensions = [{dimension}]
-  return
-}}
-"""
-    library = build_library(text, tmp_path)
-    x = RANDOM.standard_normal(shape).astype(np.float32)
-    sums = RANDOM.standard_normal(count).astype(np.float32)
-    expected = sums + x.sum(dimension, dtype=np.float64)
-    library.call("sums", x, sums)
-    np.testing.assert_allclose(sums, expected, rtol=0, atol=2e-3)

@@ -8,6 +8,7 @@ and the least -0.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -20,9 +21,10 @@ from aotc.lower.mapping.columns import can_reduce
 from aotc.lower.mapping.nest import known_product, known_trips, loop_trips
 from aotc.lower.mapping.single_rows import put_in_row
 from aotc.lower.mapping.split_reductions import (
-    PartialResults,
+    Results,
     bounds_of_part,
     computed_from,
+    place_of_part,
     size_of_part,
 )
 from aotc.mlir import ir
@@ -256,16 +258,15 @@ def _split_into_parts(found: _Extremum, overlaps: Overlaps) -> list[Any]:
         return [loop]
     along_rows = _is_along_row(found)
     size = size_of_part(points, count, along_rows=along_rows)
-    body = body_of(rows)
-    in_front = body[: body.index(loop)]
-    before = None if size is None else computed_from(body_of(loop), in_front, body, overlaps)
+    before = None if size is None else computed_from(loop, overlaps)
     if size is None or before is None:
         return [loop]
     parts = -(-count // size)
     types = [result.type for result in loop.results]
     with ir.InsertionPoint(rows):
         sizes_of_rows = [trip or 0 for trip in trips]
-        partial = PartialResults(types, parts, sizes_of_rows, along_rows=along_rows)
+        place = functools.partial(place_of_part, along_rows=along_rows)
+        partial = Results(types, place(parts, sizes_of_rows))
         zero, one = ops.constant_index(0), ops.constant_index(1)
         made: list[Any] = []
 
@@ -282,7 +283,7 @@ def _split_into_parts(found: _Extremum, overlaps: Overlaps) -> list[Any]:
                 nowhere = _zero(types[found.place])
                 again.operands[0], again.operands[1] = bounds_of_part(number, size, count)
             again.operands[3 + found.value], again.operands[3 + found.place] = least, nowhere
-            partial.store(list(again.results), number, row)
+            partial.store(list(again.results), place(number, row))
 
         sizes = [ops.constant_index(size) for size in (parts, *sizes_of_rows)]
         ops.create_parallel(sizes, part)
@@ -292,7 +293,7 @@ def _split_into_parts(found: _Extremum, overlaps: Overlaps) -> list[Any]:
     old = loop.regions[0].blocks[0]
     block = last.regions[0].blocks.append(ops.index(), *types)
     with ir.InsertionPoint(block):
-        loaded = partial.load(block.arguments[0], list(rows.regions[0].blocks[0].arguments))
+        loaded = partial.load(place(block.arguments[0], list(rows.regions[0].blocks[0].arguments)))
         values = dict(zip(old.arguments, block.arguments, strict=True))
         values |= {comparison.element: loaded[found.value], found.at: loaded[found.place]}
         for operation in found.choice:

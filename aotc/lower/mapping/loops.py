@@ -42,7 +42,7 @@ from aotc.lower.mapping.row_vectors import (
 from aotc.lower.mapping.rows import RowPlan, plan_rows
 from aotc.lower.mapping.scans import describe_scan
 from aotc.lower.mapping.single_rows import join_single_rows, put_in_row
-from aotc.lower.mapping.split_reductions import split_reduction
+from aotc.lower.mapping.split_reductions import split_reductions
 from aotc.lower.mapping.tiles import launch_tiles, plan_tiles
 from aotc.lower.mapping.written import erase_marks, hand_out_blocks, is_sequential
 from aotc.mlir import ir
@@ -112,9 +112,10 @@ def _simplify(
     _tidy(join_single_rows(totals, is_ours), overlaps, remarks)
     _tidy(join_loops(function, overlaps, is_ours), overlaps, remarks)
     for loop in _own_loops(function):
-        what = split_reduction(loop, overlaps) if _block_for(loop, block) is None else None
+        location = loop.location
+        what = split_reductions(loop, overlaps) if _block_for(loop, block) is None else None
         if what is not None and remarks is not None:
-            remarks.add(STEP, loop.location, what)
+            remarks.add(STEP, location, what)
     for loop in _own_loops(function):
         recompute_in_rows(loop, overlaps)
     drop_unread(function)
