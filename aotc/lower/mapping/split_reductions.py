@@ -23,6 +23,9 @@ from aotc.rewrites.cloning import body_of, copy
 
 # Of a reduction in parts, elements: fewer take less time than another kernel.
 _LEAST_ELEMENTS = 1 << 18
+# Of a row, and of a column. On an H100 16 sums of 65,536 take 3.7 us whole and 4.1 in parts, and 8
+# softmaxes of 131,072 take 32 and 13.
+_LEAST_ROW, _LEAST_COLUMN = 1 << 17, 1 << 9
 # Elements of a part: of a row, which a block goes along, and of a column, which a thread has.
 _ROW_PART, _COLUMN_PART = 8 * MAX_BLOCK_THREADS, 32
 
@@ -115,7 +118,8 @@ def size_of_part(points: int, count: int, *, along_rows: bool) -> int | None:
     """Of how many elements a part is, where `points` results are of `count` elements each; None
     where each is computed as a whole. `along_rows`: a block goes along one together, else a thread
     has one."""
-    if points * count < _LEAST_ELEMENTS or points == 0:
+    shortest = _LEAST_ROW if along_rows else _LEAST_COLUMN
+    if points == 0 or points * count < _LEAST_ELEMENTS or count < shortest:
         return None
     threads, least = (MAX_BLOCK_THREADS, _ROW_PART) if along_rows else (1, _COLUMN_PART)
     wanted = LARGE_GPU_THREADS // (points * threads)
