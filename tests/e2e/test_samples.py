@@ -16,6 +16,8 @@ from samples import CASES, PROGRAMS, SAMPLES, generated, mismatch, source_of, wr
 
 ON_CPU = [case for case in CASES.values() if case.runs_on_cpu]
 # Seconds each: 2^30 multiplications, one at a time.
+# Programs of several processes: tests/processes.
+PROCESSES = {"sharded_matmul"}
 SLOW = {"matmul", "matmul-accumulates"}
 
 
@@ -23,7 +25,7 @@ def test_every_sample_has_a_case() -> None:
     """Nothing in samples/ goes unchecked."""
     files = {file.stem for file in SAMPLES.glob("*.mlir")}
     own = {name for name, program in OWN_PROGRAMS.items() if program.source.parent == SAMPLES}
-    assert files == {*PROGRAMS, *own}
+    assert files == {*PROGRAMS, *own, *PROCESSES}
 
 
 def check(programs: Programs, name: str, folder: Path, *options: str) -> None:
