@@ -15,9 +15,9 @@ from e2e.support import ROOT, Programs, run
 from samples import CASES, PROGRAMS, SAMPLES, generated, mismatch, source_of, write_files
 
 ON_CPU = [case for case in CASES.values() if case.runs_on_cpu]
-# Seconds each: 2^30 multiplications, one at a time.
 # Programs of several processes: tests/processes.
 PROCESSES = {"sharded_matmul"}
+# Seconds each: 2^30 multiplications, one at a time.
 SLOW = {"matmul", "matmul-accumulates"}
 
 
