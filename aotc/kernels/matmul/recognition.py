@@ -16,7 +16,7 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.kernels.matmul.vectors import row_type
 from aotc.mlir import ir, linalg
 
-_WIDENING = ("arith.extf", "arith.extsi")
+WIDENING = ("arith.extf", "arith.extsi")
 # What accumulates as itself; all other floats as f32, integers as i32.
 _WIDE = ("f64", "f32", "i32")
 # What may stand between a product and what fills its result: it knows no other way to that.
@@ -97,16 +97,16 @@ def recognise_matmul(
 def multiplies(generic: Any) -> bool:
     """Whether the body is c + a * b, of elements that may be widened before."""
     *body, end = body_of(generic)
-    names = [op.name for op in body if op.name not in _WIDENING]
+    names = [op.name for op in body if op.name not in WIDENING]
     if names not in (["arith.mulf", "arith.addf"], ["arith.muli", "arith.addi"]):
         return False
     arguments = list(generic.regions[0].blocks[0].arguments)
     # Sums of squares have two.
     if len(end.operands) != 1 or len(arguments) != 3:
         return False
-    multiply, add = (op for op in body if op.name not in _WIDENING)
+    multiply, add = (op for op in body if op.name not in WIDENING)
     first, second, sum_ = arguments
-    factors = [_unwidened(factor) for factor in multiply.operands]
+    factors = [unwidened(factor) for factor in multiply.operands]
     both = factors in ([first, second], [second, first])
     others = [value for value in add.operands if value != multiply.result]
     return bool(both and others == [sum_] and end.operands[0] == add.result)
@@ -119,8 +119,9 @@ def _is_fast(generic: Any) -> bool:
     return bool(arithmetic) and flags == ["#arith.fastmath<fast>"] * len(arithmetic)
 
 
-def _unwidened(value: Any) -> Any:
-    while (owner := ops.defining(value)) is not None and owner.name in _WIDENING:
+def unwidened(value: Any) -> Any:
+    """What a factor is widened from."""
+    while (owner := ops.defining(value)) is not None and owner.name in WIDENING:
         value = owner.operands[0]
     return value
 

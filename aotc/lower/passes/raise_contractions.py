@@ -14,6 +14,7 @@ from aotc import ops
 from aotc.analysis.aliasing import Roots, accesses_overlap
 from aotc.analysis.functions import Functions
 from aotc.input.entries import functions_of
+from aotc.kernels.matmul.recognition import WIDENING, unwidened
 from aotc.lower.mapping.blocks import BLOCK_ATTRIBUTE
 from aotc.lower.mapping.written import is_sequential, says_what_is_parallel
 from aotc.lower.passes.base import Lowering, OwnPass
@@ -21,7 +22,6 @@ from aotc.lower.passes.parallelize_loops import make_parallel, raise_to_affine
 from aotc.mlir import ir
 
 _LOOPS = ("affine.for", "scf.for")
-_WIDENING = ("arith.extf", "arith.extsi")
 _SUMS = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
 _CONSTANT = "arith.constant"
 
@@ -171,12 +171,12 @@ def _contraction(outermost: Any) -> _Contraction | None:
     if len(product) != 1 or product[0].results[0] not in total[0].operands:
         return None
     old = [one for one in total[0].operands if one != product[0].results[0]]
-    loads = [ops.defining(_unwidened(one)) for one in product[0].operands]
+    loads = [ops.defining(unwidened(one)) for one in product[0].operands]
     found = _result_of(loops, work, total[0], old[0]) if old else None
     if found is None or not all(one is not None and one.name == "affine.load" for one in loads):
         return None
     out, start, known = found
-    widening = [op for op in work if op.name in _WIDENING]
+    widening = [op for op in work if op.name in WIDENING]
     accesses = [access for load in loads if (access := _Access.of(load)) is not None]
     expected = [*loads, *widening, *product, *total, *known]
     if len(accesses) != 2 or out is None or loads[0] == loads[1] or len(expected) != len(work):
@@ -398,12 +398,6 @@ def _results(map_: Any, operands: Any) -> list[Any] | None:
 
 def _value(number: Any) -> Any:
     return ops.constant_index(number) if isinstance(number, int) else number
-
-
-def _unwidened(value: Any) -> Any:
-    while (owner := ops.defining(value)) is not None and owner.name in _WIDENING:
-        value = owner.operands[0]
-    return value
 
 
 def _body(loop: Any) -> list[Any]:
