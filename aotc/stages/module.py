@@ -33,6 +33,7 @@ from aotc.lower.checks.module import check_module
 from aotc.lower.checks.supported import check_kernels, check_supported, check_vector_accesses
 from aotc.lower.outline import outline
 from aotc.lower.plan.explanation import Explanation
+from aotc.lower.tensors.sparse_entries import assemble_sparse_entries
 from aotc.ops import symbol_of
 from aotc.output import write_file
 from aotc.pipes import is_special
@@ -50,6 +51,8 @@ def load(build: Build) -> Loaded:
     mark_kernels(source.module)
     build.log.warnings += check_input(source, r)
     mark_entries(source, r.entries, r.emit)
+    if r.pipeline is None:
+        assemble_sparse_entries(source)
     check_supported(source, has_pipeline=r.pipeline is not None)
     state = find_state(source)
     entries = describe_entries(source)

@@ -338,8 +338,8 @@ def test_device_code_of_a_module_without_kernels(
 # --- What aotc itself cannot do --------------------------------------------------------
 
 
-def test_a_level_that_is_not_lowered_yet(aotc: Aotc, mlir_file: MlirFile) -> None:
-    """The operation and its place."""
+def test_a_file_that_has_no_name(aotc: Aotc, mlir_file: MlirFile) -> None:
+    """MLIR lets any type name a file: others than a pointer would be taken for one."""
     path = mlir_file(
         """#rows = #sparse_tensor.encoding<{ map = (i) -> (i : compressed) }>
 func.func @f(%a: memref<8xf32>) attributes {llvm.emit_c_interface} {
@@ -351,8 +351,8 @@ func.func @f(%a: memref<8xf32>) attributes {llvm.emit_c_interface} {
     done = aotc("build", path, "--emit", "obj", "-o", f"{path.parent}/")
     assert done.code == 2
     assert done.stderr.startswith(
-        f"{path}:3:8: error: sparse_tensor.new is not supported here: the sparse_tensor dialect is "
-        "not lowered yet; --pipeline can lower it first.\n"
+        f"{path}:3:8: error: sparse_tensor.new is not supported here: a file is named by an "
+        "!llvm.ptr to its text, not by a memref<8xf32>.\n"
     )
 
 

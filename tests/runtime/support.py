@@ -70,7 +70,7 @@ def exported_functions(headers: Sequence[Path] = HEADERS) -> set[str]:
     found: set[str] = set()
     for header in headers:
         text = re.sub(r"//.*", "", header.read_text())
-        found.update(re.findall(r"^AOTC_API [^;(]*?(\w+)\(", text, re.MULTILINE))
+        found.update(re.findall(r"^AOTC_API [^;(]*?(\w+)[(;]", text, re.MULTILINE))
     return found
 
 

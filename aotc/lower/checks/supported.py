@@ -34,7 +34,9 @@ _WRITES = {
 }
 _CONSTANT_MEMORY = 4
 _BYTE = 8
-_HIGHER_LEVELS = ("sparse_tensor", "stablehlo")
+_HIGHER_LEVELS = ("stablehlo",)
+# Operation → the index of the operand that names a file.
+_FILES = {"sparse_tensor.new": 0, "sparse_tensor.out": 1}
 _VECTOR_ACCESSES = (
     "vector.load",
     "vector.store",
@@ -61,6 +63,10 @@ def check_supported(source: Source, *, has_pipeline: bool = False) -> None:
         dialect = operation.name.split(".")[0]
         if dialect in _HIGHER_LEVELS and not has_pipeline:
             reason = f"the {dialect} dialect is not lowered yet; --pipeline can lower it first"
+        if operation.name in _FILES and not has_pipeline:
+            name = operation.operands[_FILES[operation.name]]
+            if str(name.type) != "!llvm.ptr":
+                reason = f"a file is named by an !llvm.ptr to its text, not by a {name.type}"
         if reason is not None:
             raise _refused(source, operation, f"{operation.name} is not supported here: {reason}.")
 
