@@ -99,7 +99,8 @@ def test_utilities_are_the_headers(target: str) -> None:
 
 
 # What LLVM 22's libmlir_c_runner_utils, libmlir_runner_utils, libmlir_float16_utils and
-# libmlir_async_runtime export for programs (`nm -D`); of sparse tensors, what reads and writes files.
+# libmlir_async_runtime export for programs (`nm -D`); of sparse tensors, those
+# that read and write files.
 SPARSE_TYPES = ("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "C64", "C32")
 UPSTREAM = {
     *(f"print{what}" for what in ("I64", "U64", "F16", "BF16", "F32", "F64", "String", "Open")),
