@@ -14,6 +14,8 @@
 #   make models       models of PyTorch, torchvision, timm, transformers, diffusers and scikit-learn, which it
 #                     installs, and their ONNX exports, on the CPU: docs/models.md's tables; goes on where it
 #                     was interrupted
+#   make upstream     LLVM's own execution tests of MLIR, which it fetches, on the CPU device; expected failures
+#                     are in tests/upstream/expected.toml, results in build/upstream/results.md
 #   make bench        kernels on the CPU against C loops; numbers in build/bench
 #   make bench-launch build/bench-launch: what a call costs, to be run on a machine with a GPU
 #   make bench-ladder build/bench-ladder: the matmul ladder against cuBLAS, likewise
@@ -28,8 +30,8 @@
 #
 # PYTHON=... names another python3, JOBS=... how many tests run at a time, BENCH=... options of the
 # benchmark (`make bench BENCH=--help` tells them), PROPERTY=..., FUZZ=..., STRESS=..., NETWORKS=...,
-# ARTIFACTS=... (a folder), CHIPS=... and MODELS=... those of the targets of these names
-# (FUZZ='--seconds 600 --category onnx').
+# ARTIFACTS=... (a folder), CHIPS=..., UPSTREAM=... and MODELS=... those of the targets of these
+# names (FUZZ='--seconds 600 --category onnx').
 
 PYTHON ?= python3
 JOBS ?= 2
@@ -47,7 +49,7 @@ C_FILES = $(shell find runtime_c templates samples bench tests '(' -name '*.[ch]
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-all test-frontends frontends bench bench-launch bench-ladder bench-bandwidth bench-gemm \
   bench-attention gpu-bundle gpu-products model-bundle lint setup clean property networks fuzz stress \
-  chips artifacts models
+  chips artifacts models upstream
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -109,6 +111,9 @@ artifacts: $(INSTALLED)
 
 chips: $(INSTALLED)
 	$(RUN) -m tests.chips.run $(CHIPS)
+
+upstream: $(INSTALLED)
+	$(RUN) -m tests.upstream.run $(UPSTREAM)
 
 networks: frontends
 	$(RUN) -m tests.frontends.networks.run $(NETWORKS)

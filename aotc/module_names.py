@@ -13,6 +13,8 @@ WAIT = "aotc_wait"
 CAPABILITY = "aotc_compute_capability"
 # The least one that has kernels of its own for matmuls: with asynchronous copies.
 LEAST_CAPABILITY = FIRST_WITH_ASYNC_COPIES
+# Functions of the runner that read what they are given, and keep nothing, begin so.
+PRINTS = "printMemref"
 # Calls that touch no memory.
 QUIET_CALLS = (WAIT, CAPABILITY)
 # The device's copy of constant NAME: a memref.global without a value.

@@ -214,6 +214,8 @@ class BuildRequest(Struct, frozen=True):
     `frontend` makes MLIR of it: by default the one whose files end like the source's, if any.
     `chips` empty means the default set; `ptx` is the one whose PTX the image has, None for no PTX.
     `block` is the size of the blocks that loops are mapped to, where the loop does not say itself.
+    `cpu` is LLVM's name of the oldest processor that host code is for: by default the oldest of the
+    target's architecture.
     `verify`: operations are verified at run time.
     `allow_tf32`: products of f32 may round their operands to tf32; `allow_3xtf32`: they may be sums
     of three products of tf32. `untested_kernels`: kernels may be taken that no GPU has run yet.
@@ -236,6 +238,7 @@ class BuildRequest(Struct, frozen=True):
     default_chips: tuple[Chip, ...] = tuple(Chip(name) for name in DEFAULT_CHIPS)
     ptx: Chip | None = field(default_factory=lambda: parse_ptx(DEFAULT_PTX))
     target: HostTarget = field(default_factory=HostTarget.native)
+    cpu: str | None = None
     optimization: int = 3
     debug: bool = False
     entries: tuple[str, ...] = ()

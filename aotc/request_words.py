@@ -41,6 +41,7 @@ def make_request(
     chips: Iterable[str] = (),
     ptx: str | None = None,
     target: str | None = None,
+    cpu: str | None = None,
     optimization: int = 3,
     debug: bool = False,
     entries: Iterable[str] = (),
@@ -92,6 +93,7 @@ def make_request(
         default_chips=_default_chips(optimization),
         ptx=parse_ptx(ptx if ptx is not None else "none" if parsed_chips else DEFAULT_PTX),
         target=HostTarget.native() if target is None else HostTarget.parse(target),
+        cpu=_cpu(cpu),
         optimization=optimization,
         debug=debug,
         entries=tuple(entries),
@@ -196,3 +198,14 @@ def _prefix(text: str) -> str:
     if text and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
         raise InputError(f"--prefix '{text}' cannot begin a C identifier: use letters, digits, _.")
     return text
+
+
+def _cpu(word: str | None) -> str | None:
+    if word == "native":
+        raise InputError(
+            "--cpu native: an artifact does not depend on the machine that builds it. Name the "
+            "processor: x86-64-v3, skylake-avx512, neoverse-n1, ..."
+        )
+    if word is not None and not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", word):
+        raise InputError(f"--cpu expects LLVM's name of a processor, and got '{word}'.")
+    return word

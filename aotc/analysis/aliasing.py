@@ -81,7 +81,7 @@ def _is_memref(value: Any) -> bool:
     return isinstance(value.type, ir.MemRefType | ir.UnrankedMemRefType)
 
 
-def _overlaps(loop: Any, roots: Roots) -> bool:
+def accesses_overlap(loop: Any, roots: Roots) -> bool:
     """Whether the loop stores through one value to what it may access through another."""
     accessed: dict[tuple[Any, bool], None] = {}
     for op in ops.walk(loop):
@@ -123,7 +123,8 @@ def some_loops_kept_sequential(function: Any, roots: Roots) -> Iterator[None]:
     outermost = [
         op
         for op in ops.find(function, "affine.for")
-        if ops.enclosing(op, "affine.for") is None and (_is_large(op) or _overlaps(op, roots))
+        if ops.enclosing(op, "affine.for") is None
+        and (_is_large(op) or accesses_overlap(op, roots))
     ]
     calls = []
     for loop in (inner for outer in outermost for inner in ops.find(outer, "affine.for")):

@@ -16,8 +16,12 @@ def maps_of(generic: Any) -> list[Any]:
 
 
 def has_reduction(generic: Any) -> bool:
+    return bool(loops_of_reduction(generic))
+
+
+def loops_of_reduction(generic: Any) -> list[int]:
     kinds = ir.ArrayAttr(generic.attributes["iterator_types"])
-    return any("reduction" in str(kind) for kind in kinds)
+    return [i for i, kind in enumerate(kinds) if "reduction" in str(kind)]
 
 
 def origin(value: Any) -> Any:

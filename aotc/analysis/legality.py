@@ -9,7 +9,14 @@ from aotc.errors import InputError
 from aotc.input.source import Source
 
 _MOST_SHOWN = 5
-_CAST = "builtin.unrealized_conversion_cast"
+CAST = "builtin.unrealized_conversion_cast"
+_CONVERSION = "a conversion of "
+
+
+def describe_cast(cast: Any) -> str:
+    """What a `builtin.unrealized_conversion_cast` that is left is, in the user's words."""
+    given, made = ([str(one.type) for one in values] for values in (cast.operands, cast.results))
+    return f"{_CONVERSION}{', '.join(given) or 'nothing'} to {', '.join(made)}"
 
 
 def check_lowered(module: Any, source: Source, allowed: tuple[str, ...], *, what: str) -> None:
@@ -19,12 +26,16 @@ def check_lowered(module: Any, source: Source, allowed: tuple[str, ...], *, what
         name = operation.name
         if name == "builtin.module" or name.split(".")[0] in allowed:
             continue
+        if name == CAST:
+            name = describe_cast(operation)
         place = source.place(operation.location)
         left.setdefault(name, f"{place}: {name}" if place else name)
     if not left:
         return
-    if len(left) > 1:
-        left.pop(_CAST, None)  # it is left for the sake of another one
+    # A conversion is left for the sake of another operation, if there is one.
+    casts = [name for name in left if name.startswith(_CONVERSION)]
+    for cast in casts if len(casts) < len(left) else ():
+        del left[cast]
     shown = list(left.values())[:_MOST_SHOWN]
     more = f"\n  and {len(left) - len(shown)} more" if len(left) > len(shown) else ""
     raise InputError(

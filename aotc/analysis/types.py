@@ -9,6 +9,7 @@ from aotc.mlir import ir
 
 # The address space of shared memory, as NVVM and the gpu dialect number it.
 WORKGROUP = "3"
+_BYTE = 8
 LLVM_POINTER = re.compile(r"!llvm\.ptr<(\d+)>")
 
 
@@ -27,3 +28,10 @@ def is_workgroup(type_: Any) -> bool:
 
 def is_tensor_map(type_: Any) -> bool:
     return str(type_).startswith("!nvgpu.tensormap.descriptor<")
+
+
+def is_packed(element: Any) -> bool:
+    """Whether LLVM gives an element of a vector fewer bits than one of an array."""
+    return isinstance(element, (ir.IntegerType, ir.FloatType)) and (
+        element.width < _BYTE or bool(element.width & (element.width - 1))
+    )

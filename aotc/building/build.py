@@ -80,7 +80,7 @@ class Build(Struct, frozen=True):
 
         r = self.request
         return HostCompiler(
-            self.toolchain, self.runner, self.folder, r.target, r.optimization, r.debug
+            self.toolchain, self.runner, self.folder, r.target, r.optimization, r.debug, r.cpu
         )
 
     @property

@@ -312,6 +312,7 @@ def _options(request: BuildRequest) -> dict[str, str]:
         "ptx": r.ptx.compute if r.ptx is not None else "none",
         "target": r.target.triple,
         "optimization": str(r.optimization),
+        "cpu": r.cpu or "",
         "debug": str(r.debug),
         "entries": ",".join(r.entries),
         "pipeline": r.pipeline or "",

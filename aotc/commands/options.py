@@ -17,7 +17,7 @@ from aotc.toolchain.tools import DECIDING_TOOLS
 
 # Options of the command that `make_request` takes as they are.
 _SAME_NAME = (
-    *("ptx", "target", "optimization", "debug", "pipeline", "memory", "block", "prefix"),
+    *("ptx", "target", "cpu", "optimization", "debug", "pipeline", "memory", "block", "prefix"),
     *("runtime", "tuned", "save_temps", "warnings", "frontend", "frontend_options"),
     *("verify", "allow_tf32", "allow_3xtf32", "untested_kernels", "allow_file_directives"),
 )
@@ -88,6 +88,13 @@ def build_options(command: Any) -> Any:
             "--target",
             help="Host to compile for: x86_64-linux-gnu.2.28, aarch64-linux-gnu.2.28, ... "
             "Default: this machine, glibc 2.28.",
+        ),
+        option(
+            "--cpu",
+            metavar="NAME",
+            help="Oldest processor to run on, by LLVM's name: x86-64-v3, skylake-avx512, "
+            "neoverse-n1, ... Host code may use what it has. Default: the oldest of the "
+            "architecture.",
         ),
         option(
             "-O",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from msgspec import Struct
@@ -16,6 +17,13 @@ DEFAULT_VISIBILITY = "-fvisibility=default"
 # What clang calls it.
 _INLINE_ASSEMBLY = "<inline asm>"
 _MOST_LINES = 9
+_OF_BACK_END = "error in backend"
+_X86 = re.compile(r"call [^\n]*@(llvm\.x86\.[\w.]+)")
+
+
+def _known_processors(said: str) -> str:
+    """What clang's note lists."""
+    return "\n".join(line for line in said.splitlines() if "valid target CPU values" in line)
 
 
 class HostCompiler(Struct, frozen=True):
@@ -27,6 +35,7 @@ class HostCompiler(Struct, frozen=True):
     target: HostTarget
     optimization: int
     debug: bool
+    cpu: str | None = None
 
     def compile_ir(self, source: str, output: str, *, assembly: bool = False) -> None:
         """LLVM IR text → object (or assembly text), position-independent."""
@@ -35,12 +44,15 @@ class HostCompiler(Struct, frozen=True):
             *self.toolchain.clang.command,
             f"--target={self.target.architecture}-unknown-linux-{self.target.library}",
             *self._code_options(),
+            *self._cpu_options(),
             *(["-g"] if self.debug else ["-g0"]),
             "-S" if assembly else "-c",
             "-x",
             "ir",
             "-Wno-override-module",
             "-fno-crash-diagnostics",
+            # For llvm.intr.matrix.*
+            "-fenable-matrix",
             # It looks at all arguments of a call for each of them, to know who is called through a
             # pointer: entries may have thousands.
             "-mllvm",
@@ -61,6 +73,20 @@ class HostCompiler(Struct, frozen=True):
             if not assembly:
                 check_intrinsics((self.folder / output).read_bytes())
         except ToolError as error:
+            if self.cpu is not None and f"unknown target CPU '{self.cpu}'" in error.stderr:
+                raise InputError(
+                    f"--cpu {self.cpu}: clang has no such processor of {self.target.architecture}."
+                    f"\n{_known_processors(error.stderr)}"
+                ) from None
+            found = _X86.search((self.folder / source).read_text())
+            if found is not None and _OF_BACK_END in error.stderr:
+                raise InputError(
+                    f"The module has instructions ({found[1]}) that not every processor of "
+                    f"{self.target.architecture} has, and that {self.cpu or 'the oldest one'} "
+                    "lacks.",
+                    hint="--cpu NAME builds host code for later ones: x86-64-v3 has AVX2 and FMA, "
+                    "x86-64-v4 AVX-512, sapphirerapids AMX.",
+                ) from None
             if _INLINE_ASSEMBLY in error.stderr:
                 said = "\n".join(error.stderr.splitlines()[:_MOST_LINES])
                 raise InputError(
@@ -114,6 +140,11 @@ class HostCompiler(Struct, frozen=True):
             reads=[source, *headers, *includes],
             writes=[output],
         )
+
+    def _cpu_options(self) -> list[str]:
+        if self.cpu is None:
+            return []
+        return [f"-m{'arch' if self.target.architecture == 'x86_64' else 'cpu'}={self.cpu}"]
 
     def _code_options(self) -> list[str]:
         return [

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from aotc import mlir
 from aotc.errors import near_names
@@ -32,6 +32,8 @@ _FOREIGN = re.compile(r'[!#]"?(\w+)(?:"<|\.).*(?:type|attribute) created with un
 # texts of so many characters, where MLIR tells no place, or says nothing of lines further down.
 _AROUND = 4096
 _LARGEST_TEXT = 1 << 20
+# Lines of a statement, where MLIR complains of one of the last.
+_STATEMENT = 24
 
 
 class Change(Struct, frozen=True):
@@ -44,6 +46,7 @@ class Change(Struct, frozen=True):
     line: str | None = None
     error: str | None = None
     within: str = "function"
+    mend: tuple[tuple[str, str], ...] = ()
 
     def fits(self, operation: str | None, lines: str, error: str) -> bool:
         """Whether this is why `lines` do not parse: the unknown operation, or what stands there."""
@@ -70,6 +73,20 @@ class Change(Struct, frozen=True):
         return bool(self.line) and self.error is None and re.search(self.line, line) is not None
 
 
+class Rename(Struct, frozen=True):
+    """An operation whose name alone changed."""
+
+    old: str
+    new: str
+
+    # Its name is known: `aotc upgrade` writes the new one.
+    mend: bool = True
+
+    def hint(self, rest: Sequence[str] = ()) -> str:
+        """What its name is."""
+        return f"{self.old} is {self.new} now."
+
+
 class Changes(Struct, frozen=True):
     """The whole table."""
 
@@ -77,23 +94,40 @@ class Changes(Struct, frozen=True):
     dialects: dict[str, str]
     changes: tuple[Change, ...]
 
-    def explain(self, error: str, lines: Sequence[str], number: int, column: int) -> str | None:
-        """What to write now, for text that MLIR refused with `error` at line `number` (from 1) and
+    def find(
+        self, error: str, lines: Sequence[str], number: int, column: int
+    ) -> Change | Rename | None:
+        """The change because of which MLIR refused text with `error` at line `number` (from 1) and
         `column`; None where nothing is known."""
-        if foreign := _FOREIGN.search(error):
-            return self.owner(foreign[1])
         line, column = _near(lines[number - 1], column)
         operation = unknown_operation(error, line, column)
         bare = operation.removeprefix("std.") if operation else None
-        if bare in self.renamed:
-            return f"{operation} is {self.renamed[bare]} now."
+        if operation is not None and bare in self.renamed:
+            return Rename(operation, self.renamed[bare])
         # A parser that misses something at the end of a line complains at the next.
         before = next((text for text in reversed(lines[: number - 1]) if text.strip()), "")
-        rest = lines[number:]
         for around in (line, f"{before[-_AROUND:]}\n{line}"):
             for change in self.changes:
                 if change.fits(operation, around, error):
-                    return change.hint(rest if _is_short(rest) else ())
+                    return change
+        if operation is not None or _BY_VERIFIER.match(error):
+            return None
+        # What parsed has no old form: one in the lines before is of the statement that failed.
+        statement = "\n".join(lines[max(0, number - _STATEMENT) : number])[-_AROUND:]
+        for change in self.changes:
+            if change.line and change.error is None and re.search(change.line, statement):
+                return change
+        return None
+
+    def explain(self, error: str, lines: Sequence[str], number: int, column: int) -> str | None:
+        """What to write now, for text that MLIR refused with `error` at line `number` (from 1) and
+        `column`; None where nothing is known."""
+        if (change := self.find(error, lines, number, column)) is not None:
+            rest = lines[number:]
+            return change.hint(rest if _is_short(rest) else ())
+        if foreign := _FOREIGN.search(error):
+            return self.owner(foreign[1])
+        operation = unknown_operation(error, *_near(lines[number - 1], column))
         return None if operation is None else self._foreign(operation)
 
     def _foreign(self, operation: str) -> str | None:
@@ -144,7 +178,7 @@ def table() -> Changes:
     import tomllib  # for errors alone
 
     data = tomllib.loads(_FILE.read_text(encoding="utf-8"))
-    changes = tuple(Change(**{**row, "ops": tuple(row.get("ops", ()))}) for row in data["change"])
+    changes = tuple(convert(row, Change) for row in data["change"])
     return Changes(data["renamed"], data["dialects"], changes)
 
 
@@ -154,16 +188,31 @@ def explain_dialect(error: str) -> str | None:
     return table().owner(found[1]) if found else None
 
 
-def explain_text(lines: Sequence[str]) -> str | None:
+def find_shown(lines: Sequence[str]) -> Change | None:
     """The first change that some line shows by itself, where MLIR does not say what it refuses;
     None for a long text."""
     if not _is_short(lines):
         return None
     for line in lines:
         for change in table().changes:
-            if change.line is not None and change.is_shown_by(line):
-                return change.hint()
+            if change.is_shown_by(line):
+                return change
     return None
+
+
+def explain_text(lines: Sequence[str]) -> str | None:
+    """What to write now, by what the lines show (see `find_shown`)."""
+    change = find_shown(lines)
+    return None if change is None else change.hint()
+
+
+def find_change(
+    error: str, lines: Sequence[str], number: int, column: int
+) -> Change | Rename | None:
+    """The change because of which MLIR refused text at line `number` (from 1) and `column`."""
+    if not 0 < number <= len(lines):
+        return None
+    return table().find(error, lines, number, column)
 
 
 def explain(error: str, lines: Sequence[str], number: int, column: int) -> str | None:

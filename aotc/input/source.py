@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from msgspec import Struct
 from aotc import mlir
 from aotc.errors import MOST_SHOWN, InputError, ToolError
 from aotc.input.blobs import Blobs
-from aotc.input.changes import explain, explain_dialect, explain_text
+from aotc.input.changes import explain, explain_dialect, explain_text, find_change
 from aotc.input.depth import check_depth, check_levels
 from aotc.input.kinds import kind_of_bytes, kind_of_text
 from aotc.input.place import Place
@@ -43,6 +43,12 @@ _DUMP = "see current operation"
 
 # A location, and what is wrong there.
 Problem = tuple[Any, str]
+
+
+class ParseError(InputError):
+    """MLIR refused a text: `problems` are its messages, with their places in the text."""
+
+    problems: tuple[tuple[Place, str], ...] = ()
 
 
 class Source(Struct, frozen=True):
@@ -205,7 +211,17 @@ def _refusal(error: Any, name: str, text: str, bytecode: bytes) -> InputError:
     kind = kind_of_text(text)
     if kind is not None:
         return InputError(f"{name} looks like {kind.what}, not MLIR.\n{message}", hint=kind.instead)
-    return InputError(message, hint=_hint(error, name, lines))
+    problems = tuple(_placed(error, name))
+    refusal = ParseError(message, hint=_hint(problems, lines))
+    refusal.problems = problems
+    return refusal
+
+
+def _placed(error: Any, name: str) -> Iterator[tuple[Place, str]]:
+    for diagnostic in error.error_diagnostics:
+        place = find_place(str(diagnostic.location), name)
+        if place is not None and place.file == name:
+            yield place, str(diagnostic.message)
 
 
 def _bytecode_hint(message: str, bytecode: bytes) -> str | None:
@@ -241,14 +257,14 @@ def _quoted(name: str) -> str:
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _hint(error: Any, name: str, lines: tuple[str, ...]) -> str | None:
-    """What to write now, where MLIR's text changed; for the first diagnostic that has it."""
-    for diagnostic in error.error_diagnostics:
-        place = find_place(str(diagnostic.location), name)
-        if place is not None and place.file == name:
-            hint = explain(str(diagnostic.message), lines, place.line, place.column)
-            if hint is not None:
-                return hint
+def _hint(problems: Sequence[tuple[Place, str]], lines: tuple[str, ...]) -> str | None:
+    """What to write now, where MLIR's text changed; for the first problem that has it."""
+    for place, message in problems:
+        hint = explain(message, lines, place.line, place.column)
+        if hint is not None:
+            change = find_change(message, lines, place.line, place.column)
+            is_mended = change is not None and change.mend
+            return f"{hint}\n'aotc upgrade FILE' writes the new text." if is_mended else hint
     return None
 
 

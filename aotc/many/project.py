@@ -49,7 +49,7 @@ _FLAGS = (
 KEYS = {
     **dict.fromkeys(("inputs", "emit", "chips", "target", "entries", "warnings"), _TEXTS),
     **dict.fromkeys(("out", "weights", "ptx", "pipeline", "memory", "block", "tuned"), _TEXT),
-    **dict.fromkeys(("prefix", "runtime", "frontend"), _TEXT),
+    **dict.fromkeys(("prefix", "runtime", "frontend", "cpu"), _TEXT),
     **dict.fromkeys(_FLAGS, _FLAG),
     "optimization": _NUMBER,
     "frontend_options": _TABLE,

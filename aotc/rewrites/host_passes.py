@@ -31,6 +31,6 @@ TO_BRANCHES = (
     # Runs what is left of scf.parallel in sequence: reductions, small loops.
     "convert-scf-to-cf",
     # In 32 bits, the size of a mask would be positive from below -2^31 on.
-    "convert-vector-to-llvm{force-32bit-vector-indices=false}",
+    "convert-vector-to-llvm{enable-x86=true force-32bit-vector-indices=false}",
     "convert-math-to-llvm",
 )

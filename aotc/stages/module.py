@@ -30,9 +30,10 @@ from aotc.kernels.family import CPU
 from aotc.lower.checks import check_input, check_outlined
 from aotc.lower.checks.host_code import check_host_code
 from aotc.lower.checks.module import check_module
-from aotc.lower.checks.supported import check_kernels, check_supported, check_vector_accesses
+from aotc.lower.checks.supported import check_kernels, check_supported, check_vector_casts
 from aotc.lower.outline import outline
 from aotc.lower.plan.explanation import Explanation
+from aotc.lower.shards import partition
 from aotc.lower.tensors.sparse_entries import assemble_sparse_entries
 from aotc.ops import symbol_of
 from aotc.output import write_file
@@ -51,6 +52,7 @@ def load(build: Build) -> Loaded:
     mark_kernels(source.module)
     build.log.warnings += check_input(source, r)
     mark_entries(source, r.entries, r.emit)
+    partition(source, build.watch("mlir"))
     if r.pipeline is None:
         assemble_sparse_entries(source)
     check_supported(source, has_pipeline=r.pipeline is not None)
@@ -104,7 +106,7 @@ def outline_module(build: Build, loaded: Loaded) -> Outlined:
     entries = describe_again(source, loaded.entries)
     build.log.warnings += check_outlined(source, r)
     check_host_code(source, is_outlined=True)
-    check_vector_accesses(source)
+    check_vector_casts(source)
     check_kernels(source)
     given = tuple(binary for target in TARGETS for binary in target.given_binaries(source))
     entries = name_functions(

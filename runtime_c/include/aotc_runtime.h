@@ -75,6 +75,11 @@ AOTC_API bool aotc_is_stopped(void);
 // handed on with its task. The message is copied.
 AOTC_API void aotc_error_adopt(aotc_status status, const char *message);
 
+// Takes a failure from this thread that it asked for, and goes on: mlirAsyncRuntimeIsTokenError. It
+// is the thread's again if an assertion fails before anything else asks whether the thread is
+// stopped.
+AOTC_API void aotc_error_set_aside(void);
+
 // "AOTC_NO_DEVICE" for AOTC_NO_DEVICE; never NULL.
 AOTC_API const char *aotc_status_name(aotc_status status);
 
@@ -104,6 +109,9 @@ typedef struct aotc_device {
 //           images at all; else AOTC_NO_DEVICE or AOTC_NO_IMAGE.
 //   cuda    The first GPU on which every image loads, or the device of the thread's current
 //   context. cuda:N  That GPU. cpu     The CPU. libcuda is not opened.
+//
+// Where a launcher of MPI's programs started several processes on one machine, auto and cuda take
+// the GPU of the process's number there, modulo the GPUs, in place of the first.
 AOTC_API aotc_status aotc_device_request(const char *spec);
 
 // Chooses the device now, starts CUDA if it takes a GPU, and says what was chosen (out_device may

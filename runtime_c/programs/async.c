@@ -152,6 +152,7 @@ static void complete(mlir_async_object *object, state reached) {
   aotc_program_failure *failure = aotc_program_failure_take();
   aotc_program_tasks_lock();
   object->failure = failure;
+  aotc_program_failure_note_locked(failure);
   complete_locked(object, reached);
   drop_locked(object, 1);
   aotc_program_tasks_unlock();
@@ -173,13 +174,22 @@ UTILITY void mlirAsyncRuntimeSetValueError(mlir_async_object *value) {
   complete(value, FAILED);
 }
 
+// Whoever waited and asks knows, and goes on: the failure that waiting brought is set aside. (A
+// task asks without waiting, and hands the failure on.)
 static bool is_error(mlir_async_object *object) {
   if (object == NULL) {
     return true;
   }
   aotc_program_tasks_lock();
   bool result = object->state == FAILED || object->has_error;
+  bool goes_on = result && aotc_program_failure_was_awaited(object->failure);
+  if (goes_on) {
+    aotc_program_failure_forget_locked(object->failure);
+  }
   aotc_program_tasks_unlock();
+  if (goes_on) {
+    aotc_error_set_aside();
+  }
   return result;
 }
 
@@ -240,7 +250,7 @@ static void await(mlir_async_object *object) {
   }
   aotc_program_failure *failure = aotc_program_failure_share_locked(object->failure);
   aotc_program_tasks_unlock();
-  aotc_program_failure_adopt(failure);
+  aotc_program_failure_adopt_awaited(failure);
 }
 
 UTILITY void mlirAsyncRuntimeAwaitToken(mlir_async_object *token) {

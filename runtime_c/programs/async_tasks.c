@@ -48,6 +48,10 @@ static tasks the_tasks = {
 };
 
 static _Thread_local bool is_worker;
+static _Thread_local bool is_in_task;
+// Whether the failure of the thread's task is noted: it may be forgotten since.
+static _Thread_local bool has_noted;
+static _Thread_local bool has_waited; // for what had failed, and has not asked since
 
 // -------------------------------------------------------------------------------------------------
 // Failures
@@ -87,6 +91,38 @@ void aotc_program_failure_drop_locked(aotc_program_failure *failure) {
   }
 }
 
+void aotc_program_failure_note_locked(aotc_program_failure *failure) {
+  if (failure == NULL || !is_in_task) {
+    return;
+  }
+  has_noted = true;
+  if (the_tasks.first_failure == NULL) {
+    the_tasks.first_failure = aotc_program_failure_share_locked(failure);
+  }
+}
+
+void aotc_program_failure_forget_locked(const aotc_program_failure *failure) {
+  aotc_program_failure *noted = the_tasks.first_failure;
+  // Tasks hand on copies.
+  bool is_known =
+      noted != NULL && failure != NULL && noted->status == failure->status &&
+      (noted == failure || (noted != &the_out_of_memory && failure != &the_out_of_memory &&
+                            strcmp(noted->message, failure->message) == 0));
+  if (is_known) {
+    the_tasks.first_failure = NULL;
+    aotc_program_failure_drop_locked(noted);
+  }
+}
+
+bool aotc_program_failure_was_awaited(const aotc_program_failure *failure) {
+  // The thread's message may begin with the entry.
+  bool was =
+      has_waited && failure != NULL && failure->status == aotc_status_get() &&
+      (failure == &the_out_of_memory || strstr(aotc_error_message(), failure->message) != NULL);
+  has_waited = has_waited && !was;
+  return was;
+}
+
 void aotc_program_failure_adopt(aotc_program_failure *failure) {
   if (failure == NULL) {
     return;
@@ -97,6 +133,11 @@ void aotc_program_failure_adopt(aotc_program_failure *failure) {
   aotc_program_tasks_lock();
   aotc_program_failure_drop_locked(failure);
   aotc_program_tasks_unlock();
+}
+
+void aotc_program_failure_adopt_awaited(aotc_program_failure *failure) {
+  has_waited = has_waited || failure != NULL;
+  aotc_program_failure_adopt(failure);
 }
 
 // -------------------------------------------------------------------------------------------------
@@ -149,24 +190,22 @@ static aotc_program_task *pop_locked(tasks *t) {
   return task;
 }
 
-static void note_failure(tasks *t, aotc_program_failure *failure) {
-  aotc_program_tasks_lock();
-  if (t->first_failure == NULL) {
-    t->first_failure = failure;
-  } else {
-    aotc_program_failure_drop_locked(failure);
-  }
-  aotc_program_tasks_unlock();
-}
-
 // Runs a task on a thread that has not failed.
-static void run(tasks *t, aotc_program_task *task) {
+static void run(aotc_program_task *task) {
+  const bool was_in_task = is_in_task, had_noted = has_noted, had_waited = has_waited;
+  is_in_task = true;
+  has_noted = has_waited = false;
   aotc_program_failure_adopt(task->failure);
   aotc_default_device_adopt(task->device);
   task->resume(task->coroutine);
   free(task);
-  note_failure(t, aotc_program_failure_take());
+  aotc_program_failure *failure = has_noted ? NULL : aotc_program_failure_take();
+  aotc_program_tasks_lock();
+  aotc_program_failure_note_locked(failure);
+  aotc_program_failure_drop_locked(failure);
+  aotc_program_tasks_unlock();
   aotc_error_clear();
+  is_in_task = was_in_task, has_noted = had_noted, has_waited = had_waited;
 }
 
 static void *worker(void *argument) {
@@ -186,7 +225,7 @@ static void *worker(void *argument) {
     }
     aotc_program_task *task = pop_locked(t);
     pthread_mutex_unlock(&t->lock);
-    run(t, task);
+    run(task);
     pthread_mutex_lock(&t->lock);
   }
   pthread_mutex_unlock(&t->lock);
@@ -240,7 +279,7 @@ static void run_here_locked(tasks *t) {
   aotc_program_failure *own = aotc_program_failure_take();
   int32_t device = aotc_default_device_get();
   aotc_error_clear();
-  run(t, task);
+  run(task);
   aotc_default_device_adopt(device);
   aotc_program_failure_adopt(own);
   pthread_mutex_lock(&t->lock);

@@ -32,8 +32,17 @@ aotc_program_failure *aotc_program_failure_take(void);
 // One more owner; one less. Under the lock.
 aotc_program_failure *aotc_program_failure_share_locked(aotc_program_failure *failure);
 void aotc_program_failure_drop_locked(aotc_program_failure *failure);
+// Remembers the failure of the thread's task for the end of the program, unless an earlier one is.
+// Under the lock.
+void aotc_program_failure_note_locked(aotc_program_failure *failure);
+// The program knows of it, and goes on. Under the lock.
+void aotc_program_failure_forget_locked(const aotc_program_failure *failure);
 // Makes it this thread's, too, and gives up the ownership.
 void aotc_program_failure_adopt(aotc_program_failure *failure);
+// The same, of an object that the thread waited for.
+void aotc_program_failure_adopt_awaited(aotc_program_failure *failure);
+// Whether the thread has it so, and has not asked before.
+bool aotc_program_failure_was_awaited(const aotc_program_failure *failure);
 
 // NULL when memory runs out.
 aotc_program_task *aotc_program_task_make(void *coroutine, mlir_async_resume resume);

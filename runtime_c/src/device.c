@@ -219,6 +219,26 @@ static bool try_context_locked(const aotc_rt_driver *driver, aotc_rt_context *co
   return fits;
 }
 
+// Among the processes that a launcher of MPI's programs started on this machine, which one this is;
+// -1 without a launcher. As MPICH and what descends from it, Open MPI, Slurm and PALS tell it.
+static int32_t local_rank(void) {
+  static const char *const variables[] = {"MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK",
+                                          "SLURM_LOCALID", "PALS_LOCAL_RANKID"};
+  for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); ++i) {
+    const char *text = getenv(variables[i]);
+    if (text == NULL || text[0] < '0' || text[0] > '9') {
+      continue;
+    }
+    char *end = NULL;
+    errno = 0;
+    long rank = strtol(text, &end, 10);
+    if (errno == 0 && *end == '\0' && rank <= INT32_MAX) {
+      return (int32_t)rank;
+    }
+  }
+  return -1;
+}
+
 // Finds a GPU that the program's images load on, in the order of preference.
 static aotc_rt_context *start_gpu_locked(aotc_rt_state *state, const aotc_rt_request *request) {
   const aotc_rt_thread *thread = &aotc_rt_this_thread;
@@ -246,6 +266,12 @@ static aotc_rt_context *start_gpu_locked(aotc_rt_state *state, const aotc_rt_req
     }
   }
 
+  // Each process of one machine takes a GPU of its own, as far as there are enough.
+  int32_t rank = local_rank();
+  if (!has_ordinal && rank >= 0 && state->facts.device_count > 0) {
+    ordinal = rank % state->facts.device_count;
+    has_ordinal = true;
+  }
   int32_t first = has_ordinal ? ordinal : 0;
   int32_t end = has_ordinal ? ordinal + 1 : state->facts.device_count;
   for (int32_t i = first; i < end; ++i) {

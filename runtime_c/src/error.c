@@ -145,7 +145,14 @@ void aotc_error_clear(void) {
   thread->told.message[0] = '\0';
 }
 
+void aotc_error_set_aside(void) {
+  aotc_rt_thread *thread = &aotc_rt_this_thread;
+  thread->aside = thread->error;
+  aotc_error_clear();
+}
+
 bool aotc_is_stopped(void) {
+  aotc_rt_this_thread.aside.status = AOTC_OK;
   return aotc_rt_this_thread.error.status != AOTC_OK;
 }
 
@@ -158,6 +165,12 @@ void aotc_error_adopt(aotc_status status, const char *message) {
 // In this file, because generated objects refer to it weakly, which pulls nothing out of an
 // archive: whoever asks for the status has it.
 void aotc_assertion_failed(const char *message) {
+  aotc_rt_thread *thread = &aotc_rt_this_thread;
+  if (thread->aside.status != AOTC_OK) {
+    aotc_rt_replace_failure(&thread->aside);
+    thread->aside.status = AOTC_OK;
+    return;
+  }
   aotc_rt_fail(AOTC_ASSERTION_FAILED, "assertion failed: %s", message);
 }
 

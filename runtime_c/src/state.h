@@ -31,6 +31,7 @@ typedef struct aotc_rt_launch_label {
 typedef struct aotc_rt_thread {
   aotc_rt_error error;   // the first failure since the last clear
   aotc_rt_error told;    // of the last call of an entry: its status was returned, it stops nothing
+  aotc_rt_error aside;   // what an assertion that fails next is about, else AOTC_OK
   aotc_rt_error *sink;   // where failures go instead while something is only tried, else NULL
   aotc_status latest;    // of the latest failure, recorded or not
   const char *operation; // the public function under way, for messages

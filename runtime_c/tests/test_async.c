@@ -170,6 +170,39 @@ static void a_failure_goes_with_the_data(void) {
   CHECK_NO_FAILURE();
 }
 
+static void fail_and_end_in_error(frame *f) {
+  aotc_error_adopt(AOTC_ASSERTION_FAILED, "assertion failed: of a task");
+  mlirAsyncRuntimeSetTokenError(f->own);
+  free(f);
+}
+
+static void who_asks_for_an_error_goes_on(void) {
+  mlir_async_object *tokens[] = {start(fail_and_end_in_error, NULL, 0),
+                                 start(fail_and_end_in_error, NULL, 0)};
+  mlirAsyncRuntimeAwaitToken(tokens[0]);
+  mlirAsyncRuntimeAwaitToken(tokens[1]);
+  CHECK(aotc_is_stopped());
+  CHECK(mlirAsyncRuntimeIsTokenError(tokens[0]));
+  CHECK(mlirAsyncRuntimeIsTokenError(tokens[1]));
+  CHECK_NO_FAILURE();
+  CHECK(!aotc_is_stopped());
+  mlirAsyncRuntimeDropRef(tokens[0], 1);
+  mlirAsyncRuntimeDropRef(tokens[1], 1);
+  aotc_async_finish();
+  CHECK_NO_FAILURE();
+}
+
+static void an_assertion_that_fails_next_is_about_it(void) {
+  mlir_async_object *token = start(fail_and_end_in_error, NULL, 0);
+  mlirAsyncRuntimeAwaitToken(token);
+  CHECK(mlirAsyncRuntimeIsTokenError(token));
+  aotc_assertion_failed("awaited what is in error");
+  CHECK_FAILED(AOTC_ASSERTION_FAILED, "of a task");
+  mlirAsyncRuntimeDropRef(token, 1);
+  aotc_assertion_failed("something else");
+  CHECK_FAILED(AOTC_ASSERTION_FAILED, "something else");
+}
+
 static void a_failure_goes_through_groups(void) {
   mlir_async_object *group = mlirAsyncRuntimeCreateGroup(2);
   mlir_async_object *tokens[] = {start(fail_and_end, NULL, 0), start(count_one, NULL, 0)};
@@ -259,6 +292,8 @@ int main(int argc, char **argv) {
       CHECK_TEST(a_wrong_number_of_threads_is_a_failure),
       CHECK_TEST(a_thread_of_the_programs_own_is_awaited),
       CHECK_TEST(a_failure_goes_with_the_data),
+      CHECK_TEST(who_asks_for_an_error_goes_on),
+      CHECK_TEST(an_assertion_that_fails_next_is_about_it),
       CHECK_TEST(a_failure_goes_through_groups),
       CHECK_TEST(a_task_begins_with_its_makers_failure),
       CHECK_TEST(a_failure_that_nobody_awaits_is_told_at_the_end),

@@ -422,6 +422,24 @@ static void failed_start_is_tried_again(void) {
   CHECK_INT(AOTC_OK, aotc_device_resolve(NULL));
 }
 
+static void ranks_take_their_own(void) {
+  scenario_driver()->device_count = 2;
+  setenv("AOTC_DEVICE", "cuda", 1);
+  setenv("MPI_LOCALRANKID", "3", 1);
+  aotc_device device;
+  CHECK_INT(AOTC_OK, aotc_device_resolve(&device));
+  CHECK_INT(1, device.ordinal);
+}
+
+static void ordinal_outranks_rank(void) {
+  scenario_driver()->device_count = 2;
+  setenv("AOTC_DEVICE", "cuda:0", 1);
+  setenv("MPI_LOCALRANKID", "1", 1);
+  aotc_device device;
+  CHECK_INT(AOTC_OK, aotc_device_resolve(&device));
+  CHECK_INT(0, device.ordinal);
+}
+
 static void request_outranks_environment(void) {
   setenv("AOTC_DEVICE", "cuda:1", 1);
   scenario_driver()->device_count = 2;
@@ -517,6 +535,8 @@ int main(int argc, char **argv) {
       CHECK_TEST(missing_ordinal_is_named),
       CHECK_TEST(driver_without_devices),
       CHECK_TEST(failed_start_is_tried_again),
+      CHECK_TEST(ranks_take_their_own),
+      CHECK_TEST(ordinal_outranks_rank),
       CHECK_TEST(request_outranks_environment),
       CHECK_TEST(request_can_be_taken_back),
       CHECK_TEST(late_request_is_refused_unless_satisfied),

@@ -7,6 +7,7 @@
 #include "describe.h"
 #include "pipes.h"
 #include "plan.h"
+#include "rank.h"
 #include "report.h"
 #include "run.h"
 
@@ -48,9 +49,9 @@ static int act(const harness_options *options) {
 
 int main(int argc, char **argv) {
   harness_claim_standard_streams();
-  harness_options options;
+  harness_options options = {0};
   int code = HARNESS_USAGE;
-  if (harness_options_parse(argc, argv, &options)) {
+  if (harness_put_rank(argc, argv) && harness_options_parse(argc, argv, &options)) {
     code = act(&options);
   }
   harness_options_free(&options);

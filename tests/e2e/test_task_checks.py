@@ -70,3 +70,39 @@ def test_a_task_that_waits_in_a_loop(programs: Programs, tmp_path: Path, count: 
         assert done.stdout == "01"
         assert "assertion failed: as many as arguments (waiting.mlir:18:7)" in done.stderr
         assert done.returncode == 4
+
+
+ASKING = """
+func.func @main() {
+  %false = arith.constant false
+  %token, %value = async.execute -> !async.value<f32> {
+    %inner = async.execute {
+      cf.assert %false, "of the inner task"
+      async.yield
+    }
+    async.await %inner : !async.token
+    %number = arith.constant 1.5 : f32
+    async.yield %number : f32
+  }
+  async.runtime.await %token : !async.token
+  async.runtime.await %value : !async.value<f32>
+  %of_token = async.runtime.is_error %token : !async.token
+  %of_value = async.runtime.is_error %value : !async.value<f32>
+  vector.print %of_token : i1
+  vector.print %of_value : i1
+  %fine = async.execute {
+    async.yield
+  }
+  async.runtime.await %fine : !async.token
+  %of_fine = async.runtime.is_error %fine : !async.token
+  vector.print %of_fine : i1
+  return
+}
+"""
+
+
+def test_who_asks_whether_a_task_failed_goes_on(programs: Programs, tmp_path: Path) -> None:
+    source = tmp_path / "asking.mlir"
+    source.write_text(ASKING)
+    done = run(programs.build(source, *CHIP), env=CPU)
+    assert (done.stdout, done.stderr, done.returncode) == ("1\n1\n0\n", "", 0)

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 from frontends.support import call  # noqa: E402
 
 import aotc.torch  # noqa: E402
+from aotc.frontends.torch.transposed import transposed_decompositions  # noqa: E402
 
 nn, functional, Dim = torch.nn, torch.nn.functional, torch.export.Dim
 
@@ -228,6 +229,20 @@ def test_transposed_convolutions_of_one_and_three_dimensions(tmp_path: Path) -> 
         nn.ConvTranspose3d(3, 2, 3, 2, 1, output_padding=1),
     )
     check(program, ({0: Dim.AUTO},), images, ((2,), (1,), (5,)), tmp_path)
+
+
+@pytest.mark.parametrize("stride", [2, 3])
+def test_phases_of_small_images_are_groups(stride: int) -> None:
+    """Those of which one convolution would compute much that is cut."""
+    aten = torch.ops.aten
+    convolution = transposed_decompositions(aten)[aten.convolution.default]
+    for taps, padding, more in ((3, 1, 0), (4, 0, 0), (4, 1, 0), (5, 2, 1), (stride, 1, 1)):
+        x, weight = (
+            torch.randn(size, dtype=torch.float64) for size in ((2, 3, 2, 4), (3, 5, taps, taps))
+        )
+        numbers = [stride, stride], [padding, padding], [1, 1], True, [more, more], 1
+        expected = aten.convolution.default(x, weight, None, *numbers)
+        torch.testing.assert_close(convolution(x, weight, None, *numbers), expected)
 
 
 def images(number: int) -> Any:

@@ -26,6 +26,7 @@ _SCALARS = {
 }
 _NUMPY = {
     "bool": np.bool_,
+    "i32": np.int32,
     "c64": np.complex64,
     "c128": np.complex128,
     "f16": np.float16,

@@ -21,6 +21,7 @@ from matmul.scalar_products import entry
 import aotc
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.epilogue import Epilogue, Step
+from aotc.kernels.matmul.implicit_gemm.cpu.copied import copy_of
 from aotc.kernels.matmul.implicit_gemm.cpu.family import IMPLICIT_CPU
 from aotc.kernels.matmul.implicit_gemm.cpu.image import image_of
 from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
@@ -77,6 +78,25 @@ IN_PLACE = (IMAGE, IMAGE_APART, IMAGES, DYNAMIC_IMAGES, GROUPED_IMAGES)
 WIDE = convolution("wide", (1, 3, 5, 33), (35, 3, 3), strides=(2, 2))
 STEM = convolution("stem", (1, 3, 3, 16), (12, 7, 7), strides=(2, 2))
 GATHERED = (WIDE, STEM, replace(WIDE, name="wide_f64", element="f64", result="f64"))
+# Of more rows than a block has: B is copied, once for all vertical taps if strides are 1.
+COPIED_IMAGES = convolution("copied_images", (2, 5, 10, 19), (97, 3, 3), strides=(2, 2))
+COPIED_GROUPS = Contraction(
+    *("copied_groups", {"g": 2, "f": 97, "h": 4, "w": 6, "c": 3, "p": 3, "q": 2}),
+    *(("g", "c", "h + p", "w + q"), ("g", "f", "c", "p", "q"), ("g", "f", "h", "w")),
+)
+COPIED = (
+    convolution("copied", (1, 5, 6, 7), (97, 3, 3)),
+    COPIED_IMAGES,
+    replace(
+        convolution("copied_dynamic", (2, 5, 6, 19), (193, 3, 3), strides=(2, 2)),
+        dynamic=(("a", 0), ("c", 0)),
+        adds=True,
+    ),
+    COPIED_GROUPS,
+    convolution("copied_points", (1, 9, 5, 7), (97, 1, 1), strides=(2, 2)),
+    convolution("copied_thirds", (1, 9, 5, 7), (97, 1, 1), strides=(3, 3)),
+    convolution("copied_half", (1, 4, 6, 7), (97, 3, 3), dilations=(2, 1), **HALF),
+)
 # Two dimensions of a batch, whose matrices lie between each other.
 HEADS = Contraction(
     *("heads", {"b": 2, "h": 3, "i": 9, "j": 35, "d": 32}),
@@ -125,7 +145,7 @@ CASES: list[tuple[Contraction, Any]] = [
 
 # The CPU's blocks take all of them.
 CASES += [(case, BLOCKS) for case in {case.name: case for case, _ in CASES}.values()]
-CASES += [(case, BLOCKS) for case in (*IN_PLACE, *GATHERED)]
+CASES += [(case, BLOCKS) for case in (*IN_PLACE, *GATHERED, *COPIED)]
 
 
 def family_of(variant: Any) -> Any:
@@ -190,7 +210,7 @@ def test_result_is_numpys(library: Library, case: Contraction, variant: Any) -> 
     check(library, case, name_of(case, variant), is_turned=is_turned(case))
 
 
-@pytest.mark.parametrize("case", [*IN_PLACE, *GATHERED, PLAIN], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*IN_PLACE, *GATHERED, *COPIED, PLAIN], ids=lambda case: case.name)
 def test_nothing_is_read_behind_the_operands(library: Library, case: Contraction) -> None:
     """On the CPU, whose kernels read vectors: the last elements are the last of a page."""
     a, b, c = case.operands()
@@ -207,6 +227,15 @@ def test_images_are_read_in_place() -> None:
         problem = case.problem
         assert problem is not None
         assert (image_of(problem) is not None) == (case in IN_PLACE), case.name
+
+
+def test_what_several_blocks_would_pack_is_copied() -> None:
+    few_rows = convolution("few_rows", (1, 5, 6, 7), (95, 3, 3))
+    whole_rows = convolution("whole_rows", (1, 5, 6, 14), (97, 1, 1))
+    for case in (*COPIED, few_rows, whole_rows):
+        problem = case.problem
+        assert problem is not None
+        assert (copy_of(problem) is not None) == (case in COPIED), case.name
 
 
 @pytest.mark.parametrize("variant", [BLOCKS, PARTS, COPIES, ELEMENTS, ELEMENT_PARTS], ids=str)

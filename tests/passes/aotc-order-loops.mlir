@@ -19,3 +19,16 @@ func.func @index(%y: tensor<4x5xindex>) -> tensor<4x5xindex> {
   } -> tensor<4x5xindex>
   return %r : tensor<4x5xindex>
 }
+
+// Several results, which have the same dimensions.
+// CHECK-LABEL: func.func @both
+// CHECK: iterator_types = ["parallel", "reduction"]
+func.func @both(%x: tensor<4x5xf32>, %y: tensor<5xf32>, %z: tensor<5xf32>) -> (tensor<5xf32>, tensor<5xf32>) {
+  %r:2 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (j)>], iterator_types = ["reduction", "parallel"]} ins(%x : tensor<4x5xf32>) outs(%y, %z : tensor<5xf32>, tensor<5xf32>) {
+  ^bb0(%v: f32, %a: f32, %b: f32):
+    %s = arith.addf %a, %v : f32
+    %m = arith.maximumf %b, %v : f32
+    linalg.yield %s, %m : f32, f32
+  } -> (tensor<5xf32>, tensor<5xf32>)
+  return %r#0, %r#1 : tensor<5xf32>, tensor<5xf32>
+}

@@ -22,7 +22,8 @@ HEADERS = [
 # What programs call: a library of its own.
 UTILITIES = sorted((RUNTIME / "programs").glob("*.c"))
 UTILITY_HEADERS = [
-    RUNTIME / "include" / name for name in ("mlir_runner_utils.h", "mlir_async_runtime.h")
+    RUNTIME / "include" / name
+    for name in ("mlir_runner_utils.h", "mlir_async_runtime.h", "aotc_mpi.h")
 ]
 TESTS = RUNTIME / "tests"
 FAKE_DRIVER = sorted((TESTS / "fake_driver").glob("*.c"))
@@ -66,11 +67,15 @@ def compile_c(arguments: Sequence[str | Path], *, making: str, target: str = HOS
 
 
 def exported_functions(headers: Sequence[Path] = HEADERS) -> set[str]:
-    """What the headers declare for others: every AOTC_API function."""
+    """What the headers declare for others: every AOTC_API function, and those of a macro for each
+    of its types."""
     found: set[str] = set()
     for header in headers:
         text = re.sub(r"//.*", "", header.read_text())
         found.update(re.findall(r"^AOTC_API [^;(]*?(\w+)[(;]", text, re.MULTILINE))
+        types = re.findall(r"^ *X\((\w+), ", text, re.MULTILINE)
+        for name in re.findall(r"^ +AOTC_API [^;(]*?(\w+)##type\(", text, re.MULTILINE):
+            found.update(f"{name}{type_}" for type_ in types)
     return found
 
 

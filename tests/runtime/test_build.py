@@ -142,8 +142,9 @@ UPSTREAM = {
 
 
 def test_utilities_are_upstreams() -> None:
-    ours = {"printCString", "aotc_async_finish"}
-    assert exported_functions(UTILITY_HEADERS) - ours == UPSTREAM
+    ours = ("printCString", "aotc_", "_mlir_ciface_aotc_")
+    declared = exported_functions(UTILITY_HEADERS)
+    assert {name for name in declared if not name.startswith(ours)} == UPSTREAM
 
 
 def test_registration_comes_with_the_module_functions() -> None:

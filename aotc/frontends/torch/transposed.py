@@ -3,15 +3,19 @@
 With a stride of s, every s-th place of the result depends on every s-th tap alone. So it is a
 convolution with s times as many channels along each dimension, and an s-th of the taps, whose
 results are interleaved, and cut by the padding. As a convolution of an input with zeros in between,
-as torch-mlir has it, all taps are multiplied at each place.
+as torch-mlir has it, all taps are multiplied at each place. Where many results would be cut, each
+phase is a group of a convolution, of its own part of the input.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 Tensor = Any
+# How many places one convolution may compute for each one of the result.
+_MOST_COMPUTED = 1.2
 
 
 def transposed_decompositions(aten: Any) -> dict[Any, Any]:
@@ -54,6 +58,13 @@ def _convolution(
         -(-(k + max(0, m - p)) // s) for k, m, p, s in zip(taps, more, pads, strides, strict=True)
     ]
     kernel = _kernel(weight, strides, own, groups)
+    lengths = [
+        (size - 1) * s + k + m - 2 * p
+        for size, s, k, m, p in zip(x.shape[2:], strides, taps, more, pads, strict=True)
+    ]
+    if groups == 1 and _are_phases_worth_it(list(x.shape[2:]), own, strides, lengths):
+        whole = _by_phases(x, kernel, strides, own, pads, lengths)
+        return whole if bias is None else whole + bias.reshape([-1] + [1] * rank)
     ones = [1] * rank
     less = [count - 1 for count in own]
     made = torch.ops.aten.convolution.default(
@@ -61,10 +72,72 @@ def _convolution(
     )
     whole = _interleaved(made, strides, groups)
     for axis in range(rank):
-        length = (x.shape[2 + axis] - 1) * strides[axis]
-        length = length + taps[axis] + more[axis] - 2 * pads[axis]
-        whole = whole.narrow(2 + axis, pads[axis], length)
+        whole = whole.narrow(2 + axis, pads[axis], lengths[axis])
     return whole if bias is None else whole + bias.reshape([-1] + [1] * rank)
+
+
+def _are_phases_worth_it(
+    places: list[Any], own: list[int], strides: list[int], lengths: list[Any]
+) -> bool:
+    """Whether one convolution would compute many places that are cut, as of small images, and all
+    phases have the same number of places."""
+    if not all(isinstance(number, int) for number in (*places, *lengths)):
+        return False
+    if any(length <= 0 or length % s for length, s in zip(lengths, strides, strict=True)):
+        return False
+    computed = math.prod(size + count - 1 for size, count in zip(places, own, strict=True))
+    needed = math.prod(length // s for length, s in zip(lengths, strides, strict=True))
+    return bool(math.prod(places) > 1 and computed > _MOST_COMPUTED * needed)
+
+
+def _by_phases(
+    x: Tensor,
+    kernel: Tensor,
+    strides: list[int],
+    own: list[int],
+    pads: list[int],
+    lengths: list[int],
+) -> Tensor:
+    """The result, without a bias, of a grouped convolution: a group is a phase, and reads the part
+    of the input that it needs."""
+    import torch
+
+    rank = len(strides)
+    phases = kernel.reshape([*strides, -1, *kernel.shape[1:]])
+    padded = torch.constant_pad_nd(x, [own[a] - 1 for a in reversed(range(rank)) for _ in "01"])
+    parts = [padded]
+    for axis, (s, pad, length) in enumerate(zip(strides, pads, lengths, strict=True)):
+        # The place i of the result is number `(i + pad) // s` of the phase `(i + pad) % s`.
+        first = pad % s
+        phases = _rolled(phases, axis, first)
+        size = length // s + own[axis] - 1
+        starts = [(i + pad) // s for i in range(s)]
+        parts = [part.narrow(2 + axis, start, size) for part in parts for start in starts]
+    groups = len(parts)
+    made = torch.ops.aten.convolution.default(
+        torch.cat(parts, 1),
+        phases.reshape(kernel.shape),
+        None,
+        [1] * rank,
+        [0] * rank,
+        [1] * rank,
+        False,
+        [0] * rank,
+        groups,
+    )
+    return _interleaved(made, strides, 1)
+
+
+def _rolled(phases: Tensor, axis: int, first: int) -> Tensor:
+    """The phases with the `first` one in front. (Two are flipped: that is done at build time.)"""
+    import torch
+
+    count = phases.shape[axis]
+    if first == 0 or count == 2:
+        return phases.flip([axis]) if first else phases
+    return torch.cat(
+        [phases.narrow(axis, first, count - first), phases.narrow(axis, 0, first)], axis
+    )
 
 
 def _is_one(size: Any) -> bool:

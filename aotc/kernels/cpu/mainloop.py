@@ -18,8 +18,8 @@ from aotc.numbers import Condition, Number, Scalar, Value, compare, signed_minim
 _LONG_REGISTERS, LONG_ROWS, LONG_VECTORS = 4, 8, 3
 # How many k an iteration takes otherwise.
 _UNROLLED = 2
-# How many rows are multiplied with one column at a time.
-_ROWS_OF_COLUMN = 4
+# How many rows are multiplied with columns at a time, and how many rows times columns at most.
+_ROWS_OF_COLUMN, _DOT_PRODUCTS = 4, 16
 # The mainloop stores up to so many rows of accumulators behind the last one.
 ROWS_BEHIND = LONG_ROWS - 1
 
@@ -79,51 +79,82 @@ class Mainloop:
         """Adds the products of the first rows and k, and of the columns from `start` up to
         `columns`, to C, which is 0 before if `is_first`. The products of an element of C are added
         in the same order for all sizes of registers."""
-        length = self.b.op("vector.vscale", [], "index", **{REGISTER_LENGTH: "unit"})
-        has_long_registers = compare("sge", length, _LONG_REGISTERS)
         part = _Part(rows, start, columns, k, is_first)
-        with self.b.where(has_long_registers) as branch:
+        with self.b.where(self._has_long_registers()) as branch:
             self._multiply_part(part, LONG_ROWS, LONG_VECTORS, 1)
         with branch.otherwise():
             self._multiply_part(part, self.rows, 1, _UNROLLED)
 
-    def multiply_column(
-        self, rows: Number, column: Number, of_b: Buffer, k: Number, is_first: Condition
+    def _has_long_registers(self) -> Condition:
+        length = self.b.op("vector.vscale", [], "index", **{REGISTER_LENGTH: "unit"})
+        return compare("sge", length, _LONG_REGISTERS)
+
+    def multiply_columns(
+        self,
+        part: tuple[Number, Number],
+        columns: tuple[Number, int],
+        of_b: Buffer,
+        first: Condition,
     ) -> None:
-        """Adds the products of the first rows and k, and of one column, which `of_b` is, to C. A's
-        rows are contiguous along K. The products of an element of C are added in an order of their
-        own: in as many sums as a vector has elements."""
-        b, v = self.b, self.v
+        """Adds the products of the first rows and k, which `part` counts, and of some columns (the
+        first one, and how many) to C, which is 0 before if `first`. `of_b` is indexed by the column
+        among these, and k. A's rows are contiguous along K. The products of an element of C are
+        added in an order of their own: in as many sums as a vector has elements."""
+        b, (start, count) = self.b, columns
+        if count == 1:
+            self._multiply_columns(part, start, [0], of_b, first)
+            return
+        with b.where(self._has_long_registers()) as branch:
+            self._multiply_columns(part, start, range(count), of_b, first)
+        with branch.otherwise(), b.loop(0, count) as column:
+            self._multiply_columns(part, start, [column.index], of_b, first)
+
+    def _multiply_columns(
+        self,
+        part: tuple[Number, Number],
+        start: Number,
+        columns: Sequence[Number],
+        of_b: Buffer,
+        is_first: Condition,
+    ) -> None:
+        """Takes all these columns at a time, and some rows."""
+        b, v, (rows, k) = self.b, self.v, part
         whole = v.whole(k, v.width)
-        with b.loop(0, rows, _ROWS_OF_COLUMN) as group:
-            numbers = [group.index + i for i in range(_ROWS_OF_COLUMN)]
+        count = min(_ROWS_OF_COLUMN, _DOT_PRODUCTS // len(columns))
+        with b.loop(0, rows, count) as group:
+            numbers = [group.index + i for i in range(count)]
             found = [self.operands.row_of_a(v, signed_minimum(row, rows - 1)) for row in numbers]
-            zeros = [b.zero(v.vector_type)] * len(found)
-            vectors = self._dot(found, of_b, (0, whole, v.width), zeros)
+            places = [[row, start + column] for row in numbers for column in columns]
+            zeros = [b.zero(v.vector_type)] * len(places)
+            vectors = self._dot(found, columns, of_b, (0, whole, v.width), zeros)
             totals = [v.total(vector) for vector in vectors]
-            totals = self._dot(found, of_b, (whole, k, 1), totals)
+            totals = self._dot(found, columns, of_b, (whole, k, 1), totals)
             before = b.choose(
                 is_first,
-                [v.type] * len(numbers),
-                lambda: [b.zero(v.type)] * len(numbers),
-                lambda: [v.load(self.c, [row, column]) for row in numbers],
+                [v.type] * len(places),
+                lambda: [b.zero(v.type)] * len(places),
+                lambda: [v.load(self.c, at) for at in places],
             )
-            for row, one, total in zip(numbers, before, totals, strict=True):
-                v.store(b.add(one, total), self.c, [row, column])
+            for at, one, total in zip(places, before, totals, strict=True):
+                v.store(b.add(one, total), self.c, at)
 
     def _dot(
         self,
         rows: Sequence[Row],
+        columns: Sequence[Number],
         of_b: Buffer,
         part: tuple[Number, Number, int],
         accumulators: Sequence[Value],
     ) -> list[Value]:
-        """The accumulators plus the products of rows of A and a column of B, in a part of K: the
-        bounds and the step of a loop."""
-        b, width = self.b, part[-1]
+        """The accumulators plus the products of each row of A and each column of B, in a part of K:
+        the bounds and the step of a loop."""
+        b, v, width = self.b, self.v, part[-1]
         with b.loop(*part, accumulators) as loop:
-            factor = self.v.load(of_b, [loop.index], width)
-            products = [b.multiply(row(loop.index, width), factor) for row in rows]
+            factors = [v.load(of_b, [column, loop.index], width) for column in columns]
+            products = []
+            for row in rows:
+                element = row(loop.index, width)
+                products += [b.multiply(element, factor) for factor in factors]
             loop.next([b.add(*pair) for pair in zip(loop.carried, products, strict=True)])
         return loop.results
 

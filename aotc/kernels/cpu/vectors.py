@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from aotc.builder import Buffer, Builder
@@ -11,6 +11,8 @@ from aotc.mlir import ir
 from aotc.numbers import Number, Scalar, Value
 
 VECTOR_BYTES = 64
+# What `Vectors.load_strided` takes.
+VECTOR_STRIDES = (1, 2)
 _OGT = 2  # arith.cmpf's number for "greater, and no NaN"
 
 
@@ -70,6 +72,36 @@ class Vectors:
         places = b.values((*buffer.leading, *at))
         operands = [buffer.value, *places, mask, b.zero(type_)]
         return b.convert(b.op("vector.maskedload", operands, type_), self.vector_type)
+
+    def masks_of(self, count: Number, stride: int) -> dict[int, Value]:
+        """Where the vectors begin that have the elements of a vector of a stride: the last one ends
+        with the last element. The masks of those that have the first `count`."""
+        if stride == 1:
+            return {0: self.mask(count)}
+        second = self.width - 1
+        last = count * 2 - 1
+        return {0: self.mask(last), second: self.mask(last - second)}
+
+    def load_strided(
+        self,
+        buffer: Buffer,
+        first: Number,
+        stride: int,
+        masks: Mapping[int, Value] | None = None,
+    ) -> Value:
+        """A vector of every element, or of every second one, of a buffer of one dimension; with
+        `masks`, which `masks_of` makes, of so many: only these are read, and the rest is anything.
+        """
+        if masks is None:
+            starts = (0,) if stride == 1 else (0, self.width - 1)
+            vectors = [self.load(buffer, [first + start], self.width) for start in starts]
+        else:
+            vectors = [self.load_masked(buffer, [first + i], mask) for i, mask in masks.items()]
+        if len(vectors) == 1:
+            return vectors[0]
+        odd = range(self.width + 1, 2 * self.width, 2)
+        mask = ir.DenseI64ArrayAttr.get([*range(0, self.width, 2), *odd])
+        return self.b.op("vector.shuffle", vectors, self.vector_type, mask=mask)
 
     def store(self, value: Value, buffer: Buffer, at: Sequence[Number]) -> None:
         """Stores an element or a vector."""

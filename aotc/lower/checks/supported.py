@@ -7,6 +7,7 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.access import COPIES, WRITES
 from aotc.analysis.gpu_modules import gpu_modules
+from aotc.analysis.types import is_packed
 from aotc.analysis.views import root_of
 from aotc.errors import InputError
 from aotc.input.source import Source, input_error
@@ -15,7 +16,7 @@ from aotc.mlir import ir
 # Operations that lower to calls of the host's utilities, and what to do in a kernel instead; None:
 # only some of them do.
 _HOST_CALLS = {
-    "vector.print": "they print by gpu.printf",
+    "vector.print": "they print by gpu.printf, which aotc-decompose makes of it",
     "memref.copy": None,
 }
 _OF_THE_HOST = ("f80", "f128")
@@ -33,31 +34,15 @@ _WRITES = {
     **_OTHER_WRITES,
 }
 _CONSTANT_MEMORY = 4
-_BYTE = 8
 _HIGHER_LEVELS = ("stablehlo",)
 # Operation → the index of the operand that names a file.
 _FILES = {"sparse_tensor.new": 0, "sparse_tensor.out": 1}
-_VECTOR_ACCESSES = (
-    "vector.load",
-    "vector.store",
-    "vector.transfer_read",
-    "vector.transfer_write",
-    "vector.maskedload",
-    "vector.maskedstore",
-    "vector.gather",
-    "vector.scatter",
-    "vector.expandload",
-    "vector.compressstore",
-    "affine.vector_load",
-    "affine.vector_store",
-    "vector.type_cast",
-)
 
 
 def check_supported(source: Source, *, has_pipeline: bool = False) -> None:
     """Raises InputError for operations that would lower to something wrong, and
     (unless a pipeline of the user's comes first) for those of levels that are not lowered yet."""
-    check_vector_accesses(source)
+    check_vector_casts(source)
     for operation in ops.walk(source.module.operation):
         reason = None
         dialect = operation.name.split(".")[0]
@@ -71,19 +56,20 @@ def check_supported(source: Source, *, has_pipeline: bool = False) -> None:
             raise _refused(source, operation, f"{operation.name} is not supported here: {reason}.")
 
 
-def check_vector_accesses(source: Source) -> None:
-    """Raises InputError for accesses of vectors whose elements lie otherwise in a vector than in a
-    memref: LLVM packs those of i1, i4 or i24, and in a memref each begins at a byte (i24: every
-    four). Schedules make such accesses, too."""
-    for operation in ops.find(source.module.operation, *_VECTOR_ACCESSES):
-        element = _packed_element(operation)
-        if element is not None:
+def check_vector_casts(source: Source) -> None:
+    """Raises InputError for memrefs that are taken for vectors whose elements lie otherwise in a
+    vector: LLVM packs those of i1, i4 or i24, and in a memref each begins at a byte (i24: every
+    four). Schedules make such casts, too. (Reads and writes are by vectors of whole bytes:
+    `rewrites.packed_vectors`.)"""
+    for operation in ops.find(source.module.operation, "vector.type_cast"):
+        element = operation.operands[0].type.element_type
+        if is_packed(element):
             raise _refused(
                 source,
                 operation,
                 f"{operation.name} is not supported here: LLVM packs the bits of vectors of "
                 f"{element}, and a memref of {element} does not: use elements of 8, 16, 32 or 64 "
-                "bits, or access single ones.",
+                "bits, or read the vector with vector.transfer_read.",
             )
 
 
@@ -111,7 +97,7 @@ def _check_arguments(source: Source, launch: Any) -> None:
     """Refuses vectors of i1 and the like, of which device code declares bits and reads bytes, and
     constant memory, which is no caller's."""
     for operand in launch.operands:
-        if isinstance(operand.type, ir.VectorType) and _is_packed(operand.type.element_type):
+        if isinstance(operand.type, ir.VectorType) and is_packed(operand.type.element_type):
             said = (
                 f"a kernel is given a {operand.type}, which is not supported: use a vector of i8, "
                 "or make it in the kernel."
@@ -154,18 +140,3 @@ def _is_unranked_copy(operation: Any) -> bool:
 
 def _refused(source: Source, operation: Any, said: str) -> InputError:
     return input_error(source, [(operation.location, said)])
-
-
-def _packed_element(operation: Any) -> Any | None:
-    """The type of the elements, if vectors of it lie otherwise than a memref."""
-    values = [*operation.operands, *operation.results]
-    # Masks are vectors of i1, too: it is the memref's elements that tell.
-    elements = [one.type.element_type for one in values if isinstance(one.type, ir.MemRefType)]
-    return next(filter(_is_packed, elements), None)
-
-
-def _is_packed(element: Any) -> bool:
-    """Whether LLVM gives an element of a vector fewer bits than one of an array."""
-    return isinstance(element, (ir.IntegerType, ir.FloatType)) and (
-        element.width < _BYTE or bool(element.width & (element.width - 1))
-    )

@@ -18,12 +18,13 @@ from aotc.ops import symbol_of
 from aotc.rewrites.allocations import check_allocations
 from aotc.rewrites.atomics import exchange_folded_updates
 from aotc.rewrites.bfloat import add_bfloat_functions
-from aotc.rewrites.float8 import expand_float8
 from aotc.rewrites.host_passes import TO_BRANCHES, TO_LOOPS
 from aotc.rewrites.lines import add_lines
 from aotc.rewrites.math import replace_math
 from aotc.rewrites.memory_spaces import SpaceStripper
+from aotc.rewrites.packed_vectors import widen_packed_vectors
 from aotc.rewrites.run import UNWATCHED, PassWatch, run_passes
+from aotc.rewrites.small_floats import expand_small_floats
 from aotc.rewrites.tensor_map_types import encode_tensor_maps
 from aotc.rewrites.tensor_maps import lower_tensor_maps
 
@@ -77,9 +78,10 @@ def lower_host(
             doing="lowering the host code",
             watch=watch,
         )
+        widen_packed_vectors(host)
         run(TO_LOOPS)
         replace_math(host)
-        expand_float8(host)
+        expand_small_floats(host, watch)
         run(TO_BRANCHES)
         exchange_folded_updates(host)
         run(_TO_LLVM)

@@ -20,6 +20,7 @@ from aotc.lower.gpu_branches import is_for_gpu
 from aotc.lower.mapping.accumulators import carry_accumulators
 from aotc.lower.mapping.blocks import BlockShape, block_of
 from aotc.lower.mapping.columns import Columns, describe_columns
+from aotc.lower.mapping.extrema import split_extremum
 from aotc.lower.mapping.forward import (
     drop_overwritten,
     drop_unread,
@@ -41,6 +42,7 @@ from aotc.lower.mapping.row_vectors import (
 from aotc.lower.mapping.rows import RowPlan, plan_rows
 from aotc.lower.mapping.scans import describe_scan
 from aotc.lower.mapping.single_rows import join_single_rows, put_in_row
+from aotc.lower.mapping.split_reductions import split_reductions
 from aotc.lower.mapping.tiles import launch_tiles, plan_tiles
 from aotc.lower.mapping.written import erase_marks, hand_out_blocks, is_sequential
 from aotc.mlir import ir
@@ -75,7 +77,7 @@ def map_parallel_loops(
                 continue
             overlaps.renew()
             hand_out_blocks(function, remarks.source if remarks is not None else None)
-            _simplify(function, overlaps, remarks)
+            _simplify(function, overlaps, remarks, block)
             for columns in _totals(function):
                 mapped += _map_full_reduction(columns, block, remarks)
             for loop in _own_loops(function):
@@ -86,22 +88,34 @@ def map_parallel_loops(
     return mapped
 
 
-def _simplify(function: Any, overlaps: Overlaps, remarks: Remarks | None) -> None:
-    """Makes loops of a function fewer, and shows what they reduce."""
+def _simplify(
+    function: Any, overlaps: Overlaps, remarks: Remarks | None, block: tuple[int, ...] | None
+) -> None:
+    """Makes loops of a function fewer, shows what they reduce, and makes parts of that."""
     for loop in _own_loops(function):
         carry_accumulators(loop, overlaps)
+        for inner in ops.find(loop, "scf.for"):
+            split_extremum(inner, overlaps, along_rows=True)
     host_blocks = {}
     for loop in [op for op in ops.find(function, "scf.for") if _may_be_full_reduction(op)]:
         host_blocks[loop.block] = loop.block
         carry_accumulators(loop, overlaps)
-    for block in host_blocks.values():
-        forward_row_values([op.operation for op in block.operations], overlaps)
-        drop_overwritten([op.operation for op in block.operations], overlaps)
+    for host_block in host_blocks.values():
+        forward_row_values([op.operation for op in host_block.operations], overlaps)
+        drop_overwritten([op.operation for op in host_block.operations], overlaps)
+        loops = [op.operation for op in host_block.operations if op.operation.name == "scf.for"]
+        for loop in loops:
+            split_extremum(loop, overlaps)
     for loop in _host_scans(function, overlaps):
         put_in_row([loop])
     totals = [columns.loop for columns in _totals(function)]
     _tidy(join_single_rows(totals, is_ours), overlaps, remarks)
     _tidy(join_loops(function, overlaps, is_ours), overlaps, remarks)
+    for loop in _own_loops(function):
+        location = loop.location
+        what = split_reductions(loop, overlaps) if _block_for(loop, block) is None else None
+        if what is not None and remarks is not None:
+            remarks.add(STEP, location, what)
     for loop in _own_loops(function):
         recompute_in_rows(loop, overlaps)
     drop_unread(function)

@@ -117,7 +117,7 @@ def plan_rows(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> RowPla
         return None
     scans = tuple(item for item in items if isinstance(item, Scan))
     columns = [item for item in items if isinstance(item, Columns)]
-    are_along = [_is_along_rows(item, loop) for item in columns]
+    are_along = [is_along_rows(item, loop) for item in columns]
     if not any(are_along) and not any(scan.is_along_row() for scan in scans):
         return None
     columns += [scan.columns for scan in scans]
@@ -151,7 +151,7 @@ def row_items(loop: Any, overlaps: Overlaps) -> list[Any] | None:
     return items
 
 
-def _is_along_rows(columns: Columns, loop: Any) -> bool:
+def is_along_rows(columns: Columns, loop: Any) -> bool:
     """Whether it is a reduction along the rows of a matrix, and each row, or each part of one, is
     read for only one row of the loop: then neighbouring threads should be in the same row."""
     variables = loop.regions[0].blocks[0].arguments

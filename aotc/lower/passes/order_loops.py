@@ -1,8 +1,10 @@
-"""Loops of linalg operations in the order in which their result lies in memory.
+"""Loops of linalg operations in the order in which their result lies in memory, those of reductions
+inside.
 
-A named operation has the loops of its definition: those of `linalg.depthwise_conv_2d_nchw_chw`
-have the channels last, whose elements are an image apart. The last loop is along a block's threads,
-or a vector, and loops over the same points are fused.
+A reduction outside would be a loop of the host, with a launch in it. A named operation has the
+loops of its definition: those of `linalg.depthwise_conv_2d_nchw_chw` have the channels last, whose
+elements are an image apart. The last loop is along a block's threads, or a vector, and loops over
+the same points are fused.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ _PARALLEL = "#linalg.iterator_type<parallel>"
 
 class OrderLoops(OwnPass, frozen=True):
     name = "aotc-order-loops"
-    reason: str = "the last loop is along what is contiguous in the result"
+    reason: str = "reductions are inside; the last other loop is along what is contiguous"
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
@@ -29,20 +31,18 @@ class OrderLoops(OwnPass, frozen=True):
 
 
 def _order(generic: Any) -> list[int] | None:
-    """The loops in their new order; None where it is that already, or where the result does not
-    have a dimension for each parallel loop."""
+    """The loops in their new order; None where it is that already, or where the results do not
+    all have the same dimension for each parallel loop."""
     maps = _maps(generic)
     kinds = [str(kind) for kind in generic.attributes["iterator_types"]]
     _, outputs = ops.operand_groups(generic)
-    if len(outputs) != 1 or not all(
-        isinstance(result, ir.AffineDimExpr) for result in maps[-1].results
-    ):
+    is_plain = all(isinstance(result, ir.AffineDimExpr) for result in maps[-1].results)
+    if not is_plain or any(map_ != maps[-1] for map_ in maps[len(maps) - len(outputs) :]):
         return None
     written = [ir.AffineDimExpr(result).position for result in maps[-1].results]
     parallel = [loop for loop, kind in enumerate(kinds) if kind == _PARALLEL]
-    if sorted(written) != parallel or written == parallel:
-        return None
-    return written + [loop for loop in range(len(kinds)) if loop not in written]
+    order = written + [loop for loop in range(len(kinds)) if loop not in written]
+    return order if sorted(written) == parallel and order != sorted(order) else None
 
 
 def _maps(generic: Any) -> list[Any]:

@@ -19,6 +19,7 @@ from aotc.lower.passes.erase_fusion_barriers import EraseFusionBarriers
 from aotc.lower.passes.erase_schedules import EraseSchedules
 from aotc.lower.passes.expand_checks import ExpandChecks
 from aotc.lower.passes.expand_copies import ExpandCopies
+from aotc.lower.passes.expand_mpi import ExpandMpi
 from aotc.lower.passes.expand_reshapes import ExpandReshapes
 from aotc.lower.passes.expand_switches import ExpandSwitches
 from aotc.lower.passes.fold_constants import FoldConstants
@@ -34,6 +35,7 @@ from aotc.lower.passes.outline_library import OutlineLibrary
 from aotc.lower.passes.parallelize_copies import ParallelizeCopies
 from aotc.lower.passes.parallelize_loops import ParallelizeLoops
 from aotc.lower.passes.place_memory import PlaceMemory
+from aotc.lower.passes.raise_contractions import RaiseContractions
 from aotc.lower.passes.rename_kernels import RenameKernels
 from aotc.lower.passes.return_in_arguments import ReturnInArguments
 from aotc.lower.passes.separate_fills import SeparateFills
@@ -49,6 +51,7 @@ from aotc.lower.passes.write_into_arguments import WriteIntoArguments
 # In about the order in which a plan has them.
 OWN_PASSES: tuple[type[OwnPass], ...] = (
     EraseSchedules,
+    ExpandMpi,
     Decompose,
     AssertSteps,
     MarkParallel,
@@ -61,6 +64,7 @@ OWN_PASSES: tuple[type[OwnPass], ...] = (
     SimplifySizes,
     SizeResults,
     TrimWindows,
+    RaiseContractions,
     OrderLoops,
     SeparateFills,
     OutlineAttention,

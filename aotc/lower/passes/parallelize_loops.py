@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from aotc import ops
 from aotc.analysis.aliasing import Roots, some_loops_kept_sequential
 from aotc.analysis.functions import Functions
@@ -28,9 +30,22 @@ class ParallelizeLoops(OwnPass, frozen=True):
                 says_so = is_sequential(function) or any(map(says_what_is_parallel, operations))
                 if function.name != "func.func" or says_so:
                     continue
-                # Raised, an unsigned loop would be a signed one.
-                loops = [op for op in operations if op.name == "scf.for"]
-                if loops and not any("unsignedCmp" in loop.attributes for loop in loops):
-                    PassManager.parse(f"func.func({','.join(_RAISING)})").run(function)
-                with some_loops_kept_sequential(function, roots):
-                    PassManager.parse("func.func(affine-parallelize)").run(function)
+                raise_to_affine(function)
+                make_parallel(function, roots)
+
+
+def raise_to_affine(function: Any) -> bool:
+    """Whether `scf.for` loops of the function, and what they access, are affine where they can be:
+    not if one of them is unsigned. Raised, it would be a signed one."""
+    loops = ops.find(function, "scf.for")
+    if any("unsignedCmp" in loop.attributes for loop in loops):
+        return False
+    if loops:
+        PassManager.parse(f"func.func({','.join(_RAISING)})").run(function)
+    return True
+
+
+def make_parallel(function: Any, roots: Roots) -> None:
+    """Makes affine loops parallel where no two iterations access one element."""
+    with some_loops_kept_sequential(function, roots):
+        PassManager.parse("func.func(affine-parallelize)").run(function)

@@ -29,11 +29,14 @@ from aotc.analysis.access import (
 from aotc.analysis.functions import Functions
 from aotc.analysis.views import VIEWS
 from aotc.mlir import ir
+from aotc.module_names import PRINTS
 from aotc.ops import symbol_of
 
 ALLOCATIONS = ("memref.alloc", "memref.alloca")
-# Functions of the runner that look at what they are given, and keep nothing.
-_PRINTS = "printMemref"
+# Functions that access what they are given until they return. (isend's and irecv's go on.)
+_EXCHANGES = tuple(
+    f"aotc_mpi_{name}_" for name in ("send", "recv", "allgather", "allreduce", "reduce_scatter")
+)
 _ATOMICS = ("memref.atomic_rmw", "memref.generic_atomic_rmw")
 
 
@@ -289,16 +292,18 @@ class AliasClasses:
         if name == "func.return":
             return [UseKind.RETURN] if outside else [UseKind.CALL]
         if name == "func.call":
-            return [self._kind_of_call(operation)]
+            return self._kinds_of_call(operation)
         if any(operation.operands[operand] == source for _, source in _flows(operation)):
             return []
         return [UseKind.ESCAPE]
 
-    def _kind_of_call(self, call: Any) -> UseKind:
+    def _kinds_of_call(self, call: Any) -> list[UseKind]:
         callee = ops.callee_of(call)
         if self.functions.get(callee) is not None:
-            return UseKind.CALL
-        return UseKind.HOST_READ if callee.startswith(_PRINTS) else UseKind.ESCAPE
+            return [UseKind.CALL]
+        if callee.startswith(_EXCHANGES):
+            return [UseKind.HOST_READ, UseKind.HOST_WRITE]
+        return [UseKind.HOST_READ if callee.startswith(PRINTS) else UseKind.ESCAPE]
 
 
 def _hands_on_unseen(operation: Any) -> bool:

@@ -12,6 +12,7 @@ from aotc import ops
 from aotc.analysis.sparse import is_sparse
 from aotc.input.place import Place
 from aotc.input.source import Source
+from aotc.lower.passes.raise_contractions import adds_product
 from aotc.mlir import ir
 
 _TENSOR_TYPES = (ir.RankedTensorType, ir.UnrankedTensorType)
@@ -25,10 +26,12 @@ class Level(Enum):
     SPARSE = "sparse tensors"
     TENSORS = "tensors"
     LINALG = "linalg"
+    CONTRACTION = "loops that add products"
     AFFINE = "affine loops"
     SCF = "scf loops"
     VECTOR = "vectors"
     ASYNC = "async"
+    PROCESSES = "processes"
     LAUNCH = "gpu.launch"
     KERNELS = "gpu.module"
     HARDWARE = "nvgpu and nvvm"
@@ -62,10 +65,12 @@ _TESTS: dict[Level, Callable[[Any], bool]] = {
     Level.SPARSE: lambda op: _is_sparse(op),
     Level.TENSORS: lambda op: is_on_tensors(op),
     Level.LINALG: _dialect("linalg"),
+    Level.CONTRACTION: lambda op: adds_product(op),
     Level.AFFINE: _named("affine.for", "affine.parallel"),
     Level.SCF: _named("scf.for", "scf.parallel", "scf.forall", "scf.while"),
     Level.VECTOR: _dialect("vector"),
     Level.ASYNC: _dialect("async"),
+    Level.PROCESSES: _dialect("mpi"),
     Level.LAUNCH: _named("gpu.launch"),
     Level.KERNELS: _named("gpu.module"),
     Level.BINARY: _named("gpu.binary"),

@@ -20,6 +20,7 @@ from aotc.lower.passes.erase_fusion_barriers import EraseFusionBarriers
 from aotc.lower.passes.erase_schedules import EraseSchedules
 from aotc.lower.passes.expand_checks import ExpandChecks
 from aotc.lower.passes.expand_copies import ExpandCopies
+from aotc.lower.passes.expand_mpi import ExpandMpi
 from aotc.lower.passes.expand_reshapes import ExpandReshapes
 from aotc.lower.passes.expand_switches import ExpandSwitches
 from aotc.lower.passes.fold_constants import FoldConstants
@@ -36,6 +37,7 @@ from aotc.lower.passes.own import parse_own_pass
 from aotc.lower.passes.parallelize_copies import ParallelizeCopies
 from aotc.lower.passes.parallelize_loops import ParallelizeLoops
 from aotc.lower.passes.place_memory import PlaceMemory
+from aotc.lower.passes.raise_contractions import RaiseContractions
 from aotc.lower.passes.rename_kernels import RenameKernels
 from aotc.lower.passes.return_in_arguments import ReturnInArguments
 from aotc.lower.passes.separate_fills import SeparateFills
@@ -133,6 +135,8 @@ _TENSORS: tuple[Pass, ...] = (
     _CANONICALIZE,
     _FUSE,
     EraseFusionBarriers(),
+    # Where reshapes were fused, indices are computed by affine maps of symbols that are none.
+    Upstream("func.func(lower-affine)"),
     _CANONICALIZE,
     # Fusion brings shapes with ones back, to have all of one rank.
     TrimWindows(),
@@ -230,7 +234,11 @@ def plan_for(
     """The passes for a module of these levels; `block`, `memory` and `verify` as the user gave
     them."""
     has = set(levels)
-    passes: list[Pass] = [*([AssertSteps()] if Level.SCF in has else []), MarkParallel()]
+    passes: list[Pass] = [
+        *([ExpandMpi()] if Level.PROCESSES in has else []),
+        *([AssertSteps()] if Level.SCF in has else []),
+        MarkParallel(),
+    ]
     if Level.TOSA in has:
         passes += _TOSA
     operations = [VerifyOperations()] if verify else []
@@ -239,11 +247,15 @@ def plan_for(
         passes += (*_SPARSE, *operations)
     else:
         passes += operations
-        if has & {Level.TENSORS, Level.LINALG, Level.VECTOR}:
+        if has & {Level.TENSORS, Level.LINALG, Level.VECTOR, Level.LAUNCH, Level.KERNELS}:
             passes.append(Decompose())
         passes.append(CheckSizes())
         passes += _TENSORS if Level.TENSORS in has else (SizeResults(),)
-    if has & {Level.TENSORS, Level.LINALG, Level.TOSA}:
+    # A block that is asked for is one of loops.
+    raises = Level.CONTRACTION in has and block is None
+    if raises:
+        passes.append(RaiseContractions())
+    if raises or has & {Level.TENSORS, Level.LINALG, Level.TOSA}:
         passes += _LINALG
     passes += _LOOPS
     if verify:

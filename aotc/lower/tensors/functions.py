@@ -16,22 +16,28 @@ from aotc.input.entries import ENTRY_ATTRIBUTE, NAME_ATTRIBUTE, functions_of
 from aotc.input.source import Source
 from aotc.input.state import targets_of
 from aotc.mlir import ir
+from aotc.module_names import PRINTS
 from aotc.rewrites.run import run_passes
 
 _RESULTS = ("buffer-results-to-out-params{hoist-static-allocs=1 add-result-attr=1}",)
 _KNOWN_RESULTS = "aotc.known_results"
 _RESULT_ATTRIBUTE = "bufferize.result"
 _WRITABLE = "bufferization.writable"
+_ACCESS = "bufferization.access"
 BY_HAND = "bufferization.manual_deallocation"
 
 
 def mark_tensors(module: Any) -> None:
     """Says that the tensors of entries are the caller's, not to be written, which functions return
-    tensors whose size the caller knows, and that buffers are the author's to free if some are."""
+    tensors whose size the caller knows, that prints only read, and that buffers are the author's to
+    free if some are."""
     with module.context:
         if ops.find(module.operation, "memref.dealloc"):
             for operation in ops.find(module.operation, "memref.alloc", "memref.dealloc"):
                 operation.attributes[BY_HAND] = ir.UnitAttr.get()
+        for function in ops.find(module.operation, "func.func"):
+            if ops.is_declaration(function) and ops.symbol_of(function).startswith(PRINTS):
+                _say_that_it_reads(function)
         for function in functions_of(module):
             if function.name != "func.func":
                 continue
@@ -176,6 +182,15 @@ def _is_refused(function: Any) -> bool:
         return False
     memrefs = (type_ for type_ in _type(function).results if isinstance(type_, ir.MemRefType))
     return not all(type_.has_static_shape for type_ in memrefs)
+
+
+def _say_that_it_reads(function: Any) -> None:
+    inputs = _type(function).inputs
+    dictionaries = _argument_dictionaries(function, len(inputs))
+    for type_, dictionary in zip(inputs, dictionaries, strict=True):
+        if isinstance(type_, ir.RankedTensorType | ir.UnrankedTensorType):
+            dictionary[_ACCESS] = ir.StringAttr.get("read")
+    _set_argument_dictionaries(function, dictionaries)
 
 
 def _name_results(function: Any) -> None:

@@ -29,12 +29,16 @@ _FREE = (_YIELD, "arith.extf", "arith.extsi", "arith.extui")
 def insert_fusion_barriers(module: Any) -> None:
     """Gives what is not to be fused a second use, until `erase_fusion_barriers`."""
     with module.context:
-        for product in ops.find(module.operation, "linalg.generic"):
-            has_kernels = _has_kernels(product)
-            for value in _repeated_operands(product):
-                if _computes(value) or (has_kernels and _operations(value)):
-                    with product.location, ir.InsertionPoint.after(ops.defining(value)):
-                        ops.create(_HOLDER, [value], attributes={_HELD: ir.UnitAttr.get()})
+        for generic in ops.find(module.operation, "linalg.generic"):
+            has_kernels = _has_kernels(generic)
+            held = [
+                value
+                for value in _repeated_operands(generic)
+                if _computes(value) or (has_kernels and _operations(value))
+            ]
+            for value in (*held, *_flattened_operands(generic)):
+                with generic.location, ir.InsertionPoint.after(ops.defining(value)):
+                    ops.create(_HOLDER, [value], attributes={_HELD: ir.UnitAttr.get()})
 
 
 def erase_fusion_barriers(module: Any) -> None:
@@ -73,6 +77,17 @@ def _repeated_operands(generic: Any) -> list[Any]:
         for value, map_ in zip(inputs, maps_of(generic), strict=False)
         if isinstance(value.type, ir.RankedTensorType) and loops - _loops_of(map_)
     ]
+
+
+def _flattened_operands(generic: Any) -> list[Any]:
+    """The operands that a reshape flattens for a reduction to several results that depends on where
+    elements are, as the place of an extreme: by a nest of loops it would carry several values."""
+    if len(generic.results) < 2 or not has_reduction(generic):
+        return []
+    inputs, _ = ops.operand_groups(generic)
+    made = [owner for value in inputs if (owner := ops.defining(value)) is not None]
+    is_placed = any(op.name == "linalg.index" for op in body_of(generic))
+    return [op.results[0] for op in made if op.name == "tensor.collapse_shape" and is_placed]
 
 
 def _narrow(value: Any) -> Any:

@@ -2,7 +2,8 @@
 
 A tensor that repeats what it is made of (a broadcast) is an array with strides of 0: it takes no
 more memory than that. Arithmetic is that of IEEE 754, which NumPy and the devices have in common:
-other functions (exp, ...) are left to the device.
+other functions (exp, ...) are left to the device. Sums of floating-point numbers are computed in
+f64 and rounded once.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, body_of, maps_of
+from aotc.analysis.generics import RESHAPES, body_of, loops_of_reduction, maps_of
 from aotc.dense import content_of, element_of, is_splat
 from aotc.input.blobs import resource_name
 from aotc.mlir import ir
@@ -117,7 +118,8 @@ class KnownTensors:
         return values
 
     def _computed(self, generic: Any) -> list[np.ndarray] | None:
-        """The results of a `linalg.generic` whose elements are computed each on its own."""
+        """The results of a `linalg.generic` whose elements are computed each on its own, or are
+        sums."""
         loops = _Loops.of(generic)
         if loops is None:
             return None
@@ -133,6 +135,9 @@ class KnownTensors:
             return None
         self._run(loops, values)
         *body, end = loops.body
+        if loops.summand is not None:
+            start, terms = self.of(_init(generic)), self._value(values, loops.summand)
+            return None if start is None or terms is None else [loops.sum(start, terms)]
         results = [self._value(values, operand) for operand in end.operands]
         asserted = [
             op.operands[0] for op in body if op.name == "cf.assert" or CHECK in op.attributes
@@ -166,6 +171,12 @@ def _bytes_of(type_: Any) -> int:
     return element_bytes(type_.element_type) or 1
 
 
+def _init(generic: Any) -> Any:
+    """The operand of the first result."""
+    _, outputs = ops.operand_groups(generic)
+    return outputs[0]
+
+
 def extracted_tensors(generic: Any) -> list[Any]:
     """The tensors whose elements the body of a `linalg.generic` extracts."""
     return [op.operands[0] for op in body_of(generic) if op.name == "tensor.extract"]
@@ -192,7 +203,15 @@ def packed(array: np.ndarray) -> np.ndarray:
 
 
 class _Loops:
-    """The loops of a `linalg.generic` that are all parallel, and read no result."""
+    """The loops of a `linalg.generic` that are all parallel, and read no result; or whose result is
+    a sum.
+
+    Attributes
+    ----------
+    summand
+        The value of the body that is added to the result in each iteration; None where all loops
+        are parallel.
+    """
 
     def __init__(self, generic: Any, maps: Sequence[Any]) -> None:
         block = generic.regions[0].blocks[0]
@@ -202,10 +221,15 @@ class _Loops:
         self.input_maps, self._output_maps = maps[:-count], maps[-count:]
         self.rank = maps[0].n_dims
         self._places = [_dimensions(map_) for map_ in self._output_maps]
-        shape = generic.results[0].type.shape
         self.sizes = [0] * self.rank
-        for size, dimension in zip(shape, self._places[0] or [], strict=False):
-            self.sizes[dimension] = size
+        for operand, map_ in zip(generic.operands, maps, strict=False):
+            if isinstance(operand.type, ir.RankedTensorType):
+                for size, dimension in zip(
+                    operand.type.shape, _dimensions(map_) or [], strict=False
+                ):
+                    self.sizes[dimension] = size
+        self._summed = loops_of_reduction(generic)
+        self.summand = _summand(self.body[-1], self.arguments[-1]) if self._summed else None
 
     @classmethod
     def of(cls, generic: Any) -> _Loops | None:
@@ -213,14 +237,14 @@ class _Loops:
         results = list(generic.results)
         if not results or not all(result.type.has_static_shape for result in results):
             return None
-        kinds = ir.ArrayAttr(generic.attributes["iterator_types"])
-        if any("parallel" not in str(kind) for kind in kinds):
-            return None
         loops = cls(generic, maps_of(generic))
-        if any(list(argument.uses) for argument in loops.arguments[-len(results) :]):
+        if loops._summed:
+            if loops.summand is None or len(results) > 1 or 0 in loops.sizes:
+                return None
+        elif any(list(argument.uses) for argument in loops.arguments[-len(results) :]):
             return None
-        all_ = list(range(loops.rank))
-        if any(place is None or sorted(place) != all_ for place in loops._places):
+        parallel = [i for i in range(loops.rank) if i not in loops._summed]
+        if any(place is None or sorted(place) != parallel for place in loops._places):
             return None
         return loops
 
@@ -257,6 +281,25 @@ class _Loops:
         place = self._places[number]
         assert place is not None
         return np.broadcast_to(array, self.sizes).transpose(place)
+
+    def sum(self, start: np.ndarray, terms: np.ndarray) -> np.ndarray:
+        """The result: `start` and the sums of `terms`, which has an axis for each loop."""
+        wide = np.dtype(np.float64) if start.dtype.kind == "f" else start.dtype
+        place = self._places[0]
+        assert place is not None
+        ordered = np.broadcast_to(terms, self.sizes).transpose([*place, *self._summed])
+        sums = np.add.reduce(ordered, tuple(range(start.ndim, ordered.ndim)), dtype=wide)
+        return np.asarray(start.astype(wide) + sums).astype(start.dtype)
+
+
+def _summand(end: Any, out: Any) -> Any | None:
+    """What is added to `out`, the argument of the result; None if `end` gives something else."""
+    total = ops.defining(end.operands[0])
+    if total is None or total.name not in _SUMS or len(list(out.uses)) != 1:
+        return None
+    others = [operand for operand in total.operands if operand != out]
+    is_alone = len(list(total.results[0].uses)) == 1
+    return others[0] if is_alone and len(others) == 1 else None
 
 
 def _dimensions(map_: Any) -> list[int] | None:
@@ -379,6 +422,7 @@ _SAME: dict[str, _Function] = {
     "math.roundeven": np.rint,
     "math.sqrt": np.sqrt,
 }
+_SUMS = ("arith.addf", "arith.addi")
 _OF_BITS = ("arith.andi", "arith.ori", "arith.xori")
 _FROM_BITS = ("arith.extui", "arith.uitofp")
 # To a type that has each value, or by rounding to the nearest even one; integers are cut.

@@ -10,10 +10,13 @@ from aotc.lower.tensors.gather import expand_gathers
 from aotc.lower.tensors.pads import expand_pads
 from aotc.lower.tensors.softmax import expand_softmax_of_buffers
 from aotc.mlir import ir
+from aotc.rewrites.buffer_packs import expand_buffer_packs
 from aotc.rewrites.contractions import expand_contractions
+from aotc.rewrites.kernel_prints import print_in_kernels
 from aotc.rewrites.masks import mark_masked
 from aotc.rewrites.powers import expand_powers
 from aotc.rewrites.run import run_passes
+from aotc.rewrites.warp_regions import expand_warp_regions
 
 _HAS_SEQUENCES = "transform.with_named_sequence"
 _OURS = "aotc_decompose"
@@ -46,6 +49,19 @@ _DECOMPOSITIONS = {
     ),
 }
 
+# By operation: what rewrites it, where no pass does.
+_PATTERNS = {"vector.scan": ("lower_scan",)}
+# In kernels by hand: the passes are for functions alone.
+_KERNEL_PATTERNS = {
+    **_PATTERNS,
+    "vector.mask": ("lower_masked_transfers",),
+    "vector.multi_reduction": (
+        "reorder_multi_reduction_dims",
+        "multi_reduction_flattening",
+        "multi_reduction_unrolling",
+    ),
+}
+
 
 def decompose(source: Source) -> None:
     """Operations that are made of others → these."""
@@ -54,18 +70,33 @@ def decompose(source: Source) -> None:
     expand_softmax_of_buffers(module)
     expand_contractions(module)
     expand_gathers(module)
-    present = [name for name in _DECOMPOSITIONS if ops.find(module.operation, name)]
-    if present:
-        _decompose(source, present)
+    expand_buffer_packs(module)
+    expand_warp_regions(source)
+    print_in_kernels(module)
+    steps = [_decomposition(name) for name in _DECOMPOSITIONS if ops.find(module.operation, name)]
+    steps += _pattern_steps(module)
+    if steps:
+        _run_schedule(source, "".join(steps))
     expand_pads(module)
     expand_powers(module)
 
 
-def _decompose(source: Source, present: list[str]) -> None:
+def _pattern_steps(module: Any) -> list[str]:
+    steps = []
+    for place, rewritten in (("func.func", _PATTERNS), ("gpu.module", _KERNEL_PATTERNS)):
+        inside = [op for one in ops.find(module.operation, place) for op in ops.walk(one)]
+        names = {op.name for op in inside}
+        patterns = [one for name in rewritten if name in names for one in rewritten[name]]
+        if patterns:
+            steps.append(_rewriting(place, patterns))
+    return steps
+
+
+def _run_schedule(source: Source, steps: str) -> None:
     module = source.module
     with module.context, ir.Location.unknown():
         module.operation.attributes[_HAS_SEQUENCES] = ir.UnitAttr.get()
-        schedule = ir.Module.parse(_schedule(present))
+        schedule = ir.Module.parse(_schedule(steps))
         for sequence in list(ops.body_of_module(schedule).operations):
             ops.body_of_module(module).append(sequence.operation)
     run_passes(
@@ -78,14 +109,25 @@ def _decompose(source: Source, present: list[str]) -> None:
     erase_schedules(module)
 
 
-def _schedule(names: list[str]) -> str:
-    """A module with the sequence that decomposes the operations of these names."""
+def _schedule(steps: str) -> str:
+    """A module with the sequence that takes these steps."""
     return f"""
 module attributes {{{_HAS_SEQUENCES}}} {{
   transform.named_sequence @{_OURS}(%module: {_ANY} {{transform.readonly}}) {{
-{"".join(_decomposition(name) for name in names)}    transform.yield
+{steps}    transform.yield
   }}
 }}
+"""
+
+
+def _rewriting(place: str, patterns: list[str]) -> str:
+    """Applies patterns of the vector dialect in the operations of this name."""
+    value = f"%{place.replace('.', '_')}"
+    lines = "".join(f"      transform.apply_patterns.vector.{one}\n" for one in patterns)
+    return f"""\
+    {value} = transform.structured.match ops{{["{place}"]}} in %module : ({_ANY}) -> {_ANY}
+    transform.apply_patterns to {value} {{
+{lines}    }} : {_ANY}
 """
 
 

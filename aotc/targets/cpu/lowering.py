@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from aotc.analysis.legality import CAST, describe_cast
 from aotc.mlir import ir
 from aotc.ops import symbol_of, walk
 from aotc.rewrites.atomics import exchange_folded_updates, expand_atomic_products
-from aotc.rewrites.float8 import expand_float8
 from aotc.rewrites.host_passes import TO_BRANCHES, TO_LOOPS
 from aotc.rewrites.math import replace_math
+from aotc.rewrites.packed_vectors import widen_packed_vectors
 from aotc.rewrites.run import UNWATCHED, PassWatch, run_pipeline
+from aotc.rewrites.small_floats import expand_small_floats
 from aotc.symbols import content, has_body
 from aotc.targets.cpu.expand.padded_loads import load_under_conditions
 
@@ -48,9 +50,10 @@ def lower_to_llvm(module: Any, watch: PassWatch = UNWATCHED) -> None:
     """
     expand_atomic_products(module.operation)
     load_under_conditions(module.operation)
+    widen_packed_vectors(module.operation)
     _run(module, TO_LOOPS, watch)
     replace_math(module, in_loops=True)
-    expand_float8(module.operation)
+    expand_small_floats(module.operation, watch)
     _run(module, TO_BRANCHES, watch)
     exchange_folded_updates(module.operation)
     _run(module, _TO_LLVM, watch)
@@ -70,8 +73,9 @@ def _check_lowered(module: Any) -> None:
         if not operation.name.startswith("llvm.") and operation.name != "builtin.module"
     ]
     # A cast is left where the operation that it serves is: that one tells more.
-    for operation in sorted(left, key=lambda op: op.name == "builtin.unrealized_conversion_cast"):
-        raise LoweringError(f"'{operation.name}' has no lowering", operation.location)
+    for operation in sorted(left, key=lambda op: op.name == CAST):
+        what = describe_cast(operation) if operation.name == CAST else f"'{operation.name}'"
+        raise LoweringError(f"{what} has no lowering", operation.location)
 
 
 def _run(module: Any, passes: tuple[str, ...], watch: PassWatch) -> None:

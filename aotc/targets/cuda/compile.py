@@ -62,6 +62,8 @@ class DeviceCompiler(Struct, frozen=True):
             "-Wno-override-module",
             # A refusal is reported by us: no crash report files.
             "-fno-crash-diagnostics",
+            # For llvm.intr.matrix.*
+            "-fenable-matrix",
             # f32 square roots are correctly rounded, as on the CPU and as nvcc has them.
             "-mllvm",
             "-nvvm-reflect-add=__CUDA_PREC_SQRT=1",

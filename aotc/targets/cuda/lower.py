@@ -15,12 +15,13 @@ from aotc.mlir import ir
 from aotc.module_names import REGISTER_LENGTH
 from aotc.ops import symbol_of
 from aotc.rewrites.atomics import exchange_folded_updates, expand_atomic_products
-from aotc.rewrites.float8 import expand_float8
 from aotc.rewrites.lines import add_lines
 from aotc.rewrites.math import replace_questions
 from aotc.rewrites.memory_spaces import number_workgroup_space
+from aotc.rewrites.packed_vectors import widen_packed_vectors
 from aotc.rewrites.points import take_points_together
 from aotc.rewrites.run import UNWATCHED, PassWatch, run_group, run_passes
+from aotc.rewrites.small_floats import expand_small_floats
 from aotc.rewrites.tensor_maps import lower_tensor_maps
 from aotc.targets.cuda.assertions import join_assertions
 from aotc.targets.cuda.exchanges import expand_exchanges
@@ -110,7 +111,8 @@ def lower_device(
         take_points_together(device)
         replace_questions(device)
         replace_narrow_tanh(device)
-        expand_float8(device)
+        widen_packed_vectors(device)
+        expand_small_floats(device, watch)
         expand_atomic_products(device)
         _call_powers(device, watch)
         expand_exchanges(device, source)

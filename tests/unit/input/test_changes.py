@@ -13,6 +13,7 @@ from aotc import mlir
 from aotc.errors import InputError
 from aotc.input.changes import Change, explain, table
 from aotc.input.source import parse_source
+from aotc.input.upgrade import upgrade
 
 Aotc = Callable[..., Outcome]
 MlirFile = Callable[..., Path]
@@ -30,7 +31,7 @@ func.func private @g(f32) -> f32
 func.func @f(%a: f32, %b: f32, %i: index, %j: index, %n: i32, %p: i1, %m: memref<8xf32>,
     %mm: memref<8x8xf32>, %v: vector<4xf32>, %v2: vector<4x4xf32>, %t: tensor<8xf32>,
     %tt: tensor<8x8xf32>, %t4: tensor<1x8x8x4xf32>, %w4: tensor<4x3x3x4xf32>,
-    %ti: tensor<8xi32>) {{
+    %ti: tensor<8xi32>, %v8: vector<8xf32>) {{
 {}
   return
 }}
@@ -79,6 +80,18 @@ def test_changes(change: Change) -> None:
     parse(change, change.new)
 
 
+MENDED = [change for change in CHANGES if change.mend]
+
+
+@pytest.mark.parametrize("change", MENDED, ids=[change.says[:50] for change in MENDED])
+def test_mends(change: Change) -> None:
+    """What a row mends is read then, and the row is named."""
+    old = WITHIN[change.within].format(change.old)
+    made = upgrade("input.mlir", old.encode())
+    assert made.problem is None
+    assert change.says in made.says
+
+
 def test_renamed_operations() -> None:
     """MLIR has the new name, and not the old one: as a hint, with std. and without."""
     renamed = table().renamed
@@ -93,7 +106,10 @@ def test_renamed_operations() -> None:
             text = f"func.func @f(%a: f32) {{\n  %r = {name} %a : f32\n  return\n}}\n"
             with pytest.raises(InputError) as raised:
                 parse_source("input.mlir", text.encode(), CONTEXT)
-            assert raised.value.hint == f"{name} is {new} now.", text
+            assert raised.value.hint == (
+                f"{name} is {new} now.\n'aotc upgrade FILE' writes the new text."
+            ), text
+            assert upgrade("input.mlir", text.encode()).says == (f"{name} is {new}",)
 
 
 def test_more_lines_that_show_it() -> None:
@@ -157,6 +173,7 @@ def test_on_the_command_line(aotc: Aotc, mlir_file: MlirFile) -> None:
     assert lines[4:] == [
         "aotc: hint: memref.tensor_load is bufferization.to_tensor, with both types:",
         "  %r = bufferization.to_tensor %m : memref<8xf32> to tensor<8xf32>",
+        "'aotc upgrade FILE' writes the new text.",
     ]
 
 

@@ -186,8 +186,9 @@ func.func @f(%a: memref<512x512xf32>, %b: memref<512x512xf32>, %c: memref<512x51
 def test_a_product_has_a_thread_for_each_element_and_its_sum_in_a_register(
     aotc: Aotc, mlir_file: Write
 ) -> None:
-    """Its reductions do not go along rows alone. The sum is loaded and stored once."""
-    made = _outlined(aotc, mlir_file(PRODUCT))
+    """Where a block is asked for. Its reductions do not go along rows alone. The sum is loaded and
+    stored once."""
+    made = _outlined(aotc, mlir_file(PRODUCT), "--block", "32x8")
     assert _threads(made) == ["32x8x1"]
     assert made.count("memref.store") == 1
     assert re.search(r"iter_args.*\n(.*\n)*?      }\n      memref.store", made)

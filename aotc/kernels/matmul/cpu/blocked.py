@@ -36,7 +36,7 @@ from aotc.numbers import Condition, Number, Value, compare, select, signed_maxim
 # the smaller a tile is, the more of its time goes into packing.
 _ENOUGH_BLOCKS = {2: 20, 1: 64}
 _ENOUGH_COLUMNS = 12
-# Up to so many columns behind the last whole vector are multiplied one by one.
+# Up to so many columns behind the last whole vector are multiplied by vectors along K.
 _MOST_APART = 6
 # Rows of the packed A begin in different sets of a cache.
 _ROW_GAP_BYTES = 64
@@ -209,9 +209,14 @@ class Kernel(CpuKernel):
         groups = 1 if self.reads_b else v.tile_columns // self.width + 1
         return a, (groups, v.tile_k + 1, self.width)
 
+    @property
+    def _columns_shape(self) -> tuple[int, int]:
+        # Columns begin in different sets of a cache.
+        return self.columns_apart, self.variant.tile_k + _ROW_GAP_BYTES // self.bytes
+
     def _packed_bytes(self) -> list[int]:
-        """The bytes of the packed A, of the packed B and of a column of it."""
-        shapes = (*self.packed_shapes, (self.variant.tile_k,))
+        """The bytes of the packed A, of the packed B and of the columns that are apart."""
+        shapes = (*self.packed_shapes, self._columns_shape)
         return [math.prod(shape) * self.bytes for shape in shapes]
 
     def shared_bytes(self, rows: Number) -> Number:
@@ -226,7 +231,9 @@ class Kernel(CpuKernel):
         a_shape, b_shape = self.packed_shapes
         self.packed_a = b.shared_buffer(memory, 0, a_shape, self.type)
         self.packed_b = b.shared_buffer(memory, a_bytes, b_shape, self.type)
-        self.packed_column = b.shared_buffer(memory, a_bytes + b_bytes, [v.tile_k], self.type)
+        self.packed_columns = b.shared_buffer(
+            memory, a_bytes + b_bytes, self._columns_shape, self.type
+        )
         tile = [v.tile_rows + ROWS_BEHIND, v.tile_columns + self.width]
         start = a_bytes + b_bytes + column_bytes
         self.tile_accumulators = b.shared_buffer(memory, start, tile, self.type)
@@ -274,12 +281,13 @@ class Kernel(CpuKernel):
         mainloop.multiply(tile.rows, stop, step.count, is_first, start=start)
 
     def _multiply_columns(self, tile: Tile, step: Step, start: Number) -> None:
-        """Multiplies the columns that are apart, which begin at `start`, one by one."""
+        """Multiplies the columns that are apart, which begin at `start`."""
         mainloop, is_first = self._mainloop(tile, step, is_packed_b=True)
-        with self.b.loop(0, self.columns_apart) as loop:
-            column = start + loop.index
-            self.pack_column(tile, step, column)
-            mainloop.multiply_column(tile.rows, column, self.packed_column, step.count, is_first)
+        count = self.columns_apart
+        with self.b.loop(0, count) as loop:
+            self.pack_column(tile, step, start + loop.index, loop.index)
+        part = tile.rows, step.count
+        mainloop.multiply_columns(part, (start, count), self.packed_columns, is_first)
 
     def _mainloop(self, tile: Tile, step: Step, *, is_packed_b: bool) -> tuple[Mainloop, Condition]:
         operands = _Operands(self, tile, step, is_packed_b)
@@ -334,13 +342,13 @@ class Kernel(CpuKernel):
         else:
             pack_columns(self, self.source_b, part, self.packed_b)
 
-    def pack_column(self, tile: Tile, step: Step, column: Number) -> None:
-        """A column of B's part."""
+    def pack_column(self, tile: Tile, step: Step, column: Number, number: Number) -> None:
+        """A column of B's part, which is the packed column `number`."""
         b = self.b
         with b.loop(0, step.count) as k:
             at = [step.start + k.index, tile.column + column]
             value = self.load(self.source_b, at[::-1] if self.problem.b.transposed else at)
-            b.store(value, self.packed_column, [k.index])
+            b.store(value, self.packed_columns, [number, k.index])
 
     # --- What the mainloop reads ---------------------------------------------------------------
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from aotc.chips import WARP
 from aotc.mlir import ir
 from aotc.ops import constant, create, defining, integer, unary, with_element_type
-from aotc.rewrites.reductions import Clusters
+from aotc.rewrites.reductions import Clusters, named_combiner
 from aotc.targets.cpu import build
 from aotc.targets.cpu.expand.addresses import to_i64
-from aotc.targets.cpu.expand.reduce import reduce_clusters
+from aotc.targets.cpu.expand.reduce import reduce_block, reduce_clusters
 from aotc.targets.cpu.expand.shuffles import (
     exchange,
     gather_bits,
@@ -141,6 +141,29 @@ def _reduce(operation: Any, ids: Ids) -> None:
     _replace(operation, reduce_clusters(operation.operands[0], whole, kind, ids))
 
 
+# Of whether a thread's predicate is not 0, as a number.
+_BARRIER_REDUCTIONS = {"and": "minui", "or": "maxui", "popc": "add"}
+
+
+def _reduce_at_barrier(operation: Any, ids: Ids) -> None:
+    kind = str(operation.attributes["reductionOp"]).rstrip(">").split("<")[-1].split()[-1]
+    # Behind the barrier's number, if there is one.
+    predicate = operation.operands[len(operation.operands) - 1]
+    holds = build.compare(build.NE, predicate, constant(predicate.type, 0))
+    number = unary("arith.extui", holds, integer(32))
+    combine = named_combiner(_BARRIER_REDUCTIONS[kind], number.type)
+    _replace(operation, reduce_block(number, combine, True, ids))
+
+
+def _elect(operation: Any, ids: Ids) -> None:
+    """The first lane of those that come by."""
+    lanes = present_lanes(ids)
+    for mask in operation.operands:
+        lanes = build.integer_op("and", lanes, mask)
+    first = unary("math.cttz", lanes, integer(32))
+    _replace(operation, build.compare(build.EQ, first, _narrow(ids.lane)))
+
+
 def _narrow(value: Any) -> Any:
     return unary("arith.index_cast", value, integer(32))
 
@@ -207,6 +230,8 @@ NVVM: dict[str, Callable[[Any, Ids], None]] = {
     "nvvm.redux.sync": _reduce,
     "nvvm.bar.warp.sync": lambda operation, ids: warp_sync(),
     "nvvm.barrier": lambda operation, ids: barrier(),
+    "nvvm.barrier.reduction": _reduce_at_barrier,
+    "nvvm.elect.sync": _elect,
     "nvvm.memory.barrier": lambda operation, ids: _fence(),
 }
 

@@ -163,16 +163,20 @@ def _extract_first(vector: Any) -> Any:
 
 
 def _all_reduce(operation: Any, ids: Ids) -> None:
-    value = operation.operands[0]
-    combine = combiner(operation)
+    result = reduce_block(operation.operands[0], combiner(operation), is_named(operation), ids)
+    operation.results[0].replace_all_uses_with(result)
+
+
+def reduce_block(value: Any, combine: Combine, takes_vectors: bool, ids: Ids) -> Any:
+    """Combines the values of all threads of the block."""
     slots = Slots(ids.slots, value.type)
     warp_sync()
     slots.store(value, to_i64(ids.lane))
     barrier()
     is_first = _and(*(compare(_EQ, number, constant_index(0)) for number in ids.thread_id))
-    create_if(is_first, lambda: _combine_block(value.type, combine, ids, is_named(operation)))
+    create_if(is_first, lambda: _combine_block(value.type, combine, ids, takes_vectors))
     barrier()
-    operation.results[0].replace_all_uses_with(slots.load(build.number(0)))
+    return slots.load(build.number(0))
 
 
 def _and(first: Any, *others: Any) -> Any:

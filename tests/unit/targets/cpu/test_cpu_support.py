@@ -23,7 +23,7 @@ IN_BODY = {
     "lane 0": (
         "gpu.warp_execute_on_lane_0(%lane)[32] { gpu.yield }",
         "gpu.warp_execute_on_lane_0",
-        "aotc does not lower it; distribute it to the lanes first",
+        "aotc-decompose lowers it",
     ),
     "debugger": (
         "llvm.intr.debugtrap",
@@ -48,7 +48,7 @@ IN_BODY = {
     "print": (
         "vector.print %f : f32",
         "vector.print",
-        "aotc has no lowering of it; use gpu.printf",
+        "aotc-decompose lowers it",
     ),
     "host operation": (
         "%r = gpu.alloc () : memref<4xf32>",

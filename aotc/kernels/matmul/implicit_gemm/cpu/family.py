@@ -8,6 +8,7 @@ from aotc.builder import Builder
 from aotc.kernels.family import CPU
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED, Variant
 from aotc.kernels.matmul.family import MatmulFamily
+from aotc.kernels.matmul.implicit_gemm.cpu.copied import CopyKernel, copy_of
 from aotc.kernels.matmul.implicit_gemm.cpu.gathered import Kernel
 from aotc.kernels.matmul.implicit_gemm.cpu.image import ImageKernel, image_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
@@ -15,7 +16,8 @@ from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder
 
 
 class ImplicitCpu(MatmulFamily[ImplicitGemm]):
-    """B is read in place where its columns are rows of an image, or else is packed."""
+    """B is read in place where its columns are rows of an image; or it is copied, if several blocks
+    read it; or else each block packs it."""
 
     name = "implicit GEMM"
     mnemonic = "cpu"
@@ -44,8 +46,14 @@ class ImplicitCpu(MatmulFamily[ImplicitGemm]):
             b=replace(problem.b, transposed=False),
             batched=False,
         )
-        kind = Kernel if image_of(seen) is None else ImageKernel
-        kind(b, seen, variant, epilogue).build(arguments)
+        copy = copy_of(seen)
+        if copy is None:
+            kind = Kernel if image_of(seen) is None else ImageKernel
+            kind(b, seen, variant, epilogue).build(arguments)
+            return
+        with copy.allocate(b, arguments) as memref:
+            CopyKernel(b, seen, copy).build(arguments, memref)
+            ImageKernel(b, copy.problem, variant, epilogue).build(replace(arguments, b=memref))
 
 
 IMPLICIT_CPU = ImplicitCpu()

@@ -8,16 +8,16 @@ written as vectors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from aotc.kernels.cpu.mainloop import Row
+from aotc.kernels.cpu.vectors import VECTOR_STRIDES
 from aotc.kernels.matmul.cpu import blocked
 from aotc.kernels.matmul.cpu.blocked import Step, Tile
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.problem import Arguments
-from aotc.mlir import ir
 from aotc.numbers import Condition, Number, Scalar, Value, compare, signed_maximum, signed_minimum
 
 _ENTRY_BYTES = 8
@@ -134,16 +134,16 @@ class Kernel(blocked.Kernel):
         with b.loop(0, self.groups(tile.columns + skipped, last.size)) as run:
             begin = signed_maximum(run.index * last.size - skipped, 0)
             end = signed_minimum((run.index + 1) * last.size - skipped, tile.columns)
-            if last.stride in (1, 2):
+            if last.stride in VECTOR_STRIDES:
                 self._pack_vectors(step, begin, end, last.stride)
             else:
                 self._pack_run(step, begin, end, last.stride)
 
-    def pack_column(self, tile: Tile, step: Step, column: Number) -> None:
+    def pack_column(self, tile: Tile, step: Step, column: Number, number: Number) -> None:
         b = self.b
         with b.loop(0, step.count) as k:
             value = self.load(self.of_b.buffer, [self.place_in_b(tile, column, k.index)])
-            b.store(value, self.packed_column, [k.index])
+            b.store(value, self.packed_columns, [number, k.index])
 
     def place_in_b(self, tile: Tile, column: Number, k: Number) -> Number:
         """Where B has a column of the tile, and k of the step."""
@@ -165,37 +165,16 @@ class Kernel(blocked.Kernel):
         whole = self.whole(end - begin, self.width)
         rest = end - begin - whole
         has_rest = compare("ne", rest, 0)
-        masks = self._masks(rest, stride)
+        masks = self.masks_of(rest, stride)
         offset = self.offset("n_b", begin)
         with b.loop(0, step.count) as k:
             of_k = offset + self.offset("k_b", k.index)
             with b.loop(0, whole, self.width) as loop:
-                at = of_k + loop.index * stride
-                vectors = [self.load(source, [at + first], self.width) for first in masks]
-                vector = self._neighbours(vectors)
+                vector = self.load_strided(source, of_k + loop.index * stride, stride)
                 self.store(vector, self.packed_b, [k.index, begin + loop.index])
             with b.where(has_rest):
-                at = of_k + whole * stride
-                vectors = [self.load_masked(source, [at + i], masks[i]) for i in masks]
-                vector = self._neighbours(vectors)
+                vector = self.load_strided(source, of_k + whole * stride, stride, masks)
                 self.store(vector, self.packed_b, [k.index, begin + whole])
-
-    def _masks(self, count: Number, stride: int) -> dict[int, Value]:
-        """Where the vectors begin that have the elements of a vector of `stride` 1 or 2: the last
-        one ends with the last element. The masks of those that have the first `count`."""
-        if stride == 1:
-            return {0: self.mask(count)}
-        second = self.width - 1
-        last = count * 2 - 1
-        return {0: self.mask(last), second: self.mask(last - second)}
-
-    def _neighbours(self, vectors: Sequence[Value]) -> Value:
-        """The elements that a vector of a stride has, of the vectors that have them."""
-        if len(vectors) == 1:
-            return vectors[0]
-        odd = range(self.width + 1, 2 * self.width, 2)
-        mask = ir.DenseI64ArrayAttr.get([*range(0, self.width, 2), *odd])
-        return self.b.op("vector.shuffle", vectors, self.vector_type, mask=mask)
 
     # --- What the mainloop reads ---------------------------------------------------------------
 

@@ -1,0 +1,408 @@
+"""A loop for the largest element of a row and where it is → two reductions, one after the other.
+
+`for j { c = x[j] > v; v = c ? x[j] : v; i = c ? j : i }` carries a pair. The largest element is a
+reduction without an order, and so is the first place, or the last one, that holds it. Both have the
+loop's results for NaN and for equal elements; of zeros that differ in their sign the largest is +0,
+and the least -0.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.analysis.effects import Overlaps, accesses_in, is_division, is_pure, is_understood
+from aotc.lower.mapping.build import float_constant
+from aotc.lower.mapping.columns import can_reduce
+from aotc.lower.mapping.nest import known_product, known_trips, loop_trips
+from aotc.lower.mapping.single_rows import put_in_row
+from aotc.lower.mapping.split_reductions import (
+    Results,
+    bounds_of_part,
+    computed_from,
+    place_of_part,
+    size_of_part,
+)
+from aotc.mlir import ir
+from aotc.rewrites.cloning import body_of, copy
+from aotc.rewrites.reductions import neutral_bits
+
+# Predicates of arith.cmpf and arith.cmpi, by number: of which the left side is taken ...
+_OGT, _OGE, _OLT, _OLE, _ORD, _UGT, _ULT, _UNO = 2, 3, 4, 5, 7, 9, 11, 14
+_OEQ, _EQ = 1, 0
+_LOOPS = ("scf.for", "scf.while", "scf.parallel", "gpu.launch")
+# ... and the same with exchanged sides.
+_MIRRORED_FLOATS = {_OGT: _OLT, _OGE: _OLE, _UGT: _ULT}
+_MIRRORED_INTEGERS = {2: 4, 3: 5, 6: 8, 7: 9}
+_FLOATS = {_OGT: ("maximumf", True), _OGE: ("maximumf", False)}
+_FLOATS |= {_OLT: ("minimumf", True), _OLE: ("minimumf", False)}
+_INTEGERS = {4: ("maxsi", True), 5: ("maxsi", False), 2: ("minsi", True), 3: ("minsi", False)}
+_INTEGERS |= {8: ("maxui", True), 9: ("maxui", False), 6: ("minui", True), 7: ("minui", False)}
+
+
+class _Comparison(Struct, frozen=True):
+    """When an element takes the place of the carried one: `predicate` of the two, as `arith.cmpf`
+    or `arith.cmpi`. `kind`: of what they are the extreme. `is_first`: of equal elements the first
+    one is taken. `is_nan_taken`: the first NaN is, before all numbers; else no NaN is."""
+
+    element: Any
+    predicate: int
+    kind: str
+    is_first: bool
+    is_nan_taken: bool
+
+
+class _Extremum(Struct, frozen=True):
+    """The loop. `value` and `place`: which of its results is the extreme, and which the place;
+    `at` is the place of the element that an iteration compares. `choice`: the operations that
+    compare and choose, in order."""
+
+    loop: Any
+    comparison: _Comparison
+    value: int
+    place: int
+    at: Any
+    choice: tuple[Any, ...]
+
+    @property
+    def known_count(self) -> int | None:
+        return known_trips(*list(self.loop.operands)[:3])
+
+
+def split_extremum(loop: Any, overlaps: Overlaps, *, along_rows: bool = False) -> None:
+    """Changes an scf.for that looks for an extreme; with `along_rows` only one whose elements, or
+    what they are computed from, are neighbours in memory. Few long rows have parts; so has what the
+    host only stores."""
+    found = _extremum(loop)
+    if found is None or (along_rows and not _is_along_row(found)):
+        return
+    with loop.location:
+        _put_in_row(found)
+        loops = _split_into_parts(found, overlaps)
+    for one in [again for loop in loops if (again := _extremum(loop)) is not None]:
+        _split(one)
+
+
+def _extremum(loop: Any) -> _Extremum | None:
+    is_index = isinstance(loop.operands[0].type, ir.IndexType)
+    if not is_index or len(loop.results) != 2 or "unsignedCmp" in loop.attributes:
+        return None
+    body = body_of(loop)
+    if not all(is_understood(op, may_store=False) for op in body):
+        return None
+    block = loop.regions[0].blocks[0]
+    _, *carried = block.arguments
+    yielded = [ops.defining(one) for one in list(block.operations)[-1].operation.operands]
+    for place, value in ((0, 1), (1, 0)):
+        choice = yielded[place]
+        if choice is None or choice.name != "arith.select" or choice not in body:
+            continue
+        condition, at, old = choice.operands
+        comparison = _comparison(condition, carried[value])
+        if comparison is None or old != carried[place] or yielded[value] is None:
+            continue
+        is_taken = [condition, comparison.element, carried[value]]
+        if not _takes(yielded[value], is_taken, comparison):
+            continue
+        if not can_reduce(comparison.element.type, comparison.kind):
+            return None
+        known = {choice, yielded[value], *_conditions(condition)}
+        others = [op for op in body if op not in known]
+        # What is compared is the iteration's own, and the place is computed from its number alone.
+        if any(set(carried) & set(inner.operands) for op in others for inner in ops.walk(op)):
+            return None
+        can_load = (known_trips(*list(loop.operands)[:3]) or 0) > 0
+        if any(not _is_of_any_place(op, can_load=can_load) for op in _made(at, others)):
+            return None
+        choices = tuple(op for op in body if op in known)
+        return _Extremum(loop, comparison, value, place, at, choices)
+    return None
+
+
+def _is_of_any_place(operation: Any, *, can_load: bool) -> bool:
+    """Whether the operation may be done for one of the loop's places, once more."""
+    if operation.name == "memref.load":
+        return can_load
+    return is_pure(operation) and not is_division(operation) and not list(operation.regions)
+
+
+def _comparison(condition: Any, old: Any) -> _Comparison | None:
+    """What the condition compares with the carried value, if it does."""
+    parts = [ops.defining(one) for one in _conditions_of(condition)]
+    compared = [
+        one
+        for one in parts
+        if one is not None
+        and one.name in ("arith.cmpf", "arith.cmpi")
+        and list(one.operands) != [old, old]
+    ]
+    if len(compared) != 1 or old not in compared[0].operands:
+        return None
+    left, right = compared[0].operands
+    predicate = ir.IntegerAttr(compared[0].attributes["predicate"]).value
+    is_float = compared[0].name == "arith.cmpf"
+    if left == old:
+        mirrored = _MIRRORED_FLOATS if is_float else _MIRRORED_INTEGERS
+        mirrored = {**mirrored, **{right: left for left, right in mirrored.items()}}
+        if predicate not in mirrored:
+            return None
+        left, predicate = right, mirrored[predicate]
+    if left == old:
+        return None
+    if not is_float:
+        if predicate not in _INTEGERS or len(parts) > 1:
+            return None
+        return _Comparison(left, predicate, *_INTEGERS[predicate], False)
+    if predicate in _FLOATS and len(parts) == 1:
+        return _Comparison(left, predicate, *_FLOATS[predicate], False)
+    if predicate in (_UGT, _ULT) and len(parts) == 2:
+        other = parts[1 - parts.index(compared[0])]
+        is_number = other is not None and _predicate(other) == _ORD
+        kind = "maximumf" if predicate == _UGT else "minimumf"
+        return _Comparison(left, predicate, kind, True, True) if is_number else None
+    return None
+
+
+def _predicate(operation: Any) -> int | None:
+    """The predicate of an `arith.cmpf`."""
+    if operation.name != "arith.cmpf":
+        return None
+    return int(ir.IntegerAttr(operation.attributes["predicate"]).value)
+
+
+def _conditions_of(condition: Any) -> list[Any]:
+    """The conditions of which it is the conjunction."""
+    owner = ops.defining(condition)
+    is_both = owner is not None and owner.name == "arith.andi"
+    return list(owner.operands) if owner is not None and is_both else [condition]
+
+
+def _conditions(condition: Any) -> set[Any]:
+    """The operations that compute it."""
+    owners = {ops.defining(one) for one in (condition, *_conditions_of(condition))}
+    return {owner for owner in owners if owner is not None}
+
+
+def _takes(new: Any, is_taken: list[Any], comparison: _Comparison) -> bool:
+    """Whether the operation is the extreme of the carried value and the element."""
+    if new.name == "arith.select":
+        return list(new.operands) == is_taken
+    # Of floats the extreme is NaN where one is.
+    is_extreme = new.name == f"arith.{comparison.kind}"
+    is_float = comparison.kind in ("maximumf", "minimumf")
+    both = list(new.operands) in (is_taken[1:], is_taken[:0:-1])
+    return is_extreme and both and (comparison.is_nan_taken or not is_float)
+
+
+def _made(value: Any, body: list[Any]) -> list[Any]:
+    """The operations of the body that it is computed by, in order."""
+    wanted, made = [value], []
+    for operation in reversed(body):
+        if any(result in wanted for result in operation.results):
+            made.append(operation)
+            wanted += [operand for inner in ops.walk(operation) for operand in inner.operands]
+    return made[::-1]
+
+
+def _is_along_row(found: _Extremum) -> bool:
+    """Whether its elements, or what they are computed from, are neighbours in memory."""
+    body = body_of(found.loop)
+    variable = found.loop.regions[0].blocks[0].arguments[0]
+    return any(
+        access.indices and access.indices[-1] == variable
+        for operation in _made(found.comparison.element, body)
+        for access in accesses_in(operation)
+    )
+
+
+def _put_in_row(found: _Extremum) -> None:
+    """Puts a loop of host code, whose length is known, into a loop over a single row, if what it
+    finds is only stored."""
+    loop = found.loop
+    if any(op.name in _LOOPS for op in ops.ancestors(loop)) or found.known_count is None:
+        return
+    following = [op.operation for op in loop.block.operations]
+    following = following[following.index(loop) + 1 :]
+    members, made = [loop], set(loop.results)
+    for operation in following:
+        if not any(made & set(inner.operands) for inner in ops.walk(operation)):
+            if not is_pure(operation):
+                break
+            continue
+        if not is_pure(operation) and operation.name != "memref.store":
+            return
+        members.append(operation)
+        made |= set(operation.results)
+    uses = [use.owner.operation for value in made for use in value.uses]
+    if len(members) > 1 and all(user in members for user in uses):
+        put_in_row(members)
+
+
+def _split_into_parts(found: _Extremum, overlaps: Overlaps) -> list[Any]:
+    """Puts a loop over the parts of each of few long rows in front of the loop over the rows; gives
+    the loops that look for an extreme then, of which there may be one."""
+    loop, comparison, count = found.loop, found.comparison, found.known_count
+    rows = loop.parent
+    if rows is None or rows.name != "scf.parallel" or not comparison.is_first or count is None:
+        return [loop]
+    trips = loop_trips(rows)
+    points = known_product(trips)
+    lowers, _, steps, inits = ops.operand_groups(rows)
+    starts = [ops.known_index(one) for one in (*lowers, loop.operands[0])]
+    by = [ops.known_index(one) for one in (*steps, loop.operands[2])]
+    if points is None or inits or set(starts) != {0} or set(by) != {1}:
+        return [loop]
+    along_rows = _is_along_row(found)
+    size = size_of_part(points, count, along_rows=along_rows)
+    before = None if size is None else computed_from(loop, overlaps)
+    if size is None or before is None:
+        return [loop]
+    parts = -(-count // size)
+    types = [result.type for result in loop.results]
+    with ir.InsertionPoint(rows):
+        sizes_of_rows = [trip or 0 for trip in trips]
+        place = functools.partial(place_of_part, along_rows=along_rows)
+        partial = Results(types, place(parts, sizes_of_rows))
+        zero, one = ops.constant_index(0), ops.constant_index(1)
+        made: list[Any] = []
+
+        def part(variables: list[Any]) -> None:
+            number, *row = variables
+            values = dict(zip(rows.regions[0].blocks[0].arguments, row, strict=True))
+            for operation in before:
+                copy(operation, values)
+            again = copy(loop, values)
+            made.append(again)
+            with ir.InsertionPoint(again):
+                # What no element takes the place of.
+                least = _neutral(comparison.element.type, comparison.kind)
+                nowhere = _zero(types[found.place])
+                again.operands[0], again.operands[1] = bounds_of_part(number, size, count)
+            again.operands[3 + found.value], again.operands[3 + found.place] = least, nowhere
+            partial.store(list(again.results), place(number, row))
+
+        sizes = [ops.constant_index(size) for size in (parts, *sizes_of_rows)]
+        ops.create_parallel(sizes, part)
+        over_parts = (zero, sizes[0], one)
+    with ir.InsertionPoint(loop):
+        last = ops.create("scf.for", [*over_parts, *list(loop.operands)[3:]], types, regions=1)
+    old = loop.regions[0].blocks[0]
+    block = last.regions[0].blocks.append(ops.index(), *types)
+    with ir.InsertionPoint(block):
+        loaded = partial.load(place(block.arguments[0], list(rows.regions[0].blocks[0].arguments)))
+        values = dict(zip(old.arguments, block.arguments, strict=True))
+        values |= {comparison.element: loaded[found.value], found.at: loaded[found.place]}
+        for operation in found.choice:
+            copy(operation, values)
+        end = list(old.operations)[-1].operation
+        ops.create("scf.yield", [values[operand] for operand in end.operands])
+    for result, after in zip(loop.results, last.results, strict=True):
+        result.replace_all_uses_with(after)
+    ops.erase(loop)
+    with ir.InsertionPoint.after(rows):
+        partial.free()
+    return [*made, last]
+
+
+def _zero(type_: Any) -> Any:
+    return ops.constant(type_, 0) if not _is_float(type_) else float_constant(type_, 0.0)
+
+
+def _is_float(type_: Any) -> bool:
+    return not isinstance(type_, ir.IntegerType | ir.IndexType)
+
+
+def _split(found: _Extremum) -> None:
+    loop, comparison = found.loop, found.comparison
+    made = _made(comparison.element, body_of(loop))
+    is_float = comparison.kind in ("maximumf", "minimumf")
+    with loop.location, ir.InsertionPoint(loop):
+
+        def element(values: dict[Any, Any]) -> Any:
+            for operation in made:
+                copy(operation, values)
+            return values.get(comparison.element, comparison.element)
+
+        def counted(values: dict[Any, Any]) -> Any:
+            """The element, in whose place NaN is no number where none is taken."""
+            one = element(values)
+            if not is_float or comparison.is_nan_taken:
+                return one
+            return ops.create(
+                "arith.select", [_compare(_ORD, one, one), one, least], [type_]
+            ).result
+
+        type_ = comparison.element.type
+        least = _neutral(type_, comparison.kind)
+        extreme = _reduce(loop, least, comparison.kind, counted)
+
+        trips = known_trips(*list(loop.operands)[:3])
+        integer = ops.integer(64 if trips is None or trips >= 1 << 31 else 32)
+        order = "minsi" if comparison.is_first else "maxsi"
+        nowhere = _neutral(integer, order)
+
+        def holder(values: dict[Any, Any]) -> Any:
+            variable = values[loop.regions[0].blocks[0].arguments[0]]
+            one = element(values)
+            equal = _compare(_OEQ if is_float else _EQ, one, extreme)
+            if comparison.is_nan_taken:
+                both = [_compare(_UNO, value, value) for value in (one, extreme)]
+                equal = ops.binary("arith.ori", equal, ops.binary("arith.andi", *both))
+            number = ops.unary("arith.index_cast", variable, integer)
+            return ops.create("arith.select", [equal, number, nowhere], [integer]).result
+
+        place = _reduce(loop, nowhere, order, holder)
+
+        inits = list(loop.operands)[3:]
+        old = inits[found.value]
+        taken = _compare(comparison.predicate, extreme, old)
+        if comparison.is_nan_taken:
+            taken = ops.binary("arith.andi", taken, _compare(_ORD, old, old))
+        is_there = ops.create(
+            "arith.cmpi",
+            [place, nowhere],
+            [ops.integer(1)],
+            {"predicate": ir.IntegerAttr.get(ops.integer(64), 1)},
+        ).result
+        taken = ops.binary("arith.andi", taken, is_there)
+        variable, (lower, *_) = loop.regions[0].blocks[0].arguments[0], loop.operands
+        # What is loaded there is of the loop's places, whichever it is.
+        at = ops.unary("arith.index_cast", place, ops.index())
+        at = ops.create("arith.select", [is_there, at, lower], [ops.index()]).result
+        values = {variable: at}
+        for operation in _made(found.at, body_of(loop)):
+            copy(operation, values)
+        new = {found.value: extreme, found.place: values.get(found.at, found.at)}
+        for i, result in enumerate(loop.results):
+            chosen = ops.create("arith.select", [taken, new[i], inits[i]], [result.type]).result
+            result.replace_all_uses_with(chosen)
+    ops.erase(loop)
+
+
+def _reduce(loop: Any, init: Any, kind: str, value: Callable[[dict[Any, Any]], Any]) -> Any:
+    """The reduction of `value`, which makes it of an iteration's variable, over the loop."""
+    bounds = list(loop.operands)[:3]
+    made = ops.create("scf.for", [*bounds, init], [init.type], regions=1)
+    block = made.regions[0].blocks.append(ops.index(), init.type)
+    old = loop.regions[0].blocks[0].arguments[0]
+    with ir.InsertionPoint(block):
+        one = value({old: block.arguments[0]})
+        ops.create("scf.yield", [ops.binary(f"arith.{kind}", one, block.arguments[1])])
+    return made.result
+
+
+def _neutral(type_: Any, kind: str) -> Any:
+    if isinstance(type_, ir.IntegerType):
+        return ops.constant(type_, neutral_bits(kind, type_.width))
+    return float_constant(type_, float("-inf" if kind == "maximumf" else "inf"))
+
+
+def _compare(predicate: int, left: Any, right: Any) -> Any:
+    is_integer = isinstance(left.type, ir.IntegerType)
+    name = "arith.cmpi" if is_integer else "arith.cmpf"
+    attribute = ir.IntegerAttr.get(ops.integer(64), predicate)
+    return ops.create(name, [left, right], [ops.integer(1)], {"predicate": attribute}).result

@@ -1,0 +1,125 @@
+"""`linalg.pack` and `linalg.unpack` of buffers → one loop over what they write.
+
+(Of tensors, MLIR makes pads, reshapes and transposes, which are fused with what is around them.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aotc import ops
+from aotc.mlir import ir
+
+_PACK, _UNPACK = "linalg.pack", "linalg.unpack"
+_EQ, _SGE, _ULT = 0, 5, 6  # arith.cmpi's numbers
+
+
+def expand_buffer_packs(module: Any) -> None:
+    """Changes `module` in place."""
+    with module.context:
+        for operation in ops.find(module.operation, _PACK, _UNPACK):
+            if not isinstance(operation.operands[0].type, ir.MemRefType):
+                continue
+            with operation.location, ir.InsertionPoint(operation):
+                (_expand_pack if operation.name == _PACK else _expand_unpack)(operation)
+            ops.erase(operation)
+
+
+def _expand_pack(pack: Any) -> None:
+    (source,), (target,), padding, _ = ops.operand_groups(pack)
+    layout = _Layout(pack, rank=source.type.rank)
+    layout.check(source, target, _EQ if not padding else _SGE)
+
+    def body(indices: list[Any]) -> None:
+        at = layout.plain(indices, target)
+
+        def copy() -> None:
+            value = ops.create("memref.load", [source, *at], [source.type.element_type]).result
+            ops.create("memref.store", [value, target, *indices])
+
+        def pad() -> None:
+            if padding:
+                ops.create("memref.store", [padding[0], target, *indices])
+
+        # The last tiles may be larger than what is left.
+        is_inside = None
+        for dimension in layout.tiled:
+            fits = ops.compare(_ULT, at[dimension], _size(source, dimension))
+            is_inside = fits if is_inside is None else ops.binary("arith.andi", is_inside, fits)
+        if is_inside is None:
+            copy()
+        else:
+            ops.create_either(is_inside, copy, pad)
+
+    ops.create_parallel([_size(target, i) for i in range(target.type.rank)], body)
+
+
+def _expand_unpack(unpack: Any) -> None:
+    source, target = list(unpack.operands)[:2]
+    layout = _Layout(unpack, rank=target.type.rank)
+    layout.check(target, source, _SGE)
+
+    def body(indices: list[Any]) -> None:
+        at = layout.packed(indices, source)
+        value = ops.create("memref.load", [source, *at], [source.type.element_type]).result
+        ops.create("memref.store", [value, target, *indices])
+
+    ops.create_parallel([_size(target, i) for i in range(target.type.rank)], body)
+
+
+class _Layout:
+    """Where elements are in the packed buffer: tiles in the order of `outer`, each by `tiled`."""
+
+    def __init__(self, operation: Any, *, rank: int) -> None:
+        self._name = operation.name
+        self._rank = rank
+        self.tiled = _numbers(operation, "inner_dims_pos")
+        self._outer = _numbers(operation, "outer_dims_perm") or list(range(rank))
+
+    def check(self, plain: Any, packed: Any, predicate: int) -> None:
+        """Asserts of sizes that only the program knows that the tiles' elements are as many as
+        those of the plain buffer, or that they are enough."""
+        for dimension in range(self._rank):
+            number = self._outer.index(dimension)
+            count = _size(packed, number)
+            types = [(plain, dimension), (packed, number)]
+            if dimension in self.tiled:
+                tile = self._rank + self.tiled.index(dimension)
+                count = ops.index_op("arith.muli", count, _size(packed, tile))
+                types.append((packed, tile))
+            if not any(buffer.type.is_dynamic_dim(i) for buffer, i in types):
+                continue  # verified
+            fits = ops.compare(predicate, count, _size(plain, dimension))
+            said = f"{self._name}: the tiles along dimension {dimension} do not fit its size"
+            ops.create("cf.assert", [fits], attributes={"msg": ir.StringAttr.get(said)})
+
+    def plain(self, indices: Sequence[Any], packed: Any) -> list[Any]:
+        """The place in the plain buffer of an element of the packed one."""
+        at = [indices[self._outer.index(dimension)] for dimension in range(self._rank)]
+        for number, dimension in enumerate(self.tiled, self._rank):
+            begin = ops.index_op("arith.muli", at[dimension], _size(packed, number))
+            at[dimension] = ops.index_op("arith.addi", begin, indices[number])
+        return at
+
+    def packed(self, indices: Sequence[Any], packed: Any) -> list[Any]:
+        """The place in the packed buffer of an element of the plain one."""
+        tiles, inside = list(indices), []
+        for number, dimension in enumerate(self.tiled, self._rank):
+            size = _size(packed, number)
+            tiles[dimension] = ops.index_op("arith.divui", indices[dimension], size)
+            inside.append(ops.index_op("arith.remui", indices[dimension], size))
+        return [*(tiles[dimension] for dimension in self._outer), *inside]
+
+
+def _numbers(operation: Any, name: str) -> list[int]:
+    if name not in operation.attributes:
+        return []
+    return list(ir.DenseI64ArrayAttr(operation.attributes[name]))
+
+
+def _size(buffer: Any, dimension: int) -> Any:
+    if not buffer.type.is_dynamic_dim(dimension):
+        return ops.constant_index(buffer.type.get_dim_size(dimension))
+    index = ops.constant_index(dimension)
+    return ops.create("memref.dim", [buffer, index], [ir.IndexType.get()]).result

@@ -1,0 +1,407 @@
+"""Floats of 4, 6 and 8 bits → arithmetic on f32 and on bits, which every chip and every CPU has.
+
+Arithmetic is done in f32 and rounded (`arith-emulate-unsupported-floats`). Conversions follow from
+the format's numbers (`FORMATS`): `arith.extf` is exact, `arith.truncf` rounds once, from f32 or
+f64, as its rounding mode says (to nearest even without one). What is too large becomes infinity;
+where the format has none, NaN; where it has neither, the largest number, and so does a NaN there.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.builder import FLOAT8, Builder
+from aotc.mlir import ir
+from aotc.numbers import compare_values
+from aotc.rewrites.run import UNWATCHED, PassWatch, run_pipeline
+
+_SCALING = ("arith.scaling_extf", "arith.scaling_truncf")
+_EXPAND_SCALING = "arith-expand{include-f8e8m0=true include-f4e2m1=true}"
+_EXTEND_MATH = "math-extend-to-supported-types{extra-types=f16,bf16 target-type=f32}"
+
+
+class Specials(Enum):
+    """What a format has apart from finite numbers."""
+
+    IEEE = "infinities, and NaN above them, have the largest exponent"
+    NAN_ALL_ONES = "NaN has all bits set behind the sign"
+    NAN_NEGATIVE_ZERO = "NaN is what would be -0"
+    NONE = "nothing"
+
+
+class Format(Struct, frozen=True):
+    """A float of one sign bit, `exponent` bits and `mantissa` bits."""
+
+    exponent: int
+    mantissa: int
+    bias: int
+    specials: Specials
+
+    @property
+    def sign(self) -> int:
+        """The sign's bit."""
+        return 1 << (self.exponent + self.mantissa)
+
+    @property
+    def infinity(self) -> int:
+        """The lowest bits behind the sign that are no finite number."""
+        if self.specials is Specials.IEEE:
+            return self.sign - (1 << self.mantissa)
+        return self.sign - (self.specials is Specials.NAN_ALL_ONES)
+
+
+_IEEE, _ONES, _ZERO = Specials.IEEE, Specials.NAN_ALL_ONES, Specials.NAN_NEGATIVE_ZERO
+FORMATS = {
+    "f8E5M2": Format(5, 2, 15, _IEEE),
+    "f8E4M3": Format(4, 3, 7, _IEEE),
+    "f8E3M4": Format(3, 4, 3, _IEEE),
+    "f8E4M3FN": Format(4, 3, 7, _ONES),
+    "f8E5M2FNUZ": Format(5, 2, 16, _ZERO),
+    "f8E4M3FNUZ": Format(4, 3, 8, _ZERO),
+    "f8E4M3B11FNUZ": Format(4, 3, 11, _ZERO),
+    "f6E2M3FN": Format(2, 3, 1, Specials.NONE),
+    "f6E3M2FN": Format(3, 2, 3, Specials.NONE),
+    "f4E2M1FN": Format(2, 1, 1, Specials.NONE),
+}
+# Powers of two, 2^(bits - 127), without a sign; all bits set are NaN.
+_POWER = "f8E8M0FNU"
+_POWER_BIAS = 127
+SMALL_FLOATS = (*FORMATS, _POWER)
+
+
+class _Wide(Struct, frozen=True):
+    """A float of IEEE's that is rounded: its bits, its mantissa's, its bias."""
+
+    width: int
+    mantissa: int
+    bias: int
+
+    @property
+    def sign(self) -> int:
+        return 1 << (self.width - 1)
+
+    @property
+    def hidden(self) -> int:
+        """The bit of the significand that the mantissa lacks."""
+        return 1 << self.mantissa
+
+    @property
+    def infinity(self) -> int:
+        return self.sign - self.hidden
+
+
+_WIDE = {"f32": _Wide(32, 23, 127), "f64": _Wide(64, 52, 1023)}
+_INFINITY, _NAN, _SMALLEST_POWER = 0x7F800000, 0x7FC00000, 0x00400000  # as f32; 2^-127
+
+
+class _Rounding(Enum):
+    """`arith.roundingmode`, by number."""
+
+    TO_NEAREST_EVEN = 0
+    DOWNWARD = 1
+    UPWARD = 2
+    TOWARD_ZERO = 3
+    TO_NEAREST_AWAY = 4
+
+
+def expand_small_floats(root: Any, watch: PassWatch = UNWATCHED) -> None:
+    """Rewrites what computes with small floats under `root`, numbers and vectors, in place."""
+    names, formats = _users(root)
+    if not formats:
+        return
+    if names.intersection(_SCALING):
+        # That pass has conversions of its own, which differ in how they round to f8E8M0FNU.
+        _expand_conversions(root)
+        run_pipeline(root, [_EXPAND_SCALING], watch=watch)
+    _widen_multiply_adds(root)
+    _widen_prints(root)
+    sources = ",".join(sorted(formats))
+    passes = [f"arith-emulate-unsupported-floats{{source-types={sources} target-type=f32}}"]
+    if any(name.startswith("math.") for name in names):
+        passes.insert(0, _EXTEND_MATH)
+    run_pipeline(root, passes, watch=watch)
+    _expand_conversions(root)
+
+
+def _users(root: Any) -> tuple[set[str], set[str]]:
+    """The names of the operations that compute with small floats, and these formats."""
+    elements: dict[Any, str] = {}
+    names: set[str] = set()
+    formats: set[str] = set()
+    for operation in ops.walk(root):
+        name = operation.name
+        if not name.startswith(("arith.", "math.", "vector.")):
+            continue
+        for value in (*operation.operands, *operation.results):
+            type_ = value.type
+            if type_ not in elements:
+                elements[type_] = _element(type_)
+            if elements[type_] in SMALL_FLOATS:
+                names.add(name)
+                formats.add(elements[type_])
+    return names, formats
+
+
+def _widen_multiply_adds(root: Any) -> None:
+    """`math.fma` is done in f64, which has its exact result but for numbers far apart: in f32, it
+    would be rounded twice."""
+    for fma in ops.find(root, "math.fma"):
+        result = fma.results[0]
+        if _element(result.type) in SMALL_FLOATS:
+            wide = ops.with_element_type(result.type, ir.F64Type.get())
+            with fma.location, ir.InsertionPoint(fma):
+                operands = [ops.unary("arith.extf", one, wide) for one in fma.operands]
+                exact = ops.create("math.fma", operands, [wide]).result
+                result.replace_all_uses_with(ops.unary("arith.truncf", exact, result.type))
+            ops.erase(fma)
+
+
+def _widen_prints(root: Any) -> None:
+    """What is printed is printed as f32."""
+    for printing in ops.find(root, "vector.print"):
+        for index, value in enumerate(printing.operands):
+            if _element(value.type) in SMALL_FLOATS:
+                wide = ops.with_element_type(value.type, ir.F32Type.get())
+                with printing.location, ir.InsertionPoint(printing):
+                    printing.operands[index] = ops.unary("arith.extf", value, wide)
+
+
+def _element(type_: Any) -> str:
+    return str(ops.element_type(type_))
+
+
+def _expand_conversions(root: Any) -> None:
+    for operation in ops.find(root, "arith.extf", "arith.truncf"):
+        given, result = operation.operands[0], operation.results[0]
+        with operation.location, ir.InsertionPoint(operation):
+            value = given
+            if _element(given.type) in SMALL_FLOATS:
+                value = _extend(given, result.type)
+            if _element(result.type) in SMALL_FLOATS:
+                value = _truncate(value, result.type, _rounding_of(operation))
+            if value != given:
+                result.replace_all_uses_with(value)
+                ops.erase(operation)
+
+
+def _rounding_of(operation: Any) -> _Rounding:
+    if "roundingmode" not in operation.attributes:
+        return _Rounding.TO_NEAREST_EVEN
+    return _Rounding(ir.IntegerAttr(operation.attributes["roundingmode"]).value)
+
+
+class _Bits:
+    """Unsigned integers of one width, a number or a vector, with Python's operators."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __add__(self, other: _Bits | int) -> _Bits:
+        return self._with("arith.addi", other)
+
+    def __sub__(self, other: _Bits | int) -> _Bits:
+        return self._with("arith.subi", other)
+
+    def __and__(self, other: _Bits | int) -> _Bits:
+        return self._with("arith.andi", other)
+
+    def __or__(self, other: _Bits | int) -> _Bits:
+        return self._with("arith.ori", other)
+
+    def __lshift__(self, other: _Bits | int) -> _Bits:
+        return self._with("arith.shli", other)
+
+    def __rshift__(self, other: _Bits | int) -> _Bits:
+        return self._with("arith.shrui", other)
+
+    def least(self, other: _Bits | int) -> _Bits:
+        return self._with("arith.minui", other)
+
+    def most(self, other: _Bits | int) -> _Bits:
+        return self._with("arith.maxui", other)
+
+    def _with(self, name: str, other: _Bits | int) -> _Bits:
+        return _Bits(ops.binary(name, self.value, self.like(other).value))
+
+    def like(self, other: _Bits | int) -> _Bits:
+        """A number in each element."""
+        return other if isinstance(other, _Bits) else _Bits(_splat(self.value.type, other))
+
+    def is_(self, predicate: str, other: _Bits | int) -> _Bits:
+        """`arith.cmpi`: eq, ne, ult, ugt, ..., of one bit each."""
+        return _Bits(compare_values(predicate, self.value, self.like(other).value))
+
+    def choose(self, yes: _Bits | int, no: _Bits) -> _Bits:
+        """Of one bit each: `yes` where it is set, else `no`."""
+        chosen = ops.create(
+            "arith.select", [self.value, no.like(yes).value, no.value], [no.value.type]
+        )
+        return _Bits(chosen.result)
+
+    def widened(self, width: int) -> _Bits:
+        type_ = ops.with_element_type(self.value.type, ops.integer(width))
+        return _Bits(ops.unary("arith.extui", self.value, type_))
+
+    def as_integer(self, like: _Bits) -> _Bits:
+        """Of one bit each: 0 or 1, as wide as `like`."""
+        return _Bits(ops.unary("arith.extui", self.value, like.value.type))
+
+    def as_float(self, type_: Any) -> Any:
+        """A float of these bits; of fewer, where the type has fewer."""
+        width = ops.element_type(type_).width
+        narrow, value = ops.integer(width), self.value
+        if width < ops.element_type(value.type).width:
+            value = ops.unary("arith.trunci", value, ops.with_element_type(value.type, narrow))
+        return ops.unary("arith.bitcast", value, type_)
+
+
+def _bits_of(value: Any) -> _Bits:
+    width = ops.element_type(value.type).width
+    type_ = ops.with_element_type(value.type, ops.integer(width))
+    return _Bits(ops.unary("arith.bitcast", value, type_))
+
+
+def _splat(type_: Any, number: float) -> Any:
+    return Builder().constant(number, type_)
+
+
+def _convert(value: Any, type_: Any) -> Any:
+    """A float of 16 bits or more as another one, exactly or rounded to nearest even."""
+    return Builder().convert(value, type_)
+
+
+# --- To f32: exact ---------------------------------------------------------------------------
+
+
+def _extend(value: Any, type_: Any) -> Any:
+    """A small float as a float of `type_`, or, where that is small too, as f32."""
+    name = _element(value.type)
+    if _element(type_) in SMALL_FLOATS:
+        type_ = ops.with_element_type(type_, ir.F32Type.get())
+    if name in FLOAT8:
+        return Builder().widen_float8(value, type_)
+    wide = ops.with_element_type(type_, ir.F32Type.get())
+    bits = _bits_of(value).widened(32)
+    if name == _POWER:
+        exact = bits.is_("eq", 0).choose(_SMALLEST_POWER, bits << 23)
+        return _convert(bits.is_("eq", 0xFF).choose(_NAN, exact).as_float(wide), type_)
+    form = FORMATS[name]
+    magnitude = bits & (form.sign - 1)
+    sign = (bits & form.sign) << (31 - form.exponent - form.mantissa)
+    # Subnormal numbers are integers that are scaled: those of f32, which some threads flush to
+    # zero, do not occur.
+    unit = 2.0 ** (1 - form.bias - form.mantissa)
+    scaled = ops.unary("arith.uitofp", magnitude.value, wide)
+    subnormal = _bits_of(ops.binary("arith.mulf", scaled, _splat(wide, unit)))
+    normal = (magnitude << (23 - form.mantissa)) + ((127 - form.bias) << 23)
+    exact = magnitude.is_("ult", 1 << form.mantissa).choose(subnormal, normal) | sign
+    if form.specials is Specials.IEEE:
+        exact = magnitude.is_("uge", form.infinity).choose(sign | _INFINITY, exact)
+        exact = magnitude.is_("ugt", form.infinity).choose(sign | _NAN, exact)
+    elif form.specials is Specials.NAN_ALL_ONES:
+        exact = magnitude.is_("uge", form.infinity).choose(sign | _NAN, exact)
+    elif form.specials is Specials.NAN_NEGATIVE_ZERO:
+        exact = bits.is_("eq", form.sign).choose(_NAN, exact)
+    return _convert(exact.as_float(wide), type_)
+
+
+# --- From f32 or f64: rounded ----------------------------------------------------------------
+
+
+def _truncate(value: Any, type_: Any, rounding: _Rounding) -> Any:
+    if _element(value.type) not in _WIDE:
+        value = _convert(value, ops.with_element_type(value.type, ir.F32Type.get()))
+    name, wide = _element(type_), _WIDE[_element(value.type)]
+    bits = _bits_of(value)
+    magnitude = bits & (wide.sign - 1)
+    is_negative = (bits >> wide.width - 1).is_("ne", 0)
+    if name == _POWER:
+        encoded = _encode_power(magnitude, is_negative, wide, rounding)
+    else:
+        encoded = _encode(magnitude, is_negative, wide, FORMATS[name], rounding)
+    return encoded.as_float(type_)
+
+
+def _encode(
+    magnitude: _Bits, is_negative: _Bits, wide: _Wide, form: Format, rounding: _Rounding
+) -> _Bits:
+    exponent = magnitude >> wide.mantissa
+    fraction = magnitude & (wide.hidden - 1)
+    significand = exponent.is_("eq", 0).choose(fraction, fraction | wide.hidden)
+    # The last bit kept is that of the exponent, or that of subnormal numbers, if it is larger. What
+    # is below half of that rounds as anything does that is not 0.
+    least = wide.bias - form.bias + 1
+    raised = exponent.most(least) - least
+    dropped = wide.mantissa - form.mantissa
+    shift = (exponent.like(least + dropped) - exponent.least(least)).least(wide.mantissa + 2)
+    encoded = (raised << form.mantissa) + _rounded(significand, shift, is_negative, rounding)
+    largest = form.infinity - 1
+    if form.specials is Specials.NONE:
+        encoded = encoded.least(largest)
+    else:
+        infinity = form.infinity if form.specials is not Specials.NAN_NEGATIVE_ZERO else form.sign
+        overflow = encoded.like(infinity)
+        if rounding is _Rounding.TOWARD_ZERO:
+            overflow = encoded.like(largest)
+        elif rounding is _Rounding.DOWNWARD:
+            overflow = is_negative.choose(infinity, encoded.like(largest))
+        elif rounding is _Rounding.UPWARD:
+            overflow = is_negative.choose(largest, encoded.like(infinity))
+        encoded = encoded.is_("ugt", largest).choose(overflow, encoded)
+        encoded = magnitude.is_("eq", wide.infinity).choose(infinity, encoded)
+        nan = infinity
+        if form.specials is Specials.IEEE:
+            nan |= 1 << (form.mantissa - 1)
+        encoded = magnitude.is_("ugt", wide.infinity).choose(nan, encoded)
+    signed = is_negative.choose(encoded | form.sign, encoded)
+    if form.specials is Specials.NAN_NEGATIVE_ZERO:
+        return encoded.is_("eq", 0).choose(0, signed)
+    if form.specials is Specials.NONE:
+        return magnitude.is_("ugt", wide.infinity).choose(largest, signed)
+    return signed
+
+
+def _rounded(significand: _Bits, shift: _Bits, is_negative: _Bits, rounding: _Rounding) -> _Bits:
+    """The significand without its last `shift` bits, of which there is one at least."""
+    kept = significand >> shift
+    rest = significand - (kept << shift)
+    if rounding is _Rounding.TOWARD_ZERO:
+        return kept
+    if rounding in (_Rounding.DOWNWARD, _Rounding.UPWARD):
+        up = rest.is_("ne", 0).as_integer(kept)
+        none = kept.like(0)
+        down = rounding is _Rounding.DOWNWARD
+        return kept + (is_negative.choose(up, none) if down else is_negative.choose(none, up))
+    half = kept.like(1) << (shift - 1)
+    if rounding is _Rounding.TO_NEAREST_AWAY:
+        return kept + rest.is_("uge", half).as_integer(kept)
+    # Of two as near, the even one.
+    return kept + (rest + (kept & 1)).is_("ugt", half).as_integer(kept)
+
+
+def _encode_power(magnitude: _Bits, is_negative: _Bits, wide: _Wide, rounding: _Rounding) -> _Bits:
+    """The power of two that is nearest, the larger one of two as near. Zero and what is less is
+    2^-127, as MLIR folds it; infinities and negative numbers are NaN."""
+    exponent = magnitude >> wide.mantissa
+    fraction = magnitude & (wide.hidden - 1)
+    if wide.bias == _POWER_BIAS:
+        # Numbers between 2^-127 and 2^-126 are subnormal.
+        is_subnormal = exponent.is_("eq", 0)
+        shifted = (fraction.most(wide.hidden >> 1) - (wide.hidden >> 1)) << 1
+        fraction = is_subnormal.choose(shifted, fraction)
+    else:
+        least = wide.bias - _POWER_BIAS
+        fraction = exponent.is_("ult", least).choose(0, fraction)
+        exponent = exponent.most(least) - least
+    encoded = exponent
+    if rounding is _Rounding.UPWARD:
+        encoded += fraction.is_("ne", 0).as_integer(encoded)
+    elif rounding in (_Rounding.TO_NEAREST_EVEN, _Rounding.TO_NEAREST_AWAY):
+        encoded += fraction.is_("uge", wide.hidden >> 1).as_integer(encoded)
+    encoded = encoded.least(0xFF)
+    is_number = magnitude.is_("eq", 0)
+    return is_number.choose(encoded, is_negative.choose(0xFF, encoded))

@@ -1,0 +1,12 @@
+// Which of several processes this one is.
+#ifndef HARNESS_RANK_H
+#define HARNESS_RANK_H
+
+#include <stdbool.h>
+
+// Puts this process's rank, as the launcher of MPI's programs tells it, in place of each "{rank}"
+// in the words; 0 where there is no launcher. False after an error (no memory), which is told. What
+// was replaced lives as long as the process.
+bool harness_put_rank(int argc, char **argv);
+
+#endif // HARNESS_RANK_H

@@ -1,0 +1,146 @@
+"""Programs of several processes, by the MPI of the package mpich: on the CPU device."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.command import SAMPLES, Outcome, build_here
+
+Aotc = Callable[..., Outcome]
+MlirFile = Callable[..., Path]
+
+DATA = Path(__file__).parent / "data"
+MPIRUN = shutil.which("mpirun", path=str(Path(sys.executable).parent))
+pytestmark = pytest.mark.skipif(MPIRUN is None, reason="there is no mpirun: pip install mpich")
+OPTIONS = ("--chip", "sm_80", "-O1")
+
+
+def mpirun(count: int, program: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Runs `program` in `count` processes, in its folder."""
+    return subprocess.run(
+        [str(MPIRUN), "-n", str(count), str(program), *words],
+        cwd=program.parent,
+        # Nothing but the launcher says where the library is.
+        env={"PATH": "/usr/bin:/bin", "AOTC_DEVICE": "cpu", "HOME": os.environ.get("HOME", "/")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def save_parts(folder: Path, name: str, array: np.ndarray, count: int, axis: int) -> None:
+    for rank, part in enumerate(np.split(array, count, axis)):
+        np.save(folder / f"{name}.{rank}.npy", np.ascontiguousarray(part))
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_sharded_matmul(count: int, tmp_path: Path) -> None:
+    """The sample: by columns, without an exchange, and along K, whose parts are added."""
+    source = tmp_path / "sharded.mlir"
+    text = (SAMPLES / "sharded_matmul.mlir").read_text()
+    assert "(shape = 4)" in text
+    source.write_text(text.replace("(shape = 4)", f"(shape = {count})"))
+    program = tmp_path / "sharded"
+    build_here(source, *OPTIONS, "-o", program)
+    random = np.random.default_rng(5)
+    a, b, c = (
+        random.standard_normal(shape).astype(np.float32)
+        for shape in [(64, 96), (96, 128), (64, 128)]
+    )
+    expected = c + a.astype(float) @ b
+    save_parts(tmp_path, "B", b, count, 1)
+    save_parts(tmp_path, "C", c, count, 1)
+    np.save(tmp_path / "A.npy", a)
+    files = ("--B", "B.{rank}.npy", "--out", "result0=D.{rank}.npy")
+    done = mpirun(count, program, "columns", "--A", "A.npy", "--C", "C.{rank}.npy", *files)
+    assert done.returncode == 0, done.stderr
+    parts = [np.load(tmp_path / f"D.{rank}.npy") for rank in range(count)]
+    np.testing.assert_allclose(np.concatenate(parts, 1), expected, rtol=1e-4, atol=1e-4)
+    save_parts(tmp_path, "A", a, count, 1)
+    save_parts(tmp_path, "B", b, count, 0)
+    np.save(tmp_path / "C.npy", c)
+    done = mpirun(count, program, "inner", "--A", "A.{rank}.npy", "--C", "C.npy", *files)
+    assert done.returncode == 0, done.stderr
+    for rank in range(count):
+        found = np.load(tmp_path / f"D.{rank}.npy")
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_number_of_processes(mlir_file: MlirFile, tmp_path: Path) -> None:
+    """A grid of two is refused in three processes, and so is a program without MPI's library."""
+    program = tmp_path / "two"
+    build_here(
+        mlir_file(
+            "shard.grid @two(shape = 2)\n"
+            "func.func @f(%a: tensor<8xf32>) -> tensor<8xf32> "
+            "attributes {llvm.emit_c_interface} {\n"
+            "  %s = shard.sharding @two split_axes = [[0]] : !shard.sharding\n"
+            "  %b = shard.shard %a to %s : tensor<8xf32>\n"
+            "  %c = shard.shard %b to %s annotate_for_users : tensor<8xf32>\n"
+            "  %d = linalg.add ins(%c, %c : tensor<8xf32>, tensor<8xf32>) "
+            "outs(%c : tensor<8xf32>) -> tensor<8xf32>\n"
+            "  %e = shard.shard %d to %s : tensor<8xf32>\n"
+            "  %f = shard.shard %e to %s annotate_for_users : tensor<8xf32>\n"
+            "  return %f : tensor<8xf32>\n"
+            "}\n"
+        ),
+        *OPTIONS,
+        "-o",
+        program,
+    )
+    assert mpirun(2, program).returncode == 0
+    done = mpirun(3, program)
+    assert done.returncode != 0
+    assert "the program is for 2 processes, and runs in 3: start it by mpirun -n 2" in done.stderr
+    environment = {"AOTC_DEVICE": "cpu", "AOTC_MPI": "/none/libmpi_abi.so.1"}
+    alone = subprocess.run([program], env=environment, capture_output=True, text=True, check=False)
+    assert alone.returncode == 3
+    assert "AOTC_MPI names no library" in alone.stderr
+
+
+def test_mpi_dialect(tmp_path: Path) -> None:
+    """What processes send around a ring, add in groups and gather; and the end of one that fails
+    while the others wait."""
+    program = tmp_path / "ring"
+    build_here(DATA / "ring.mlir", *OPTIONS, "-o", program)
+    done = mpirun(4, program)
+    assert (done.returncode, done.stdout.split()) == (0, ["4", "2", "4", "2", "1"]), done.stderr
+    done = mpirun(4, program, "fail")
+    assert done.returncode != 0
+    assert "ring: error: assertion failed: the last rank fails" in done.stderr
+
+
+def test_refusals(aotc: Aotc, mlir_file: MlirFile) -> None:
+    """What has no lowering is an error at its place."""
+    path = mlir_file(
+        "func.func @f(%m: memref<4xf16>) attributes {llvm.emit_c_interface} {\n"
+        "  %c = mpi.comm_world : !mpi.comm\n"
+        "  mpi.allreduce(%m, %m, MPI_SUM, %c) : memref<4xf16>, memref<4xf16>\n"
+        "  return\n"
+        "}\n"
+    )
+    done = aotc("build", path, "--emit", "mlir", "-o", "-")
+    assert done.code == 2
+    assert f"{path}:3:3: error: mpi.allreduce has elements of f16; MPI's are f32, " in done.stderr
+    path.write_text(path.read_text().replace("memref<4xf16>", "memref<4xf32, 1>"))
+    done = aotc("build", path, "--emit", "mlir", "-o", "-")
+    assert done.code == 2
+    assert "mpi.allreduce has a buffer in the memory 1" in done.stderr
+    path = mlir_file(
+        "shard.grid @g(shape = ?)\n"
+        "func.func @f(%a: tensor<8xf32>) -> tensor<8xf32> attributes {llvm.emit_c_interface} {\n"
+        "  %0 = shard.all_reduce %a on @g grid_axes = [0] : tensor<8xf32> -> tensor<8xf32>\n"
+        "  return %0 : tensor<8xf32>\n"
+        "}\n"
+    )
+    done = aotc("build", path, "--emit", "mlir", "-o", "-")
+    assert done.code == 2
+    assert f"{path}:3:8: error: Dynamic grid shape not supported" in done.stderr
