@@ -57,6 +57,9 @@ def test_arguments_are_the_arrays_of_levels(library: aotc.Library) -> None:
     np.testing.assert_allclose(library.twice(*arrays, X, y), 2 * (DENSE @ X) + y, rtol=1e-5)
     matrix = RANDOM.random((COLUMNS, 7), dtype=np.float32)
     np.testing.assert_allclose(library.matmul(*arrays, matrix), DENSE @ matrix, rtol=1e-5)
+    left, right = RANDOM.random((ROWS, 4), np.float32), RANDOM.random((4, COLUMNS), np.float32)
+    sampled = library.sampled(*arrays, left, right)
+    np.testing.assert_allclose(sampled, DENSE * (left @ right), rtol=1e-5)
     for array, old in zip(arrays, before, strict=True):
         np.testing.assert_array_equal(array, old)
 
@@ -133,7 +136,7 @@ def test_files(programs: Programs, tmp_path: Path, name: str, text: str) -> None
     """Both formats are read in any order, and written in that of the levels."""
     code, stdout, stderr = _read(programs, tmp_path, name, text)
     assert (code, stderr) == (0, "")
-    assert stdout == "( -3, 0, 10.5 )\n" + FROSTT
+    assert stdout == "( -3, 0, 10.5 )\n" + FROSTT + "( 2, 0, 0, 0 )\n"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.access import COPIES, WRITES
 from aotc.analysis.gpu_modules import gpu_modules
+from aotc.analysis.sparse import is_sparse, levels_of
 from aotc.analysis.types import is_packed
 from aotc.analysis.views import root_of
 from aotc.errors import InputError
@@ -52,8 +53,18 @@ def check_supported(source: Source, *, has_pipeline: bool = False) -> None:
             name = operation.operands[_FILES[operation.name]]
             if str(name.type) != "!llvm.ptr":
                 reason = f"a file is named by an !llvm.ptr to its text, not by a {name.type}"
+            elif operation.name == "sparse_tensor.new" and _is_of_one_level(operation):
+                reason = (
+                    "MLIR's sparsifier cannot read tensors of one level (its pass never ends); "
+                    "make the file and the tensor a matrix of one column (tensor<8x1xf32, #CSR>)"
+                )
         if reason is not None:
             raise _refused(source, operation, f"{operation.name} is not supported here: {reason}.")
+
+
+def _is_of_one_level(new: Any) -> bool:
+    type_ = new.results[0].type
+    return is_sparse(type_) and len(levels_of(type_)) == 1
 
 
 def check_vector_casts(source: Source) -> None:

@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.sparse import is_sparse
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.functions import BY_HAND
 from aotc.mlir import ir
 
+_FUSION = (
+    "func.func(linalg-generalize-named-ops,linalg-fuse-elementwise-ops,empty-tensor-to-alloc-tensor)",
+)
 _SPARSIFIER = (
-    "func.func(linalg-generalize-named-ops,linalg-fuse-elementwise-ops)",
     # An outer loop over a dense level has an element, or a row of them, for each iteration.
     "sparsification-and-bufferization{parallelization-strategy=dense-outer-loop}",
     "sparse-storage-specifier-to-llvm",
@@ -40,6 +43,16 @@ class Sparsify(OwnPass, frozen=True):
         # frees some of its own, and none of those that a tensor was made of.
         for hint in ops.find(lowering.module.operation, "bufferization.dealloc_tensor"):
             ops.erase(hint)
+        if ops.find(lowering.module.operation, "sparse_tensor.push_back"):
+            # It may move a buffer: whether the one that the author frees is the one that was
+            # allocated is known at run time alone. All are freed by MLIR's deallocation then.
+            for operation in ops.find(lowering.module.operation, "memref.alloc", "memref.dealloc"):
+                if BY_HAND in operation.attributes:
+                    del operation.attributes[BY_HAND]
+        lowering.run_upstream(*_FUSION)
+        with lowering.module.context:
+            for generic in ops.find(lowering.module.operation, "linalg.generic"):
+                _allocate_constant_init(generic)
         lowering.run_upstream(*_SPARSIFIER)
         for dealloc in ops.find(lowering.module.operation, "memref.dealloc"):
             if BY_HAND not in dealloc.attributes:
@@ -48,6 +61,23 @@ class Sparsify(OwnPass, frozen=True):
             for loop in ops.find(lowering.module.operation, "scf.parallel"):
                 if _EMITTED in loop.attributes and any(_shared_stores(loop)):
                     _make_sequential(loop)
+
+
+def _allocate_constant_init(generic: Any) -> None:
+    """An init that is a constant → an allocation with a copy of it: where the sparsifier fuses a
+    product of matrices with a mask, it takes the init for one and crashes on others."""
+    _, inits = ops.operand_groups(generic)
+    for number, init in enumerate(inits, start=len(generic.operands) - len(inits)):
+        maker = ops.defining(init)
+        if maker is None or maker.name != "arith.constant" or is_sparse(init.type):
+            continue
+        if not isinstance(init.type, ir.RankedTensorType):
+            continue
+        with generic.location, ir.InsertionPoint(generic):
+            segments = ir.DenseI32ArrayAttr.get([0, 1, 0])  # sizes, copy, size hint
+            attributes = {"operandSegmentSizes": segments}
+            copy = ops.create("bufferization.alloc_tensor", [init], [init.type], attributes)
+            generic.operands[number] = copy.result
 
 
 def _shared_stores(loop: Any) -> Iterator[Any]:

@@ -255,7 +255,7 @@ def plan_for(
     raises = Level.CONTRACTION in has and block is None
     if raises:
         passes.append(RaiseContractions())
-    if raises or has & {Level.TENSORS, Level.LINALG, Level.TOSA}:
+    if raises or has & {Level.SPARSE, Level.TENSORS, Level.LINALG, Level.TOSA}:
         passes += _LINALG
     passes += _LOOPS
     if verify:

@@ -52,6 +52,7 @@ def return_in_arguments(source: Source) -> None:
     and so on."""
     module = source.module
     with module.context:
+        _mark_allocations_again(module)
         marked = [op for op in functions_of(module) if _KNOWN_RESULTS in op.attributes]
         for function in marked:
             del function.attributes[_KNOWN_RESULTS]
@@ -174,6 +175,19 @@ def _protect_arguments(function: Any) -> None:
         if _is_tensor(type_) and i not in written:
             dictionary[_WRITABLE] = ir.BoolAttr.get(value=False)
     _set_argument_dictionaries(function, dictionaries)
+
+
+def _mark_allocations_again(module: Any) -> None:
+    """Marks the allocations that the author frees: canonicalization replaces one whose sizes turn
+    out to be constants, and keeps no mark."""
+    for dealloc in ops.find(module.operation, "memref.dealloc"):
+        if BY_HAND not in dealloc.attributes:
+            continue
+        maker = ops.defining(dealloc.operands[0])
+        while maker is not None and maker.name == "memref.cast":
+            maker = ops.defining(maker.operands[0])
+        if maker is not None and maker.name == "memref.alloc":
+            maker.attributes[BY_HAND] = ir.UnitAttr.get()
 
 
 def _is_refused(function: Any) -> bool:

@@ -6,12 +6,11 @@ that was there. What it does not keep is done here: calls within the module, and
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.sparse import is_sparse
+from aotc.analysis.sparse import is_sparse, levels_of
 from aotc.input.entries import ENTRY_ATTRIBUTE, NAME_ATTRIBUTE, functions_of
 from aotc.input.source import Problem, Source, input_error
 from aotc.mlir import ir
@@ -24,7 +23,6 @@ _FIELDS = {
     "singleton": ("coordinates",),
     "structured": ("coordinates",),
 }
-_LEVEL = re.compile(r": (\w+)((?:\([^()]*\))?)")
 
 
 def assemble_sparse_entries(source: Source) -> None:
@@ -90,7 +88,7 @@ def _problems_of(entry: Any) -> Iterator[Problem]:
                 "positions, coordinates and values: give it sizes (tensor<64x32xf32, #CSR>)."
             )
             yield argument.location, said
-    if any(("singleton", "") in _levels(type_) for type_ in _sparse_types(entry)):
+    if any(("singleton", "") in levels_of(type_) for type_ in _sparse_types(entry)):
         said = (
             f"'{name}' takes or returns a sparse tensor with the coordinates of several levels in "
             "one array, which no entry has: give each its own, singleton(soa)."
@@ -112,15 +110,9 @@ def _argument_attributes(types: Sequence[Any], attributes: Sequence[Any]) -> Any
     return ir.ArrayAttr.get(made)
 
 
-def _levels(type_: Any) -> list[tuple[str, str]]:
-    """The formats of the levels with their properties: ("compressed", "(nonunique)")."""
-    levels = str(type_.encoding).partition("->")[2]
-    return [(found[1], found[2]) for found in _LEVEL.finditer(levels)]
-
-
 def _fields_of(type_: Any) -> Iterator[str]:
     """`positions1`, `coordinates1`, `values` of a matrix whose rows are compressed."""
-    for number, (level, _) in enumerate(_levels(type_)):
+    for number, (level, _) in enumerate(levels_of(type_)):
         for field in _FIELDS.get(level, ()):
             yield f"{field}{number}"
     yield "values"

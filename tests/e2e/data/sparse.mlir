@@ -49,3 +49,13 @@ func.func @to_dense(%a: tensor<50x90xf32, #COO>) -> tensor<50x90xf32>
   %d = sparse_tensor.convert %a : tensor<50x90xf32, #COO> to tensor<50x90xf32>
   return %d : tensor<50x90xf32>
 }
+func.func @sampled(%a: tensor<50x90xf32, #CSR>, %x: tensor<50x4xf32>, %y: tensor<4x90xf32>)
+    -> tensor<50x90xf32> attributes {llvm.emit_c_interface} {
+  %zeros = arith.constant dense<0.0> : tensor<50x90xf32>
+  %empty = tensor.empty() : tensor<50x90xf32>
+  %xy = linalg.matmul ins(%x, %y : tensor<50x4xf32>, tensor<4x90xf32>)
+    outs(%zeros : tensor<50x90xf32>) -> tensor<50x90xf32>
+  %r = linalg.mul ins(%xy, %a : tensor<50x90xf32>, tensor<50x90xf32, #CSR>)
+    outs(%empty : tensor<50x90xf32>) -> tensor<50x90xf32>
+  return %r : tensor<50x90xf32>
+}
