@@ -367,6 +367,26 @@ func.func @f(%a: {name}) -> index attributes {{llvm.emit_c_interface}} {{
     )
 
 
+def test_sorts_of_one_level(aotc: Aotc, mlir_file: MlirFile) -> None:
+    """MLIR crashed."""
+    path = mlir_file(
+        """#U = #sparse_tensor.encoding<{ map = (i) -> (i : compressed(nonordered)) }>
+#V = #sparse_tensor.encoding<{ map = (i) -> (i : compressed) }>
+func.func @f(%a: tensor<8xf32, #U>) -> index attributes {llvm.emit_c_interface} {
+  %s = sparse_tensor.convert %a : tensor<8xf32, #U> to tensor<8xf32, #V>
+  %n = sparse_tensor.number_of_entries %s : tensor<8xf32, #V>
+  return %n : index
+}
+"""
+    )
+    done = aotc("build", path, "--emit", "obj", "-o", f"{path.parent}/")
+    assert done.code == 2
+    assert done.stderr.startswith(
+        f"{path}:4:8: error: sparse_tensor.convert is not supported here: MLIR's sparsifier cannot "
+        "sort tensors of one level; convert this one to a dense tensor, and that"
+    )
+
+
 # What calls @f, which is the entry itself where there is none.
 ENTRIES = {
     "itself": "",

@@ -53,18 +53,33 @@ def check_supported(source: Source, *, has_pipeline: bool = False) -> None:
             name = operation.operands[_FILES[operation.name]]
             if str(name.type) != "!llvm.ptr":
                 reason = f"a file is named by an !llvm.ptr to its text, not by a {name.type}"
-            elif operation.name == "sparse_tensor.new" and _is_of_one_level(operation):
+            elif operation.name == "sparse_tensor.new" and _has_one_level(
+                operation.results[0].type
+            ):
                 reason = (
                     "MLIR's sparsifier cannot read tensors of one level (its pass never ends); "
                     "make the file and the tensor a matrix of one column (tensor<8x1xf32, #CSR>)"
                 )
+        if operation.name == "sparse_tensor.convert" and not has_pipeline and _sorts(operation):
+            reason = (
+                "MLIR's sparsifier cannot sort tensors of one level; convert this one to a dense "
+                "tensor, and that to the ordered one"
+            )
         if reason is not None:
             raise _refused(source, operation, f"{operation.name} is not supported here: {reason}.")
 
 
-def _is_of_one_level(new: Any) -> bool:
-    type_ = new.results[0].type
+def _has_one_level(type_: Any) -> bool:
     return is_sparse(type_) and len(levels_of(type_)) == 1
+
+
+def _sorts(convert: Any) -> bool:
+    """Whether it makes an ordered tensor of an unordered one, both of one level."""
+    types = (convert.operands[0].type, convert.results[0].type)
+    if not all(map(_has_one_level, types)):
+        return False
+    source, result = ("nonordered" in levels_of(type_)[0][1] for type_ in types)
+    return source and not result
 
 
 def check_vector_casts(source: Source) -> None:
