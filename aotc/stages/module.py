@@ -34,6 +34,7 @@ from aotc.lower.checks.supported import check_kernels, check_supported, check_ve
 from aotc.lower.outline import outline
 from aotc.lower.plan.explanation import Explanation
 from aotc.lower.shards import partition
+from aotc.lower.tensors.sparse_entries import assemble_sparse_entries
 from aotc.ops import symbol_of
 from aotc.output import write_file
 from aotc.pipes import is_special
@@ -52,6 +53,8 @@ def load(build: Build) -> Loaded:
     build.log.warnings += check_input(source, r)
     mark_entries(source, r.entries, r.emit)
     partition(source, build.watch("mlir"))
+    if r.pipeline is None:
+        assemble_sparse_entries(source)
     check_supported(source, has_pipeline=r.pipeline is not None)
     state = find_state(source)
     entries = describe_entries(source)

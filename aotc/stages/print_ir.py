@@ -89,7 +89,10 @@ def _check_names(wanted: PrintIr, known: set[str]) -> None:
 def _pass_names(request: BuildRequest) -> Iterator[str]:
     """The names of all passes that a build may run."""
     yield from (one.name for one in OWN_PASSES)
-    passes = [*SCHEDULE, *plan_for(Level, block=None, memory=request.memory, verify=True)]
+    passes = [*SCHEDULE]
+    # Sparse tensors and others have passes of their own.
+    for levels in (set(Level), set(Level) - {Level.SPARSE}):
+        passes += plan_for(levels, block=None, memory=request.memory, verify=True)
     if request.pipeline is not None:
         passes += parse_plan(request.pipeline)
     texts = [one.text for one in passes if not one.is_own]

@@ -1,6 +1,6 @@
 // What a program's own `main` calls: MLIR's runner utilities, under upstream's names, with
 // upstream's signatures and output (LLVM 22: libmlir_c_runner_utils, libmlir_runner_utils and
-// libmlir_float16_utils, sparse tensors aside).
+// libmlir_float16_utils; of sparse tensors, their files).
 //
 // `vector.print` lowers to the printing functions, `memref.copy` to memrefCopy; the others are
 // called by name:
@@ -15,6 +15,7 @@
 #ifndef MLIR_RUNNER_UTILS_H
 #define MLIR_RUNNER_UTILS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -177,6 +178,101 @@ AOTC_API uint64_t rtrand(void *generator, uint64_t most);
 AOTC_API void rtdrand(void *generator);
 // Makes a memref<?xindex> a random order of 0, 1, ...
 AOTC_API void _mlir_ciface_shuffle(void *descriptor, void *generator);
+
+// -------------------------------------------------------------------------------------------------
+// Sparse tensors in files: what sparse_tensor.new and sparse_tensor.out call
+//
+// MatrixMarket's coordinate format (.mtx), and FROSTT's (.tns) with two lines before the elements:
+// the rank and the number of elements, and the sizes. Coordinates in files begin at 1. A file that
+// cannot be read is this thread's failure (AOTC_INVALID_ARGUMENT), whose message has its line; the
+// tensor has no elements then. Of a symmetric matrix, the elements are those that the file has.
+
+// The value of the environment variable TENSOR0, TENSOR1, ...; "" without one, and a failure.
+AOTC_API const char *getTensorFilename(uint64_t number);
+
+// A reader, which delSparseTensorReader frees. `sizes` is the descriptor of a memref<?xindex> with
+// the tensor's sizes, 0 for those that the file says; `type` is that of its values.
+AOTC_API void *_mlir_ciface_createCheckedSparseTensorReader(const char *name, void *sizes,
+                                                            uint32_t type);
+// Makes *out_descriptor a memref<?xindex> of the sizes, which are the reader's.
+AOTC_API void _mlir_ciface_getSparseTensorReaderDimSizes(void *out_descriptor, void *reader);
+// The number of elements.
+AOTC_API uint64_t getSparseTensorReaderNSE(void *reader);
+AOTC_API void delSparseTensorReader(void *reader);
+
+// Reads the elements: their coordinates by levels into a memref of index (0) or of integers of 8 to
+// 64 bits, and their values. `levels` is a memref<?xindex> that says how the levels follow from the
+// dimensions. Whether they are in order.
+typedef bool mlir_sparse_read(void *reader, void *levels, void *dimensions, void *coordinates,
+                              void *values);
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers0F64;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers8F64;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers16F64;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers32F64;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers64F64;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers0F32;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers8F32;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers16F32;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers32F32;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers64F32;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers0F16;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers8F16;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers16F16;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers32F16;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers64F16;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers0BF16;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers8BF16;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers16BF16;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers32BF16;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers64BF16;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers0I64;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers8I64;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers16I64;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers32I64;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers64I64;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers0I32;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers8I32;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers16I32;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers32I32;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers64I32;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers0I16;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers8I16;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers16I16;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers32I16;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers64I16;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers0I8;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers8I8;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers16I8;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers32I8;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers64I8;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers0C64;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers8C64;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers16C64;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers32C64;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers64C64;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers0C32;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers8C32;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers16C32;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers32C32;
+AOTC_API mlir_sparse_read _mlir_ciface_getSparseTensorReaderReadToBuffers64C32;
+
+// A writer into a new file, or to stdout for an empty name; delSparseTensorWriter closes the file.
+AOTC_API void *createSparseTensorWriter(const char *name);
+AOTC_API void _mlir_ciface_outSparseTensorWriterMetaData(void *writer, uint64_t rank,
+                                                         uint64_t count, void *sizes);
+// Writes the next element: `coordinates` is a memref<?xindex>, `value` a memref of no dimension.
+typedef void mlir_sparse_write(void *writer, uint64_t rank, void *coordinates, void *value);
+AOTC_API mlir_sparse_write _mlir_ciface_outSparseTensorWriterNextF64;
+AOTC_API mlir_sparse_write _mlir_ciface_outSparseTensorWriterNextF32;
+AOTC_API mlir_sparse_write _mlir_ciface_outSparseTensorWriterNextF16;
+AOTC_API mlir_sparse_write _mlir_ciface_outSparseTensorWriterNextBF16;
+AOTC_API mlir_sparse_write _mlir_ciface_outSparseTensorWriterNextI64;
+AOTC_API mlir_sparse_write _mlir_ciface_outSparseTensorWriterNextI32;
+AOTC_API mlir_sparse_write _mlir_ciface_outSparseTensorWriterNextI16;
+AOTC_API mlir_sparse_write _mlir_ciface_outSparseTensorWriterNextI8;
+AOTC_API mlir_sparse_write _mlir_ciface_outSparseTensorWriterNextC64;
+AOTC_API mlir_sparse_write _mlir_ciface_outSparseTensorWriterNextC32;
+AOTC_API void delSparseTensorWriter(void *writer);
 
 #ifdef __cplusplus
 }

@@ -72,7 +72,7 @@ def exported_functions(headers: Sequence[Path] = HEADERS) -> set[str]:
     found: set[str] = set()
     for header in headers:
         text = re.sub(r"//.*", "", header.read_text())
-        found.update(re.findall(r"^AOTC_API [^;(]*?(\w+)\(", text, re.MULTILINE))
+        found.update(re.findall(r"^AOTC_API [^;(]*?(\w+)[(;]", text, re.MULTILINE))
         types = re.findall(r"^ *X\((\w+), ", text, re.MULTILINE)
         for name in re.findall(r"^ +AOTC_API [^;(]*?(\w+)##type\(", text, re.MULTILINE):
             found.update(f"{name}{type_}" for type_ in types)

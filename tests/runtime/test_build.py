@@ -99,7 +99,9 @@ def test_utilities_are_the_headers(target: str) -> None:
 
 
 # What LLVM 22's libmlir_c_runner_utils, libmlir_runner_utils, libmlir_float16_utils and
-# libmlir_async_runtime export for programs (`nm -D`), sparse tensors aside.
+# libmlir_async_runtime export for programs (`nm -D`); of sparse tensors, those
+# that read and write files.
+SPARSE_TYPES = ("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "C64", "C32")
 UPSTREAM = {
     *(f"print{what}" for what in ("I64", "U64", "F16", "BF16", "F32", "F64", "String", "Open")),
     *(f"print{what}" for what in ("Close", "Comma", "Newline", "Flops")),
@@ -126,6 +128,16 @@ UPSTREAM = {
     *(f"mlirAsyncRuntimeAwait{what}AndExecute" for what in ("Token", "Value", "AllInGroup")),
     *(f"mlirAsyncRuntime{what}" for what in ("AddTokenToGroup", "Execute", "GetValueStorage")),
     "mlirAsyncRuntimePrintCurrentThreadId",
+    *("getTensorFilename", "_mlir_ciface_createCheckedSparseTensorReader"),
+    *("_mlir_ciface_getSparseTensorReaderDimSizes", "getSparseTensorReaderNSE"),
+    *("delSparseTensorReader", "createSparseTensorWriter", "delSparseTensorWriter"),
+    "_mlir_ciface_outSparseTensorWriterMetaData",
+    *(f"_mlir_ciface_outSparseTensorWriterNext{t}" for t in SPARSE_TYPES),
+    *(
+        f"_mlir_ciface_getSparseTensorReaderReadToBuffers{width}{t}"
+        for width in (0, 8, 16, 32, 64)
+        for t in SPARSE_TYPES
+    ),
 }
 
 

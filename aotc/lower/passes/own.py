@@ -42,6 +42,7 @@ from aotc.lower.passes.separate_fills import SeparateFills
 from aotc.lower.passes.simplify_sizes import SimplifySizes
 from aotc.lower.passes.sink_vectors import SinkVectors
 from aotc.lower.passes.size_results import SizeResults
+from aotc.lower.passes.sparsify import Sparsify
 from aotc.lower.passes.trim_windows import TrimWindows
 from aotc.lower.passes.unify_sizes import UnifySizes
 from aotc.lower.passes.verify_operations import VerifyOperations
@@ -55,6 +56,7 @@ OWN_PASSES: tuple[type[OwnPass], ...] = (
     AssertSteps,
     MarkParallel,
     VerifyOperations,
+    Sparsify,
     CheckSizes,
     MarkTensors,
     ExpandSwitches,

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.analysis.sparse import is_sparse
 from aotc.input.place import Place
 from aotc.input.source import Source
 from aotc.lower.passes.raise_contractions import adds_product
@@ -22,6 +23,7 @@ class Level(Enum):
 
     SCHEDULE = "a transform schedule"
     TOSA = "tosa"
+    SPARSE = "sparse tensors"
     TENSORS = "tensors"
     LINALG = "linalg"
     CONTRACTION = "loops that add products"
@@ -60,6 +62,7 @@ def _named(*names: str) -> Callable[[Any], bool]:
 _TESTS: dict[Level, Callable[[Any], bool]] = {
     Level.SCHEDULE: _named("transform.named_sequence"),
     Level.TOSA: _dialect("tosa"),
+    Level.SPARSE: lambda op: _is_sparse(op),
     Level.TENSORS: lambda op: is_on_tensors(op),
     Level.LINALG: _dialect("linalg"),
     Level.CONTRACTION: lambda op: adds_product(op),
@@ -97,12 +100,24 @@ def recognise(source: Source) -> tuple[Found, ...]:
     return tuple(found[level] for level in Level if level in found)
 
 
+def _is_sparse(operation: Any) -> bool:
+    """Whether the operation is of the sparse_tensor dialect, or has such a tensor."""
+    if operation.name.startswith("sparse_tensor."):
+        return True
+    return any(is_sparse(type_) for type_ in _types_of(operation))
+
+
 def is_on_tensors(operation: Any) -> bool:
     """Whether the operation, or the function that it is, has a tensor among its values."""
-    if operation.name == "func.func":
-        type_ = ir.FunctionType(ir.TypeAttr(operation.attributes["function_type"]).value)
-        return any(isinstance(t, _TENSOR_TYPES) for t in (*type_.inputs, *type_.results))
     # Shapes are tensors, too, of what may be buffers.
     return not operation.name.startswith("shape.") and any(
-        isinstance(value.type, _TENSOR_TYPES) for value in (*operation.results, *operation.operands)
+        isinstance(type_, _TENSOR_TYPES) for type_ in _types_of(operation)
     )
+
+
+def _types_of(operation: Any) -> list[Any]:
+    """The types of the operation's values, or of the function that it is."""
+    if operation.name == "func.func":
+        type_ = ir.FunctionType(ir.TypeAttr(operation.attributes["function_type"]).value)
+        return [*type_.inputs, *type_.results]
+    return [value.type for value in (*operation.results, *operation.operands)]

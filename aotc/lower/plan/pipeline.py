@@ -44,6 +44,7 @@ from aotc.lower.passes.separate_fills import SeparateFills
 from aotc.lower.passes.simplify_sizes import SimplifySizes
 from aotc.lower.passes.sink_vectors import SinkVectors
 from aotc.lower.passes.size_results import SizeResults
+from aotc.lower.passes.sparsify import Sparsify
 from aotc.lower.passes.trim_windows import TrimWindows
 from aotc.lower.passes.unify_sizes import UnifySizes
 from aotc.lower.passes.verify_operations import Part, VerifyOperations
@@ -81,6 +82,18 @@ _TOSA = _upstream(
     "func.func(tosa-to-linalg-named,canonicalize,tosa-layerwise-constant-fold)",
     "func.func(tosa-make-broadcastable)",
     "func.func(tosa-to-linalg,tosa-to-arith{include-apply-rescale=1},tosa-to-tensor,tosa-to-scf)",
+)
+_RESULTS: tuple[Pass, ...] = (
+    WriteIntoArguments(),
+    Upstream("drop-equivalent-buffer-results"),
+    ReturnInArguments(),
+)
+_FREEING = _upstream(
+    "buffers are freed after their last use",
+    "canonicalize",
+    "cse",
+    "buffer-deallocation-pipeline",
+    "convert-bufferization-to-memref",
 )
 _TENSORS: tuple[Pass, ...] = (
     MarkTensors(),
@@ -138,17 +151,16 @@ _TENSORS: tuple[Pass, ...] = (
         "one-shot-bufferize{bufferize-function-boundaries allow-return-allocs-from-loops "
         "function-boundary-type-conversion=identity-layout-map}",
     ),
-    WriteIntoArguments(),
-    Upstream("drop-equivalent-buffer-results"),
-    ReturnInArguments(),
-    *_upstream(
-        "buffers are freed after their last use",
-        "canonicalize",
-        "cse",
-        "buffer-deallocation-pipeline",
-        "convert-bufferization-to-memref",
-    ),
+    *_RESULTS,
+    *_FREEING,
     ParallelizeCopies(),
+)
+_SPARSE: tuple[Pass, ...] = (
+    MarkTensors(),
+    Sparsify(),
+    *_RESULTS,
+    Upstream("expand-realloc{emit-deallocs=false}", "the old memory is freed as other buffers are"),
+    *_FREEING,
 )
 _LINALG: tuple[Pass, ...] = (
     Upstream("func.func(linalg-generalize-named-ops)", "all of linalg has one form"),
@@ -229,17 +241,21 @@ def plan_for(
     ]
     if Level.TOSA in has:
         passes += _TOSA
-    if verify:
-        passes.append(VerifyOperations())
-    if has & {Level.TENSORS, Level.LINALG, Level.VECTOR, Level.LAUNCH, Level.KERNELS}:
-        passes.append(Decompose())
-    passes.append(CheckSizes())
-    passes += _TENSORS if Level.TENSORS in has else (SizeResults(),)
+    operations = [VerifyOperations()] if verify else []
+    if Level.SPARSE in has:
+        # Behind it, arrays of levels are asserted to be as long as their positions say.
+        passes += (*_SPARSE, *operations)
+    else:
+        passes += operations
+        if has & {Level.TENSORS, Level.LINALG, Level.VECTOR, Level.LAUNCH, Level.KERNELS}:
+            passes.append(Decompose())
+        passes.append(CheckSizes())
+        passes += _TENSORS if Level.TENSORS in has else (SizeResults(),)
     # A block that is asked for is one of loops.
     raises = Level.CONTRACTION in has and block is None
     if raises:
         passes.append(RaiseContractions())
-    if raises or has & {Level.TENSORS, Level.LINALG, Level.TOSA}:
+    if raises or has & {Level.SPARSE, Level.TENSORS, Level.LINALG, Level.TOSA}:
         passes += _LINALG
     passes += _LOOPS
     if verify:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.sparse import is_sparse
 from aotc.input.entries import ENTRY_ATTRIBUTE, NAME_ATTRIBUTE, functions_of
 from aotc.input.source import Source
 from aotc.input.state import targets_of
@@ -23,7 +24,7 @@ _KNOWN_RESULTS = "aotc.known_results"
 _RESULT_ATTRIBUTE = "bufferize.result"
 _WRITABLE = "bufferization.writable"
 _ACCESS = "bufferization.access"
-_BY_HAND = "bufferization.manual_deallocation"
+BY_HAND = "bufferization.manual_deallocation"
 
 
 def mark_tensors(module: Any) -> None:
@@ -33,7 +34,7 @@ def mark_tensors(module: Any) -> None:
     with module.context:
         if ops.find(module.operation, "memref.dealloc"):
             for operation in ops.find(module.operation, "memref.alloc", "memref.dealloc"):
-                operation.attributes[_BY_HAND] = ir.UnitAttr.get()
+                operation.attributes[BY_HAND] = ir.UnitAttr.get()
         for function in ops.find(module.operation, "func.func"):
             if ops.is_declaration(function) and ops.symbol_of(function).startswith(PRINTS):
                 _say_that_it_reads(function)
@@ -51,11 +52,16 @@ def return_in_arguments(source: Source) -> None:
     and so on."""
     module = source.module
     with module.context:
+        _mark_allocations_again(module)
         marked = [op for op in functions_of(module) if _KNOWN_RESULTS in op.attributes]
         for function in marked:
             del function.attributes[_KNOWN_RESULTS]
             # The pass changes private functions alone: others may be called from elsewhere.
             function.attributes["sym_visibility"] = ir.StringAttr.get("private")
+        # And it refuses those whose results are of unknown shape.
+        kept = [op for op in functions_of(module) if op not in marked and _is_refused(op)]
+        for function in kept:
+            del function.attributes["sym_visibility"]
         for returned in ops.find(module.operation, "func.return"):
             for value in returned.operands:
                 _allocate_as_returned(value)
@@ -70,6 +76,8 @@ def return_in_arguments(source: Source) -> None:
     with module.context:
         for function in marked:
             del function.attributes["sym_visibility"]
+        for function in kept:
+            function.attributes["sym_visibility"] = ir.StringAttr.get("private")
         for function in functions_of(module):
             if function.name == "func.func" and "arg_attrs" in function.attributes:
                 _name_results(function)
@@ -152,7 +160,11 @@ def _has_known_results(function: Any) -> bool:
         for i, type_ in enumerate(_type(function).results)
         if _is_tensor(type_) and i not in written
     ]
-    return bool(results) and all(type_.has_static_shape for type_ in results)
+    return bool(results) and all(_is_known(type_) for type_ in results)
+
+
+def _is_known(type_: Any) -> bool:
+    return type_.has_static_shape and not is_sparse(type_)
 
 
 def _protect_arguments(function: Any) -> None:
@@ -163,6 +175,27 @@ def _protect_arguments(function: Any) -> None:
         if _is_tensor(type_) and i not in written:
             dictionary[_WRITABLE] = ir.BoolAttr.get(value=False)
     _set_argument_dictionaries(function, dictionaries)
+
+
+def _mark_allocations_again(module: Any) -> None:
+    """Marks the allocations that the author frees: canonicalization replaces one whose sizes turn
+    out to be constants, and keeps no mark."""
+    for dealloc in ops.find(module.operation, "memref.dealloc"):
+        if BY_HAND not in dealloc.attributes:
+            continue
+        maker = ops.defining(dealloc.operands[0])
+        while maker is not None and maker.name == "memref.cast":
+            maker = ops.defining(maker.operands[0])
+        if maker is not None and maker.name == "memref.alloc":
+            maker.attributes[BY_HAND] = ir.UnitAttr.get()
+
+
+def _is_refused(function: Any) -> bool:
+    """Whether it is private, and returns a memref whose shape is not known."""
+    if function.name != "func.func" or "sym_visibility" not in function.attributes:
+        return False
+    memrefs = (type_ for type_ in _type(function).results if isinstance(type_, ir.MemRefType))
+    return not all(type_.has_static_shape for type_ in memrefs)
 
 
 def _say_that_it_reads(function: Any) -> None:

@@ -1,0 +1,116 @@
+"""Sparse tensors → the arrays of their levels, and loops over the elements that are stored.
+
+MLIR's sparsifier does it. What comes before and behind it here is for what it leaves to others:
+buffers that are freed, and parallel loops whose iterations run at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from aotc import ops
+from aotc.analysis.sparse import is_sparse
+from aotc.lower.passes.base import Lowering, OwnPass
+from aotc.lower.tensors.functions import BY_HAND
+from aotc.mlir import ir
+
+_FUSION = (
+    "func.func(linalg-generalize-named-ops,linalg-fuse-elementwise-ops,empty-tensor-to-alloc-tensor)",
+)
+_SPARSIFIER = (
+    # An outer loop over a dense level has an element, or a row of them, for each iteration.
+    "sparsification-and-bufferization{parallelization-strategy=dense-outer-loop}",
+    "sparse-storage-specifier-to-llvm",
+    "canonicalize",
+)
+# On the loops that the sparsifier makes.
+_EMITTED = "Emitted from"
+# Operation → the index of the memref that it writes; its indices stand behind that.
+_STORES = {"memref.store": 1, "memref.atomic_rmw": 1, "memref.generic_atomic_rmw": 0}
+
+
+class Sparsify(OwnPass, frozen=True):
+    name = "aotc-sparsify"
+    needs = ("aotc-mark-tensors",)
+    reason: str = (
+        "sparse tensors become the arrays of their levels, and operations on them loops over the "
+        "elements that are stored, parallel along an outer dense level"
+    )
+
+    def run(self, lowering: Lowering) -> None:
+        # Buffers are freed by MLIR's deallocation, which refuses what others free. The sparsifier
+        # frees some of its own, and none of those that a tensor was made of.
+        for hint in ops.find(lowering.module.operation, "bufferization.dealloc_tensor"):
+            ops.erase(hint)
+        if ops.find(lowering.module.operation, "sparse_tensor.push_back"):
+            # It may move a buffer: whether the one that the author frees is the one that was
+            # allocated is known at run time alone. All are freed by MLIR's deallocation then.
+            for operation in ops.find(lowering.module.operation, "memref.alloc", "memref.dealloc"):
+                if BY_HAND in operation.attributes:
+                    del operation.attributes[BY_HAND]
+        lowering.run_upstream(*_FUSION)
+        with lowering.module.context:
+            for generic in ops.find(lowering.module.operation, "linalg.generic"):
+                _allocate_constant_init(generic)
+        lowering.run_upstream(*_SPARSIFIER)
+        for dealloc in ops.find(lowering.module.operation, "memref.dealloc"):
+            if BY_HAND not in dealloc.attributes:
+                ops.erase(dealloc)
+        with lowering.module.context:
+            for loop in ops.find(lowering.module.operation, "scf.parallel"):
+                if _EMITTED in loop.attributes and any(_shared_stores(loop)):
+                    _make_sequential(loop)
+
+
+def _allocate_constant_init(generic: Any) -> None:
+    """An init that is a constant → an allocation with a copy of it: where the sparsifier fuses a
+    product of matrices with a mask, it takes the init for one and crashes on others."""
+    _, inits = ops.operand_groups(generic)
+    for number, init in enumerate(inits, start=len(generic.operands) - len(inits)):
+        maker = ops.defining(init)
+        if maker is None or maker.name != "arith.constant" or is_sparse(init.type):
+            continue
+        if not isinstance(init.type, ir.RankedTensorType):
+            continue
+        with generic.location, ir.InsertionPoint(generic):
+            segments = ir.DenseI32ArrayAttr.get([0, 1, 0])  # sizes, copy, size hint
+            attributes = {"operandSegmentSizes": segments}
+            copy = ops.create("bufferization.alloc_tensor", [init], [init.type], attributes)
+            generic.operands[number] = copy.result
+
+
+def _shared_stores(loop: Any) -> Iterator[Any]:
+    """What the loop writes for more than one of its iterations: a window that slides over a sparse
+    tensor (as a convolution's) has its positions in a buffer outside of the loop.
+
+    Elements of the result have the loop's variable among their indices.
+    """
+    variables = list(loop.regions[0].blocks[0].arguments)
+    for store in ops.find(loop, *_STORES):
+        target = _STORES[store.name]
+        memref, indices = store.operands[target], list(store.operands)[target + 1 :]
+        is_own = any(index in variables for index in indices)
+        if not is_own and ops.is_made_outside(memref, loop):
+            yield store
+
+
+def _make_sequential(loop: Any) -> None:
+    """A parallel loop without results → loops in its place."""
+    lower, upper, step, _ = ops.operand_groups(loop)
+    body = loop.regions[0].blocks[0]
+
+    def build(bounds: list[tuple[Any, Any, Any]], variables: list[Any]) -> None:
+        if bounds:
+            ops.create_for(*bounds[0], lambda i: build(bounds[1:], [*variables, i]))
+            return
+        place = ir.InsertionPoint.current
+        for argument, variable in zip(body.arguments, variables, strict=True):
+            argument.replace_all_uses_with(variable)
+        for operation in list(body.operations)[:-1]:  # not its scf.reduce
+            operation.operation.detach_from_parent()
+            place.insert(operation)
+
+    with loop.location, ir.InsertionPoint(loop):
+        build(list(zip(lower, upper, step, strict=True)), [])
+    ops.erase(loop)
