@@ -44,9 +44,7 @@ _PATIENCE = 60.0
 # Longer messages are cut.
 _LONGEST = 160
 # Passes of mlir-opt that aotc runs where its command line asks for them.
-_OPTIONS_OF_PASSES: Mapping[str, tuple[str, ...]] = {
-    "generate-runtime-verification": ("--verify",)
-}
+_OPTIONS_OF_PASSES: Mapping[str, tuple[str, ...]] = {"generate-runtime-verification": ("--verify",)}
 # Calls an entry that is an `llvm.func`, as mlir-runner does.
 _CALL = """\
 import ctypes, sys
