@@ -45,6 +45,8 @@ _PATIENCE = 60.0
 _LONGEST = 160
 # Passes of mlir-opt that aotc runs where its command line asks for them.
 _OPTIONS_OF_PASSES: Mapping[str, tuple[str, ...]] = {"generate-runtime-verification": ("--verify",)}
+# Operations of processors, by the folder of their tests.
+_OPTIONS_OF_FOLDERS: Mapping[str, tuple[str, ...]] = {"/CPU/X86/": ("--cpu", "x86-64-v4")}
 # Calls an entry that is an `llvm.func`, as mlir-runner does.
 _CALL = """\
 import ctypes, sys
@@ -143,6 +145,9 @@ def _built(path: Path, execution: Execution, folder: Path) -> list[str]:
         for name, options in _OPTIONS_OF_PASSES.items():
             if name in passes:
                 command += options
+    for folder_name, options in _OPTIONS_OF_FOLDERS.items():
+        if folder_name in str(path):
+            command += options
     command += ["-o", str(product)]
     if not product.exists():
         environment = {
