@@ -241,14 +241,15 @@ def plan_for(
     ]
     if Level.TOSA in has:
         passes += _TOSA
-    operations = [VerifyOperations()] if verify else []
+    if verify and Level.SPARSE not in has:
+        passes.append(VerifyOperations())
+    if has & {Level.TENSORS, Level.LINALG, Level.VECTOR, Level.LAUNCH, Level.KERNELS}:
+        passes.append(Decompose())
     if Level.SPARSE in has:
-        # Behind it, arrays of levels are asserted to be as long as their positions say.
-        passes += (*_SPARSE, *operations)
+        passes += _SPARSE
+        # Arrays of levels are asserted by now to be as long as their positions say.
+        passes += [VerifyOperations()] if verify else []
     else:
-        passes += operations
-        if has & {Level.TENSORS, Level.LINALG, Level.VECTOR, Level.LAUNCH, Level.KERNELS}:
-            passes.append(Decompose())
         passes.append(CheckSizes())
         passes += _TENSORS if Level.TENSORS in has else (SizeResults(),)
     # A block that is asked for is one of loops.

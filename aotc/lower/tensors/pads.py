@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.sparse import is_sparse
 from aotc.mlir import ir
 from aotc.rewrites.by_text import replace_by_text
 
@@ -19,6 +20,8 @@ def expand_pads(module: Any) -> None:
         for pad in ops.find(module.operation, "tensor.pad"):
             value = _value(pad)
             source, result = pad.operands[0].type, pad.results[0].type
+            if is_sparse(source) or is_sparse(result):
+                continue
             low = list(ir.DenseI64ArrayAttr(pad.attributes["static_low"]))
             high = list(ir.DenseI64ArrayAttr(pad.attributes["static_high"]))
             is_known = not any(
