@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from aotc import ops
@@ -25,13 +26,18 @@ class ParallelizeLoops(OwnPass, frozen=True):
         module = lowering.module
         with module.context:
             roots = Roots(Functions(module))
-            for function in functions_of(module):
-                operations = ops.walk(function)
-                says_so = is_sequential(function) or any(map(says_what_is_parallel, operations))
-                if function.name != "func.func" or says_so:
-                    continue
+            for function in functions_without_parallel_loops(module):
                 raise_to_affine(function)
                 make_parallel(function, roots)
+
+
+def functions_without_parallel_loops(module: Any) -> Iterator[Any]:
+    """The functions that do not say what runs in parallel: the sums of others keep the order of the
+    source."""
+    for function in functions_of(module):
+        says_so = is_sequential(function) or any(map(says_what_is_parallel, ops.walk(function)))
+        if function.name == "func.func" and not says_so:
+            yield function
 
 
 def raise_to_affine(function: Any) -> bool:

@@ -13,12 +13,14 @@ from msgspec import Struct
 from aotc import ops
 from aotc.analysis.aliasing import Roots, accesses_overlap
 from aotc.analysis.functions import Functions
-from aotc.input.entries import functions_of
 from aotc.kernels.matmul.recognition import WIDENING, unwidened
 from aotc.lower.mapping.blocks import BLOCK_ATTRIBUTE
-from aotc.lower.mapping.written import is_sequential, says_what_is_parallel
 from aotc.lower.passes.base import Lowering, OwnPass
-from aotc.lower.passes.parallelize_loops import make_parallel, raise_to_affine
+from aotc.lower.passes.parallelize_loops import (
+    functions_without_parallel_loops,
+    make_parallel,
+    raise_to_affine,
+)
 from aotc.mlir import ir
 
 _LOOPS = ("affine.for", "scf.for")
@@ -35,12 +37,8 @@ class RaiseContractions(OwnPass, frozen=True):
         module = lowering.module
         with module.context:
             roots = Roots(Functions(module))
-            for function in functions_of(module):
+            for function in functions_without_parallel_loops(module):
                 operations = ops.walk(function)
-                # Their sums keep the order of the source.
-                says_so = is_sequential(function) or any(map(says_what_is_parallel, operations))
-                if function.name != "func.func" or says_so:
-                    continue
                 has_linalg = any(op.name.startswith("linalg.") for op in operations)
                 if not any(map(adds_product, operations)) or not raise_to_affine(function):
                     continue
