@@ -259,6 +259,9 @@ class Builder:
         """x + y, which may become one operation with a product that it adds."""
         return self._arithmetic("add", x, y)
 
+    def subtract(self, x: Value, y: Value) -> Value:
+        return self._arithmetic("sub", x, y)
+
     def _arithmetic(self, name: str, x: Value, y: Value) -> Value:
         type_ = x.type
         if isinstance(_element(type_), ir.IntegerType):

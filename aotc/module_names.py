@@ -19,8 +19,12 @@ PRINTS = "printMemref"
 QUIET_CALLS = (WAIT, CAPABILITY)
 # The device's copy of constant NAME: a memref.global without a value.
 DEVICE_COPY = "aotc_device_"
-# The packed copy of constant NAME, as kernels of the CPU device read it: another.
+# Copies of constant NAME that kernels of the CPU device read, likewise: a matrix whose columns are
+# packed, and filters that are transformed for Winograd's convolution.
 PACKED_COPY = "aotc_packed_"
+WINOGRAD_COPY = "aotc_winograd_"
+# How the runtime's functions call these.
+CPU_COPIES = {PACKED_COPY: "packed", WINOGRAD_COPY: "winograd"}
 # Their attribute that names the constant.
 COPY_OF = "aotc.copy_of"
 # Another, in the host's module: the entry returns an error unless its argument is true.

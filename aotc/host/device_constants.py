@@ -1,8 +1,9 @@
-"""Constants that kernels are given → the device's or packed copies of them, made on first use.
+"""Constants that kernels are given → the device's or the CPU's copies of them, made on first use.
 
 `aotc.lower.placement.constants` names the copy of `@w` by a declaration `@aotc_device_w`. The
 runtime keeps a copy for each context. Upstream's has none: there the copy is managed memory.
-`@aotc_packed_w` is the copy that kernels of the CPU device read, which upstream's does not have.
+`@aotc_packed_w` and `@aotc_winograd_w` are copies that kernels of the CPU device read, which
+upstream's does not have.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from aotc.host.managed_globals import (
     types_of_variables,
     uses_of_variables,
 )
-from aotc.module_names import DEVICE_COPY, PACKED_COPY
+from aotc.module_names import CPU_COPIES, DEVICE_COPY, PACKED_COPY
 from aotc.ops import symbol_of
 
 _CONSTANT = "!llvm.struct<(ptr, i64, ptr, ptr)>"  # aotc_constant of aotc_runtime.h
@@ -33,12 +34,11 @@ _PRIORITY = 123
 
 def give_device_copies(host: Any) -> None:
     """Lets the uses of each declared copy be a call of what returns it; changes `host` in place."""
-    adders = {DEVICE_COPY: _add_getter, PACKED_COPY: _add_packed_getter}
     declared = [
         (op, prefix)
         for op in operations(host)
         if op.name == "llvm.mlir.global"
-        for prefix in adders
+        for prefix in (DEVICE_COPY, *CPU_COPIES)
         if symbol_of(op).startswith(prefix)
     ]
     if not declared:
@@ -52,8 +52,10 @@ def give_device_copies(host: Any) -> None:
     )
     for variable, prefix in declared:
         name = symbol_of(variable).removeprefix(prefix)
-        type_ = types[name if prefix == DEVICE_COPY else symbol_of(variable)]
-        getter = adders[prefix](host, name, type_)
+        if prefix == DEVICE_COPY:
+            getter = _add_getter(host, name, types[name])
+        else:
+            getter = _add_cpu_getter(host, name, prefix, types[symbol_of(variable)])
         call_in_place_of(uses.get(symbol_of(variable), []), getter)
     _add_release(host, list(names))
     for variable, _ in declared:
@@ -81,11 +83,12 @@ def _table_text(name: str, type_: str) -> str:
     )
 
 
-def packed_rows(type_: str) -> int:
-    """The rows of the matrix whose packed copy is a variable of this LLVM type."""
+def rows_of_copy(prefix: str, type_: str) -> int:
+    """The rows of the constant whose copy for the CPU device, of the name's prefix, is a variable
+    of this LLVM type."""
     found = re.match(r"!llvm\.array<\d+ x array<(\d+) x", type_)
     assert found is not None
-    return int(found[1]) - 1
+    return int(found[1]) - int(prefix == PACKED_COPY)
 
 
 def _declared(name: str, type_: str) -> str:
@@ -102,11 +105,12 @@ def _add_getter(host: Any, name: str, type_: str) -> str:
     return getter
 
 
-def _add_packed_getter(host: Any, name: str, type_: str) -> str:
+def _add_cpu_getter(host: Any, name: str, prefix: str, type_: str) -> str:
     """`type_` is that of the copy. Upstream's runtime launches no kernel that would read it."""
-    getter = f"aotc_get_packed_{name}"
-    rows = f"%rows = llvm.mlir.constant({packed_rows(type_)} : i64) : i64"
-    call = "@aotc_constant_get_packed(%constant, %rows) : (!llvm.ptr, i64) -> !llvm.ptr"
+    form = CPU_COPIES[prefix]
+    getter = f"aotc_get_{form}_{name}"
+    rows = f"%rows = llvm.mlir.constant({rows_of_copy(prefix, type_)} : i64) : i64"
+    call = f"@aotc_constant_get_{form}(%constant, %rows) : (!llvm.ptr, i64) -> !llvm.ptr"
     _append_getter(host, getter, name, (call, "  llvm.return %null : !llvm.ptr"), {}, rows)
     return getter
 

@@ -32,6 +32,7 @@ _RUNTIME = {
     "aotc_allocation_failed": ("ptr", "void"),
     "aotc_constant_get": ("ptr", "ptr"),
     "aotc_constant_get_packed": ("ptr, i64", "ptr"),
+    "aotc_constant_get_winograd": ("ptr, i64", "ptr"),
     "aotc_constant_release": ("ptr", "void"),
 }
 # Objects link against upstream's runtime, too, which lacks them.
@@ -42,6 +43,7 @@ _WEAK = (
     "aotc_allocation_failed",
     "aotc_constant_get",
     "aotc_constant_get_packed",
+    "aotc_constant_get_winograd",
     "aotc_constant_release",
 )
 

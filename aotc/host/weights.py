@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.host.constants import Constant, constant_of, declare
-from aotc.host.device_constants import packed_rows
+from aotc.host.device_constants import rows_of_copy
 from aotc.host.llvm_dialect import (
     Initializer,
     append,
@@ -29,7 +29,7 @@ from aotc.host.llvm_dialect import (
 from aotc.host.managed_globals import call_in_place_of, types_of_variables, uses_of_variables
 from aotc.manifest import Weights
 from aotc.mlir import ir
-from aotc.module_names import DEVICE_COPY, PACKED_COPY
+from aotc.module_names import CPU_COPIES, DEVICE_COPY
 from aotc.ops import symbol_of
 
 # Smaller ones stay in the artifact.
@@ -50,17 +50,17 @@ _WEIGHTS = "!llvm.struct<(ptr, array<32 x i8>, i64, ptr, ptr)>"  # aotc_weights
 _FILE, _FILE_NAME, _RELEASE = "aotc_weights", "aotc_weights_file", "aotc_release_weights"
 _PRIORITY = 123
 # By the prefix of its declaration: the name of the function that gets the copy.
-_PACKED = "_packed"
-_COPIES = {DEVICE_COPY: "_on_device", PACKED_COPY: _PACKED}
+_COPIES = {DEVICE_COPY: "_on_device"} | {prefix: f"_{form}" for prefix, form in CPU_COPIES.items()}
 # Not weak: upstream's runtime has no weights.
 _FUNCTIONS = {
     "aotc_weight_get": declaration("aotc_weight_get", ["!llvm.ptr"], "!llvm.ptr"),
     "aotc_weight_get_on_device": declaration(
         "aotc_weight_get_on_device", ["!llvm.ptr"], "!llvm.ptr"
     ),
-    "aotc_weight_get_packed": declaration(
-        "aotc_weight_get_packed", ["!llvm.ptr", "i64"], "!llvm.ptr"
-    ),
+    **{
+        (name := f"aotc_weight_get_{form}"): declaration(name, ["!llvm.ptr", "i64"], "!llvm.ptr")
+        for form in CPU_COPIES.values()
+    },
     "aotc_weights_release": declaration("aotc_weights_release", ["!llvm.ptr"], "void"),
 }
 
@@ -165,7 +165,12 @@ def use_weights(host: Any, file: WeightsFile) -> None:
     types = types_of_variables(host)
     with_copies = []
     for weight in file.weights:
-        table, getters = _texts(weight, types.get(f"{PACKED_COPY}{weight.symbol}"))
+        rows = {
+            prefix: rows_of_copy(prefix, types[name])
+            for prefix in CPU_COPIES
+            if (name := f"{prefix}{weight.symbol}") in types
+        }
+        table, getters = _texts(weight, rows)
         append_with_declarations(host, f"{table}\n{getters}", _declarations())
         call_in_place_of(uses.get(weight.symbol, []), _getter(weight))
         ops.erase(variables[weight.symbol])
@@ -210,9 +215,9 @@ def _file_text(description: Weights) -> str:
     return f"{string_global(_FILE_NAME, description.file)}\n{_writable(value.text(_FILE))}"
 
 
-def _texts(weight: Weight, packed: str | None) -> tuple[str, str]:
-    """The weight's `aotc_weight`, and the functions that return its data. `packed`: the LLVM type
-    of its packed copy, if it has one."""
+def _texts(weight: Weight, rows: Mapping[str, int]) -> tuple[str, str]:
+    """The weight's `aotc_weight`, and the functions that return its data. `rows`: for each of its
+    copies for the CPU device, by prefix, the rows that the runtime is told."""
     value = Initializer(_WEIGHT)
     value.put_address(_FILE, 0)
     value.put_number(weight.offset, "i64", 1)
@@ -225,16 +230,15 @@ def _texts(weight: Weight, packed: str | None) -> tuple[str, str]:
 }}"""
         for where in ("", "_on_device")
     ]
-    if packed is not None:
-        getters.append(_packed_getter(weight, packed_rows(packed)))
+    getters += [_cpu_getter(weight, _COPIES[prefix], count) for prefix, count in rows.items()]
     return _writable(value.text(_table(weight))), "\n".join(getters)
 
 
-def _packed_getter(weight: Weight, rows: int) -> str:
-    return f"""llvm.func internal @"{_getter(weight, _PACKED)}"() -> !llvm.ptr {{
+def _cpu_getter(weight: Weight, where: str, rows: int) -> str:
+    return f"""llvm.func internal @"{_getter(weight, where)}"() -> !llvm.ptr {{
   %weight = llvm.mlir.addressof @"{_table(weight)}" : !llvm.ptr
   %rows = llvm.mlir.constant({rows} : i64) : i64
-  %data = llvm.call @aotc_weight_get_packed(%weight, %rows) : (!llvm.ptr, i64) -> !llvm.ptr
+  %data = llvm.call @aotc_weight_get{where}(%weight, %rows) : (!llvm.ptr, i64) -> !llvm.ptr
   llvm.return %data : !llvm.ptr
 }}"""
 

@@ -382,8 +382,14 @@ void aotc_rt_registrations_unload_locked(aotc_rt_state *state, const aotc_rt_dri
 // The constant's data, which are at `data`, where kernels reach them: as aotc_constant_get.
 void *aotc_rt_constant_copy_of(aotc_constant *constant, const void *data);
 
-// As aotc_constant_get_packed, of data at `data`.
-void *aotc_rt_constant_packed(aotc_constant *constant, const void *data, uint64_t rows);
+// How a constant's copy on the CPU device is made.
+typedef struct aotc_rt_constant_form aotc_rt_constant_form;
+extern const aotc_rt_constant_form aotc_rt_constant_packed;
+extern const aotc_rt_constant_form aotc_rt_constant_winograd;
+
+// As aotc_constant_get_packed, of data at `data`, in that form.
+void *aotc_rt_constant_in_form(aotc_constant *constant, const void *data, uint64_t rows,
+                               const aotc_rt_constant_form *form);
 
 // Frees the copies of all constants. Without a driver they are only forgotten.
 void aotc_rt_constants_unload_locked(aotc_rt_state *state);

@@ -228,7 +228,13 @@ void *aotc_weight_get_on_device(aotc_weight *weight) {
 }
 
 void *aotc_weight_get_packed(aotc_weight *weight, uint64_t rows) {
-  return aotc_rt_constant_packed(&weight->constant, aotc_weight_get(weight), rows);
+  return aotc_rt_constant_in_form(&weight->constant, aotc_weight_get(weight), rows,
+                                  &aotc_rt_constant_packed);
+}
+
+void *aotc_weight_get_winograd(aotc_weight *weight, uint64_t rows) {
+  return aotc_rt_constant_in_form(&weight->constant, aotc_weight_get(weight), rows,
+                                  &aotc_rt_constant_winograd);
 }
 
 void aotc_weights_release(aotc_weights *weights) {

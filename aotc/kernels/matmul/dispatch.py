@@ -23,10 +23,11 @@ from aotc.analysis.launch_limits import excesses
 from aotc.builder import Builder
 from aotc.errors import InternalError
 from aotc.input.entries import functions_of
+from aotc.kernels.cpu.constant_copies import copy_of_constant
 from aotc.kernels.family import ANY_GPU, CPU, EVERYWHERE
 from aotc.kernels.matmul.choice import FAMILIES, Choice, choose, choose_for_cpu
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
-from aotc.kernels.matmul.cpu.packed import CPU_PACKED, packed_constant, packed_problem
+from aotc.kernels.matmul.cpu.packed import CPU_PACKED, packed_problem
 from aotc.kernels.matmul.depthwise.problem import Depthwise
 from aotc.kernels.matmul.depthwise.recognition import recognise_depthwise
 from aotc.kernels.matmul.explanation import reasons
@@ -40,7 +41,7 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueOperan
 from aotc.kernels.matmul.recognition import Matmul, multiplies, recognise_matmul
 from aotc.kernels.matmul.tuned import Entry, parse_tuned, problem_words, variant_of
 from aotc.mlir import ir
-from aotc.module_names import CAPABILITY, LEAST_CAPABILITY
+from aotc.module_names import CAPABILITY, LEAST_CAPABILITY, PACKED_COPY
 from aotc.numbers import Condition, Number, Scalar, Value, ceil_divide, compare
 from aotc.ops import symbol_of
 from aotc.remarks import Remarks
@@ -395,7 +396,7 @@ class _Dispatch:
         """The CPU's kernel, of a packed B if that is a constant."""
         problem = packed_problem(choice.problem) if choice.family is CPU_BLOCKED else None
         if problem is not None:
-            packed = packed_constant(self._b, self._arguments.b, problem.b.type)
+            packed = copy_of_constant(self._b, self._arguments.b, PACKED_COPY, problem.b.type)
             if packed is not None:
                 self._arguments = replace(self._arguments, b=packed)
                 choice = replace(choice, family=CPU_PACKED, problem=problem)

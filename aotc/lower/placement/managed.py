@@ -9,7 +9,7 @@ from aotc import ops
 from aotc.errors import InternalError
 from aotc.lower.placement.alias_classes import FUNCTIONS, AliasClass, UseKind
 from aotc.mlir import ir
-from aotc.module_names import DEVICE_COPY, PACKED_COPY
+from aotc.module_names import CPU_COPIES, DEVICE_COPY
 
 _TASK = "async.execute"
 
@@ -105,4 +105,4 @@ def globals_of(alias_classes: Iterable[AliasClass]) -> frozenset[str]:
         for owner in owners
         if owner is not None and owner.name == "memref.get_global"
     }
-    return frozenset(name for name in names if not name.startswith((DEVICE_COPY, PACKED_COPY)))
+    return frozenset(name for name in names if not name.startswith((DEVICE_COPY, *CPU_COPIES)))

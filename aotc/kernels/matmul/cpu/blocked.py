@@ -100,7 +100,9 @@ class _Operands(Struct, frozen=True):
 
 
 class Kernel(CpuKernel):
-    """The kernel for one problem; `build` inserts it."""
+    """The kernel for one problem; `build` inserts it. `role`: see `Builder.launch`."""
+
+    role = ""
 
     def __init__(
         self, b: Builder, problem: Problem, variant: Variant, epilogue: EpilogueBuilder | None
@@ -121,10 +123,10 @@ class Kernel(CpuKernel):
         b = self.b
         # A launch of no blocks is an error.
         with b.where(compare("ne", m * n * batches, 0)):
-            rows, columns, across = self._tile_sizes(m, n)
+            rows, columns, across = self.tile_sizes(m, n)
             grid = across, self.groups(m, rows), batches
             shared_bytes = b.signed_cast(self.shared_bytes(rows), "i32")
-            with b.launch(grid, 1, shared_bytes) as launch:
+            with b.launch(grid, 1, shared_bytes, role=self.role) as launch:
                 x, y, self.batch = launch.block_ids
                 row, column = y * rows, x * columns
                 tile_rows = signed_minimum(rows, m - row)
@@ -132,7 +134,7 @@ class Kernel(CpuKernel):
                 tile_columns = select(is_last, n - column, columns)
                 self._kernel(Tile(row, column, tile_rows, tile_columns), k, rows)
 
-    def _tile_sizes(self, m: Number, n: Number) -> tuple[Number, Number, Number]:
+    def tile_sizes(self, m: Number, n: Number) -> tuple[Number, Number, Number]:
         """Rows and columns of tiles, and how many tiles a row of them has: the largest tiles that
         make enough blocks, all of about one size. The last one of a row has the columns that are
         left, up to a vector more."""
@@ -153,12 +155,12 @@ class Kernel(CpuKernel):
             has_enough = is_one & compare("sge", n, narrow * _ENOUGH_COLUMNS)
             rows = select(has_enough, v.tile_rows, rows)
             columns = select(has_enough, narrow, columns)
-        rows = self._even(m, rows, math.lcm(v.rows, LONG_ROWS))
+        rows = self.even(m, rows, math.lcm(v.rows, LONG_ROWS))
         whole = signed_maximum(n - self.width, 1)
-        columns = self._even(whole, columns, LONG_VECTORS * self.width)
+        columns = self.even(whole, columns, LONG_VECTORS * self.width)
         return rows, columns, self.groups(whole, columns)
 
-    def _even(self, size: Number, tile: Number, group: int) -> Number:
+    def even(self, size: Number, tile: Number, group: int) -> Number:
         """A size of tiles or steps, a multiple of `group`, of which there are as many as with
         `tile`, all of about one size."""
         return self.groups(self.groups(size, self.groups(size, tile)), group) * group
@@ -210,13 +212,13 @@ class Kernel(CpuKernel):
         return a, (groups, v.tile_k + 1, self.width)
 
     @property
-    def _columns_shape(self) -> tuple[int, int]:
+    def columns_shape(self) -> tuple[int, int]:
         # Columns begin in different sets of a cache.
         return self.columns_apart, self.variant.tile_k + _ROW_GAP_BYTES // self.bytes
 
     def _packed_bytes(self) -> list[int]:
         """The bytes of the packed A, of the packed B and of the columns that are apart."""
-        shapes = (*self.packed_shapes, self._columns_shape)
+        shapes = (*self.packed_shapes, self.columns_shape)
         return [math.prod(shape) * self.bytes for shape in shapes]
 
     def shared_bytes(self, rows: Number) -> Number:
@@ -224,7 +226,7 @@ class Kernel(CpuKernel):
         row_bytes = (self.variant.tile_columns + self.width) * self.bytes
         return sum(self._packed_bytes()) + (rows + ROWS_BEHIND) * row_bytes
 
-    def _allocate(self) -> None:
+    def allocate(self) -> None:
         b, v = self.b, self.variant
         memory = b.shared_memory()
         a_bytes, b_bytes, column_bytes = self._packed_bytes()
@@ -232,7 +234,7 @@ class Kernel(CpuKernel):
         self.packed_a = b.shared_buffer(memory, 0, a_shape, self.type)
         self.packed_b = b.shared_buffer(memory, a_bytes, b_shape, self.type)
         self.packed_columns = b.shared_buffer(
-            memory, a_bytes + b_bytes, self._columns_shape, self.type
+            memory, a_bytes + b_bytes, self.columns_shape, self.type
         )
         tile = [v.tile_rows + ROWS_BEHIND, v.tile_columns + self.width]
         start = a_bytes + b_bytes + column_bytes
@@ -241,11 +243,16 @@ class Kernel(CpuKernel):
     # --- The kernel ----------------------------------------------------------------------------
 
     def _kernel(self, tile: Tile, k: Number, rows: Number) -> None:
-        self._allocate()
+        self.allocate()
         self.prepare(tile, rows)
+        self.multiply_tile(tile, k)
+        self.store_c(tile)
+
+    def multiply_tile(self, tile: Tile, k: Number) -> None:
+        """The steps along K."""
         # At least one step, which sets the accumulators to 0 even if K is 0.
         stop = signed_maximum(k, 1)
-        each = self._even(stop, self.variant.tile_k, self.width)
+        each = self.even(stop, self.variant.tile_k, self.width)
         with self.b.loop(0, stop, each) as loop:
             count = signed_minimum(k - loop.index, each)
             step = Step(loop.index, count)
@@ -253,7 +260,6 @@ class Kernel(CpuKernel):
             if not self.reads_a:
                 self.pack_a(tile, step)
             self.multiply_step(tile, step)
-        self.store_c(tile)
 
     def multiply_step(self, tile: Tile, step: Step) -> None:
         """Whole vectors of columns in place; what is to be packed; columns that are apart."""
@@ -270,7 +276,7 @@ class Kernel(CpuKernel):
                 self.multiply(tile, step, packed, is_packed_b=True)
         if self.columns_apart:
             with self.b.where(compare("slt", whole, tile.columns)):
-                self._multiply_columns(tile, step, whole)
+                self.multiply_columns(tile, step, whole)
 
     def multiply(
         self, tile: Tile, step: Step, columns: tuple[Number, Number], *, is_packed_b: bool
@@ -280,7 +286,7 @@ class Kernel(CpuKernel):
         mainloop, is_first = self._mainloop(tile, step, is_packed_b=is_packed_b)
         mainloop.multiply(tile.rows, stop, step.count, is_first, start=start)
 
-    def _multiply_columns(self, tile: Tile, step: Step, start: Number) -> None:
+    def multiply_columns(self, tile: Tile, step: Step, start: Number) -> None:
         """Multiplies the columns that are apart, which begin at `start`."""
         mainloop, is_first = self._mainloop(tile, step, is_packed_b=True)
         count = self.columns_apart

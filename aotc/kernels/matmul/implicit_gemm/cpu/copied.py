@@ -9,7 +9,7 @@ vertical ones.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from math import prod
 from typing import Any
 
@@ -61,19 +61,25 @@ class Copy(Struct, frozen=True):
     def width(self) -> int:
         return _size(self.column)
 
-    @contextmanager
-    def allocate(self, b: Builder, arguments: Arguments) -> Iterator[Value]:
-        """The memory of the copy. If its size is known, it is allocated and freed around the
-        conditions that the host code here is in, where it shares memory with other temporaries."""
+    def allocate(self, b: Builder, arguments: Arguments) -> AbstractContextManager[Value]:
+        """The memory of the copy, see `allocated`."""
         unknown = [size_of(b, arguments, loop) for loop in self.outer if loop.size is None]
-        around = None if unknown else _outermost_condition(ir.InsertionPoint.current.block)
-        before = nullcontext() if around is None else ir.InsertionPoint(around)
-        with before:
-            memref = b.alloc(unknown, self.problem.b.type)
-        yield memref
-        after = nullcontext() if around is None else ir.InsertionPoint.after(around)
-        with after:
-            b.op("memref.dealloc", [memref])
+        return allocated(b, unknown, self.problem.b.type)
+
+
+@contextmanager
+def allocated(b: Builder, unknown: Sequence[Number], type_: str) -> Iterator[Value]:
+    """A temporary of a type, whose dynamic sizes are `unknown`. If there are none, it is allocated
+    and freed around the conditions that the host code here is in, where it shares memory with other
+    temporaries."""
+    around = None if unknown else _outermost_condition(ir.InsertionPoint.current.block)
+    before = nullcontext() if around is None else ir.InsertionPoint(around)
+    with before:
+        memref = b.alloc(unknown, type_)
+    yield memref
+    after = nullcontext() if around is None else ir.InsertionPoint.after(around)
+    with after:
+        b.op("memref.dealloc", [memref])
 
 
 def copy_of(problem: ImplicitGemm) -> Copy | None:

@@ -11,13 +11,15 @@ from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.implicit_gemm.cpu.copied import CopyKernel, copy_of
 from aotc.kernels.matmul.implicit_gemm.cpu.gathered import Kernel
 from aotc.kernels.matmul.implicit_gemm.cpu.image import ImageKernel, image_of
+from aotc.kernels.matmul.implicit_gemm.cpu.winograd import insert_winograd, winograd_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder
 
 
 class ImplicitCpu(MatmulFamily[ImplicitGemm]):
-    """B is read in place where its columns are rows of an image; or it is copied, if several blocks
-    read it; or else each block packs it."""
+    """Filters of 3 x 3 may be applied by Winograd's algorithm. Otherwise B is read in place where
+    its columns are rows of an image; or it is copied, if several blocks read it; or else each block
+    packs it."""
 
     name = "implicit GEMM"
     mnemonic = "cpu"
@@ -46,6 +48,9 @@ class ImplicitCpu(MatmulFamily[ImplicitGemm]):
             b=replace(problem.b, transposed=False),
             batched=False,
         )
+        convolution = winograd_of(seen)
+        if convolution and insert_winograd(b, convolution, variant, arguments, epilogue):
+            return
         copy = copy_of(seen)
         if copy is None:
             kind = Kernel if image_of(seen) is None else ImageKernel

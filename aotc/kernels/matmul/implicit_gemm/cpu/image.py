@@ -43,18 +43,19 @@ def image_of(problem: ImplicitGemm) -> Image | None:
     if len(problem.columns) < 2 or problem.b.element != computed_in(problem):
         return None
     outer, inner = problem.columns[-2:]
-    pitch = _step(problem, outer, "b")
+    pitch = step_of(problem, outer, "b")
     if outer.size is None or inner.size is None or pitch is None:
         return None
     image = Image(outer.size, inner.size, pitch)
     is_one = len(problem.columns) == 2 or image.columns >= _LEAST_COLUMNS
     is_dense = image.columns <= _MOST_COMPUTED * image.height * image.width
-    steps = [_step(problem, inner, name) for name in "bc"]
+    steps = [step_of(problem, inner, name) for name in "bc"]
     is_contiguous = pitch >= image.width > 0 and steps == [1, 1]
     return image if is_one and is_dense and is_contiguous else None
 
 
-def _step(problem: ImplicitGemm, loop: Loop, name: str) -> int | None:
+def step_of(problem: ImplicitGemm, loop: Loop, name: str) -> int | None:
+    """The elements that an iteration of a loop moves in an operand; None if that is not known."""
     strides = problem.strides["abc".index(name)]
     total = 0
     for dimension, factor in getattr(loop, name):

@@ -1,0 +1,412 @@
+"""Convolutions with constant filters of 3 x 3 for the CPU device, by Winograd's F(2x2, 3x3).
+
+A tile of 2 x 2 outputs is computed from 4 x 4 inputs d as A^T [(G g G^T) * (B^T d B)] A, where * is
+elementwise: 16 multiplications instead of 36 for each pair of channels (A. Lavin and S. Gray, "Fast
+Algorithms for Convolutional Neural Networks", 2016). For each of the 16 positions in a tile,
+the sum over the input channels is a matmul: filters (M) by tiles (N).
+
+The runtime transforms the filters once. One kernel transforms images, and another one multiplies
+and transforms the results. Strips of lines of tiles follow each other, so that what is transformed
+stays in the caches. The lines of all images are counted together: a strip may have several images.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from aotc.builder import Buffer, Builder
+from aotc.kernels.cpu.constant_copies import copy_of_constant
+from aotc.kernels.cpu.mainloop import LONG_ROWS, ROWS_BEHIND, Row
+from aotc.kernels.cpu.vectors import VECTOR_BYTES, Vectors
+from aotc.kernels.matmul.cpu import blocked
+from aotc.kernels.matmul.cpu.blocked import Step, Tile, Variant
+from aotc.kernels.matmul.implicit_gemm.cpu.copied import allocated
+from aotc.kernels.matmul.implicit_gemm.cpu.image import step_of
+from aotc.kernels.matmul.implicit_gemm.operand import Operand, count_of
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, known_count, likely_count
+from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder
+from aotc.mlir import ir
+from aotc.module_names import WINOGRAD_COPY
+from aotc.numbers import Number, Scalar, Value, compare, signed_maximum, signed_minimum
+
+_TAPS, _INPUTS, _OUTPUTS = 3, 4, 2
+_POSITIONS = _INPUTS**2
+_ELEMENT, _ELEMENT_BYTES = "f32", 4
+_WIDTH = VECTOR_BYTES // _ELEMENT_BYTES
+# With fewer input channels or output channels, the transforms take more than they save.
+_LEAST_CHANNELS, _LEAST_ROWS = 8, 16
+_LEAST_TILES = 16
+# More bytes of filters for each tile take longer to load than to multiply. (Transformed filters are
+# 16 / 9 of the others.)
+_MOST_FILTER_BYTES = 1 << 19
+# Of a strip's transform, which has at least so many tiles.
+_STRIP_BYTES, _STRIP_TILES = 4 << 20, 192
+# Rows and columns of the tiles of C, of which a block has sixteen accumulators.
+_ROWS, _COLUMNS = 72, 48
+
+
+class Winograd(Struct, frozen=True):
+    """The convolution of images with `channels` to C's `rows` channels of `lines` x `columns`
+    outputs, by strips of `strip` lines of tiles."""
+
+    problem: ImplicitGemm
+    channels: int
+    rows: int
+    lines: int
+    columns: int
+    strip: int
+
+    @property
+    def tile_lines(self) -> int:
+        return -(-self.lines // _OUTPUTS)
+
+    @property
+    def tile_columns(self) -> int:
+        return -(-self.columns // _OUTPUTS)
+
+    def place_of(self, line: Number) -> tuple[Number, Number]:
+        """The image of a line of tiles, and its number there."""
+        return line // self.tile_lines, line % self.tile_lines
+
+    @property
+    def pitch(self) -> int:
+        """The elements between channels of the transformed image: as many as a strip has tiles, and
+        a vector more, as lines are stored as whole vectors. An odd number of vectors puts
+        neighbours into different sets of a cache."""
+        return (-(-self.strip * self.tile_columns // _WIDTH) + 1 | 1) * _WIDTH
+
+    @property
+    def filters_type(self) -> str:
+        """As `aotc_constant_get_winograd` lays them out."""
+        return f"memref<{_POSITIONS}x{self.rows}x{self.channels + _WIDTH}x{_ELEMENT}>"
+
+    @property
+    def strip_type(self) -> str:
+        """(position, channel, tile)."""
+        return f"memref<{_POSITIONS}x{self.channels}x{self.pitch}x{_ELEMENT}>"
+
+    @property
+    def filter_bytes(self) -> int:
+        return _POSITIONS * self.rows * self.channels * _ELEMENT_BYTES
+
+
+class Strip(Struct, frozen=True):
+    """Lines of tiles: the first one among those of all images, and how many."""
+
+    first: Number
+    lines: Number
+
+
+def winograd_of(problem: ImplicitGemm) -> Winograd | None:
+    """The problem as a convolution that these kernels take; None if it is none, or not worth it."""
+    elements = {problem.a.element, problem.b.element, problem.c.element, problem.accumulator}
+    if elements != {_ELEMENT} or problem.batch or len(problem.k_loops) != _TAPS:
+        return None
+    if len(problem.rows) != 1 or len(problem.columns) < 2:
+        return None
+    *outer, line, column = problem.columns
+    channel, down, across = problem.k_loops
+    (row,) = problem.rows
+    sizes = [loop.size for loop in (channel, row, line, column)]
+    if None in sizes or [down.size, across.size] != [_TAPS, _TAPS]:
+        return None
+    channels, rows, lines, columns = (size for size in sizes if size is not None)
+    of_filters = [step_of(problem, loop, "a") for loop in (row, channel, down, across)]
+    if of_filters != [channels * _TAPS**2, _TAPS**2, _TAPS, 1]:
+        return None
+    pitch = step_of(problem, line, "b")
+    of_columns = [step_of(problem, column, name) for name in "bc"]
+    is_dense = down.b == line.b and across.b == column.b and of_columns == [1, 1]
+    if not is_dense or pitch is None or pitch < columns + _TAPS - 1:
+        return None
+    if step_of(problem, line, "c") != columns:
+        return None
+    if channels < _LEAST_CHANNELS or rows < _LEAST_ROWS:
+        return None
+    whole = Winograd(problem, channels, rows, lines, columns, 0)
+    all_lines = likely_count(outer) * whole.tile_lines
+    tiles = all_lines * whole.tile_columns
+    if tiles < _LEAST_TILES or whole.filter_bytes > tiles * _MOST_FILTER_BYTES:
+        return None
+    line_bytes = _POSITIONS * channels * whole.tile_columns * _ELEMENT_BYTES
+    most = max(_STRIP_BYTES // line_bytes, -(-_STRIP_TILES // whole.tile_columns))
+    if known_count(outer) is None:
+        return replace(whole, strip=most)
+    return replace(whole, strip=-(-all_lines // -(-all_lines // most)))
+
+
+def insert_winograd(
+    b: Builder,
+    convolution: Winograd,
+    variant: Variant,
+    arguments: Arguments,
+    epilogue: EpilogueBuilder | None,
+) -> bool:
+    """Inserts what launches the kernels; False, and nothing, if the filters are no constant."""
+    filters = copy_of_constant(b, arguments.a, WINOGRAD_COPY, convolution.filters_type)
+    if filters is None:
+        return False
+    lines = count_of(b, arguments, convolution.problem.columns[:-2]) * convolution.tile_lines
+    with allocated(b, [], convolution.strip_type) as transformed:
+        given = replace(arguments, a=filters, b=transformed)
+
+        def insert(strip: Strip) -> None:
+            ImageTransform(b, convolution).build(arguments, transformed, strip)
+            kernel = WinogradKernel(b, convolution.problem, variant, epilogue)
+            kernel.build_strip(convolution, given, strip)
+
+        if isinstance(lines, int) and lines <= convolution.strip:
+            insert(Strip(0, lines))
+        else:
+            with b.loop(0, lines, convolution.strip) as loop:
+                left = lines - loop.index
+                insert(Strip(loop.index, signed_minimum(left, convolution.strip)))
+    return True
+
+
+class ImageTransform(Vectors):
+    """B^T d B of each tile of a strip; `build` inserts the kernel. A block takes a channel."""
+
+    def __init__(self, b: Builder, convolution: Winograd) -> None:
+        super().__init__(b, _ELEMENT)
+        self.convolution = convolution
+
+    def build(self, arguments: Arguments, transformed: Value, strip: Strip) -> None:
+        b, of = self.b, self.convolution
+        *images, line, column = of.problem.columns
+        channel, *taps = of.problem.k_loops
+        by_channel = replace(
+            of.problem,
+            batch=tuple(images),
+            rows=(channel,),
+            columns=(line, column),
+            k_loops=tuple(taps),
+        )
+        source = Operand(b, by_channel, arguments, "b")
+        pitch = step_of(of.problem, line, "b")
+        assert pitch is not None
+        with b.launch(of.channels, 1, role="winograd_image") as launch:
+            of_channel, _, _ = launch.block_ids
+            target, first = Buffer(transformed), source.m.offset(of_channel)
+            with b.loop(0, strip.lines) as loop:
+                image, tile_line = of.place_of(strip.first + loop.index)
+                begin = first + source.batch.offset(image)
+                begins = [
+                    begin + signed_minimum(tile_line * _OUTPUTS + i, of.lines + 1) * pitch
+                    for i in range(_INPUTS)
+                ]
+                start = loop.index * of.tile_columns
+                self._transform_line(source.buffer, begins, target, (of_channel, start))
+
+    def _transform_line(
+        self, source: Buffer, begins: Sequence[Number], target: Buffer, to: tuple[Number, Number]
+    ) -> None:
+        """Stores whole vectors: the next line has what is behind the last tile. If the number of
+        columns is odd, the last tile's last input is not there, and its second output is none."""
+        of = self.convolution
+        is_cut = of.columns % _OUTPUTS
+        whole = (of.tile_columns - is_cut) // self.width * self.width
+        with self.b.loop(0, whole, self.width) as loop:
+            self._transform_vector(source, begins, target, (*to, loop.index), None)
+        rest = of.tile_columns - whole
+        if rest:
+            self._transform_vector(source, begins, target, (*to, whole), (rest, rest - is_cut))
+
+    def _transform_vector(
+        self,
+        source: Buffer,
+        begins: Sequence[Number],
+        target: Buffer,
+        to: tuple[Number, Number, Number],
+        counts: tuple[int, int] | None,
+    ) -> None:
+        """A vector of tiles. `counts`: how many there are, and how many have a last input."""
+        channel, start, tile = to
+        of_all, of_last = (
+            (None, None)
+            if counts is None
+            else (self.masks_of(counts[0], _OUTPUTS), self.masks_of(counts[1], _OUTPUTS))
+        )
+        masks = [*[of_all] * (_INPUTS - 1), of_last]
+        inputs = [
+            [
+                self.load_strided(source, begin + tile * _OUTPUTS + x, _OUTPUTS, masks[x])
+                for x in range(_INPUTS)
+            ]
+            for begin in begins
+        ]
+        lines = [self._transform(line) for line in inputs]
+        for x in range(_INPUTS):
+            for y, value in enumerate(self._transform([line[x] for line in lines])):
+                self.store(value, target, [y * _INPUTS + x, channel, start + tile])
+
+    def _transform(self, d: Sequence[Value]) -> list[Value]:
+        """B^T d."""
+        add, subtract = self.b.add, self.b.subtract
+        return [
+            subtract(d[0], d[2]),
+            add(d[1], d[2]),
+            subtract(d[2], d[1]),
+            subtract(d[1], d[3]),
+        ]
+
+
+class WinogradKernel(blocked.Kernel):
+    """The matmuls of all positions for a tile of C, and A^T m A of their results."""
+
+    role = "winograd"
+    reads_a = True
+    reads_b = True
+    convolution: Winograd
+    strip: Strip
+
+    def build_strip(self, convolution: Winograd, arguments: Arguments, strip: Strip) -> None:
+        """`arguments`: A and B are the transformed filters and image."""
+        b = self.b
+        self.convolution, self.strip, self.arguments = convolution, strip, arguments
+        problem = convolution.problem
+        outer, inner = problem.columns[:-2], problem.columns[-2:]
+        problem = replace(problem, batch=outer, columns=inner)
+        self.of_c = Operand(b, problem, arguments, "c")
+        columns = strip.lines * convolution.tile_columns
+        self.launch(convolution.rows, columns, convolution.channels, 1)
+
+    def tile_sizes(self, m: Number, n: Number) -> tuple[Number, Number, Number]:
+        rows = self.even(m, _ROWS, math.lcm(self.variant.rows, LONG_ROWS))
+        whole = signed_maximum(n - self.width, 1)
+        columns = self.even(whole, _COLUMNS, _COLUMNS)
+        return rows, columns, self.groups(whole, columns)
+
+    # --- Memory --------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> int | None:
+        lines = self.strip.lines
+        return lines * self.convolution.tile_columns if isinstance(lines, int) else None
+
+    def shared_bytes(self, rows: Number) -> Number:
+        """The accumulators of all positions, two lines of results, and the columns apart."""
+        del rows
+        sizes = (*self._shapes(), self.columns_shape)
+        return sum(math.prod(shape) for shape in sizes) * self.bytes
+
+    def _shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        # Up to a vector more than a tile has, and a vector that begins in the last one.
+        columns = _COLUMNS + 2 * self.width
+        return (_POSITIONS, _ROWS + ROWS_BEHIND, columns), (_OUTPUTS, _OUTPUTS * columns)
+
+    def allocate(self) -> None:
+        b, start = self.b, 0
+        memory, buffers = b.shared_memory(), []
+        for shape in (*self._shapes(), self.columns_shape):
+            buffers.append(b.shared_buffer(memory, start, shape, self.type))
+            start += math.prod(shape) * self.bytes
+        self.accumulators, self.results, self.packed_columns = buffers
+
+    # --- The kernel ----------------------------------------------------------------------------
+
+    def prepare(self, tile: Tile, rows: Number) -> None:
+        """Operands are addressed by the position."""
+
+    def multiply_tile(self, tile: Tile, k: Number) -> None:
+        a, b, accumulators = self.arguments.a, self.arguments.b, self.accumulators.value
+        with self.b.loop(0, _POSITIONS) as loop:
+            self.source_a = Buffer(a, [loop.index])
+            self.source_b = Buffer(b, [loop.index])
+            self.tile_accumulators = Buffer(accumulators, [loop.index])
+            super().multiply_tile(tile, k)
+
+    def multiply_step(self, tile: Tile, step: Step) -> None:
+        """What is behind the last tile is multiplied, too, unless columns are apart."""
+        whole = self.whole(tile.columns, self.width)
+        stop = whole if self.columns_apart else tile.columns
+        self.multiply(tile, step, (0, stop), is_packed_b=False)
+        if self.columns_apart:
+            with self.b.where(compare("slt", whole, tile.columns)):
+                self.multiply_columns(tile, step, whole)
+
+    # --- C -------------------------------------------------------------------------------------
+
+    def store_c(self, tile: Tile) -> None:
+        """The outputs of the tile, row by row of C, and line by line of tiles."""
+        b, of = self.b, self.convolution
+        end = tile.column + tile.columns
+        lines = tile.column // of.tile_columns, self.groups(end, of.tile_columns)
+        with b.loop(0, tile.rows) as row, b.loop(*lines) as line:
+            start = line.index * of.tile_columns
+            begin = signed_maximum(start, tile.column)
+            count = signed_minimum(start + of.tile_columns, end) - begin
+            with b.loop(0, count, self.width) as group:
+                at = begin - tile.column + group.index
+                self._transform(row.index, at, group.index)
+            across = (begin - start) * _OUTPUTS
+            outputs = signed_minimum(count * _OUTPUTS, of.columns - across)
+            image, tile_line = of.place_of(self.strip.first + line.index)
+            for i in range(_OUTPUTS):
+                of_line = tile_line * _OUTPUTS + i
+                with b.where(compare("slt", of_line, of.lines)):
+                    place = image, tile.row + row.index, of_line * of.columns + across
+                    self._store_line(place, outputs, i)
+
+    def _transform(self, row: Scalar, column: Number, group: Scalar) -> None:
+        """The results of a vector of tiles, in the lines of results from `group` on."""
+        b = self.b
+        m = [
+            [
+                self.load(self.accumulators, [y * _INPUTS + x, row, column], self.width)
+                for x in range(_INPUTS)
+            ]
+            for y in range(_INPUTS)
+        ]
+        columns = [self._outputs([line[x] for line in m]) for x in range(_INPUTS)]
+        for i in range(_OUTPUTS):
+            pair = self._outputs([found[i] for found in columns])
+            for half in range(_OUTPUTS):
+                first = half * self.width // 2
+                mask = [
+                    lane + side
+                    for lane in range(first, first + self.width // 2)
+                    for side in (0, self.width)
+                ]
+                vector = b.op(
+                    "vector.shuffle",
+                    pair,
+                    self.vector_type,
+                    mask=ir.DenseI64ArrayAttr.get(mask),
+                )
+                self.store(vector, self.results, [i, group * _OUTPUTS + half * self.width])
+
+    def _outputs(self, m: Sequence[Value]) -> list[Value]:
+        """A^T m."""
+        add, subtract = self.b.add, self.b.subtract
+        return [add(add(m[0], m[1]), m[2]), subtract(subtract(m[1], m[2]), m[3])]
+
+    def _store_line(self, place: tuple[Number, Number, Number], count: Number, line: int) -> None:
+        """Stores `count` results as neighbours in a row of C. `place`: the image, the row and the
+        column in the image."""
+        b, c, (image, row, column) = self.b, self.of_c, place
+        base = c.batch.offset(image) + c.m.offset(row) + c.n.offset(column)
+        # What is done with a result is told its column among those of all images.
+        first = image * (self.convolution.lines * self.convolution.columns) + column
+        width, begin = self.width if self.stores_vectors else 1, 0
+        while True:
+            stop = self.whole(count, width) if width > 1 else count
+            with b.loop(begin, stop, width) as loop:
+                value = self.load(self.results, [line, loop.index], width)
+                at = row, first + loop.index
+                self.store_result(value, c.buffer, [base + loop.index], at)
+            if width == 1:
+                return
+            begin, width = stop, width // 2 if width > 4 else 1
+
+    # --- What the mainloop reads ---------------------------------------------------------------
+
+    def row_of_a(self, tile: Tile, step: Step, row: Number) -> Row:
+        def load(k: Number, width: int = 1) -> Value:
+            return self.load(self.source_a, [tile.row + row, step.start + k], width)
+
+        return load
