@@ -194,12 +194,22 @@ AOTC_API aotc_status aotc_timer_stop(aotc_timer *timer, void *stream, double *ou
 AOTC_API void aotc_timer_close(aotc_timer *timer);
 
 // -------------------------------------------------------------------------------------------------
+// Launches
+
+// Tells that the program goes on while the next launch of this thread runs, and where the values of
+// its parameters are, so that the CPU device can copy them. Called by generated code in front of a
+// launch on a stream of tokens (`gpu.launch_func async`), through a weak reference. Any other
+// launch on the CPU device has ended when its call returns.
+AOTC_API void aotc_launch_concurrently(const void *values, uint64_t bytes);
+
+// -------------------------------------------------------------------------------------------------
 // CPU kernels: what generated objects register
 //
-// The blocks of a launch run on several threads at once, in any order: on the launching thread,
-// with the stack that it has, and on threads of the runtime's own, which have 8 MiB of stack and a
-// guard behind it. AOTC_CPU_THREADS says how many take part. With 1 it is the launching thread
-// alone, the blocks come one after the other, x innermost, and a program runs alike each time.
+// The blocks of a launch run on several threads at once, in any order: on the launching thread (its
+// stream's, if it is concurrent), with the stack that it has, and on threads of the runtime's own,
+// which have 8 MiB of stack and a guard behind it. AOTC_CPU_THREADS says how many take part. With 1
+// it is the launching thread alone, the blocks come one after the other, x innermost, and a program
+// runs alike each time.
 
 // A block, for the functions of its kernel. Memory given here belongs to the block while it runs;
 // it is aligned to 128 bytes, its contents are undefined, and it is NULL when it has no bytes.
