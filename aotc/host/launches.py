@@ -54,13 +54,13 @@ class _LaunchKind(Enum):
 # Tells the runtime that the launch is concurrent, and of its parameters' values. Other runtimes
 # have no such function.
 _TELL_CONCURRENT = """\
-%tell = llvm.mlir.addressof @aotc_launch_concurrently : !llvm.ptr
+%tell = llvm.mlir.addressof @aotc_concurrent_launch_prepare : !llvm.ptr
   %has_tell = llvm.icmp "ne" %tell, %null : !llvm.ptr
   llvm.cond_br %has_tell, ^tell, ^launched
 ^tell:
   %end = llvm.getelementptr %null[1] : (!llvm.ptr) -> !llvm.ptr, {slots}
   %bytes = llvm.ptrtoint %end : !llvm.ptr to i64
-  llvm.call @aotc_launch_concurrently(%slots, %bytes) : (!llvm.ptr, i64) -> ()
+  llvm.call @aotc_concurrent_launch_prepare(%slots, %bytes) : (!llvm.ptr, i64) -> ()
   llvm.br ^launched
 ^launched:"""
 

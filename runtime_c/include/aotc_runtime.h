@@ -200,7 +200,7 @@ AOTC_API void aotc_timer_close(aotc_timer *timer);
 // its parameters are, so that the CPU device can copy them. Called by generated code in front of a
 // launch on a stream of tokens (`gpu.launch_func async`), through a weak reference. Any other
 // launch on the CPU device has ended when its call returns.
-AOTC_API void aotc_launch_concurrently(const void *values, uint64_t bytes);
+AOTC_API void aotc_concurrent_launch_prepare(const void *values, uint64_t bytes);
 
 // -------------------------------------------------------------------------------------------------
 // CPU kernels: what generated objects register

@@ -271,7 +271,7 @@ static void launch_on_cpu(const aotc_rt_thread *thread, const aotc_rt_launch *l,
 
 // -------------------------------------------------------------------------------------------------
 
-void aotc_launch_concurrently(const void *values, uint64_t bytes) {
+void aotc_concurrent_launch_prepare(const void *values, uint64_t bytes) {
   aotc_rt_this_thread.launch_values = values;
   aotc_rt_this_thread.launch_value_bytes = (size_t)bytes;
 }

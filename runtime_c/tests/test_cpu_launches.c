@@ -143,7 +143,7 @@ static void shared_memory_is_the_blocks_own(void) {
 static void launch_on_stream(void *module, atomic_int *seen) {
   void *stream = mgpuStreamCreate();
   void *parameters[] = {&seen};
-  aotc_launch_concurrently(&seen, sizeof(seen));
+  aotc_concurrent_launch_prepare(&seen, sizeof(seen));
   mgpuLaunchKernel(mgpuModuleGetFunction(module, "note_block"), 1, 1, 1, 3, 2, 1, 0, stream,
                    parameters, NULL, 1);
   mgpuStreamSynchronize(stream);

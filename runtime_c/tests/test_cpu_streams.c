@@ -74,7 +74,7 @@ static void launch(void *module, const char *name, int64_t blocks, void *stream,
     int32_t number;
   } values = {argument, number};
   void *parameters[] = {&values.argument, &values.number};
-  aotc_launch_concurrently(&values, sizeof(values));
+  aotc_concurrent_launch_prepare(&values, sizeof(values));
   mgpuLaunchKernel(mgpuModuleGetFunction(module, name), blocks, 1, 1, 1, 1, 1, 0, stream,
                    parameters, NULL, 2);
   memset(&values, 0, sizeof(values));

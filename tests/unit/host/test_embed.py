@@ -169,19 +169,26 @@ def test_a_cluster_launch(host_ir: Callable[[str], dict[str, str]]) -> None:
 
 
 def test_a_launch_on_a_stream_of_tokens(host_ir: Callable[[str], dict[str, str]]) -> None:
-    """An asynchronous launch goes on the stream of its tokens, which is made and ended once."""
+    """An asynchronous launch goes on the stream of its tokens, which is made and ended once. The
+    runtime is told that it is concurrent, through a weak reference."""
     body = f"""%start = gpu.wait async
     %one = {LAUNCH.replace("gpu.launch_func", "gpu.launch_func async [%start]")}
     %two = {LAUNCH.replace("gpu.launch_func", "gpu.launch_func async [%one]")}
     gpu.wait [%two]"""
-    calls = re.findall(r"call [^@]*@([\w.]+)\(", host_ir(module(body))["f"])
-    assert calls == [
+    ir = host_ir(module(body))
+    assert re.findall(r"call [^@]*@([\w.]+)\(", ir["f"]) == [
         "mgpuStreamCreate",
         "aotc_launch_device.twice",
         "aotc_launch_device.twice",
         "mgpuStreamSynchronize",
         "mgpuStreamDestroy",
     ]
+    stub = ir["aotc_launch_device.twice"]
+    assert re.findall(r"call [^@]*@([\w.]+)\(", stub)[1:] == [
+        "aotc_concurrent_launch_prepare",
+        "mgpuLaunchKernel",
+    ]
+    assert "icmp ne ptr @aotc_concurrent_launch_prepare, null" in stub
 
 
 # --- Images ----------------------------------------------------------------------------
