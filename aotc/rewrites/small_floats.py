@@ -117,6 +117,8 @@ def expand_small_floats(root: Any, watch: PassWatch = UNWATCHED) -> None:
         # That pass has conversions of its own, which differ in how they round to f8E8M0FNU.
         _expand_conversions(root)
         run_pipeline(root, [_EXPAND_SCALING], watch=watch)
+    _flush_denormals(root)
+    _clamp_to_integers(root)
     _widen_multiply_adds(root)
     _widen_prints(root)
     sources = ",".join(sorted(formats))
@@ -144,6 +146,48 @@ def _users(root: Any) -> tuple[set[str], set[str]]:
                 names.add(name)
                 formats.add(elements[type_])
     return names, formats
+
+
+def _flush_denormals(root: Any) -> None:
+    """In f32, what is subnormal here is not."""
+    for operation in ops.find(root, "arith.flush_denormals"):
+        given, result = operation.operands[0], operation.results[0]
+        name = _element(given.type)
+        if name not in SMALL_FLOATS:
+            continue
+        flushed = given  # powers of two are all normal
+        if name in FORMATS:
+            form = FORMATS[name]
+            with operation.location, ir.InsertionPoint(operation):
+                bits = _bits_of(given)
+                magnitude = bits & (form.sign - 1)
+                zero = bits & form.sign
+                if form.specials is Specials.NAN_NEGATIVE_ZERO:
+                    zero = bits.is_("eq", form.sign).choose(form.sign, bits.like(0))
+                is_normal = magnitude.is_("uge", 1 << form.mantissa)
+                flushed = is_normal.choose(bits, zero).as_float(given.type)
+        result.replace_all_uses_with(flushed)
+        ops.erase(operation)
+
+
+# Integers of more bits are not all exact in f32; of the formats with a sign, none reaches them.
+_CLAMPED_BITS = 24
+
+
+def _clamp_to_integers(root: Any) -> None:
+    """What is beyond an integer type becomes its last number, as upstream's APFloat does it."""
+    for conversion in ops.find(root, "arith.fptosi", "arith.fptoui"):
+        given, width = conversion.operands[0], ops.element_type(conversion.results[0].type).width
+        if _element(given.type) not in SMALL_FLOATS or width > _CLAMPED_BITS:
+            continue
+        is_signed = conversion.name == "arith.fptosi"
+        least = -(1 << (width - 1)) if is_signed else 0
+        wide = ops.with_element_type(given.type, ir.F32Type.get())
+        with conversion.location, ir.InsertionPoint(conversion):
+            value = ops.unary("arith.extf", given, wide)
+            value = ops.binary("arith.maximumf", value, _splat(wide, least))
+            value = ops.binary("arith.minimumf", value, _splat(wide, least + (1 << width) - 1))
+        conversion.operands[0] = value
 
 
 def _widen_multiply_adds(root: Any) -> None:

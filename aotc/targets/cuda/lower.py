@@ -15,6 +15,7 @@ from aotc.mlir import ir
 from aotc.module_names import REGISTER_LENGTH
 from aotc.ops import symbol_of
 from aotc.rewrites.atomics import exchange_folded_updates, expand_atomic_products
+from aotc.rewrites.bit_casts import expand_bit_casts
 from aotc.rewrites.lines import add_lines
 from aotc.rewrites.math import replace_questions
 from aotc.rewrites.memory_spaces import number_workgroup_space
@@ -40,7 +41,7 @@ DEVICE_PASSES = (
     "memref-expand",
     "expand-strided-metadata",
     "lower-affine",
-    "arith-expand",
+    "arith-expand{include-flush-denormals=true}",
     "convert-complex-to-standard",
     "math-expand-ops{ops=clampf}",
     "canonicalize",
@@ -112,6 +113,7 @@ def lower_device(
         replace_questions(device)
         replace_narrow_tanh(device)
         widen_packed_vectors(device)
+        expand_bit_casts(device)
         expand_small_floats(device, watch)
         expand_atomic_products(device)
         _call_powers(device, watch)
