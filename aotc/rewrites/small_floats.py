@@ -9,7 +9,7 @@ where the format has none, NaN; where it has neither, the largest number, and so
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -108,14 +108,26 @@ class _Rounding(Enum):
     TO_NEAREST_AWAY = 4
 
 
-def expand_small_floats(root: Any, watch: PassWatch = UNWATCHED) -> None:
+class Conversions(Protocol):
+    """Another way to convert, of a device that has instructions for some formats."""
+
+    def widen(self, value: Any, by_bits: Any) -> Any:
+        """A small float as a wider one, as `by_bits`, or that."""
+
+    def narrow(self, value: Any, by_bits: Any) -> Any:
+        """An f32 rounded to nearest even, as `by_bits`, or that."""
+
+
+def expand_small_floats(
+    root: Any, watch: PassWatch = UNWATCHED, conversions: Conversions | None = None
+) -> None:
     """Rewrites what computes with small floats under `root`, numbers and vectors, in place."""
     names, formats = _users(root)
     if not formats:
         return
     if names.intersection(_SCALING):
         # That pass has conversions of its own, which differ in how they round to f8E8M0FNU.
-        _expand_conversions(root)
+        _expand_conversions(root, conversions)
         run_pipeline(root, [_EXPAND_SCALING], watch=watch)
     _flush_denormals(root)
     _clamp_to_integers(root)
@@ -126,7 +138,7 @@ def expand_small_floats(root: Any, watch: PassWatch = UNWATCHED) -> None:
     if any(name.startswith("math.") for name in names):
         passes.insert(0, _EXTEND_MATH)
     run_pipeline(root, passes, watch=watch)
-    _expand_conversions(root)
+    _expand_conversions(root, conversions)
 
 
 def _users(root: Any) -> tuple[set[str], set[str]]:
@@ -218,15 +230,17 @@ def _element(type_: Any) -> str:
     return str(ops.element_type(type_))
 
 
-def _expand_conversions(root: Any) -> None:
+def _expand_conversions(root: Any, conversions: Conversions | None) -> None:
     for operation in ops.find(root, "arith.extf", "arith.truncf"):
         given, result = operation.operands[0], operation.results[0]
         with operation.location, ir.InsertionPoint(operation):
             value = given
             if _element(given.type) in SMALL_FLOATS:
                 value = _extend(given, result.type)
+                if conversions is not None:
+                    value = conversions.widen(given, value)
             if _element(result.type) in SMALL_FLOATS:
-                value = _truncate(value, result.type, _rounding_of(operation))
+                value = _truncate(value, result.type, _rounding_of(operation), conversions)
             if value != given:
                 result.replace_all_uses_with(value)
                 ops.erase(operation)
@@ -356,7 +370,7 @@ def _extend(value: Any, type_: Any) -> Any:
 # --- From f32 or f64: rounded ----------------------------------------------------------------
 
 
-def _truncate(value: Any, type_: Any, rounding: _Rounding) -> Any:
+def _truncate(value: Any, type_: Any, rounding: _Rounding, conversions: Conversions | None) -> Any:
     if _element(value.type) not in _WIDE:
         value = _convert(value, ops.with_element_type(value.type, ir.F32Type.get()))
     name, wide = _element(type_), _WIDE[_element(value.type)]
@@ -367,7 +381,9 @@ def _truncate(value: Any, type_: Any, rounding: _Rounding) -> Any:
         encoded = _encode_power(magnitude, is_negative, wide, rounding)
     else:
         encoded = _encode(magnitude, is_negative, wide, FORMATS[name], rounding)
-    return encoded.as_float(type_)
+    result = encoded.as_float(type_)
+    is_asked = _element(value.type) == "f32" and rounding is _Rounding.TO_NEAREST_EVEN
+    return result if conversions is None or not is_asked else conversions.narrow(value, result)
 
 
 def _encode(

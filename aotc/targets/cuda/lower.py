@@ -26,6 +26,7 @@ from aotc.rewrites.small_floats import expand_small_floats
 from aotc.rewrites.tensor_maps import lower_tensor_maps
 from aotc.targets.cuda.assertions import join_assertions
 from aotc.targets.cuda.exchanges import expand_exchanges
+from aotc.targets.cuda.float8 import Float8Conversions
 from aotc.targets.cuda.matrices import replace_elementwise
 from aotc.targets.cuda.tanh import replace_narrow_tanh
 from aotc.targets.cuda.wide_products import replace_wide_products
@@ -114,7 +115,7 @@ def lower_device(
         replace_narrow_tanh(device)
         widen_packed_vectors(device)
         expand_bit_casts(device)
-        expand_small_floats(device, watch)
+        expand_small_floats(device, watch, Float8Conversions(device))
         expand_atomic_products(device)
         _call_powers(device, watch)
         expand_exchanges(device, source)
