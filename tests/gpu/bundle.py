@@ -27,6 +27,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 SCRIPTS = HERE / "scripts"
+E2E_DATA = HERE.parent / "e2e" / "data"
 
 # As pytest has it.
 sys.path[:0] = [str(HERE.parent), str(ROOT / "samples" / "toy")]
@@ -224,8 +225,9 @@ def all_programs() -> list[Program]:
         ),
         *(Program(programs.source_of(name)) for name in ("faults", "printing", "llvm_dialect")),
         Program(programs.source_of("warpgroup_main"), "", ("--chip", "sm_90a")),
-        Program(HERE.parent / "e2e" / "data" / "own_main.mlir"),
-        Program(HERE.parent / "e2e" / "data" / "verification.mlir", "checked", _VERIFIED),
+        Program(E2E_DATA / "own_main.mlir"),
+        Program(E2E_DATA / "verification.mlir", "checked", _VERIFIED),
+        Program(E2E_DATA / "vectors.mlir", "printed", ("--chip", "sm_90")),
         *(Program(own.source, OWN, _OWN_OPTIONS) for own in own_programs.PROGRAMS.values()),
         *(
             Program(own.source, f"{OWN}.{UNOPTIMIZED}", (*_OWN_OPTIONS, "-O0"))
@@ -349,6 +351,7 @@ def write_bundle(out: Path) -> None:
     }
     for name, array in _VERIFIED_DATA.items():
         np.save(out / "data" / f"verify.{name}.npy", array)
+    shutil.copy(E2E_DATA / "vectors.txt", out / "data")
     checks = [*all_checks(words), *generated_checks(words), *weights_checks(words)]
     lines = [check.line() for check in checks] + random_programs.write_checks(out)
     lines += own_program_lines(out / "data")
