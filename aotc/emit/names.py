@@ -22,8 +22,8 @@ CALLED = frozenset(
     pthread_cond_wait
     pthread_create pthread_join pthread_mutex_lock pthread_mutex_unlock pthread_once pthread_self
     pthread_sigmask pwrite realloc rename sched_getaffinity sched_yield sigfillset siglongjmp
-    sigsetjmp snprintf sscanf stat strcmp strdup strerror strlen strncmp strrchr strstr strtol sysconf unlink
-    vsnprintf
+    sigsetjmp snprintf sscanf stat strcmp strdup strerror strlen strncmp strrchr strstr strtol
+    sysconf unlink vsnprintf
     """.split()
 )
 
