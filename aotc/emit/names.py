@@ -21,9 +21,9 @@ CALLED = frozenset(
     pthread_attr_setstacksize pthread_cond_broadcast pthread_cond_init pthread_cond_signal
     pthread_cond_wait
     pthread_create pthread_join pthread_mutex_lock pthread_mutex_unlock pthread_once pthread_self
-    pthread_sigmask pwrite rename sched_getaffinity sched_yield sigfillset siglongjmp sigsetjmp
-    snprintf sscanf stat strcmp strdup strerror strlen strncmp strrchr strstr strtol sysconf unlink
-    vsnprintf
+    pthread_sigmask pwrite realloc rename sched_getaffinity sched_yield sigfillset siglongjmp
+    sigsetjmp snprintf sscanf stat strcmp strdup strerror strlen strncmp strrchr strstr strtol
+    sysconf unlink vsnprintf
     """.split()
 )
 

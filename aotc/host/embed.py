@@ -44,7 +44,7 @@ from aotc.manifest import Entry
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
-MODULE_INFO_VERSION = 4  # AOTC_MODULE_INFO_VERSION of runtime_c/include/aotc_runtime.h
+MODULE_INFO_VERSION = 5  # AOTC_MODULE_INFO_VERSION of runtime_c/include/aotc_runtime.h
 # The driver reads fat binaries in place, as 8-byte words; a cache line is friendlier.
 _IMAGE_ALIGNMENT = 64
 _PRIORITY = 123  # upstream's translation of gpu.binary uses the same

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum
 from typing import Any
 
 from msgspec import Struct
@@ -14,10 +15,18 @@ _KERNEL = "struct<(ptr, ptr, ptr, ptr, i64, i64, array<3 x i64>, ptr, i64)>"
 _SYNC_POINT = "struct<(i32, ptr)>"
 
 
-class SyncPoint(Struct, frozen=True):
-    """Where a thread waits for the others of its block, or of its warp; `place` is for people."""
+class SyncScope(IntEnum):
+    """For whom a thread waits: aotc_sync_scope of aotc_runtime.h."""
 
-    is_warp: bool
+    BLOCK = 0
+    WARP = 1
+    NAMED = 2
+
+
+class SyncPoint(Struct, frozen=True):
+    """Where a thread waits for others; `place` is for people."""
+
+    scope: SyncScope
     place: str
 
 
@@ -100,6 +109,6 @@ def _sync_point_texts(symbol: str, points: Sequence[SyncPoint]) -> list[str]:
     for i, point in enumerate(points):
         place_symbol = f"{symbol}.{i}"
         texts.append(string_global(place_symbol, point.place))
-        table.put_number(int(point.is_warp), "i32", i, 0)
+        table.put_number(int(point.scope), "i32", i, 0)
         table.put_address(place_symbol, i, 1)
     return [*texts, table.text(symbol)]

@@ -31,11 +31,38 @@ from aotc.ops import symbol_of
 
 
 class _LaunchKind(Enum):
-    """How a kernel is launched, by the runtime function that does it."""
+    """How a kernel is launched."""
 
-    PLAIN = "mgpuLaunchKernel"
-    CLUSTER = "mgpuLaunchClusterKernel"
-    COOPERATIVE = "mgpuLaunchKernelCooperative"
+    PLAIN = "plain"
+    CONCURRENT = "concurrent"  # plain, and the program goes on
+    CLUSTER = "cluster"
+    COOPERATIVE = "cooperative"
+
+    @property
+    def function(self) -> str:
+        """The runtime's function that does it."""
+        return {
+            _LaunchKind.CLUSTER: "mgpuLaunchClusterKernel",
+            _LaunchKind.COOPERATIVE: "mgpuLaunchKernelCooperative",
+        }.get(self, "mgpuLaunchKernel")
+
+    @property
+    def has_cluster(self) -> bool:
+        return self in (_LaunchKind.CLUSTER, _LaunchKind.COOPERATIVE)
+
+
+# Tells the runtime that the launch is concurrent, and of its parameters' values. Other runtimes
+# have no such function.
+_TELL_CONCURRENT = """\
+%tell = llvm.mlir.addressof @aotc_concurrent_launch_prepare : !llvm.ptr
+  %has_tell = llvm.icmp "ne" %tell, %null : !llvm.ptr
+  llvm.cond_br %has_tell, ^tell, ^launched
+^tell:
+  %end = llvm.getelementptr %null[1] : (!llvm.ptr) -> !llvm.ptr, {slots}
+  %bytes = llvm.ptrtoint %end : !llvm.ptr to i64
+  llvm.call @aotc_concurrent_launch_prepare(%slots, %bytes) : (!llvm.ptr, i64) -> ()
+  llvm.br ^launched
+^launched:"""
 
 
 class LaunchStubs:
@@ -83,7 +110,7 @@ def _stub_text(
     name: str, module: str, kernel: str, types: tuple[str, ...], kind: _LaunchKind
 ) -> str:
     sizes = [f"%{what}{axis}" for what in ("g", "b") for axis in "xyz"]
-    cluster = [f"%c{axis}" for axis in "xyz"] if kind is not _LaunchKind.PLAIN else []
+    cluster = [f"%c{axis}" for axis in "xyz"] if kind.has_cluster else []
     parameters = [f"{size}: i64" for size in [*sizes, *cluster]]
     parameters += ["%shared: i32", "%stream: !llvm.ptr"]
     parameters += [f"%v{i}: {type_}" for i, type_ in enumerate(types)]
@@ -94,7 +121,7 @@ def _stub_text(
         "%null = llvm.mlir.zero : !llvm.ptr",
     ]
     values = "%null"
-    if types:
+    if types or kind is _LaunchKind.CONCURRENT:
         values = "%values"
         lines.append(f"%slots = llvm.alloca %one x {slots} : (i64) -> !llvm.ptr")
         lines.append("%values = llvm.alloca %count x !llvm.ptr : (i64) -> !llvm.ptr")
@@ -123,6 +150,8 @@ def _stub_text(
         "llvm.br ^launch(%found : !llvm.ptr)",
         "^launch(%kernel: !llvm.ptr):",
     ]
+    if kind is _LaunchKind.CONCURRENT:
+        lines.append(_TELL_CONCURRENT.format(slots=slots))
     # The plain launch has a count at its end, the others have the cluster: in front of the grid,
     # or (cooperative) behind it.
     order = (
@@ -133,9 +162,9 @@ def _stub_text(
             *sizes,
         ]
     )
-    count, count_type = (", %count", ", i64") if kind is _LaunchKind.PLAIN else ("", "")
+    count, count_type = ("", "") if kind.has_cluster else (", %count", ", i64")
     lines.append(
-        f"llvm.call @{kind.value}(%kernel, {', '.join(order)}, %shared, %stream, "
+        f"llvm.call @{kind.function}(%kernel, {', '.join(order)}, %shared, %stream, "
         f"{values}, %null{count}) : (!llvm.ptr, {', '.join(['i64'] * len(order))}, i32, "
         f"!llvm.ptr, !llvm.ptr, !llvm.ptr{count_type}) -> ()"
     )
@@ -159,7 +188,9 @@ def lower_launch(launch: Any, stubs: LaunchStubs, own_stream: Any | None = None)
         raise AssertionError("gpu-to-llvm leaves no token on a launch")
     module, kernel = launched_kernel(launch)
     types = tuple(str(operand.type) for operand in operands)
-    kind = _LaunchKind.CLUSTER if cluster else _LaunchKind.PLAIN
+    kind = _LaunchKind.CONCURRENT if groups[12] else _LaunchKind.PLAIN
+    if cluster:
+        kind = _LaunchKind.CLUSTER
     if "cooperative" in launch.attributes:
         kind = _LaunchKind.COOPERATIVE
         cluster = cluster or [create_constant(0, 64)] * 3

@@ -26,6 +26,7 @@ _RUNTIME = {
     "mgpuLaunchKernel": (_LAUNCH, "void"),
     "mgpuLaunchClusterKernel": (_LAUNCH_WITH_CLUSTER, "void"),
     "mgpuLaunchKernelCooperative": (_LAUNCH_WITH_CLUSTER, "void"),
+    "aotc_concurrent_launch_prepare": ("ptr, i64", "void"),
     "aotc_module_register": ("ptr", "void"),
     "aotc_status_get": ("", "i32"),
     "aotc_assertion_failed": ("ptr", "void"),
@@ -37,6 +38,7 @@ _RUNTIME = {
 }
 # Objects link against upstream's runtime, too, which lacks them.
 _WEAK = (
+    "aotc_concurrent_launch_prepare",
     "aotc_module_register",
     "aotc_status_get",
     "aotc_assertion_failed",

@@ -15,15 +15,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 _END = b"\0"
-_FILE, _READING, _WORK = b"f", b"r", b"w"
+_FILE, _READING, _WORK, _PASS = b"f", b"r", b"w", b"p"
 
 
 class Step(NamedTuple):
     """What a process does: "the stage 'mlir' of x.mlir". A crash while it reads the input is the
-    input's fault, and else a bug."""
+    input's fault, and else a bug. A pass (`is_pass`) of the user's pipeline has a limit."""
 
     name: str
     reads_input: bool = False
+    is_pass: bool = False
 
 
 class Record:
@@ -44,7 +45,12 @@ class Record:
         self._append(_FILE, os.path.abspath(path).encode(errors="surrogateescape"))  # noqa: PTH100
 
     def add_step(self, step: Step) -> None:
-        self._append(_READING if step.reads_input else _WORK, step.name.encode(errors="replace"))
+        kind = _PASS if step.is_pass else _READING if step.reads_input else _WORK
+        self._append(kind, step.name.encode(errors="replace"))
+
+    def size(self) -> int:
+        """What is larger when something was noted."""
+        return os.fstat(self.handle).st_size
 
     def _lines(self, kinds: bytes) -> list[str]:
         """Those of one of the kinds, which are a letter each."""
@@ -53,8 +59,11 @@ class Record:
 
     def last_step(self) -> Step | None:
         """What was done last, if anything was noted."""
-        lines = self._lines(_READING + _WORK)
-        return Step(lines[-1][1:], lines[-1].startswith(_READING.decode())) if lines else None
+        lines = self._lines(_READING + _WORK + _PASS)
+        if not lines:
+            return None
+        kind = lines[-1][0].encode()
+        return Step(lines[-1][1:], reads_input=kind == _READING, is_pass=kind == _PASS)
 
     def remove_files(self) -> None:
         """Removes the files and folders that were noted, and are still there."""
@@ -66,8 +75,9 @@ class Record:
                     os.unlink(path)  # noqa: PTH108
 
 
-# This process's, if it has a supervisor.
+# This process's, if it has a supervisor, and what it noted last.
 _record: Record | None = None
+_latest: Step | None = None
 
 
 def use_record(record: Record) -> None:
@@ -88,8 +98,21 @@ def note_file(path: str | Path) -> None:
 
 def note_step(step: Step) -> None:
     """Notes what this process does now."""
+    global _latest
+    _latest = step
     if _record is not None:
         _record.add_step(step)
+
+
+@contextlib.contextmanager
+def running_pass(name: str) -> Iterator[None]:
+    """Notes that this process runs a pass of the user's pipeline."""
+    before = _latest
+    note_step(Step(f"the pass '{name}'", is_pass=True))
+    try:
+        yield
+    finally:
+        note_step(before or Step(f"what follows the pass '{name}'"))
 
 
 @contextlib.contextmanager

@@ -18,7 +18,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NoReturn
 
-from aotc.processes.memory import available_memory, gibibytes, resident_memory
+from aotc.processes.memory import (
+    available_memory,
+    gibibytes,
+    processor_seconds,
+    resident_memory,
+)
 from aotc.processes.record import Record, Step, use_record
 from aotc.processes.signals import end_with_parent, signal_name
 
@@ -32,11 +37,16 @@ _LOOK = 0.2
 _REAP = 0.1
 # Of the available memory, for the rest of the machine.
 _SPARED = 0.1
+# The processor time, in seconds, that a pass of the user's pipeline may take (0: any), and what it
+# is if the environment does not say.
+_PASS_SECONDS = "AOTC_PASS_SECONDS"
+_DEFAULT_PASS_SECONDS = "600"
 
 
 def supervised(work: Callable[[], int], mask: Iterable[int]) -> NoReturn:
     """Runs `work` in a child, with the given signal mask, and exits with its result."""
     _claim_streams()
+    pass_seconds = _pass_seconds()
     # Ignored ones (nohup, a shell's background job) stay so.
     interrupts = [one for one in _INTERRUPTS if signal.getsignal(one) is not signal.SIG_IGN]
     heard = {*interrupts, signal.SIGCHLD}
@@ -57,7 +67,16 @@ def supervised(work: Callable[[], int], mask: Iterable[int]) -> NoReturn:
                 code = work()
         finally:
             os._exit(code)
-    os._exit(_wait(child, heard, record))
+    os._exit(_wait(child, heard, record, pass_seconds))
+
+
+def _pass_seconds() -> int:
+    text = os.environ.get(_PASS_SECONDS, _DEFAULT_PASS_SECONDS)
+    if not text.isdecimal():
+        from aotc.errors import InputError
+
+        os._exit(_tell(InputError(f"{_PASS_SECONDS} is '{text}'; expected a number of seconds.")))
+    return int(text)
 
 
 def _claim_streams() -> None:
@@ -80,9 +99,10 @@ def _hear_our_parent_alone(interrupts: Iterable[signal.Signals]) -> None:
             signal.signal(one, lambda number, frame: None)
 
 
-def _wait(child: int, heard: set[signal.Signals], record: Record) -> int:
+def _wait(child: int, heard: set[signal.Signals], record: Record, pass_seconds: int) -> int:
     """Waits for the child, or for a signal to end it; the command's exit code."""
     limit = int(available_memory() * (1 - _SPARED))
+    clock = _PassClock(child, record, pass_seconds)
     while True:
         event = signal.sigtimedwait(heard, _LOOK)
         if event is None:
@@ -90,6 +110,11 @@ def _wait(child: int, heard: set[signal.Signals], record: Record) -> int:
                 _end_all(child)
                 record.remove_files()
                 return _tell_of_memory(record.last_step(), limit)
+            if clock.is_over():
+                step = record.last_step()
+                _end_all(child)
+                record.remove_files()
+                return _tell_of_pass(step, clock.limit)
         elif event.si_signo != signal.SIGCHLD:
             # What a command that has just ended wrote stays.
             ended, status = os.waitpid(child, os.WNOHANG)
@@ -109,6 +134,26 @@ def _wait(child: int, heard: set[signal.Signals], record: Record) -> int:
                 _end_all(None)
                 record.remove_files()
                 return _tell_of_crash(record.last_step(), os.WTERMSIG(status))
+
+
+class _PassClock:
+    """How long the child has been in one pass of the user's pipeline."""
+
+    def __init__(self, child: int, record: Record, limit: int) -> None:
+        self._child = child
+        self._record = record
+        self.limit = limit
+        self._size = -1
+        self._start = 0.0
+
+    def is_over(self) -> bool:
+        size, now = self._record.size(), processor_seconds(self._child)
+        if size != self._size:
+            self._size, self._start = size, now
+        if self.limit == 0 or now - self._start < self.limit:
+            return False
+        step = self._record.last_step()
+        return step is not None and step.is_pass
 
 
 def _end_all(child: int | None) -> None:
@@ -149,6 +194,18 @@ def _tell_of_memory(step: Step | None, limit: int) -> int:
         InputError(
             f"{_while(step)} needs more memory than the {gibibytes(limit)} that this machine has "
             "left for it."
+        )
+    )
+
+
+def _tell_of_pass(step: Step | None, seconds: int) -> int:
+    from aotc.errors import InputError
+
+    name = "a pass" if step is None else step.name
+    return _tell(
+        InputError(
+            f"The build was in {name} for {seconds} s of processor time: it may never end.",
+            hint=f"{_PASS_SECONDS}=N gives each pass N seconds, and 0 any time.",
         )
     )
 

@@ -24,7 +24,7 @@ TO_BRANCHES = (
     # In f32, and rounded: on aarch64, clang 22 rounds ties of bf16 vectors in a wrong direction.
     "arith-emulate-unsupported-floats{source-types=bf16 target-type=f32}",
     # Rounding f32 to bf16 is integer arithmetic: LLVM would call a function for it.
-    "arith-expand{include-bf16=true}",
+    "arith-expand{include-bf16=true include-flush-denormals=true}",
     "expand-strided-metadata",
     # What expand-strided-metadata computes is affine.
     "lower-affine",

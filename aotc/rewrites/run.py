@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -9,6 +10,7 @@ from aotc.errors import AotcError, InputError, InternalError
 from aotc.input.source import describe_diagnostics, find_place
 from aotc.mlir import PassManager, ir
 from aotc.pipeline_text import pipeline_text, short_name, single_passes
+from aotc.processes.record import running_pass
 from aotc.rewrites.unreachable import erase_unreachable_blocks, fold_branches
 
 
@@ -55,7 +57,10 @@ def run_passes(
     """
     with module.context:
         try:
-            run_pipeline(module.operation, passes, verifies_each=blame is InputError, watch=watch)
+            is_users = blame is InputError
+            run_pipeline(
+                module.operation, passes, verifies_each=is_users, is_users=is_users, watch=watch
+            )
         except ValueError as error:
             raise (InputError if blame is InputError else InternalError)(
                 f"Cannot parse the pass pipeline '{pipeline_text(passes)}': {error}"
@@ -74,30 +79,38 @@ def run_pipeline(
     passes: Sequence[str],
     *,
     verifies_each: bool = False,
+    is_users: bool = False,
     watch: PassWatch = UNWATCHED,
 ) -> None:
     """Runs `passes` on `operation`, within its context.
 
     What they have made is verified at the end; with `verifies_each`, which takes as long as the
-    passes do, behind each. Raises ValueError for a pass that is unknown, and MLIRError for one that
-    fails.
+    passes do, behind each. Those of a pipeline of the user's (`is_users`) run one by one: one that
+    does not end is told by its name. Raises ValueError for a pass that is unknown, and MLIRError
+    for one that fails.
     """
     for group in _up_to_canonicalize(passes):
         if group[:1] == ["canonicalize"]:
             # It would turn for ever in what is not reached.
             fold_branches(operation)
-        run_group(operation, group, verifies_each=verifies_each, watch=watch)
+        run_group(operation, group, verifies_each=verifies_each, is_users=is_users, watch=watch)
     erase_unreachable_blocks(operation)
     if not verifies_each:
         operation.verify()
 
 
 def run_group(
-    operation: Any, passes: Sequence[str], *, verifies_each: bool, watch: PassWatch = UNWATCHED
+    operation: Any,
+    passes: Sequence[str],
+    *,
+    verifies_each: bool,
+    is_users: bool = False,
+    watch: PassWatch = UNWATCHED,
 ) -> None:
-    """Runs `passes` on `operation` as one pass manager does, or, for `watch`, each in its own."""
+    """Runs `passes` on `operation` as one pass manager does, or, for `watch` and `is_users`, each
+    in its own."""
     manager = PassManager.parse(pipeline_text(passes))
-    if watch.is_idle:
+    if watch.is_idle and not is_users:
         manager.enable_verifier(verifies_each)
         manager.run(operation)
         return
@@ -106,7 +119,8 @@ def run_group(
         manager = PassManager.parse(pipeline_text([one]))
         manager.enable_verifier(verifies_each)
         watch.before(short_name(one), operation)
-        manager.run(operation)
+        with running_pass(short_name(one)) if is_users else contextlib.nullcontext():
+            manager.run(operation)
         watch.after(short_name(one), operation)
 
 

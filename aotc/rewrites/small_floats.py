@@ -9,7 +9,7 @@ where the format has none, NaN; where it has neither, the largest number, and so
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -108,15 +108,29 @@ class _Rounding(Enum):
     TO_NEAREST_AWAY = 4
 
 
-def expand_small_floats(root: Any, watch: PassWatch = UNWATCHED) -> None:
+class Conversions(Protocol):
+    """Another way to convert, of a device that has instructions for some formats."""
+
+    def widen(self, value: Any, by_bits: Any) -> Any:
+        """A small float as a wider one, as `by_bits`, or that."""
+
+    def narrow(self, value: Any, by_bits: Any) -> Any:
+        """An f32 rounded to nearest even, as `by_bits`, or that."""
+
+
+def expand_small_floats(
+    root: Any, watch: PassWatch = UNWATCHED, conversions: Conversions | None = None
+) -> None:
     """Rewrites what computes with small floats under `root`, numbers and vectors, in place."""
     names, formats = _users(root)
     if not formats:
         return
     if names.intersection(_SCALING):
         # That pass has conversions of its own, which differ in how they round to f8E8M0FNU.
-        _expand_conversions(root)
+        _expand_conversions(root, conversions)
         run_pipeline(root, [_EXPAND_SCALING], watch=watch)
+    _flush_denormals(root)
+    _clamp_to_integers(root)
     _widen_multiply_adds(root)
     _widen_prints(root)
     sources = ",".join(sorted(formats))
@@ -124,7 +138,7 @@ def expand_small_floats(root: Any, watch: PassWatch = UNWATCHED) -> None:
     if any(name.startswith("math.") for name in names):
         passes.insert(0, _EXTEND_MATH)
     run_pipeline(root, passes, watch=watch)
-    _expand_conversions(root)
+    _expand_conversions(root, conversions)
 
 
 def _users(root: Any) -> tuple[set[str], set[str]]:
@@ -144,6 +158,48 @@ def _users(root: Any) -> tuple[set[str], set[str]]:
                 names.add(name)
                 formats.add(elements[type_])
     return names, formats
+
+
+def _flush_denormals(root: Any) -> None:
+    """In f32, what is subnormal here is not."""
+    for operation in ops.find(root, "arith.flush_denormals"):
+        given, result = operation.operands[0], operation.results[0]
+        name = _element(given.type)
+        if name not in SMALL_FLOATS:
+            continue
+        flushed = given  # powers of two are all normal
+        if name in FORMATS:
+            form = FORMATS[name]
+            with operation.location, ir.InsertionPoint(operation):
+                bits = _bits_of(given)
+                magnitude = bits & (form.sign - 1)
+                zero = bits & form.sign
+                if form.specials is Specials.NAN_NEGATIVE_ZERO:
+                    zero = bits.is_("eq", form.sign).choose(form.sign, bits.like(0))
+                is_normal = magnitude.is_("uge", 1 << form.mantissa)
+                flushed = is_normal.choose(bits, zero).as_float(given.type)
+        result.replace_all_uses_with(flushed)
+        ops.erase(operation)
+
+
+# Integers of more bits are not all exact in f32; of the formats with a sign, none reaches them.
+_CLAMPED_BITS = 24
+
+
+def _clamp_to_integers(root: Any) -> None:
+    """What is beyond an integer type becomes its last number, as upstream's APFloat does it."""
+    for conversion in ops.find(root, "arith.fptosi", "arith.fptoui"):
+        given, width = conversion.operands[0], ops.element_type(conversion.results[0].type).width
+        if _element(given.type) not in SMALL_FLOATS or width > _CLAMPED_BITS:
+            continue
+        is_signed = conversion.name == "arith.fptosi"
+        least = -(1 << (width - 1)) if is_signed else 0
+        wide = ops.with_element_type(given.type, ir.F32Type.get())
+        with conversion.location, ir.InsertionPoint(conversion):
+            value = ops.unary("arith.extf", given, wide)
+            value = ops.binary("arith.maximumf", value, _splat(wide, least))
+            value = ops.binary("arith.minimumf", value, _splat(wide, least + (1 << width) - 1))
+        conversion.operands[0] = value
 
 
 def _widen_multiply_adds(root: Any) -> None:
@@ -174,15 +230,17 @@ def _element(type_: Any) -> str:
     return str(ops.element_type(type_))
 
 
-def _expand_conversions(root: Any) -> None:
+def _expand_conversions(root: Any, conversions: Conversions | None) -> None:
     for operation in ops.find(root, "arith.extf", "arith.truncf"):
         given, result = operation.operands[0], operation.results[0]
         with operation.location, ir.InsertionPoint(operation):
             value = given
             if _element(given.type) in SMALL_FLOATS:
                 value = _extend(given, result.type)
+                if conversions is not None:
+                    value = conversions.widen(given, value)
             if _element(result.type) in SMALL_FLOATS:
-                value = _truncate(value, result.type, _rounding_of(operation))
+                value = _truncate(value, result.type, _rounding_of(operation), conversions)
             if value != given:
                 result.replace_all_uses_with(value)
                 ops.erase(operation)
@@ -312,7 +370,7 @@ def _extend(value: Any, type_: Any) -> Any:
 # --- From f32 or f64: rounded ----------------------------------------------------------------
 
 
-def _truncate(value: Any, type_: Any, rounding: _Rounding) -> Any:
+def _truncate(value: Any, type_: Any, rounding: _Rounding, conversions: Conversions | None) -> Any:
     if _element(value.type) not in _WIDE:
         value = _convert(value, ops.with_element_type(value.type, ir.F32Type.get()))
     name, wide = _element(type_), _WIDE[_element(value.type)]
@@ -323,7 +381,9 @@ def _truncate(value: Any, type_: Any, rounding: _Rounding) -> Any:
         encoded = _encode_power(magnitude, is_negative, wide, rounding)
     else:
         encoded = _encode(magnitude, is_negative, wide, FORMATS[name], rounding)
-    return encoded.as_float(type_)
+    result = encoded.as_float(type_)
+    is_asked = _element(value.type) == "f32" and rounding is _Rounding.TO_NEAREST_EVEN
+    return result if conversions is None or not is_asked else conversions.narrow(value, result)
 
 
 def _encode(

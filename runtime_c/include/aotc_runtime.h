@@ -194,12 +194,24 @@ AOTC_API aotc_status aotc_timer_stop(aotc_timer *timer, void *stream, double *ou
 AOTC_API void aotc_timer_close(aotc_timer *timer);
 
 // -------------------------------------------------------------------------------------------------
+// Launches
+
+// Tells that the program goes on while the next launch of this thread runs, and where the values of
+// its parameters are, so that the CPU device can copy them. Called by generated code in front of a
+// launch on a stream of tokens (`gpu.launch_func async`), through a weak reference. Any other
+// launch on the CPU device has ended when its call returns.
+AOTC_API void aotc_concurrent_launch_prepare(const void *values, uint64_t bytes);
+
+// -------------------------------------------------------------------------------------------------
 // CPU kernels: what generated objects register
 //
-// The blocks of a launch run on several threads at once, in any order: on the launching thread,
-// with the stack that it has, and on threads of the runtime's own, which have 8 MiB of stack and a
-// guard behind it. AOTC_CPU_THREADS says how many take part. With 1 it is the launching thread
-// alone, the blocks come one after the other, x innermost, and a program runs alike each time.
+// The blocks of a launch run on several threads at once, in any order: on the launching thread (its
+// stream's, if it is concurrent), with the stack that it has, and on threads of the runtime's own,
+// which have 8 MiB of stack and a guard behind it. AOTC_CPU_THREADS says how many take part. With 1
+// it is the launching thread alone, the blocks come one after the other, x innermost, and a program
+// runs alike each time.
+
+#define AOTC_CPU_BARRIERS 16
 
 // A block, for the functions of its kernel. Memory given here belongs to the block while it runs;
 // it is aligned to 128 bytes, its contents are undefined, and it is NULL when it has no bytes.
@@ -221,6 +233,11 @@ typedef struct aotc_cpu_block {
   // Which instructions there are: on x86-64 the level of its psABI, 1 to 4, and 0 anywhere else. A
   // function that was compiled for several goes by it.
   int64_t level;
+  // Tells that a thread, by its number, comes to a named barrier of this block, of which there are
+  // AOTC_CPU_BARRIERS, for `count` threads: a multiple of 32. A thread that then ends its step at a
+  // point of AOTC_SYNC_NAMED waits until so many came; one that does not goes on.
+  void (*arrive)(const struct aotc_cpu_block *block, int64_t thread, int32_t barrier,
+                 int32_t count);
 } aotc_cpu_block;
 
 // One call runs one block: all its threads. `parameters` is as in mgpuLaunchKernel: the addresses
@@ -235,12 +252,18 @@ typedef void (*aotc_cpu_function)(void *const *parameters, const aotc_cpu_block 
 typedef int32_t (*aotc_cpu_step)(void *const *parameters, const aotc_cpu_block *block,
                                  int64_t thread, int32_t state);
 
+// For whom a thread waits.
+typedef enum aotc_sync_scope {
+  AOTC_SYNC_BLOCK = 0,
+  AOTC_SYNC_WARP = 1,  // 32 threads with consecutive numbers
+  AOTC_SYNC_NAMED = 2, // those that its named barrier is for
+} aotc_sync_scope;
+
 // Where threads wait for each other. A kernel's points are numbered in the order of its text: of a
 // warp whose lanes wait at several, those at the first go on, so that they come to where the others
 // are.
 typedef struct aotc_cpu_sync_point {
-  // Else threads wait for the whole block. A warp is 32 threads with consecutive numbers.
-  int32_t is_warp;
+  int32_t scope;     // aotc_sync_scope
   const char *place; // for messages: "gpu.barrier at matmul.mlir:12:5"
 } aotc_cpu_sync_point;
 
@@ -256,7 +279,7 @@ typedef struct aotc_cpu_kernel {
   uint64_t sync_point_count;
 } aotc_cpu_kernel;
 
-#define AOTC_MODULE_INFO_VERSION 4
+#define AOTC_MODULE_INFO_VERSION 5
 
 // Constant data in every object that aotc makes. It must stay valid until mgpuModuleUnload of a
 // module with this image.

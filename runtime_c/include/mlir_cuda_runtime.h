@@ -80,7 +80,7 @@ AOTC_API void mgpuLaunchKernelCooperative(void *function, intptr_t grid_x, intpt
 // -------------------------------------------------------------------------------------------------
 // Streams and events
 
-// A stream from the runtime's pool, or this thread's adopted stream.
+// A stream from the runtime's pool, or, on a GPU, this thread's adopted stream.
 AOTC_API void *mgpuStreamCreate(void);
 
 // Gives the stream back to the pool at once; its work goes on. (After a failure on this thread it

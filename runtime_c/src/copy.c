@@ -1,6 +1,7 @@
 // Copies and fills.
 #include <string.h>
 
+#include "cpu/streams.h"
 #include "mlir_cuda_runtime.h"
 #include "state.h"
 
@@ -32,6 +33,40 @@ static void finish(aotc_rt_scope *scope, aotc_rt_stream stream) {
   }
 }
 
+// What is done on the CPU, at once or later on a stream.
+typedef struct copy {
+  void *to;
+  const void *from;
+  size_t bytes;
+} copy;
+
+typedef struct fill {
+  void *to;
+  uint32_t value;
+  size_t count;
+} fill;
+
+static void run_copy(const void *payload) {
+  const copy *c = payload;
+  memmove(c->to, c->from, c->bytes);
+}
+
+static void run_fill32(const void *payload) {
+  const fill *f = payload;
+  uint32_t *elements = f->to;
+  for (size_t i = 0; i < f->count; ++i) {
+    elements[i] = f->value;
+  }
+}
+
+static void run_fill16(const void *payload) {
+  const fill *f = payload;
+  uint16_t *elements = f->to;
+  for (size_t i = 0; i < f->count; ++i) {
+    elements[i] = (uint16_t)f->value;
+  }
+}
+
 void mgpuMemcpy(void *to, void *from, size_t bytes, void *stream) {
   aotc_rt_scope scope;
   if (!aotc_rt_begin_unless_failed(&scope, "mgpuMemcpy")) {
@@ -41,7 +76,8 @@ void mgpuMemcpy(void *to, void *from, size_t bytes, void *stream) {
   if (bytes == 0 || !check_pointers(to, from, bytes)) {
     // nothing to do, or nothing that can be done
   } else if (scope.driver == NULL) {
-    memmove(to, from, bytes);
+    const copy c = {.to = to, .from = from, .bytes = bytes};
+    aotc_rt_cpu_stream_do(order, run_copy, &c, sizeof(c));
   } else if (aotc_rt_make_current(&scope) &&
              AOTC_RT_TRY(scope.driver, memory_copy(to, from, bytes, order),
                          "%zu bytes from %p to %p", bytes, from, to)) {
@@ -59,10 +95,8 @@ void mgpuMemset32(void *to, uint32_t value, size_t count, void *stream) {
   if (count == 0 || !check_fill(to, count, 4)) {
     // nothing to do, or nothing that can be done
   } else if (scope.driver == NULL) {
-    uint32_t *elements = to;
-    for (size_t i = 0; i < count; ++i) {
-      elements[i] = value;
-    }
+    const fill f = {.to = to, .value = value, .count = count};
+    aotc_rt_cpu_stream_do(order, run_fill32, &f, sizeof(f));
   } else if (aotc_rt_make_current(&scope) &&
              AOTC_RT_TRY(scope.driver, memory_fill(to, value, 4, count, order),
                          "%zu elements of 4 bytes at %p", count, to)) {
@@ -86,10 +120,8 @@ void mgpuMemset16(void *to, uint16_t value, size_t count, void *stream) {
   if (count == 0 || !check_fill(to, count, 2)) {
     // nothing to do, or nothing that can be done
   } else if (scope.driver == NULL) {
-    uint16_t *elements = to;
-    for (size_t i = 0; i < count; ++i) {
-      elements[i] = element;
-    }
+    const fill f = {.to = to, .value = element, .count = count};
+    aotc_rt_cpu_stream_do(order, run_fill16, &f, sizeof(f));
   } else if (aotc_rt_make_current(&scope) &&
              AOTC_RT_TRY(scope.driver, memory_fill(to, element, 2, count, order),
                          "%zu elements of 2 bytes at %p", count, to)) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/streams.h"
 #include "staging.h"
 
 #define SMALL_COUNT 16
@@ -460,6 +461,7 @@ static void run_and_wait(call *c, const surroundings *before) {
   if (c->scope.driver == NULL) {
     if (pass(c, small)) {
       c->entry->call(c->passed);
+      aotc_rt_cpu_streams_finish();
     }
   } else {
     call_beside_captures(c, small);

@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include "cpu/cpu.h"
+#include "cpu/streams.h"
 #include "state.h"
 
 static pthread_once_t fork_handlers_once = PTHREAD_ONCE_INIT;
@@ -9,6 +10,7 @@ static pthread_once_t fork_handlers_once = PTHREAD_ONCE_INIT;
 // A child gets the locks as they are at the fork: nobody else may hold them then.
 static void before_fork(void) {
   aotc_rt_lock();
+  aotc_rt_cpu_streams_before_fork();
   aotc_rt_cpu_before_fork();
   aotc_rt_hook_before_fork();
 }
@@ -16,6 +18,7 @@ static void before_fork(void) {
 static void after_fork_in_parent(void) {
   aotc_rt_hook_after_fork();
   aotc_rt_cpu_after_fork_in_parent();
+  aotc_rt_cpu_streams_after_fork_in_parent();
   aotc_rt_unlock();
 }
 
@@ -28,6 +31,7 @@ static void after_fork_in_child(void) {
   }
   aotc_rt_hook_after_fork();
   aotc_rt_cpu_after_fork_in_child();
+  aotc_rt_cpu_streams_after_fork_in_child();
   aotc_rt_unlock();
 }
 

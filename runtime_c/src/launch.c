@@ -1,7 +1,9 @@
 // Launches: checked alike on every device, then handed to the driver or run on the cores.
+#include <stdlib.h>
 #include <string.h>
 
 #include "cpu/cpu.h"
+#include "cpu/streams.h"
 #include "mlir_cuda_runtime.h"
 #include "state.h"
 
@@ -190,7 +192,61 @@ static bool check_cpu_block(const aotc_rt_launch *l, const aotc_cpu_kernel *form
   return true;
 }
 
-static void launch_on_cpu(const aotc_rt_launch *l) {
+// A launch that a stream of the CPU device runs: its parameters' addresses and values follow.
+typedef struct cpu_launch {
+  const aotc_cpu_kernel *form;
+  int64_t grid[3], block[3];
+  int32_t dynamic_shared_bytes;
+  void *parameters[];
+} cpu_launch;
+
+// Values are aligned as the largest vector's.
+#define VALUE_ALIGNMENT 128
+
+static void run_on_cpu(const void *launch) {
+  const cpu_launch *l = launch;
+  aotc_rt_cpu_launch(l->form, l->parameters, l->grid, l->block, l->dynamic_shared_bytes,
+                     aotc_rt_state_of_process.device.multiprocessors);
+}
+
+// With one thread, or where each launch is waited for, launches end one after the other.
+static bool is_sequential(void) {
+  const char *threads = getenv("AOTC_CPU_THREADS");
+  return aotc_rt_state_of_process.checks_launches ||
+         (aotc_rt_state_of_process.device.multiprocessors == 1 && threads != NULL &&
+          threads[0] != '\0');
+}
+
+// Hands the launch to its stream, with copies of its parameters' values, if the launching code told
+// where they are; false if it is to be run here.
+static bool enqueue_on_cpu(const aotc_rt_thread *thread, const aotc_rt_launch *l,
+                           const aotc_cpu_kernel *form, size_t parameter_count, void *stream) {
+  if (thread->launch_values == NULL || is_sequential()) {
+    return false;
+  }
+  size_t values_at = sizeof(cpu_launch) + parameter_count * sizeof(void *);
+  values_at = (values_at + VALUE_ALIGNMENT - 1) / VALUE_ALIGNMENT * VALUE_ALIGNMENT;
+  cpu_launch *enqueued = aotc_rt_cpu_work_new(run_on_cpu, values_at + thread->launch_value_bytes);
+  if (enqueued == NULL) {
+    return false;
+  }
+  *enqueued = (cpu_launch){
+      .form = form,
+      .grid = {l->grid[0], l->grid[1], l->grid[2]},
+      .block = {l->block[0], l->block[1], l->block[2]},
+      .dynamic_shared_bytes = l->dynamic_shared_bytes,
+  };
+  char *values = (char *)enqueued + values_at;
+  memcpy(values, thread->launch_values, thread->launch_value_bytes);
+  for (size_t i = 0; i < parameter_count; ++i) {
+    enqueued->parameters[i] =
+        values + ((char *)l->parameters[i] - (const char *)thread->launch_values);
+  }
+  return aotc_rt_cpu_stream_enqueue(stream, enqueued);
+}
+
+static void launch_on_cpu(const aotc_rt_thread *thread, const aotc_rt_launch *l,
+                          size_t parameter_count, void *stream) {
   if (aotc_rt_has_clusters(l)) {
     refuse(l, AOTC_UNSUPPORTED, "the CPU device has no thread block clusters");
     return;
@@ -205,7 +261,9 @@ static void launch_on_cpu(const aotc_rt_launch *l) {
     return;
   }
   const aotc_cpu_kernel *form = aotc_rt_kernel_cpu_form(l->kernel);
-  if (form != NULL && check_cpu_block(l, form)) {
+  aotc_rt_stream order = aotc_rt_stream_of(thread, stream);
+  if (form != NULL && check_cpu_block(l, form) &&
+      !enqueue_on_cpu(thread, l, form, parameter_count, order) && aotc_rt_cpu_stream_wait(order)) {
     aotc_rt_cpu_launch(form, l->parameters, l->grid, l->block, l->dynamic_shared_bytes,
                        aotc_rt_state_of_process.device.multiprocessors);
   }
@@ -213,28 +271,38 @@ static void launch_on_cpu(const aotc_rt_launch *l) {
 
 // -------------------------------------------------------------------------------------------------
 
-static void run(const char *operation, const aotc_rt_launch *l, void *stream) {
-  aotc_rt_scope scope;
-  if (!aotc_rt_begin_unless_failed(&scope, operation)) {
-    return;
-  }
+void aotc_concurrent_launch_prepare(const void *values, uint64_t bytes) {
+  aotc_rt_this_thread.launch_values = values;
+  aotc_rt_this_thread.launch_value_bytes = (size_t)bytes;
+}
+
+static void run_in_scope(aotc_rt_scope *scope, const aotc_rt_launch *l, size_t parameter_count,
+                         void *stream) {
   if (l->kernel == NULL) {
     aotc_rt_fail(AOTC_INVALID_ARGUMENT, "there is no kernel");
-  } else if (check_sizes(l)) {
-    if (scope.driver != NULL) {
-      launch_on_gpu(&scope, l, stream);
-    } else {
-      launch_on_cpu(l);
-    }
+  } else if (!check_sizes(l)) {
+    // refused
+  } else if (scope->driver != NULL) {
+    launch_on_gpu(scope, l, stream);
+  } else {
+    launch_on_cpu(scope->thread, l, parameter_count, stream);
   }
-  aotc_rt_end(&scope);
+}
+
+static void run(const char *operation, const aotc_rt_launch *l, size_t parameter_count,
+                void *stream) {
+  aotc_rt_scope scope;
+  if (aotc_rt_begin_unless_failed(&scope, operation)) {
+    run_in_scope(&scope, l, parameter_count, stream);
+    aotc_rt_end(&scope);
+  }
+  aotc_rt_this_thread.launch_values = NULL;
 }
 
 void mgpuLaunchKernel(void *function, intptr_t grid_x, intptr_t grid_y, intptr_t grid_z,
                       intptr_t block_x, intptr_t block_y, intptr_t block_z,
                       int32_t dynamic_shared_bytes, void *stream, void **parameters, void **extra,
                       size_t parameter_count) {
-  (void)parameter_count; // the driver and the kernel know it
   const aotc_rt_launch l = {
       .kernel = function,
       .grid = {grid_x, grid_y, grid_z},
@@ -243,7 +311,7 @@ void mgpuLaunchKernel(void *function, intptr_t grid_x, intptr_t grid_y, intptr_t
       .parameters = parameters,
       .extra = extra,
   };
-  run("mgpuLaunchKernel", &l, stream);
+  run("mgpuLaunchKernel", &l, parameter_count, stream);
 }
 
 void mgpuLaunchClusterKernel(void *function, intptr_t cluster_x, intptr_t cluster_y,
@@ -260,7 +328,7 @@ void mgpuLaunchClusterKernel(void *function, intptr_t cluster_x, intptr_t cluste
       .parameters = parameters,
       .extra = extra,
   };
-  run("mgpuLaunchClusterKernel", &l, stream);
+  run("mgpuLaunchClusterKernel", &l, 0, stream);
 }
 
 void mgpuLaunchKernelCooperative(void *function, intptr_t grid_x, intptr_t grid_y, intptr_t grid_z,
@@ -278,5 +346,5 @@ void mgpuLaunchKernelCooperative(void *function, intptr_t grid_x, intptr_t grid_
       .parameters = parameters,
       .extra = extra,
   };
-  run("mgpuLaunchKernelCooperative", &l, stream);
+  run("mgpuLaunchKernelCooperative", &l, 0, stream);
 }

@@ -2,6 +2,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 
+#include "cpu/streams.h"
 #include "mlir_cuda_runtime.h"
 #include "state.h"
 
@@ -102,10 +103,17 @@ void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t is_host_shared) {
   return pointer == NULL && is_host_shared != 0 ? aotc_rt_stand_in_allocate(bytes) : pointer;
 }
 
+static void keep_later(const void *pointer) {
+  keep(*(void *const *)pointer);
+}
+
 // Frees memory of any kind; `stream` is NULL when the order is the device's.
 static bool release(aotc_rt_scope *scope, void *pointer, aotc_rt_stream stream) {
   if (scope->driver == NULL) {
-    keep(pointer);
+    if (stream == NULL) {
+      aotc_rt_cpu_streams_wait();
+    }
+    aotc_rt_cpu_stream_do(stream, keep_later, &pointer, sizeof(pointer));
     return true;
   }
   if (!aotc_rt_make_current(scope)) {

@@ -47,6 +47,8 @@ typedef struct aotc_rt_thread {
   int32_t lock_depth;             // of the state's lock
   bool has_untold;                // a failure that the hook is to hear of after the lock
   aotc_rt_launch_label last_launch;
+  const void *launch_values; // of aotc_concurrent_launch_prepare, for the next launch; else NULL
+  size_t launch_value_bytes;
   aotc_rt_result failed; // of the latest call of a driver that failed
 } aotc_rt_thread;
 

@@ -2,12 +2,9 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "cpu/streams.h"
 #include "mlir_cuda_runtime.h"
 #include "state.h"
-
-// What stands for a stream or an event on the CPU, where work is done when a call returns. Also the
-// default stream's name, so that an adopted default stream has a handle that is not NULL.
-#define CPU_HANDLE ((void *)AOTC_RT_STREAM_DEFAULT)
 
 // -------------------------------------------------------------------------------------------------
 // The pool
@@ -134,15 +131,18 @@ void aotc_rt_streams_unload(const aotc_rt_driver *driver, aotc_rt_context *conte
 
 void *mgpuStreamCreate(void) {
   aotc_rt_thread *thread = &aotc_rt_this_thread;
-  if (thread->error.status == AOTC_OK && thread->has_adopted_stream) {
+  aotc_rt_phase phase = atomic_load_explicit(&aotc_rt_state_of_process.phase, memory_order_acquire);
+  // A stream of the caller's is a GPU's.
+  if (thread->error.status == AOTC_OK && thread->has_adopted_stream && phase != AOTC_RT_ON_CPU) {
     return thread->adopted_stream;
   }
   aotc_rt_scope scope;
   if (!aotc_rt_begin_unless_failed(&scope, "mgpuStreamCreate")) {
     return NULL;
   }
-  void *stream = scope.driver != NULL ? (void *)aotc_rt_stream_take(&scope) : CPU_HANDLE;
-  if (!aotc_rt_end(&scope)) {
+  void *stream =
+      scope.driver != NULL ? (void *)aotc_rt_stream_take(&scope) : aotc_rt_cpu_stream_take();
+  if (!aotc_rt_end(&scope) && scope.driver != NULL) {
     aotc_rt_stream_give_back(stream);
     stream = NULL;
   }
@@ -152,6 +152,7 @@ void *mgpuStreamCreate(void) {
 void mgpuStreamDestroy(void *stream) {
   aotc_rt_thread *thread = &aotc_rt_this_thread;
   if (stream == NULL || (thread->has_adopted_stream && stream == thread->adopted_stream) ||
+      aotc_rt_cpu_stream_give_back(stream, thread->error.status != AOTC_OK) ||
       find_slot(stream) == NULL) {
     return;
   }
@@ -176,10 +177,12 @@ static bool is_left_unsynchronized(const aotc_rt_thread *thread, const void *str
 
 // Waits for a stream; the context need not be current.
 static bool synchronize(aotc_rt_scope *scope, void *stream) {
-  return scope->driver == NULL ||
-         (aotc_rt_make_current(scope) &&
-          AOTC_RT_TRY(scope->driver, stream_synchronize(aotc_rt_stream_of(scope->thread, stream)),
-                      "waiting for a stream's work"));
+  aotc_rt_stream order = aotc_rt_stream_of(scope->thread, stream);
+  if (scope->driver == NULL) {
+    return aotc_rt_cpu_stream_wait(order);
+  }
+  return aotc_rt_make_current(scope) &&
+         AOTC_RT_TRY(scope->driver, stream_synchronize(order), "waiting for a stream's work");
 }
 
 void mgpuStreamSynchronize(void *stream) {
@@ -211,10 +214,13 @@ void mgpuStreamWaitEvent(void *stream, void *event) {
   if (!aotc_rt_begin_unless_failed(&scope, "mgpuStreamWaitEvent")) {
     return;
   }
-  if (check_event(event) && scope.driver != NULL && aotc_rt_make_current(&scope)) {
-    AOTC_RT_TRY(scope.driver,
-                stream_wait_event(aotc_rt_stream_for_work(scope.thread, stream), event),
-                "an event of another stream");
+  aotc_rt_stream order = aotc_rt_stream_for_work(scope.thread, stream);
+  if (!check_event(event)) {
+    // nothing to wait for
+  } else if (scope.driver == NULL) {
+    aotc_rt_cpu_stream_wait_event(order, event);
+  } else if (aotc_rt_make_current(&scope)) {
+    AOTC_RT_TRY(scope.driver, stream_wait_event(order, event), "an event of another stream");
   }
   aotc_rt_end(&scope);
 }
@@ -227,8 +233,10 @@ void *mgpuEventCreate(void) {
   if (!aotc_rt_begin_unless_failed(&scope, "mgpuEventCreate")) {
     return NULL;
   }
-  void *handle = CPU_HANDLE;
-  if (scope.driver != NULL) {
+  void *handle = NULL;
+  if (scope.driver == NULL) {
+    handle = aotc_rt_cpu_event_create();
+  } else {
     aotc_rt_event event = NULL;
     bool is_made = aotc_rt_make_current(&scope) &&
                    AOTC_RT_TRY(scope.driver, event_create(false, &event), "an event");
@@ -246,6 +254,9 @@ static void destroy_event(aotc_rt_scope *scope, aotc_rt_event event) {
 void mgpuEventDestroy(void *event) {
   aotc_rt_scope scope;
   if (event != NULL && aotc_rt_begin_release(&scope, "mgpuEventDestroy")) {
+    if (scope.driver == NULL) {
+      aotc_rt_cpu_event_destroy(event);
+    }
     destroy_event(&scope, event);
     aotc_rt_end(&scope);
   }
@@ -257,7 +268,11 @@ void mgpuEventSynchronize(void *event) {
       !aotc_rt_begin_unless_failed(&scope, "mgpuEventSynchronize")) {
     return;
   }
-  if (check_event(event) && scope.driver != NULL && aotc_rt_make_current(&scope)) {
+  if (!check_event(event)) {
+    // nothing to wait for
+  } else if (scope.driver == NULL) {
+    aotc_rt_cpu_event_wait(event);
+  } else if (aotc_rt_make_current(&scope)) {
     AOTC_RT_TRY(scope.driver, event_synchronize(event), "waiting for an event");
   }
   aotc_rt_end(&scope);
@@ -268,9 +283,13 @@ void mgpuEventRecord(void *event, void *stream) {
   if (!aotc_rt_begin_unless_failed(&scope, "mgpuEventRecord")) {
     return;
   }
-  if (check_event(event) && scope.driver != NULL && aotc_rt_make_current(&scope)) {
-    AOTC_RT_TRY(scope.driver, event_record(event, aotc_rt_stream_of(scope.thread, stream)),
-                "an event");
+  aotc_rt_stream order = aotc_rt_stream_of(scope.thread, stream);
+  if (!check_event(event)) {
+    // nothing to record
+  } else if (scope.driver == NULL) {
+    aotc_rt_cpu_event_record(event, order);
+  } else if (aotc_rt_make_current(&scope)) {
+    AOTC_RT_TRY(scope.driver, event_record(event, order), "an event");
   }
   aotc_rt_end(&scope);
 }
@@ -281,13 +300,14 @@ void mgpuEventRecord(void *event, void *stream) {
 aotc_status aotc_stream_adopt(void *stream, bool synchronizes) {
   aotc_rt_thread *thread = &aotc_rt_this_thread;
   thread->has_adopted_stream = true;
-  thread->adopted_stream = stream != NULL ? stream : CPU_HANDLE;
+  thread->adopted_stream = stream != NULL ? stream : AOTC_RT_STREAM_DEFAULT;
   thread->synchronizes_adopted_stream = synchronizes;
   thread->is_adopted_stream_idle = false;
   return AOTC_OK;
 }
 
 void aotc_stream_release(void) {
+  aotc_rt_cpu_streams_finish();
   aotc_rt_thread *thread = &aotc_rt_this_thread;
   thread->has_adopted_stream = false;
   thread->adopted_stream = NULL;

@@ -3,6 +3,7 @@
 
 #include "aotc_entry.h"
 #include "cpu/cpu.h"
+#include "cpu/streams.h"
 #include "staging.h"
 #include "state.h"
 
@@ -57,6 +58,7 @@ aotc_status aotc_unload(void) {
   if (atomic_load(&state->phase) == AOTC_RT_FORKED) {
     return AOTC_OK;
   }
+  aotc_rt_cpu_streams_stop(false);
   aotc_rt_error failure = {.status = AOTC_OK};
   thread->operation = "aotc_unload";
   thread->sink = &failure;

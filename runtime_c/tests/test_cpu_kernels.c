@@ -105,7 +105,7 @@ static void unknown_description_is_refused(void) {
       .kernels = kernels,
   };
   aotc_module_register(&newer);
-  CHECK_FAILED(AOTC_INVALID_ARGUMENT, "description has version 5, this runtime knows version 4");
+  CHECK_FAILED(AOTC_INVALID_ARGUMENT, "description has version 6, this runtime knows version 5");
 }
 
 static void clusters_of_one_block_run(void) {

@@ -10,6 +10,7 @@
 #include "aotc_runtime.h"
 #include "check.h"
 #include "cpu_module.h"
+#include "mlir_cuda_runtime.h"
 
 #define THREADS ((cpu_sizes){3, 2, 1})
 
@@ -138,7 +139,22 @@ static void shared_memory_is_the_blocks_own(void) {
   CHECK_NO_FAILURE();
 }
 
+// As generated code does on the stream of a token.
+static void launch_on_stream(void *module, atomic_int *seen) {
+  void *stream = mgpuStreamCreate();
+  void *parameters[] = {&seen};
+  aotc_concurrent_launch_prepare(&seen, sizeof(seen));
+  mgpuLaunchKernel(mgpuModuleGetFunction(module, "note_block"), 1, 1, 1, 3, 2, 1, 0, stream,
+                   parameters, NULL, 1);
+  mgpuStreamSynchronize(stream);
+  mgpuStreamDestroy(stream);
+}
+
 static void launch_in_child(void *module) {
+  static atomic_int seen;
+  seen = 0;
+  launch_on_stream(module, &seen);
+  CHECK_INT(30201, seen);
   cpu_module_check_coverage(module, 100, 2, 1);
   cpu_module_launch(module, "note_runner", (cpu_sizes){100, 1, 1}, THREADS, 0, NULL);
   CHECK(the_runner_count >= 2); // it has made workers of its own
@@ -148,6 +164,8 @@ static void launch_in_child(void *module) {
 static void child_after_fork_can_launch(void) {
   void *module = load("4");
   cpu_module_check_coverage(module, 100, 2, 1); // makes the workers
+  static atomic_int seen;
+  launch_on_stream(module, &seen); // and a thread for streams
   CHECK(check_in_child(launch_in_child, module));
   cpu_module_check_coverage(module, 100, 2, 1);
 }

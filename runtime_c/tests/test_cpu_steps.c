@@ -238,7 +238,22 @@ static const aotc_cpu_sync_point miss_points[] = {
 #define POINTS(points)                                                                             \
   .sync_points = (points), .sync_point_count = sizeof(points) / sizeof((points)[0])
 
+// The first warp waits at the barrier of a number (*parameter), the others come to it and end.
+static int32_t wait_for_others(void *const *parameters, const aotc_cpu_block *block, int64_t t,
+                               int32_t state) {
+  if (state != 0) {
+    return 0;
+  }
+  block->arrive(block, t, (int32_t)*(const int64_t *)pointer_of(parameters), 96);
+  return t < WARP ? 1 : 0;
+}
+
+static const aotc_cpu_sync_point named_points[] = {
+    {AOTC_SYNC_NAMED, "the named barrier at a.mlir:1:2"},
+};
+
 static const aotc_cpu_kernel kernels[] = {
+    {.name = "wait_for_others", .step = wait_for_others, POINTS(named_points)},
     {.name = "reduce",
      .step = reduce,
      .shared_bytes = 8 * MAX_THREADS,
@@ -406,6 +421,23 @@ static void barriers_that_differ_are_named(void) {
                "a.mlir:1:2, 63 wait at gpu.barrier at a.mlir:3:4, 6 have ended; grid");
 }
 
+static void named_barriers_count_whole_warps(void) {
+  void *module = load("1");
+  int64_t barrier = 15;
+  cpu_module_launch(module, "wait_for_others", ONE, (cpu_sizes){70, 1, 1}, 0, &barrier);
+  CHECK_NO_FAILURE();
+  cpu_module_launch(module, "wait_for_others", ONE, (cpu_sizes){64, 1, 1}, 0, &barrier);
+  CHECK_FAILED(AOTC_LAUNCH_FAILED, "deadlock: of 64 threads, 32 wait at the named barrier at "
+                                   "a.mlir:1:2, 32 have ended; grid");
+}
+
+static void named_barriers_are_sixteen(void) {
+  int64_t barrier = 16;
+  cpu_module_launch(load("1"), "wait_for_others", ONE, (cpu_sizes){8, 2, 4}, 0, &barrier);
+  CHECK_FAILED(AOTC_LAUNCH_FAILED, "block (0, 0, 0), thread (0, 0, 0): there is no barrier 16: "
+                                   "they are 0 to 15; grid");
+}
+
 static void one_turn_too_many_is_a_deadlock(void) {
   cpu_module_launch(load("1"), "count_wrong", ONE, (cpu_sizes){1024, 1, 1}, 0, NULL);
   CHECK_FAILED(AOTC_LAUNCH_FAILED, "of 1024 threads, 1 waits at gpu.barrier at a.mlir:1:2, 1023 "
@@ -434,6 +466,8 @@ int main(int argc, char **argv) {
       CHECK_TEST(threads_need_not_wait),
       CHECK_TEST(barrier_not_reached_by_all_is_named),
       CHECK_TEST(barriers_that_differ_are_named),
+      CHECK_TEST(named_barriers_count_whole_warps),
+      CHECK_TEST(named_barriers_are_sixteen),
       CHECK_TEST(one_turn_too_many_is_a_deadlock),
       CHECK_TEST(thread_that_fails_between_barriers_is_named),
   };

@@ -83,6 +83,23 @@ def _ways(which: int) -> Values:
     )
 
 
+def _rounds(rounds: int) -> Values:
+    x = np.random.default_rng(16).integers(-(2**20), 2**20, 64)
+    sums = np.zeros((3, 64), np.int64)
+    for k in range(rounds):
+        sums = 2 * sums + x[::-1] * (k + np.arange(3)[:, None])
+    return Values({"x": x, "y": (192,), "rounds": rounds}, {"y": sums.ravel()}, {})
+
+
+def _halves(rounds: int) -> Values:
+    x = np.random.default_rng(17).integers(-(2**20), 2**20, 128)
+    y = x.reshape(2, 64).copy()
+    for half, count in enumerate((rounds, rounds + 2)):
+        for _ in range(count):
+            y[half] = 3 * y[half] + np.roll(y[half], -1)
+    return Values({"x": x, "y": (128,), "rounds": rounds}, {"y": y.ravel()}, {})
+
+
 CASES: Mapping[str, Case] = {
     case.name: case
     for case in (
@@ -94,5 +111,7 @@ CASES: Mapping[str, Case] = {
         Case("choices-1", PROGRAM, lambda: _choices(1), 0, entry="choices"),
         Case("ways-0", PROGRAM, lambda: _ways(0), 0, entry="ways"),
         Case("ways-1", PROGRAM, lambda: _ways(1), 0, entry="ways"),
+        Case("rounds", PROGRAM, lambda: _rounds(9), 0, entry="rounds"),
+        Case("halves", PROGRAM, lambda: _halves(5), 0, entry="halves"),
     )
 }

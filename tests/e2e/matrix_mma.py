@@ -31,9 +31,14 @@ class Mma:
     m: int
     n: int
     k: int
+    # Which lanes of a group of four tell where the elements of a sparse A are; None: A is dense.
+    selector: int | None = None
 
     @property
     def name(self) -> str:
+        if self.selector is not None:
+            shape = f"m{self.m}n{self.n}k{self.k}_{self.selector}"
+            return f"mma_sparse_{self.element}_{self.accumulator}_{shape}"
         return f"mma_{self.element}_{self.accumulator}_m{self.m}n{self.n}k{self.k}"
 
     @property
@@ -45,7 +50,7 @@ class Mma:
     def registers(self) -> tuple[int, int, int]:
         """How many a lane has of A, of B, and pairs of C."""
         return (
-            self.m * self.k // 32 // self.width,
+            self.m * self.k // 32 // self.width // (1 if self.selector is None else 2),
             self.k * self.n // 32 // self.width,
             self.m * self.n // 64,
         )
@@ -58,6 +63,14 @@ MMAS = [
     Mma("f64", "f64", 8, 8, 4),
     *(Mma("i8", "i32", m, 8, k) for m, k in ((8, 16), (16, 16), (16, 32))),
     *(Mma("i4", "i32", m, 8, k) for m, k in ((8, 32), (16, 32), (16, 64))),
+]
+
+
+SPARSE_MMAS = [
+    *(Mma("f16", c, 16, 8, 16, selector) for c, selector in (("f16", 0), ("f32", 1))),
+    *(Mma("f16", c, 16, 8, 32, selector) for c, selector in (("f16", 1), ("f32", 0))),
+    *(Mma("bf16", "f32", 16, 8, k, 1) for k in (16, 32)),
+    *(Mma("f32", "f32", 16, 8, k, k // 8 - 1) for k in (8, 16)),
 ]
 
 
@@ -81,15 +94,22 @@ def mma_text(mma: Mma) -> str:
     types = f"(vector<{a}x{w}x{e}>, vector<{b}x{w}x{e}>, vector<{c}x2x{d}>)"
     c_memref = f"memref<{THREADS}x{c}x2x{d}>"
     zero = f"0 : {d}" if d == "i32" else f"0.0 : {d}"
+    name, metadata, selector, parameter, loaded = "nvgpu.mma.sync", "", "", "", ""
+    if mma.selector is not None:
+        name, metadata = "nvgpu.mma.sp.sync", " metadata(%word)"
+        selector = f", sparsitySelector = {mma.selector} : i32"
+        parameter = f", %m: memref<{THREADS}x2xi16>"
+        loaded = f"""
+    %word = vector.load %m[%i, %c0] : memref<{THREADS}x2xi16>, vector<2xi16>"""
     return f"""
 func.func @{mma.name}(%a: memref<{THREADS}x{a}x{held_width}x{held}>,
-    %b: memref<{THREADS}x{b}x{held_width}x{held}>, %c: {c_memref}, %d: {c_memref})
-    attributes {{llvm.emit_c_interface}} {{{LAUNCH} {{{THREAD}{fetch("a", a)}{fetch("b", b)}
+    %b: memref<{THREADS}x{b}x{held_width}x{held}>, %c: {c_memref}, %d: {c_memref}{parameter})
+    attributes {{llvm.emit_c_interface}} {{{LAUNCH} {{{THREAD}{fetch("a", a)}{fetch("b", b)}{loaded}
     %pad = arith.constant {zero}
     %sums = vector.transfer_read %c[%i, %c0, %c0], %pad {{in_bounds = [true, true]}}
         : {c_memref}, vector<{c}x2x{d}>
-    %result = nvgpu.mma.sync (%a_registers, %b_registers, %sums)
-        {{mmaShape = [{mma.m}, {mma.n}, {mma.k}]{tf32}}} : {types} -> vector<{c}x2x{d}>
+    %result = {name} (%a_registers, %b_registers, %sums){metadata}
+        {{mmaShape = [{mma.m}, {mma.n}, {mma.k}]{selector}{tf32}}} : {types} -> vector<{c}x2x{d}>
     vector.transfer_write %result, %d[%i, %c0, %c0] {{in_bounds = [true, true]}}
         : vector<{c}x2x{d}>, {c_memref}
     gpu.terminator
@@ -167,6 +187,40 @@ def mma_values(name: str, mma: Mma, *, saturates: bool) -> Values:
         own_a, own_b = pack_nibbles(own_a), pack_nibbles(own_b)
     return Values(
         {"a": own_a, "b": own_b, "c": c_fragment(c)},
+        {"d": c_fragment(d)},
+        {"d": DTYPES[mma.accumulator]},
+    )
+
+
+def sparse_mma_values(name: str, mma: Mma) -> Values:
+    """A has two elements of four, of f32 one of two, at columns of its own in each chunk."""
+    assert mma.selector is not None
+    r = rng(name)
+    w, k_tiles = mma.width, mma.k // 8 // mma.width
+    kept = random_matrix(r, (WARPS, mma.m, mma.k // 2), DTYPES[mma.element])
+    b = random_matrix(r, (WARPS, mma.k, mma.n), DTYPES[mma.element])
+    c = random_matrix(r, (WARPS, mma.m, mma.n), DTYPES[mma.accumulator])
+    chunks = (WARPS, mma.m, mma.k // 2 // w)
+    # The columns of a chunk's elements, in order, and the four bits that say so.
+    order = np.argsort(r.random((*chunks, 2 * w)), -1)[..., :w]
+    columns = np.sort(order, -1)
+    bits = columns[..., 0] | columns[..., -1] << 2 if w == 2 else np.where(columns, 14, 4)[..., 0]
+    dense = np.zeros((*chunks, 2 * w), kept.dtype)
+    np.put_along_axis(dense, columns, kept.reshape(*chunks, w), -1)
+    d = product(dense.reshape(WARPS, mma.m, mma.k), b, c)
+    # Rows g in the lower half of the word of a lane of group g, rows g + 8 in the upper half.
+    halves = (bits.reshape(WARPS, 2, 8, k_tiles, 4) << np.arange(0, 16, 4)).sum(-1)
+    words = np.full((WARPS, 8, 4, 2), 0x7777)  # of lanes that nobody asks
+    first = k_tiles * mma.selector
+    words[:, :, first : first + k_tiles] = halves.transpose(0, 2, 3, 1)
+    return Values(
+        {
+            "a": a_fragment(mma, kept),
+            "b": b_fragment(mma, b),
+            "c": c_fragment(c),
+            "d": c_fragment(d).shape,
+            "m": words.astype(np.uint16).view(np.int16).reshape(THREADS, 2),
+        },
         {"d": c_fragment(d)},
         {"d": DTYPES[mma.accumulator]},
     )

@@ -38,6 +38,7 @@ PROGRAMS = {
         OwnProgram("all_reduce"),
         OwnProgram("arguments", ("first", "second one"), code=2),
         OwnProgram("called"),
+        OwnProgram("concurrent"),
         OwnProgram("kernel_print"),
         OwnProgram("mma_sync"),
         OwnProgram("shuffle"),

@@ -93,8 +93,13 @@ def conversions(name: str, bits: int) -> str:
         f"    %sum = arith.addf %small, %small : vector<8x{name}>\n"
         f"    {to_byte(name, bits, '%sum', '8')}"
     )
+    flush = (
+        f"{from_byte(name, bits)}\n    %flushed = arith.flush_denormals %small : {name}\n"
+        f"    {to_byte(name, bits, '%flushed')}"
+    )
     return (
         kernel(f"widen_{name}", "i8", "f32", widen)
+        + kernel(f"flush_{name}", "i8", "i8", flush)
         + kernel(f"narrow_{name}", "f32", "i8", narrow)
         + vectors(f"narrow_f64_{name}", "f64", "i8", from_f64)
         + vectors(f"double_{name}", "i8", "i8", double)
@@ -132,10 +137,25 @@ SQUARE_AND_ADD = vectors(
 )
 
 
+TO_INTEGER = "".join(
+    kernel(
+        f"to_{kind}",
+        "i8",
+        "i8",
+        f"""{from_byte("f8E4M3FN", 8)}
+    %integer = arith.fpto{kind} %small : f8E4M3FN to i4
+    %result = arith.ext{kind} %integer : i4 to i8""",
+    )
+    for kind in ("si", "ui")
+)
+FLUSH = kernel("flush_f16", "f16", "f16", "%result = arith.flush_denormals %byte : f16")
+FLUSH += vectors("flush_f32", "f32", "f32", "%result = arith.flush_denormals %byte : vector<8xf32>")
+
+
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
     text = "".join(conversions(name, bits) for name, (_, bits) in FORMATS.items())
-    text += "".join(map(rounding, MODES)) + SCALING + ROOT + SQUARE_AND_ADD
+    text += "".join(map(rounding, MODES)) + SCALING + ROOT + SQUARE_AND_ADD + FLUSH + TO_INTEGER
     folder: Path = tmp_path_factory.mktemp("small_floats")
     artifact = aotc.build(
         text, name="small", emit="shared", out=folder / "libsmall.so", chips="sm_80", optimization=1
@@ -225,6 +245,42 @@ def test_powers_of_two_near_zero(library: Any) -> None:
         padded = np.pad(given, (0, 1)).astype(dtype)
         got = call(library, f"{entry}_f8E8M0FNU", padded, np.int8)
         assert got.tolist()[:7] == expected, entry
+
+
+def flushed(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Zeros of the same sign, where there are two, in place of subnormal numbers."""
+    wide = numbers.astype(np.float64)
+    zeros = np.copysign(0, wide).astype(numbers.dtype)
+    smallest = float(ml_dtypes.finfo(numbers.dtype).smallest_normal)
+    return np.where(np.abs(wide) < smallest, zeros, numbers)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_subnormal_numbers_are_flushed(name: str, library: Any) -> None:
+    numbers = every(name)
+    got = call(library, f"flush_{name}", numbers.view(np.int8), np.int8).view(np.uint8)
+    np.testing.assert_array_equal(got, flushed(numbers).view(np.uint8))
+
+
+@pytest.mark.parametrize(("kind", "least", "largest"), [("si", -8, 7), ("ui", 0, 15)])
+def test_integers_are_clamped(kind: str, least: int, largest: int, library: Any) -> None:
+    numbers = every("f8E4M3FN")
+    known = ~np.isnan(numbers.astype(np.float32))
+    got = call(library, f"to_{kind}", numbers.view(np.int8), np.int8)
+    expected = np.clip(np.trunc(numbers.astype(np.float32)), least, largest)
+    np.testing.assert_array_equal(got[known], expected[known])
+
+
+@pytest.mark.parametrize("name", ["f16", "f32"])
+def test_subnormal_numbers_of_ieee_are_flushed(name: str, library: Any) -> None:
+    """In kernels (f16) and by vectors of the host (f32)."""
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    numbers = (
+        bits.view(np.float16) if name == "f16" else (bits.astype(np.uint32) << 8).view(np.float32)
+    )
+    got = call(library, f"flush_{name}", numbers, numbers.dtype)
+    unsigned = np.uint16 if name == "f16" else np.uint32
+    np.testing.assert_array_equal(got.view(unsigned), flushed(numbers).view(unsigned))
 
 
 @pytest.mark.parametrize("name", FORMATS)

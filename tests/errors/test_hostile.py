@@ -278,21 +278,22 @@ gpu.func @k() kernel {
         _function(
             "%c0 = arith.constant 0 : index\n"
             "  %v = vector.load %x[%c0] : memref<5xi8>, vector<5xi8>\n"
-            "  %w = vector.bitcast %v : vector<5xi8> to vector<8xi5>",
+            "  %u = vector.bitcast %v : vector<5xi8> to vector<8xi5>\n"
+            "  %w = vector.bitcast %u : vector<8xi5> to vector<4xi10>",
             "%x: memref<5xi8>",
         ),
-        "4:8: error: vector.bitcast of vector<5xi8> to vector<8xi5>: LLVM takes bit casts",
+        "5:8: error: vector.bitcast of vector<8xi5> to vector<4xi10>: LLVM takes bit casts",
     ),
     "the same in a kernel": (
         """gpu.module @m {
 gpu.func @k(%v: vector<5xi8>) kernel {
-  %w = vector.bitcast %v : vector<5xi8> to vector<8xi5>
+  %w = llvm.bitcast %v : vector<5xi8> to vector<8xi5>
   gpu.return
 }
 }
 """
         + _function(""),
-        "3:8: error: vector.bitcast of vector<5xi8> to vector<8xi5>: LLVM takes bit casts",
+        "3:8: error: llvm.bitcast of vector<5xi8> to vector<8xi5>: LLVM takes bit casts",
     ),
     "a resource without its bytes": (
         _function(

@@ -22,9 +22,12 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 SCRIPTS = HERE / "scripts"
+E2E_DATA = HERE.parent / "e2e" / "data"
 
 # As pytest has it.
 sys.path[:0] = [str(HERE.parent), str(ROOT / "samples" / "toy")]
@@ -38,6 +41,7 @@ from e2e import (  # noqa: E402
 )
 from gpu import (  # noqa: E402
     compiled_programs,
+    feature_programs,
     programs,
     random_programs,
     toy_programs,
@@ -55,7 +59,13 @@ MOST_BYTES = 80 * 2**20
 _GPU_ALONE = ("--no-cpu-kernels",)
 
 # Modules that are generated. The CPU device runs them in tests of its own: here the GPU does.
-_MODULES = (matrix_programs, exchange_programs, cooperation_programs, tma_programs)
+_MODULES = (
+    matrix_programs,
+    exchange_programs,
+    cooperation_programs,
+    tma_programs,
+    feature_programs,
+)
 GENERATED = {module.PROGRAM: module for module in _MODULES}
 
 # Its inputs are large, and say nothing about a GPU that other cases do not.
@@ -120,6 +130,14 @@ TILES_MODULE = programs.source_of("tma_schedule")
 
 # Smaller than with the default set, which the samples at -O3 have.
 _TWO_CHIPS = ("--chip", "sm_80,sm_90", "--ptx", "compute_80")
+
+# Built with --verify, for case-cuda-verify.sh, and what it is called with.
+_VERIFIED = ("--verify", "--chip", "sm_80,sm_90", "-O1", *_GPU_ALONE)
+_VERIFIED_DATA = {
+    "x": np.arange(8, dtype=np.float32),
+    "good": np.array([7, 0, 3]),
+    "bad": np.array([7, 8, 3]),
+}
 
 # What the files of programs with a main of their own have behind their names.
 OWN = "own"
@@ -207,7 +225,9 @@ def all_programs() -> list[Program]:
         ),
         *(Program(programs.source_of(name)) for name in ("faults", "printing", "llvm_dialect")),
         Program(programs.source_of("warpgroup_main"), "", ("--chip", "sm_90a")),
-        Program(HERE.parent / "e2e" / "data" / "own_main.mlir"),
+        Program(E2E_DATA / "own_main.mlir"),
+        Program(E2E_DATA / "verification.mlir", "checked", _VERIFIED),
+        Program(E2E_DATA / "vectors.mlir", "printed", ("--chip", "sm_90")),
         *(Program(own.source, OWN, _OWN_OPTIONS) for own in own_programs.PROGRAMS.values()),
         *(
             Program(own.source, f"{OWN}.{UNOPTIMIZED}", (*_OWN_OPTIONS, "-O0"))
@@ -329,6 +349,9 @@ def write_bundle(out: Path) -> None:
         case.name: tuple(samples.write_files(case, out / "data", shown_as="data"))
         for case in (*all_cases(), *generated_cases())
     }
+    for name, array in _VERIFIED_DATA.items():
+        np.save(out / "data" / f"verify.{name}.npy", array)
+    shutil.copy(E2E_DATA / "vectors.txt", out / "data")
     checks = [*all_checks(words), *generated_checks(words), *weights_checks(words)]
     lines = [check.line() for check in checks] + random_programs.write_checks(out)
     lines += own_program_lines(out / "data")

@@ -51,6 +51,7 @@ PROGRAMS = {
     "cpu_kernels": "none",
     "cpu_launches": "none",
     "cpu_steps": "none",
+    "cpu_streams": "none",
     "cpu_stress": "none",
     "programs": "none",
     "async": "none",
@@ -58,7 +59,7 @@ PROGRAMS = {
 }
 WITH_ENTRIES = (*(program for program in PROGRAMS if "entry" in program), "old_driver")
 # What ThreadSanitizer looks at. It does not know processes that fork while they have threads.
-CONCURRENT = ("cpu_blocks", "cpu_steps", "cpu_stress", "async")
+CONCURRENT = ("cpu_blocks", "cpu_steps", "cpu_streams", "cpu_stress", "async")
 WITH_CPU_MODULE = tuple(program for program in PROGRAMS if program.startswith("cpu_"))
 WITH_TASKS = ("async", "async_process")
 WITH_UTILITIES = ("programs", *WITH_TASKS)

@@ -16,6 +16,7 @@ from aotc import ops
 from aotc.input.entries import LONGEST_NAME, RUNTIME_PREFIXES
 from aotc.input.source import Problem, Source, input_error
 from aotc.mlir import ir
+from aotc.rewrites.bit_casts import has_odd_elements, is_expandable
 from aotc.sizes import LARGEST_MEMORY, element_bytes
 
 _NO_NAME = re.compile(r'[\x00-\x1f\x7f"\\]')
@@ -30,7 +31,6 @@ _GPU_SPACE = "#gpu.address_space<"
 # NVVM's numbers: generic, global, shared, constant and local memory.
 _SPACES = (0, 1, 3, 4, 5)
 _FUNCTIONS = ("func.func", "llvm.func")
-_BIT_CASTS = ("vector.bitcast", "llvm.bitcast")
 
 
 def check_module(source: Source, *, architecture: str, has_pipeline: bool = False) -> None:
@@ -217,9 +217,10 @@ def _vector_problems(operation: Any) -> Iterator[str]:
                 f"{name} of {math.prod(type_.shape)} elements; it may have a vector of "
                 f"{_LARGEST_VECTOR_OF_MATH}."
             )
-    if name in _BIT_CASTS:
+    if name in ("vector.bitcast", "llvm.bitcast"):
         types = (operation.operands[0].type, operation.results[0].type)
-        if any(map(_has_odd_elements, types)):
+        is_expanded = name == "vector.bitcast" and is_expandable(*types)
+        if any(map(has_odd_elements, types)) and not is_expanded:
             yield (
                 f"{name} of {types[0]} to {types[1]}: LLVM takes bit casts of vectors apart "
                 "wrongly where an element's bits are no power of two."
@@ -303,13 +304,6 @@ def _reach(type_: Any) -> int:
         if stride != dynamic and not type_.is_dynamic_dim(i) and size > 0
     ]
     return int(sum(steps)) + (0 if offset == dynamic else abs(offset))
-
-
-def _has_odd_elements(type_: Any) -> bool:
-    if not isinstance(type_, ir.VectorType) or not hasattr(type_.element_type, "width"):
-        return False
-    width = int(type_.element_type.width)
-    return width & (width - 1) != 0
 
 
 def _known_integer(value: Any) -> int | None:

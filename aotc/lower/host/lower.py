@@ -18,7 +18,9 @@ from aotc.ops import symbol_of
 from aotc.rewrites.allocations import check_allocations
 from aotc.rewrites.atomics import exchange_folded_updates
 from aotc.rewrites.bfloat import add_bfloat_functions
+from aotc.rewrites.bit_casts import expand_bit_casts
 from aotc.rewrites.host_passes import TO_BRANCHES, TO_LOOPS
+from aotc.rewrites.intersections import expand_intersections
 from aotc.rewrites.lines import add_lines
 from aotc.rewrites.math import replace_math
 from aotc.rewrites.memory_spaces import SpaceStripper
@@ -79,6 +81,8 @@ def lower_host(
             watch=watch,
         )
         widen_packed_vectors(host)
+        expand_bit_casts(host)
+        expand_intersections(host)
         run(TO_LOOPS)
         replace_math(host)
         expand_small_floats(host, watch)

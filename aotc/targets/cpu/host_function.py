@@ -21,11 +21,11 @@ from aotc.targets.cpu import build
 from aotc.targets.cpu.blocks.block_function import add_block_function
 from aotc.targets.cpu.blocks.flow import Sync
 from aotc.targets.cpu.blocks.parts import NotTogetherError
-from aotc.targets.cpu.blocks.prologue import FAIL_FIELD, WORD
+from aotc.targets.cpu.blocks.prologue import ARRIVE_FIELD, FAIL_FIELD, WORD
 from aotc.targets.cpu.blocks.step_function import add_step_function
 from aotc.targets.cpu.blocks.thread_memory import DynamicAllocaError
 from aotc.targets.cpu.sizes import UnknownSizeError
-from aotc.targets.cpu.synchronize import BARRIER, FAIL, WARP_SYNC
+from aotc.targets.cpu.synchronize import ARRIVE, FAIL, SYNCHRONIZATIONS
 from aotc.targets.cpu.thread_function import ThreadFunction
 
 _TO_VALUES = ("llvm.func(sroa,mem2reg)",)
@@ -63,6 +63,7 @@ def add_host_functions(
     _inline_what_synchronizes(module, {thread.symbol for _, thread in kernels}, watch)
     functions = symbols_of(module.operation)
     _define_failure(functions)
+    _define_arrival(functions)
     result: list[HostFunction] = []
     for symbol, thread in kernels:
         function = functions[thread.symbol]
@@ -72,7 +73,7 @@ def add_host_functions(
             location = getattr(error, "location", function.location)
             raise NoFormError(str(error), location) from None
         ops.erase(function)
-    for name in (BARRIER, WARP_SYNC, FAIL):
+    for name in (*SYNCHRONIZATIONS, ARRIVE, FAIL):
         if not has_body(functions[name]):
             ops.erase(functions[name])
     return result
@@ -96,7 +97,7 @@ def _add(
 
 def _synchronizes(function: Any) -> bool:
     return any(
-        operation.name == "llvm.call" and _callee(operation) in (BARRIER, WARP_SYNC)
+        operation.name == "llvm.call" and _callee(operation) in SYNCHRONIZATIONS
         for operation in walk(function)
     )
 
@@ -141,12 +142,7 @@ def _is_used(module: Any, name: str) -> bool:
 def _define_failure(functions: dict[str, Any]) -> None:
     """Gives `FAIL` a body: it calls the function that the runtime puts into aotc_cpu_block."""
     function = functions[FAIL]
-    if not any(
-        _callee(operation) == FAIL
-        for other in functions.values()
-        for operation in walk(other)
-        if operation.name == "llvm.call"
-    ):
+    if not _is_called(FAIL, functions):
         return
     pointer = build.pointer_type()
     entry = function.regions[0].blocks.append(
@@ -157,15 +153,43 @@ def _define_failure(functions: dict[str, Any]) -> None:
         thread_id = build.allocate(build.i64(), len(ids), WORD)
         for dimension, value in enumerate(ids):
             build.store(value, build.at(thread_id, dimension * WORD))
-        address = build.load(build.at(block, FAIL_FIELD * WORD), pointer)
-        create(
-            "llvm.call",
-            [address, block, message, thread_id],
-            attributes={
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([4, 0]),
-                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-            },
-        )
+        _call_field(FAIL_FIELD, [block, message, thread_id])
         build.unreachable()
     function.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
     function.attributes["passthrough"] = ir.Attribute.parse('["cold", "noinline", "noreturn"]')
+
+
+def _define_arrival(functions: dict[str, Any]) -> None:
+    """Gives `ARRIVE` a body, likewise."""
+    function = functions[ARRIVE]
+    if not _is_called(ARRIVE, functions):
+        return
+    entry = function.regions[0].blocks.append(
+        build.pointer_type(), build.i64(), build.i32(), build.i32()
+    )
+    with ir.InsertionPoint(entry), function.location:
+        _call_field(ARRIVE_FIELD, list(entry.arguments))
+        create("llvm.return")
+    function.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+
+
+def _is_called(name: str, functions: dict[str, Any]) -> bool:
+    return any(
+        _callee(operation) == name
+        for function in functions.values()
+        for operation in walk(function)
+        if operation.name == "llvm.call"
+    )
+
+
+def _call_field(field: int, operands: list[Any]) -> None:
+    """Calls a function that the runtime puts into aotc_cpu_block, the first operand."""
+    address = build.load(build.at(operands[0], field * WORD), build.pointer_type())
+    create(
+        "llvm.call",
+        [address, *operands],
+        attributes={
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1 + len(operands), 0]),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        },
+    )

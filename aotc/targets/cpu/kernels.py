@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from aotc.analysis.gpu_modules import runs_on
-from aotc.host.kernels import CpuKernel, CpuKernels, SyncPoint
+from aotc.host.kernels import CpuKernel, CpuKernels, SyncPoint, SyncScope
 from aotc.host.merge_kernels import move_symbols
 from aotc.input.source import find_place
 from aotc.kernels.family import CPU
@@ -23,6 +23,11 @@ from aotc.targets.cpu.lowering import LoweringError, lower_to_llvm, prefix_helpe
 from aotc.targets.cpu.support import find_obstacle
 
 _OTHERS = "the CPU has another for the same"
+_POINTS = {
+    SyncScope.BLOCK: "gpu.barrier",
+    SyncScope.WARP: "the exchange of a warp",
+    SyncScope.NAMED: "the named barrier",
+}
 
 
 def build_cpu_kernels(
@@ -63,14 +68,12 @@ def _describe_function(
         shared_bytes=function.shared_bytes,
         thread_bytes=function.thread_bytes,
         block_dim=function.block_dim,
-        sync_points=tuple(
-            SyncPoint(sync.is_warp, _place_of(sync, name)) for sync in function.syncs
-        ),
+        sync_points=tuple(SyncPoint(sync.scope, _place_of(sync, name)) for sync in function.syncs),
     )
 
 
 def _place_of(sync: Sync, name: str) -> str:
-    what = "the exchange of a warp" if sync.is_warp else "gpu.barrier"
+    what = _POINTS[sync.scope]
     place = find_place(str(sync.location), name)
     return what if place is None else f"{what} at {place}"
 

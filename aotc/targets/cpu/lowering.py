@@ -9,6 +9,7 @@ from aotc.analysis.legality import CAST, describe_cast
 from aotc.mlir import ir
 from aotc.ops import symbol_of, walk
 from aotc.rewrites.atomics import exchange_folded_updates, expand_atomic_products
+from aotc.rewrites.bit_casts import expand_bit_casts
 from aotc.rewrites.host_passes import TO_BRANCHES, TO_LOOPS
 from aotc.rewrites.math import replace_math
 from aotc.rewrites.packed_vectors import widen_packed_vectors
@@ -51,6 +52,7 @@ def lower_to_llvm(module: Any, watch: PassWatch = UNWATCHED) -> None:
     expand_atomic_products(module.operation)
     load_under_conditions(module.operation)
     widen_packed_vectors(module.operation)
+    expand_bit_casts(module.operation)
     _run(module, TO_LOOPS, watch)
     replace_math(module, in_loops=True)
     expand_small_floats(module.operation, watch)

@@ -22,7 +22,6 @@ from aotc.targets.cpu.expand.matrix import MATRICES
 from aotc.targets.cpu.expand.matrix_types import MATRIX_CHECKS
 from aotc.targets.cpu.shared_memory import is_workgroup_global
 
-_NAMED_BARRIERS = "barriers for some of a block's threads do not exist on the CPU"
 _TENSOR_CORES = "this operation of the tensor cores has no CPU form"
 _HARDWARE = "only a GPU has it"
 _STOPS = "a kernel does not stop in a debugger on the CPU"
@@ -60,7 +59,6 @@ _OF_THREADS = frozenset(
     {"gpu.barrier", "gpu.dynamic_shared_memory", *ID_OPERATIONS, *EXCHANGES, *MATRICES, *FAILURES}
 )
 _OBSTACLES = {
-    "gpu.initialize_named_barrier": _NAMED_BARRIERS,
     # Unless a pipeline of the user's leaves them, these are lowered by aotc-decompose.
     "gpu.warp_execute_on_lane_0": "aotc-decompose lowers it",
     "gpu.launch": "a kernel cannot launch kernels on the CPU",

@@ -1,14 +1,15 @@
 """The synchronizations of thread functions: calls of functions that no object defines.
 
-Everything that threads do together is made of these two. `flow` cuts a thread function at the
-calls, so that nothing of them is left. A failure (`FAIL`) is a call of the same kind: what comes
-behind it is unreachable.
+Everything that threads do together is made of these. `flow` cuts a thread function at the calls
+that wait, so that nothing of them is left. A failure (`FAIL`) is a call of the same kind: what
+comes behind it is unreachable.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from aotc.host.kernels import SyncScope
 from aotc.mlir import ir
 from aotc.ops import create
 
@@ -16,8 +17,18 @@ from aotc.ops import create
 BARRIER = "aotc_cpu_barrier"
 # All lanes of the warp: threads whose linear ids agree but for the last 5 bits.
 WARP_SYNC = "aotc_cpu_warp_sync"
+# The threads that a named barrier is for, behind an `ARRIVE` at it.
+NAMED_SYNC = "aotc_cpu_named_sync"
+# (block, linear thread id, number of the barrier, how many threads it is for); does not wait.
+ARRIVE = "aotc_cpu_arrive"
 # (block, message, thread_id x, y, z); does not return.
 FAIL = "aotc_cpu_fail"
+
+SYNCHRONIZATIONS = {
+    BARRIER: SyncScope.BLOCK,
+    WARP_SYNC: SyncScope.WARP,
+    NAMED_SYNC: SyncScope.NAMED,
+}
 
 # What each warp has to exchange values through, in bytes: both multiplicands of the largest product
 # of matrices, see expand/products.py.
@@ -26,6 +37,8 @@ WARP_SLOTS = 2048
 DECLARATIONS = {
     BARRIER: "llvm.func @aotc_cpu_barrier()",
     WARP_SYNC: "llvm.func @aotc_cpu_warp_sync()",
+    NAMED_SYNC: "llvm.func @aotc_cpu_named_sync()",
+    ARRIVE: "llvm.func @aotc_cpu_arrive(!llvm.ptr, i64, i32, i32)",
     FAIL: "llvm.func @aotc_cpu_fail(!llvm.ptr, !llvm.ptr, i64, i64, i64)",
 }
 
@@ -38,6 +51,16 @@ def barrier() -> None:
 def warp_sync() -> None:
     """Waits for all lanes of the warp."""
     _call(WARP_SYNC, [])
+
+
+def arrive(operands: list[Any]) -> None:
+    """Comes to a named barrier; the operands are those of `ARRIVE`."""
+    _call(ARRIVE, operands)
+
+
+def named_sync() -> None:
+    """Waits for the other threads of the named barrier that this thread came to last."""
+    _call(NAMED_SYNC, [])
 
 
 def fail(operands: list[Any]) -> None:

@@ -19,8 +19,8 @@ from aotc.symbols import has_body
 from aotc.targets.cpu.expand.exchange import EXCHANGES
 from aotc.targets.cpu.expand.failures import FAILURES
 from aotc.targets.cpu.expand.matrix import MATRICES
+from aotc.targets.cpu.expand.nvvm import expand_gpu_barrier, number_barriers
 from aotc.targets.cpu.shared_memory import replace_marked, uses_workgroup
-from aotc.targets.cpu.synchronize import barrier
 
 # The arguments behind a kernel's own, in order.
 _THREE_EACH = ("thread_id", "block_id", "grid_dim", "block_dim")
@@ -155,6 +155,7 @@ def pass_ids(functions: list[Any], kernels: set[str], name: str) -> list[Any]:
         if symbol_of(function) not in receivers:
             continue
         own = ids[symbol_of(function)]
+        number_barriers(function)
         # What is inside of an operation first: it is gone with it.
         for operation in reversed(walk(function)):
             with ir.InsertionPoint(operation), operation.location:
@@ -251,7 +252,7 @@ _IDS: dict[str, Callable[[Any, Ids], Any]] = {
 
 # The operations that threads do together: each builds what replaces it, at the operation.
 _EXPANSIONS: dict[str, Callable[[Any, Ids], None]] = {
-    "gpu.barrier": lambda operation, ids: barrier(),
+    "gpu.barrier": expand_gpu_barrier,
     **EXCHANGES,
     **MATRICES,
 }

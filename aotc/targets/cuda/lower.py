@@ -15,6 +15,7 @@ from aotc.mlir import ir
 from aotc.module_names import REGISTER_LENGTH
 from aotc.ops import symbol_of
 from aotc.rewrites.atomics import exchange_folded_updates, expand_atomic_products
+from aotc.rewrites.bit_casts import expand_bit_casts
 from aotc.rewrites.lines import add_lines
 from aotc.rewrites.math import replace_questions
 from aotc.rewrites.memory_spaces import number_workgroup_space
@@ -25,6 +26,7 @@ from aotc.rewrites.small_floats import expand_small_floats
 from aotc.rewrites.tensor_maps import lower_tensor_maps
 from aotc.targets.cuda.assertions import join_assertions
 from aotc.targets.cuda.exchanges import expand_exchanges
+from aotc.targets.cuda.float8 import Float8Conversions
 from aotc.targets.cuda.matrices import replace_elementwise
 from aotc.targets.cuda.tanh import replace_narrow_tanh
 from aotc.targets.cuda.wide_products import replace_wide_products
@@ -40,7 +42,7 @@ DEVICE_PASSES = (
     "memref-expand",
     "expand-strided-metadata",
     "lower-affine",
-    "arith-expand",
+    "arith-expand{include-flush-denormals=true}",
     "convert-complex-to-standard",
     "math-expand-ops{ops=clampf}",
     "canonicalize",
@@ -112,7 +114,8 @@ def lower_device(
         replace_questions(device)
         replace_narrow_tanh(device)
         widen_packed_vectors(device)
-        expand_small_floats(device, watch)
+        expand_bit_casts(device)
+        expand_small_floats(device, watch, Float8Conversions(device))
         expand_atomic_products(device)
         _call_powers(device, watch)
         expand_exchanges(device, source)

@@ -11,7 +11,7 @@
 typedef struct runner {
   aotc_cpu_block block; // first: a failing function names the runner by it
   aotc_rt_cpu_launched *launched;
-  int32_t *states; // of the block's threads, for a step function
+  aotc_rt_cpu_threads threads; // for a step function
   sigjmp_buf failed;
 } runner;
 
@@ -38,11 +38,14 @@ bool aotc_rt_cpu_lay_out_scratch(aotc_rt_cpu_launched *launched) {
     return false;
   }
   size_t dynamic_shared = 0;
+  bool has_steps = kernel->run == NULL;
   scratch->end = 0;
   return put(&scratch->end, (uint64_t)launched->dynamic_shared_bytes, &dynamic_shared) &&
          put(&scratch->end, kernel->shared_bytes, &scratch->shared) &&
          put(&scratch->end, threads_bytes, &scratch->threads) &&
-         put(&scratch->end, kernel->run == NULL ? count * sizeof(int32_t) : 0, &scratch->states);
+         put(&scratch->end, has_steps ? count * sizeof(int32_t) : 0, &scratch->states) &&
+         put(&scratch->end, has_steps ? count * sizeof(aotc_rt_cpu_arrival) : 0,
+             &scratch->arrivals);
 }
 
 // A piece of the memory, or NULL if it has no bytes.
@@ -88,7 +91,8 @@ __attribute__((noreturn)) static void fail_in_deadlock(runner *r) {
   aotc_rt_cpu_launched *l = r->launched;
   if (begin_failure(r)) {
     aotc_rt_append(l->failure, sizeof(l->failure), ": deadlock: ");
-    aotc_rt_cpu_describe_stop(l->kernel, &r->block, r->states, l->failure, sizeof(l->failure));
+    aotc_rt_cpu_describe_stop(l->kernel, &r->block, r->threads.states, l->failure,
+                              sizeof(l->failure));
   }
   end_failed(r);
 }
@@ -96,11 +100,26 @@ __attribute__((noreturn)) static void fail_in_deadlock(runner *r) {
 // -------------------------------------------------------------------------------------------------
 // Running
 
+// aotc_cpu_block's `arrive`.
+static void arrive(const aotc_cpu_block *block, int64_t thread, int32_t barrier, int32_t count) {
+  runner *r = (runner *)block; // constant for the kernel alone
+  if (barrier < 0 || barrier >= AOTC_CPU_BARRIERS) {
+    char message[64] = "";
+    aotc_rt_append(message, sizeof(message), "there is no barrier %d: they are 0 to %d",
+                   (int)barrier, AOTC_CPU_BARRIERS - 1);
+    const int64_t *size = block->block_dim;
+    const int64_t id[3] = {thread % size[0], thread / size[0] % size[1],
+                           thread / size[0] / size[1]};
+    fail_thread(block, message, id);
+  }
+  aotc_rt_cpu_arrive(&r->threads, block, thread, barrier, count);
+}
+
 static void run_block(runner *r) {
   const aotc_rt_cpu_launched *l = r->launched;
   if (l->kernel->run != NULL) {
     l->kernel->run(l->parameters, &r->block);
-  } else if (!aotc_rt_cpu_run_steps(l->kernel, l->parameters, &r->block, r->states)) {
+  } else if (!aotc_rt_cpu_run_steps(l->kernel, l->parameters, &r->block, &r->threads)) {
     fail_in_deadlock(r);
   }
 }
@@ -155,9 +174,14 @@ uint64_t aotc_rt_cpu_run_blocks(aotc_rt_cpu_launched *launched, char *memory) {
               .threads = piece(memory, scratch->threads, scratch->states),
               .fail = fail_thread,
               .level = launched->level,
+              .arrive = arrive,
           },
       .launched = launched,
-      .states = piece(memory, scratch->states, scratch->end),
+      .threads =
+          {
+              .states = piece(memory, scratch->states, scratch->arrivals),
+              .arrivals = piece(memory, scratch->arrivals, scratch->end),
+          },
   };
   // A failure comes back here, out of the middle of a block: nothing of this thread's is left to
   // run then.

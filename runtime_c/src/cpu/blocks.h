@@ -15,7 +15,7 @@
 // Where the pieces of a thread's scratch memory begin; the dynamic shared memory is at 0. A piece
 // without bytes takes no room.
 typedef struct aotc_rt_cpu_scratch {
-  size_t shared, threads, states, end;
+  size_t shared, threads, states, arrivals, end;
 } aotc_rt_cpu_scratch;
 
 typedef struct aotc_rt_cpu_launched {

@@ -4,17 +4,13 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "../state.h"
 #include "cpu.h"
-
-// What a thread has by default may be little: 128 KiB with musl, or what `ulimit -s` says. Kernels
-// keep private arrays there; the guard is wide, as a function may go past it in one step.
-#define STACK_BYTES ((size_t)8 << 20)
-#define GUARD_BYTES ((size_t)1 << 20)
+#include "streams.h"
+#include "thread.h"
 
 // How long a thread looks for what it waits for before it sleeps. The launches of an entry follow
 // each other within this time: a thread that sleeps takes as long to wake up as a small kernel to
@@ -159,39 +155,14 @@ static void *worker(void *argument) {
   return NULL;
 }
 
-static int32_t make_workers(pool *p, int32_t wanted) {
-  int32_t count = 0;
-  pthread_attr_t attributes;
-  if (pthread_attr_init(&attributes) != 0) {
-    return 0;
-  }
-  // Some C libraries take the guard out of the stack.
-  if (pthread_attr_setstacksize(&attributes, STACK_BYTES + GUARD_BYTES) == 0 &&
-      pthread_attr_setguardsize(&attributes, GUARD_BYTES) == 0) {
-    while (count < wanted && pthread_create(&p->threads[count], &attributes, worker, p) == 0) {
-      ++count;
-    }
-  }
-  pthread_attr_destroy(&attributes);
-  return count;
-}
-
 // Makes the workers. With fewer than wanted, or none, launches still run.
 static void start_locked(pool *p, int32_t wanted) {
   p->is_started = true;
   p->threads = calloc((size_t)wanted, sizeof(*p->threads));
-  if (p->threads == NULL) {
-    return;
+  while (p->threads != NULL && p->thread_count < wanted &&
+         aotc_rt_cpu_thread_start(&p->threads[p->thread_count], worker, p)) {
+    ++p->thread_count;
   }
-  // The program's signal handlers run on the program's threads.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) {
-    return;
-  }
-  p->thread_count = make_workers(p, wanted);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 static void stop(void) {
@@ -216,6 +187,7 @@ static void stop(void) {
 
 // Stops the workers before their code is unmapped, by dlclose or at the end of the process.
 __attribute__((destructor)) static void stop_for_good(void) {
+  aotc_rt_cpu_streams_stop(true); // the workers take part in their launches
   stop();
 }
 

@@ -1,10 +1,11 @@
 // The threads of a block that wait for each other, in turns of their step function.
 //
-// Rules: a thread runs until it waits or ends. When none of a warp's lanes can run, those go on
-// that wait at the first of the warp's points at which lanes wait: a branch that some lanes take
-// comes before what lies behind it, so they meet the others there, as on a GPU. When no warp can do
-// that any more, all threads of the block must wait at one barrier, and go on, or have ended.
-// Everything else is a deadlock; a thread that has ended will not come to the barrier.
+// Rules: a thread runs until it waits or ends. One at a named barrier goes on when that is
+// complete. When none of a warp's lanes can run, those go on that wait at the first of the warp's
+// points at which lanes wait: a branch that some lanes take comes before what lies behind it, so
+// they meet the others there, as on a GPU. When no warp can do that any more, all threads of the
+// block must wait at one barrier, and go on, or have ended. Everything else is a deadlock; a thread
+// that has ended will not come to the barrier.
 #include "steps.h"
 
 #include <limits.h>
@@ -20,7 +21,7 @@ typedef struct block_run {
   const aotc_cpu_kernel *kernel;
   void *const *parameters;
   const aotc_cpu_block *block;
-  int32_t *states;
+  aotc_rt_cpu_threads *threads;
   int64_t thread_count;
 } block_run;
 
@@ -28,21 +29,54 @@ static int64_t count_threads(const aotc_cpu_block *block) {
   return block->block_dim[0] * block->block_dim[1] * block->block_dim[2];
 }
 
-// Runs the lanes in state `turn` until all of the warp have ended or wait for the block.
+// The last thread of a block stands for the lanes that its warp lacks, too: a warp that comes to a
+// barrier counts as 32 threads.
+static int32_t count_of(const aotc_cpu_block *block, int64_t thread) {
+  int64_t last = count_threads(block) - 1;
+  return thread == last ? (int32_t)(AOTC_RT_WARP_SIZE - last % AOTC_RT_WARP_SIZE) : 1;
+}
+
+void aotc_rt_cpu_arrive(aotc_rt_cpu_threads *threads, const aotc_cpu_block *block, int64_t thread,
+                        int32_t barrier, int32_t count) {
+  threads->arrivals[thread] =
+      (aotc_rt_cpu_arrival){.barrier = barrier, .completions = threads->completions[barrier]};
+  threads->arrived[barrier] += count_of(block, thread);
+  if (threads->arrived[barrier] >= count) {
+    threads->arrived[barrier] = 0;
+    ++threads->completions[barrier];
+  }
+}
+
+static int32_t scope_of(const block_run *r, int32_t state) {
+  return state > AT_START ? r->kernel->sync_points[state - 1].scope : AOTC_SYNC_BLOCK;
+}
+
+// Whether the thread waits at a named barrier that is not complete.
+static bool is_held(const block_run *r, int64_t thread, int32_t state) {
+  const aotc_rt_cpu_arrival *arrival = &r->threads->arrivals[thread];
+  return scope_of(r, state) == AOTC_SYNC_NAMED &&
+         r->threads->completions[arrival->barrier] == arrival->completions;
+}
+
+// Whether the thread waits for nobody outside of its warp.
+static bool can_go_on(const block_run *r, int64_t thread, int32_t state) {
+  return scope_of(r, state) != AOTC_SYNC_BLOCK && !is_held(r, thread, state);
+}
+
+// Runs the lanes in state `turn` until all of the warp have ended or wait for others.
 static void run_warp(const block_run *r, int64_t first, int64_t end, int32_t turn) {
-  const aotc_cpu_sync_point *points = r->kernel->sync_points;
   while (turn != NOWHERE) {
     int32_t next_turn = NOWHERE;
     for (int64_t thread = first; thread < end; ++thread) {
-      int32_t state = r->states[thread];
-      if (state == turn) {
+      int32_t state = r->threads->states[thread];
+      if (state == turn && !is_held(r, thread, state)) {
         state = r->kernel->step(r->parameters, r->block, thread, state);
         if (state == 0) {
           state = ENDED;
         }
-        r->states[thread] = state;
+        r->threads->states[thread] = state;
       }
-      if (state != ENDED && points[state - 1].is_warp && state < next_turn) {
+      if (can_go_on(r, thread, state) && state < next_turn) {
         next_turn = state;
       }
     }
@@ -50,27 +84,56 @@ static void run_warp(const block_run *r, int64_t first, int64_t end, int32_t tur
   }
 }
 
-// Where all threads are, ENDED among them; NOWHERE if they are not all at one place.
+static int64_t end_of_warp(const block_run *r, int64_t first) {
+  int64_t left = r->thread_count - first;
+  return first + (left < AOTC_RT_WARP_SIZE ? left : AOTC_RT_WARP_SIZE);
+}
+
+// Runs the warps of which lanes can go on; false when there is none.
+static bool run_released(const block_run *r) {
+  bool has_run = false;
+  for (int64_t first = 0; first < r->thread_count; first += AOTC_RT_WARP_SIZE) {
+    int64_t end = end_of_warp(r, first);
+    int32_t turn = NOWHERE;
+    for (int64_t thread = first; thread < end; ++thread) {
+      int32_t state = r->threads->states[thread];
+      if (can_go_on(r, thread, state) && state < turn) {
+        turn = state;
+      }
+    }
+    has_run = has_run || turn != NOWHERE;
+    run_warp(r, first, end, turn);
+  }
+  return has_run;
+}
+
+// At which barrier of the block all threads are, or ENDED; NOWHERE if they are not.
 static int32_t find_meeting(const block_run *r) {
+  const int32_t *states = r->threads->states;
   for (int64_t thread = 1; thread < r->thread_count; ++thread) {
-    if (r->states[thread] != r->states[0]) {
+    if (states[thread] != states[0]) {
       return NOWHERE;
     }
   }
-  return r->states[0];
+  return scope_of(r, states[0]) == AOTC_SYNC_BLOCK ? states[0] : NOWHERE;
 }
 
 bool aotc_rt_cpu_run_steps(const aotc_cpu_kernel *kernel, void *const *parameters,
-                           const aotc_cpu_block *block, int32_t *states) {
-  const block_run r = {kernel, parameters, block, states, count_threads(block)};
+                           const aotc_cpu_block *block, aotc_rt_cpu_threads *threads) {
+  const block_run r = {kernel, parameters, block, threads, count_threads(block)};
   for (int64_t thread = 0; thread < r.thread_count; ++thread) {
-    states[thread] = AT_START;
+    threads->states[thread] = AT_START;
+  }
+  for (int i = 0; i < AOTC_CPU_BARRIERS; ++i) {
+    threads->arrived[i] = 0;
+    threads->completions[i] = 0;
   }
   int32_t turn = AT_START;
   while (turn != ENDED && turn != NOWHERE) {
     for (int64_t first = 0; first < r.thread_count; first += AOTC_RT_WARP_SIZE) {
-      int64_t left = r.thread_count - first;
-      run_warp(&r, first, first + (left < AOTC_RT_WARP_SIZE ? left : AOTC_RT_WARP_SIZE), turn);
+      run_warp(&r, first, end_of_warp(&r, first), turn);
+    }
+    while (run_released(&r)) {
     }
     turn = find_meeting(&r);
   }

@@ -10,10 +10,28 @@
 
 #define AOTC_RT_WARP_SIZE 32
 
-// Runs a block by its kernel's step function. `states` is room for one of each thread. False when
-// threads are left that wait, and none can go on.
+// The named barrier that a thread came to last, and how often that one had been complete before.
+typedef struct aotc_rt_cpu_arrival {
+  int32_t barrier;
+  uint32_t completions;
+} aotc_rt_cpu_arrival;
+
+// The threads of a block: room for a state and an arrival of each, and the named barriers.
+typedef struct aotc_rt_cpu_threads {
+  int32_t *states;
+  aotc_rt_cpu_arrival *arrivals;
+  int32_t arrived[AOTC_CPU_BARRIERS]; // threads, since the barrier was complete
+  uint32_t completions[AOTC_CPU_BARRIERS];
+} aotc_rt_cpu_threads;
+
+// Runs a block by its kernel's step function. False when threads are left that wait, and none can
+// go on.
 bool aotc_rt_cpu_run_steps(const aotc_cpu_kernel *kernel, void *const *parameters,
-                           const aotc_cpu_block *block, int32_t *states);
+                           const aotc_cpu_block *block, aotc_rt_cpu_threads *threads);
+
+// aotc_cpu_block's `arrive`, of a barrier that exists.
+void aotc_rt_cpu_arrive(aotc_rt_cpu_threads *threads, const aotc_cpu_block *block, int64_t thread,
+                        int32_t barrier, int32_t count);
 
 // Appends how many threads wait where, and how many have ended.
 void aotc_rt_cpu_describe_stop(const aotc_cpu_kernel *kernel, const aotc_cpu_block *block,

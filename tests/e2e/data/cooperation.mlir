@@ -212,3 +212,104 @@ func.func @ways(%x: memref<4xi64>, %y: memref<256xi64>, %in_warps: memref<256xi6
   }
   return
 }
+
+// Named barriers. Two warps of a block write a buffer that two others read, round by round: they
+// wait until it is full, or empty, and only say so when it is their own part that is done.
+func.func @rounds(%x: memref<64xi64>, %y: memref<192xi64>, %rounds: index)
+    attributes {llvm.emit_c_interface} {
+  %one = arith.constant 1 : index
+  %three = arith.constant 3 : index
+  %size = arith.constant 128 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %three, %gy = %one, %gz = %one)
+             threads(%tx, %ty, %tz) in (%sx = %size, %sy = %one, %sz = %one)
+             workgroup(%buffer : memref<64xi64, #gpu.address_space<workgroup>>) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c63 = arith.constant 63 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0 : i64
+    %full = arith.constant 1 : i32
+    %empty = arith.constant 2 : i32
+    %all = arith.constant 128 : i32
+    %is_writer = arith.cmpi ult, %tx, %c64 : index
+    scf.if %is_writer {
+      %v = memref.load %x[%tx] : memref<64xi64>
+      scf.for %k = %c0 to %rounds step %c1 {
+        %round = arith.index_cast %k : index to i64
+        %block = arith.index_cast %bx : index to i64
+        %turn = arith.addi %round, %block : i64
+        %value = arith.muli %v, %turn : i64
+        nvvm.barrier id = %empty number_of_threads = %all
+        memref.store %value, %buffer[%tx] : memref<64xi64, #gpu.address_space<workgroup>>
+        nvvm.barrier.arrive id = %full number_of_threads = %all
+      }
+    } else {
+      %mine = arith.subi %tx, %c64 : index
+      %from = arith.subi %c63, %mine : index
+      %s = scf.for %k = %c0 to %rounds step %c1 iter_args(%sum = %zero) -> i64 {
+        nvvm.barrier.arrive id = %empty number_of_threads = %all
+        nvvm.barrier id = %full number_of_threads = %all
+        %value = memref.load %buffer[%from] : memref<64xi64, #gpu.address_space<workgroup>>
+        %shifted = arith.addi %sum, %sum : i64
+        %next = arith.addi %shifted, %value : i64
+        scf.yield %next : i64
+      }
+      %i = affine.apply affine_map<(b, t) -> (b * 64 + t)>(%bx, %mine)
+      memref.store %s, %y[%i] : memref<192xi64>
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// The halves of a block meet at barriers of their own, each as often as it needs.
+func.func @halves(%x: memref<128xi64>, %y: memref<128xi64>, %rounds: index)
+    attributes {llvm.emit_c_interface} {
+  %one = arith.constant 1 : index
+  %size = arith.constant 128 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %one, %gy = %one, %gz = %one)
+             threads(%tx, %ty, %tz) in (%sx = %size, %sy = %one, %sz = %one)
+             workgroup(%buffer : memref<128xi64, #gpu.address_space<workgroup>>) {
+    %warps = arith.constant 2 : i32
+    %left = gpu.initialize_named_barrier %warps : i32 -> !gpu.named_barrier
+    %right = gpu.initialize_named_barrier %warps : i32 -> !gpu.named_barrier
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c64 = arith.constant 64 : index
+    %three = arith.constant 3 : i64
+    %first = memref.load %x[%tx] : memref<128xi64>
+    %next = arith.addi %tx, %c1 : index
+    %is_left = arith.cmpi ult, %tx, %c64 : index
+    %result = scf.if %is_left -> i64 {
+      %from = arith.remui %next, %c64 : index
+      %v = scf.for %k = %c0 to %rounds step %c1 iter_args(%old = %first) -> i64 {
+        memref.store %old, %buffer[%tx] : memref<128xi64, #gpu.address_space<workgroup>>
+        gpu.barrier named(%left : !gpu.named_barrier)
+        %other = memref.load %buffer[%from] : memref<128xi64, #gpu.address_space<workgroup>>
+        %tripled = arith.muli %old, %three : i64
+        %new = arith.addi %tripled, %other : i64
+        gpu.barrier named(%left : !gpu.named_barrier)
+        scf.yield %new : i64
+      }
+      scf.yield %v : i64
+    } else {
+      %in_half = arith.remui %next, %c64 : index
+      %from = arith.addi %in_half, %c64 : index
+      %more = arith.addi %rounds, %c2 : index
+      %v = scf.for %k = %c0 to %more step %c1 iter_args(%old = %first) -> i64 {
+        memref.store %old, %buffer[%tx] : memref<128xi64, #gpu.address_space<workgroup>>
+        gpu.barrier named(%right : !gpu.named_barrier)
+        %other = memref.load %buffer[%from] : memref<128xi64, #gpu.address_space<workgroup>>
+        %tripled = arith.muli %old, %three : i64
+        %new = arith.addi %tripled, %other : i64
+        gpu.barrier named(%right : !gpu.named_barrier)
+        scf.yield %new : i64
+      }
+      scf.yield %v : i64
+    }
+    memref.store %result, %y[%tx] : memref<128xi64>
+    gpu.terminator
+  }
+  return
+}

@@ -210,12 +210,51 @@ func.func @scans_and_matrices() {
   return
 }
 
+memref.global "private" constant @numbers : memref<2x8xi8> =
+  dense<[[1, 2, 3, 30, 31, 16, 8, 21], [5, 10, 20, 9, 18, 4, 0, 29]]>
+memref.global "private" constant @left : memref<8xi64> = dense<[7, 1, -5, 9, 9, 0, 1, 30]>
+memref.global "private" constant @right : memref<8xi64> = dense<[9, 2, 1, 1, 1, -5, 4, 8]>
+
+// Elements of 5 bits, and the same bits as bytes; what two vectors have in common.
+func.func @bits_of_vectors() {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0 : i8
+  %numbers = memref.get_global @numbers : memref<2x8xi8>
+  %v = vector.transfer_read %numbers[%c0, %c0], %zero {in_bounds = [true, true]}
+    : memref<2x8xi8>, vector<2x8xi8>
+  %five = arith.trunci %v : vector<2x8xi8> to vector<2x8xi5>
+  %bytes = vector.bitcast %five : vector<2x8xi5> to vector<2x5xi8>
+  vector.print %bytes : vector<2x5xi8>
+  %buffer = gpu.alloc host_shared () : memref<8xi8>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %row = vector.extract %bytes[1] : vector<5xi8> from vector<2x5xi8>
+    %again = vector.bitcast %row : vector<5xi8> to vector<8xi5>
+    %wide = arith.extui %again : vector<8xi5> to vector<8xi8>
+    vector.store %wide, %buffer[%tx] : memref<8xi8>, vector<8xi8>
+    gpu.terminator
+  }
+  %same = vector.load %buffer[%c0] : memref<8xi8>, vector<8xi8>
+  vector.print %same : vector<8xi8>
+  gpu.dealloc %buffer : memref<8xi8>
+  %left = memref.get_global @left : memref<8xi64>
+  %right = memref.get_global @right : memref<8xi64>
+  %a = vector.load %left[%c0] : memref<8xi64>, vector<8xi64>
+  %b = vector.load %right[%c0] : memref<8xi64>, vector<8xi64>
+  %in_b, %in_a = x86.avx512.vp2intersect %a, %b : vector<8xi64>
+  vector.print %in_b : vector<8xi1>
+  vector.print %in_a : vector<8xi1>
+  return
+}
+
 func.func @main() {
   call @masks_in_a_kernel_by_hand() : () -> ()
   call @warps() : () -> ()
   call @prints_and_barriers() : () -> ()
   call @bits_in_memory() : () -> ()
   call @scans_and_matrices() : () -> ()
+  call @bits_of_vectors() : () -> ()
   return
 }
 }

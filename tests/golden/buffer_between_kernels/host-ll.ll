@@ -12,7 +12,7 @@ source_filename = "LLVMDialectModule"
 @aotc_name_buffer_between_kernels_kernels.sums_kernel = internal constant [12 x i8] c"sums_kernel\00"
 @aotc_name_buffer_between_kernels_kernels.sums_kernel_0 = internal constant [14 x i8] c"sums_kernel_0\00"
 @aotc_kernels_buffer_between_kernels_kernels = internal constant [2 x { ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 }] [{ ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 } { ptr @aotc_name_buffer_between_kernels_kernels.sums_kernel, ptr @aotc_cpu_buffer_between_kernels_kernels_sums_kernel, ptr null, ptr null, i64 0, i64 0, [3 x i64] [i64 256, i64 1, i64 1], ptr null, i64 0 }, { ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 } { ptr @aotc_name_buffer_between_kernels_kernels.sums_kernel_0, ptr @aotc_cpu_buffer_between_kernels_kernels_sums_kernel_0, ptr null, ptr null, i64 0, i64 0, [3 x i64] [i64 256, i64 1, i64 1], ptr null, i64 0 }]
-@aotc_info_buffer_between_kernels_kernels = internal constant { i32, i32, ptr, i64, ptr, ptr, ptr, i32, i32, ptr } { i32 4, i32 2, ptr @aotc_image_buffer_between_kernels_kernels, i64 9, ptr @aotc_modname_buffer_between_kernels_kernels, ptr @aotc_builtfor_buffer_between_kernels_kernels, ptr @aotc_kernels_buffer_between_kernels_kernels, i32 0, i32 0, ptr null }
+@aotc_info_buffer_between_kernels_kernels = internal constant { i32, i32, ptr, i64, ptr, ptr, ptr, i32, i32, ptr } { i32 5, i32 2, ptr @aotc_image_buffer_between_kernels_kernels, i64 9, ptr @aotc_modname_buffer_between_kernels_kernels, ptr @aotc_builtfor_buffer_between_kernels_kernels, ptr @aotc_kernels_buffer_between_kernels_kernels, i32 0, i32 0, ptr null }
 @aotc_kernel_buffer_between_kernels_kernels.sums_kernel = internal global ptr null
 @aotc_kernel_buffer_between_kernels_kernels.sums_kernel_0 = internal global ptr null
 @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_load_buffer_between_kernels_kernels, ptr null }]
@@ -307,6 +307,8 @@ declare void @mgpuLaunchKernel(ptr, i64, i64, i64, i64, i64, i64, i32, ptr, ptr,
 declare void @mgpuLaunchClusterKernel(ptr, i64, i64, i64, i64, i64, i64, i64, i64, i64, i32, ptr, ptr, ptr)
 
 declare void @mgpuLaunchKernelCooperative(ptr, i64, i64, i64, i64, i64, i64, i64, i64, i64, i32, ptr, ptr, ptr)
+
+declare extern_weak void @aotc_concurrent_launch_prepare(ptr, i64)
 
 declare extern_weak void @aotc_module_register(ptr)
 

@@ -7,7 +7,7 @@ source_filename = "LLVMDialectModule"
 @aotc_builtfor_device = internal constant [6 x i8] c"sm_80\00"
 @aotc_name_device.turn = internal constant [5 x i8] c"turn\00"
 @aotc_kernels_device = internal constant [1 x { ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 }] [{ ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 } { ptr @aotc_name_device.turn, ptr @aotc_cpu_device_turn, ptr null, ptr null, i64 256, i64 0, [3 x i64] zeroinitializer, ptr null, i64 0 }]
-@aotc_info_device = internal constant { i32, i32, ptr, i64, ptr, ptr, ptr, i32, i32, ptr } { i32 4, i32 1, ptr @aotc_image_device, i64 9, ptr @aotc_modname_device, ptr @aotc_builtfor_device, ptr @aotc_kernels_device, i32 0, i32 0, ptr null }
+@aotc_info_device = internal constant { i32, i32, ptr, i64, ptr, ptr, ptr, i32, i32, ptr } { i32 5, i32 1, ptr @aotc_image_device, i64 9, ptr @aotc_modname_device, ptr @aotc_builtfor_device, ptr @aotc_kernels_device, i32 0, i32 0, ptr null }
 @aotc_kernel_device.turn = internal global ptr null
 @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_load_device, ptr null }]
 @llvm.global_dtors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_unload_device, ptr null }]
@@ -212,6 +212,8 @@ declare void @mgpuLaunchKernel(ptr, i64, i64, i64, i64, i64, i64, i32, ptr, ptr,
 declare void @mgpuLaunchClusterKernel(ptr, i64, i64, i64, i64, i64, i64, i64, i64, i64, i32, ptr, ptr, ptr)
 
 declare void @mgpuLaunchKernelCooperative(ptr, i64, i64, i64, i64, i64, i64, i64, i64, i64, i32, ptr, ptr, ptr)
+
+declare extern_weak void @aotc_concurrent_launch_prepare(ptr, i64)
 
 declare extern_weak void @aotc_module_register(ptr)
 

@@ -15,7 +15,7 @@ from helpers.native import build_library
 from msgspec.structs import replace
 
 from aotc.host.embed import embed
-from aotc.host.kernels import CpuKernel, CpuKernels, SyncPoint
+from aotc.host.kernels import CpuKernel, CpuKernels, SyncPoint, SyncScope
 from aotc.host.translate import translate
 from aotc.mlir import ir, make_context
 from aotc.toolchain import Toolchain
@@ -169,19 +169,26 @@ def test_a_cluster_launch(host_ir: Callable[[str], dict[str, str]]) -> None:
 
 
 def test_a_launch_on_a_stream_of_tokens(host_ir: Callable[[str], dict[str, str]]) -> None:
-    """An asynchronous launch goes on the stream of its tokens, which is made and ended once."""
+    """An asynchronous launch goes on the stream of its tokens, which is made and ended once. The
+    runtime is told that it is concurrent, through a weak reference."""
     body = f"""%start = gpu.wait async
     %one = {LAUNCH.replace("gpu.launch_func", "gpu.launch_func async [%start]")}
     %two = {LAUNCH.replace("gpu.launch_func", "gpu.launch_func async [%one]")}
     gpu.wait [%two]"""
-    calls = re.findall(r"call [^@]*@([\w.]+)\(", host_ir(module(body))["f"])
-    assert calls == [
+    ir = host_ir(module(body))
+    assert re.findall(r"call [^@]*@([\w.]+)\(", ir["f"]) == [
         "mgpuStreamCreate",
         "aotc_launch_device.twice",
         "aotc_launch_device.twice",
         "mgpuStreamSynchronize",
         "mgpuStreamDestroy",
     ]
+    stub = ir["aotc_launch_device.twice"]
+    assert re.findall(r"call [^@]*@([\w.]+)\(", stub)[1:] == [
+        "aotc_concurrent_launch_prepare",
+        "mgpuLaunchKernel",
+    ]
+    assert "icmp ne ptr @aotc_concurrent_launch_prepare, null" in stub
 
 
 # --- Images ----------------------------------------------------------------------------
@@ -220,7 +227,7 @@ def test_kernels_are_listed_with_their_cpu_forms(
     )
     ir = host_ir(module(LAUNCH, kernels=two))
     info = ir["aotc_info_device"]
-    assert re.search(r"\{ i32 4, i32 2, ptr @aotc_image_device, i64 \d+, ", info)
+    assert re.search(r"\{ i32 5, i32 2, ptr @aotc_image_device, i64 \d+, ", info)
     table = ir["aotc_kernels_device"]
     names = re.findall(r"\{ ptr @([\w.]+), ptr (\S+), ptr (\S+), ptr (\S+), i64 ", table)
     assert [name for name, *_ in names] == ["aotc_name_device.meet", "aotc_name_device.twice"]
@@ -241,8 +248,8 @@ CPU_KERNELS = CpuKernels(
             shared_bytes=2**40,
             thread_bytes=192,
             sync_points=(
-                SyncPoint(is_warp=False, place='gpu.barrier at "a".mlir:1:2'),
-                SyncPoint(is_warp=True, place="gpu.shuffle at b.mlir:3:4"),
+                SyncPoint(SyncScope.BLOCK, place='gpu.barrier at "a".mlir:1:2'),
+                SyncPoint(SyncScope.WARP, place="gpu.shuffle at b.mlir:3:4"),
             ),
         ),
         CpuKernel("elsewhere", "other", None, "it is of another module"),
@@ -273,7 +280,7 @@ void aotc_module_register(const aotc_module_info *info) {
            text(k->why_not), k->step ? (int)k->step(NULL, NULL, 70, 7) : 0, k->shared_bytes,
            k->thread_bytes, (int)k->block_dim[0], (int)k->block_dim[1], (int)k->block_dim[2]);
     for (uint64_t p = 0; p < k->sync_point_count; ++p) {
-      printf(" %d %s", (int)k->sync_points[p].is_warp, k->sync_points[p].place);
+      printf(" %d %s", (int)k->sync_points[p].scope, k->sync_points[p].place);
     }
     puts(k->sync_points ? "." : " none");
   }
@@ -319,7 +326,7 @@ def test_the_runtime_reads_the_table_of_cpu_kernels(tmp_path: Path) -> None:
     subprocess.run(command, cwd=tmp_path, check=True)
     read = subprocess.run([tmp_path / "reader"], capture_output=True, text=True, check=True)
     assert read.stdout.splitlines() == [
-        "4 device, sm_90; PDL: add scale",
+        "5 device, sm_90; PDL: add scale",
         "whole: 1 - 0, 1 0, 4 5 6, none",
         "by_step: 0 - 77, 1099511627776 192, 0 0 0,"
         ' 0 gpu.barrier at "a".mlir:1:2 1 gpu.shuffle at b.mlir:3:4.',

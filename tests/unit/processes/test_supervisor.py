@@ -3,6 +3,7 @@ it stays."""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -44,7 +45,11 @@ def run(
     return subprocess.Popen(
         [sys.executable, "-c", program.replace("{reads_input}", str(reads_input))],
         cwd=tmp_path,
-        env={"TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": ":".join(sys.path)},
+        env={
+            "TMPDIR": str(tmp_path / "tmp"),
+            "PYTHONPATH": ":".join(sys.path),
+            "AOTC_PASS_SECONDS": os.environ.get("AOTC_PASS_SECONDS", "600"),
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -107,6 +112,44 @@ def test_a_crash_is_an_error(reads_input: bool, code: int, said: str, tmp_path: 
     assert stderr.decode().splitlines()[0] == expected
     assert not (tmp_path / "draft").exists()
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+PASS = """from aotc.processes.record import running_pass
+            with running_pass("cse"):
+                pass
+            until = time.process_time() + 1.5
+            while time.process_time() < until:
+                pass
+            with running_pass("canonicalize"):
+                while True:
+                    pass"""
+
+
+def test_a_pass_that_does_not_end_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its name, after the processor time that a pass may take; others may take more."""
+    monkeypatch.setenv("AOTC_PASS_SECONDS", "1")
+    with run(tmp_path, PASS) as process:
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert said.decode().startswith(
+        "aotc: error: The build was in the pass 'canonicalize' for 1 s of processor time: it may "
+        "never end.\n"
+    )
+    assert "AOTC_PASS_SECONDS=N" in said.decode()
+    assert not (tmp_path / "draft").exists()
+
+
+def test_a_limit_that_is_no_number_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AOTC_PASS_SECONDS", "soon")
+    with run(tmp_path, "pass") as process:
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 2
+    message = "aotc: error: AOTC_PASS_SECONDS is 'soon'; expected a number of seconds.\n"
+    assert said.decode() == message
 
 
 def test_too_much_memory_is_an_error(tmp_path: Path) -> None:

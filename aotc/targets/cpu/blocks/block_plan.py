@@ -13,6 +13,7 @@ from enum import Enum
 from msgspec import Struct
 
 from aotc.chips import WARP
+from aotc.host.kernels import SyncScope
 from aotc.targets.cpu.blocks.flow import (
     Block,
     Edge,
@@ -72,6 +73,8 @@ class _Planner:
         self._context = context_values(flow)
 
     def plan(self) -> BlockPlan:
+        if any(b.sync is not None and b.sync.scope is SyncScope.NAMED for b in self._flow.blocks):
+            raise NotTogetherError  # others of the block go on
         self._isolate_deciding_loads()
         flow = self._flow
         self._postdominators = postdominators(flow)

@@ -14,9 +14,10 @@ from typing import Any
 from msgspec import Struct, field
 
 from aotc import ops
+from aotc.host.kernels import SyncScope
 from aotc.mlir import ir
 from aotc.ops import create
-from aotc.targets.cpu.synchronize import BARRIER, FAIL, WARP_SYNC
+from aotc.targets.cpu.synchronize import FAIL, SYNCHRONIZATIONS
 
 
 class Value(Struct, eq=False):
@@ -50,8 +51,12 @@ class Edge(Struct, eq=False):
 class Sync(Struct, frozen=True):
     """What a thread waits for at the end of a block."""
 
-    is_warp: bool
+    scope: SyncScope
     location: Any
+
+    @property
+    def is_warp(self) -> bool:
+        return self.scope is SyncScope.WARP
 
 
 class Block(Struct, eq=False):
@@ -220,9 +225,9 @@ class _Reader:
         for child in list(original.operations)[:-1]:
             operation = child.operation
             callee = _callee(operation)
-            if callee in (BARRIER, WARP_SYNC):
+            if callee in SYNCHRONIZATIONS:
                 following = self._add(operation.location)
-                block.sync = Sync(callee == WARP_SYNC, operation.location)
+                block.sync = Sync(SYNCHRONIZATIONS[callee], operation.location)
                 block.edges = [Edge(following, [])]
                 block = following
                 pieces.append((block, []))

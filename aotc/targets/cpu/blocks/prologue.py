@@ -19,7 +19,7 @@ from aotc.targets.cpu.thread_function import CONTEXT, Size, ThreadFunction
 # aotc_cpu_block of runtime_c/include/aotc_runtime.h, in i64s and pointers.
 _BLOCK_ID, _GRID_DIM, _BLOCK_DIM = 0, 3, 6
 _DYNAMIC_SHARED, _DYNAMIC_SHARED_BYTES, _SHARED, _THREADS = 9, 10, 11, 12
-FAIL_FIELD, LEVEL_FIELD = 13, 14
+FAIL_FIELD, LEVEL_FIELD, ARRIVE_FIELD = 13, 14, 15
 WORD = 8
 
 

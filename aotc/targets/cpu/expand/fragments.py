@@ -34,6 +34,14 @@ MMA_SHAPES: dict[tuple[str, str], frozenset[Shape]] = {
     ("i4", "i32"): frozenset({(8, 8, 32), (16, 8, 32), (16, 8, 64)}),
 }
 
+# Those of `mma.sp.sync` that the CPU computes: of K, A has half.
+SPARSE_SHAPES: dict[tuple[str, str], frozenset[Shape]] = {
+    ("f16", "f16"): frozenset({(16, 8, 16), (16, 8, 32)}),
+    ("f16", "f32"): frozenset({(16, 8, 16), (16, 8, 32)}),
+    ("bf16", "f32"): frozenset({(16, 8, 16), (16, 8, 32)}),
+    ("f32", "f32"): frozenset({(16, 8, 8), (16, 8, 16)}),
+}
+
 # The same of `wmma`, for `gpu.subgroup_mma_compute`.
 _WIDE = frozenset({(16, 16, 16), (32, 8, 16), (8, 32, 16)})
 WMMA_SHAPES: dict[tuple[str, str], frozenset[Shape]] = {

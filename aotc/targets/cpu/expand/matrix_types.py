@@ -15,7 +15,13 @@ from msgspec import Struct
 
 from aotc.mlir import ir
 from aotc.ops import integer, walk
-from aotc.targets.cpu.expand.fragments import MMA_SHAPES, WMMA_SHAPES, Spread
+from aotc.targets.cpu.expand.fragments import (
+    MMA_SHAPES,
+    SPARSE_SHAPES,
+    WMMA_SHAPES,
+    Shape,
+    Spread,
+)
 
 # On gpu.subgroup_mma_* operations: the former types of the operands, then of the results.
 _FORMER_TYPES = "aotc_former_types"
@@ -130,17 +136,27 @@ def _check_compute(operation: Any, _: dict[str, Any]) -> str | None:
 
 
 def _check_mma_sync(operation: Any, _: dict[str, Any]) -> str | None:
-    a, b, c = (operand.type.element_type for operand in operation.operands)
+    return _check_shape(operation, MMA_SHAPES, "no tensor core has")
+
+
+def _check_mma_sparse_sync(operation: Any, _: dict[str, Any]) -> str | None:
+    return _check_shape(operation, SPARSE_SHAPES, "the CPU has no sparse")
+
+
+def _check_shape(
+    operation: Any, known: dict[tuple[str, str], frozenset[Shape]], what: str
+) -> str | None:
+    a, b, c = (operand.type.element_type for operand in list(operation.operands)[:3])
     m, n, k = mma_shape(operation)
-    if a != b or (m, n, k) not in MMA_SHAPES.get((str(a), str(c)), frozenset()):
-        return f"no tensor core has m{m}n{n}k{k} of {a} and {b} into {c}"
+    if a != b or (m, n, k) not in known.get((str(a), str(c)), frozenset()):
+        return f"{what} m{m}n{n}k{k} of {a} and {b} into {c}"
     if isinstance(a, ir.F32Type) and "tf32Enabled" not in operation.attributes:
         return "tensor cores take f32 as tf32 alone: say tf32Enabled"
     return None
 
 
 def mma_shape(operation: Any) -> tuple[int, int, int]:
-    """The m, n and k of nvgpu.mma.sync."""
+    """The m, n and k of nvgpu.mma.sync and nvgpu.mma.sp.sync."""
     m, n, k = (int(ir.IntegerAttr(size).value) for size in operation.attributes["mmaShape"])
     return m, n, k
 
@@ -171,6 +187,7 @@ MATRIX_CHECKS: dict[str, Callable[[Any, dict[str, Any]], str | None]] = {
     "gpu.subgroup_mma_extract_thread_local": _check_thread_local,
     "gpu.subgroup_mma_insert_thread_local": _check_thread_local,
     "nvgpu.mma.sync": _check_mma_sync,
+    "nvgpu.mma.sp.sync": _check_mma_sparse_sync,
     "nvgpu.ldmatrix": _check_ldmatrix,
     "nvgpu.device_async_copy": _check_async_copy,
 }

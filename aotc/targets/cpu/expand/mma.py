@@ -1,4 +1,4 @@
-"""`nvgpu.mma.sync` and `nvgpu.ldmatrix` → loads, products, stores of single lanes.
+"""`nvgpu.mma.sync`, `nvgpu.mma.sp.sync`, `nvgpu.ldmatrix` → loads, products, stores of lanes.
 
 Programs know which lane's registers hold what: see `fragments.MmaFragment`.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from aotc.mlir import ir
-from aotc.ops import compare, constant_index, create, create_if, integer
+from aotc.ops import compare, constant, constant_index, create, create_if, integer, unary
 from aotc.targets.cpu import build
 from aotc.targets.cpu.expand.addresses import element_address, to_i64
 from aotc.targets.cpu.expand.fragments import (
@@ -32,6 +32,8 @@ from aotc.targets.cpu.expand.products import (
     sum_type,
     zeros,
 )
+from aotc.targets.cpu.expand.shuffles import select
+from aotc.targets.cpu.expand.slots import Slots
 from aotc.targets.cpu.sizes import size_of
 from aotc.targets.cpu.synchronize import WARP_SLOTS, warp_sync
 
@@ -39,6 +41,10 @@ if TYPE_CHECKING:
     from aotc.targets.cpu.thread_function import Ids
 
 _ULT = 6
+# Of sparse products: tiles of rows, the bits of a word of metadata, and those of a chunk.
+_ROW_TILES = 2
+_WORD_BITS = 32
+_CHUNK_BITS = 4
 
 
 class _Lane:
@@ -93,17 +99,26 @@ def _registers(vector: Any) -> list[Any]:
 
 def _mma_sync(operation: Any, ids: Ids) -> None:
     a_value, b_value, c_value = operation.operands
+    _multiply(operation, _registers(a_value), b_value, c_value, ids)
+
+
+def _multiply(operation: Any, a_registers: list[Any], b_value: Any, c_value: Any, ids: Ids) -> None:
+    """Replaces an operation by the product of A, all of whose elements are in `a_registers`."""
     result = operation.results[0]
-    element = a_value.type.element_type
+    element = b_value.type.element_type
     m, n, k = mma_shape(operation)
-    a_layout, b_layout, c_layout = mma_fragments(m, n, k, a_value.type.shape[1])
+    a_layout, _, _ = mma_fragments(m, n, k, a_registers[0].type.shape[0])
+    _, b_layout, c_layout = mma_fragments(m, n, k, b_value.type.shape[1])
     a, b = place_multiplicands(ids.slots, WARP_SLOTS, element, m, n, k)
     lane = _Lane(ids)
     # What other lanes have yet to read here must not be overwritten.
     warp_sync()
-    for multiplicand, layout, value in ((a, a_layout, a_value), (b, b_layout, b_value)):
+    for multiplicand, layout, registers in (
+        (a, a_layout, a_registers),
+        (b, b_layout, _registers(b_value)),
+    ):
         places = lane.addresses(layout, multiplicand)
-        for register, addresses in zip(_registers(value), places, strict=True):
+        for register, addresses in zip(registers, places, strict=True):
             stored = prepare(register, multiplicand.element)
             _store_register(stored, addresses, is_row=layout.is_by_rows)
     warp_sync()
@@ -122,6 +137,70 @@ def _mma_sync(operation: Any, ids: Ids) -> None:
         sums = multiply(a, b, rows, columns, sums)
     registers = [convert(total, result.type.element_type) for total in sums]
     result.replace_all_uses_with(_join(registers, result.type))
+
+
+def _mma_sparse_sync(operation: Any, ids: Ids) -> None:
+    """Fills in the zeros of A, and multiplies as `nvgpu.mma.sync` does.
+
+    A register of A has the elements of one chunk of twice as many columns. The chunk's metadata,
+    4 bits, are in a lane of the same group: in the lower half of its word for the first rows, in
+    the upper half for those that are 8 further down.
+    """
+    a_value, b_value, c_value, metadata = operation.operands
+    registers = _registers(a_value)
+    words = _metadata_words(operation, metadata, k_tiles=len(registers) // _ROW_TILES, ids=ids)
+    shift = build.multiply(_Lane(ids).member, build.number(_CHUNK_BITS))
+    dense = []
+    for number, register in enumerate(registers):
+        k_tile, row_tile = divmod(number, _ROW_TILES)
+        place = build.add(shift, build.number(_WORD_BITS // _ROW_TILES * row_tile))
+        bits = build.integer_op("lshr", words[k_tile], unary("arith.trunci", place, integer(32)))
+        dense.append(_expand_chunk(register, bits))
+    _multiply(operation, dense, b_value, c_value, ids)
+
+
+def _metadata_words(operation: Any, metadata: Any, k_tiles: int, ids: Ids) -> list[Any]:
+    """The words that this lane's chunks are told by, one for each tile along k."""
+    word_type = integer(_WORD_BITS)
+    selector = 0
+    if "sparsitySelector" in operation.attributes:
+        selector = ir.IntegerAttr(operation.attributes["sparsitySelector"]).value
+    word = _extract(unary("vector.bitcast", metadata, ir.VectorType.get([1], word_type)), 0)
+    group = build.multiply(_Lane(ids).group, build.number(GROUP_SIZE))
+    slots = Slots(ids.slots, word_type)
+    warp_sync()
+    slots.store(word, to_i64(ids.lane))
+    warp_sync()
+    first = k_tiles * selector
+    return [slots.load(build.add(group, build.number(first + k_tile))) for k_tile in range(k_tiles)]
+
+
+def _expand_chunk(register: Any, bits: Any) -> Any:
+    """The elements at the columns that `bits` name, zeros elsewhere.
+
+    Two bits name the column of each of two elements of four; of f32 they name halves, whose upper
+    bit is that of the element.
+    """
+    width = register.type.shape[0]
+    columns = []
+    for number in range(width):
+        name_bit = 2 * number if width > 1 else 1
+        column = build.integer_op("lshr", bits, constant(bits.type, name_bit))
+        columns.append(build.integer_op("and", column, constant(bits.type, 2 * width - 1)))
+    element = register.type.element_type
+    elements = []
+    for place in range(2 * width):
+        value = create(
+            "arith.constant",
+            results=[element],
+            attributes={"value": ir.FloatAttr.get(element, 0.0)},
+        ).result
+        for number, column in enumerate(columns):
+            is_here = build.compare(build.EQ, column, constant(bits.type, place))
+            value = select(is_here, _extract(register, number), value)
+        elements.append(value)
+    type_ = ir.VectorType.get([2 * width], element)
+    return create("vector.from_elements", elements, [type_]).result
 
 
 def _store_register(register: Any, addresses: list[Any], *, is_row: bool) -> None:
@@ -180,5 +259,6 @@ def _load_register(type_: Any, addresses: list[Any]) -> Any:
 
 MMA: dict[str, Callable[[Any, Ids], None]] = {
     "nvgpu.mma.sync": _mma_sync,
+    "nvgpu.mma.sp.sync": _mma_sparse_sync,
     "nvgpu.ldmatrix": _ldmatrix,
 }

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from aotc import ops
 from aotc.chips import WARP
 from aotc.mlir import ir
-from aotc.ops import constant, create, defining, integer, unary, with_element_type
+from aotc.ops import constant, create, defining, integer, unary, walk, with_element_type
 from aotc.rewrites.reductions import Clusters, named_combiner
 from aotc.targets.cpu import build
 from aotc.targets.cpu.expand.addresses import to_i64
@@ -23,7 +24,7 @@ from aotc.targets.cpu.expand.shuffles import (
     select_source,
 )
 from aotc.targets.cpu.expand.slots import Slots
-from aotc.targets.cpu.synchronize import barrier, warp_sync
+from aotc.targets.cpu.synchronize import arrive, barrier, named_sync, warp_sync
 
 if TYPE_CHECKING:
     from aotc.targets.cpu.thread_function import Ids
@@ -33,6 +34,9 @@ _LOW_BITS = WARP - 1
 _SEQUENTIALLY_CONSISTENT = 7  # LLVM's AtomicOrdering
 # Where a shuffle's last operand has the bits of a lane's number that stay.
 _SEGMENT_SHIFT = 8
+INITIALIZATION = "gpu.initialize_named_barrier"
+BARRIER_NUMBER = "aotc_barrier"
+_MAX_NAMED_BARRIERS = 15
 
 
 def _kind(operation: Any) -> str:
@@ -155,6 +159,48 @@ def _reduce_at_barrier(operation: Any, ids: Ids) -> None:
     _replace(operation, reduce_block(number, combine, True, ids))
 
 
+def _barrier(operation: Any, ids: Ids) -> None:
+    number, count = ops.operand_groups(operation)
+    if not count:
+        barrier()
+        return
+    _arrive(number, count[0], ids)
+    named_sync()
+
+
+def _arrive_alone(operation: Any, ids: Ids) -> None:
+    *number, count = operation.operands
+    _arrive(number, count, ids)
+
+
+def _arrive(number: list[Any], count: Any, ids: Ids) -> None:
+    """Comes to the barrier of a number, or to barrier 0."""
+    which = number[0] if number else constant(integer(32), 0)
+    arrive([ids.block, to_i64(ids.linear), which, count])
+
+
+def expand_gpu_barrier(operation: Any, ids: Ids) -> None:
+    """Of a subgroup, of the subgroups of a named barrier, or of the block."""
+    if "scope" in operation.attributes and "subgroup" in str(operation.attributes["scope"]):
+        warp_sync()
+    elif len(operation.operands) > 0:
+        initialization = operation.operands[0].owner
+        number = constant(integer(32), initialization.attributes[BARRIER_NUMBER].value)
+        warps = initialization.operands[0]
+        count = build.integer_op("mul", warps, constant(integer(32), WARP))
+        _arrive([number], count, ids)
+        named_sync()
+    else:
+        barrier()
+
+
+def number_barriers(function: Any) -> None:
+    """Gives the named barriers of a kernel their numbers, from 1 on, as on a GPU."""
+    found = [op for op in walk(function) if op.name == INITIALIZATION]
+    for number, operation in enumerate(found, 1):
+        operation.attributes[BARRIER_NUMBER] = ir.IntegerAttr.get(integer(32), number)
+
+
 def _elect(operation: Any, ids: Ids) -> None:
     """The first lane of those that come by."""
     lanes = present_lanes(ids)
@@ -229,19 +275,30 @@ NVVM: dict[str, Callable[[Any, Ids], None]] = {
     "nvvm.match.sync": _match,
     "nvvm.redux.sync": _reduce,
     "nvvm.bar.warp.sync": lambda operation, ids: warp_sync(),
-    "nvvm.barrier": lambda operation, ids: barrier(),
+    "nvvm.barrier": _barrier,
+    "nvvm.barrier.arrive": _arrive_alone,
+    # What waits there knows its number.
+    INITIALIZATION: lambda operation, ids: None,
     "nvvm.barrier.reduction": _reduce_at_barrier,
     "nvvm.elect.sync": _elect,
     "nvvm.memory.barrier": lambda operation, ids: _fence(),
 }
 
 
-def _check_barrier(operation: Any, _: dict[str, Any]) -> str | None:
-    sizes = list(ir.DenseI32ArrayAttr(operation.attributes["operandSegmentSizes"]))
-    if sizes[1:] != [0] * (len(sizes) - 1):
-        return "barriers for some of a block's threads do not exist on the CPU"
-    if len(operation.results) > 0:
-        return "barriers that reduce do not exist on the CPU"
+def _check_gpu_barrier(operation: Any, _: dict[str, Any]) -> str | None:
+    for named in operation.operands:
+        owner = defining(named)
+        if owner is None or owner.name != INITIALIZATION:
+            return "it does not say by itself which barrier it is"
+    return None
+
+
+def _check_initialization(operation: Any, _: dict[str, Any]) -> str | None:
+    if operation.parent.name != "gpu.func":
+        return "named barriers are initialized by the kernel itself"
+    count = sum(op.name == INITIALIZATION for op in walk(operation.parent))
+    if count > _MAX_NAMED_BARRIERS:
+        return f"a block has at most {_MAX_NAMED_BARRIERS} named barriers"
     return None
 
 
@@ -263,5 +320,6 @@ def _is_all_lanes(mask: Any) -> bool:
 
 NVVM_CHECKS: dict[str, Callable[[Any, dict[str, Any]], str | None]] = {
     "nvvm.redux.sync": _check_redux,
-    "nvvm.barrier": _check_barrier,
+    "gpu.barrier": _check_gpu_barrier,
+    INITIALIZATION: _check_initialization,
 }

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from aotc import mlir
-from aotc.host.kernels import CpuKernel, CpuKernels
+from aotc.host.kernels import CpuKernel, CpuKernels, SyncScope
 from aotc.mlir import ir, llvm, make_context
 from aotc.targets.cpu.kernels import build_cpu_kernels
 from aotc.toolchain.llvm_text import downlevel
@@ -188,7 +188,7 @@ def run_steps(kernel: CpuKernel, threads: int, step: Callable[[int, int], int]) 
             while waiting := [
                 states[lane]
                 for lane in lanes
-                if states[lane] and kernel.sync_points[states[lane] - 1].is_warp
+                if states[lane] and kernel.sync_points[states[lane] - 1].scope is SyncScope.WARP
             ]:
                 first = min(waiting)
                 for lane in [lane for lane in lanes if states[lane] == first]:

@@ -213,10 +213,12 @@ REFUSED = {
         "gpu.subgroup_reduce at test.mlir:8:10: clusters of 16 lanes with a stride of 4 "
         "do not fit into a warp of 32",
     ),
-    "threads": (
-        "nvvm.barrier id = %c1 number_of_threads = %c32",
-        "nvvm.barrier at test.mlir:8:5: "
-        "barriers for some of a block's threads do not exist on the CPU",
+    "barrier": (
+        "%n = gpu.initialize_named_barrier %c1 : i32 -> !gpu.named_barrier\n"
+        "    cf.br ^next(%n : !gpu.named_barrier)\n"
+        "  ^next(%b: !gpu.named_barrier):\n"
+        "    gpu.barrier named(%b : !gpu.named_barrier)",
+        "gpu.barrier at test.mlir:11:5: it does not say by itself which barrier it is",
     ),
     "mask": (
         "%s = nvvm.redux.sync add %c1, %c5 : i32 -> i32",

@@ -93,12 +93,12 @@ REFUSED = {
     ),
     "sparse": (
         """
-    %a = ub.poison : vector<4x2xf16>
-    %c = ub.poison : vector<2x2xf16>
+    %a = ub.poison : vector<4x4xi8>
+    %c = ub.poison : vector<2x2xi32>
     %m = ub.poison : vector<2xi16>
-    %d = nvgpu.mma.sp.sync(%a, %a, %c) metadata(%m) {mmaShape = [16, 8, 32]}
-      : (vector<4x2xf16>, vector<4x2xf16>, vector<2x2xf16>) -> vector<2x2xf16>""",
-        "this operation of the tensor cores has no CPU form",
+    %d = nvgpu.mma.sp.sync(%a, %a, %c) metadata(%m) {mmaShape = [16, 8, 64]}
+      : (vector<4x4xi8>, vector<4x4xi8>, vector<2x2xi32>) -> vector<2x2xi32>""",
+        "the CPU has no sparse m16n8k64 of i8 and i8 into i32",
     ),
 }
 

@@ -1,0 +1,104 @@
+"""`vector.bitcast` of elements whose bits are no power of two → shifts of small integers.
+
+LLVM takes such casts apart wrongly. The bits of a row of elements are groups of as many as both
+types' elements fill: a group of 40 bits has 8 elements of i5, and 5 of i8. It is computed in an
+integer whose bits are a power of two: from shifts of elements in one of 40 bits, LLVM makes the
+cast again.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from aotc import ops
+from aotc.mlir import ir
+
+
+def has_odd_elements(type_: Any) -> bool:
+    """Whether it is a vector of elements whose bits are no power of two."""
+    if not isinstance(type_, ir.VectorType) or not hasattr(type_.element_type, "width"):
+        return False
+    width = int(type_.element_type.width)
+    return width & (width - 1) != 0
+
+
+def is_expandable(old: Any, new: Any) -> bool:
+    """Whether a cast between these vectors can be expanded: LLVM might compute in elements of the
+    new type that consist of several odd ones."""
+    return not (
+        has_odd_elements(old) and _width(new) > _width(old) and _width(new) % _width(old) == 0
+    )
+
+
+def _width(type_: Any) -> int:
+    return int(type_.element_type.width)
+
+
+def expand_bit_casts(root: Any) -> None:
+    """Changes the casts under `root` in place."""
+    for cast in ops.find(root, "vector.bitcast"):
+        given, result = cast.operands[0], cast.results[0]
+        if has_odd_elements(given.type) or has_odd_elements(result.type):
+            with cast.location, ir.InsertionPoint(cast):
+                result.replace_all_uses_with(_expanded(given, result.type))
+            ops.erase(cast)
+
+
+def _expanded(given: Any, type_: Any) -> Any:
+    old, new = _width(given.type), _width(type_)
+    bits = math.prod(given.type.shape) * old
+    row = ir.VectorType.get([bits // old], ops.integer(old))
+    values = _reshaped(_as_bits(given), row)
+    elements = [_extract(values, number) for number in range(bits // old)]
+    group = math.lcm(old, new)
+    joined = [
+        _join(elements[first : first + group // old], group)
+        for first in range(0, bits // old, group // old)
+    ]
+    narrow = [
+        _cut(whole, place, ops.integer(new)) for whole in joined for place in range(0, group, new)
+    ]
+    made = ir.VectorType.get([bits // new], ops.integer(new))
+    vector = ops.create("vector.from_elements", narrow, [made]).result
+    vector = _reshaped(vector, ops.with_element_type(type_, ops.integer(new)))
+    return vector if vector.type == type_ else ops.unary("arith.bitcast", vector, type_)
+
+
+def _extract(vector: Any, number: int) -> Any:
+    place = ir.DenseI64ArrayAttr.get([number])
+    element = vector.type.element_type
+    return ops.create("vector.extract", [vector], [element], {"static_position": place}).result
+
+
+def _as_bits(value: Any) -> Any:
+    element = value.type.element_type
+    if isinstance(element, ir.IntegerType):
+        return value
+    bits = ops.with_element_type(value.type, ops.integer(int(element.width)))
+    return ops.unary("arith.bitcast", value, bits)
+
+
+def _reshaped(value: Any, type_: Any) -> Any:
+    return value if value.type == type_ else ops.unary("vector.shape_cast", value, type_)
+
+
+def _join(elements: list[Any], width: int) -> Any:
+    """An integer of `width` bits or more that elements make, the first one lowest."""
+    if len(elements) == 1:
+        return elements[0]
+    type_, size = ops.integer(1 << (width - 1).bit_length()), elements[0].type.width
+    whole = ops.unary("arith.extui", elements[0], type_)
+    for number, element in enumerate(elements[1:], 1):
+        wide = ops.unary("arith.extui", element, type_)
+        moved = ops.binary("arith.shli", wide, ops.constant(type_, number * size))
+        whole = ops.binary("arith.ori", whole, moved)
+    return whole
+
+
+def _cut(whole: Any, place: int, type_: Any) -> Any:
+    """The bits of an integer from `place` on, as many as `type_` has."""
+    if whole.type == type_:
+        return whole
+    moved = ops.binary("arith.shrui", whole, ops.constant(whole.type, place)) if place else whole
+    return ops.unary("arith.trunci", moved, type_)

@@ -1,0 +1,209 @@
+"""f8E4M3FN and f8E5M2 by the conversions that GPUs have from sm_89 on, and the same by bits.
+
+Both are in the module: `__nvvm_reflect` tells LLVM for which chip it compiles, and the other one is
+not used. (`ptx_levels` finds the instructions by their names, and has them compiled for sm_89.)
+
+The instructions round to nearest even, as `arith.truncf` does, but saturate: what is beyond the
+largest number becomes that. So what rounds to more, infinities and NaN get their bits here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.mlir import ir
+from aotc.numbers import compare_values
+
+_FIRST_ARCH = 890  # of __CUDA_ARCH
+_ARCH = "aotc_cuda_arch"
+_REFLECT = "__nvvm_reflect"
+_TEXTS = (
+    f'llvm.mlir.global internal constant @{_ARCH}("__CUDA_ARCH\\00") {{addr_space = 0 : i32}}',
+    f"llvm.func @{_REFLECT}(!llvm.ptr) -> i32",
+)
+
+
+class _Narrowing(Struct, frozen=True):
+    """The instruction's name of a format; up to which f32 it is right (`has_end`: that, too); and
+    the bits of what is larger, and of NaN, behind the sign."""
+
+    name: str
+    end: float
+    has_end: bool
+    overflow: int
+    nan: int
+
+
+# The ends are in the middle between the largest number and what would be the next one, which has
+# the even mantissa for f8E5M2.
+_NARROWINGS = {
+    "f8E4M3FN": _Narrowing("e4m3x2", 464.0, True, 0x7F, 0x7F),
+    "f8E5M2": _Narrowing("e5m2x2", 61440.0, False, 0x7C, 0x7E),
+}
+_PREDICATES = {"olt": 4, "ole": 5, "ord": 7}  # of arith.cmpf
+# f8E5M2 is the upper half of an f16: no instruction is needed.
+_WIDENED = "f8E4M3FN"
+
+
+class Float8Conversions:
+    """What `expand_small_floats` asks for conversions in a device module."""
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+        self._is_declared = False
+
+    def widen(self, value: Any, by_bits: Any) -> Any:
+        """A small float of any format as `by_bits`, or that."""
+        if _element(value.type) != _WIDENED:
+            return by_bits
+        halves = _joined(value, ir.F16Type.get(), _widen_pair)
+        return self._choose(_convert(halves, by_bits.type), by_bits)
+
+    def narrow(self, value: Any, by_bits: Any) -> Any:
+        """An f32 rounded to nearest even as `by_bits`, or that."""
+        narrowing = _NARROWINGS.get(_element(by_bits.type))
+        if narrowing is None:
+            return by_bits
+        i8 = ops.with_element_type(value.type, ops.integer(8))
+        rounded = _joined(value, ops.integer(8), lambda *pair: _narrow_pair(narrowing.name, *pair))
+        magnitude = ops.unary("math.absf", value, value.type)
+        is_right = _compare("ole" if narrowing.has_end else "olt", magnitude, narrowing.end)
+        is_number = _compare("ord", value, 0.0)
+        special = _select(
+            is_number, *(ops.constant(i8, b) for b in (narrowing.overflow, narrowing.nan))
+        )
+        bits = ops.unary("arith.bitcast", value, ops.with_element_type(value.type, ops.integer(32)))
+        sign = ops.binary("arith.shrui", bits, ops.constant(bits.type, 24))
+        sign = ops.unary("arith.trunci", sign, i8)
+        sign = ops.binary("arith.andi", sign, ops.constant(i8, 0x80))
+        chosen = _select(is_right, rounded, ops.binary("arith.ori", special, sign))
+        return self._choose(ops.unary("arith.bitcast", chosen, by_bits.type), by_bits)
+
+    def _choose(self, by_instruction: Any, by_bits: Any) -> Any:
+        self._declare()
+        i32 = ops.integer(32)
+        name = ops.create(
+            "llvm.mlir.addressof",
+            results=[ir.Type.parse("!llvm.ptr")],
+            attributes={"global_name": ir.FlatSymbolRefAttr.get(_ARCH)},
+        ).result
+        arch = ops.create(
+            "llvm.call",
+            [name],
+            [i32],
+            {
+                "callee": ir.FlatSymbolRefAttr.get(_REFLECT),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0]),
+                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+            },
+        ).result
+        has_it = compare_values("sge", arch, ops.constant(i32, _FIRST_ARCH))
+        return _select(has_it, by_instruction, by_bits)
+
+    def _declare(self) -> None:
+        if self._is_declared:
+            return
+        self._is_declared = True
+        (module,) = ops.find(self._device, "gpu.module")
+        start = ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0])
+        for text in _TEXTS:
+            start.insert(ir.Operation.parse(text))
+
+
+def _joined(value: Any, element: Any, convert_pair: Any) -> Any:
+    """Elements converted two by two, as `element`."""
+    type_ = ops.with_element_type(value.type, element)
+    if not isinstance(value.type, ir.VectorType):
+        return convert_pair(value, None)[0]
+    count = 1
+    for size in value.type.shape:
+        count *= size
+    row = _reshaped(value, ir.VectorType.get([count], value.type.element_type))
+    elements = [_extract(row, number) for number in range(count)]
+    made: list[Any] = []
+    for first in range(0, count, 2):
+        pair = elements[first : first + 2]
+        made += convert_pair(pair[0], pair[1] if len(pair) == 2 else None)[: len(pair)]
+    flat = ir.VectorType.get([count], element)
+    return _reshaped(ops.create("vector.from_elements", made, [flat]).result, type_)
+
+
+def _widen_pair(low: Any, high: Any | None) -> list[Any]:
+    """Two f8E4M3FN as f16."""
+    i16 = ops.integer(16)
+    packed = _bits(low, i16)
+    if high is not None:
+        moved = ops.binary("arith.shli", _bits(high, i16), ops.constant(i16, 8))
+        packed = ops.binary("arith.ori", packed, moved)
+    both = _assembly("cvt.rn.f16x2.e4m3x2 $0, $1;", "=r,h", [packed], ops.integer(32))
+    return [_half(both, place, 16, ir.F16Type.get()) for place in (0, 16)]
+
+
+def _narrow_pair(name: str, low: Any, high: Any | None) -> list[Any]:
+    """Two f32 as the bits of f8."""
+    if high is None:
+        f32 = ir.F32Type.get()
+        zero = {"value": ir.FloatAttr.get(f32, 0.0)}
+        high = ops.create("arith.constant", results=[f32], attributes=zero).result
+    text = f"cvt.rn.satfinite.{name}.f32 $0, $1, $2;"
+    both = _assembly(text, "=h,f,f", [high, low], ops.integer(16))
+    return [_half(both, place, 8, ops.integer(8)) for place in (0, 8)]
+
+
+def _assembly(text: str, constraints: str, operands: list[Any], result: Any) -> Any:
+    attributes = {
+        "asm_string": ir.StringAttr.get(text),
+        "constraints": ir.StringAttr.get(constraints),
+    }
+    return ops.create("llvm.inline_asm", operands, [result], attributes).result
+
+
+def _half(both: Any, place: int, width: int, type_: Any) -> Any:
+    moved = ops.binary("arith.shrui", both, ops.constant(both.type, place)) if place else both
+    bits = ops.unary("arith.trunci", moved, ops.integer(width))
+    return bits if bits.type == type_ else ops.unary("arith.bitcast", bits, type_)
+
+
+def _bits(value: Any, type_: Any) -> Any:
+    return ops.unary("arith.extui", ops.unary("arith.bitcast", value, ops.integer(8)), type_)
+
+
+def _convert(value: Any, type_: Any) -> Any:
+    """f16 as another float; only bf16 is not exact for all, but for those that were f8."""
+    if value.type == type_:
+        return value
+    if _element(type_) == "bf16":
+        wide = ops.with_element_type(type_, ir.F32Type.get())
+        return ops.unary("arith.truncf", ops.unary("arith.extf", value, wide), type_)
+    return ops.unary("arith.extf", value, type_)
+
+
+def _compare(predicate: str, value: Any, number: float) -> Any:
+    constant = ir.FloatAttr.get(ir.F32Type.get(), number)
+    if isinstance(value.type, ir.VectorType):
+        constant = ir.DenseElementsAttr.get_splat(value.type, constant)
+    other = ops.create("arith.constant", results=[value.type], attributes={"value": constant})
+    found = ops.with_element_type(value.type, ops.integer(1))
+    which = {"predicate": ir.IntegerAttr.get(ops.integer(64), _PREDICATES[predicate])}
+    return ops.create("arith.cmpf", [value, other.result], [found], which).result
+
+
+def _select(condition: Any, yes: Any, no: Any) -> Any:
+    return ops.create("arith.select", [condition, yes, no], [no.type]).result
+
+
+def _extract(vector: Any, number: int) -> Any:
+    place = ir.DenseI64ArrayAttr.get([number])
+    element = vector.type.element_type
+    return ops.create("vector.extract", [vector], [element], {"static_position": place}).result
+
+
+def _reshaped(value: Any, type_: Any) -> Any:
+    return value if value.type == type_ else ops.unary("vector.shape_cast", value, type_)
+
+
+def _element(type_: Any) -> str:
+    return str(ops.element_type(type_))

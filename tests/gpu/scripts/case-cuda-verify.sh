@@ -1,0 +1,9 @@
+# What --verify finds in a kernel on the GPU ends the program, with the place, the kernel and the
+# thread.
+. ./lib.sh
+expect 0 bin/verification.checked gather --arg x=data/verify.x.npy --arg at=data/verify.good.npy \
+  --dim y=3 --device cuda
+expect 4 bin/verification.checked gather --arg x=data/verify.x.npy --arg at=data/verify.bad.npy \
+  --dim y=3 --device cuda
+has 'memref.load: out-of-bounds access (verification.mlir:8:10)'
+has 'gather_kernel'
