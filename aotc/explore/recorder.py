@@ -1,0 +1,233 @@
+"""`Recorder`: watches a build, and keeps the module's text after each pass and stage."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from aotc import ops
+from aotc.artifact_kind import MLIR, ArtifactKind
+from aotc.artifacts import HOST_LL, HOST_MLIR, ArtifactFile
+from aotc.explore.text import (
+    Line,
+    Text,
+    located_llvm,
+    located_mlir,
+    located_ptx,
+    number_lines,
+    plain,
+)
+from aotc.input.source import Source
+from aotc.mlir import ir
+from aotc.pipeline_text import pipeline_text, short_name, single_passes
+from aotc.rewrites.lines import LINES_PASS
+from aotc.rewrites.run import PassWatch
+from aotc.targets.cpu.artifacts import CPU_MLIR
+from aotc.targets.cuda.artifacts import DEVICE_LL, DEVICE_MLIR, PTX
+
+if TYPE_CHECKING:
+    from aotc.building.build import Build
+    from aotc.lower.passes.base import Pass
+
+INPUT = "input"
+# Elements of constants: texts are read by people.
+_LONGEST_CONSTANT = 32
+# A file that no text has: operations are numbered by its lines while they are looked for.
+_NUMBERS = "aotc-operations"
+_LOADED = "as it was loaded"
+
+
+class Recorder:
+    """The `Printer` and an observer of one build.
+
+    `texts` has what was recorded, the input first. The outlined module, and each device's and the
+    host's module before translation, become the files of locations: what is made of them later
+    says from which of their lines it comes. `outlined` is called with the outlined module, whose
+    operations' locations name its lines by then, and with the index of its text.
+    """
+
+    def __init__(self, outlined: Callable[[Any, int], None]) -> None:
+        self.texts: list[Text] = []
+        self._files: dict[str, int] = {}
+        self._outlined = outlined
+        self._source: Source | None = None
+        self._build: Build | None = None
+        self._units: dict[str, str] = {}  # gpu.modules by the stem of their files
+
+    def begin(self, build: Build) -> None:
+        """Tells of the build that is recorded: before it begins."""
+        self._build = build
+
+    def watch(self, stage: str) -> PassWatch:
+        """See `Printer`."""
+        return _Watch(self, stage)
+
+    def finished(self, kind: ArtifactKind, operation: Any, words: dict[str, str]) -> None:
+        """See `Printer`."""
+        if kind is MLIR:
+            index = self._number_lines(operation, self._name(".gpu.mlir"), MLIR.name, keep=True)
+            self._outlined(operation, index)
+        elif kind is CPU_MLIR:
+            self._add(Text(CPU_MLIR.name, kind.name, "mlir", self._lines(operation), is_final=True))
+        elif kind is DEVICE_MLIR:
+            self._units[words["gpu_module"]] = self.texts[-1].unit
+
+    def stage_started(self, name: str) -> None:
+        """See `Observer`."""
+
+    def stage_finished(
+        self, name: str, artifacts: Sequence[ArtifactFile], seconds: tuple[float, float]
+    ) -> None:
+        """See `Observer`."""
+        assert self._build is not None
+        for file in artifacts:
+            content = file.content
+            if file.kind in (DEVICE_LL, HOST_LL):
+                text = content().decode()
+                unit = self._unit(file.file_name) if file.kind is DEVICE_LL else ""
+                lines = located_llvm(text, self._files)
+                self._add(Text(name, name, "llvm", lines, unit, is_final=True))
+            elif file.kind is PTX:
+                lines = located_ptx(content().decode(), self._files)
+                chip = file.file_name.split(".")[-2]
+                unit = self._unit(file.file_name)
+                self._add(Text(f"{name} {chip}", name, "ptx", lines, unit, chip, is_final=True))
+
+    def unit_of(self, file_name: str) -> str:
+        """The gpu.module that a file of a device's stage was made of."""
+        return self._unit(file_name)
+
+    @property
+    def files(self) -> dict[str, int]:
+        """The texts, by the files of locations."""
+        return self._files
+
+    def passed(self, name: str, stage: str, unit: str, operation: Any, seconds: float) -> None:
+        """A pass ended: keeps the module's text if the pass changed it."""
+        lines = self._lines(operation)
+        last = next(
+            (text for text in reversed(self.texts) if (text.stage, text.unit) == (stage, unit)),
+            None,
+        )
+        is_same = last is not None and [one.text for one in last.lines] == [
+            one.text for one in lines
+        ]
+        if not is_same:
+            self._add(Text(name, stage, "mlir", lines, unit, seconds=seconds))
+
+    def lowered(self, stage: str, unit: str, operation: Any) -> None:
+        """A module is about to get debug information: what LLVM makes of it names its lines."""
+        ending = ".host.mlir" if stage == HOST_MLIR.name else f".{unit}.mlir"
+        self._number_lines(operation, self._name(ending), stage, unit=unit)
+
+    def load(self, operation: Any) -> None:
+        """Begins with the input: its own text, or the module that a front end made."""
+        if self._source is not None or self._build is None:
+            return
+        explanation = self._build.log.explanation
+        if explanation is None:  # what comes before the plan is small
+            return
+        self._source = source = explanation.remarks.source
+        if source.lines:
+            self._files[source.name] = 0
+            language = "mlir" if source.name.endswith(".mlir") else "text"
+            lines = plain("\n".join(source.lines))
+            self._add(Text(Path(source.name).name, INPUT, language, lines, is_final=True))
+        else:
+            self._number_lines(operation, _LOADED, INPUT, keep=True)
+
+    def with_reasons(self, passes: Iterable[Pass]) -> list[Text]:
+        """The texts; those of the plan's passes have its reasons."""
+        reasons: list[tuple[str, str]] = []
+        for one in passes:
+            pipeline = pipeline_text([one.text])
+            names = [one.name] if one.is_own else map(short_name, single_passes(pipeline))
+            reasons += [(name, one.reason) for name in names]
+        found, at = [], 0
+        for text in self.texts:
+            if text.stage == MLIR.name and not text.is_final:
+                places = [i for i in range(at, len(reasons)) if reasons[i][0] == text.title]
+                if places:
+                    at = places[0] + 1
+                    text = replace(text, reason=reasons[places[0]][1])
+            found.append(text)
+        return found
+
+    def _name(self, ending: str) -> str:
+        assert self._build is not None
+        return f"{self._build.request.name}{ending}"
+
+    def _unit(self, file_name: str) -> str:
+        stem = next((one for one in self._units if file_name.startswith(f"{one}.")), "")
+        return self._units.get(stem, "")
+
+    def _add(self, text: Text) -> int:
+        self.texts.append(text)
+        return len(self.texts) - 1
+
+    def _lines(self, operation: Any) -> tuple[Line, ...]:
+        assembly = operation.get_asm(
+            enable_debug_info=True,
+            large_elements_limit=_LONGEST_CONSTANT,
+            large_resource_limit=_LONGEST_CONSTANT,
+        )
+        return located_mlir(assembly, self._files)
+
+    def _number_lines(
+        self, operation: Any, file: str, stage: str, *, unit: str = "", keep: bool = False
+    ) -> int:
+        """Adds the text of a module as a final one, and puts its lines into the locations of its
+        operations: beside the places that they have (`keep`), or in place of them."""
+        lines = self._lines(operation)
+        operations = ops.walk(operation)
+        places = [one.location for one in operations]
+        index = len(self.texts)
+        with operation.context:
+            for number, one in enumerate(operations, 1):
+                one.location = ir.Location.file(_NUMBERS, number, 0)
+            self._files[_NUMBERS] = index
+            found = number_lines(self._lines(operation), index)
+            del self._files[_NUMBERS]
+            for number, (one, place) in enumerate(zip(operations, places, strict=True), 1):
+                line = found.get(number)
+                if line is None:  # it is not printed, as the end of a loop's body
+                    one.location = place
+                    continue
+                own = ir.Location.file(file, line, 0)
+                one.location = ir.Location.fused([place, own]) if keep else own
+        self._files[file] = index
+        title = file if file == _LOADED else stage
+        return self._add(Text(title, stage, "mlir", lines, unit, is_final=True))
+
+
+class _Watch(Struct):
+    """The `PassWatch` of one stage, or of a gpu.module in it."""
+
+    recorder: Recorder
+    stage: str
+    unit: str | None = None
+    began: float = 0.0
+
+    @property
+    def is_idle(self) -> bool:
+        return False
+
+    def before(self, name: str, operation: Any) -> None:
+        if self.stage == MLIR.name:
+            self.recorder.load(operation)
+        if self.unit is None:
+            modules = ops.find(operation, "gpu.module") if self.stage == DEVICE_MLIR.name else []
+            self.unit = ops.symbol_of(modules[0]) if modules else ""
+        if name == LINES_PASS:
+            self.recorder.lowered(self.stage, self.unit, operation)
+        self.began = time.perf_counter()
+
+    def after(self, name: str, operation: Any) -> None:
+        seconds = time.perf_counter() - self.began
+        if name != LINES_PASS:
+            self.recorder.passed(name, self.stage, self.unit or "", operation, seconds)
