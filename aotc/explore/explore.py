@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
-from aotc.artifacts import HOST_LL, MANIFEST, MLIR, ArtifactFile
+from aotc.artifacts import HOST_LL, MANIFEST, ArtifactFile
 from aotc.errors import InputError, ToolError
 from aotc.explore.facts import Outline, buffers_of, kernels_of, matmuls_of, outline_of
 from aotc.explore.page import Decision, Exploration, ImageFacts
@@ -19,11 +20,13 @@ from aotc.manifest import built_for_text, parse_manifest
 from aotc.observers import TimeReport
 from aotc.pipeline import new_build, run_build
 from aotc.request import BuildRequest
-from aotc.targets.cpu.artifacts import CPU_MLIR
-from aotc.targets.cuda.artifacts import CUBIN, DEVICE_LL, DEVICE_MLIR, FATBIN, PTX
+from aotc.targets.cuda.artifacts import CUBIN, FATBIN, PTX
 from aotc.toolchain import Runner, Toolchain
 
-_KINDS = (MLIR, DEVICE_MLIR, DEVICE_LL, PTX, CUBIN, FATBIN, CPU_MLIR, HOST_LL, MANIFEST)
+# All others are made on the way, as far as the module has something for them.
+_KINDS = (HOST_LL, MANIFEST)
+# nvdisasm takes a third of a second for a cubin.
+_MOST_DISASSEMBLED = 64
 _NO_OUTLINE = Outline({}, {}, {}, ())
 
 
@@ -46,12 +49,13 @@ def explore(
     except KeyboardInterrupt:
         build.runner.stop()
         raise
-    assert built.manifest is not None and build.log.explanation is not None
+    assert built.manifest is not None
+    assert build.log.explanation is not None
     manifest = parse_manifest(built.manifest, f"'{request.source}'")
     explanation = build.log.explanation
     texts = recorder.with_reasons(explanation.passes)
     notes: list[str] = []
-    texts += _machine_code(build.toolchain, build.runner, folder, built.files, recorder, notes)
+    texts += _machine_code(build.toolchain, build.runner, folder, recorder, notes)
     matmuls = matmuls_of(explanation.remarks.chosen)
     exploration = Exploration(
         title=Path(request.source).name,
@@ -61,11 +65,14 @@ def explore(
             list(dict.fromkeys(chip for kernel in manifest.kernels for chip in kernel.built_for))
         ),
         tools=tuple(manifest.tools.items()),
-        stages=tuple(times.times),
+        stages=tuple(
+            (name, max(0.0, seconds - recorder.seconds.get(name, 0.0)))
+            for name, seconds in times.times
+        ),
         texts=tuple(texts),
         kernels=kernels_of(manifest, outlines[-1], matmuls),
         matmuls=matmuls,
-        images=tuple(_images(built.files, recorder)),
+        images=tuple(_images(recorder)),
         buffers=buffers_of(manifest, explanation.remarks.buffers),
         copies=tuple(outlines[-1].copies),
         decisions=tuple(
@@ -83,7 +90,7 @@ def explore(
     return exploration, build.log.warnings
 
 
-def _images(files: tuple[ArtifactFile, ...], recorder: Recorder) -> list[ImageFacts]:
+def _images(recorder: Recorder) -> list[ImageFacts]:
     return [
         ImageFacts(
             recorder.unit_of(file.file_name),
@@ -91,7 +98,7 @@ def _images(files: tuple[ArtifactFile, ...], recorder: Recorder) -> list[ImageFa
             "" if file.kind is FATBIN else file.file_name.split(".")[-2],
             len(file.content()),
         )
-        for file in files
+        for file in recorder.artifacts
         if file.kind in (PTX, CUBIN, FATBIN)
     ]
 
@@ -100,12 +107,11 @@ def _machine_code(
     toolchain: Toolchain,
     runner: Runner,
     folder: Path,
-    files: tuple[ArtifactFile, ...],
     recorder: Recorder,
     notes: list[str],
 ) -> list[Text]:
     """The cubins as text, if there is an nvdisasm."""
-    cubins = [file for file in files if file.kind is CUBIN]
+    cubins = [file for file in recorder.artifacts if file.kind is CUBIN]
     if not cubins:
         return []
     try:
@@ -113,9 +119,13 @@ def _machine_code(
     except (ToolError, InputError) as error:
         notes.append(f"There is no machine code here: {error.message}")
         return []
-    found = []
-    for file in cubins:
-        assert file.path is not None
+    if len(cubins) > _MOST_DISASSEMBLED:
+        notes.append(
+            f"Machine code is here for {_MOST_DISASSEMBLED} of {len(cubins)} cubins: 'aotc inspect "
+            "--sass' prints that of all."
+        )
+
+    def disassembled(file: ArtifactFile) -> Text:
         done = runner.run(
             [*tool.command, "-c", "-g", str(file.path)],
             making=f"the disassembly of {file.file_name}",
@@ -124,5 +134,8 @@ def _machine_code(
         chip = file.file_name.split(".")[-2]
         lines = located_sass(done.stdout, recorder.files)
         unit = recorder.unit_of(file.file_name)
-        found.append(Text(f"sass {chip}", "sass", "sass", lines, unit, chip, is_final=True))
-    return found
+        return Text(f"sass {chip}", "sass", "sass", lines, unit, chip, is_final=True)
+
+    return runner.in_parallel(
+        [functools.partial(disassembled, file) for file in cubins[:_MOST_DISASSEMBLED]]
+    )

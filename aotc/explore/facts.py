@@ -193,13 +193,11 @@ def _copy(operation: Any, function: str, file: str) -> Copy:
 
 def _side(value: Any) -> str:
     """Where a buffer is: as what it is made by says."""
-    for _ in range(64):
-        owner = ops.defining(value)
-        if owner is None:
-            return "argument"
-        if owner.name not in _VIEWS:
-            break
-        value = owner.operands[0]
+    owner = ops.defining(value)
+    while owner is not None and owner.name in _VIEWS:
+        owner = ops.defining(owner.operands[0])
+    if owner is None:
+        return "argument"
     if owner.name == "gpu.alloc":
         return "managed" if "hostShared" in owner.attributes else "device"
     if owner.name in ("memref.alloc", "memref.alloca", "memref.get_global"):

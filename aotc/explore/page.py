@@ -98,11 +98,7 @@ def _blobs(exploration: Exploration) -> list[str]:
     facts["chunk"] = _CHUNK
     facts["texts"] = [
         {
-            **{
-                name: getattr(text, name)
-                for name in Text.__struct_fields__
-                if name != "lines"
-            },
+            **{name: getattr(text, name) for name in Text.__struct_fields__ if name != "lines"},
             "count": len(text.lines),
             "bytes": text.bytes,
         }

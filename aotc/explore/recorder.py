@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 INPUT = "input"
 # Elements of constants: texts are read by people.
 _LONGEST_CONSTANT = 32
+# Of so many gpu.modules the text after each pass is kept; of others, of which there may be a
+# thousand, that of each stage.
+_MOST_WATCHED = 16
 # A file that no text has: operations are numbered by its lines while they are looked for.
 _NUMBERS = "aotc-operations"
 _LOADED = "as it was loaded"
@@ -45,19 +48,24 @@ _LOADED = "as it was loaded"
 class Recorder:
     """The `Printer` and an observer of one build.
 
-    `texts` has what was recorded, the input first. The outlined module, and each device's and the
-    host's module before translation, become the files of locations: what is made of them later
-    says from which of their lines it comes. `outlined` is called with the outlined module, whose
+    `texts` has what was recorded, the input first, and `artifacts` every stage's files. The
+    outlined module, and each device's and the host's module before translation, become the files
+    of locations: what is made of them later says from which of their lines it comes.
+    `outlined` is called with the outlined module, whose
     operations' locations name its lines by then, and with the index of its text.
     """
 
     def __init__(self, outlined: Callable[[Any, int], None]) -> None:
         self.texts: list[Text] = []
+        self.artifacts: list[ArtifactFile] = []
         self._files: dict[str, int] = {}
+        # What recording took, by stage: it is no part of the build.
+        self.seconds: dict[str, float] = {}
         self._outlined = outlined
         self._source: Source | None = None
         self._build: Build | None = None
         self._units: dict[str, str] = {}  # gpu.modules by the stem of their files
+        self._watched: dict[str, int] = {}  # gpu.modules in the order of their passes
 
     def begin(self, build: Build) -> None:
         """Tells of the build that is recorded: before it begins."""
@@ -67,8 +75,13 @@ class Recorder:
         """See `Printer`."""
         return _Watch(self, stage)
 
+    def recorded(self, stage: str, began: float) -> None:
+        """Notes that something was recorded in a stage, since `began`."""
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - began
+
     def finished(self, kind: ArtifactKind, operation: Any, words: dict[str, str]) -> None:
         """See `Printer`."""
+        began = time.perf_counter()
         if kind is MLIR:
             index = self._number_lines(operation, self._name(".gpu.mlir"), MLIR.name, keep=True)
             self._outlined(operation, index)
@@ -76,6 +89,7 @@ class Recorder:
             self._add(Text(CPU_MLIR.name, kind.name, "mlir", self._lines(operation), is_final=True))
         elif kind is DEVICE_MLIR:
             self._units[words["gpu_module"]] = self.texts[-1].unit
+        self.recorded(kind.name, began)
 
     def stage_started(self, name: str) -> None:
         """See `Observer`."""
@@ -84,7 +98,7 @@ class Recorder:
         self, name: str, artifacts: Sequence[ArtifactFile], seconds: tuple[float, float]
     ) -> None:
         """See `Observer`."""
-        assert self._build is not None
+        self.artifacts += artifacts
         for file in artifacts:
             content = file.content
             if file.kind in (DEVICE_LL, HOST_LL):
@@ -109,6 +123,8 @@ class Recorder:
 
     def passed(self, name: str, stage: str, unit: str, operation: Any, seconds: float) -> None:
         """A pass ended: keeps the module's text if the pass changed it."""
+        if unit and self._watched.setdefault(unit, len(self._watched)) >= _MOST_WATCHED:
+            return
         lines = self._lines(operation)
         last = next(
             (text for text in reversed(self.texts) if (text.stage, text.unit) == (stage, unit)),
@@ -218,6 +234,7 @@ class _Watch(Struct):
         return False
 
     def before(self, name: str, operation: Any) -> None:
+        began = time.perf_counter()
         if self.stage == MLIR.name:
             self.recorder.load(operation)
         if self.unit is None:
@@ -226,8 +243,13 @@ class _Watch(Struct):
         if name == LINES_PASS:
             self.recorder.lowered(self.stage, self.unit, operation)
         self.began = time.perf_counter()
+        self._recorded(began)
 
     def after(self, name: str, operation: Any) -> None:
-        seconds = time.perf_counter() - self.began
+        ended = time.perf_counter()
         if name != LINES_PASS:
-            self.recorder.passed(name, self.stage, self.unit or "", operation, seconds)
+            self.recorder.passed(name, self.stage, self.unit or "", operation, ended - self.began)
+        self._recorded(ended)
+
+    def _recorded(self, began: float) -> None:
+        self.recorder.recorded(self.stage, began)

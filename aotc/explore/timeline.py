@@ -64,7 +64,7 @@ def _parse(text: str) -> Any:
 
 def _no_run(path: Path) -> InputError:
     return InputError(
-        f"'{path}' is no trace of a run: it is neither JSON of trace events nor what --json prints.",
+        f"'{path}' is no trace of a run: it has neither trace events nor the report of --json.",
         hint="AOTC_TRACE=FILE ./program writes a trace; ./program --json --repeat 20 a report.",
     )
 

@@ -52,7 +52,7 @@ function editorOf(text) {
     CodeMirror.keymap.of([...CodeMirror.searchKeymap, ...CodeMirror.defaultKeymap]),
     LANGUAGES[text.language] ?? [],
     CodeMirror.syntaxHighlighting(COLORS),
-    EditorView.theme({}, { dark: document.documentElement.dataset.theme === "dark" }),
+    EditorView.theme({}, { dark: page.isDark }),
   ];
 }
 

@@ -60,6 +60,21 @@ async function linked(index, line, shown) {
   return { result, above };
 }
 
+// As `linked`, of the line or, if nothing in the other texts belongs to it, of the nearest line
+// around it (one that is indented less) that has something; and which line that is.
+async function linkedAround(index, line, shown) {
+  const { lines } = await textOf(index);
+  const indentOf = (one) => lines[one - 1].search(/\S/);
+  for (let one = line; one > 0; ) {
+    const { result, above } = await linked(index, one, shown);
+    if (above.size > 1 || [...result].some(([text, found]) => text !== index && found.size)) return { result, above, line: one };
+    const indent = indentOf(one);
+    do one--;
+    while (one > 0 && (indentOf(one) < 0 || indentOf(one) >= indent));
+  }
+  return { ...(await linked(index, line, shown)), line };
+}
+
 // The lines of the same text that come from the same place, and the line itself.
 async function siblings(index, line) {
   const { origins } = await textOf(index);

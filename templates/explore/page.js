@@ -127,14 +127,15 @@ const page = {
   // Lights up what belongs to the chosen line; all columns but `source` show it.
   async light(source) {
     const { index, line } = this.chosen;
-    const { result, above } = await linked(index, line, new Set(this.columns.map((column) => column.index)));
+    const shown = new Set(this.columns.map((column) => column.index));
+    const { result, above, line: around } = await linkedAround(index, line, shown);
     if (this.chosen.index !== index || this.chosen.line !== line) return;
     for (const column of this.columns) column.light(result.get(column.index) ?? [], column !== source);
     const chain = [...above]
       .filter(([text]) => text !== index)
       .sort(([a], [b]) => b - a)
       .map(([text, lines]) => `${titleOf(facts.texts[text])} ${lineWords(lines)}`);
-    const own = `${titleOf(facts.texts[index])} line ${line}`;
+    const own = `${titleOf(facts.texts[index])} line ${line}${around === line ? "" : ` (with line ${around}, around it)`}`;
     byId("status").textContent = chain.length ? `${own} comes from ${chain.join(", from ")}.` : `${own}.`;
   },
 

@@ -6,7 +6,13 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.access import ModuleAccess
-from aotc.lower.placement.alias_classes import FUNCTIONS, AliasClass, AliasClasses, UseKind, host_functions
+from aotc.lower.placement.alias_classes import (
+    FUNCTIONS,
+    AliasClass,
+    AliasClasses,
+    UseKind,
+    host_functions,
+)
 from aotc.lower.placement.arena import share_allocation
 from aotc.lower.placement.coherence import Coherence
 from aotc.lower.placement.constants import DeviceCopies

@@ -158,7 +158,8 @@ def translate_device(
 
 def _compiler(build: Build) -> DeviceCompiler:
     r = build.request
-    return DeviceCompiler(build.toolchain, build.runner, build.folder, r.optimization, build.has_lines
+    return DeviceCompiler(
+        build.toolchain, build.runner, build.folder, r.optimization, build.has_lines
     )
 
 
