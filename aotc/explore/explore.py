@@ -20,11 +20,12 @@ from aotc.manifest import built_for_text, parse_manifest
 from aotc.observers import TimeReport
 from aotc.pipeline import new_build, run_build
 from aotc.request import BuildRequest
-from aotc.targets.cuda.artifacts import CUBIN, FATBIN, PTX
 from aotc.toolchain import Runner, Toolchain
 
 # All others are made on the way, as far as the module has something for them.
 _KINDS = (HOST_LL, MANIFEST)
+# What nvdisasm reads, and the other kinds of images.
+_CUBIN, _IMAGES = "cubin", ("ptx", "cubin", "fatbin")
 # nvdisasm takes a third of a second for a cubin.
 _MOST_DISASSEMBLED = 64
 _NO_OUTLINE = Outline({}, {}, {}, ())
@@ -93,13 +94,13 @@ def explore(
 def _images(recorder: Recorder) -> list[ImageFacts]:
     return [
         ImageFacts(
-            recorder.unit_of(file.file_name),
+            recorder.unit_of(file),
             file.kind.name,
-            "" if file.kind is FATBIN else file.file_name.split(".")[-2],
+            recorder.chip_of(file),
             len(file.content()),
         )
         for file in recorder.artifacts
-        if file.kind in (PTX, CUBIN, FATBIN)
+        if file.kind.name in _IMAGES
     ]
 
 
@@ -111,7 +112,7 @@ def _machine_code(
     notes: list[str],
 ) -> list[Text]:
     """The cubins as text, if there is an nvdisasm."""
-    cubins = [file for file in recorder.artifacts if file.kind is CUBIN]
+    cubins = [file for file in recorder.artifacts if file.kind.name == _CUBIN]
     if not cubins:
         return []
     try:
@@ -131,9 +132,9 @@ def _machine_code(
             making=f"the disassembly of {file.file_name}",
             cwd=folder,
         )
-        chip = file.file_name.split(".")[-2]
+        chip = recorder.chip_of(file)
         lines = located_sass(done.stdout, recorder.files)
-        unit = recorder.unit_of(file.file_name)
+        unit = recorder.unit_of(file)
         return Text(f"sass {chip}", "sass", "sass", lines, unit, chip, is_final=True)
 
     return runner.in_parallel(

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from aotc import ops
 from aotc.artifact_kind import MLIR, ArtifactKind
-from aotc.artifacts import HOST_LL, HOST_MLIR, ArtifactFile
+from aotc.artifacts import HOST_MLIR, KINDS, MANIFEST, ArtifactFile
 from aotc.explore.text import (
+    Files,
     Line,
     Text,
     located_llvm,
@@ -27,8 +28,6 @@ from aotc.mlir import ir
 from aotc.pipeline_text import pipeline_text, short_name, single_passes
 from aotc.rewrites.lines import LINES_PASS
 from aotc.rewrites.run import PassWatch
-from aotc.targets.cpu.artifacts import CPU_MLIR
-from aotc.targets.cuda.artifacts import DEVICE_LL, DEVICE_MLIR, PTX
 
 if TYPE_CHECKING:
     from aotc.building.build import Build
@@ -43,6 +42,23 @@ _MOST_WATCHED = 16
 # A file that no text has: operations are numbered by its lines while they are looked for.
 _NUMBERS = "aotc-operations"
 _LOADED = "as it was loaded"
+
+
+def _unlocated(text: str, files: Files) -> tuple[Line, ...]:
+    del files
+    return plain(text)
+
+
+# By the ending of an artifact's file: the language, and what finds the places of its lines.
+_LANGUAGES: dict[str, tuple[str, Callable[[str, Files], tuple[Line, ...]]]] = {
+    "ll": ("llvm", located_llvm),
+    "ptx": ("ptx", located_ptx),
+}
+
+
+def _is_of_gpu_module(kind: ArtifactKind) -> bool:
+    """Whether each gpu.module has a file of the kind."""
+    return "{gpu_module}" in kind.files[0]
 
 
 class Recorder:
@@ -85,10 +101,10 @@ class Recorder:
         if kind is MLIR:
             index = self._number_lines(operation, self._name(".gpu.mlir"), MLIR.name, keep=True)
             self._outlined(operation, index)
-        elif kind is CPU_MLIR:
-            self._add(Text(CPU_MLIR.name, kind.name, "mlir", self._lines(operation), is_final=True))
-        elif kind is DEVICE_MLIR:
+        elif _is_of_gpu_module(kind):
             self._units[words["gpu_module"]] = self.texts[-1].unit
+        elif kind is not HOST_MLIR:
+            self._add(Text(kind.name, kind.name, "mlir", self._lines(operation), is_final=True))
         self.recorded(kind.name, began)
 
     def stage_started(self, name: str) -> None:
@@ -100,21 +116,27 @@ class Recorder:
         """See `Observer`."""
         self.artifacts += artifacts
         for file in artifacts:
-            content = file.content
-            if file.kind in (DEVICE_LL, HOST_LL):
-                text = content().decode()
-                unit = self._unit(file.file_name) if file.kind is DEVICE_LL else ""
-                lines = located_llvm(text, self._files)
-                self._add(Text(name, name, "llvm", lines, unit, is_final=True))
-            elif file.kind is PTX:
-                lines = located_ptx(content().decode(), self._files)
-                chip = file.file_name.split(".")[-2]
-                unit = self._unit(file.file_name)
-                self._add(Text(f"{name} {chip}", name, "ptx", lines, unit, chip, is_final=True))
+            if not file.kind.is_text or file.kind is MANIFEST:
+                continue
+            text = file.content().decode()
+            ending = file.file_name.rpartition(".")[2]
+            language, located = _LANGUAGES.get(ending, ("text", _unlocated))
+            chip = self.chip_of(file)
+            title = f"{name} {chip}".strip()
+            lines = located(text, self._files)
+            unit = self.unit_of(file)
+            self._add(Text(title, name, language, lines, unit, chip, is_final=True))
 
-    def unit_of(self, file_name: str) -> str:
-        """The gpu.module that a file of a device's stage was made of."""
-        return self._unit(file_name)
+    def unit_of(self, file: ArtifactFile) -> str:
+        """The gpu.module that a file was made of; "" for one of all."""
+        if not _is_of_gpu_module(file.kind):
+            return ""
+        stems = [one for one in self._units if file.file_name.startswith(f"{one}.")]
+        return self._units[max(stems, key=len)] if stems else ""
+
+    def chip_of(self, file: ArtifactFile) -> str:
+        """The chip that a file is for; "" for one of all."""
+        return file.file_name.split(".")[-2] if file.kind.is_per_chip else ""
 
     @property
     def files(self) -> dict[str, int]:
@@ -178,10 +200,6 @@ class Recorder:
         assert self._build is not None
         return f"{self._build.request.name}{ending}"
 
-    def _unit(self, file_name: str) -> str:
-        stem = next((one for one in self._units if file_name.startswith(f"{one}.")), "")
-        return self._units.get(stem, "")
-
     def _add(self, text: Text) -> int:
         self.texts.append(text)
         return len(self.texts) - 1
@@ -238,7 +256,8 @@ class _Watch(Struct):
         if self.stage == MLIR.name:
             self.recorder.load(operation)
         if self.unit is None:
-            modules = ops.find(operation, "gpu.module") if self.stage == DEVICE_MLIR.name else []
+            is_of_one = _is_of_gpu_module(KINDS[self.stage])
+            modules = ops.find(operation, "gpu.module") if is_of_one else []
             self.unit = ops.symbol_of(modules[0]) if modules else ""
         if name == LINES_PASS:
             self.recorder.lowered(self.stage, self.unit, operation)

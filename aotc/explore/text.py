@@ -52,7 +52,6 @@ class Text(Struct, frozen=True):
 Files = Mapping[str, int]
 
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
-_SIMPLE = re.compile(r' ?\bloc\((#loc\d*|unknown|"(?:[^"\\]|\\.)*":[\d:]+(?: to [\d:]+)?)\)')
 _LEAF = re.compile(r'(#loc\d*)|"((?:[^"\\]|\\.)*)":(\d+)')
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
@@ -145,8 +144,6 @@ def _leaves(
     return known[location]
 
 
-_DEBUG = re.compile(r", !dbg !(\d+)")
-_DEBUG_LOCATION = re.compile(r"^!(\d+) = (?:distinct )?!DILocation\(line: (\d+),.*?scope: !(\d+)")
 _NODE = re.compile(r"^!(\d+) = (?:distinct )?!(\w+)\((.*)\)$")
 _SCOPE_FILE = re.compile(r"\bfile: !(\d+)")
 _PARENT = re.compile(r"\bscope: !(\d+)")
@@ -189,7 +186,6 @@ def located_llvm(assembly: str, files: Files) -> tuple[Line, ...]:
 
 _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
 _PTX_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
-_INSTRUCTION = re.compile(r"^\s+[@%a-z{}]|^\s+\w.*;")
 
 
 def located_ptx(assembly: str, files: Files) -> tuple[Line, ...]:
