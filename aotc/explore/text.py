@@ -213,6 +213,8 @@ def _text_of_file(path: str, files: Files) -> int | None:
     return files.get(path, files.get(path.rpartition("/")[2]))
 
 
+# nvdisasm puts instructions far to the right.
+_SASS_MARGIN = re.compile(r"^\s*(/\*[0-9a-f]+\*/)\s+")
 _SASS_LINE = re.compile(r'//## File "([^"]*)", line (\d+)')
 
 
@@ -228,7 +230,7 @@ def located_sass(disassembly: str, files: Files) -> tuple[Line, ...]:
         if row.startswith((".section", ".text", "//-----")):
             now = ()
         is_code = row.lstrip().startswith("/*") or ";" in row
-        lines.append(Line(row, now if is_code else ()))
+        lines.append(Line(_SASS_MARGIN.sub(r"  \1  ", row), now if is_code else ()))
     return tuple(lines)
 
 

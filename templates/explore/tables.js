@@ -18,9 +18,10 @@ function bytesText(bytes) {
 
 // A table whose rows are arrays of texts or nodes; numbers stand to the right.
 function table(caption, head, rows) {
-  const cell = (content) => {
+  const cell = (content, i) => {
     const isNumber = typeof content === "number";
-    return element("td", isNumber ? { class: "number" } : {}, isNumber ? content.toLocaleString("en") : content ?? "–");
+    const attributes = { "data-label": head[i], class: isNumber ? "number" : "" };
+    return element("td", attributes, isNumber ? content.toLocaleString("en") : content ?? "–");
   };
   const made = element("table", {}, [
     element("caption", {}, caption),

@@ -225,6 +225,9 @@ def test_nothing_is_cut_off_and_all_can_be_read(
     for view in ("code", "kernel", "memory", "build", "run"):
         browser.run(f"page.show('{view}')")
         assert browser.run("document.documentElement.scrollWidth") <= width, view
+        wide = "[...document.querySelectorAll('.wide')].filter((one) => one.checkVisibility()"
+        wide += " && one.scrollWidth > one.clientWidth).length"
+        assert width > 400 or browser.run(wide) == 0, view
         nameless = browser.run(
             "[...document.querySelectorAll('button, input, select')].filter((one) =>"
             " !one.textContent.trim() && !one.ariaLabel && !one.labels?.length).length"

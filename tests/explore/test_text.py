@@ -74,10 +74,10 @@ def test_ptx_and_machine_code_follow_their_marks_of_lines() -> None:
         *((), (), ()),
     ]
     sass = located_sass(
-        '.text.k:\n\t//## File "/x/a.gpu.mlir", line 5\n        /*0000*/  IADD3 R1, R1, 1 ;\n',
+        '.text.k:\n\t//## File "/x/a.gpu.mlir", line 5\n        /*00a0*/\t         RET R1 ;\n',
         FILES,
     )
-    assert [(line.text.strip(), line.origins) for line in sass] == [
+    assert [(line.text, line.origins) for line in sass] == [
         (".text.k:", ()),
-        ("/*0000*/  IADD3 R1, R1, 1 ;", ((3, 5),)),
+        ("  /*00a0*/  RET R1 ;", ((3, 5),)),
     ]
