@@ -145,6 +145,8 @@ class Recorder:
 
     def passed(self, name: str, stage: str, unit: str, operation: Any, seconds: float) -> None:
         """A pass ended: keeps the module's text if the pass changed it."""
+        if self._source is None:  # partitioning, which comes before the plan
+            return
         if unit and self._watched.setdefault(unit, len(self._watched)) >= _MOST_WATCHED:
             return
         lines = self._lines(operation)
@@ -168,7 +170,7 @@ class Recorder:
         if self._source is not None or self._build is None:
             return
         explanation = self._build.log.explanation
-        if explanation is None:  # what comes before the plan is small
+        if explanation is None:
             return
         self._source = source = explanation.remarks.source
         if source.lines:
