@@ -25,6 +25,7 @@
 #   make gpu-bundle   build/gpu-bundle: what a machine with a GPU and without Python runs
 #   make model-bundle build/model-bundle: models of PyTorch, for a machine with a GPU and PyTorch
 #   make gpu-products build/gpu-products: products and attention of random sizes, likewise, against f64
+#   make explore-editor  bundles CodeMirror for the page of `aotc explore`; needs npm
 #   make lint         linters alone
 #   make clean        removes what these make, but not .venv
 #
@@ -49,7 +50,7 @@ C_FILES = $(shell find runtime_c templates samples bench tests '(' -name '*.[ch]
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-all test-frontends frontends bench bench-launch bench-ladder bench-bandwidth bench-gemm \
   bench-attention gpu-bundle gpu-products model-bundle lint setup clean property networks fuzz stress \
-  chips artifacts models upstream
+  chips artifacts models upstream explore-editor
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -72,7 +73,14 @@ setup: $(INSTALLED)
 demo: $(INSTALLED)
 	@$(RUN) samples/demo.py
 
+# Outside of templates/, which travel with aotc as they are.
+explore-editor:
+	@rm -rf build/explore-editor && mkdir -p build && cp -r templates/explore/editor build/explore-editor
+	@cd build/explore-editor && npm install --silent --no-audit --no-fund --no-package-lock && npm run --silent bundle
+	@cp build/explore-editor/codemirror.js templates/explore/
+
 lint: $(INSTALLED)
+	@! command -v node >/dev/null || for file in templates/explore/*.js; do node --check $$file || exit 1; done
 	$(RUN) -m ruff check
 	$(RUN) -m ruff format --check
 	$(RUN) -m mypy

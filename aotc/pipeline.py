@@ -18,7 +18,7 @@ from msgspec import Struct
 from aotc import mlir
 from aotc.artifact_kind import LOAD, ArtifactKind
 from aotc.artifacts import MANIFEST, ArtifactFile, needed_for
-from aotc.building.build import Build
+from aotc.building.build import Build, Printer
 from aotc.building.results import Described, Loaded
 from aotc.cache.builds import BuildCache, FoundBuild
 from aotc.errors import InputError
@@ -89,12 +89,14 @@ def new_build(
     jobs: int | None = None,
     cache: BuildCache | None = None,
     content: bytes | None = None,
+    recorder: Printer | None = None,
 ) -> Build:
     """A build that has not begun; its files will be in `folder`, which the caller removes.
 
     `tools` are those to use in place of the installed ones, by name; `watch_commands` is given
     each command line as it runs; `jobs` is how many of them run at a time (default: the cores);
-    `content` are the input's bytes, if they were read.
+    `content` are the input's bytes, if they were read. `recorder` is told of the module after each
+    pass, with places in the input.
     """
     context = mlir.make_context()
     if PROCESS.is_ours:
@@ -102,7 +104,7 @@ def new_build(
     toolchain = Toolchain(os.environ, tools or {})
     if PROCESS.is_ours and request.makes_code:
         toolchain.expect_clang()
-    printer = None
+    printer = recorder
     if request.print_ir.is_on:
         from aotc.stages.print_ir import IrPrinter
 
@@ -121,6 +123,7 @@ def new_build(
         content=content,
         cache=cache,
         printer=printer,
+        keeps_places=recorder is not None,
     )
 
 

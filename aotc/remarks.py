@@ -22,6 +22,29 @@ class Remark(Struct, frozen=True):
         return f"{self.place}: {self.text}" if self.place else self.text
 
 
+class ChosenKernels(Struct, frozen=True):
+    """The kernels that a matmul of the input has, as the kernel library describes them: the
+    problem, a choice for each kernel on GPUs with its reason, and the chips of the build."""
+
+    place: Place | None
+    text: str
+    problem: Any
+    choices: tuple[Any, ...]
+    reasons: tuple[str, ...]
+    chips: tuple[Any, ...]
+
+
+class PlacedBuffer(Struct, frozen=True):
+    """A buffer of host code that kernels use: where it is made, the memory that it is in, and
+    why."""
+
+    place: Place | None
+    function: str
+    type: str
+    memory: str
+    reason: str
+
+
 class Remarks(Struct):
     """The decisions of one build, in the order in which they were taken."""
 
@@ -29,6 +52,8 @@ class Remarks(Struct):
     taken: list[Remark] = field(default_factory=list)
     # The matmuls that kernels were chosen for, as the kernel library describes them.
     products: list[Any] = field(default_factory=list)
+    chosen: list[ChosenKernels] = field(default_factory=list)
+    buffers: list[PlacedBuffer] = field(default_factory=list)
     warnings: list[BuildWarning] = field(default_factory=list)
 
     def add(self, step: str, location: Any, text: str) -> None:

@@ -34,10 +34,13 @@ _NOT_UTF8 = "codec can't decode"
 
 
 class Printer(Protocol):
-    """Prints the module around passes."""
+    """Prints or records the module around passes."""
 
     def watch(self, stage: str) -> PassWatch:
         """For the passes of the stage."""
+
+    def finished(self, kind: ArtifactKind, operation: Any, words: dict[str, str]) -> None:
+        """A stage has made a module, which later ones will change; `words` are as in `paths_of`."""
 
 
 class BuildLog(Struct):
@@ -51,7 +54,8 @@ class Build(Struct, frozen=True):
     """The request, the tools, and the places of one build: the same for all of its stages.
 
     Files are made in `folder`, which the caller removes. `content` are the input's bytes, where
-    they were read already; `cache` has what builds made before.
+    they were read already; `cache` has what builds made before. With `keeps_places`, operations
+    keep their places in the input, and code for devices its lines, as with -g.
     """
 
     request: BuildRequest
@@ -63,6 +67,12 @@ class Build(Struct, frozen=True):
     cache: BuildCache | None = None
     log: BuildLog = field(default_factory=BuildLog)
     printer: Printer | None = None
+    keeps_places: bool = False
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether modules and code for devices have places in the input."""
+        return self.request.debug or self.keeps_places
 
     def watch(self, stage: str) -> PassWatch:
         """What the passes of a stage are told to."""
@@ -124,6 +134,8 @@ class Build(Struct, frozen=True):
         Among the intermediates, large constants are left out of it.
         """
         r = self.request
+        if self.printer is not None:
+            self.printer.finished(kind, operation, words)
         if kind in r.emit:
             limit = None
         elif r.save_temps is not None:

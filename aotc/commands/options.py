@@ -69,8 +69,32 @@ def cache_choice(options: dict[str, Any]) -> CacheChoice:
 
 
 def build_options(command: Any) -> Any:
-    """The options that decide what a build makes: those of `build` and `run`."""
+    """The options of `build` and `run`."""
     options = [
+        *_deciding_options(),
+        *_showing_options(),
+        _warning_option(),
+        *cache_options(),
+        *_reporting_options(),
+        _quiet_option(),
+        *_tool_options(),
+    ]
+    for add in reversed(options):
+        command = add(command)
+    return command
+
+
+def explore_options(command: Any) -> Any:
+    """Those that decide what is built, without what shows it in other ways."""
+    options = [*_deciding_options(), _warning_option(), _quiet_option(), *_tool_options()]
+    for add in reversed(options):
+        command = add(command)
+    return command
+
+
+def _deciding_options() -> list[Any]:
+    """What decides what a build makes."""
+    return [
         option(
             "--chip",
             "chips",
@@ -202,6 +226,12 @@ def build_options(command: Any) -> Any:
             help="Take the kernels for matmuls that 'aotc tune' found fastest and "
             "noted there. Default: those that a model of the chip expects to be.",
         ),
+    ]
+
+
+def _showing_options() -> list[Any]:
+    """What shows the module on its way."""
+    return [
         option(
             "--save-temps",
             type=click.Path(path_type=Path),
@@ -235,15 +265,23 @@ def build_options(command: Any) -> Any:
             help="Print what aotc decided, and why: the level of the input, the pipeline (as "
             "--pipeline takes it), how loops are mapped and memory is placed.",
         ),
-        option(
-            "-W",
-            "warnings",
-            multiple=True,
-            metavar="NAME",
-            help="Warnings by name, as a C compiler has them: -Wno-NAME, -Werror=NAME, -Werror; "
-            "docs/warnings.md lists them.",
-        ),
-        *cache_options(),
+    ]
+
+
+def _warning_option() -> Any:
+    return option(
+        "-W",
+        "warnings",
+        multiple=True,
+        metavar="NAME",
+        help="Warnings by name, as a C compiler has them: -Wno-NAME, -Werror=NAME, -Werror; "
+        "docs/warnings.md lists them.",
+    )
+
+
+def _reporting_options() -> list[Any]:
+    """What tells how a build went."""
+    return [
         option(
             "--explain-cache",
             is_flag=True,
@@ -257,21 +295,24 @@ def build_options(command: Any) -> Any:
             help="Write when each stage and tool ran, for chrome://tracing or ui.perfetto.dev.",
         ),
         option("-v", "--verbose", is_flag=True, help="Print each command as it runs."),
-        option("-q", "--quiet", is_flag=True, help="Print errors alone."),
-        *(
-            option(
-                f"--{name}",
-                f"tool_{name.replace('-', '_')}",
-                type=click.Path(path_type=Path),
-                metavar="FILE",
-                help=f"Use this {name} (also AOTC_{name.upper().replace('-', '_')}).",
-            )
-            for name in DECIDING_TOOLS
-        ),
     ]
-    for add in reversed(options):
-        command = add(command)
-    return command
+
+
+def _quiet_option() -> Any:
+    return option("-q", "--quiet", is_flag=True, help="Print errors alone.")
+
+
+def _tool_options() -> list[Any]:
+    return [
+        option(
+            f"--{name}",
+            f"tool_{name.replace('-', '_')}",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help=f"Use this {name} (also AOTC_{name.upper().replace('-', '_')}).",
+        )
+        for name in DECIDING_TOOLS
+    ]
 
 
 def many_options(command: Any) -> Any:
@@ -343,11 +384,11 @@ def request_words(options: Mapping[str, Any]) -> dict[str, Any]:
         "entries": flat(options["entries"]),
         "cpu_kernels": not options["no_cpu_kernels"],
         "print_ir": PrintIr(
-            tuple(flat(options["print_ir_before"])),
-            tuple(flat(options["print_ir_after"])),
-            options["print_ir_dir"],
+            tuple(flat(options.get("print_ir_before", ()))),
+            tuple(flat(options.get("print_ir_after", ()))),
+            options.get("print_ir_dir"),
         ),
-        **{name: options[name] for name in _SAME_NAME},
+        **{name: options[name] for name in _SAME_NAME if name in options},
     }
 
 

@@ -92,7 +92,7 @@ def _read(build: Build, name: str) -> tuple[Source, int]:
     assert content is not None
     mlir.without_classes()
     check_bytecode(name, content)
-    return parse_source(name, content, build.context, locations=r.debug), len(content)
+    return parse_source(name, content, build.context, locations=build.has_lines), len(content)
 
 
 def outline_module(build: Build, loaded: Loaded) -> Outlined:

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from aotc.artifact_kind import ArtifactKind
 from aotc.errors import InputError, near_names
 from aotc.lower.host.lower import ALL_HOST_PASSES
 from aotc.lower.passes.own import OWN_PASSES
@@ -38,6 +39,9 @@ class IrPrinter:
     def watch(self, stage: str) -> PassWatch:
         """For the passes of the stage."""
         return _StageWatch(self, stage)
+
+    def finished(self, kind: ArtifactKind, operation: Any, words: dict[str, str]) -> None:
+        """Artifacts are printed by --emit."""
 
     def tell(self, when: str, name: str, stage: str, operation: Any) -> None:
         """Prints the operation if that is wanted of the pass."""

@@ -44,7 +44,7 @@ from aotc.mlir import ir
 from aotc.module_names import CAPABILITY, LEAST_CAPABILITY, PACKED_COPY
 from aotc.numbers import Condition, Number, Scalar, Value, ceil_divide, compare
 from aotc.ops import symbol_of
-from aotc.remarks import Remarks
+from aotc.remarks import ChosenKernels, Remarks
 from aotc.request import BuildRequest, Chip
 from aotc.rewrites.capability import declare_capability, has_gpu
 
@@ -191,8 +191,14 @@ def _take(
     remarks.add(STEP, location, str(kept))
     if request.is_for_trying:
         remarks.add(STEP, location, "-O1: this one kernel is for all sizes and addresses")
-    for line in reasons(kept.choices, chips_of(request)):
+    chips = chips_of(request)
+    why = tuple(reasons(kept.choices, chips))
+    for line in why:
         remarks.add(STEP, location, line)
+    place, choices = remarks.source.place(location), tuple(kept.choices)
+    remarks.chosen.append(
+        ChosenKernels(place, str(kept), kept.fused.problem, choices, why, tuple(chips))
+    )
     return kept
 
 

@@ -6,7 +6,13 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.access import ModuleAccess
-from aotc.lower.placement.alias_classes import AliasClass, AliasClasses, UseKind, host_functions
+from aotc.lower.placement.alias_classes import (
+    FUNCTIONS,
+    AliasClass,
+    AliasClasses,
+    UseKind,
+    host_functions,
+)
 from aotc.lower.placement.arena import share_allocation
 from aotc.lower.placement.coherence import Coherence
 from aotc.lower.placement.constants import DeviceCopies
@@ -21,7 +27,7 @@ from aotc.lower.placement.streams import (
 )
 from aotc.mlir import ir
 from aotc.ops import symbol_of
-from aotc.remarks import Remarks
+from aotc.remarks import PlacedBuffer, Remarks
 from aotc.rewrites.run import run_pipeline
 
 STEP = "aotc-place-memory"
@@ -106,6 +112,16 @@ def _tell(alias_classes: AliasClasses, decisions: Decisions, remarks: Remarks) -
             if owner is not None:
                 text = f"{root.type}: {decision.placement.value}: {decision.reason}"
                 remarks.add(STEP, owner.location, text)
+                function = ops.enclosing(owner, *FUNCTIONS)
+                remarks.buffers.append(
+                    PlacedBuffer(
+                        remarks.source.place(owner.location),
+                        "" if function is None else symbol_of(function),
+                        str(root.type),
+                        decision.placement.value,
+                        decision.reason,
+                    )
+                )
 
 
 def _enqueue_copies(function: Any, host: HostCode) -> None:

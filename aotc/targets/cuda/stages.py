@@ -63,7 +63,7 @@ def lower_to_nvvm(build: Build, outlined: Outlined) -> DeviceModules:
         module, text = None, _lowered_before(build, name, gpu_module)
         if text is None:
             watch = build.watch("device-mlir")
-            module = lower_device(gpu_module, outlined.source, debug=r.debug, watch=watch)
+            module = lower_device(gpu_module, outlined.source, debug=build.has_lines, watch=watch)
             files += build.printed(DEVICE_MLIR, module.operation, **_words(build, name))
         lowered.append(DeviceModule(name, module, text, only_chip, with_pdl))
     return DeviceModules(tuple(lowered), files=tuple(files))
@@ -158,7 +158,9 @@ def translate_device(
 
 def _compiler(build: Build) -> DeviceCompiler:
     r = build.request
-    return DeviceCompiler(build.toolchain, build.runner, build.folder, r.optimization, r.debug)
+    return DeviceCompiler(
+        build.toolchain, build.runner, build.folder, r.optimization, build.has_lines
+    )
 
 
 def compile_ptx(build: Build, device: TranslatedDevice) -> CompiledPtx:
