@@ -329,9 +329,9 @@ AOTC_API void *aotc_constant_get(aotc_constant *constant);
 // aotc_constant_release or aotc_unload. NULL after a failure. Called through a weak reference.
 AOTC_API void *aotc_constant_get_packed(aotc_constant *constant, uint64_t rows);
 
-// Constant filters of 3 x 3 f32, `rows` output channels with as many input channels each, as kernels
-// of the CPU device read them: transformed to 4 x 4 for Winograd's F(2x2, 3x3), (position, output
-// channel, input channel), with 16 elements of padding behind each row. Otherwise as
+// Constant filters of 3 x 3 f32, `rows` output channels with as many input channels each, as
+// kernels of the CPU device read them: transformed to 4 x 4 for Winograd's F(2x2, 3x3), (position,
+// output channel, input channel), with 16 elements of padding behind each row. Otherwise as
 // aotc_constant_get_packed.
 AOTC_API void *aotc_constant_get_winograd(aotc_constant *constant, uint64_t rows);
 
@@ -365,8 +365,8 @@ AOTC_API const void *aotc_weight_get(aotc_weight *weight);
 // The same for kernels: as aotc_constant_get does it, and to be released by aotc_constant_release.
 AOTC_API void *aotc_weight_get_on_device(aotc_weight *weight);
 
-// The same for kernels of the CPU device: as aotc_constant_get_packed and aotc_constant_get_winograd
-// do it.
+// The same for kernels of the CPU device: as aotc_constant_get_packed and
+// aotc_constant_get_winograd do it.
 AOTC_API void *aotc_weight_get_packed(aotc_weight *weight, uint64_t rows);
 AOTC_API void *aotc_weight_get_winograd(aotc_weight *weight, uint64_t rows);
 

@@ -140,8 +140,8 @@ static void pack(void *packed, const void *matrix, size_t rows, size_t row_bytes
   }
 }
 
-const aotc_rt_constant_form aotc_rt_constant_packed = {
-    "aotc_constant_get_packed", "pack", packed_bytes, pack};
+const aotc_rt_constant_form aotc_rt_constant_packed = {"aotc_constant_get_packed", "pack",
+                                                       packed_bytes, pack};
 
 // Filters of 3 x 3, transformed for Winograd's F(2x2, 3x3) (A. Lavin and S. Gray, "Fast Algorithms
 // for Convolutional Neural Networks", 2016): G g G^T, as aotc/kernels/matmul/winograd has it:
@@ -189,8 +189,8 @@ static void transform(void *transformed, const void *filters, size_t rows, size_
   }
 }
 
-const aotc_rt_constant_form aotc_rt_constant_winograd = {
-    "aotc_constant_get_winograd", "transform", transformed_bytes, transform};
+const aotc_rt_constant_form aotc_rt_constant_winograd = {"aotc_constant_get_winograd", "transform",
+                                                         transformed_bytes, transform};
 
 // NULL, with the failure recorded, if there is no memory.
 static const constant_copy *make_form_locked(aotc_constant *constant, const void *data, size_t rows,

@@ -46,6 +46,38 @@ static void columns_are_in_groups(void) {
   CHECK_NO_FAILURE();
 }
 
+// Two filters of two channels. In the transform of a filter of ones, a position's two coordinates
+// contribute 1, 1.5, 0.5 and 1.
+static void filters_are_transformed(void) {
+  enum { CHANNELS = 2, PITCH = CHANNELS + WIDTH };
+  static float filters[2][CHANNELS][9];
+  static const float factors[4] = {1, 1.5F, 0.5F, 1};
+  fill();
+  for (int i = 0; i < 9; ++i) {
+    filters[0][1][i] = 1;
+    filters[1][0][i] = (float)i;
+  }
+  aotc_constant constant = {.data = filters, .bytes = sizeof(filters)};
+  const float (*found)[2][PITCH] = aotc_constant_get_winograd(&constant, 2);
+  CHECK(found != NULL);
+  for (int y = 0; y < 4; ++y) {
+    for (int x = 0; x < 4; ++x) {
+      CHECK(found[4 * y + x][0][0] == 0);
+      CHECK(found[4 * y + x][0][1] == factors[y] * factors[x]);
+      CHECK(found[4 * y + x][1][1] == 0);
+    }
+  }
+  // Corners of G g G^T are those of g; the second position is half the sum of all along a line.
+  CHECK(found[0][1][0] == 0 && found[3][1][0] == 2);
+  CHECK(found[12][1][0] == 6 && found[15][1][0] == 8);
+  CHECK(found[1][1][0] == 1.5F && found[4][1][0] == 4.5F);
+  // Another form of the same constant is another copy.
+  CHECK(aotc_constant_get_packed(&constant, 2) != (const void *)found);
+  CHECK(aotc_constant_get_winograd(&constant, 2) == (const void *)found);
+  aotc_constant_release(&constant);
+  CHECK_NO_FAILURE();
+}
+
 static void unload_frees_what_is_packed(void) {
   aotc_constant constant = constant_of_matrix();
   CHECK(aotc_constant_get_packed(&constant, ROWS) != NULL);
@@ -86,6 +118,7 @@ static void nothing_is_packed_on_a_thread_that_failed(void) {
 int main(int argc, char **argv) {
   static const check_test tests[] = {
       CHECK_TEST(columns_are_in_groups),
+      CHECK_TEST(filters_are_transformed),
       CHECK_TEST(unload_frees_what_is_packed),
       CHECK_TEST(threads_have_one_copy),
       CHECK_TEST(nothing_is_packed_on_a_thread_that_failed),
