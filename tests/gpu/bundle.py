@@ -351,7 +351,8 @@ def write_bundle(out: Path) -> None:
     }
     for name, array in _VERIFIED_DATA.items():
         np.save(out / "data" / f"verify.{name}.npy", array)
-    shutil.copy(E2E_DATA / "vectors.txt", out / "data")
+    # A program with a main of its own has a vectors.txt there.
+    shutil.copy(E2E_DATA / "vectors.txt", out / "data" / "vectors.printed.txt")
     checks = [*all_checks(words), *generated_checks(words), *weights_checks(words)]
     lines = [check.line() for check in checks] + random_programs.write_checks(out)
     lines += own_program_lines(out / "data")

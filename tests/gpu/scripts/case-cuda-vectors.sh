@@ -6,5 +6,5 @@ gpu_major
 AOTC_DEVICE=cuda
 export AOTC_DEVICE
 expect 0 bin/vectors.printed
-[ "$output" = "$(cat data/vectors.txt)" ] || fail "got:
+[ "$output" = "$(cat data/vectors.printed.txt)" ] || fail "got:
 $output"

@@ -5,5 +5,7 @@ expect 0 bin/verification.checked gather --arg x=data/verify.x.npy --arg at=data
   --dim y=3 --device cuda
 expect 4 bin/verification.checked gather --arg x=data/verify.x.npy --arg at=data/verify.bad.npy \
   --dim y=3 --device cuda
-has 'memref.load: out-of-bounds access (verification.mlir:8:10)'
+has 'verification.mlir:8'
+has 'thread: [1,0,0]'
+has 'memref.load: out-of-bounds access'
 has 'gather_kernel'
