@@ -131,6 +131,6 @@ def test_no_more_are_packed_than_memory_is_granted_for(
     sizes = SIZES[:2]
     text = "\n".join(text_of(*size) for size in sizes)
     packed = [-(-n // 16) * (k + 1) * 64 for _, k, n in sizes]
-    monkeypatch.setattr("aotc.kernels.matmul.cpu.packed._MOST_BYTES", sum(packed) - 1)
+    monkeypatch.setattr("aotc.kernels.cpu.constant_copies._MOST_BYTES", sum(packed) - 1)
     found = re.findall(r"memref\.global \S+ constant @aotc_packed_", lowered(text, tmp_path))
     assert len(found) == 1
