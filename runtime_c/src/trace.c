@@ -31,7 +31,7 @@ static int the_file = -1;
 // one place where the runtime prints.
 static void give_up(const char *what, const char *why) {
   if (atomic_exchange(&aotc_rt_trace_phase, AOTC_RT_TRACE_OFF) != AOTC_RT_TRACE_OFF) {
-    fprintf(stderr, "warning: AOTC_TRACE: %s: %s\n", what, why);
+    dprintf(STDERR_FILENO, "warning: AOTC_TRACE: %s: %s\n", what, why);
   }
 }
 
@@ -41,7 +41,7 @@ static bool begin_file(int file) {
   static const char start[] = "[\n";
   bool is_begun = true;
   if (flock(file, LOCK_EX | LOCK_NB) == 0) {
-    is_begun = ftruncate(file, 0) == 0 && write(file, start, sizeof(start) - 1) > 0;
+    is_begun = ftruncate(file, 0) == 0 && pwrite(file, start, sizeof(start) - 1, 0) > 0;
   }
   return is_begun && flock(file, LOCK_SH) == 0;
 }
@@ -52,7 +52,8 @@ static void start(void) {
     atomic_store(&aotc_rt_trace_phase, AOTC_RT_TRACE_OFF);
     return;
   }
-  // Events of several writers stay whole: each is one write at the end of the file.
+  // Events of several writers stay whole: each is one write at the end of the file, where Linux
+  // writes with O_APPEND whatever the offset. (An entry may be called write.)
   int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
   struct stat status;
   if (file < 0) {
@@ -164,7 +165,7 @@ static void end_in(const aotc_rt_context *context, int64_t begin, const char *ca
                  (long long)(length / 1000), (int)(length % 1000), (long)getpid(),
                  (long)syscall(SYS_gettid), arguments, device);
   size_t bytes = strlen(event);
-  ssize_t written = write(the_file, event, bytes);
+  ssize_t written = pwrite(the_file, event, bytes, 0);
   if (written != (ssize_t)bytes) {
     give_up("the trace ends here", written < 0 ? strerror(errno) : "there is no room for more");
   }
