@@ -46,8 +46,7 @@ def check_output(request: BuildRequest, environment: Mapping[str, str] = os.envi
         if len(request.outputs) > 1:
             names = ", ".join(kind.name for kind in request.outputs)
             raise InputError(
-                f"-o {request.out} names one file, and --emit {names} makes several: "
-                "name a directory (with a / at its end)."
+                f"-o {request.out} is a file, and --emit {names} makes several: name a directory."
             )
         check_writable(Path(request.out).parent)
         check_links(Path(request.out))

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+import os
 import platform
 import re
 from collections.abc import Iterable, Sequence
@@ -291,8 +292,13 @@ class BuildRequest(Struct, frozen=True):
 
     @property
     def names_folder(self) -> bool:
-        """Whether `out` is a directory."""
-        return self.out is not None and (self.out.endswith("/") or Path(self.out).is_dir())
+        """Whether `out` is a directory: it is one, has a slash at its end, or is to hold several
+        kinds and is not there yet."""
+        if self.out is None or self.out == "-":
+            return False
+        path = Path(self.out)
+        is_new = len(self.outputs) > 1 and not os.path.lexists(path)
+        return self.out.endswith("/") or path.is_dir() or is_new
 
     @property
     def is_package(self) -> bool:

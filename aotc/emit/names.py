@@ -14,7 +14,8 @@ from aotc.manifest import RESULT_SHAPES, Entry, Manifest
 # What the runtime calls: an entry of this name would be called in its place.
 CALLED = frozenset(
     """
-    bcmp calloc clock_gettime close dlerror dlopen dlsym fclose fopen free fstat getdelim getenv
+    bcmp calloc clock_gettime close dlerror dlopen dlsym dprintf fclose flock fopen free fstat
+    ftruncate getdelim getenv
     getline getpid malloc malloc_usable_size memcmp memcpy memmove memset mmap munmap open
     posix_memalign pread pthread_atfork pthread_attr_destroy pthread_attr_init
     pthread_attr_setguardsize
@@ -23,7 +24,7 @@ CALLED = frozenset(
     pthread_create pthread_join pthread_mutex_lock pthread_mutex_unlock pthread_once pthread_self
     pthread_sigmask pwrite realloc rename sched_getaffinity sched_yield sigfillset siglongjmp
     sigsetjmp snprintf sscanf stat strcmp strdup strerror strlen strncmp strrchr strstr strtol
-    sysconf unlink vsnprintf
+    syscall sysconf unlink vsnprintf
     """.split()
 )
 

@@ -150,6 +150,11 @@ AOTC_API aotc_status aotc_unload(void);
 typedef void (*aotc_error_hook)(int32_t status, const char *message, void *data);
 AOTC_API void aotc_error_hook_set(aotc_error_hook hook, void *data);
 
+// For code that calls an entry's function itself: with AOTC_TRACE=FILE, what lies between the two
+// is a call of `entry` in the trace. aotc_trace_begin gives 0 where nothing is traced.
+AOTC_API int64_t aotc_trace_begin(void);
+AOTC_API void aotc_trace_end(int64_t begin, const char *entry);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,6 +4,7 @@
 #include "cpu/streams.h"
 #include "mlir_cuda_runtime.h"
 #include "state.h"
+#include "trace.h"
 
 // Whether both ends of a copy are there; a copy of no bytes needs none.
 static bool check_pointers(const void *to, const void *from, uint64_t bytes) {
@@ -48,22 +49,34 @@ typedef struct fill {
 
 static void run_copy(const void *payload) {
   const copy *c = payload;
+  int64_t begin = aotc_rt_trace_begin();
   memmove(c->to, c->from, c->bytes);
+  if (begin != 0) {
+    aotc_rt_trace_copy(begin, "copy", c->bytes, "host to host");
+  }
 }
 
 static void run_fill32(const void *payload) {
   const fill *f = payload;
+  int64_t begin = aotc_rt_trace_begin();
   uint32_t *elements = f->to;
   for (size_t i = 0; i < f->count; ++i) {
     elements[i] = f->value;
+  }
+  if (begin != 0) {
+    aotc_rt_trace_copy(begin, "fill", f->count * sizeof(*elements), "fill");
   }
 }
 
 static void run_fill16(const void *payload) {
   const fill *f = payload;
+  int64_t begin = aotc_rt_trace_begin();
   uint16_t *elements = f->to;
   for (size_t i = 0; i < f->count; ++i) {
     elements[i] = (uint16_t)f->value;
+  }
+  if (begin != 0) {
+    aotc_rt_trace_copy(begin, "fill", f->count * sizeof(*elements), "fill");
   }
 }
 
@@ -158,7 +171,7 @@ aotc_status aotc_memory_copy(void *to, const void *from, uint64_t bytes) {
   }
   bool is_copied = check_pointers(to, from, bytes);
   if (is_copied && scope.driver == NULL) {
-    memmove(to, from, (size_t)bytes);
+    run_copy(&(copy){.to = to, .from = from, .bytes = (size_t)bytes});
   } else if (is_copied) {
     is_copied = copy_on_gpu(&scope, to, from, bytes);
   }

@@ -7,6 +7,7 @@
 #include "cpu/cpu.h"
 #include "mlir_cuda_runtime.h"
 #include "state.h"
+#include "trace.h"
 
 aotc_rt_state aotc_rt_state_of_process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -191,7 +192,7 @@ static bool load_driver_locked(aotc_rt_state *state) {
     return false;
   }
   if (state->driver == NULL && gpu->start(&state->facts)) {
-    state->driver = gpu;
+    state->driver = aotc_rt_trace_driver(gpu);
   }
   return state->driver != NULL;
 }

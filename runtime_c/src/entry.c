@@ -6,6 +6,7 @@
 
 #include "cpu/streams.h"
 #include "staging.h"
+#include "trace.h"
 
 #define SMALL_COUNT 16
 #define SMALL_BYTES 1536
@@ -533,6 +534,7 @@ static aotc_status run(const aotc_entry *entry, void **values, manner how, void 
   if (entry == NULL || (values == NULL && entry->argument_count + entry->result_count > 0)) {
     return aotc_rt_fail(AOTC_INVALID_ARGUMENT, "there is no entry to call, or there are no values");
   }
+  int64_t begin = aotc_rt_trace_begin();
   aotc_rt_piece small[SMALL_COUNT];
   const surroundings before = surroundings_of(thread);
   call c = {.entry = entry, .values = values, .pieces = small, .scope = {.thread = thread}};
@@ -557,6 +559,9 @@ static aotc_status run(const aotc_entry *entry, void **values, manner how, void 
   }
   if (thread->error.status != AOTC_OK) {
     zero_results(entry, values);
+  }
+  if (begin != 0) {
+    aotc_rt_trace_call(begin, entry->name, c.scope.context);
   }
   return aotc_rt_entry_tell(thread);
 }

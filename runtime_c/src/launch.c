@@ -6,6 +6,7 @@
 #include "cpu/streams.h"
 #include "mlir_cuda_runtime.h"
 #include "state.h"
+#include "trace.h"
 
 // CUDA's limits for every chip since compute capability 3.0.
 #define MAX_GRID_X 2147483647
@@ -203,10 +204,19 @@ typedef struct cpu_launch {
 // Values are aligned as the largest vector's.
 #define VALUE_ALIGNMENT 128
 
+static void run_form(const aotc_cpu_kernel *form, void *const *parameters, const int64_t *grid,
+                     const int64_t *block, int32_t dynamic_shared_bytes) {
+  int64_t begin = aotc_rt_trace_begin();
+  aotc_rt_cpu_launch(form, parameters, grid, block, dynamic_shared_bytes,
+                     aotc_rt_state_of_process.device.multiprocessors);
+  if (begin != 0) {
+    aotc_rt_trace_launch(begin, form->name, grid, block);
+  }
+}
+
 static void run_on_cpu(const void *launch) {
   const cpu_launch *l = launch;
-  aotc_rt_cpu_launch(l->form, l->parameters, l->grid, l->block, l->dynamic_shared_bytes,
-                     aotc_rt_state_of_process.device.multiprocessors);
+  run_form(l->form, l->parameters, l->grid, l->block, l->dynamic_shared_bytes);
 }
 
 // With one thread, or where each launch is waited for, launches end one after the other.
@@ -264,8 +274,7 @@ static void launch_on_cpu(const aotc_rt_thread *thread, const aotc_rt_launch *l,
   aotc_rt_stream order = aotc_rt_stream_of(thread, stream);
   if (form != NULL && check_cpu_block(l, form) &&
       !enqueue_on_cpu(thread, l, form, parameter_count, order) && aotc_rt_cpu_stream_wait(order)) {
-    aotc_rt_cpu_launch(form, l->parameters, l->grid, l->block, l->dynamic_shared_bytes,
-                       aotc_rt_state_of_process.device.multiprocessors);
+    run_form(form, l->parameters, l->grid, l->block, l->dynamic_shared_bytes);
   }
 }
 

@@ -5,6 +5,7 @@
 #include "cpu/streams.h"
 #include "mlir_cuda_runtime.h"
 #include "state.h"
+#include "trace.h"
 
 // -------------------------------------------------------------------------------------------------
 // The pool
@@ -179,7 +180,12 @@ static bool is_left_unsynchronized(const aotc_rt_thread *thread, const void *str
 static bool synchronize(aotc_rt_scope *scope, void *stream) {
   aotc_rt_stream order = aotc_rt_stream_of(scope->thread, stream);
   if (scope->driver == NULL) {
-    return aotc_rt_cpu_stream_wait(order);
+    int64_t begin = aotc_rt_trace_begin();
+    bool is_done = aotc_rt_cpu_stream_wait(order);
+    if (begin != 0) {
+      aotc_rt_trace_wait(begin);
+    }
+    return is_done;
   }
   return aotc_rt_make_current(scope) &&
          AOTC_RT_TRY(scope->driver, stream_synchronize(order), "waiting for a stream's work");
@@ -271,7 +277,11 @@ void mgpuEventSynchronize(void *event) {
   if (!check_event(event)) {
     // nothing to wait for
   } else if (scope.driver == NULL) {
+    int64_t begin = aotc_rt_trace_begin();
     aotc_rt_cpu_event_wait(event);
+    if (begin != 0) {
+      aotc_rt_trace_wait(begin);
+    }
   } else if (aotc_rt_make_current(&scope)) {
     AOTC_RT_TRY(scope.driver, event_synchronize(event), "waiting for an event");
   }

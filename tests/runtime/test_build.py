@@ -160,9 +160,10 @@ def test_registration_comes_with_the_module_functions() -> None:
 
 
 def test_nothing_prints_or_exits() -> None:
-    """No source calls what writes to a stream or ends the process."""
+    """No source calls what writes to a stream or ends the process, but for the one warning
+    about a trace that a user asks for and that cannot be written."""
     forbidden = re.compile(
-        r"\b(v?f?printf|puts|fputs|putchar|perror|fwrite|write|assert|abort|_?exit|_Exit|raise|kill"
+        r"\b(v?[fd]?printf|puts|fputs|putchar|perror|fwrite|write|assert|abort|_?exit|_Exit|raise|kill"
         r"|quick_exit|syslog)\s*\("
     )
     found = [
@@ -170,7 +171,7 @@ def test_nothing_prints_or_exits() -> None:
         for source in SOURCES
         for match in forbidden.finditer(re.sub(r"//.*|\"(\\.|[^\"])*\"", "", source.read_text()))
     ]
-    assert found == []
+    assert found == ["trace.c: dprintf"]
 
 
 def test_driver_symbols_are_in_one_place() -> None:

@@ -41,6 +41,7 @@ PROGRAMS = {
     "cuda_entry_results": "new",
     "cuda_entry_state": "new",
     "cuda_entry_streams": "new",
+    "cuda_entry_trace": "new",
     "cuda_launches": "new",
     "cuda_memory": "new",
     "cuda_weights": "new",

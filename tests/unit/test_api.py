@@ -139,7 +139,7 @@ def test_options_are_the_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         (TEXT, {"runtime": "none"}, "--runtime none: expected static or shared."),
         (TEXT, {"optimization": 4}, "There is no -O4: 0 to 3."),
         (TEXT, {"out": "-"}, "out='-' is the command line's"),
-        (TEXT, {"emit": "ptx,cubin", "out": "x"}, "names one file, and --emit ptx, cubin makes"),
+        (TEXT, {"emit": "ptx,cubin", "out": __file__}, "is a file, and --emit ptx, cubin makes"),
         ("no/such.mlir", {}, "Cannot read 'no/such.mlir'"),
         ("no/such.mlir", {"name": "x"}, "A file has its own name"),
         (7, {}, "Cannot build int: expected a path"),
@@ -151,6 +151,11 @@ def test_wrong_input(source: object, options: dict[str, str], message: str, tmp_
         aotc.build(source, **{"out": tmp_path / "x", "chips": CHIP, **options})  # type: ignore[arg-type]
     assert message in str(raised.value)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_several_kinds_go_into_a_new_directory(tmp_path: Path) -> None:
+    aotc.build(TEXT, emit="mlir,manifest", out=tmp_path / "lib", chips=CHIP)
+    assert len(list((tmp_path / "lib").iterdir())) == 2
 
 
 def test_warnings_are_told_and_can_be_errors(

@@ -1,0 +1,29 @@
+// AOTC_TRACE=FILE: what a process does with its devices (trace.c).
+#ifndef AOTC_RT_TRACE_H
+#define AOTC_RT_TRACE_H
+
+#include "state.h"
+
+enum { AOTC_RT_TRACE_UNKNOWN = 0, AOTC_RT_TRACE_OFF, AOTC_RT_TRACE_ON };
+extern atomic_int aotc_rt_trace_phase;
+
+int64_t aotc_rt_trace_start(void);
+
+// When something begins: nanoseconds; 0 where nothing is traced.
+static inline int64_t aotc_rt_trace_begin(void) {
+  return atomic_load_explicit(&aotc_rt_trace_phase, memory_order_relaxed) == AOTC_RT_TRACE_OFF
+             ? 0
+             : aotc_rt_trace_start();
+}
+
+// Write an event that ends now; `begin` is not 0.
+void aotc_rt_trace_call(int64_t begin, const char *entry, const aotc_rt_context *context);
+void aotc_rt_trace_wait(int64_t begin);
+void aotc_rt_trace_copy(int64_t begin, const char *name, uint64_t bytes, const char *direction);
+void aotc_rt_trace_launch(int64_t begin, const char *kernel, const int64_t *grid,
+                          const int64_t *block);
+
+// The driver, or one that traces its copies, fills, launches and waits. Under the lock.
+const aotc_rt_driver *aotc_rt_trace_driver(const aotc_rt_driver *driver);
+
+#endif // AOTC_RT_TRACE_H

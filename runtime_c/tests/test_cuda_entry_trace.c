@@ -1,0 +1,140 @@
+// AOTC_TRACE: what is written of calls on either device, and what becomes of the file.
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "entries.h"
+#include "scenario.h"
+
+static char the_path[] = "/tmp/aotc_trace_XXXXXX";
+static char the_text[16384];
+
+// A file with `old` in it, that AOTC_TRACE names; its descriptor.
+static int begin_trace(const char *old) {
+  int file = mkstemp(the_path);
+  CHECK(file >= 0 && write(file, old, strlen(old)) == (ssize_t)strlen(old));
+  setenv("AOTC_TRACE", the_path, 1);
+  return file;
+}
+
+static const char *read_text(const char *path) {
+  FILE *file = fopen(path, "r");
+  size_t bytes = file != NULL ? fread(the_text, 1, sizeof(the_text) - 1, file) : 0;
+  the_text[bytes] = '\0';
+  if (file != NULL) {
+    fclose(file);
+  }
+  unlink(path);
+  return the_text;
+}
+
+static void call(const aotc_entry *entry) {
+  float a[] = {1, 2, 3, 4}, b[] = {0, 0, 0, 0}, c[] = {0, 0, 0, 9};
+  CHECK_INT(AOTC_OK, entries_call(entry, vector_at(a), vector_at(b), vector_at(c)));
+  entries_check_sum(c, 1, 9);
+}
+
+static int count(const char *text, const char *part) {
+  int found = 0;
+  while ((text = strstr(text, part)) != NULL) {
+    text += strlen(part);
+    ++found;
+  }
+  return found;
+}
+
+static void calls_on_a_gpu_are_traced(void) {
+  scenario_driver();
+  close(begin_trace("of an earlier run"));
+  entries_load("cuda");
+  call(&entry_add);
+  const char *text = read_text(the_path);
+  CHECK(strncmp(text, "[\n{\"ph\":\"X\",", 12) == 0);
+  CHECK_INT(1, count(text, "\"cat\":\"call\",\"name\":\"add\","));
+  CHECK_INT(1, count(text, "\"cat\":\"launch\",\"name\":\"add\","));
+  CHECK_CONTAINS(text, "\"args\":{\"kernel\":\"add\",\"grid\":[1,1,1],\"block\":[32,1,1],"
+                       "\"device\":\"cuda:0\"}},\n");
+  CHECK_INT(3, count(text, "\"bytes\":16,\"direction\":\"host to device\",\"device\":\"cuda:0\""));
+  CHECK_INT(1, count(text, "\"bytes\":16,\"direction\":\"device to host\",\"device\":\"cuda:0\""));
+  CHECK(count(text, "\"cat\":\"wait\"") >= 1);
+  CHECK_INT(count(text, "\"ph\""), count(text, "\"device\":\"cuda:0\"}},\n"));
+}
+
+static void calls_on_the_cpu_are_traced(void) {
+  close(begin_trace(""));
+  entries_load("cpu");
+  call(&entry_add);
+  const char *text = read_text(the_path);
+  CHECK_INT(1, count(text, "\"cat\":\"call\",\"name\":\"add\","));
+  CHECK_CONTAINS(text, "\"cat\":\"launch\",\"name\":\"add\",");
+  CHECK_CONTAINS(text, "\"grid\":[1,1,1],\"block\":[32,1,1],\"device\":\"cpu\"}},\n");
+  CHECK(count(text, "\"cat\":\"wait\"") >= 1);
+}
+
+static void copies_on_the_cpu_are_traced(void) {
+  close(begin_trace(""));
+  setenv("AOTC_DEVICE", "cpu", 1);
+  int from = 7, to = 0;
+  CHECK_INT(AOTC_OK, aotc_memory_copy(&to, &from, sizeof(to)));
+  CHECK_INT(7, to);
+  CHECK_CONTAINS(read_text(the_path), "\"bytes\":4,\"direction\":\"host to host\"");
+}
+
+static void names_are_escaped(void) {
+  close(begin_trace(""));
+  entries_load("cpu");
+  aotc_entry odd = entry_add;
+  odd.name = "\"\\\n\xff\xc3\xa9";
+  call(&odd);
+  CHECK_CONTAINS(read_text(the_path), "\"name\":\"\\u0022\\u005c\\u000a?\xc3\xa9\"");
+}
+
+// Another library, or process, holds the lock.
+static void other_writers_keep_their_events(void) {
+  int other = begin_trace("[\n{\"other\":1},\n");
+  CHECK_INT(0, flock(other, LOCK_SH));
+  entries_load("cpu");
+  call(&entry_add);
+  const char *text = read_text(the_path);
+  CHECK(strncmp(text, "[\n{\"other\":1},\n{\"ph\"", 20) == 0);
+  close(other);
+}
+
+static void check_refused(const char *path, const char *warning) {
+  char said[] = "/tmp/aotc_said_XXXXXX";
+  int file = mkstemp(said), before = dup(STDERR_FILENO);
+  setenv("AOTC_TRACE", path, 1);
+  entries_load("cpu");
+  dup2(file, STDERR_FILENO);
+  call(&entry_add);
+  call(&entry_add);
+  dup2(before, STDERR_FILENO);
+  CHECK_TEXT(warning, read_text(said));
+  close(file);
+}
+
+static void no_file_is_one_warning(void) {
+  check_refused("/no/such/folder",
+                "warning: AOTC_TRACE: /no/such/folder: No such file or directory\n");
+}
+
+static void devices_are_no_files(void) {
+  check_refused("/dev/null", "warning: AOTC_TRACE: /dev/null: it is no regular file\n");
+}
+
+int main(int argc, char **argv) {
+  static const check_test tests[] = {
+      CHECK_TEST(calls_on_a_gpu_are_traced),
+      CHECK_TEST(calls_on_the_cpu_are_traced),
+      CHECK_TEST(copies_on_the_cpu_are_traced),
+      CHECK_TEST(names_are_escaped),
+      CHECK_TEST(other_writers_keep_their_events),
+      CHECK_TEST(no_file_is_one_warning),
+      CHECK_TEST(devices_are_no_files),
+  };
+  return check_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
+}
