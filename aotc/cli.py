@@ -39,7 +39,10 @@ _UNUSABLE = (
 )
 _LONGEST_SHOWN = 200  # characters of a path
 # In the order in which `aotc --help` lists them.
-_COMMANDS = ("build", "run", "explore", "tune", "bench", "inspect", "upgrade", "cache", "doctor")
+_COMMANDS = (
+    *("build", "run", "explore", "tune", "bench", "inspect"),
+    *("upgrade", "explain", "cache", "doctor", "completion"),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -49,6 +49,25 @@ WARNINGS = {
 }
 
 
+class Explanation(Struct, frozen=True):
+    """What docs/warnings.md says of a warning: what it means, and what to do (perhaps nothing)."""
+
+    meaning: str
+    solution: str
+
+
+def explanations() -> dict[str, Explanation]:
+    """The explanations of all warnings, by name."""
+    from aotc.toolchain.data import data_dir
+
+    found = {}
+    for line in (data_dir("docs") / "warnings.md").read_text().splitlines():
+        if line.startswith("| `"):
+            name, _, meaning, solution = (cell.strip() for cell in line.strip("|").split(" | "))
+            found[name.strip("`")] = Explanation(meaning, solution.rstrip("| "))
+    return found
+
+
 class BuildWarning(Struct, frozen=True):
     """Something about a build that its user should know: by name, and where in the input.
 
@@ -117,7 +136,7 @@ class WarningOptions(Struct, frozen=True):
                 all_fatal = not is_negative
                 continue
             name = body.removeprefix("error=")
-            _check_name(word, name)
+            check_name(name, f" in -W{word}")
             if name != body:
                 (fatal, harmless)[is_negative].add(name)
                 (harmless, fatal)[is_negative].discard(name)
@@ -140,12 +159,13 @@ class WarningOptions(Struct, frozen=True):
         return WARNINGS[name] if is_sure else Severity.WARNING
 
 
-def _check_name(word: str, name: str) -> None:
+def check_name(name: str, where: str = "") -> None:
+    """Raises InputError for a name that no warning has; `where` it stands follows the name."""
     if name in WARNINGS:
         return
     near = near_names(name, WARNINGS, most=3, cutoff=0.5)
     raise InputError(
-        f"Unknown warning '{name}' in -W{word}."
+        f"Unknown warning '{name}'{where}."
         + (f" Did you mean {' or '.join(near)}?" if near else "")
         + f" Known: {', '.join(WARNINGS)}."
     )
