@@ -55,7 +55,8 @@ C_FILES = $(shell find runtime_c templates samples bench tests '(' -name '*.[ch]
 help:
 	@sed -n 's/^#   //p' Makefile
 
-# Made again when pyproject.toml is newer. The stamp comes last: half an installation has none.
+# Made again when pyproject.toml is newer. The stamp comes last: half an installation has none. An
+# environment that works stays: another python3 would leave it with the files of two.
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "aotc needs Python 3.11 or newer. '$(PYTHON)' is: $$($(PYTHON) --version 2>&1)." >&2; \
@@ -64,7 +65,7 @@ $(INSTALLED): pyproject.toml
 	  echo "'$(PYTHON)' cannot make virtual environments: it lacks venv or ensurepip." >&2; \
 	  echo "On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@echo "Setting up $(VENV) (once; some minutes)"
-	@$(PYTHON) -m venv $(VENV)
+	@$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
