@@ -48,7 +48,7 @@ from aotc.warnings import Severity, WarningOptions, first_of
 @option(
     "--emit",
     multiple=True,
-    type=Commas(),
+    type=Commas([kind.name for kind in named_kinds()]),
     metavar="KIND",
     help=f"What to make: {', '.join(kind.name for kind in reversed(named_kinds()))}. "
     "Default: exe. "

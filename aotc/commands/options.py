@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from aotc.cache.opening import CacheChoice
+from aotc.chips import GPUS
 from aotc.commands.option import option
 from aotc.request import DEFAULT_CHIPS, DEFAULT_PTX, BuildRequest, MemoryMode, PrintIr
 from aotc.request_words import make_request
@@ -24,15 +26,29 @@ _SAME_NAME = (
 
 
 class Commas(click.ParamType[list[str]]):
-    """Words separated by commas; the option may be repeated, too."""
+    """Words separated by commas; the option may be repeated, too. Shells complete those of `known`."""
 
     name = "LIST"
+
+    def __init__(self, known: Sequence[str] = ()) -> None:
+        self._known = known
 
     def convert(self, value: Any, param: Any, ctx: Any) -> list[str]:
         words = value if isinstance(value, list) else value.split(",")
         if "" in words:
             self.fail(f"'{value}' has an empty name in it.", param, ctx)
         return words
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The last word's completions, behind the words before it."""
+        before, comma, begun = incomplete.rpartition(",")
+        return [
+            CompletionItem(f"{before}{comma}{word}")
+            for word in self._known
+            if word.startswith(begun)
+        ]
 
 
 def flat(lists: Sequence[list[str]]) -> list[str]:
@@ -99,7 +115,7 @@ def _deciding_options() -> list[Any]:
             "--chip",
             "chips",
             multiple=True,
-            type=Commas(),
+            type=Commas((*(f"sm_{capability}" for capability in GPUS), "native")),
             help="GPUs to compile for, as sm_80,sm_90a; 'native' asks the driver. "
             f"Default: {','.join(DEFAULT_CHIPS)}, and PTX {DEFAULT_PTX} for later ones.",
         ),

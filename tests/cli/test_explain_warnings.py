@@ -51,6 +51,9 @@ def test_commands_and_values_are_completed() -> None:
     assert completed("aotc", "comp") == ["completion"]
     assert "--emit" in completed("aotc", "build", "--em")
     assert completed("aotc", "completion", "z") == ["zsh"]
+    assert completed("aotc", "build", "--emit", "sh") == ["shared"]
+    assert completed("aotc", "build", "--emit", "ptx,stat") == ["ptx,static"]
+    assert completed("aotc", "build", "--chip", "sm_9") == ["sm_90"]
 
 
 def test_bash_reads_it(aotc: Aotc) -> None:

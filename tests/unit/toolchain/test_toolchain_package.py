@@ -50,6 +50,7 @@ def test_the_wheel_has_every_module_and_nothing_of_the_house(wheel: zipfile.ZipF
             assert path.relative_to(ROOT).as_posix() in names
     folders = {name.split("/")[0] for name in names}
     assert folders == {"aotc", *(f"aotc-{__version__}.{part}" for part in ("data", "dist-info"))}
+    assert "aotc/_data/docs/warnings.md" in names
     # Where CMake looks in the folder of an environment.
     placed = {name.partition(".data/")[2] for name in names if ".data/" in name}
     place = "data/share/cmake/aotc"
