@@ -26,7 +26,7 @@ _SAME_NAME = (
 
 
 class Commas(click.ParamType[list[str]]):
-    """Words separated by commas; the option may be repeated, too. Shells complete those of `known`."""
+    """Words separated by commas; the option may be repeated, too. Shells complete `known` ones."""
 
     name = "LIST"
 
