@@ -40,7 +40,7 @@ _UNUSABLE = (
 _LONGEST_SHOWN = 200  # characters of a path
 # In the order in which `aotc --help` lists them.
 _COMMANDS = (
-    *("build", "run", "explore", "tune", "bench", "inspect"),
+    *("new", "build", "run", "explore", "tune", "bench", "inspect"),
     *("upgrade", "explain", "cache", "doctor", "completion"),
 )
 

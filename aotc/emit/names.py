@@ -36,6 +36,12 @@ _CALLED_BY_SYSTEMS = {
     "_fini": "a library that is unloaded ends with one",
 }
 
+
+def is_taken(name: str) -> bool:
+    """Whether no function of a library can have this name."""
+    return name in CALLED or name in _CALLED_BY_SYSTEMS
+
+
 _PREFIX_HINT = "Rename it, or put something in front of all names: --prefix my_."
 
 # Functions of the library itself, and of its state.
