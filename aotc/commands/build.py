@@ -27,7 +27,7 @@ from aotc.commands.options import (
     named_tools,
 )
 from aotc.delivery import deliver, the_only_one
-from aotc.errors import EXIT_OK
+from aotc.errors import EXIT_OK, InputError
 from aotc.many.job import Job
 from aotc.many.plan import check_jobs, other_reads, other_writes, trace_place
 from aotc.output import write_file
@@ -68,6 +68,12 @@ from aotc.warnings import Severity, WarningOptions, first_of
     help="First time the kernels of matmuls on this machine's GPU, and note the "
     "fastest in the file of --tuned, as 'aotc tune' does. Default for that: INPUT.tune.json.",
 )
+@option(
+    "--watch",
+    is_flag=True,
+    help="Go on, and build again when a file changes: the inputs, what belongs to them, aotc.toml "
+    "and what options name. Ctrl-C ends it.",
+)
 @many_options
 @build_options
 @click.pass_context
@@ -78,6 +84,14 @@ def build(context: click.Context, /, sources: Sequence[Path], **options: Any) ->
     """
     from aotc.commands.jobs import build_all, jobs_of
 
+    if options["watch"]:
+        from aotc.commands.watch import watch_jobs
+
+        if options["tune"]:
+            raise InputError("--watch and --tune do not go together: tune first.")
+        given = given_options(context)
+        with traced(options["trace"]):
+            watch_jobs(lambda: jobs_of(sources, options, given), build_one, options)
     if options["tune"]:
         file, options = options["tuned"], {**options, "tuned": None}
         given = given_options(context) - {"tuned"}
@@ -130,8 +144,9 @@ def build_one(
     watch: Any = None,
     work: Path | None = None,
     name: str = "aotc",
-) -> None:
-    """Builds a module and puts its outputs down; for the command, and for its workers.
+) -> Sequence[Path]:
+    """Builds a module and puts its outputs down, and says where they are; for the command, and for
+    its workers.
 
     `watch` is one more observer, `work` where intermediates go, `name` stands before warnings
     that have no place in the input.
@@ -143,13 +158,14 @@ def build_one(
         if request.out == "-":
             sys.stdout.buffer.write(the_only_one(request, files).content())
             sys.stdout.buffer.flush()
-            made = []
+            made: list[Path] = []
         else:
             writes = [*other_writes(job), *trace_place(options["trace"])]
             places = deliver(request, files, reads=other_reads(job), writes=writes)
             made = [place for _, place in places]
     if job.depfile is not None:
         write_depfile(job, made)
+    return made
 
 
 def write_depfile(job: Job, made: Sequence[Path]) -> None:

@@ -32,13 +32,16 @@ class Job(Struct, frozen=True):
 class Ended(Struct, frozen=True):
     """How a build ended: with which exit code, and what it printed before.
 
-    `failure` is the text of the error, if it failed.
+    `failure` is the text of the error, if it failed; `made` are its outputs, if it did not, and
+    `seconds` what it took.
     """
 
     code: int = EXIT_OK
     stdout: str = ""
     stderr: str = ""
     failure: str = ""
+    made: tuple[Path, ...] = ()
+    seconds: float = 0.0
 
 
 class Tally(Struct):

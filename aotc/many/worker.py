@@ -13,6 +13,7 @@ import io
 import os
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
@@ -29,14 +30,15 @@ from aotc.processes.signals import end_with_parent
 
 
 class BuildJob(Protocol):
-    """A function of a module that builds a job and puts its outputs down: a worker imports it.
+    """A function of a module that builds a job and puts its outputs down, and says where they are:
+    a worker imports it.
 
     `watch` is an observer, `work` where intermediates go, `name` stands before warnings.
     """
 
     def __call__(
         self, job: Job, options: dict[str, Any], *, watch: Any, work: Path, name: str
-    ) -> None: ...
+    ) -> Sequence[Path]: ...
 
 
 class Orders(Struct, frozen=True):
@@ -103,9 +105,11 @@ def _interrupt(number: int, frame: Any) -> None:
 def _build(job: Job, orders: Orders, connection: Connection) -> Ended:
     out, notes = io.StringIO(), io.StringIO()
     code, failure = EXIT_OK, ""
+    made: Sequence[Path] = ()
+    began = time.monotonic()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(notes):
         try:
-            orders.build(
+            made = orders.build(
                 job, orders.options, watch=_Teller(connection), work=orders.folder, name=job.title
             )
         except AotcError as error:
@@ -114,7 +118,9 @@ def _build(job: Job, orders: Orders, connection: Connection) -> Ended:
             bug = InternalError(f"{type(error).__name__}: {error}", hint="Please report this.")
             code = EXIT_INTERNAL
             failure = f"{traceback.format_exc()}{bug.text(job.title)}"
-    return Ended(code, out.getvalue(), notes.getvalue(), failure)
+    return Ended(
+        code, out.getvalue(), notes.getvalue(), failure, tuple(made), time.monotonic() - began
+    )
 
 
 if __name__ == "__main__":
