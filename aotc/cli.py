@@ -40,8 +40,8 @@ _UNUSABLE = (
 _LONGEST_SHOWN = 200  # characters of a path
 # In the order in which `aotc --help` lists them.
 _COMMANDS = (
-    *("new", "build", "run", "explore", "tune", "bench", "inspect"),
-    *("upgrade", "explain", "cache", "doctor", "completion"),
+    *("new", "build", "run", "check", "explore", "tune", "bench", "inspect"),
+    *("upgrade", "explain", "cache", "doctor", "completion", "lsp"),
 )
 
 

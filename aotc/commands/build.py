@@ -229,7 +229,7 @@ def _find_or_make(
     if options["explain"] and found.explanation is not None:
         _print_explanation(found.explanation, options)
     if not options["quiet"]:
-        _print_warnings(found.warnings, request.warnings, name)
+        print_warnings(found.warnings, request.warnings, name)
     if options["trace"] is not None:
         from aotc.trace import Trace
 
@@ -291,7 +291,7 @@ def _make(
             # Where the build failed, too.
             _print_explanation(build.log.explanation.text(), options)
         if not options["quiet"]:
-            _print_warnings(build.log.warnings, request.warnings, name)
+            print_warnings(build.log.warnings, request.warnings, name)
     if options["time_report"]:
         print(times.text(), file=sys.stderr)
     return files
@@ -310,7 +310,7 @@ def _print_cache(cache: BuildCache, options: dict[str, Any], name: str) -> None:
             print(f"{name}: note: {trouble}", file=sys.stderr)
 
 
-def _print_warnings(found: Iterable[Any], options: WarningOptions, name: str) -> None:
+def print_warnings(found: Iterable[Any], options: WarningOptions, name: str) -> None:
     texts = (
         warning.text(Severity.WARNING, name)
         for warning in found
