@@ -78,7 +78,7 @@ def _check_names(request: BuildRequest) -> None:
     without their folders."""
     check_name("input", str(request.source))
     # What debuggers find the input by has its folder, too.
-    check_characters("input", str(request.source) if request.debug else request.source.name)
+    check_characters("input", str(request.source) if request.has_lines else request.source.name)
     if request.weights is not None:
         check_name("--weights", str(request.weights))
     for path in known_outputs(request):

@@ -217,7 +217,8 @@ class BuildRequest(Struct, frozen=True):
     `block` is the size of the blocks that loops are mapped to, where the loop does not say itself.
     `cpu` is LLVM's name of the oldest processor that host code is for: by default the oldest of the
     target's architecture.
-    `verify`: operations are verified at run time.
+    `debug`: host and device code have the input's lines; `lineinfo`: device code alone, which is
+    otherwise the same. `verify`: operations are verified at run time.
     `allow_tf32`: products of f32 may round their operands to tf32; `allow_3xtf32`: they may be sums
     of three products of tf32. `untested_kernels`: kernels may be taken that no GPU has run yet.
     `allow_file_directives`: host code may have files read when it is assembled and linked.
@@ -242,6 +243,7 @@ class BuildRequest(Struct, frozen=True):
     cpu: str | None = None
     optimization: int = 3
     debug: bool = False
+    lineinfo: bool = False
     entries: tuple[str, ...] = ()
     pipeline: str | None = None
     memory: MemoryMode = MemoryMode.AUTO
@@ -273,6 +275,11 @@ class BuildRequest(Struct, frozen=True):
     def makes_code(self) -> bool:
         """Whether objects are made of the host's code, and of the CPU's kernels."""
         return OBJ in needed_for(self.emit)
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether what is made has places in the input."""
+        return self.debug or self.lineinfo
 
     @property
     def makes_library(self) -> bool:

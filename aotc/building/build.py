@@ -72,6 +72,11 @@ class Build(Struct, frozen=True):
     @property
     def has_lines(self) -> bool:
         """Whether modules and code for devices have places in the input."""
+        return self.request.has_lines or self.keeps_places
+
+    @property
+    def has_host_lines(self) -> bool:
+        """Whether the host's modules have them."""
         return self.request.debug or self.keeps_places
 
     def watch(self, stage: str) -> PassWatch:

@@ -97,12 +97,12 @@ class BuildCache:
     @functools.cached_property
     def device_code(self) -> DeviceCode | None:
         """For the build's gpu.modules; None where their lowering is shown, or has lines in it (with
-        -g)."""
+        -g and --lineinfo)."""
         from aotc.cache.device_code import DeviceCode
 
         r = self._request
         is_shown = r.save_temps is not None or r.print_ir.is_on
-        if r.debug or is_shown:
+        if r.has_lines or is_shown:
             return None
         return DeviceCode(
             self._results, {"aotc": self._identities.aotc, **self._identities.installed}
@@ -270,8 +270,8 @@ class BuildCache:
 
     def _module_text(self, module: Any, size: int) -> str | None:
         """The module without what makes no difference, or None where that is not to be had: with
-        -g, places are in the artifact."""
-        if self._build is None or self._request.debug:
+        -g and --lineinfo, places are in the artifact."""
+        if self._build is None or self._request.has_lines:
             return None
         if size > _LARGEST_TEXT:
             self.report.pass_by(MODULE, f"the input has {size_text(size)}")
@@ -314,6 +314,7 @@ def _options(request: BuildRequest) -> dict[str, str]:
         "optimization": str(r.optimization),
         "cpu": r.cpu or "",
         "debug": str(r.debug),
+        "lineinfo": str(r.lineinfo),
         "entries": ",".join(r.entries),
         "pipeline": r.pipeline or "",
         "memory": r.memory.value,

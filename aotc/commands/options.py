@@ -19,9 +19,10 @@ from aotc.toolchain.tools import DECIDING_TOOLS
 
 # Options of the command that `make_request` takes as they are.
 _SAME_NAME = (
-    *("ptx", "target", "cpu", "optimization", "debug", "pipeline", "memory", "block", "prefix"),
-    *("runtime", "tuned", "save_temps", "warnings", "frontend", "frontend_options"),
-    *("verify", "allow_tf32", "allow_3xtf32", "untested_kernels", "allow_file_directives"),
+    *("ptx", "target", "cpu", "optimization", "debug", "lineinfo", "pipeline", "memory"),
+    *("block", "prefix", "runtime", "tuned", "save_temps", "warnings", "frontend"),
+    *("frontend_options", "verify", "allow_tf32", "allow_3xtf32", "untested_kernels"),
+    "allow_file_directives",
 )
 
 
@@ -146,6 +147,11 @@ def _deciding_options() -> list[Any]:
             "machine's GPU), and with one kernel for each matmul.",
         ),
         option("-g", "debug", is_flag=True, help="Keep line information, host and device."),
+        option(
+            "--lineinfo",
+            is_flag=True,
+            help="Keep line information of kernels for profilers; the code is the same.",
+        ),
         option(
             "--entry",
             "entries",

@@ -43,8 +43,8 @@ _FLAG = "true or false"
 _NUMBER = "a number"
 _TABLE = "a table of texts"
 _FLAGS = (
-    *("debug", "cpu_kernels", "verify", "allow_tf32", "allow_3xtf32", "untested_kernels"),
-    "allow_file_directives",
+    *("debug", "lineinfo", "cpu_kernels", "verify", "allow_tf32", "allow_3xtf32"),
+    *("untested_kernels", "allow_file_directives"),
 )
 KEYS = {
     **dict.fromkeys(("inputs", "emit", "chips", "target", "entries", "warnings"), _TEXTS),

@@ -54,7 +54,7 @@ def lower_to_host(build: Build, outlined: Outlined) -> HostModule:
         source.module,
         name=source.name,
         lines=source.lines,
-        debug=build.has_lines,
+        debug=build.has_host_lines,
         watch=build.watch("host-mlir"),
     )
     check_lowered(host, source, ("llvm", "gpu"), what="host code")

@@ -150,10 +150,14 @@ AOTC_API aotc_status aotc_unload(void);
 typedef void (*aotc_error_hook)(int32_t status, const char *message, void *data);
 AOTC_API void aotc_error_hook_set(aotc_error_hook hook, void *data);
 
-// For code that calls an entry's function itself: with AOTC_TRACE=FILE, what lies between the two
-// is a call of `entry` in the trace. aotc_trace_begin gives 0 where nothing is traced.
-AOTC_API int64_t aotc_trace_begin(void);
-AOTC_API void aotc_trace_end(int64_t begin, const char *entry);
+// For code that calls an entry's function itself: what lies between the two is a call of `entry` in
+// the trace (AOTC_TRACE=FILE), and a range of a profiler (AOTC_NVTX=1).
+typedef struct aotc_call_note {
+  int64_t begin; // 0: nothing is traced
+  bool has_range;
+} aotc_call_note;
+AOTC_API aotc_call_note aotc_call_begin(const char *entry);
+AOTC_API void aotc_call_end(aotc_call_note note, const char *entry);
 
 #ifdef __cplusplus
 }

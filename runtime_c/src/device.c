@@ -308,15 +308,15 @@ static bool choose_cpu_locked(aotc_rt_state *state, const aotc_rt_request *reque
   return true;
 }
 
-// Whether each launch is waited for.
-static bool parse_check(bool *out_checks) {
-  const char *text = getenv("AOTC_CHECK");
+// Whether a variable of the environment is 1.
+static bool parse_flag(const char *variable, bool *out_is_on) {
+  const char *text = getenv(variable);
   bool is_off = text == NULL || text[0] == '\0' || strcmp(text, "0") == 0;
-  *out_checks = !is_off;
+  *out_is_on = !is_off;
   if (is_off || strcmp(text, "1") == 0) {
     return true;
   }
-  aotc_rt_fail(AOTC_INVALID_ARGUMENT, "AOTC_CHECK is '%s'; expected 0 or 1", text);
+  aotc_rt_fail(AOTC_INVALID_ARGUMENT, "%s is '%s'; expected 0 or 1", variable, text);
   return false;
 }
 
@@ -327,7 +327,8 @@ static bool resolve_locked(aotc_rt_state *state) {
   } else if (!parse_environment(&request)) {
     return false;
   }
-  if (!parse_check(&state->checks_launches)) {
+  bool has_ranges = false; // nvtx.c reads it for itself: a call begins before this
+  if (!parse_flag("AOTC_CHECK", &state->checks_launches) || !parse_flag("AOTC_NVTX", &has_ranges)) {
     return false;
   }
   if (request.wish == AOTC_RT_CPU) {

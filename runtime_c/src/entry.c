@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cpu/streams.h"
+#include "nvtx.h"
 #include "staging.h"
 #include "trace.h"
 
@@ -527,6 +528,23 @@ aotc_status aotc_rt_entry_tell(aotc_rt_thread *thread) {
   return status;
 }
 
+aotc_call_note aotc_call_begin(const char *entry) {
+  return (aotc_call_note){.begin = aotc_rt_trace_begin(), .has_range = aotc_rt_nvtx_begin(entry)};
+}
+
+static void end_note(aotc_call_note note, const char *entry, const aotc_rt_context *context) {
+  if (note.has_range) {
+    aotc_rt_nvtx_end();
+  }
+  if (note.begin != 0) {
+    aotc_rt_trace_call(note.begin, entry, context);
+  }
+}
+
+void aotc_call_end(aotc_call_note note, const char *entry) {
+  end_note(note, entry, NULL);
+}
+
 // Checks the arguments, and runs the entry if they are good.
 static aotc_status run(const aotc_entry *entry, void **values, manner how, void *stream) {
   aotc_rt_thread *thread = &aotc_rt_this_thread;
@@ -534,7 +552,7 @@ static aotc_status run(const aotc_entry *entry, void **values, manner how, void 
   if (entry == NULL || (values == NULL && entry->argument_count + entry->result_count > 0)) {
     return aotc_rt_fail(AOTC_INVALID_ARGUMENT, "there is no entry to call, or there are no values");
   }
-  int64_t begin = aotc_rt_trace_begin();
+  const aotc_call_note note = aotc_call_begin(entry->name);
   aotc_rt_piece small[SMALL_COUNT];
   const surroundings before = surroundings_of(thread);
   call c = {.entry = entry, .values = values, .pieces = small, .scope = {.thread = thread}};
@@ -560,9 +578,7 @@ static aotc_status run(const aotc_entry *entry, void **values, manner how, void 
   if (thread->error.status != AOTC_OK) {
     zero_results(entry, values);
   }
-  if (begin != 0) {
-    aotc_rt_trace_call(begin, entry->name, c.scope.context);
-  }
+  end_note(note, entry->name, c.scope.context);
   return aotc_rt_entry_tell(thread);
 }
 

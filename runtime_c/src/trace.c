@@ -13,11 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "aotc_entry.h"
-
 #define NAME_BYTES 1024
-#define ARGUMENTS_BYTES 512
-#define EVENT_BYTES (2 * NAME_BYTES + 2 * ARGUMENTS_BYTES)
+#define EVENT_BYTES (NAME_BYTES + AOTC_RT_TRACE_ARGUMENT_BYTES + 512)
 
 atomic_int aotc_rt_trace_phase = AOTC_RT_TRACE_UNKNOWN;
 
@@ -71,21 +68,21 @@ static void start(void) {
   }
 }
 
-static bool is_on(void) {
+bool aotc_rt_trace_is_on(void) {
   int error = errno;
   pthread_once(&the_start, start);
   errno = error;
   return atomic_load(&aotc_rt_trace_phase) == AOTC_RT_TRACE_ON;
 }
 
-static int64_t now(void) {
+int64_t aotc_rt_trace_now(void) {
   struct timespec time = {0};
   clock_gettime(CLOCK_MONOTONIC, &time);
   return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
 int64_t aotc_rt_trace_start(void) {
-  return is_on() ? now() : 0;
+  return aotc_rt_trace_is_on() ? aotc_rt_trace_now() : 0;
 }
 
 // -------------------------------------------------------------------------------------------------
@@ -147,39 +144,61 @@ static void describe_device(const aotc_rt_context *context, char *text, size_t b
   }
 }
 
-// Writes an event that ends now. `arguments` is "" or JSON that ends with a comma.
-static void end_in(const aotc_rt_context *context, int64_t begin, const char *category,
-                   const char *name, const char *arguments) {
-  int64_t length = now() - begin;
-  if (!is_on()) {
-    return; // the file could not be written any more
-  }
+// Writes a line, whole.
+static void write_line(const char *line) {
   int error = errno;
-  char device[64], event[EVENT_BYTES];
-  describe_device(context, device, sizeof(device));
-  event[0] = '\0';
-  aotc_rt_append(event, sizeof(event),
-                 "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"ts\":%lld.%03d,\"dur\":%lld.%03d,"
-                 "\"pid\":%ld,\"tid\":%ld,\"args\":{%s\"device\":\"%s\"}},\n",
-                 category, name, (long long)(begin / 1000), (int)(begin % 1000),
-                 (long long)(length / 1000), (int)(length % 1000), (long)getpid(),
-                 (long)syscall(SYS_gettid), arguments, device);
-  size_t bytes = strlen(event);
-  ssize_t written = pwrite(the_file, event, bytes, 0);
+  size_t bytes = strlen(line);
+  ssize_t written = pwrite(the_file, line, bytes, 0);
   if (written != (ssize_t)bytes) {
     give_up("the trace ends here", written < 0 ? strerror(errno) : "there is no room for more");
   }
   errno = error;
 }
 
-// The same of a call under way.
+void aotc_rt_trace_event(const aotc_rt_context *context, const char *category, const char *name,
+                         const char *arguments, aotc_rt_trace_span span) {
+  if (!aotc_rt_trace_is_on()) {
+    return; // the file could not be written any more
+  }
+  char device[64], escaped[NAME_BYTES], event[EVENT_BYTES];
+  int64_t length = span.end > span.begin ? span.end - span.begin : 0;
+  describe_device(context, device, sizeof(device));
+  event[0] = '\0';
+  aotc_rt_append(
+      event, sizeof(event),
+      "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"ts\":%lld.%03d,\"dur\":%lld.%03d,"
+      "\"pid\":%ld,\"tid\":%lld,\"args\":{%s\"device\":\"%s\"}},\n",
+      category, escape(name, escaped), (long long)(span.begin / 1000), (int)(span.begin % 1000),
+      (long long)(length / 1000), (int)(length % 1000), (long)getpid(),
+      span.row != 0 ? (long long)span.row : (long long)syscall(SYS_gettid), arguments, device);
+  write_line(event);
+}
+
+int64_t aotc_rt_trace_add_row(const char *name) {
+  // Each runtime of a process has addresses of its own; threads have small numbers.
+  static atomic_int count;
+  int64_t row = ((int64_t)((uintptr_t)&count >> 4 & 0xffffffffu) << 16) + ((int64_t)1 << 48) +
+                atomic_fetch_add(&count, 1);
+  char escaped[NAME_BYTES], event[EVENT_BYTES] = "";
+  aotc_rt_append(event, sizeof(event),
+                 "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%ld,\"tid\":%lld,"
+                 "\"args\":{\"name\":\"%s\"}},\n",
+                 (long)getpid(), (long long)row, escape(name, escaped));
+  if (aotc_rt_trace_is_on()) {
+    write_line(event);
+  }
+  return row;
+}
+
+// Writes an event of the call under way that ends now.
 static void end(int64_t begin, const char *category, const char *name, const char *arguments) {
-  end_in(aotc_rt_this_thread.context, begin, category, name, arguments);
+  const aotc_rt_trace_span span = {.begin = begin, .end = aotc_rt_trace_now()};
+  aotc_rt_trace_event(aotc_rt_this_thread.context, category, name, arguments, span);
 }
 
 void aotc_rt_trace_call(int64_t begin, const char *entry, const aotc_rt_context *context) {
-  char name[NAME_BYTES];
-  end_in(context, begin, "call", escape(entry, name), "");
+  const aotc_rt_trace_span span = {.begin = begin, .end = aotc_rt_trace_now()};
+  aotc_rt_trace_event(context, "call", entry, "", span);
 }
 
 void aotc_rt_trace_wait(int64_t begin) {
@@ -187,96 +206,30 @@ void aotc_rt_trace_wait(int64_t begin) {
 }
 
 void aotc_rt_trace_copy(int64_t begin, const char *name, uint64_t bytes, const char *direction) {
-  char arguments[ARGUMENTS_BYTES] = "";
-  aotc_rt_append(arguments, sizeof(arguments), "\"bytes\":%llu,\"direction\":\"%s\",",
-                 (unsigned long long)bytes, direction);
+  char arguments[AOTC_RT_TRACE_ARGUMENT_BYTES];
+  aotc_rt_trace_describe_copy(arguments, bytes, direction);
   end(begin, "copy", name, arguments);
 }
 
 void aotc_rt_trace_launch(int64_t begin, const char *kernel, const int64_t *grid,
                           const int64_t *block) {
-  char name[NAME_BYTES], arguments[NAME_BYTES + ARGUMENTS_BYTES] = "";
-  escape(kernel, name);
-  aotc_rt_append(arguments, sizeof(arguments),
-                 "\"kernel\":\"%s\",\"grid\":[%lld,%lld,%lld],\"block\":[%lld,%lld,%lld],", name,
-                 (long long)grid[0], (long long)grid[1], (long long)grid[2], (long long)block[0],
-                 (long long)block[1], (long long)block[2]);
-  end(begin, "launch", name, arguments);
+  char arguments[AOTC_RT_TRACE_ARGUMENT_BYTES];
+  aotc_rt_trace_describe_launch(arguments, kernel, grid, block);
+  end(begin, "launch", kernel, arguments);
 }
 
-int64_t aotc_trace_begin(void) {
-  return aotc_rt_trace_begin();
+void aotc_rt_trace_describe_copy(char *text, uint64_t bytes, const char *direction) {
+  text[0] = '\0';
+  aotc_rt_append(text, AOTC_RT_TRACE_ARGUMENT_BYTES, "\"bytes\":%llu,\"direction\":\"%s\",",
+                 (unsigned long long)bytes, direction);
 }
 
-void aotc_trace_end(int64_t begin, const char *entry) {
-  if (begin != 0) {
-    aotc_rt_trace_call(begin, entry, NULL);
-  }
-}
-
-// -------------------------------------------------------------------------------------------------
-// GPUs: a driver that notes what goes through it
-
-static const aotc_rt_driver *the_driver;
-static aotc_rt_driver the_traced_driver;
-
-static const char *place_of(const void *pointer) {
-  aotc_rt_place place = {.is_known = false};
-  if (the_driver->memory_locate(pointer, &place).code != 0) {
-    return "unknown";
-  }
-  return place.is_managed ? "managed" : place.is_device ? "device" : "host";
-}
-
-static aotc_rt_result copy(void *to, const void *from, size_t bytes, aotc_rt_stream stream) {
-  char direction[64] = "";
-  aotc_rt_append(direction, sizeof(direction), "%s to %s", place_of(from), place_of(to));
-  int64_t begin = now();
-  aotc_rt_result result = the_driver->memory_copy(to, from, bytes, stream);
-  aotc_rt_trace_copy(begin, "copy", bytes, direction);
-  return result;
-}
-
-static aotc_rt_result fill(void *to, uint32_t value, size_t element_bytes, size_t count,
-                           aotc_rt_stream stream) {
-  int64_t begin = now();
-  aotc_rt_result result = the_driver->memory_fill(to, value, element_bytes, count, stream);
-  aotc_rt_trace_copy(begin, "fill", element_bytes * count, "fill");
-  return result;
-}
-
-static aotc_rt_result launch(const aotc_rt_binding *binding, const aotc_rt_launch *l,
-                             aotc_rt_stream stream) {
-  int64_t begin = now();
-  aotc_rt_result result = the_driver->launch(binding, l, stream);
-  aotc_rt_trace_launch(begin, l->kernel->name, l->grid, l->block);
-  return result;
-}
-
-static aotc_rt_result wait_for_stream(aotc_rt_stream stream) {
-  int64_t begin = now();
-  aotc_rt_result result = the_driver->stream_synchronize(stream);
-  aotc_rt_trace_wait(begin);
-  return result;
-}
-
-static aotc_rt_result wait_for_event(aotc_rt_event event) {
-  int64_t begin = now();
-  aotc_rt_result result = the_driver->event_synchronize(event);
-  aotc_rt_trace_wait(begin);
-  return result;
-}
-
-const aotc_rt_driver *aotc_rt_trace_driver(const aotc_rt_driver *driver) {
-  if (!is_on()) {
-    return driver;
-  }
-  the_driver = driver;
-  the_traced_driver = *driver;
-  the_traced_driver.memory_copy = copy;
-  the_traced_driver.memory_fill = fill;
-  the_traced_driver.launch = launch;
-  the_traced_driver.stream_synchronize = wait_for_stream;
-  the_traced_driver.event_synchronize = wait_for_event;
-  return &the_traced_driver;
+void aotc_rt_trace_describe_launch(char *text, const char *kernel, const int64_t *grid,
+                                   const int64_t *block) {
+  char name[NAME_BYTES];
+  text[0] = '\0';
+  aotc_rt_append(text, AOTC_RT_TRACE_ARGUMENT_BYTES,
+                 "\"kernel\":\"%s\",\"grid\":[%lld,%lld,%lld],\"block\":[%lld,%lld,%lld],",
+                 escape(kernel, name), (long long)grid[0], (long long)grid[1], (long long)grid[2],
+                 (long long)block[0], (long long)block[1], (long long)block[2]);
 }

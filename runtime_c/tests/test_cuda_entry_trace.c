@@ -6,12 +6,15 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cuda.h>
+
+#include "aotc_runtime.h"
 #include "check.h"
 #include "entries.h"
 #include "scenario.h"
 
 static char the_path[] = "/tmp/aotc_trace_XXXXXX";
-static char the_text[16384];
+static char the_text[1000000];
 
 // A file with `old` in it, that AOTC_TRACE names; its descriptor.
 static int begin_trace(const char *old) {
@@ -21,15 +24,20 @@ static int begin_trace(const char *old) {
   return file;
 }
 
-static const char *read_text(const char *path) {
+static const char *text_of(const char *path) {
   FILE *file = fopen(path, "r");
   size_t bytes = file != NULL ? fread(the_text, 1, sizeof(the_text) - 1, file) : 0;
   the_text[bytes] = '\0';
   if (file != NULL) {
     fclose(file);
   }
-  unlink(path);
   return the_text;
+}
+
+static const char *read_text(const char *path) {
+  const char *text = text_of(path);
+  unlink(path);
+  return text;
 }
 
 static void call(const aotc_entry *entry) {
@@ -61,7 +69,86 @@ static void calls_on_a_gpu_are_traced(void) {
   CHECK_INT(3, count(text, "\"bytes\":16,\"direction\":\"host to device\",\"device\":\"cuda:0\""));
   CHECK_INT(1, count(text, "\"bytes\":16,\"direction\":\"device to host\",\"device\":\"cuda:0\""));
   CHECK(count(text, "\"cat\":\"wait\"") >= 1);
-  CHECK_INT(count(text, "\"ph\""), count(text, "\"device\":\"cuda:0\"}},\n"));
+  CHECK_INT(count(text, "\"ph\":\"X\""), count(text, "\"device\":\"cuda:0\"}},\n"));
+  // By the device's clock, whose events are 2.5 ms apart here, on a row of the stream's.
+  CHECK_INT(5, count(text, "\"dur\":2500.000,"));
+  CHECK_INT(1, count(text, "\"args\":{\"name\":\"cuda:0, stream 0\"}},\n"));
+  CHECK_INT(0, count(text, "\"time\":\"host\""));
+}
+
+static int traced(const char *part) {
+  return count(text_of(the_path), part);
+}
+
+static void enqueue(void *stream) {
+  static float *d;
+  d = d != NULL ? d : entries_make(AOTC_MEMORY_DEVICE, 1);
+  vector v = vector_at(d);
+  void *values[] = {&v, &v, &v};
+  CHECK_INT(AOTC_OK, aotc_entry_enqueue(&entry_add, values, stream));
+}
+
+static void nobody_waits_for_the_trace(void) {
+  fake_driver *driver = scenario_driver();
+  close(begin_trace(""));
+  entries_load("cuda");
+  enqueue(CU_STREAM_LEGACY);
+  int since = driver->call_count;
+  enqueue(CU_STREAM_LEGACY);
+  CHECK_INT(0, entries_count_calls(driver, since, "cuStreamSynchronize"));
+  CHECK_INT(0, entries_count_calls(driver, since, "cuEventSynchronize"));
+  CHECK_INT(0, traced("\"cat\":\"launch\"")); // nobody waited yet
+  CHECK_INT(2, traced("\"cat\":\"call\""));
+  // Without a wait, times are asked for after some hundred launches.
+  for (int i = 0; i < 300; ++i) {
+    enqueue(CU_STREAM_LEGACY);
+  }
+  CHECK_INT(256, traced("\"dur\":2500.000,"));
+  CHECK_INT(1, traced("\"name\":\"cuda:0, stream 0 (default)\""));
+  CHECK_INT(AOTC_OK, aotc_unload());
+  CHECK_INT(302, traced("\"dur\":2500.000,"));
+  CHECK_INT(0, driver->live_events);
+  CHECK_INT(0, driver->live_streams);
+  CHECK_TEXT("", driver->violation);
+  CHECK_INT(0, unlink(the_path));
+}
+
+static void what_is_captured_has_the_times_of_the_host(void) {
+  fake_driver *driver = scenario_driver();
+  close(begin_trace(""));
+  entries_load("cuda");
+  enqueue(CU_STREAM_PER_THREAD);
+  driver->is_capturing = true;
+  int since = driver->call_count;
+  enqueue(CU_STREAM_PER_THREAD);
+  CHECK_INT(0, entries_count_calls(driver, since, "cuEventRecord"));
+  CHECK_INT(1, traced("\"cat\":\"launch\""));
+  CHECK_INT(1, traced("\"time\":\"host\""));
+  driver->is_capturing = false;
+  CHECK_TEXT("", driver->violation);
+  CHECK_INT(0, unlink(the_path));
+}
+
+// What a driver says of the trace's own calls is no failure of the program.
+static void events_that_fail_are_done_without(void) {
+  static const char *const symbols[] = {"cuEventCreate", "cuEventRecord", "cuEventElapsedTime",
+                                        "cuEventSynchronize", "cuStreamCreate"};
+  fake_driver *driver = scenario_driver();
+  close(begin_trace(""));
+  entries_load("cuda");
+  for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); ++i) {
+    driver->fail_symbol = symbols[i];
+    driver->fail_result = 999;
+    driver->fail_at = 1;
+    driver->fail_count = 1000;
+    call(&entry_add);
+    driver->fail_at = 0;
+  }
+  CHECK_INT(AOTC_OK, aotc_unload());
+  CHECK_INT(5, traced("\"cat\":\"launch\""));
+  CHECK_INT(20, traced("\"cat\":\"copy\""));
+  CHECK_INT(0, driver->live_events);
+  CHECK_INT(0, unlink(the_path));
 }
 
 static void calls_on_the_cpu_are_traced(void) {
@@ -129,6 +216,9 @@ static void devices_are_no_files(void) {
 int main(int argc, char **argv) {
   static const check_test tests[] = {
       CHECK_TEST(calls_on_a_gpu_are_traced),
+      CHECK_TEST(nobody_waits_for_the_trace),
+      CHECK_TEST(what_is_captured_has_the_times_of_the_host),
+      CHECK_TEST(events_that_fail_are_done_without),
       CHECK_TEST(calls_on_the_cpu_are_traced),
       CHECK_TEST(copies_on_the_cpu_are_traced),
       CHECK_TEST(names_are_escaped),

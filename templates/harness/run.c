@@ -296,9 +296,9 @@ static int call(runner *self, harness_time *out_time) {
   }
   double start = milliseconds_now();
   if (aotc_timer_start(self->timer, self->stream) == AOTC_OK) {
-    int64_t begin = aotc_trace_begin();
+    const aotc_call_note note = aotc_call_begin(self->entry->name);
     self->entry->call(self->values);
-    aotc_trace_end(begin, self->entry->name);
+    aotc_call_end(note, self->entry->name);
     aotc_timer_stop(self->timer, self->stream, &out_time->device_milliseconds);
   }
   out_time->wall_milliseconds = milliseconds_now() - start;

@@ -145,6 +145,7 @@ def test_one_kernel_of_many_for_the_cpu(cached: Cached) -> None:
         (("-Wno-out-of-bounds",), "warnings: "),
         (("--chip", "sm_80"), "chips: sm_90 → sm_90,sm_80"),
         (("-g",), "debug: False → True"),
+        (("--lineinfo",), "lineinfo: False → True"),
     ],
     ids=lambda value: str(value[0]) if isinstance(value, tuple) else "",
 )

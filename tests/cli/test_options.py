@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -18,8 +19,10 @@ from helpers.filecheck import filecheck
 
 from aotc import __version__, mlir
 from aotc.artifacts import KINDS
+from aotc.errors import AotcError
 from aotc.input.source import parse_source
 from aotc.request import DEFAULT_CHIPS
+from aotc.toolchain import Toolchain
 
 Aotc = Callable[..., Outcome]
 SAMPLE = SAMPLES / "vector_add.mlir"
@@ -489,6 +492,43 @@ def test_debug_keeps_lines_on_host_and_device(aotc: Aotc, tmp_path: Path) -> Non
         tmp_path / "vector_add"
     ).section(".debug_line")
     assert b"vector_add.mlir" in (strings or b"")
+
+
+def test_line_information_of_kernels_changes_no_code(
+    aotc: Aotc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Profilers find the lines in the cubin; the machine code, and the host's half, are as they
+    are without."""
+    monkeypatch.chdir(tmp_path)
+    options = ("--chip", "sm_80", "--emit", "ptx,cubin,obj")
+    aotc("build", SAMPLE, *options, "--lineinfo", "-o", "with/").succeeded()
+    aotc("build", SAMPLE, *options, "-o", "without/").succeeded()
+    ptx, cubin = f"{KERNEL}.sm_80.ptx", f"{KERNEL}.sm_80.cubin"
+    assert f".loc\t1 {_line('arith.addf')} " in Path("with", ptx).read_text()
+    lined, plain = Elf(Path("with", cubin)), Elf(Path("without", cubin))
+    assert b"vector_add.mlir" in (lined.section(".debug_line") or b"")
+    code = [section for section in plain.sections if section.name.startswith(".text.")]
+    assert code
+    assert [lined.section(section.name) for section in code] == [one.content for one in code]
+    assert Elf(Path("with/vector_add.o")).section(".debug_line") is None
+    assert Elf(Path("with/vector_add.o")).section(".text") == (
+        Elf(Path("without/vector_add.o")).section(".text")
+    )
+
+
+def test_nvdisasm_shows_the_lines_of_kernels(aotc: Aotc, tmp_path: Path) -> None:
+    try:
+        nvdisasm = Toolchain(os.environ).tool("nvdisasm").path
+    except AotcError as error:
+        pytest.skip(f"there is no nvdisasm: {error}")
+    cubin = tmp_path / "kernel.cubin"
+    options = ("--chip", "sm_80", "--emit", "cubin", "--lineinfo", "-O1")
+    aotc("build", SAMPLE, *options, "-o", cubin).succeeded()
+    command = [nvdisasm, "-g", "-c", cubin]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    place = rf'//## File ".*vector_add\.mlir", line {_line("arith.addf")}\b'
+    assert re.search(rf"{place}.*\n(?:\s.*\n)?.*FADD", shown), shown
+    assert f".text.{KERNEL.removesuffix('_kernels')}" in shown
 
 
 def _line(needle: str) -> int:

@@ -15,6 +15,8 @@
 
 #include "fake_runtime.h"
 
+#include "aotc_entry.h"
+
 #define MOST_ALLOCATIONS 256
 #define DEVICE_ALIGNMENT 256
 
@@ -317,11 +319,12 @@ __attribute__((destructor)) static void check_balance(void) {
   }
 }
 
-int64_t aotc_trace_begin(void) {
-  return 0;
+aotc_call_note aotc_call_begin(const char *entry) {
+  (void)entry;
+  return (aotc_call_note){.begin = 0};
 }
 
-void aotc_trace_end(int64_t begin, const char *entry) {
-  (void)begin;
+void aotc_call_end(aotc_call_note note, const char *entry) {
+  (void)note;
   (void)entry;
 }

@@ -102,7 +102,7 @@ def test_every_key_is_an_option(folder: Path) -> None:
         'entries = "add"\nwarnings = ["error"]\nweights = "w/file"\npipeline = "@passes"\n'
         'memory = "managed"\nblock = "32x8"\nprefix = "p_"\nruntime = "shared"\n'
         'frontend = "mlir"\ncpu_kernels = false\nout = "o/"\n'
-        "allow_tf32 = true\nallow_3xtf32 = true\n"
+        "allow_tf32 = true\nallow_3xtf32 = true\nlineinfo = true\n"
         '[target.all.frontend_options]\na = "b"\n'
     )
     project = read_project(folder / "aotc.toml")
@@ -117,7 +117,7 @@ def test_every_key_is_an_option(folder: Path) -> None:
     assert (r.memory.value, r.block, r.prefix) == ("managed", (32, 8), "p_")
     assert (r.shares_runtime, r.frontend, r.frontend_options) == (True, "mlir", (("a", "b"),))
     assert (r.cpu_kernels, r.out, r.source) == (False, "o/", Path("kernels/one.mlir"))
-    assert (r.allow_tf32, r.allow_3xtf32) == (True, True)
+    assert (r.allow_tf32, r.allow_3xtf32, r.lineinfo) == (True, True, True)
 
 
 def test_every_option_of_a_build_is_a_key() -> None:

@@ -100,6 +100,7 @@ def test_options_are_the_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
             cpu="neoverse-n1",
             optimization=1,
             debug=True,
+            lineinfo=True,
             entries="vector_add",
             pipeline="builtin.module(cse)",
             memory="managed",
@@ -118,7 +119,7 @@ def test_options_are_the_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     from aotc.cli import run
 
     words = f"""build {source} --emit exe -o {out} --chip sm_80 --ptx compute_80
-        --target aarch64-linux-musl --cpu neoverse-n1 -O1 -g --entry vector_add
+        --target aarch64-linux-musl --cpu neoverse-n1 -O1 -g --lineinfo --entry vector_add
         --pipeline builtin.module(cse)
         --memory managed --block 32x8 --no-cpu-kernels --prefix p_ --runtime shared
         --verify --allow-tf32 --allow-3xtf32 --untested-kernels
