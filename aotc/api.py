@@ -86,8 +86,9 @@ def build(
     bytecode as `bytes`, or an `ir.Module` of either package of bindings, which stays as it is.
     `name` is what a module without a file is called (default: its symbol, else `module`).
 
-    `out` is a file, or a folder (which is there, or ends in /); by default files go into the
-    current one. `weights` is a file for large constants, which then are not in the artifact.
+    `out` is a file, or a folder: one that is there, or that ends in /, or where several kinds go.
+    A library alone goes into the file `out`, in a folder it is a package. By default files go into
+    the current folder. `weights` is a file for large constants, which then are not in the artifact.
     `tuned` is what `aotc tune` measured.
     `frontend` reads another format than MLIR (see `aotc.frontends`), by default the one for the
     file's ending. `warnings` are what stands behind `-W` (`no-NAME`, `error=NAME`); `tools` are

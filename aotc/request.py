@@ -303,9 +303,13 @@ class BuildRequest(Struct, frozen=True):
         kinds and is not there yet."""
         if self.out is None or self.out == "-":
             return False
-        path = Path(self.out)
-        is_new = len(self.outputs) > 1 and not os.path.lexists(path)
-        return self.out.endswith("/") or path.is_dir() or is_new
+        is_new = len(self.outputs) > 1 and not self.out_is_file
+        return self.out.endswith("/") or Path(self.out).is_dir() or is_new
+
+    @property
+    def out_is_file(self) -> bool:
+        """Whether `out` is there, and is no directory."""
+        return self.out is not None and os.path.lexists(self.out) and not Path(self.out).is_dir()
 
     @property
     def is_package(self) -> bool:

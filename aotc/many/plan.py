@@ -27,16 +27,15 @@ def requests_for(sources: Sequence[Path], request: BuildRequest) -> list[BuildRe
         raise InputError("Standard input ('-') is an input for itself: name files, or - alone.")
     if request.out == "-":
         raise InputError(f"-o - takes the text of one input, and {count}.")
-    if request.out is not None and not request.names_folder:
-        raise InputError(
-            f"-o {request.out} names one file, and {count}: name a directory (with a / at its end)."
-        )
+    if request.out_is_file:
+        raise InputError(f"-o {request.out} is a file, and {count}: name a directory.")
     if request.weights is not None:
         raise InputError(f"--weights {request.weights} is one file, and {count}.")
     return [
         replace(
             request,
             source=source,
+            out=request.out and f"{request.out.rstrip('/')}/",
             save_temps=request.save_temps and request.save_temps / _name(request, source),
             print_ir=_print_ir(request, source),
         )

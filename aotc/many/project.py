@@ -177,10 +177,9 @@ class Project(Struct, frozen=True):
 
     def _folder_for(self, name: str, out: str, host: Any) -> str:
         """Each of several host targets has a folder of its own."""
-        if not out.endswith("/") and not Path(out).is_dir():
+        if os.path.lexists(out) and not Path(out).is_dir():
             self._fail(
-                "'out' is one file, and 'target' has several: write a directory (with a / at its "
-                "end).",
+                "'out' is a file, and 'target' has several: write a directory.",
                 ("target", name, "out"),
             )
         return f"{out.rstrip('/')}/{host}/"

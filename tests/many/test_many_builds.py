@@ -49,6 +49,15 @@ def ptxas(tmp_path: Path) -> Callable[[str], Path]:
     return make
 
 
+def test_a_new_directory_needs_no_slash(
+    aotc: Aotc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    aotc("build", *TWO, "--emit", "mlir", "-o", "out").succeeded()
+    names = sorted(file.name for file in Path("out").iterdir())
+    assert names == ["saxpy.gpu.mlir", "vector_add.gpu.mlir"]
+
+
 def test_each_makes_what_it_makes_alone(aotc: Aotc, tmp_path: Path) -> None:
     options = ("--emit", "exe,ptx", "--chip", "sm_90")
     done = aotc("build", *TWO, *options, "-j", "2", "-o", f"{tmp_path}/out/").succeeded()
@@ -147,7 +156,7 @@ def test_a_process_that_dies_takes_no_other_along(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("-o", "file"), "-o file names one file, and there are 2 inputs: name a directory"),
+        (("-o", "/dev/null"), "-o /dev/null is a file, and there are 2 inputs: name a directory."),
         (("-o", "-", "--emit", "ptx"), "-o - takes the text of one input, and there are 2"),
         (("--weights", "w", "-o", "out/"), "--weights w is one file, and there are 2 inputs"),
         (("-MD", "-MF", "x.d"), "-MF and -MT are for one input, and there are 2"),

@@ -161,13 +161,13 @@ def test_every_option_of_a_build_is_a_key() -> None:
             "aotc.toml:1: error: --emit cpu-mlir asks for what",
         ),
         (
-            "[target.a]\ninputs = 'kernels/*.mlir'\nout = 'file'\n",
-            "aotc.toml:1: error: -o file names one file, and there are 2 inputs",
+            "[target.a]\ninputs = 'kernels/*.mlir'\nout = 'aotc.toml'\n",
+            "aotc.toml:1: error: -o aotc.toml is a file, and there are 2 inputs",
         ),
         (
-            "[target.a]\ninputs = 'x'\nout = 'f'\n"
+            "[target.a]\ninputs = 'x'\nout = 'aotc.toml'\n"
             "target = ['x86_64-linux-musl', 'aarch64-linux-musl']\n",
-            "aotc.toml:3: error: 'out' is one file, and 'target' has several",
+            "aotc.toml:3: error: 'out' is a file, and 'target' has several",
         ),
         (
             "[defaults]\nout = 'o/'\n[target.a]\ninputs = 'kernels/one.mlir'\n"
