@@ -47,14 +47,17 @@ _LATE = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LATE:
-        raise AttributeError(f"module 'aotc' has no attribute '{name}'")
-    import importlib
+# Type checkers know the names above, and no others.
+if not TYPE_CHECKING:
 
-    value = getattr(importlib.import_module(_LATE[name]), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        if name not in _LATE:
+            raise AttributeError(f"module 'aotc' has no attribute '{name}'")
+        import importlib
+
+        value = getattr(importlib.import_module(_LATE[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

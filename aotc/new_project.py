@@ -34,6 +34,7 @@ def project_files(name: str, kind: str) -> dict[Path, str]:
         Path(_filled(_HIDDEN.get(file.name, file.name), words)): _filled(file.read_text(), words)
         for folder in folders
         for file in sorted(folder.iterdir())
+        if file.is_file()  # pip compiles what is Python
     }
 
 
