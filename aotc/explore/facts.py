@@ -157,12 +157,7 @@ def _line(operation: Any, file: str) -> int | None:
 
 
 def _launch(operation: Any, function: str, file: str) -> Launch:
-    segments = list(ir.DenseI32ArrayAttr(operation.attributes["operandSegmentSizes"]))
-    operands = list(operation.operands)
-    groups, at = [], 0
-    for count in segments:
-        groups.append(operands[at : at + count])
-        at += count
+    groups = ops.operand_groups(operation)
     # asyncDependencies, grid x y z, block x y z, cluster x y z, dynamic shared memory, arguments
     sizes = [_known(group[0]) if group else None for group in groups[1:11]]
     cluster = tuple(sizes[6:9]) if groups[7] else ()
