@@ -5,25 +5,12 @@
 #include <string.h>
 
 #include "cpu/streams.h"
+#include "entry_staging.h"
 #include "nvtx.h"
-#include "staging.h"
 #include "trace.h"
 
 #define SMALL_COUNT 16
 #define SMALL_BYTES 1536
-#define ALIGNMENT 16 // of any value
-
-// A call under way.
-typedef struct call {
-  const aotc_entry *entry;
-  void **values; // the caller's
-  void **passed; // the entry's
-  aotc_rt_piece *pieces;
-  void *memory; // of `passed` and what it points to, if it is malloc's
-  aotc_rt_scope scope;
-  bool is_staged;   // some argument is
-  bool is_enqueued; // something was, that the end waits for
-} call;
 
 // What an entry finds on its thread, and what was there before.
 typedef struct surroundings {
@@ -52,197 +39,28 @@ static void restore(aotc_rt_thread *thread, const surroundings *before) {
   thread->entry_context = before->entry_context;
 }
 
-static bool has_failed(const call *c) {
+static bool has_failed(const aotc_rt_call *c) {
   return c->scope.thread->error.status != AOTC_OK;
 }
 
-static void *result_of(const call *c, void **values, int32_t index) {
+static void *result_of(const aotc_rt_call *c, void **values, int32_t index) {
   return values[c->entry->argument_count + index];
-}
-
-// -------------------------------------------------------------------------------------------------
-// What is used in place
-
-// "argument 'A' (memref<4xf32>)"
-static const char *name_of(const aotc_entry *entry, int32_t index, char *text, size_t bytes) {
-  text[0] = '\0';
-  aotc_rt_append(text, bytes, "argument '%s' (%s)", entry->arguments[index].name,
-                 entry->arguments[index].type);
-  return text;
-}
-#define NAME_BYTES 256
-
-static bool is_in_place(const call *c, aotc_memory_kind wanted, const aotc_rt_place *place) {
-  if (place->is_managed) {
-    return true;
-  }
-  switch (wanted) {
-  case AOTC_MEMORY_DEVICE:
-    return place->is_device && place->ordinal == c->scope.context->description.ordinal;
-  case AOTC_MEMORY_HOST:
-    return !place->is_device;
-  case AOTC_MEMORY_MANAGED:
-    break;
-  }
-  return false;
-}
-
-// Asks the driver where every argument's memory is.
-static bool classify(call *c) {
-  bool is_staged = false;
-  for (int32_t i = 0; i < c->entry->argument_count; ++i) {
-    aotc_rt_piece *piece = &c->pieces[i];
-    piece->is_staged = false;
-    aotc_rt_place place;
-    if (piece->bytes == 0) {
-      continue;
-    }
-    if (!aotc_rt_pointer_locate(&c->scope, (void *)piece->start, &place)) {
-      return false;
-    }
-    piece->is_staged = !is_in_place(c, c->entry->arguments[i].memory, &place);
-    is_staged = is_staged || piece->is_staged;
-  }
-  c->is_staged = is_staged;
-  return true;
-}
-
-// -------------------------------------------------------------------------------------------------
-// What is copied
-
-static void merge(call *c, int32_t into, int32_t from) {
-  aotc_rt_piece *a = &c->pieces[into];
-  const aotc_rt_piece *b = &c->pieces[from];
-  a->group_start = a->group_start < b->group_start ? a->group_start : b->group_start;
-  a->group_end = a->group_end > b->group_end ? a->group_end : b->group_end;
-  a->kind = a->kind == b->kind ? a->kind : AOTC_MEMORY_MANAGED;
-  a->is_staged = true;
-  a->is_alone = false;
-  a->is_read = a->is_read || b->is_read;
-  a->is_written = a->is_written || b->is_written;
-  for (int32_t i = 0; i < c->entry->argument_count; ++i) {
-    c->pieces[i].leader = c->pieces[i].leader == from ? into : c->pieces[i].leader;
-  }
-}
-
-static bool must_share(const aotc_rt_piece *a, const aotc_rt_piece *b) {
-  return (a->is_staged || b->is_staged) && a->group_start < b->group_end &&
-         b->group_start < a->group_end;
-}
-
-// Lets ranges that overlap share a buffer, also one that would be used in place otherwise (by the
-// host, beside one that a kernel uses).
-static void group(call *c) {
-  int32_t count = c->entry->argument_count;
-  for (int32_t i = 0; i < count; ++i) {
-    aotc_rt_piece *piece = &c->pieces[i];
-    const aotc_value *value = &c->entry->arguments[i];
-    piece->leader = i;
-    piece->is_alone = true;
-    piece->kind = value->memory;
-    piece->is_read = value->is_read;
-    piece->is_written = value->is_written;
-    piece->group_start = piece->start;
-    piece->group_end = piece->start + piece->bytes;
-    piece->buffer = NULL;
-    piece->shift = 0;
-  }
-  bool has_merged = true;
-  while (has_merged) {
-    has_merged = false;
-    for (int32_t i = 0; i < count; ++i) {
-      for (int32_t j = i + 1; j < count; ++j) {
-        const aotc_rt_piece *a = &c->pieces[i];
-        const aotc_rt_piece *b = &c->pieces[j];
-        if (a->leader == i && b->leader == j && a->bytes > 0 && b->bytes > 0 && must_share(a, b)) {
-          merge(c, i, j);
-          has_merged = true;
-        }
-      }
-    }
-  }
-}
-
-static bool is_buffer_of(const call *c, int32_t index) {
-  const aotc_rt_piece *piece = &c->pieces[index];
-  return piece->bytes > 0 && piece->leader == index && piece->is_staged;
-}
-
-// Gets the buffer of a group, and copies to it what the entry may read, or leave as it is.
-static bool copy_in(call *c, int32_t index) {
-  aotc_rt_piece *piece = &c->pieces[index];
-  char name[NAME_BYTES];
-  name_of(c->entry, index, name, sizeof(name));
-  // Elements of different sizes must each stay aligned.
-  uintptr_t lead = piece->is_alone ? 0 : piece->group_start % ALIGNMENT;
-  uint64_t bytes = piece->group_end - piece->group_start;
-  piece->buffer = aotc_rt_staging_take(&c->scope, piece->kind, bytes + lead, name);
-  if (piece->buffer == NULL) {
-    return false;
-  }
-  uintptr_t copy = (uintptr_t)piece->buffer->start + lead;
-  piece->shift = copy - piece->group_start;
-  if (!piece->is_read && !piece->is_written) {
-    return true;
-  }
-  c->is_enqueued = true;
-  return AOTC_RT_TRY(c->scope.driver,
-                     memory_copy((void *)copy, (const void *)piece->group_start, (size_t)bytes,
-                                 AOTC_RT_STREAM_OF_THREAD),
-                     "%s: copying %llu bytes before the call", name, (unsigned long long)bytes);
-}
-
-static bool copy_all_in(call *c) {
-  group(c); // from here on there is something to give back
-  bool is_copied = true;
-  for (int32_t i = 0; i < c->entry->argument_count && is_copied; ++i) {
-    is_copied = !is_buffer_of(c, i) || copy_in(c, i);
-  }
-  return is_copied;
-}
-
-static bool copy_out(call *c, int32_t index) {
-  c->is_enqueued = true;
-  const aotc_rt_piece *piece = &c->pieces[index];
-  char name[NAME_BYTES];
-  uint64_t bytes = piece->group_end - piece->group_start;
-  return AOTC_RT_TRY(c->scope.driver,
-                     memory_copy((void *)piece->group_start,
-                                 (const void *)(piece->group_start + piece->shift), (size_t)bytes,
-                                 AOTC_RT_STREAM_OF_THREAD),
-                     "%s: copying %llu bytes after the call",
-                     name_of(c->entry, index, name, sizeof(name)), (unsigned long long)bytes);
-}
-
-static void copy_all_out(call *c) {
-  bool is_copied = true;
-  for (int32_t i = 0; i < c->entry->argument_count && is_copied; ++i) {
-    is_copied = !is_buffer_of(c, i) || !c->pieces[i].is_written || copy_out(c, i);
-  }
-}
-
-static void give_buffers_back(call *c) {
-  for (int32_t i = 0; i < c->entry->argument_count; ++i) {
-    if (is_buffer_of(c, i) && c->pieces[i].buffer != NULL) {
-      aotc_rt_staging_give_back(c->scope.context, c->pieces[i].buffer);
-    }
-  }
 }
 
 // -------------------------------------------------------------------------------------------------
 // What is passed
 
 static size_t aligned(size_t bytes) {
-  return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  return (bytes + AOTC_RT_VALUE_ALIGNMENT - 1) / AOTC_RT_VALUE_ALIGNMENT * AOTC_RT_VALUE_ALIGNMENT;
 }
 
-static bool is_replaced(const call *c, int32_t argument) {
+static bool is_replaced(const aotc_rt_call *c, int32_t argument) {
   return c->is_staged && c->pieces[argument].bytes > 0 &&
          c->pieces[c->pieces[argument].leader].is_staged;
 }
 
 // The bytes that `passed` takes with all that is new in it; 0 when the caller's values will do.
-static size_t passed_bytes(const call *c) {
+static size_t passed_bytes(const aotc_rt_call *c) {
   const aotc_entry *entry = c->entry;
   size_t pointers = (size_t)entry->argument_count + (size_t)entry->result_count;
   size_t bytes = 0;
@@ -256,7 +74,7 @@ static size_t passed_bytes(const call *c) {
   return bytes > 0 ? bytes + aligned(pointers * sizeof(void *)) : 0;
 }
 
-static void *replace(const call *c, int32_t argument, char *place) {
+static void *replace(const aotc_rt_call *c, int32_t argument, char *place) {
   memcpy(place, c->values[argument], aotc_rt_value_bytes(&c->entry->arguments[argument]));
   aotc_rt_memref *memref = (aotc_rt_memref *)(void *)place;
   uintptr_t shift = c->pieces[c->pieces[argument].leader].shift;
@@ -266,7 +84,7 @@ static void *replace(const call *c, int32_t argument, char *place) {
 }
 
 // Fills in what the entry gets; `small` has room for SMALL_BYTES.
-static bool pass(call *c, char *small) {
+static bool pass(aotc_rt_call *c, char *small) {
   size_t bytes = passed_bytes(c);
   if (bytes == 0) {
     c->passed = c->values;
@@ -318,13 +136,13 @@ static void zero_results(const aotc_entry *entry, void **values) {
   }
 }
 
-static void *allocated_of(const call *c, int32_t index) {
+static void *allocated_of(const aotc_rt_call *c, int32_t index) {
   return ((const aotc_rt_memref *)c->passed[index])->allocated;
 }
 
 // Whether nobody else has the memory of a result: neither an argument, nor a result before it, nor
 // one that the caller gets.
-static bool is_only_owner(const call *c, int32_t index) {
+static bool is_only_owner(const aotc_rt_call *c, int32_t index) {
   const aotc_entry *entry = c->entry;
   const void *allocated = allocated_of(c, entry->argument_count + index);
   for (int32_t i = 0; i < entry->argument_count; ++i) {
@@ -343,7 +161,7 @@ static bool is_only_owner(const call *c, int32_t index) {
 }
 
 // Frees the results that the caller owns but does not get.
-static void free_results(const call *c) {
+static void free_results(const aotc_rt_call *c) {
   const aotc_entry *entry = c->entry;
   for (int32_t i = entry->result_count - 1; i >= 0; --i) {
     const aotc_value *value = &entry->results[i];
@@ -355,13 +173,13 @@ static void free_results(const call *c) {
 }
 
 // The group whose buffer a result is in; NULL if it is in none.
-static const aotc_rt_piece *find_piece(const call *c, const aotc_value *value,
+static const aotc_rt_piece *find_piece(const aotc_rt_call *c, const aotc_value *value,
                                        const aotc_rt_memref *result) {
   // It may be new, too, or another argument, as the entry chose.
   for (int32_t i = 0; i < c->entry->argument_count; ++i) {
     const aotc_rt_piece *piece = &c->pieces[i];
     uintptr_t at = (uintptr_t)result->aligned - piece->shift;
-    if (is_buffer_of(c, i) && at >= piece->group_start && at < piece->group_end) {
+    if (aotc_rt_call_is_buffer_of(c, i) && at >= piece->group_start && at < piece->group_end) {
       return piece;
     }
   }
@@ -370,7 +188,7 @@ static const aotc_rt_piece *find_piece(const call *c, const aotc_value *value,
 }
 
 // Results that are arguments lie where the caller has them.
-static void translate_results(const call *c) {
+static void translate_results(const aotc_rt_call *c) {
   const aotc_entry *entry = c->entry;
   for (int32_t i = 0; i < entry->result_count; ++i) {
     const aotc_value *value = &entry->results[i];
@@ -390,7 +208,7 @@ static void translate_results(const call *c) {
 // Calls
 
 // What host code of the entry reads must be there: what was copied, and what the caller enqueued.
-static bool wait_for_host_code(const call *c) {
+static bool wait_for_host_code(const aotc_rt_call *c) {
   return !c->entry->touches_memory_on_host ||
          (AOTC_RT_TRY(c->scope.driver, stream_synchronize(AOTC_RT_STREAM_DEFAULT),
                       "waiting for what comes before the call") &&
@@ -398,15 +216,15 @@ static bool wait_for_host_code(const call *c) {
                       "waiting for what comes before the call"));
 }
 
-static void adopt(const call *c, void *stream, bool synchronizes) {
+static void adopt(const aotc_rt_call *c, void *stream, bool synchronizes) {
   aotc_rt_thread *thread = c->scope.thread;
   aotc_stream_adopt(stream, synchronizes);
   thread->entry_context = c->scope.context;
 }
 
-static void call_on_gpu(call *c, char *small) {
-  if (!aotc_rt_make_current(&c->scope) || !classify(c) || (c->is_staged && !copy_all_in(c)) ||
-      !pass(c, small) || !wait_for_host_code(c)) {
+static void call_on_gpu(aotc_rt_call *c, char *small) {
+  if (!aotc_rt_make_current(&c->scope) || !aotc_rt_call_classify(c) ||
+      (c->is_staged && !aotc_rt_call_copy_in(c)) || !pass(c, small) || !wait_for_host_code(c)) {
     return;
   }
   adopt(c, AOTC_RT_STREAM_OF_THREAD, c->entry->touches_memory_on_host);
@@ -416,24 +234,24 @@ static void call_on_gpu(call *c, char *small) {
   c->is_enqueued = has_failed(c) || !c->scope.thread->is_adopted_stream_idle;
   c->scope.thread->context = c->scope.context;
   if (c->is_staged && !has_failed(c)) {
-    copy_all_out(c);
+    aotc_rt_call_copy_out(c);
   }
 }
 
 // Waits, also after a failure: what was enqueued uses the caller's memory and the buffers.
-static void finish_on_gpu(call *c) {
+static void finish_on_gpu(aotc_rt_call *c) {
   if (c->is_enqueued) {
     AOTC_RT_TRY(c->scope.driver, stream_synchronize(AOTC_RT_STREAM_OF_THREAD),
                 "waiting for the call's work");
   }
   if (c->is_staged) {
-    give_buffers_back(c);
+    aotc_rt_call_give_back(c);
   }
 }
 
 // While another thread captures a stream, the driver refuses to wait for any. What is waited for
 // here is this thread's own.
-static void call_beside_captures(call *c, char *small) {
+static void call_beside_captures(aotc_rt_call *c, char *small) {
   aotc_rt_capture_mode mode;
   if (aotc_rt_capture_relax(c->scope.driver, &mode)) {
     call_on_gpu(c, small);
@@ -442,7 +260,7 @@ static void call_beside_captures(call *c, char *small) {
   }
 }
 
-static void end(call *c, const surroundings *before) {
+static void end(aotc_rt_call *c, const surroundings *before) {
   aotc_rt_end(&c->scope);
   // Freeing comes behind the call: it is not the entry's.
   restore(c->scope.thread, before);
@@ -455,8 +273,8 @@ static void end(call *c, const surroundings *before) {
   free(c->memory);
 }
 
-static void run_and_wait(call *c, const surroundings *before) {
-  _Alignas(ALIGNMENT) char small[SMALL_BYTES];
+static void run_and_wait(aotc_rt_call *c, const surroundings *before) {
+  _Alignas(AOTC_RT_VALUE_ALIGNMENT) char small[SMALL_BYTES];
   if (!aotc_rt_begin(&c->scope, NULL)) {
     return;
   }
@@ -471,7 +289,7 @@ static void run_and_wait(call *c, const surroundings *before) {
   end(c, before);
 }
 
-static bool is_reachable(call *c, int32_t index) {
+static bool is_reachable(aotc_rt_call *c, int32_t index) {
   aotc_rt_place place;
   const aotc_rt_piece *piece = &c->pieces[index];
   if (piece->bytes == 0 || c->entry->arguments[index].memory == AOTC_MEMORY_HOST) {
@@ -491,7 +309,7 @@ static bool is_reachable(call *c, int32_t index) {
 }
 
 // AOTC_CHECK=1: a kernel that gets such a pointer would end the context.
-static bool are_all_reachable(call *c) {
+static bool are_all_reachable(aotc_rt_call *c) {
   bool is_good = aotc_rt_make_current(&c->scope);
   for (int32_t i = 0; i < c->entry->argument_count && is_good; ++i) {
     is_good = is_reachable(c, i);
@@ -499,8 +317,8 @@ static bool are_all_reachable(call *c) {
   return is_good;
 }
 
-static void run_on_stream(call *c, void *stream, const surroundings *before) {
-  _Alignas(ALIGNMENT) char small[SMALL_BYTES];
+static void run_on_stream(aotc_rt_call *c, void *stream, const surroundings *before) {
+  _Alignas(AOTC_RT_VALUE_ALIGNMENT) char small[SMALL_BYTES];
   if (!aotc_rt_begin_on_stream(&c->scope, NULL, stream)) {
     return;
   }
@@ -555,7 +373,7 @@ static aotc_status run(const aotc_entry *entry, void **values, manner how, void 
   const aotc_call_note note = aotc_call_begin(entry->name);
   aotc_rt_piece small[SMALL_COUNT];
   const surroundings before = surroundings_of(thread);
-  call c = {.entry = entry, .values = values, .pieces = small, .scope = {.thread = thread}};
+  aotc_rt_call c = {.entry = entry, .values = values, .pieces = small, .scope = {.thread = thread}};
   thread->entry = entry->name;
   if (entry->argument_count > SMALL_COUNT) {
     c.pieces = malloc((size_t)entry->argument_count * sizeof(*c.pieces));

@@ -105,6 +105,25 @@ def fake_python(house: Path, *, refuses: str) -> str:
     return str(python)
 
 
+def test_make_keeps_an_environment_that_works(house: Path) -> None:
+    """Another python3 would leave it with the files of two."""
+    programs = house / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    own = programs / "python"
+    own.write_text("#!/bin/sh\n")
+    own.chmod(0o755)
+    asked = house / "asked"
+    other = house / "other"
+    other.write_text(f'#!/bin/sh\ncase "$*" in "-m venv"*) touch {asked} ;; esac\n')
+    other.chmod(0o755)
+    assert make(house, str(other)).returncode == 0
+    assert not asked.exists()
+    own.write_text("#!/bin/sh\nexit 1\n")  # a half of one is made anew
+    (house / ".venv" / "installed").unlink()
+    make(house, str(other))
+    assert asked.exists()
+
+
 def test_make_says_that_python_is_too_old(house: Path) -> None:
     python = fake_python(house, refuses="version_info")
     done = make(house, python)
