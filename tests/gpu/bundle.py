@@ -253,11 +253,18 @@ def all_checks(words: dict[str, tuple[str, ...]]) -> list[Check]:
     return checks
 
 
+def _copy(source: Path, target: Path) -> None:
+    """Copies a file into the bundle. Raises FileExistsError where another one of its name is."""
+    if target.exists() and target.read_bytes() != source.read_bytes():
+        raise FileExistsError(f"{source} would overwrite another {target.name}")
+    shutil.copy(source, target)
+
+
 def own_program_lines(folder: Path) -> list[str]:
     """Lines of cases.sh for the programs with a main of their own; their texts go to `folder`."""
     lines = []
     for own in own_programs.PROGRAMS.values():
-        shutil.copy(own.expected, folder / own.expected.name)
+        _copy(own.expected, folder / own.expected.name)
         for variant in ("", f".{UNOPTIMIZED}"):
             file = f"bin/{own.name}.{OWN}{variant}"
             for device in ("cuda", "cpu"):
@@ -352,14 +359,14 @@ def write_bundle(out: Path) -> None:
     for name, array in _VERIFIED_DATA.items():
         np.save(out / "data" / f"verify.{name}.npy", array)
     # A program with a main of its own has a vectors.txt there.
-    shutil.copy(E2E_DATA / "vectors.txt", out / "data" / "vectors.printed.txt")
+    _copy(E2E_DATA / "vectors.txt", out / "data" / "vectors.printed.txt")
     checks = [*all_checks(words), *generated_checks(words), *weights_checks(words)]
     lines = [check.line() for check in checks] + random_programs.write_checks(out)
     lines += own_program_lines(out / "data")
     lines += toy_programs.write_checks(out)
     (out / "cases.sh").write_text("\n".join(["# Made by tests/gpu/bundle.py.", *lines, ""]))
     for script in sorted(SCRIPTS.iterdir()):
-        shutil.copy(script, out / script.name)
+        _copy(script, out / script.name)
 
 
 def size_of(files: Iterable[Path]) -> int:

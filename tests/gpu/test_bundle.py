@@ -215,3 +215,9 @@ def test_the_cuda_cases_pass(built: Path, bare_path: str) -> None:
     code, lines = run_bundle(built, path=bare_path)
     assert code == 0, "\n".join(lines)
     assert re.fullmatch(r"[1-9]\d* passed, 0 failed", lines[-1])
+
+
+def test_no_file_is_written_over_by_another_of_its_name(tmp_path: Path) -> None:
+    bundle.own_program_lines(tmp_path)
+    with pytest.raises(FileExistsError, match=r"another vectors\.txt"):
+        bundle._copy(bundle.E2E_DATA / "vectors.txt", tmp_path / "vectors.txt")
