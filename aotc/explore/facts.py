@@ -14,7 +14,7 @@ from aotc.analysis.gpu_modules import gpu_modules, launched_kernel, runs_on
 from aotc.chips import LIMITS, MAX_BLOCK_THREADS
 from aotc.errors import InputError
 from aotc.inspect.occupancy import limits_of, occupancy
-from aotc.manifest import Manifest
+from aotc.manifest import Manifest, Resources
 from aotc.mlir import ir
 from aotc.remarks import ChosenKernels, PlacedBuffer
 from aotc.request import Chip
@@ -62,12 +62,7 @@ class Outline(Struct, frozen=True):
 class OnChip(Struct, frozen=True):
     """A kernel's image for a chip: what ptxas says of it, and its theoretical occupancy."""
 
-    chip: str
-    registers: int
-    shared_bytes: int
-    stack_bytes: int
-    spill_stores: int
-    spill_loads: int
+    needs: Resources
     blocks: int | None
     warps: int | None
     most_warps: int | None
@@ -231,7 +226,7 @@ def _choice_of(kernel: str, chosen: Mapping[str, int]) -> int | None:
     return chosen[max(names, key=len)] if names else None
 
 
-def _on_chip(resources: Any, launches: Sequence[Launch]) -> OnChip:
+def _on_chip(resources: Resources, launches: Sequence[Launch]) -> OnChip:
     """With the occupancy of the kernel's first launch of known size."""
     sizes = [
         (x * y * z, launch.shared_bytes)
@@ -255,12 +250,7 @@ def _on_chip(resources: Any, launches: Sequence[Launch]) -> OnChip:
                 barriers=resources.barriers,
             )
     return OnChip(
-        chip=resources.chip,
-        registers=resources.registers,
-        shared_bytes=resources.shared_bytes,
-        stack_bytes=resources.stack_bytes,
-        spill_stores=resources.spill_stores,
-        spill_loads=resources.spill_loads,
+        needs=resources,
         blocks=found.blocks if found else None,
         warps=found.warps if found else None,
         most_warps=found.most_warps if found else None,

@@ -242,9 +242,9 @@ function kernelWords(kernel) {
   const words = [];
   const [first] = kernel.launches;
   if (first) words.push(`grid ${sizeText(first.grid)}, block ${sizeText(first.block)}`);
-  const registers = [...new Set(kernel.on_chips.map((one) => one.registers))];
+  const registers = [...new Set(kernel.on_chips.map((one) => one.needs.registers))];
   if (registers.length) words.push(`${registers.join("/")} registers`);
-  if (kernel.on_chips.some((one) => one.spill_stores + one.spill_loads)) words.push("spills");
+  if (kernel.on_chips.some((one) => one.needs.spill_stores + one.needs.spill_loads)) words.push("spills");
   words.push(kernel.built_for.join(", ") || "CPU");
   return element("small", {}, words.join(" · "));
 }

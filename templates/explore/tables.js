@@ -91,12 +91,12 @@ async function kernelView(kernel) {
       table(
         "On each chip",
         ["Chip", "Registers", "Static shared memory", "Stack", "Spills stored + loaded", "Occupancy", "Limited by"],
-        kernel.on_chips.map((one) => [
-          one.chip,
-          one.registers,
-          bytesText(one.shared_bytes),
-          bytesText(one.stack_bytes),
-          one.spill_stores + one.spill_loads ? `${one.spill_stores} + ${one.spill_loads} bytes` : "none",
+        kernel.on_chips.map(({ needs, ...one }) => [
+          needs.chip,
+          needs.registers,
+          bytesText(needs.shared_bytes),
+          bytesText(needs.stack_bytes),
+          needs.spill_stores + needs.spill_loads ? `${needs.spill_stores} + ${needs.spill_loads} bytes` : "none",
           one.warps === null
             ? "block size computed"
             : `${Math.round((100 * one.warps) / one.most_warps)} %: ${one.blocks} blocks, ${one.warps} of ${one.most_warps} warps`,

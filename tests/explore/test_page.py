@@ -178,7 +178,7 @@ def test_the_page_tells_kernel_tile_and_chip_and_where_buffers_are(
     browser.wait("!document.getElementById('view-kernel').hidden")
     text = browser.driver.find_element("id", "view-kernel").text
     kernel = browser.run(f"facts.kernels[{number}].name")
-    facts = browser.run(f"facts.kernels[{number}].on_chips[0]")
+    facts = browser.run(f"facts.kernels[{number}].on_chips[0].needs")
     for words in (kernel, "line 3", "sm_80", "128 × 128 × 128", "Rivals on sm_80", "taken"):
         assert words in text
     assert str(facts["registers"]) in text
