@@ -1,7 +1,7 @@
 """Which buffers of a function may overlap: for loops that are run in parallel.
 
 Upstream's `affine-parallelize` takes two SSA values for two buffers. That is a promise for the
-arguments of an entry (README, Limits), and wrong for two views of one buffer.
+arguments of an entry (docs/limits.md), and wrong for two views of one buffer.
 """
 
 from __future__ import annotations
