@@ -26,6 +26,7 @@
 #   make model-bundle build/model-bundle: models of PyTorch, for a machine with a GPU and PyTorch
 #   make gpu-products build/gpu-products: products and attention of random sizes, likewise, against f64
 #   make explore-editor  bundles CodeMirror for the page of `aotc explore`; needs npm
+#   make docs         build/site: the documentation as a site, with its links checked; docs/man; docs/session.svg
 #   make lint         linters alone
 #   make clean        removes what these make, but not .venv
 #
@@ -50,7 +51,7 @@ C_FILES = $(shell find runtime_c templates samples bench tests '(' -name '*.[ch]
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-all test-frontends frontends bench bench-launch bench-ladder bench-bandwidth bench-gemm \
   bench-attention gpu-bundle gpu-products model-bundle lint setup clean property networks fuzz stress \
-  chips artifacts models upstream explore-editor
+  chips artifacts models upstream explore-editor docs
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -79,6 +80,11 @@ explore-editor:
 	@rm -rf build/explore-editor && mkdir -p build && cp -r templates/explore/editor build/explore-editor
 	@cd build/explore-editor && npm install --silent --no-audit --no-fund --no-package-lock && npm run --silent bundle
 	@cp build/explore-editor/codemirror.js templates/explore/
+
+docs: $(INSTALLED)
+	$(RUN) docs/tools/man.py
+	$(RUN) docs/tools/session.py
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
 
 lint: $(INSTALLED)
 	@! command -v node >/dev/null || for file in templates/explore/*.js; do node --check $$file || exit 1; done

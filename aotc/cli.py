@@ -70,7 +70,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; its exit code. Errors are printed on stderr."""
     try:
         with _terminable():
-            result = _cli.main(args=arguments, prog_name="aotc", standalone_mode=False)
+            result = command_line.main(args=arguments, prog_name="aotc", standalone_mode=False)
         return result if isinstance(result, int) else EXIT_OK
     except click.exceptions.Abort:
         return _interrupted()
@@ -231,5 +231,5 @@ class _Commands(click.Group):
     callback=_print_cmake_dir,
     help="Print the folder of the CMake package: -Daotc_DIR=$(aotc --cmake-dir).",
 )
-def _cli() -> None:
+def command_line() -> None:
     pass
