@@ -117,13 +117,13 @@ def _options(context: click.Context) -> Iterator[str]:
 
 
 def _quote(text: str) -> str:
-    """The text where roff would read it as its own: backslashes, hyphens, a leading dot or quote."""
+    """The text, without what roff reads as its own: backslashes, hyphens, a leading dot."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{text}" if text.startswith((".", "'")) else text
 
 
-def main() -> None:
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else PAGES
+def main(arguments: list[str]) -> None:
+    folder = Path(arguments[0]) if arguments else PAGES
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.1"):
         old.unlink()
@@ -132,4 +132,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -89,17 +89,21 @@ def picture(recorded: list[tuple[str, str]]) -> str:
             console.print(Text(output.rstrip("\n")), soft_wrap=True)
     console.print(Text("$", "green"))
     svg = console.export_svg(
-        title="aotc", theme=MONOKAI, code_format=_FORMAT, unique_id="terminal", font_aspect_ratio=0.6
+        title="aotc",
+        theme=MONOKAI,
+        code_format=_FORMAT,
+        unique_id="terminal",
+        font_aspect_ratio=0.6,
     )
     return "\n".join(line.rstrip() for line in svg.splitlines() if line.strip()) + "\n"
 
 
-def main() -> None:
-    place = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURE
+def main(arguments: list[str]) -> None:
+    place = Path(arguments[0]) if arguments else PICTURE
     with tempfile.TemporaryDirectory() as folder:
         recorded = record(Path(folder))
     place.write_text(picture(recorded), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

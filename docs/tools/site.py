@@ -20,7 +20,7 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parent))
-from generated import generated  # noqa: E402
+from generated import generated
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 _LINK = re.compile(r"(?<=\]\()([^()\s#:]+)((?:#[^()\s]*)?)(?=\))")

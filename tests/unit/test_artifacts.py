@@ -90,7 +90,12 @@ def test_a_kind_is_the_row_of_its_name_in_another_process() -> None:
 
 
 def test_the_documentation_lists_every_kind() -> None:
-    table = (REPOSITORY / "docs" / "build.md").read_text().split("| `--emit` | what |")[1].split("\n\n")[0]
+    table = (
+        (REPOSITORY / "docs" / "build.md")
+        .read_text()
+        .split("| `--emit` | what |")[1]
+        .split("\n\n")[0]
+    )
     listed = re.findall(r"\| `([a-z-]+)`", table)
     assert sorted(listed) == sorted(kind.name for kind in named_kinds())
 

@@ -50,11 +50,12 @@ def test_the_wheel_has_every_module_and_nothing_of_the_house(wheel: zipfile.ZipF
             assert path.relative_to(ROOT).as_posix() in names
     folders = {name.split("/")[0] for name in names}
     assert folders == {"aotc", *(f"aotc-{__version__}.{part}" for part in ("data", "dist-info"))}
-    assert "aotc/_data/docs/warnings.md" in names
-    # Where CMake looks in the folder of an environment.
-    placed = {name.partition(".data/")[2] for name in names if ".data/" in name}
-    place = "data/share/cmake/aotc"
-    assert placed == {f"{place}/aotcConfig.cmake", f"{place}/aotcConfigVersion.cmake"}
+    # Where CMake and man look in the folder of an environment.
+    placed = {name.partition(".data/data/share/")[2] for name in names if ".data/" in name}
+    pages = {f"man/man1/{path.name}" for path in (ROOT / "docs" / "man").iterdir()}
+    assert "man/man1/aotc-build.1" in pages
+    assert placed == {f"cmake/aotc/aotcConfig{part}.cmake" for part in ("", "Version")} | pages
+    assert "aotc/_data/docs/warnings.md" in names  # aotc explain
     assert [name for name in names if "__pycache__" in name] == []
 
 
