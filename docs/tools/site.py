@@ -68,7 +68,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         here = PurePosixPath(page.file.src_uri).parent
         return os.path.relpath(_uri(found), here) + anchor
 
-    text = _outside_of_quotes(markdown, lambda part: _LINK.sub(target, part))
+    text = "".join(
+        part if is_quoted else _LINK.sub(target, part) for part, is_quoted in _parts(markdown)
+    )
     text = _GENERATED.sub(lambda match: generated(match[1]), text)
     return _NEEDS.sub(r"\1", text)
 
@@ -96,13 +98,13 @@ def _navigation(text: str) -> list[Any]:
 
 def _targets(page: Path) -> Iterator[Path]:
     """The files of the repository that a page links to."""
-    found: list[str] = []
-    text = page.read_text(encoding="utf-8")
-    _outside_of_quotes(text, lambda part: found.extend(_LINK.findall(part)) or part)
-    for path, _ in found:
-        target = _found(page, path)
-        if target is not None:
-            yield target
+    for part, is_quoted in _parts(page.read_text(encoding="utf-8")):
+        if is_quoted:
+            continue
+        for link in _LINK.finditer(part):
+            target = _found(page, link[1])
+            if target is not None:
+                yield target
 
 
 def _found(page: Path, link: str) -> Path | None:
@@ -141,9 +143,11 @@ def _file(target: Path, config: MkDocsConfig) -> File:
     return File.generated(config, uri, content=content, inclusion=_UNLISTED)
 
 
-def _outside_of_quotes(text: str, change: Any) -> str:
-    parts, at = [], 0
+def _parts(text: str) -> Iterator[tuple[str, bool]]:
+    """The text in parts, and of each whether it is quoted code."""
+    at = 0
     for quoted in _QUOTED.finditer(text):
-        parts += [change(text[at : quoted.start()]), quoted[0]]
+        yield text[at : quoted.start()], False
+        yield quoted[0], True
         at = quoted.end()
-    return "".join([*parts, change(text[at:])])
+    yield text[at:], False

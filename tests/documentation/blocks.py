@@ -160,7 +160,8 @@ def _simple_commands(line: str) -> Iterator[list[str]]:
 
 
 def _wrong_for_aotc(arguments: list[str]) -> list[str]:
-    context = click.Context(command_line, info_name="aotc")
+    # A command keeps the help option of its first context.
+    context = click.Context(command_line, info_name="aotc", **command_line.context_settings)
     command: click.Command = command_line
     while isinstance(command, click.Group) and arguments and not arguments[0].startswith("-"):
         inner = command.get_command(context, arguments[0])
