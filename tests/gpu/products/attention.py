@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tests.gpu.products.program import Program
 
@@ -184,7 +187,7 @@ _CAUSAL = """\
     %seen = arith.select %is_seen, %scaled, %least : f32
 """
 # What kernels of other families have: elements, columns, masks.
-_OF_MMA_SYNC = (
+_OF_MMA_SYNC: tuple[tuple[Any, ...], ...] = (
     ("f16", 16, "causal"),
     ("bf16", 32),
     ("f16", 48, "padding", "i8"),
@@ -200,7 +203,7 @@ _OF_MMA_SYNC = (
     ("f16", 256, "padding", "f16"),
     ("f16", 64, "causal", "", 2, 197, 197),
 )
-_OF_F32 = (
+_OF_F32: tuple[tuple[Any, ...], ...] = (
     (8,),
     (40, "causal"),
     (64,),
@@ -239,9 +242,9 @@ def cases() -> list[Attention]:
         Attention("bf16", 96, "rows", "i8", 4, 77, 77),
         Attention("f16", 256, "padding", "f16", 2, 65, 130),
     ]
-    found += [Attention(*one, chip="sm_80") for one in _OF_MMA_SYNC]
+    found += [replace(Attention(*one), chip="sm_80") for one in _OF_MMA_SYNC]
     found += [
-        Attention("f32", *one, chip="sm_80" if number % 2 else "sm_90a")
+        replace(Attention("f32", *one), chip="sm_80" if number % 2 else "sm_90a")
         for number, one in enumerate(_OF_F32)
     ]
     return list(dict.fromkeys(found))
