@@ -11,6 +11,7 @@ from typing import Any
 from aotc.errors import AotcError, InputError
 from aotc.library.arrays import Array, array_of, wait_for
 from aotc.library.descriptors import from_scalar, memref_type, to_scalar, value_type
+from aotc.library.direct import Direct, direct_call
 from aotc.library.frameworks import Framework
 from aotc.library.outputs import MADE, Outputs, check_overlaps
 from aotc.library.results import give_back
@@ -46,6 +47,10 @@ class Function:
         self.__name__ = entry.name
         self._names = [value.name for value in entry.given]
         self._results = {value.name for value in entry.given if value.result is not None}
+        # The place of the first array that is no result.
+        self._first = next(
+            (i for i, v in enumerate(entry.given) if not v.is_scalar and v.result is None), None
+        )
         self._has_arrays = any(not value.is_scalar for value in entry.results)
         self.__doc__ = f"{self._signature()}\n\n{_MEANING}"
         memref_arguments = [
@@ -58,6 +63,8 @@ class Function:
         self._enqueues = None
         if "async" in entry.functions:
             self._enqueues = library.function(entry.functions["async"])
+        # By the class of the first array.
+        self._direct: dict[type, Direct | None] = {}
         self._shapes = None
         if RESULT_SHAPES in entry.functions:
             self._shapes = library.function(entry.functions[RESULT_SHAPES])
@@ -83,7 +90,10 @@ class Function:
         state = self._state(named)
         # Modules call arguments so, too.
         out = None if "out" in self._names else named.pop("out", None)
-        found = self.results(self._bind(positional, named), state=state, stream=stream, out=out)
+        given = self._bind(positional, named)
+        found = self.direct_results(given, state) if stream is None and out is None else None
+        if found is None:
+            found = self.results(given, state=state, stream=stream, out=out)
         if not found:
             return None
         return found[0] if len(found) == 1 else tuple(found)
@@ -131,6 +141,22 @@ class Function:
                 f"{self.entry.name}: argument '{value.name}' ({value.type}): its shape is {shape}."
             )
         return tuple(size.__index__() for size in shape)
+
+    def direct_results(self, given: Sequence[Any], state: Sequence[Any] = ()) -> list[Any] | None:
+        """As `results`, of arrays in host memory that are just as the entry takes them; None for
+        others: nothing was called."""
+        if self._first is None:
+            return None
+        class_ = type(given[self._first])
+        if class_ not in self._direct:
+            self._direct[class_] = direct_call(self._library, self.entry, class_)
+        direct = self._direct[class_]
+        found = None if direct is None else direct(state, given)
+        if found is None:
+            return None
+        status, results = found
+        self._library.check(status)
+        return results
 
     def results(
         self,

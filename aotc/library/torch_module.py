@@ -44,11 +44,17 @@ class Module:
         positional, named = self._inputs.children()
         leaves = [*positional.children(), *named.children()]
         # Without structures in the arguments, these are the leaves themselves.
-        self._is_flat = all(leaf.is_leaf() for leaf in leaves) and not named.num_children
+        self._is_flat = all(leaf.is_leaf() for leaf in leaves)
+        # Of these nothing but the tensors is to be looked at, and they are all that is returned.
+        self._is_plain = all(
+            leaf.constant is None and leaf.dtype is not None
+            for leaf in (*call.given, *call.returned)
+        )
         self._count = positional.num_children
         self._keywords = tuple(named.context or ())
         self.state = None if function.entry.state is None else function.library.state()
         self._parameters = [v for v in function.entry.given if v.result is None]
+        self._made = [MADE] * (len(function.entry.given) - len(self._parameters))
 
     def __repr__(self) -> str:
         return f"<module {self.__name__}({', '.join(self._known())})>"
@@ -60,7 +66,14 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves = self._leaves(*self._bound(args, kwargs))
-        given = []
+        state = [] if self.state is None else [self.state.handle]
+        found = None
+        if self._is_plain:
+            found = self._function.direct_results([*leaves, *self._made], state)
+        return self._returned(self._results(leaves, state) if found is None else found)
+
+    def _results(self, leaves: list[Any], state: list[Any]) -> list[Any]:
+        given: list[Any] = []
         values = iter(self._parameters)
         for place, (leaf, thing) in enumerate(zip(self._call.given, leaves, strict=True)):
             if leaf.constant is not None:
@@ -72,9 +85,11 @@ class Module:
                 if leaf.dtype is None
                 else self._tensor(value, leaf, thing)
             )
-        given += [MADE] * (len(self._function.entry.given) - len(given))
-        state = [] if self.state is None else [self.state.handle]
-        found = iter(self._function.results(given, state=state, **self._where(given)))
+        given += self._made
+        return self._function.results(given, state=state, **self._where(given))
+
+    def _returned(self, results: list[Any]) -> Any:
+        found = iter(results)
         returned = [
             next(found) if leaf.constant is None else _constant(leaf.constant)
             for leaf in self._call.returned
@@ -104,7 +119,7 @@ class Module:
 
     def _leaves(self, args: Any, kwargs: dict[str, Any]) -> list[Any]:
         if self._is_flat:
-            return list(args)
+            return [*args, *kwargs.values()]
         try:
             leaves: list[Any] = self._inputs.flatten_up_to((args, kwargs))
         except ValueError as error:

@@ -1,0 +1,152 @@
+"""Calls of an entry by pointers alone: where each array is exactly what its type says, in host
+memory, row by row, there is nothing to describe and nothing to convert.
+
+A call of a small model takes a few microseconds, and so would a closer look at its arguments. What
+is not as simple as this is left to that look, errors among it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from aotc.library.arrays import TORCH_DTYPES, TYPE_STRINGS
+from aotc.library.descriptors import to_scalar, value_type
+from aotc.library.outputs import MADE
+from aotc.manifest import Entry, Value
+
+
+class _Package(NamedTuple):
+    """`address` is where the elements of an array of a type and a shape begin; None for an array
+    that is another, or cannot be taken as it is."""
+
+    dtype: Callable[[Value], Any]
+    address: Callable[[Any, Any, tuple[int, ...], bool], int | None]
+    empty: Callable[[tuple[int, ...], Any], Any]
+
+
+class _Parameter(NamedTuple):
+    value: Value
+    dtype: Any
+    shape: tuple[int, ...] | None
+    is_written: bool
+    is_result: bool
+
+
+class Direct:
+    """The calls of one entry whose arrays are all of one package."""
+
+    def __init__(self, call: Any, entry: Entry, package: _Package) -> None:
+        """`call` is the entry's C function that takes pointers."""
+        self._call = call
+        self._package = package
+        self._parameters = [
+            _Parameter(
+                value,
+                None if value.is_scalar else package.dtype(value),
+                None if value.shape is None else tuple(size or 0 for size in value.shape),
+                value.is_written,
+                value.result is not None,
+            )
+            for value in entry.given
+        ]
+
+    def __call__(self, state: Sequence[Any], given: Sequence[Any]) -> tuple[int, list[Any]] | None:
+        """The status, and the results in their order. None: nothing was called, as the arguments
+        need a closer look."""
+        address, empty = self._package.address, self._package.empty
+        arguments: list[Any] = [*state]
+        made: list[tuple[int, Any]] = []
+        for (value, dtype, shape, is_written, is_result), thing in zip(
+            self._parameters, given, strict=True
+        ):
+            if shape is None:
+                if type(thing) not in (int, float):
+                    return None
+                arguments.append(to_scalar(value, thing))
+                continue
+            if is_result:
+                if thing is not MADE:
+                    return None
+                thing = empty(shape, dtype)
+                made.append((value.result or 0, thing))
+            place = address(thing, dtype, shape, is_written)
+            if place is None:
+                return None
+            arguments.append(place)
+        status: int = self._call(*arguments)
+        if len(made) > 1:
+            made.sort(key=lambda item: item[0])
+        return status, [thing for _, thing in made]
+
+
+def direct_call(library: Any, entry: Entry, class_: type) -> Direct | None:
+    """For calls whose first array is of this class; None where the entry, or the array's package,
+    always needs a closer look: results in memory of the entry's own, and sizes that arguments
+    tell."""
+    package = _PACKAGES.get((class_.__module__, class_.__name__))
+    if package is None or entry.results or not all(map(_is_simple, entry.given)):
+        return None
+    call = library.function(entry.functions["call"])
+    types = [value_type(v) if v.is_scalar else ctypes.c_void_p for v in entry.given]
+    call.argtypes = [*([] if entry.state is None else [ctypes.c_void_p]), *types]
+    return Direct(call, entry, package())
+
+
+def _is_simple(value: Value) -> bool:
+    """Whether a pointer says all of an argument: its sizes are known, and not 0, and its elements
+    follow each other row by row."""
+    return value.shape is None or (
+        value.strides is None and not value.offset and all(value.shape) and None not in value.shape
+    )
+
+
+def _torch() -> _Package:
+    torch: Any = sys.modules["torch"]
+    tensor, strided, host = torch.Tensor, torch.strided, torch.device("cpu")
+
+    def address(thing: Any, dtype: Any, shape: tuple[int, ...], is_written: bool) -> int | None:
+        is_simple = (
+            type(thing) is tensor
+            and thing.dtype is dtype
+            and thing.shape == shape
+            and thing.layout is strided
+            and thing.is_cpu
+            and thing.is_contiguous()
+            and not (thing.requires_grad or thing.is_conj() or thing.is_neg())
+        )
+        found: int | None = thing.data_ptr() if is_simple else None
+        return found
+
+    return _Package(
+        dtype=lambda value: getattr(torch, TORCH_DTYPES.get(value.dtype, ""), None),
+        address=address,
+        empty=lambda shape, dtype: torch.empty(shape, dtype=dtype, device=host),
+    )
+
+
+def _numpy() -> _Package:
+    numpy: Any = sys.modules["numpy"]
+
+    def address(thing: Any, dtype: Any, shape: tuple[int, ...], is_written: bool) -> int | None:
+        is_simple = type(thing) is numpy.ndarray and thing.dtype is dtype and thing.shape == shape
+        if not is_simple or not thing.flags.c_contiguous:
+            return None
+        place: int
+        place, is_read_only = thing.__array_interface__["data"]
+        return None if is_written and is_read_only else place
+
+    return _Package(
+        dtype=lambda value: numpy.dtype(TYPE_STRINGS[value.dtype]),
+        address=address,
+        empty=lambda shape, dtype: numpy.empty(shape, dtype),
+    )
+
+
+# By the class of an array.
+_PACKAGES: dict[tuple[str, str], Callable[[], _Package]] = {
+    ("torch", "Tensor"): _torch,
+    ("numpy", "ndarray"): _numpy,
+}
