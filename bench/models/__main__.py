@@ -4,6 +4,7 @@
     python -m bench.models resnet50 gpt2 --batch 1 --threads 1 --again
     python -m bench.models --threads 1 --table                # docs/models.md, of what there is
     python -m bench.models --profile resnet50                 # where aotc's time goes, by kernel
+    python -m bench.models --layers --batch 1                 # single products and convolutions
 
 Models have random weights in f32. Each engine runs in a process of its own. First its result is
 compared with that of eager PyTorch in f64; a wrong one has no time. Then the engines are called in
@@ -27,8 +28,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench.models import catalogue, profile
+from bench.models import profile
+from bench.models.catalogue import ALL as KNOWN
 from bench.models.engines import ALL, ENGINES, OURS, PROFILED, Work
+from bench.models.layers import LAYERS
+from bench.models.models import MODELS
 from bench.models.process import Process
 from bench.models.results import Result, load_all, rows
 from bench.models.table import tables, write_table
@@ -36,6 +40,7 @@ from bench.models.table import tables, write_table
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "bench_models"
 PAGE = ROOT / "docs" / "models.md"
+_ENGINES = [name for name in ENGINES if name != "openblas"]
 
 
 def main() -> int:
@@ -52,7 +57,7 @@ def main() -> int:
         if row.batch in options.batch and row.threads in options.threads
     ]
     if options.table:
-        write_table(PAGE, found)
+        write_table(PAGE, "layers" if options.layers else "models", found)
     print(tables(found))
     return int(any(row.results[OURS].failure for row in found if OURS in row.results))
 
@@ -62,22 +67,23 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         prog="bench.models", description=(__doc__ or "").splitlines()[0]
     )
     add = parser.add_argument
-    names = ", ".join(catalogue.MODELS)
-    add("models", nargs="*", metavar="MODEL", help=f"default: all of {names}")
+    names = ", ".join(KNOWN)
+    add("models", nargs="*", metavar="MODEL", help=f"of {names}; default: all models")
+    add("--layers", action="store_true", help="without MODEL: all products and convolutions")
     add("--device", choices=["cpu"], default="cpu", help="default: cpu")
     add("--batch", type=int, nargs="+", default=[1, 8], help="default: 1 8")
     usable = len(os.sched_getaffinity(0))
     add("--threads", type=int, nargs="+", default=[usable], help="default: all usable CPUs")
-    add("--engines", nargs="+", choices=ENGINES, default=list(ENGINES), help="default: all")
+    add("--engines", nargs="+", choices=ENGINES, default=_ENGINES, help="default: all but openblas")
     add("--rounds", type=int, default=5, help="default: 5")
     add("--seconds", type=float, default=1, help="of an engine in a round (1)")
     add("--again", action="store_true", help="also where there is a result")
     add("--table", action="store_true", help="write docs/models.md of these, and measure nothing")
     add("--profile", metavar="MODEL", help="times of its kernels and of ONNX Runtime's nodes")
     options = parser.parse_args(arguments)
-    options.models = options.models or list(catalogue.MODELS)
+    options.models = options.models or list(LAYERS if options.layers else MODELS)
     known = [*options.models, *([options.profile] if options.profile else [])]
-    unknown = [name for name in known if name not in catalogue.MODELS]
+    unknown = [name for name in known if name not in KNOWN]
     if unknown:
         parser.error(f"no model {', '.join(unknown)}: there are {names}")
     return options

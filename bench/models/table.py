@@ -8,14 +8,14 @@ from pathlib import Path
 from bench.models.engines import ENGINES, OURS
 from bench.models.results import Result, Row, geometric_mean, without_folders
 
-_BEGIN, _END = "<!-- made by bench.models: begin -->", "<!-- made by bench.models: end -->"
 _MEASURES = ("wall", "cpu")
 
 
-def write_table(page: Path, rows: Sequence[Row]) -> None:
-    """Puts the tables into the page, in the place of those that are there."""
+def write_table(page: Path, what: str, rows: Sequence[Row]) -> None:
+    """Puts the tables into the page, in the place of those of `what` that are there."""
     text = page.read_text()
-    begin, end = text.index(_BEGIN) + len(_BEGIN), text.index(_END)
+    begin = text.index(mark := f"<!-- {what} of bench.models: begin -->") + len(mark)
+    end = text.index(f"<!-- {what} of bench.models: end -->")
     page.write_text(f"{text[:begin]}\n{tables(rows)}\n{text[end:]}")
 
 
@@ -29,13 +29,18 @@ def tables(rows: Sequence[Row]) -> str:
 
 def _table(rows: Sequence[Row]) -> str:
     ratios = ("aotc / best", "of CPU ms")
-    heads = ["model", "batch", *ENGINES, *ratios, "build, CPU s", "library, MiB"]
-    lines = [_line(heads), "|" + "---|" * len(heads), *(_line(_cells(row)) for row in rows)]
+    engines = [name for name in ENGINES if any(name in row.results for row in rows)]
+    heads = ["model", "batch", *engines, *ratios, "build, CPU s", "library, MiB"]
+    lines = [
+        _line(heads),
+        "|" + "---|" * len(heads),
+        *(_line(_cells(row, engines)) for row in rows),
+    ]
     known = ([row.ratio(one) for row in rows] for one in _MEASURES)
     means = [
         _number(geometric_mean(one for one in column if one is not None), 2) for column in known
     ]
-    lines.append(_line(["geometric mean", "", *("" for _ in ENGINES), *means, "", ""]))
+    lines.append(_line(["geometric mean", "", *("" for _ in engines), *means, "", ""]))
     count = rows[0].threads
     title = f"{count} thread{'s' if count > 1 else ''}, batch {rows[0].batch}:"
     reasons = [
@@ -47,12 +52,12 @@ def _table(rows: Sequence[Row]) -> str:
     return "\n\n".join([title, "\n".join(lines), *(["\n".join(reasons)] if reasons else [])])
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: Row, engines: Sequence[str]) -> list[str]:
     ours = row.results.get(OURS)
     return [
         row.model,
         str(row.batch),
-        *(_times(row.results.get(name)) for name in ENGINES),
+        *(_times(row.results.get(name)) for name in engines),
         *(_number(row.ratio(measure), 2) for measure in _MEASURES),
         _number(ours.build if ours else None, 1),
         _number(ours.size if ours else None, 1),

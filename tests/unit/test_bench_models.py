@@ -63,9 +63,9 @@ def test_the_table() -> None:
 
 def test_the_table_goes_between_the_marks(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    begin, end = "<!-- made by bench.models: begin -->", "<!-- made by bench.models: end -->"
+    begin, end = (f"<!-- models of bench.models: {side} -->" for side in ("begin", "end"))
     page.write_text(f"before\n{begin}\nold\n{end}\nafter\n")
-    write_table(page, rows(RESULTS, ["gpt2"]))
+    write_table(page, "models", rows(RESULTS, ["gpt2"]))
     text = page.read_text()
     assert text.startswith(f"before\n{begin}\n2 threads, batch 1:\n")
     assert text.endswith(f"| 2.00 | 2.00 |  |  |\n{end}\nafter\n")

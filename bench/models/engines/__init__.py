@@ -7,6 +7,7 @@ from bench.models.engines.eager import Eager
 from bench.models.engines.engine import Call, Engine, Work
 from bench.models.engines.inductor import Inductor
 from bench.models.engines.onnx_runtime import OnnxRuntime
+from bench.models.engines.openblas import OpenBlas
 
 __all__ = ["ALL", "ENGINES", "OURS", "PROFILED", "Call", "Engine", "Work"]
 
@@ -16,6 +17,7 @@ ENGINES: dict[str, Engine] = {
     "onnxruntime": OnnxRuntime(),
     "inductor": Inductor(),
     "eager": Eager(),
+    "openblas": OpenBlas(),
 }
 # With those that are built and not timed.
 ALL: dict[str, Engine] = {**ENGINES, PROFILED: Aotc("shared")}
