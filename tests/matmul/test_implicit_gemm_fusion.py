@@ -28,10 +28,12 @@ from aotc.mlir import ir
 
 @dataclass(frozen=True)
 class Layer:
-    """A convolution, the norm of each channel, a residual added, a relu, rounded to `stored`."""
+    """A convolution, the norm of each channel, a residual added, a relu, rounded to `stored`.
+    `in_place`: the result takes the residual's place."""
 
     convolution: Contraction
     stored: str
+    in_place: bool = False
 
     @property
     def module(self) -> str:
@@ -45,6 +47,7 @@ class Layer:
         scales = f"memref<{made.sizes['f']}xf32>"
         widened = "" if stored == "f32" else f"%wide = arith.extf %r : {stored} to f32"
         narrowed = "" if stored == "f32" else f"%narrow = arith.truncf %big : f32 to {stored}"
+        residual = "%result" if self.in_place else "%residual"
         return f"""
 func.func @layer(%a: {made.type("a")}, %b: {made.type("b")}, %scales: {scales}, %residual: {result},
                  %result: {result}) {{
@@ -57,7 +60,7 @@ func.func @layer(%a: {made.type("a")}, %b: {made.type("b")}, %scales: {scales}, 
   }}
   {made.operation}
   linalg.generic {{indexing_maps = [{all_}, {one}, {all_}, {all_}], iterator_types = [{kinds}]}}
-      ins(%c, %scales, %residual : {made.type("c")}, {scales}, {result}) outs(%result : {result}) {{
+      ins(%c, %scales, {residual} : {made.type("c")}, {scales}, {result}) outs(%result : {result}) {{
   ^bb0(%sum: f32, %scale: f32, %r: {stored}, %unused: {stored}):
     {widened}
     %scaled = arith.mulf %sum, %scale : f32
@@ -94,11 +97,12 @@ EVEN = Layer(convolution("even", (2, 5, 6, 12), (35, 3, 3)), "f32")
 ODD = Layer(convolution("odd", (3, 4, 7, 7), (33, 3, 3), strides=(2, 2)), "f32")
 HALF_EVEN = Layer(convolution("half_even", (2, 5, 6, 12), (35, 3, 3), **HALF), "f16")
 HALF_ODD = Layer(replace(ODD.convolution, name="half_odd", **HALF), "f16")
+IN_PLACE = Layer(replace(EVEN.convolution, name="in_place"), "f32", in_place=True)
 LAST = Layer(convolution("last", (2, 5, 6, 12), (36, 3, 3), layout="nhwc"), "f32")
 CASES: list[tuple[Layer, Any]] = [
-    *((layer, variant) for layer in (EVEN, ODD, LAST) for variant in (WHOLE, PARTS)),
+    *((layer, variant) for layer in (EVEN, ODD, LAST, IN_PLACE) for variant in (WHOLE, PARTS)),
     *((layer, one) for layer in (HALF_EVEN, HALF_ODD) for one in (ELEMENTS, ELEMENT_PARTS)),
-    *((layer, BLOCKS) for layer in (EVEN, ODD, LAST, HALF_EVEN)),
+    *((layer, BLOCKS) for layer in (EVEN, ODD, LAST, HALF_EVEN, IN_PLACE)),
 ]
 NAMES = {id(variant): name for name, variant in list(globals().items()) if name.isupper()}
 
@@ -163,7 +167,7 @@ def test_result_is_numpys(library: Library, layer: Layer, variant: Any) -> None:
         turned = fused.problem.a.type == made.type("b")
         return [
             *((b, a) if turned else (a, b)),
-            np.full(c.shape, np.nan, dtype),
+            residual if layer.in_place else np.full(c.shape, np.nan, dtype),
             *epilogue_operands,
         ]
 

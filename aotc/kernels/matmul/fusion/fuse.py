@@ -199,7 +199,7 @@ class _Fusing:
         reading = self._reading.copy()
         known = reading.read_all(zip(arguments, inputs, maps, strict=True), loops)
         value = None if known is None else reading.body(filling, known, loops)
-        if value is None or not self._may_write(self._fused.operands[2], reading):
+        if value is None or not self._may_write(output, map_, loops, reading):
             return
         reads = _buffers(inputs)
         if not all(self._leaves(op, reads) for op in _between(filling, self._matmul.operation)):
@@ -257,7 +257,7 @@ class _Fusing:
         is_in_place = len(inputs) in own
         same = maps[own[0]] if values[own[0]] == self._c else None
         if is_in_place:
-            if not self._may_write(self._fused.operands[2], reading):
+            if not self._may_write(values[own[0]], maps[own[0]], loops, reading):
                 return False
         elif not self._move_to(output, (same, maps[-1]), loops, reading, consumer):
             return False
@@ -283,7 +283,7 @@ class _Fusing:
             or self._fused.problem.adds
             or not self._is_temporary(consumer)
             or any(self._roots.may_overlap(output, one) for one in inputs)
-            or not self._may_write(found[0], reading)
+            or not self._may_write(output, new, loops, reading)
         ):
             return False
         self._fused.temporaries.append(self._c)
@@ -355,12 +355,14 @@ class _Fusing:
             and all(is_known(use) for use in self._c.uses)
         )
 
-    def _may_write(self, target: Operand, reading: Reading) -> bool:
-        """Whether nothing that is read is written before: the same element may be."""
+    def _may_write(self, target: Any, map_: Any, loops: Loops, reading: Reading) -> bool:
+        """Whether nothing that is read is written before: the same element may be, as it is read
+        just before that."""
+        placed = place_operand(target, map_, loops)
         return all(
             not isinstance(operand.value.type, ir.MemRefType)
-            or not self._roots.may_overlap(operand.value, target.value)
-            or (operand.is_same(target) and description.axes == self._full)
+            or not self._roots.may_overlap(operand.value, target)
+            or (placed is not None and operand.is_same(placed[0]) and description.axes == placed[2])
             for description, operand in zip(
                 reading.epilogue_operands, reading.operands, strict=True
             )
