@@ -81,7 +81,7 @@ WEIGHTS = ArtifactKind(
     "weights",
     "stages.weights.take",
     ("{weights}",),
-    takes=(HOST_MLIR,),
+    takes=(MLIR, HOST_MLIR),
     is_named=False,
     is_text=False,
 )

@@ -185,13 +185,28 @@ def built_for_text(images: Sequence[str]) -> str:
     return ", ".join(f"PTX {name}" if name.startswith("compute_") else name for name in images)
 
 
+class NamedWeight(Struct, frozen=True, forbid_unknown_fields=True):
+    """A constant that programs may replace: contiguous, of known shape. `type` is a memref's."""
+
+    name: str
+    type: str
+    dtype: Dtype
+    shape: tuple[int, ...]
+
+    @property
+    def bytes(self) -> int:
+        """The size of all elements."""
+        return math.prod(self.shape) * self.dtype.bytes
+
+
 class Weights(Struct, frozen=True, forbid_unknown_fields=True):
     """The file that has the large constants: its path from the artifact's folder, its size, and the
-    SHA-256 that its header has, in hexadecimal digits."""
+    SHA-256 that its header has, in hexadecimal digits; and what of it may be replaced."""
 
     file: str
     bytes: int
     sha256: str
+    replaceable: tuple[NamedWeight, ...] = ()
 
 
 class Field(Struct, frozen=True, forbid_unknown_fields=True):
@@ -218,7 +233,8 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     `library` is what its files are called as a library, `functions` the library's own by what
     they do: `last_error`, `set_device`, ... `weights` is None where all of it is in the artifact.
     `state` has the fields of the objects that entries take as their state; where there are some,
-    `functions` makes such objects (`state_create`), and so on.
+    `functions` makes such objects (`state_create`), and so on; where weights can be replaced, it
+    does so (`set_weight`).
     """
 
     name: str
@@ -232,6 +248,11 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     tools: dict[str, str] = field(default_factory=dict)
     weights: Weights | None = None
     state: tuple[Field, ...] = ()
+
+    @property
+    def replaceable(self) -> tuple[NamedWeight, ...]:
+        """The weights that programs may replace."""
+        return () if self.weights is None else self.weights.replaceable
 
     def to_json(self) -> str:
         document = {"manifest_version": SCHEMA_VERSION, **msgspec.to_builtins(self)}

@@ -27,6 +27,8 @@ WINOGRAD_COPY = "aotc_winograd_"
 CPU_COPIES = {PACKED_COPY: "packed", WINOGRAD_COPY: "winograd"}
 # Their attribute that names the constant.
 COPY_OF = "aotc.copy_of"
+# An attribute of a memref.global: the name of the weight that it is, which a program may replace.
+WEIGHT = "aotc.weight"
 # Another, in the host's module: the entry returns an error unless its argument is true.
 CHECK = "aotc_check"
 # On its call: the assertion's message, with its place.

@@ -225,7 +225,8 @@ class BuildRequest(Struct, frozen=True):
     `prefix` stands in front of all that a library exports; it `shares_runtime` when
     libmlir_cuda_runtime.so is a file beside it.
     `out` is a file, a directory, None (beside the current directory, by name) or "-".
-    `weights` is the file for large constants, which are otherwise in the artifact.
+    `weights` is the file for large constants, which are otherwise in the artifact; `replaceable`
+    are patterns for the names of those that programs may replace.
     `tuned` is the text of what was measured: see `aotc.kernels.matmul.tuned`.
     """
 
@@ -236,6 +237,7 @@ class BuildRequest(Struct, frozen=True):
     emit: tuple[ArtifactKind, ...] = (EXE,)
     out: str | None = None
     weights: Path | None = None
+    replaceable: tuple[str, ...] = ()
     chips: tuple[Chip, ...] = ()
     default_chips: tuple[Chip, ...] = tuple(Chip(name) for name in DEFAULT_CHIPS)
     ptx: Chip | None = field(default_factory=lambda: parse_ptx(DEFAULT_PTX))

@@ -38,6 +38,7 @@ def make_request(
     emit: Iterable[str] = (),
     out: str | None = None,
     weights: Path | None = None,
+    replaceable: Iterable[str] = (),
     chips: Iterable[str] = (),
     ptx: str | None = None,
     target: str | None = None,
@@ -75,6 +76,11 @@ def make_request(
     if CPU_MLIR in kinds and not cpu_kernels:
         raise InputError("--emit cpu-mlir asks for what --no-cpu-kernels leaves out.")
     kinds = _with_weights(kinds, weights)
+    patterns = unique(replaceable)
+    if patterns and weights is None:
+        raise InputError(
+            f"--replaceable {patterns[0]}: what can be replaced is in a file: give --weights FILE."
+        )
     if not 0 <= optimization <= 3:
         raise InputError(f"There is no -O{optimization}: 0 to 3.")
     if out == "":
@@ -90,6 +96,7 @@ def make_request(
         emit=kinds,
         out=out,
         weights=weights,
+        replaceable=patterns,
         chips=parsed_chips,
         default_chips=_default_chips(optimization),
         ptx=parse_ptx(ptx if ptx is not None else "none" if parsed_chips else DEFAULT_PTX),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # each is loaded when a stage needs it
     from aotc.input.given import GivenBinary
     from aotc.input.source import Source
     from aotc.input.state import Initial
+    from aotc.input.weights import HeldWeight
     from aotc.manifest import Entry, Manifest, Resources
     from aotc.request import Chip
 
@@ -33,7 +34,7 @@ class StageResult(Struct, frozen=True, kw_only=True):
 class Loaded(StageResult, frozen=True):
     """The parsed input. `lowered_entries` names the entries that are in the LLVM dialect already;
     a program has a main of its own; the input's size is in bytes. `state` has the fields of what
-    entries remember."""
+    entries remember, `held` the weights that programs may replace."""
 
     source: Source
     entries: tuple[Entry, ...]
@@ -41,6 +42,7 @@ class Loaded(StageResult, frozen=True):
     is_program: bool
     input_size: int
     state: tuple[Initial, ...] = ()
+    held: tuple[HeldWeight, ...] = ()
 
 
 class Outlined(StageResult, frozen=True):
@@ -56,6 +58,7 @@ class Outlined(StageResult, frozen=True):
     given: tuple[GivenBinary, ...]
     for_cpu: frozenset[str]
     state: tuple[Initial, ...] = ()
+    held: tuple[HeldWeight, ...] = ()
 
     @property
     def module(self) -> Any:

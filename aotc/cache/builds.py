@@ -331,6 +331,7 @@ def _options(request: BuildRequest) -> dict[str, str]:
         "soname": r.soname if is_shared else "",
         "is a package": str(r.is_package),
         "weights": weights,
+        "replaceable": json.dumps(r.replaceable),
         "tuned": "" if r.tuned is None else f"#{Digest.of(r.tuned.encode()).hash}",
         "warnings": _warning_words(r),
         "frontend options": json.dumps(r.frontend_options),

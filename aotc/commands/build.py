@@ -63,6 +63,13 @@ from aotc.warnings import Severity, WarningOptions, first_of
     "used first, rather than into the artifact.",
 )
 @option(
+    "--replaceable",
+    multiple=True,
+    metavar="NAME",
+    help="With --weights: programs may replace the weights that are called so (* and ? match any "
+    "characters); nothing is computed from these at build time.",
+)
+@option(
     "--tune",
     is_flag=True,
     help="First time the kernels of matmuls on this machine's GPU, and note the "

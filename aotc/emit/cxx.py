@@ -21,6 +21,19 @@ from aotc.toolchain.data import data_dir
 _SHARED = ("buffer", "status", "v1")
 
 
+_OF_WEIGHTS = """
+template <std::size_t Rank>
+::aotc::v1::status set_weight(const char *name, const char *dtype,
+                              const std::array<int64_t, Rank> &shape, const void *data) noexcept {
+  return made(::{set_weight}(name, dtype, static_cast<int32_t>(Rank), shape.data(), data));
+}
+
+inline ::aotc::v1::status restore_weight(const char *name) noexcept {
+  return made(::{restore_weight}(name));
+}
+"""
+
+
 def generate_cxx(manifest: Manifest) -> str:
     support = (data_dir("templates") / "library" / "support.hpp").read_text()
     functions = manifest.functions
@@ -41,6 +54,10 @@ inline ::aotc::v1::status unload() noexcept {{
   return made(::{functions["unload"]}());
 }}
 """
+    if manifest.replaceable:
+        own += _OF_WEIGHTS.replace("{set_weight}", functions["set_weight"]).replace(
+            "{restore_weight}", functions["restore_weight"]
+        )
     entries = "\n".join(
         text
         for entry in manifest.entries

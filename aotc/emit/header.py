@@ -146,6 +146,25 @@ int32_t {state_load}({state} *state, const char *path);
 """
 
 
+_WEIGHTS_DECLARATIONS = """\
+// The weights that can be replaced, by their names, whose elements lie row by row:
+//
+{weights}//
+// {set_weight} copies `data`, in memory of any kind, to the weight's place: elements of `dtype`,
+// as above, of `rank` sizes. They are the weight until {unload}(), or until {restore_weight},
+// which lets it be what its file has. On a GPU the copy is in the context of the call; one that an
+// entry has used before stays at its address, also for graphs that were captured. {read_weight}
+// copies what the weight is now; `bytes` must be its size.
+//
+// A name that is not above, and another type or shape, are AOTC_INVALID_ARGUMENT. No call that
+// reads the weight may be under way: wait for streams.
+int32_t {set_weight}(const char *name, const char *dtype, int32_t rank, const int64_t *shape,
+                     const void *data);
+int32_t {read_weight}(const char *name, void *to, uint64_t bytes);
+int32_t {restore_weight}(const char *name);
+"""
+
+
 def generate_header(manifest: Manifest) -> tuple[str, str]:
     """(file name, text) of the header."""
     # Not one of the runtime's headers, as for a library called "entry".
@@ -159,6 +178,7 @@ def generate_header(manifest: Manifest) -> tuple[str, str]:
         _STATUS_CODES,
         *define_types(manifest.entries),
         _state(manifest),
+        _weights(manifest),
         *(_entry(entry, manifest.functions["free"]) for entry in manifest.entries),
         fill(_OWN_DECLARATIONS, manifest),
         "#ifdef __cplusplus\n}\n#endif\n",
@@ -183,6 +203,16 @@ def _state(manifest: Manifest) -> str:
         for field in manifest.state
     ]
     return fill(_STATE_DECLARATIONS, manifest).replace("{fields}", "".join(lines))
+
+
+def _weights(manifest: Manifest) -> str:
+    if not manifest.replaceable:
+        return ""
+    lines = [
+        f"//   {_one_line(one.name)}: {one.dtype.value} [{', '.join(map(str, one.shape))}]\n"
+        for one in manifest.replaceable
+    ]
+    return fill(_WEIGHTS_DECLARATIONS, manifest).replace("{weights}", "".join(lines))
 
 
 def _number(field: Field) -> str:

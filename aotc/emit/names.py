@@ -42,15 +42,20 @@ def is_taken(name: str) -> bool:
 
 _PREFIX_HINT = "Rename it, or put something in front of all names: --prefix my_."
 
-# Functions of the library itself, and of its state.
+# Functions of the library itself, of its weights that can be replaced, and of its state.
 _OWN = ("status", "last_error", "clear_error", "set_device", "set_error_hook", "free", "unload")
+_OF_WEIGHTS = ("set_weight", "read_weight", "restore_weight")
 _OF_STATE = ("create", "free", "reset", "copy", "read", "write", "truncate", "save", "load")
 
 
-def own_functions(name: str, prefix: str, *, has_state: bool) -> dict[str, str]:
+def own_functions(
+    name: str, prefix: str, *, has_state: bool, has_weights: bool = False
+) -> dict[str, str]:
     """By what they do: matmul_last_error, or, with the prefix one_, one_last_error."""
     of_state = [f"state_{function}" for function in _OF_STATE] if has_state else []
-    return {function: _own_name(name, prefix, function) for function in (*_OWN, *of_state)}
+    of_weights = _OF_WEIGHTS if has_weights else ()
+    functions = (*_OWN, *of_state, *of_weights)
+    return {function: _own_name(name, prefix, function) for function in functions}
 
 
 def state_type(name: str, prefix: str) -> str:

@@ -12,6 +12,7 @@ from aotc.manifest import (
     Field,
     Manifest,
     Memory,
+    NamedWeight,
     Value,
     built_for_text,
 )
@@ -67,12 +68,37 @@ def entry_tables(manifest: Manifest, *, in_c: bool = False) -> str:
     ]
     parts.append(_array("aotc_entry", "entries", rows))
     parts.append(_state_type(manifest.state))
+    if in_c:
+        parts.append(_weight_table(manifest.replaceable))
     return "\n".join(part for part in parts if part)
 
 
 def initial_symbol(field: int) -> str:
     """The variable that has what a field begins with whose elements differ."""
     return f"aotc_initial_{field}"
+
+
+def weight_symbol(number: int) -> str:
+    """The variable that has a weight which programs may replace."""
+    return f"aotc_named_weight_{number}"
+
+
+def _weight_table(weights: Sequence[NamedWeight]) -> str:
+    """`weight_table`, with what it refers to; nothing where no weight can be replaced."""
+    if not weights:
+        return ""
+    values = [Value(one.name, one.type, one.dtype, one.shape) for one in weights]
+    parts = [f"extern aotc_weight {weight_symbol(i)};\n" for i in range(len(values))]
+    parts += [_sizes(f"weight_{i}_shape", value.shape) for i, value in enumerate(values)]
+    rows = [
+        f"    {{.value =\n{_value(f'weight_{i}', value)}     .weight = &{weight_symbol(i)}}},\n"
+        for i, value in enumerate(values)
+    ]
+    parts.append(_array("aotc_named_weight", "named_weights", rows))
+    parts.append(
+        f"static const aotc_weight_table weight_table = {{{len(values)}, named_weights}};\n"
+    )
+    return "".join(parts)
 
 
 def _state_type(fields: Sequence[Field]) -> str:

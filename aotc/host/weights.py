@@ -7,14 +7,17 @@ variables asks the runtime for them (`aotc_weight` of aotc_runtime.h).
 from __future__ import annotations
 
 import hashlib
+import itertools
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from aotc import ops
+from aotc.emit.table import weight_symbol
+from aotc.errors import InternalError
 from aotc.host.constants import Constant, constant_of, declare
 from aotc.host.device_constants import rows_of_copy
 from aotc.host.llvm_dialect import (
@@ -27,7 +30,8 @@ from aotc.host.llvm_dialect import (
     string_global,
 )
 from aotc.host.managed_globals import call_in_place_of, types_of_variables, uses_of_variables
-from aotc.manifest import Weights
+from aotc.input.weights import HeldWeight
+from aotc.manifest import NamedWeight, Weights
 from aotc.mlir import ir
 from aotc.module_names import CPU_COPIES, DEVICE_COPY
 from aotc.ops import symbol_of
@@ -66,11 +70,18 @@ _FUNCTIONS = {
 
 
 class Weight(Struct, frozen=True):
-    """A constant, and where in the file its bytes are."""
+    """A constant, and where in the file its bytes are; `number` is its place among those that can
+    be replaced, if it is one."""
 
     symbol: str
     offset: int
     size: int
+    number: int | None = None
+
+    @property
+    def table(self) -> str:
+        """Its `aotc_weight`."""
+        return f"aotc_weight_{self.symbol}" if self.number is None else weight_symbol(self.number)
 
 
 class WeightsFile(Struct, frozen=True):
@@ -80,13 +91,20 @@ class WeightsFile(Struct, frozen=True):
     weights: tuple[Weight, ...]
 
 
-def take_weights(host: Any) -> list[Constant]:
+def take_weights(host: Any, held: Collection[str] = ()) -> list[Constant]:
     """Makes declarations of the constants of `host` that go into a file: those of 1 KiB and more
-    that code alone refers to."""
+    that code alone refers to, and those of the symbols `held`, which are replaceable."""
     with host.context:
         elsewhere = _named_by_variables(host)
         taken = []
         for variable in operations(host):
+            if variable.name == "llvm.mlir.global" and symbol_of(variable) in held:
+                constant = constant_of(variable, 0)
+                if constant is None:
+                    raise InternalError(f"The weight {symbol_of(variable)} has no value any more.")
+                declare(variable)
+                taken.append(constant)
+                continue
             constant = constant_of(variable, LEAST)
             if constant is None or constant.symbol in elsewhere or not _is_private(variable):
                 continue
@@ -96,9 +114,12 @@ def take_weights(host: Any) -> list[Constant]:
     return taken
 
 
-def write_weights(constants: Sequence[Constant], place: Path, name: str) -> WeightsFile:
-    """Writes the file; `name` is what the artifact will look for."""
-    weights, names = _lay_out(constants)
+def write_weights(
+    constants: Sequence[Constant], place: Path, name: str, held: Sequence[HeldWeight] = ()
+) -> WeightsFile:
+    """Writes the file; `name` is what the artifact will look for. What is left of the `held`
+    weights can be replaced."""
+    weights, names = _lay_out(constants, [one.symbol for one in held])
     size = weights[-1].offset + weights[-1].size
     digest = hashlib.sha256()
     with place.open("wb") as out:
@@ -108,10 +129,18 @@ def write_weights(constants: Sequence[Constant], place: Path, name: str) -> Weig
             digest.update(piece)
         out.seek(0)
         out.write(_HEADER.pack(MAGIC, VERSION, len(weights), size, digest.digest()))
-    return WeightsFile(Weights(name, size, digest.hexdigest()), tuple(weights))
+    by_symbol = {one.symbol: one.value for one in held}
+    named = [by_symbol[one.symbol] for one in weights if one.number is not None]
+    types = [
+        NamedWeight(value.name, value.type, value.dtype, tuple(n or 0 for n in value.shape or ()))
+        for value in named
+    ]
+    return WeightsFile(Weights(name, size, digest.hexdigest(), tuple(types)), tuple(weights))
 
 
-def _lay_out(constants: Sequence[Constant]) -> tuple[list[Weight], list[int]]:
+def _lay_out(
+    constants: Sequence[Constant], held: Collection[str]
+) -> tuple[list[Weight], list[int]]:
     """The weights, and where their names are: behind the table, which is behind the header."""
     at = _HEADER.size + len(constants) * _ROW.size
     names = []
@@ -119,9 +148,11 @@ def _lay_out(constants: Sequence[Constant]) -> tuple[list[Weight], list[int]]:
         names.append(at)
         at += len(constant.symbol.encode())
     weights = []
+    numbers = itertools.count()
     for constant in constants:
         at += -at % constant.alignment
-        weights.append(Weight(constant.symbol, at, constant.size))
+        number = next(numbers) if constant.symbol in held else None
+        weights.append(Weight(constant.symbol, at, constant.size, number))
         at += constant.size
     return weights, names
 
@@ -187,17 +218,13 @@ def use_weights(host: Any, file: WeightsFile) -> None:
     append_with_declarations(host, _release_text(with_copies), _declarations(file.weights))
 
 
-def _table(weight: Weight) -> str:
-    return f"aotc_weight_{weight.symbol}"
-
-
 def _getter(weight: Weight, where: str = "") -> str:
     return f"aotc_get_weight{where}_{weight.symbol}"
 
 
 def _declarations(weights: Sequence[Weight] = ()) -> dict[str, str]:
     """What the texts refer to that is there already."""
-    names = {_FILE: _WEIGHTS, **{_table(weight): _WEIGHT for weight in weights}}
+    names = {_FILE: _WEIGHTS, **{weight.table: _WEIGHT for weight in weights}}
     variables = {
         name: f'llvm.mlir.global external @"{name}"() {{addr_space = 0 : i32}} : {type_}'
         for name, type_ in names.items()
@@ -224,19 +251,23 @@ def _texts(weight: Weight, rows: Mapping[str, int]) -> tuple[str, str]:
     value.put_number(weight.size, "i64", 2, 1)
     getters = [
         f"""llvm.func internal @"{_getter(weight, where)}"() -> !llvm.ptr {{
-  %weight = llvm.mlir.addressof @"{_table(weight)}" : !llvm.ptr
+  %weight = llvm.mlir.addressof @"{weight.table}" : !llvm.ptr
   %data = llvm.call @aotc_weight_get{where}(%weight) : (!llvm.ptr) -> !llvm.ptr
   llvm.return %data : !llvm.ptr
 }}"""
         for where in ("", "_on_device")
     ]
     getters += [_cpu_getter(weight, _COPIES[prefix], count) for prefix, count in rows.items()]
-    return _writable(value.text(_table(weight))), "\n".join(getters)
+    table = _writable(value.text(weight.table))
+    if weight.number is not None:
+        # The library's C functions refer to it.
+        table = table.replace("global internal", "global external hidden", 1)
+    return table, "\n".join(getters)
 
 
 def _cpu_getter(weight: Weight, where: str, rows: int) -> str:
     return f"""llvm.func internal @"{_getter(weight, where)}"() -> !llvm.ptr {{
-  %weight = llvm.mlir.addressof @"{_table(weight)}" : !llvm.ptr
+  %weight = llvm.mlir.addressof @"{weight.table}" : !llvm.ptr
   %rows = llvm.mlir.constant({rows} : i64) : i64
   %data = llvm.call @aotc_weight_get{where}(%weight, %rows) : (!llvm.ptr, i64) -> !llvm.ptr
   llvm.return %data : !llvm.ptr
@@ -252,7 +283,7 @@ def _release_text(with_copies: Sequence[Weight]) -> str:
     lines = []
     for i, weight in enumerate(with_copies):
         lines += [
-            f'%w{i} = llvm.mlir.addressof @"{_table(weight)}" : !llvm.ptr',
+            f'%w{i} = llvm.mlir.addressof @"{weight.table}" : !llvm.ptr',
             f"%c{i} = llvm.getelementptr %w{i}[0, 2] : (!llvm.ptr) -> !llvm.ptr, {_WEIGHT}",
             f"llvm.call @aotc_constant_release(%c{i}) : (!llvm.ptr) -> ()",
         ]

@@ -24,6 +24,9 @@ _CHUNK = 16 << 20  # an even number of digits
 _OPENING = b'"0x'
 # What a dialect resource begins with: its alignment, a little-endian number of 32 bits.
 _ALIGNMENT_DIGITS = 8
+# What names of constants begin with that have none in the input: here, and in front ends.
+_UNNAMED = "aotc_"
+_END_OF_NAME = "|"
 _DENSE = re.compile(rb"\bdense<\s*$")
 _KEY = re.compile(rb'(?:([\w$.-]+)|"([^"\\\n]+)")\s*:\s*$')
 _HANDLE = re.compile(r'dense_resource<(?:"([^"]*)"|([^">]*))>')
@@ -109,8 +112,9 @@ class Blobs:
                 if dense_bytes(type_) != len(self._taken[name]):
                     return False
                 if (name, str(type_)) not in made:
+                    is_named = name_of_weight(name) is not None
                     made[name, str(type_)] = ir.DenseResourceElementsAttr.get_from_buffer(
-                        self._taken[name], name, type_
+                        self._taken[name], named_resource(name) if is_named else name, type_
                     )
                 operation.attributes[key] = made[name, str(type_)]
                 missing.discard(name)
@@ -126,6 +130,21 @@ def _unused_name(data: bytes) -> str:
 
 def _name_of(attribute: Any) -> str:
     return attribute if isinstance(attribute, str) else str(attribute.name)
+
+
+def named_resource(name: str) -> str:
+    """What the resource of a weight is called that has a name. MLIR puts a number behind it when
+    it reads the module into a context that has a resource of this name."""
+    return f"{name}{_END_OF_NAME}"
+
+
+def name_of_weight(resource: str) -> str | None:
+    """The weight's name of a resource that `named_resource` named, or that has its name from a
+    text; None for one that has none."""
+    name, end, _ = resource.rpartition(_END_OF_NAME)
+    if end:
+        return name
+    return None if resource.startswith(_UNNAMED) else resource
 
 
 def resource_name(attribute: Any) -> str | None:

@@ -17,7 +17,7 @@ from aotc.images.elf import MAGIC, ElfFile
 from aotc.images.image import Found, Image
 from aotc.images.view import View
 from aotc.inspect import archive
-from aotc.manifest import Entry, Kernel, Manifest, Resources, parse_manifest
+from aotc.manifest import Entry, Kernel, Manifest, NamedWeight, Resources, parse_manifest
 from aotc.request import version_numbers
 from aotc.target import TARGETS
 
@@ -63,7 +63,8 @@ class KernelReport(Struct, frozen=True):
 
 
 class ModuleReport(Struct, frozen=True):
-    """A module that aotc built into the file; `weights` is the file that it needs beside it."""
+    """A module that aotc built into the file; `weights` is the file that it needs beside it,
+    `replaceable` names what of that a program can replace."""
 
     name: str
     aotc: str
@@ -73,6 +74,7 @@ class ModuleReport(Struct, frozen=True):
     entries: tuple[EntryReport, ...]
     kernels: tuple[KernelReport, ...]
     weights: str | None
+    replaceable: tuple[NamedWeight, ...] = ()
 
 
 class Host(Struct, frozen=True):
@@ -242,6 +244,7 @@ def _module(manifest: Manifest, exported: frozenset[str]) -> ModuleReport:
         entries=tuple(_entry(entry, exported) for entry in manifest.entries),
         kernels=tuple(map(_kernel, manifest.kernels)),
         weights=manifest.weights.file if manifest.weights is not None else None,
+        replaceable=manifest.replaceable,
     )
 
 

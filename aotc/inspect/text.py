@@ -98,6 +98,7 @@ def _module(module: ModuleReport) -> list[str]:
     ]
     for entry in module.entries:
         lines += [f"  entry {entry.signature}", *_functions(entry)]
+    lines += [f"  weight {one.name}: {one.type}" for one in module.replaceable]
     for kernel in module.kernels:
         places = built_for_text(kernel.built_for) or "no GPU"
         cpu = "and the CPU" if kernel.has_cpu_form else f"not the CPU: {kernel.why_no_cpu_form}"

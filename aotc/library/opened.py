@@ -16,6 +16,7 @@ from aotc.library.frameworks import Framework
 from aotc.library.outputs import MADE, Outputs, check_overlaps
 from aotc.library.results import give_back
 from aotc.library.state import State
+from aotc.library.weights import Weights
 from aotc.manifest import RESULT_SHAPES, Entry, Manifest, Value, read_manifest
 
 # By status, as the header has them.
@@ -318,6 +319,7 @@ class Library:
         self._free = self.function(manifest.functions["free"])
         self._free.argtypes = [ctypes.c_void_p]
         self._entries = {entry.name: Function(self, entry) for entry in manifest.entries}
+        self._weights = Weights(self)
 
     def __repr__(self) -> str:
         return f"<library {self.path}: {', '.join(self._entries)}>"
@@ -336,6 +338,11 @@ class Library:
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._entries]
+
+    @property
+    def weights(self) -> Weights:
+        """The weights that can be replaced, by their names."""
+        return self._weights
 
     def state(self) -> State:
         """A new state: what the library's entries remember from call to call."""

@@ -46,8 +46,9 @@ _FLAGS = (
     *("debug", "lineinfo", "cpu_kernels", "verify", "allow_tf32", "allow_3xtf32"),
     *("untested_kernels", "allow_file_directives"),
 )
+_LISTS = ("inputs", "emit", "chips", "target", "entries", "warnings", "replaceable")
 KEYS = {
-    **dict.fromkeys(("inputs", "emit", "chips", "target", "entries", "warnings"), _TEXTS),
+    **dict.fromkeys(_LISTS, _TEXTS),
     **dict.fromkeys(("out", "weights", "ptx", "pipeline", "memory", "block", "tuned"), _TEXT),
     **dict.fromkeys(("prefix", "runtime", "frontend", "cpu"), _TEXT),
     **dict.fromkeys(_FLAGS, _FLAG),

@@ -27,7 +27,7 @@ from aotc.building.results import (
     functions_of,
     images_of,
 )
-from aotc.emit.table import initial_symbol
+from aotc.emit.table import initial_symbol, weight_symbol
 from aotc.host.constants import (
     Constant,
     check_reach,
@@ -191,6 +191,7 @@ def compile_object(
     file = f"{build.stem}.o"
     shared = {constant.symbol for constant in constants}
     shared.update(*(one.functions for one in of_targets))
+    shared.update(map(weight_symbol, range(len(described.manifest.replaceable))))
     build.linker.join(module, file, hide=shared)
     return replace(objects, files=(build.file(OBJ, file),))
 

@@ -26,7 +26,12 @@ def describe(
     manifest = Manifest(
         name=r.name,
         library=r.library,
-        functions=own_functions(r.name, r.prefix, has_state=bool(outlined.state)),
+        functions=own_functions(
+            r.name,
+            r.prefix,
+            has_state=bool(outlined.state),
+            has_weights=weights is not None and bool(weights.file.description.replaceable),
+        ),
         aotc=__version__,
         target=r.target.triple,
         entries=outlined.entries,

@@ -26,6 +26,7 @@ from aotc.input.entries import (
 from aotc.input.kernels import mark_kernels
 from aotc.input.source import Source, adopt_module, parse_source, read_source
 from aotc.input.state import find_state
+from aotc.input.weights import hold_weights
 from aotc.kernels.family import CPU
 from aotc.lower.checks import check_input, check_outlined
 from aotc.lower.checks.host_code import check_host_code
@@ -63,7 +64,8 @@ def load(build: Build) -> Loaded:
     is_program = has_program_main(source.module) and not r.entries
     if is_program and (EXE in r.emit or not entries):
         check_program_main(source)
-    return Loaded(source, entries, lowered, is_program, size, state)
+    held = hold_weights(source, r.replaceable) if r.replaceable else ()
+    return Loaded(source, entries, lowered, is_program, size, state, held)
 
 
 def _read(build: Build, name: str) -> tuple[Source, int]:
@@ -133,6 +135,7 @@ def outline_module(build: Build, loaded: Loaded) -> Outlined:
         given,
         frozenset(symbol_of(op) for op in modules if runs_on(op) == CPU),
         loaded.state,
+        loaded.held,
         files=build.printed(MLIR, source.module.operation),
     )
 

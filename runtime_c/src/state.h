@@ -379,7 +379,7 @@ bool aotc_rt_measure(int64_t rank, const aotc_rt_memref *memref, int64_t element
 void aotc_rt_registrations_unload_locked(aotc_rt_state *state, const aotc_rt_driver *driver);
 
 // -------------------------------------------------------------------------------------------------
-// Constants (constants.c)
+// Constants (constants.c, constant_forms.c, constant_replace.c)
 
 // The constant's data, which are at `data`, where kernels reach them: as aotc_constant_get.
 void *aotc_rt_constant_copy_of(aotc_constant *constant, const void *data);
@@ -392,6 +392,27 @@ extern const aotc_rt_constant_form aotc_rt_constant_winograd;
 // As aotc_constant_get_packed, of data at `data`, in that form.
 void *aotc_rt_constant_in_form(aotc_constant *constant, const void *data, uint64_t rows,
                                const aotc_rt_constant_form *form);
+
+// Whether a program has given the constant other data.
+bool aotc_rt_constant_is_replaced(const aotc_constant *constant);
+
+// Copies other data, in memory of any kind, to the constant's place. No call that reads it may be
+// under way.
+aotc_status aotc_rt_constant_replace(aotc_constant *constant, const void *data);
+
+// Lets a constant that was replaced have its own data, which are at `data`, again: on a GPU at the
+// same address.
+aotc_status aotc_rt_constant_restore(aotc_constant *constant, const void *data);
+
+// Where the data are of a constant that was replaced: in host memory, if they are there, else on a
+// device. NULL for another.
+const void *aotc_rt_constant_source(const aotc_constant *constant);
+
+// The data of a constant that was replaced, in host memory; NULL, with the failure recorded.
+const void *aotc_rt_constant_in_host_memory(aotc_constant *constant);
+
+// The weight's data in its file (weights.c), replaced or not; zeros, with the failure recorded.
+const void *aotc_rt_weight_in_file(aotc_weight *weight);
 
 // Frees the copies of all constants. Without a driver they are only forgotten.
 void aotc_rt_constants_unload_locked(aotc_rt_state *state);

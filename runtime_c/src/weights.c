@@ -218,13 +218,23 @@ static const char *provide(aotc_weights *weights) {
   return data;
 }
 
-const void *aotc_weight_get(aotc_weight *weight) {
+const void *aotc_rt_weight_in_file(aotc_weight *weight) {
   const char *start = provide(weight->weights);
   return start != NULL ? start + weight->offset : NULL;
 }
 
+const void *aotc_weight_get(aotc_weight *weight) {
+  const void *data = NULL;
+  if (aotc_rt_constant_is_replaced(&weight->constant)) {
+    data = aotc_rt_constant_in_host_memory(&weight->constant);
+  }
+  return data != NULL ? data : aotc_rt_weight_in_file(weight);
+}
+
 void *aotc_weight_get_on_device(aotc_weight *weight) {
-  return aotc_rt_constant_copy_of(&weight->constant, aotc_weight_get(weight));
+  const void *data = aotc_rt_constant_source(&weight->constant);
+  return aotc_rt_constant_copy_of(&weight->constant,
+                                  data != NULL ? data : aotc_rt_weight_in_file(weight));
 }
 
 void *aotc_weight_get_packed(aotc_weight *weight, uint64_t rows) {

@@ -9,6 +9,7 @@
 
 #include "aotc_entry.h"
 #include "aotc_runtime.h"
+#include "aotc_weights.h"
 #include "check.h"
 #include "fake_driver.h"
 #include "mlir_cuda_runtime.h"
@@ -197,6 +198,147 @@ static void found_by_its_name(void) {
   remove_file(&file);
 }
 
+// A weight of 4 x 2 f32, `name` of the table.
+static const int64_t the_shape[] = {4, 2};
+
+static aotc_named_weight named(aotc_weight *weight, const char *name) {
+  return (aotc_named_weight){.value = {.name = name,
+                                       .type = "memref<4x2xf32>",
+                                       .dtype = AOTC_DTYPE_F32,
+                                       .rank = 2,
+                                       .shape = the_shape,
+                                       .bytes = 32},
+                             .weight = weight};
+}
+
+static bool is_all(const void *memory, int byte) {
+  unsigned char expected[32];
+  memset(expected, byte, sizeof(expected));
+  return memcmp(memory, expected, sizeof(expected)) == 0;
+}
+
+static aotc_status set_all(const aotc_weight_table *table, const char *name, int byte) {
+  unsigned char data[32];
+  memset(data, byte, sizeof(data));
+  return aotc_weight_set(table, name, "f32", 2, the_shape, data);
+}
+
+static void replaced_in_place(void) {
+  fake_driver *driver = scenario_driver();
+  driver->device_count = 2;
+  setenv("AOTC_DEVICE", "cuda", 1);
+  weights_file file = make_file();
+  aotc_weights weights = table_for("model.weights");
+  aotc_weight first = weight_at(&weights, FIRST), second = weight_at(&weights, SECOND);
+  const aotc_named_weight rows[] = {named(&first, "a"), named(&second, "b")};
+  const aotc_weight_table table = {2, rows};
+
+  void *copy = aotc_weight_get_on_device(&first);
+  CHECK_INT(AOTC_OK, set_all(&table, "a", 7));
+  CHECK(aotc_weight_get_on_device(&first) == copy);
+  CHECK(is_all(copy, 7));
+  CHECK(is_all(aotc_weight_get(&first), 7)); // for host code
+  CHECK_INT(AOTC_OK, set_all(&table, "a", 8));
+  CHECK(is_all(copy, 8));
+  CHECK(is_all(aotc_weight_get(&first), 8));
+  CHECK(memcmp(aotc_weight_get_on_device(&second), file.content + SECOND, 32) == 0);
+
+  // Another device has it from the first one, or from the host.
+  fake_context_push(fake_context_make(1));
+  void *other = aotc_weight_get_on_device(&first);
+  CHECK(other != copy);
+  CHECK(is_all(other, 8));
+  fake_context_pop();
+  unsigned char now[32];
+  CHECK_INT(AOTC_OK, aotc_weight_read(&table, "a", now, sizeof(now)));
+  CHECK(is_all(now, 8));
+  CHECK_INT(AOTC_OK, aotc_weight_restore(&table, "b"));
+  CHECK_INT(AOTC_OK, aotc_weight_restore(&table, "a"));
+  CHECK(aotc_weight_get_on_device(&first) == copy);
+  CHECK(memcmp(copy, file.content + FIRST, 32) == 0);
+  CHECK(memcmp(aotc_weight_get(&first), file.content + FIRST, 32) == 0);
+
+  // One that nobody has read yet is not read from the file.
+  aotc_constant_release(&second.constant);
+  int64_t copies = driver->copy_count;
+  CHECK_INT(AOTC_OK, set_all(&table, "b", 9));
+  CHECK_INT(copies + 1, driver->copy_count);
+  CHECK(is_all(aotc_weight_get_on_device(&second), 9));
+  CHECK_INT(AOTC_OK, aotc_unload());
+  CHECK_INT(0, driver->live_memory);
+  CHECK(memcmp(aotc_weight_get_on_device(&second), file.content + SECOND, 32) == 0);
+  aotc_constant_release(&first.constant);
+  aotc_constant_release(&second.constant);
+  aotc_weights_release(&weights);
+  CHECK_INT(0, driver->live_memory);
+  CHECK_TEXT("", driver->violation);
+  remove_file(&file);
+  CHECK_NO_FAILURE();
+}
+
+static void packed_anew_on_the_cpu(void) {
+  setenv("AOTC_DEVICE", "cpu", 1);
+  weights_file file = make_file();
+  aotc_weights weights = table_for("model.weights");
+  aotc_weight weight = weight_at(&weights, FIRST);
+  const aotc_named_weight row = named(&weight, "a");
+  const aotc_weight_table table = {1, &row};
+  const unsigned char *packed = aotc_weight_get_packed(&weight, 4);
+  CHECK(memcmp(packed, file.content + FIRST, 8) == 0);
+  CHECK_INT(AOTC_OK, set_all(&table, "a", 3));
+  packed = aotc_weight_get_packed(&weight, 4);
+  CHECK_INT(3, packed[0]);
+  CHECK_INT(3, packed[3 * AOTC_VECTOR_BYTES + 7]);
+  CHECK(is_all(aotc_weight_get_on_device(&weight), 3));
+  CHECK_INT(AOTC_OK, aotc_weight_restore(&table, "a"));
+  CHECK(memcmp(aotc_weight_get_packed(&weight, 4), file.content + FIRST, 8) == 0);
+  CHECK_INT(AOTC_OK, set_all(&table, "a", 4));
+  aotc_constant_release(&weight.constant);
+  aotc_weights_release(&weights);
+  remove_file(&file);
+  CHECK_NO_FAILURE();
+}
+
+static void what_does_not_fit_is_refused(void) {
+  setenv("AOTC_DEVICE", "cpu", 1);
+  weights_file file = make_file();
+  aotc_weights weights = table_for("model.weights");
+  aotc_weight weight = weight_at(&weights, FIRST);
+  const aotc_named_weight row = named(&weight, "a");
+  const aotc_weight_table table = {1, &row};
+  unsigned char data[32] = {0};
+  const int64_t flat[] = {8}, turned[] = {2, 4};
+  const struct {
+    const char *name, *dtype, *reason;
+    int32_t rank;
+    const int64_t *shape;
+    const void *data;
+  } cases[] = {
+      {"c", "f32", "no weight 'c' can be replaced here: those of --replaceable are 'a'", 2,
+       the_shape, data},
+      {NULL, "f32", "no weight '(NULL)'", 2, the_shape, data},
+      {"a", "f16", "weight 'a' takes elements of f32 of shape [4x2], not of f16 of [4x2]", 2,
+       the_shape, data},
+      {"a", "f32", "of shape [4x2], not of f32 of [8]", 1, flat, data},
+      {"a", "f32", "of shape [4x2], not of f32 of [2x4]", 2, turned, data},
+      {"a", "f32", "weight 'a' (memref<4x2xf32>): the pointer is NULL", 2, the_shape, NULL},
+      {"a", NULL, "its type is NULL", 2, the_shape, data},
+      {"a", "f32", "its shape is NULL", 2, NULL, data},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+    CHECK_INT(AOTC_INVALID_ARGUMENT, aotc_weight_set(&table, cases[i].name, cases[i].dtype,
+                                                     cases[i].rank, cases[i].shape, cases[i].data));
+    CHECK_FAILED(AOTC_INVALID_ARGUMENT, cases[i].reason);
+  }
+  CHECK_INT(AOTC_INVALID_ARGUMENT, aotc_weight_read(&table, "a", data, 31));
+  CHECK_FAILED(AOTC_INVALID_ARGUMENT, "weight 'a' (memref<4x2xf32>) has 32 bytes, not 31");
+  CHECK_INT(AOTC_INVALID_ARGUMENT, aotc_weight_restore(&table, "c"));
+  CHECK_FAILED(AOTC_INVALID_ARGUMENT, "no weight 'c'");
+  CHECK(memcmp(aotc_weight_get(&weight), file.content + FIRST, 32) == 0);
+  aotc_weights_release(&weights);
+  remove_file(&file);
+}
+
 int main(int argc, char **argv) {
   static const check_test tests[] = {
       CHECK_TEST(mapped_once_and_read_in_place),
@@ -204,6 +346,9 @@ int main(int argc, char **argv) {
       CHECK_TEST(what_is_no_such_file_is_refused),
       CHECK_TEST(nothing_is_opened_after_a_failure),
       CHECK_TEST(found_by_its_name),
+      CHECK_TEST(replaced_in_place),
+      CHECK_TEST(packed_anew_on_the_cpu),
+      CHECK_TEST(what_does_not_fit_is_refused),
   };
   return check_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }

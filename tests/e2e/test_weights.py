@@ -20,6 +20,8 @@ from helpers.native import Library
 
 import aotc
 from aotc.host.weights import MAGIC, VERSION
+from aotc.images.view import View
+from aotc.inspect.report import report_of
 
 # Kernels read @big, @small is too small, @host is read by host code alone, @zeros has no bytes.
 MODULE = """
@@ -74,7 +76,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("package")
-    build(folder, "shared", weights=folder / "lib" / "scaled.weights")
+    build(folder, "shared", weights=folder / "lib" / "scaled.weights", replaceable="*")
     return folder
 
 
@@ -170,6 +172,12 @@ def test_libraries(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "file": "scaled.weights",
         "bytes": len(content),
         "sha256": hashlib.sha256(content[64:]).hexdigest(),
+        "replaceable": [
+            {"name": "big", "type": "memref<40x8xf32>", "dtype": "f32", "shape": [40, 8]},
+            {"name": "small", "type": "memref<8xf32>", "dtype": "f32", "shape": [8]},
+            {"name": "host", "type": "memref<300xi64>", "dtype": "i64", "shape": [300]},
+            {"name": "zeros", "type": "memref<300xi64>", "dtype": "i64", "shape": [300]},
+        ],
     }
     header = (package / "include" / "scaled.h").read_text()
     assert f"a file, {len(content)} bytes:\n//\n//   scaled.weights\n" in header
@@ -183,6 +191,100 @@ def test_libraries(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     moved.rename(weights)
     assert library.scaled(x, y, 3) == 21
     np.testing.assert_array_equal(y, BIG + 0.5)
+
+
+def test_replacing_weights(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each that --replaceable named, by its name, whatever its size: for kernels and host code."""
+    monkeypatch.setenv("AOTC_DEVICE", "cpu")
+    library = aotc.load(package)
+    assert list(library.weights) == ["big", "small", "host", "zeros"]
+
+    def scaled() -> tuple[int, np.ndarray]:
+        y = np.zeros((40, 8), np.float32)
+        return library.scaled(np.ones((40, 8), np.float32), y, 3), y
+
+    big, small = np.flip(BIG).copy(), np.arange(8, dtype=np.float32)
+    library.weights.set("big", big)
+    library.weights.set("small", small)
+    library.weights.set("host", HOST + 1)
+    library.weights.set("zeros", np.full(300, 5))
+    number, y = scaled()
+    assert number == 22 + 5
+    np.testing.assert_array_equal(y, big + small)
+    np.testing.assert_array_equal(library.weights.read("big"), big)
+    library.weights.set("big", big + 1)
+    library.weights.restore("zeros")
+    number, y = scaled()
+    assert number == 22
+    np.testing.assert_array_equal(y, big + 1 + small)
+    library.weights.restore()
+    number, y = scaled()
+    assert number == 21
+    np.testing.assert_array_equal(y, BIG + 0.5)
+
+    with pytest.raises(aotc.InputError, match=r"No weight 'bigg' .* here; .* big"):
+        library.weights.set("bigg", big)
+    for array in (big[:39], big.astype(np.float64), big.T):
+        with pytest.raises(
+            aotc.InputError, match=r"takes a contiguous array of f32 of shape \(40,"
+        ):
+            library.weights.set("big", array)
+    library_file = package / "lib" / "libscaled.so"
+    (module,) = report_of(View(library_file.read_bytes(), "it")).modules
+    assert [one.name for one in module.replaceable] == list(library.weights)
+
+
+def test_replaceable_constants_are_not_folded(tmp_path: Path, monkeypatch: Any) -> None:
+    """Of two layers' weights in one resource, and a norm that would be folded into numbers, each
+    use has what was set. A pattern that matches none is refused."""
+    monkeypatch.setenv("AOTC_DEVICE", "cpu")
+    text = """
+func.func @layers(%x: tensor<2x4xf32>) -> tensor<2x4xf32> attributes {llvm.emit_c_interface} {
+  %w = arith.constant dense_resource<fc.weight> : tensor<4x4xf32>
+  %t = arith.constant dense_resource<fc.scale> : tensor<4xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x4xf32>
+  %turned = linalg.transpose ins(%w : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>)
+      permutation = [1, 0]
+  %s = tensor.empty() : tensor<4xf32>
+  %root = linalg.sqrt ins(%t : tensor<4xf32>) outs(%s : tensor<4xf32>) -> tensor<4xf32>
+  %o = tensor.empty() : tensor<2x4xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%o : tensor<2x4xf32>) -> tensor<2x4xf32>
+  %a = linalg.matmul ins(%x, %turned : tensor<2x4xf32>, tensor<4x4xf32>)
+      outs(%f : tensor<2x4xf32>) -> tensor<2x4xf32>
+  %b = linalg.matmul ins(%a, %w : tensor<2x4xf32>, tensor<4x4xf32>)
+      outs(%f : tensor<2x4xf32>) -> tensor<2x4xf32>
+  %wide = linalg.broadcast ins(%root : tensor<4xf32>) outs(%o : tensor<2x4xf32>) dimensions = [0]
+  %c = linalg.mul ins(%b, %wide : tensor<2x4xf32>, tensor<2x4xf32>)
+      outs(%o : tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %c : tensor<2x4xf32>
+}
+{-# dialect_resources: { builtin: {
+  fc.weight: "0x04000000WEIGHT", fc.scale: "0x04000000SCALE" } } #-}
+"""
+    rng = np.random.default_rng(0)
+    weight, scale = rng.random((4, 4), np.float32), rng.random(4, np.float32)
+    text = text.replace("WEIGHT", weight.tobytes().hex()).replace("SCALE", scale.tobytes().hex())
+    options: dict[str, Any] = {
+        "name": "layers",
+        "chips": "sm_80",
+        "weights": tmp_path / "lib" / "w",
+    }
+    with pytest.raises(aotc.InputError, match=r"no weight of layers.* so. There are: fc.*weight"):
+        aotc.build(text, out=f"{tmp_path}/", emit="shared", replaceable="fc.weights", **options)
+    aotc.build(text, out=f"{tmp_path}/", emit="shared", replaceable="fc.*", **options)
+    library = aotc.load(tmp_path)
+    x = rng.random((2, 4), np.float32)
+    np.testing.assert_allclose(library.layers(x), x @ weight.T @ weight * np.sqrt(scale), 1e-5)
+    weight, scale = rng.random((4, 4), np.float32), rng.random(4, np.float32)
+    library.weights.set("fc.weight", weight)
+    library.weights.set("fc.scale", scale)
+    np.testing.assert_allclose(library.layers(x), x @ weight.T @ weight * np.sqrt(scale), 1e-5)
+
+
+def test_replaceable_goes_with_weights() -> None:
+    with pytest.raises(aotc.InputError, match="--replaceable big: what can be replaced is in a f"):
+        build(Path(), weights=None, replaceable="big")
 
 
 def test_a_folder_for_several_libraries(package: Path, tmp_path: Path) -> None:

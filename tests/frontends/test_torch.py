@@ -315,6 +315,24 @@ class _EmptyPool(torch.nn.Module):
         return torch.nn.functional.adaptive_max_pool2d(y, 0)
 
 
+def test_replacing_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the names of state_dict; a norm of batches is not folded into numbers."""
+    monkeypatch.setenv("AOTC_DEVICE", "cpu")
+    layers = [torch.nn.Linear(16, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 3, bias=False)]
+    module = torch.nn.Sequential(*layers).eval()
+    inputs = (torch.rand(4, 16),)
+    weights = {"weights": tmp_path / "lib" / "w.weights", "replaceable": "*"}
+    artifact = _build(module, inputs, "replaced", tmp_path, **weights)
+    library = aotc.load(artifact)
+    values = {name: tensor for name, tensor in module.state_dict().items() if tensor.dim() > 0}
+    assert set(library.weights) == set(values)
+    for name, tensor in values.items():
+        tensor.copy_(torch.rand(tensor.shape))
+        library.weights.set(name, tensor)
+    with torch.no_grad():
+        torch.testing.assert_close(library.replaced(*inputs), module(*inputs))
+
+
 @pytest.mark.parametrize("from_file", [True, False])
 def test_a_crash_names_the_operation(from_file: bool, tmp_path: Path) -> None:
     """And its line; the process that asked goes on."""

@@ -17,7 +17,10 @@ RUNTIME = REPOSITORY / "runtime_c"
 SOURCES = sorted((RUNTIME / "src").rglob("*.c"))
 HEADERS = [
     RUNTIME / "include" / name
-    for name in ("aotc_runtime.h", "aotc_entry.h", "aotc_state.h", "mlir_cuda_runtime.h")
+    for name in (
+        *("aotc_runtime.h", "aotc_entry.h", "aotc_state.h", "aotc_weights.h"),
+        "mlir_cuda_runtime.h",
+    )
 ]
 # What programs call: a library of its own.
 UTILITIES = sorted((RUNTIME / "programs").glob("*.c"))

@@ -48,6 +48,7 @@ PROGRAMS = {
     "old_driver": "old",
     "no_driver": "none",
     "cpu_blocks": "none",
+    "cpu_constants": "none",
     "cpu_functions": "none",
     "cpu_kernels": "none",
     "cpu_launches": "none",

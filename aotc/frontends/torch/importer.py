@@ -114,7 +114,7 @@ def import_program(program: Any, name: str) -> Any:
                 program,
                 decomposition_table={},
                 func_name=name,
-                hooks=weights_hook(),
+                hooks=weights_hook(program),
             )
     except InputError as error:
         # Where a decomposition raised it, PyTorch has added its own traceback.

@@ -13,10 +13,11 @@ from aotc import ops
 from aotc.analysis.types import is_workgroup
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
+from aotc.module_names import WEIGHT
 from aotc.ops import symbol_of
 
 # Constants up to this size are copied into the kernel that uses them; larger ones are handed
-# to it, so that they are not in every image once more.
+# to it, so that they are not in every image once more, and so are weights that may be replaced.
 _MAX_KERNEL_CONSTANT = 4096
 
 
@@ -31,6 +32,7 @@ class HoistGlobals(OwnPass, frozen=True):
                 for op in ops.body_of_module(lowering.module).operations
                 if op.operation.name == "memref.global"
                 and "constant" in op.operation.attributes
+                and WEIGHT not in op.operation.attributes
                 and _global_bytes(op.operation) <= _MAX_KERNEL_CONSTANT
             }
             for use in ops.find(lowering.module.operation, "memref.get_global"):

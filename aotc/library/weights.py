@@ -1,0 +1,101 @@
+"""The weights of a generated library that can be replaced, by their names."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from aotc.errors import InputError, near_names
+from aotc.library.arrays import TYPE_STRINGS, array_of, wait_for
+from aotc.library.state import Library
+from aotc.manifest import NamedWeight
+
+_MOST_SHOWN = 8
+
+
+class Weights(Mapping[str, NamedWeight]):
+    """`library.weights`: what can be replaced, by its name, with its type and shape. A build names
+    these weights with `replaceable=`.
+
+    No call that reads a weight may be under way while that is set or restored; streams must be
+    waited for.
+    """
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._weights = {one.name: one for one in library.manifest.replaceable}
+
+    def __getitem__(self, name: str) -> NamedWeight:
+        return self._weights[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._weights)
+
+    def __len__(self) -> int:
+        return len(self._weights)
+
+    def __repr__(self) -> str:
+        weights = ", ".join(f"{one.name}: {one.type}" for one in self._weights.values())
+        return f"<weights of {self._library.path}: {weights}>"
+
+    def set(self, name: str, array: Any) -> None:
+        """Copies a contiguous array of the weight's type and shape, in host or GPU memory, to the
+        weight's place. It is the weight until `restore`."""
+        weight = self._find(name)
+        given = array_of(array, None)
+        fits = given.shape == weight.shape and given.has_bits_of(weight.dtype)
+        if not fits or not given.is_contiguous:
+            raise InputError(
+                f"The weight '{name}' takes a contiguous array of {weight.dtype.value} of shape "
+                f"{weight.shape}, and was given one of {given.dtype.value} of shape {given.shape}"
+                + (", which is not contiguous." if fits else ".")
+            )
+        if given.produced_on is not None:
+            wait_for(given.produced_on)
+        shape = (ctypes.c_int64 * len(weight.shape))(*weight.shape)
+        self._call(
+            "set_weight",
+            name.encode(),
+            weight.dtype.value.encode(),
+            ctypes.c_int32(len(shape)),
+            shape,
+            ctypes.c_void_p(given.address),
+        )
+
+    def read(self, name: str) -> Any:
+        """What the weight is now, as a NumPy array of its own."""
+        try:
+            import numpy
+        except ImportError:
+            raise InputError("A weight is read as an array.", hint="pip install numpy") from None
+        weight = self._find(name)
+        array = numpy.empty(weight.shape, numpy.dtype(TYPE_STRINGS[weight.dtype]))
+        address = ctypes.c_void_p(array.ctypes.data)
+        self._call("read_weight", name.encode(), address, ctypes.c_uint64(weight.bytes))
+        return array
+
+    def restore(self, name: str | None = None) -> None:
+        """Lets the weight, or each one, be what the file of weights has."""
+        for one in self if name is None else [name]:
+            self._call("restore_weight", self._find(one).name.encode())
+
+    def _find(self, name: str) -> NamedWeight:
+        if name in self._weights:
+            return self._weights[name]
+        if not self._weights:
+            raise InputError(
+                f"'{self._library.path}' has no weight that can be replaced.",
+                hint="build it with --weights FILE --replaceable NAME.",
+            )
+        near = near_names(name, self._weights, most=_MOST_SHOWN, cutoff=0.5)
+        shown = near or list(self._weights)[:_MOST_SHOWN]
+        more = len(self._weights) - len(shown)
+        raise InputError(
+            f"No weight '{name}' can be replaced here; there are: {', '.join(shown)}"
+            + (f" and {more} more." if more else ".")
+        )
+
+    def _call(self, function: str, *arguments: Any) -> None:
+        library = self._library
+        library.check(library.function(library.manifest.functions[function])(*arguments))

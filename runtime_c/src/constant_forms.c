@@ -1,0 +1,129 @@
+// Constants on the CPU device: matrices may have another copy, in the order in which kernels read
+// them.
+#include <stdlib.h>
+#include <string.h>
+
+#include "constants.h"
+
+typedef aotc_rt_constant_copy constant_copy;
+
+// Columns in groups of a vector, as aotc/kernels/cpu/packing.py has them: (group, row, column).
+// Each group has a row more than the matrix, so that two groups begin in different sets of a cache.
+static size_t packed_bytes(size_t rows, size_t row_bytes) {
+  size_t groups = (row_bytes + AOTC_VECTOR_BYTES - 1) / AOTC_VECTOR_BYTES;
+  return groups * (rows + 1) * AOTC_VECTOR_BYTES;
+}
+
+static void pack(void *packed, const void *matrix, size_t rows, size_t row_bytes) {
+  char *to = packed;
+  const char *from = matrix;
+  for (size_t first = 0; first < row_bytes; first += AOTC_VECTOR_BYTES) {
+    size_t left = row_bytes - first;
+    size_t bytes = left < AOTC_VECTOR_BYTES ? left : AOTC_VECTOR_BYTES;
+    for (size_t row = 0; row < rows; ++row) {
+      memcpy(to, from + row * row_bytes + first, bytes);
+      memset(to + bytes, 0, AOTC_VECTOR_BYTES - bytes);
+      to += AOTC_VECTOR_BYTES;
+    }
+    memset(to, 0, AOTC_VECTOR_BYTES);
+    to += AOTC_VECTOR_BYTES;
+  }
+}
+
+const aotc_rt_constant_form aotc_rt_constant_packed = {"aotc_constant_get_packed", "pack",
+                                                       packed_bytes, pack};
+
+// Filters of 3 x 3, transformed for Winograd's F(2x2, 3x3) (A. Lavin and S. Gray, "Fast Algorithms
+// for Convolutional Neural Networks", 2016): G g G^T, as aotc/kernels/matmul/winograd has it:
+// (position in the tile of 4 x 4, output channel, input channel).
+enum { TAPS = 9, POSITIONS = 16, ROW_GAP = AOTC_VECTOR_BYTES / sizeof(float) };
+
+static size_t channels_of(size_t row_bytes) {
+  return row_bytes / (TAPS * sizeof(float));
+}
+
+static size_t transformed_bytes(size_t rows, size_t row_bytes) {
+  return POSITIONS * rows * (channels_of(row_bytes) + ROW_GAP) * sizeof(float);
+}
+
+// G times a column of a filter, whose elements are `stride` apart.
+static void transform_column(float out[4], const float *g, size_t stride) {
+  float outer = g[0] + g[2 * stride];
+  out[0] = g[0];
+  out[1] = 0.5F * (outer + g[stride]);
+  out[2] = 0.5F * (outer - g[stride]);
+  out[3] = g[2 * stride];
+}
+
+static void transform(void *transformed, const void *filters, size_t rows, size_t row_bytes) {
+  float *to = transformed;
+  const float *from = filters;
+  size_t channels = channels_of(row_bytes);
+  size_t pitch = channels + ROW_GAP;
+  memset(to, 0, transformed_bytes(rows, row_bytes));
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t channel = 0; channel < channels; ++channel) {
+      float columns[3][4]; // of G g, transposed
+      for (size_t x = 0; x < 3; ++x) {
+        transform_column(columns[x], from + x, 3);
+      }
+      for (size_t y = 0; y < 4; ++y) {
+        float line[4];
+        transform_column(line, &columns[0][y], 4);
+        for (size_t x = 0; x < 4; ++x) {
+          to[((y * 4 + x) * rows + row) * pitch + channel] = line[x];
+        }
+      }
+      from += TAPS;
+    }
+  }
+}
+
+const aotc_rt_constant_form aotc_rt_constant_winograd = {"aotc_constant_get_winograd", "transform",
+                                                         transformed_bytes, transform};
+
+// NULL, with the failure recorded, if there is no memory.
+static const constant_copy *make_form_locked(aotc_constant *constant, const void *data, size_t rows,
+                                             const aotc_rt_constant_form *form) {
+  size_t row_bytes = (size_t)constant->bytes / rows;
+  void *address = NULL;
+  constant_copy *made = malloc(sizeof(*made));
+  if (made == NULL ||
+      posix_memalign(&address, AOTC_VECTOR_BYTES, form->bytes(rows, row_bytes)) != 0) {
+    free(made);
+    aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory to %s a constant of %llu bytes", form->what,
+                 (unsigned long long)constant->bytes);
+    return NULL;
+  }
+  form->fill(address, data, rows, row_bytes);
+  *made = (constant_copy){.form = form, .address = address};
+  aotc_rt_constant_add_locked(constant, made);
+  return made;
+}
+
+void *aotc_rt_constant_in_form(aotc_constant *constant, const void *data, uint64_t rows,
+                               const aotc_rt_constant_form *form) {
+  const constant_copy *copy = aotc_rt_constant_find(constant, NULL, form);
+  if (copy != NULL) {
+    return copy->address;
+  }
+  aotc_rt_scope scope;
+  if (!aotc_rt_begin_unless_failed(&scope, form->getter)) {
+    return NULL;
+  }
+  aotc_rt_lock();
+  copy = aotc_rt_constant_find(constant, NULL, form); // another thread may have made it
+  if (copy == NULL && scope.driver == NULL) {
+    copy = make_form_locked(constant, data, (size_t)rows, form);
+  }
+  aotc_rt_unlock();
+  return aotc_rt_end(&scope) && copy != NULL ? copy->address : NULL;
+}
+
+void *aotc_constant_get_packed(aotc_constant *constant, uint64_t rows) {
+  return aotc_rt_constant_in_form(constant, constant->data, rows, &aotc_rt_constant_packed);
+}
+
+void *aotc_constant_get_winograd(aotc_constant *constant, uint64_t rows) {
+  return aotc_rt_constant_in_form(constant, constant->data, rows, &aotc_rt_constant_winograd);
+}

@@ -1,0 +1,44 @@
+// The copies of constants: what constants.c, constant_forms.c and constant_replace.c share.
+#ifndef AOTC_RT_CONSTANTS_H
+#define AOTC_RT_CONSTANTS_H
+
+#include "mlir_cuda_runtime.h"
+#include "state.h"
+
+// A copy in a context, or in host memory: that has a form, and no context. Made under the lock,
+// found without it.
+typedef struct aotc_rt_constant_copy {
+  struct aotc_rt_constant_copy *next;
+  aotc_rt_context *context;
+  const aotc_rt_constant_form *form;
+  void *address;
+} aotc_rt_constant_copy;
+
+struct aotc_rt_constant_form {
+  const char *getter; // the function that is asked for it
+  const char *what;   // is done to the constant, for messages
+  size_t (*bytes)(size_t rows, size_t row_bytes);
+  void (*fill)(void *to, const void *from, size_t rows, size_t row_bytes);
+};
+
+// The latest of a constant's copies; NULL if there is none.
+const aotc_rt_constant_copy *aotc_rt_constant_copies(const aotc_constant *constant);
+
+// The copy in a context (NULL: in host memory) of a form (NULL: as it is); NULL if there is none.
+const aotc_rt_constant_copy *aotc_rt_constant_find(const aotc_constant *constant,
+                                                   const aotc_rt_context *context,
+                                                   const aotc_rt_constant_form *form);
+
+// Lets a copy, of malloc, be found. Its address in host memory is of malloc, too, or NULL.
+void aotc_rt_constant_add_locked(aotc_constant *constant, aotc_rt_constant_copy *copy);
+
+// The copy for the scope's context, made if there is none: of `data`, or of undefined content if
+// that is NULL. NULL, with the failure recorded.
+const aotc_rt_constant_copy *aotc_rt_constant_provide(aotc_rt_scope *scope, aotc_constant *constant,
+                                                      const void *data);
+
+// Frees all copies but one, which may be NULL. Without a driver they are only forgotten.
+void aotc_rt_constant_free_others_locked(const aotc_rt_driver *driver, aotc_constant *constant,
+                                         const aotc_rt_constant_copy *kept);
+
+#endif // AOTC_RT_CONSTANTS_H
