@@ -52,6 +52,7 @@ def build(
     emit: str | Iterable[str] = "exe",
     out: str | os.PathLike[str] | None = None,
     weights: str | os.PathLike[str] | None = None,
+    add_weights: bool = False,
     replaceable: str | Iterable[str] = (),
     name: str | None = None,
     chips: str | Iterable[str] = (),
@@ -90,7 +91,8 @@ def build(
     `out` is a file, or a folder: one that is there, or that ends in /, or where several kinds go.
     A library alone goes into the file `out`, in a folder it is a package. By default files go into
     the current folder. `weights` is a file for large constants, which then are not in the artifact;
-    those whose names match `replaceable` can be replaced (see `Library.weights`).
+    with `add_weights` it keeps what it has, for other artifacts that share it. Those whose names
+    match `replaceable` can be replaced (see `Library.weights`).
     `tuned` is what `aotc tune` measured.
     `frontend` reads another format than MLIR (see `aotc.frontends`), by default the one for the
     file's ending. `warnings` are what stands behind `-W` (`no-NAME`, `error=NAME`); `tools` are
@@ -107,6 +109,7 @@ def build(
         emit=_words(emit),
         out=None if out is None else _spelled(out),
         weights=None if weights is None else Path(weights),
+        add_weights=add_weights,
         replaceable=_words(replaceable),
         chips=_words(chips),
         ptx=ptx,

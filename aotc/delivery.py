@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from msgspec.structs import replace
 
 from aotc.artifact_kind import ArtifactKind
 from aotc.artifacts import SHARED, WEIGHTS, ArtifactFile
 from aotc.errors import InputError
-from aotc.output import NewFile, check_links, check_temporary, check_writable, write_files
+from aotc.output import (
+    NewFile,
+    check_links,
+    check_temporary,
+    check_writable,
+    told_of,
+    write_files,
+)
 from aotc.places import Place, check_apart, check_characters, check_name
 from aotc.request import BuildRequest
 from aotc.toolchain.data import SHARED_RUNTIME
+from aotc.weights_file import add_weights
 
 # Of a file's name on Linux, less what a temporary name beside it adds.
 _LONGEST_NAME = 255 - 20
@@ -134,12 +145,44 @@ def deliver(
     _check_apart(request, files, reads, writes)
     if request.out is not None and not request.names_folder:
         the_only_one(request, [file for file in files if file.kind is not WEIGHTS])
+    places = [_place(request, file) for file in files]
     new = [
-        NewFile(_place(request, file), file.path or file.content(), file.kind.is_executable)
-        for file in files
+        NewFile(place, file.path or file.content(), file.kind.is_executable)
+        for place, file in zip(places, files, strict=True)
     ]
-    write_files(new)
-    return [(file.kind, written.path) for file, written in zip(files, new, strict=True)]
+    with _added(new, request.weights) if request.adds_weights else nullcontext(new) as written:
+        write_files(written)
+    return [(file.kind, place) for file, place in zip(files, places, strict=True)]
+
+
+@contextmanager
+def _added(new: Sequence[NewFile], weights: Path | None) -> Iterator[list[NewFile]]:
+    """The files, where the file of weights has those of the one that is there, too; without it, if
+    that has them all. Other builds that add weights wait. Raises InputError where the file that is
+    there is another one."""
+    assert weights is not None
+    place = weights.resolve()
+    with told_of(weights), ExitStack() as stack:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        folder = os.open(place.parent, os.O_RDONLY)
+        stack.callback(os.close, folder)
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        if not place.exists():
+            yield list(new)
+            return
+        temporary = stack.enter_context(TemporaryDirectory(dir=place.parent, prefix="."))
+        given, merged = Path(temporary) / "given", Path(temporary) / "merged"
+        written = []
+        for file in new:
+            if file.path != weights:
+                written.append(file)
+                continue
+            if isinstance(file.content, bytes):
+                given.write_bytes(file.content)
+            source = given if isinstance(file.content, bytes) else file.content
+            if add_weights(place, source, merged):
+                written.append(NewFile(weights, merged))
+        yield written
 
 
 def _place(request: BuildRequest, file: ArtifactFile) -> Path:

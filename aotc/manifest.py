@@ -201,7 +201,8 @@ class NamedWeight(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Weights(Struct, frozen=True, forbid_unknown_fields=True):
     """The file that has the large constants: its path from the artifact's folder, its size, and the
-    SHA-256 that its header has, in hexadecimal digits; and what of it may be replaced."""
+    SHA-256 that its header has, in hexadecimal digits, both as the build alone would write it; and
+    what of it may be replaced."""
 
     file: str
     bytes: int

@@ -226,7 +226,8 @@ class BuildRequest(Struct, frozen=True):
     libmlir_cuda_runtime.so is a file beside it.
     `out` is a file, a directory, None (beside the current directory, by name) or "-".
     `weights` is the file for large constants, which are otherwise in the artifact; `replaceable`
-    are patterns for the names of those that programs may replace.
+    are patterns for the names of those that programs may replace. A build that `adds_weights` keeps
+    what the file has.
     `tuned` is the text of what was measured: see `aotc.kernels.matmul.tuned`.
     """
 
@@ -237,6 +238,7 @@ class BuildRequest(Struct, frozen=True):
     emit: tuple[ArtifactKind, ...] = (EXE,)
     out: str | None = None
     weights: Path | None = None
+    adds_weights: bool = False
     replaceable: tuple[str, ...] = ()
     chips: tuple[Chip, ...] = ()
     default_chips: tuple[Chip, ...] = tuple(Chip(name) for name in DEFAULT_CHIPS)

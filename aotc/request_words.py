@@ -38,6 +38,7 @@ def make_request(
     emit: Iterable[str] = (),
     out: str | None = None,
     weights: Path | None = None,
+    add_weights: bool = False,
     replaceable: Iterable[str] = (),
     chips: Iterable[str] = (),
     ptx: str | None = None,
@@ -76,6 +77,8 @@ def make_request(
     if CPU_MLIR in kinds and not cpu_kernels:
         raise InputError("--emit cpu-mlir asks for what --no-cpu-kernels leaves out.")
     kinds = _with_weights(kinds, weights)
+    if add_weights and weights is None:
+        raise InputError("--add-weights goes with --weights FILE.")
     patterns = unique(replaceable)
     if patterns and weights is None:
         raise InputError(
@@ -96,6 +99,7 @@ def make_request(
         emit=kinds,
         out=out,
         weights=weights,
+        adds_weights=add_weights,
         replaceable=patterns,
         chips=parsed_chips,
         default_chips=_default_chips(optimization),

@@ -63,6 +63,12 @@ from aotc.warnings import Severity, WarningOptions, first_of
     "used first, rather than into the artifact.",
 )
 @option(
+    "--add-weights",
+    is_flag=True,
+    help="Keep the weights that FILE has already, for other artifacts that share it, and add those "
+    "that it lacks.",
+)
+@option(
     "--replaceable",
     multiple=True,
     metavar="NAME",

@@ -402,6 +402,7 @@ def request_words(options: Mapping[str, Any]) -> dict[str, Any]:
         "emit": flat(options.get("emit", ())),
         "out": options.get("out"),
         "weights": options.get("weights"),
+        "add_weights": options.get("add_weights", False),
         "replaceable": options.get("replaceable", ()),
         "chips": flat(options["chips"]),
         "entries": flat(options["entries"]),

@@ -6,9 +6,7 @@ variables asks the runtime for them (`aotc_weight` of aotc_runtime.h).
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,23 +33,18 @@ from aotc.manifest import NamedWeight, Weights
 from aotc.mlir import ir
 from aotc.module_names import CPU_COPIES, DEVICE_COPY
 from aotc.ops import symbol_of
+from aotc.weights_file import Content, digest_of, write_weights_file
 
 # Smaller ones stay in the artifact.
 LEAST = 1 << 10
 # The file is mapped at an address that is a multiple of this.
 _PAGE = 1 << 12
 
-MAGIC = b"aotc-wts"
-VERSION = 1
-# Magic, version, number of weights, bytes of the file, SHA-256 of what follows.
-_HEADER = struct.Struct("<8sIIQ32s8x")
-# Offset and bytes of the data, and of the name.
-_ROW = struct.Struct("<QQQQ")
-
 _CONSTANT = "struct<(ptr, i64, ptr, ptr)>"
-_WEIGHT = f"!llvm.struct<(ptr, i64, {_CONSTANT})>"  # aotc_weight
-_WEIGHTS = "!llvm.struct<(ptr, array<32 x i8>, i64, ptr, ptr)>"  # aotc_weights
+_WEIGHT = f"!llvm.struct<(ptr, array<32 x i8>, {_CONSTANT}, ptr)>"  # aotc_weight
+_WEIGHTS = "!llvm.struct<(ptr, ptr, i64, ptr, ptr, i64)>"  # aotc_weights
 _FILE, _FILE_NAME, _RELEASE = "aotc_weights", "aotc_weights_file", "aotc_release_weights"
+_LIST = "aotc_weight_list"
 _PRIORITY = 123
 # By the prefix of its declaration: the name of the function that gets the copy.
 _COPIES = {DEVICE_COPY: "_on_device"} | {prefix: f"_{form}" for prefix, form in CPU_COPIES.items()}
@@ -70,11 +63,11 @@ _FUNCTIONS = {
 
 
 class Weight(Struct, frozen=True):
-    """A constant, and where in the file its bytes are; `number` is its place among those that can
-    be replaced, if it is one."""
+    """A constant, and the SHA-256 by which the file has its bytes; `number` is its place among
+    those that can be replaced, if it is one."""
 
     symbol: str
-    offset: int
+    digest: bytes
     size: int
     number: int | None = None
 
@@ -119,59 +112,31 @@ def write_weights(
 ) -> WeightsFile:
     """Writes the file; `name` is what the artifact will look for. What is left of the `held`
     weights can be replaced."""
-    weights, names = _lay_out(constants, [one.symbol for one in held])
-    size = weights[-1].offset + weights[-1].size
-    digest = hashlib.sha256()
-    with place.open("wb") as out:
-        out.write(bytes(_HEADER.size))
-        for piece in _pieces(constants, weights, names):
-            out.write(piece)
-            digest.update(piece)
-        out.seek(0)
-        out.write(_HEADER.pack(MAGIC, VERSION, len(weights), size, digest.digest()))
+    symbols = [one.symbol for one in held]
+    numbers = itertools.count()
+    weights = [
+        Weight(
+            constant.symbol,
+            digest_of(constant.pieces()),
+            constant.size,
+            next(numbers) if constant.symbol in symbols else None,
+        )
+        for constant in constants
+    ]
+    size, digest = write_weights_file(
+        place,
+        [
+            Content(one.symbol, one.digest, one.size, constant.alignment, constant.pieces)
+            for one, constant in zip(weights, constants, strict=True)
+        ],
+    )
     by_symbol = {one.symbol: one.value for one in held}
     named = [by_symbol[one.symbol] for one in weights if one.number is not None]
     types = [
         NamedWeight(value.name, value.type, value.dtype, tuple(n or 0 for n in value.shape or ()))
         for value in named
     ]
-    return WeightsFile(Weights(name, size, digest.hexdigest(), tuple(types)), tuple(weights))
-
-
-def _lay_out(
-    constants: Sequence[Constant], held: Collection[str]
-) -> tuple[list[Weight], list[int]]:
-    """The weights, and where their names are: behind the table, which is behind the header."""
-    at = _HEADER.size + len(constants) * _ROW.size
-    names = []
-    for constant in constants:
-        names.append(at)
-        at += len(constant.symbol.encode())
-    weights = []
-    numbers = itertools.count()
-    for constant in constants:
-        at += -at % constant.alignment
-        number = next(numbers) if constant.symbol in held else None
-        weights.append(Weight(constant.symbol, at, constant.size, number))
-        at += constant.size
-    return weights, names
-
-
-def _pieces(
-    constants: Sequence[Constant], weights: Sequence[Weight], names: Sequence[int]
-) -> Iterator[bytes | memoryview]:
-    """What follows the header."""
-    at = _HEADER.size
-    for weight, place in zip(weights, names, strict=True):
-        name = weight.symbol.encode()
-        yield _ROW.pack(weight.offset, weight.size, place, len(name))
-        at += _ROW.size + len(name)
-    for weight in weights:
-        yield weight.symbol.encode()
-    for constant, weight in zip(constants, weights, strict=True):
-        yield bytes(weight.offset - at)
-        yield from constant.pieces()
-        at = weight.offset + weight.size
+    return WeightsFile(Weights(name, size, digest.hex(), tuple(types)), tuple(weights))
 
 
 def _is_private(variable: Any) -> bool:
@@ -192,17 +157,15 @@ def use_weights(host: Any, file: WeightsFile) -> None:
     """Lets code get from the file what `take_weights` declared; changes `host` in place."""
     uses = uses_of_variables(host)
     variables = {symbol_of(op): op for op in operations(host) if op.name == "llvm.mlir.global"}
-    append(host, "\n".join([*_FUNCTIONS.values(), _file_text(file.description)]))
+    append(host, "\n".join([*_FUNCTIONS.values(), *_file_texts(file)]))
     types = types_of_variables(host)
-    with_copies = []
     for weight in file.weights:
         rows = {
             prefix: rows_of_copy(prefix, types[name])
             for prefix in CPU_COPIES
             if (name := f"{prefix}{weight.symbol}") in types
         }
-        table, getters = _texts(weight, rows)
-        append_with_declarations(host, f"{table}\n{getters}", _declarations())
+        append_with_declarations(host, _getters(weight, rows), _declarations(weight))
         call_in_place_of(uses.get(weight.symbol, []), _getter(weight))
         ops.erase(variables[weight.symbol])
         copies = {
@@ -213,16 +176,14 @@ def use_weights(host: Any, file: WeightsFile) -> None:
         for where, copy in copies.items():
             call_in_place_of(uses.get(copy, []), _getter(weight, where))
             ops.erase(variables[copy])
-        if copies:
-            with_copies.append(weight)
-    append_with_declarations(host, _release_text(with_copies), _declarations(file.weights))
+    append_with_declarations(host, _release_text(), _declarations())
 
 
 def _getter(weight: Weight, where: str = "") -> str:
     return f"aotc_get_weight{where}_{weight.symbol}"
 
 
-def _declarations(weights: Sequence[Weight] = ()) -> dict[str, str]:
+def _declarations(*weights: Weight) -> dict[str, str]:
     """What the texts refer to that is there already."""
     names = {_FILE: _WEIGHTS, **{weight.table: _WEIGHT for weight in weights}}
     variables = {
@@ -232,23 +193,37 @@ def _declarations(weights: Sequence[Weight] = ()) -> dict[str, str]:
     return {**runtime_declarations(), **_FUNCTIONS, **variables}
 
 
-def _file_text(description: Weights) -> str:
-    digest = list(bytes.fromhex(description.sha256))
-    numbers = ", ".join(str(byte) for byte in digest)
+def _file_texts(file: WeightsFile) -> Iterator[str]:
+    """The artifact's `aotc_weights`, the `aotc_weight`s, and the list of these."""
+    yield string_global(_FILE_NAME, file.description.file)
     value = Initializer(_WEIGHTS)
     value.put_address(_FILE_NAME, 0)
-    value.put(f"llvm.mlir.constant(dense<[{numbers}]> : tensor<32xi8>) : !llvm.array<32 x i8>", 1)
-    value.put_number(description.bytes, "i64", 2)
-    return f"{string_global(_FILE_NAME, description.file)}\n{_writable(value.text(_FILE))}"
+    value.put_address(_LIST, 1)
+    value.put_number(len(file.weights), "i64", 2)
+    yield _writable(value.text(_FILE))
+    every = Initializer(f"!llvm.array<{len(file.weights)} x ptr>")
+    for i, weight in enumerate(file.weights):
+        every.put_address(weight.table, i)
+        yield _weight_text(weight)
+    yield every.text(_LIST)
 
 
-def _texts(weight: Weight, rows: Mapping[str, int]) -> tuple[str, str]:
-    """The weight's `aotc_weight`, and the functions that return its data. `rows`: for each of its
-    copies for the CPU device, by prefix, the rows that the runtime is told."""
+def _weight_text(weight: Weight) -> str:
+    numbers = ", ".join(map(str, weight.digest))
     value = Initializer(_WEIGHT)
     value.put_address(_FILE, 0)
-    value.put_number(weight.offset, "i64", 1)
+    value.put(f"llvm.mlir.constant(dense<[{numbers}]> : tensor<32xi8>) : !llvm.array<32 x i8>", 1)
     value.put_number(weight.size, "i64", 2, 1)
+    text = _writable(value.text(weight.table))
+    if weight.number is not None:
+        # The library's C functions refer to it.
+        text = text.replace("global internal", "global external hidden", 1)
+    return text
+
+
+def _getters(weight: Weight, rows: Mapping[str, int]) -> str:
+    """The functions that return the weight's data. `rows`: for each of its copies for the CPU
+    device, by prefix, the rows that the runtime is told."""
     getters = [
         f"""llvm.func internal @"{_getter(weight, where)}"() -> !llvm.ptr {{
   %weight = llvm.mlir.addressof @"{weight.table}" : !llvm.ptr
@@ -258,11 +233,7 @@ def _texts(weight: Weight, rows: Mapping[str, int]) -> tuple[str, str]:
         for where in ("", "_on_device")
     ]
     getters += [_cpu_getter(weight, _COPIES[prefix], count) for prefix, count in rows.items()]
-    table = _writable(value.text(weight.table))
-    if weight.number is not None:
-        # The library's C functions refer to it.
-        table = table.replace("global internal", "global external hidden", 1)
-    return table, "\n".join(getters)
+    return "\n".join(getters)
 
 
 def _cpu_getter(weight: Weight, where: str, rows: int) -> str:
@@ -279,17 +250,8 @@ def _writable(text: str) -> str:
     return text.replace("internal constant", "internal", 1)
 
 
-def _release_text(with_copies: Sequence[Weight]) -> str:
-    lines = []
-    for i, weight in enumerate(with_copies):
-        lines += [
-            f'%w{i} = llvm.mlir.addressof @"{weight.table}" : !llvm.ptr',
-            f"%c{i} = llvm.getelementptr %w{i}[0, 2] : (!llvm.ptr) -> !llvm.ptr, {_WEIGHT}",
-            f"llvm.call @aotc_constant_release(%c{i}) : (!llvm.ptr) -> ()",
-        ]
-    body = "\n  ".join(lines)
+def _release_text() -> str:
     return f"""llvm.func internal @"{_RELEASE}"() {{
-  {body}
   %file = llvm.mlir.addressof @"{_FILE}" : !llvm.ptr
   llvm.call @aotc_weights_release(%file) : (!llvm.ptr) -> ()
   llvm.return

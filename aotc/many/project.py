@@ -44,7 +44,7 @@ _NUMBER = "a number"
 _TABLE = "a table of texts"
 _FLAGS = (
     *("debug", "lineinfo", "cpu_kernels", "verify", "allow_tf32", "allow_3xtf32"),
-    *("untested_kernels", "allow_file_directives"),
+    *("untested_kernels", "allow_file_directives", "add_weights"),
 )
 _LISTS = ("inputs", "emit", "chips", "target", "entries", "warnings", "replaceable")
 KEYS = {

@@ -343,17 +343,20 @@ AOTC_API void aotc_constant_release(aotc_constant *constant);
 // what it knows of the file, the runtime the rest. docs/weights.md has the file's format.
 typedef struct aotc_weights {
   const char *file; // its path from the folder of the program or library, whose memory this is in
-  uint8_t digest[32];
-  uint64_t bytes;
-  const void *data; // NULL at first
+  struct aotc_weight *const *weights; // `count` of them
+  uint64_t count;
+  void *opened; // NULL at first, as the rest
   const void *stand_in;
+  uint64_t stand_in_bytes;
 } aotc_weights;
 
-// A constant in that file, `offset` bytes from its start.
+// A constant in that file, by the SHA-256 of its data. All programs and libraries that have one
+// runtime share the file in memory, and copies of its weights on devices.
 typedef struct aotc_weight {
   aotc_weights *weights;
-  uint64_t offset;
-  aotc_constant constant; // without data
+  uint8_t digest[32];
+  aotc_constant constant; // with its size; in place of the file's, where it was replaced
+  void *shared;           // NULL at first
 } aotc_weight;
 
 // The weight's data, in a file that is mapped into memory when the first of its weights is asked
@@ -362,7 +365,7 @@ typedef struct aotc_weight {
 // next call of an entry tries again.
 AOTC_API const void *aotc_weight_get(aotc_weight *weight);
 
-// The same for kernels: as aotc_constant_get does it, and to be released by aotc_constant_release.
+// The same for kernels: as aotc_constant_get does it.
 AOTC_API void *aotc_weight_get_on_device(aotc_weight *weight);
 
 // The same for kernels of the CPU device: as aotc_constant_get_packed and
@@ -370,7 +373,8 @@ AOTC_API void *aotc_weight_get_on_device(aotc_weight *weight);
 AOTC_API void *aotc_weight_get_packed(aotc_weight *weight, uint64_t rows);
 AOTC_API void *aotc_weight_get_winograd(aotc_weight *weight, uint64_t rows);
 
-// Gives the file back. Called from a destructor in generated objects.
+// Gives back the file, and copies of its weights that nobody else uses. Called from a destructor in
+// generated objects.
 AOTC_API void aotc_weights_release(aotc_weights *weights);
 
 // Records that an assertion of host code does not hold: `message` says which, and where it is. The

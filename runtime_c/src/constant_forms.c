@@ -96,14 +96,14 @@ static const constant_copy *make_form_locked(aotc_constant *constant, const void
     return NULL;
   }
   form->fill(address, data, rows, row_bytes);
-  *made = (constant_copy){.form = form, .address = address};
+  *made = (constant_copy){.form = form, .rows = rows, .address = address};
   aotc_rt_constant_add_locked(constant, made);
   return made;
 }
 
 void *aotc_rt_constant_in_form(aotc_constant *constant, const void *data, uint64_t rows,
                                const aotc_rt_constant_form *form) {
-  const constant_copy *copy = aotc_rt_constant_find(constant, NULL, form);
+  const constant_copy *copy = aotc_rt_constant_find(constant, NULL, form, (size_t)rows);
   if (copy != NULL) {
     return copy->address;
   }
@@ -112,7 +112,8 @@ void *aotc_rt_constant_in_form(aotc_constant *constant, const void *data, uint64
     return NULL;
   }
   aotc_rt_lock();
-  copy = aotc_rt_constant_find(constant, NULL, form); // another thread may have made it
+  copy =
+      aotc_rt_constant_find(constant, NULL, form, (size_t)rows); // another thread may have made it
   if (copy == NULL && scope.driver == NULL) {
     copy = make_form_locked(constant, data, (size_t)rows, form);
   }

@@ -11,14 +11,14 @@ typedef aotc_rt_constant_copy constant_copy;
 static const aotc_rt_constant_form the_mark = {.what = "replace"}, the_data = {.what = "replace"};
 
 bool aotc_rt_constant_is_replaced(const aotc_constant *constant) {
-  return aotc_rt_constant_find(constant, NULL, &the_mark) != NULL;
+  return aotc_rt_constant_find(constant, NULL, &the_mark, 0) != NULL;
 }
 
 const void *aotc_rt_constant_source(const aotc_constant *constant) {
   if (!aotc_rt_constant_is_replaced(constant)) {
     return NULL;
   }
-  const constant_copy *copy = aotc_rt_constant_find(constant, NULL, &the_data);
+  const constant_copy *copy = aotc_rt_constant_find(constant, NULL, &the_data, 0);
   if (copy == NULL) {
     copy = aotc_rt_constant_copies(constant);
     while (copy != NULL && copy->context == NULL) {
@@ -43,7 +43,7 @@ static constant_copy *make_host_copy(const aotc_rt_constant_form *form, uint64_t
 }
 
 const void *aotc_rt_constant_in_host_memory(aotc_constant *constant) {
-  const constant_copy *found = aotc_rt_constant_find(constant, NULL, &the_data);
+  const constant_copy *found = aotc_rt_constant_find(constant, NULL, &the_data, 0);
   if (found != NULL) {
     return found->address;
   }
@@ -58,7 +58,7 @@ const void *aotc_rt_constant_in_host_memory(aotc_constant *constant) {
     return NULL;
   }
   aotc_rt_lock();
-  found = aotc_rt_constant_find(constant, NULL, &the_data); // another thread may have made it
+  found = aotc_rt_constant_find(constant, NULL, &the_data, 0); // another thread may have made it
   if (found == NULL) {
     aotc_rt_constant_add_locked(constant, copy);
     found = copy;

@@ -15,9 +15,9 @@ const constant_copy *aotc_rt_constant_copies(const aotc_constant *constant) {
 
 const constant_copy *aotc_rt_constant_find(const aotc_constant *constant,
                                            const aotc_rt_context *context,
-                                           const aotc_rt_constant_form *form) {
+                                           const aotc_rt_constant_form *form, size_t rows) {
   const constant_copy *copy = aotc_rt_constant_copies(constant);
-  while (copy != NULL && (copy->context != context || copy->form != form)) {
+  while (copy != NULL && (copy->context != context || copy->form != form || copy->rows != rows)) {
     copy = copy->next;
   }
   return copy;
@@ -62,7 +62,7 @@ void aotc_rt_constant_add_locked(aotc_constant *constant, constant_copy *copy) {
 
 const constant_copy *aotc_rt_constant_provide(aotc_rt_scope *scope, aotc_constant *constant,
                                               const void *data) {
-  const constant_copy *found = aotc_rt_constant_find(constant, scope->context, NULL);
+  const constant_copy *found = aotc_rt_constant_find(constant, scope->context, NULL, 0);
   aotc_rt_stream stream =
       found == NULL && aotc_rt_make_current(scope) ? aotc_rt_stream_take(scope) : NULL;
   if (stream == NULL) {
@@ -74,7 +74,7 @@ const constant_copy *aotc_rt_constant_provide(aotc_rt_scope *scope, aotc_constan
   } else {
     aotc_rt_lock();
     found =
-        aotc_rt_constant_find(constant, scope->context, NULL); // another thread may have made it
+        aotc_rt_constant_find(constant, scope->context, NULL, 0); // another thread may have made it
     void *address = found == NULL ? make_copy(scope, constant, data, stream) : NULL;
     if (address != NULL) {
       *made = (constant_copy){.context = scope->context, .address = address};
@@ -135,16 +135,39 @@ void aotc_rt_constant_free_others_locked(const aotc_rt_driver *driver, aotc_cons
   }
 }
 
-void aotc_constant_release(aotc_constant *constant) {
-  aotc_rt_state *state = &aotc_rt_state_of_process;
-  aotc_rt_lock();
-  for (aotc_constant **link = &state->constants; *link != NULL; link = &(*link)->next) {
-    if (*link == constant) {
-      *link = constant->next;
-      aotc_rt_constant_free_others_locked(aotc_rt_driver_to_release(state), constant, NULL);
-      break;
-    }
+static void unlink_locked(const aotc_constant *constant) {
+  aotc_constant **link = &aotc_rt_state_of_process.constants;
+  while (*link != NULL && *link != constant) {
+    link = &(*link)->next;
   }
+  if (*link != NULL) {
+    *link = constant->next;
+  }
+}
+
+void aotc_rt_constant_move_locked(aotc_constant *from, aotc_constant *to) {
+  constant_copy *copies = atomic_load(copies_of(from));
+  if (copies == NULL || aotc_rt_constant_copies(to) != NULL) {
+    return;
+  }
+  unlink_locked(from);
+  atomic_store(copies_of(from), NULL);
+  to->next = aotc_rt_state_of_process.constants;
+  aotc_rt_state_of_process.constants = to;
+  atomic_store_explicit(copies_of(to), copies, memory_order_release);
+}
+
+void aotc_rt_constant_release_locked(aotc_constant *constant) {
+  if (aotc_rt_constant_copies(constant) != NULL) {
+    unlink_locked(constant);
+    aotc_rt_constant_free_others_locked(aotc_rt_driver_to_release(&aotc_rt_state_of_process),
+                                        constant, NULL);
+  }
+}
+
+void aotc_constant_release(aotc_constant *constant) {
+  aotc_rt_lock();
+  aotc_rt_constant_release_locked(constant);
   aotc_rt_unlock();
 }
 

@@ -11,6 +11,7 @@ typedef struct aotc_rt_constant_copy {
   struct aotc_rt_constant_copy *next;
   aotc_rt_context *context;
   const aotc_rt_constant_form *form;
+  size_t rows; // for the form: equal weights may be matrices of different shapes
   void *address;
 } aotc_rt_constant_copy;
 
@@ -24,10 +25,11 @@ struct aotc_rt_constant_form {
 // The latest of a constant's copies; NULL if there is none.
 const aotc_rt_constant_copy *aotc_rt_constant_copies(const aotc_constant *constant);
 
-// The copy in a context (NULL: in host memory) of a form (NULL: as it is); NULL if there is none.
+// The copy in a context (NULL: in host memory) of a form (NULL: as it is) of so many rows; NULL if
+// there is none.
 const aotc_rt_constant_copy *aotc_rt_constant_find(const aotc_constant *constant,
                                                    const aotc_rt_context *context,
-                                                   const aotc_rt_constant_form *form);
+                                                   const aotc_rt_constant_form *form, size_t rows);
 
 // Lets a copy, of malloc, be found. Its address in host memory is of malloc, too, or NULL.
 void aotc_rt_constant_add_locked(aotc_constant *constant, aotc_rt_constant_copy *copy);

@@ -230,7 +230,8 @@ struct aotc_rt_state {
   struct aotc_rt_registered_info *infos;
   aotc_rt_registration *registrations;
   struct aotc_rt_stand_in *stand_ins;
-  struct aotc_constant *constants; // those that have copies
+  struct aotc_constant *constants;            // those that have copies
+  struct aotc_rt_weights_file *weights_files; // those that are mapped
 
   atomic_size_t stand_in_count;        // changes under the lock
   _Atomic(aotc_rt_context *) contexts; // grows under the lock
@@ -410,6 +411,15 @@ const void *aotc_rt_constant_source(const aotc_constant *constant);
 
 // The data of a constant that was replaced, in host memory; NULL, with the failure recorded.
 const void *aotc_rt_constant_in_host_memory(aotc_constant *constant);
+
+// Moves the copies of one constant to another, which has none.
+void aotc_rt_constant_move_locked(aotc_constant *from, aotc_constant *to);
+
+// As aotc_constant_release.
+void aotc_rt_constant_release_locked(aotc_constant *constant);
+
+// As aotc_rt_constant_replace, for a weight (weights.c).
+aotc_status aotc_rt_weight_replace(aotc_weight *weight, const void *data);
 
 // The weight's data in its file (weights.c), replaced or not; zeros, with the failure recorded.
 const void *aotc_rt_weight_in_file(aotc_weight *weight);

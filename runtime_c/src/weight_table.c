@@ -84,7 +84,7 @@ aotc_status aotc_weight_set(const aotc_weight_table *table, const char *name, co
       !check_pointer(found, data)) {
     return AOTC_INVALID_ARGUMENT;
   }
-  return aotc_rt_constant_replace(&found->weight->constant, data);
+  return aotc_rt_weight_replace(found->weight, data);
 }
 
 aotc_status aotc_weight_read(const aotc_weight_table *table, const char *name, void *to,

@@ -15,11 +15,14 @@
 #include "mlir_cuda_runtime.h"
 #include "scenario.h"
 
-#define FILE_BYTES 192
-#define FIRST 128
-#define SECOND 160
+#define FILE_BYTES 320
+#define TABLE 64
+#define ROW 64
+#define FIRST 256
+#define SECOND 288
+#define WEIGHTS 2
 
-// A file of two weights: 1, 2, 3, ... from the first one on.
+// A file of two weights: 1, 2, 3, ... from the first one on. Their digests are all 1 and all 2.
 typedef struct weights_file {
   char folder[64];
   char path[96];
@@ -32,15 +35,22 @@ static void write_bytes(const char *path, const void *bytes, size_t count) {
   CHECK(out != NULL && fclose(out) == 0);
 }
 
+static void put(unsigned char *to, uint64_t number) {
+  memcpy(to, &number, sizeof(number));
+}
+
 static weights_file make_file(void) {
   weights_file file = {.folder = "/tmp/aotc-weights-XXXXXX", .content = "aotc-wts"};
   CHECK(mkdtemp(file.folder) != NULL);
   snprintf(file.path, sizeof(file.path), "%s/model.weights", file.folder);
-  file.content[8] = 1;
-  file.content[12] = 2;
-  file.content[16] = FILE_BYTES;
-  for (int i = 24; i < 56; ++i) {
-    file.content[i] = (unsigned char)i;
+  file.content[8] = 2;
+  file.content[12] = WEIGHTS;
+  put(file.content + 16, FILE_BYTES);
+  for (int i = 0; i < WEIGHTS; ++i) {
+    unsigned char *row = file.content + TABLE + i * ROW;
+    memset(row, i + 1, 32);
+    put(row + 32, (uint64_t)(FIRST + 32 * i));
+    put(row + 40, 32);
   }
   for (int i = FIRST; i < FILE_BYTES; ++i) {
     file.content[i] = (unsigned char)(i - FIRST + 1);
@@ -55,34 +65,39 @@ static void remove_file(const weights_file *file) {
   CHECK_INT(0, rmdir(file->folder));
 }
 
-static aotc_weights table_for(const char *name) {
-  aotc_weights weights = {.file = name, .bytes = FILE_BYTES};
-  for (int i = 0; i < 32; ++i) {
-    weights.digest[i] = (uint8_t)(24 + i);
-  }
-  return weights;
-}
+// What an artifact that uses both has of them.
+typedef struct artifact {
+  aotc_weights weights;
+  aotc_weight first, second;
+  aotc_weight *list[WEIGHTS];
+} artifact;
 
-static aotc_weight weight_at(aotc_weights *weights, uint64_t offset) {
-  return (aotc_weight){.weights = weights, .offset = offset, .constant = {.bytes = 32}};
+static void make_artifact(artifact *made, const char *name) {
+  *made = (artifact){.weights = {.file = name, .weights = made->list, .count = WEIGHTS},
+                     .list = {&made->first, &made->second}};
+  for (int i = 0; i < WEIGHTS; ++i) {
+    made->list[i]->weights = &made->weights;
+    made->list[i]->constant.bytes = 32;
+    memset(made->list[i]->digest, i + 1, sizeof(made->list[i]->digest));
+  }
 }
 
 static void mapped_once_and_read_in_place(void) {
   fake_driver *driver = scenario_driver();
   setenv("AOTC_DEVICE", "cpu", 1);
   weights_file file = make_file();
-  aotc_weights weights = table_for("model.weights");
-  aotc_weight first = weight_at(&weights, FIRST), second = weight_at(&weights, SECOND);
-  const unsigned char *data = aotc_weight_get(&first);
+  artifact made;
+  make_artifact(&made, "model.weights");
+  const unsigned char *data = aotc_weight_get(&made.first);
   CHECK_INT(1, data[0]);
-  CHECK(aotc_weight_get(&second) == data + (SECOND - FIRST));
-  CHECK(aotc_weight_get_on_device(&second) == data + (SECOND - FIRST));
+  CHECK(aotc_weight_get(&made.second) == data + (SECOND - FIRST));
+  CHECK(aotc_weight_get_on_device(&made.second) == data + (SECOND - FIRST));
   remove_file(&file); // what is mapped stays
-  CHECK_INT(33, *(const unsigned char *)aotc_weight_get(&second));
+  CHECK_INT(33, *(const unsigned char *)aotc_weight_get(&made.second));
   CHECK_INT(0, driver->allocation_count);
-  aotc_weights_release(&weights);
-  CHECK(weights.data == NULL);
-  aotc_weights_release(&weights);
+  aotc_weights_release(&made.weights);
+  CHECK(made.weights.opened == NULL);
+  aotc_weights_release(&made.weights);
   CHECK_NO_FAILURE();
 }
 
@@ -91,22 +106,22 @@ static void a_copy_for_each_context(void) {
   driver->device_count = 2;
   setenv("AOTC_DEVICE", "cuda", 1);
   weights_file file = make_file();
-  aotc_weights weights = table_for("model.weights");
-  aotc_weight weight = weight_at(&weights, SECOND);
-  const void *copy = aotc_weight_get_on_device(&weight);
-  CHECK(copy != aotc_weight_get(&weight));
+  artifact made;
+  make_artifact(&made, "model.weights");
+  aotc_weight *weight = &made.second;
+  const void *copy = aotc_weight_get_on_device(weight);
+  CHECK(copy != aotc_weight_get(weight));
   CHECK(memcmp(copy, file.content + SECOND, 32) == 0);
-  CHECK(aotc_weight_get_on_device(&weight) == copy);
+  CHECK(aotc_weight_get_on_device(weight) == copy);
   CHECK_INT(1, driver->copy_count);
   fake_context_push(fake_context_make(1));
-  CHECK(aotc_weight_get_on_device(&weight) != copy);
+  CHECK(aotc_weight_get_on_device(weight) != copy);
   CHECK_INT(2, driver->copy_count);
   fake_context_pop();
   CHECK_INT(AOTC_OK, aotc_unload());
   CHECK_INT(0, driver->live_memory);
-  CHECK(memcmp(aotc_weight_get_on_device(&weight), file.content + SECOND, 32) == 0);
-  aotc_constant_release(&weight.constant);
-  aotc_weights_release(&weights);
+  CHECK(memcmp(aotc_weight_get_on_device(weight), file.content + SECOND, 32) == 0);
+  aotc_weights_release(&made.weights);
   CHECK_INT(0, driver->live_memory);
   CHECK_TEXT("", driver->violation);
   remove_file(&file);
@@ -126,17 +141,23 @@ static void what_is_no_such_file_is_refused(void) {
   fake_driver *driver = scenario_driver();
   setenv("AOTC_DEVICE", "cuda", 1);
   weights_file file = make_file();
-  aotc_weights weights = table_for("model.weights");
-  aotc_weight weight = weight_at(&weights, FIRST);
+  artifact made;
+  make_artifact(&made, "model.weights");
+  aotc_weight *weight = &made.first;
   const struct {
     int place, bytes;
     const char *reason;
   } cases[] = {
       {0, FILE_BYTES, "is no file of weights that aotc made; AOTC_WEIGHTS names another file"},
-      {8, FILE_BYTES, "are of format 2, expected 1"},
-      {24, FILE_BYTES, "are another build's: their digest begins with 19191a1b, expected 18191a1b"},
-      {-1, FILE_BYTES - 1, "have 191 bytes, expected 192: a part is lost"},
-      {-1, 20, "have 20 bytes, expected 192: a part is lost"},
+      {8, FILE_BYTES, "are of format 3, expected 2"},
+      {TABLE, FILE_BYTES,
+       "are another build's: they lack 1 of 2, one of 32 bytes whose SHA-256 begins with 01010101"},
+      {TABLE + ROW + 33, FILE_BYTES,
+       "they lack 1 of 2, one of 32 bytes whose SHA-256 begins with 02"},
+      {TABLE + 40, FILE_BYTES, "they lack 1 of 2"},
+      {14, FILE_BYTES, "is no file of weights that aotc made"},
+      {-1, FILE_BYTES - 1, "have 319 bytes, expected 320: a part is lost"},
+      {-1, 20, "have 20 bytes, expected 64: a part is lost"},
       {-1, 0, "is no file of weights"},
   };
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
@@ -146,32 +167,33 @@ static void what_is_no_such_file_is_refused(void) {
       content[cases[i].place] += 1;
     }
     write_bytes(file.path, content, (size_t)cases[i].bytes);
-    check_refused(&weight, cases[i].reason);
+    check_refused(weight, cases[i].reason);
   }
   CHECK_INT(0, unlink(file.path));
-  check_refused(&weight, "cannot be opened: No such file or directory");
+  check_refused(weight, "cannot be opened: No such file or directory");
   CHECK_INT(0, mkfifo(file.path, 0600));
-  check_refused(&weight, "are no file");
+  check_refused(weight, "are no file");
   CHECK_INT(0, unlink(file.path));
   CHECK_INT(0, driver->allocation_count);
   write_bytes(file.path, file.content, FILE_BYTES);
-  CHECK_INT(1, *(const unsigned char *)aotc_weight_get(&weight));
+  CHECK_INT(1, *(const unsigned char *)aotc_weight_get(weight));
   CHECK_NO_FAILURE();
-  aotc_weights_release(&weights);
+  aotc_weights_release(&made.weights);
   remove_file(&file);
 }
 
 static void nothing_is_opened_after_a_failure(void) {
   weights_file file = make_file();
-  aotc_weights weights = table_for("model.weights");
-  aotc_weight weight = weight_at(&weights, FIRST);
+  artifact made;
+  make_artifact(&made, "model.weights");
+  aotc_weight *weight = &made.first;
   aotc_assertion_failed("another");
-  CHECK_INT(0, *(const unsigned char *)aotc_weight_get(&weight));
-  CHECK(weights.data == NULL);
+  CHECK_INT(0, *(const unsigned char *)aotc_weight_get(weight));
+  CHECK(made.weights.opened == NULL);
   CHECK_TEXT("assertion failed: another", aotc_error_message());
   aotc_error_clear();
-  CHECK_INT(1, *(const unsigned char *)aotc_weight_get(&weight));
-  aotc_weights_release(&weights);
+  CHECK_INT(1, *(const unsigned char *)aotc_weight_get(weight));
+  aotc_weights_release(&made.weights);
   remove_file(&file);
 }
 
@@ -179,10 +201,11 @@ static void nothing_is_opened_after_a_failure(void) {
 static void found_by_its_name(void) {
   weights_file file = make_file();
   setenv("AOTC_WEIGHTS", file.folder, 1);
-  aotc_weights weights = table_for("far/away/model.weights");
-  aotc_weight weight = weight_at(&weights, FIRST);
-  CHECK_INT(1, *(const unsigned char *)aotc_weight_get(&weight));
-  aotc_weights_release(&weights);
+  artifact made;
+  make_artifact(&made, "far/away/model.weights");
+  aotc_weight *weight = &made.first;
+  CHECK_INT(1, *(const unsigned char *)aotc_weight_get(weight));
+  aotc_weights_release(&made.weights);
 
   setenv("AOTC_WEIGHTS", "", 1);
   char program[512];
@@ -193,8 +216,8 @@ static void found_by_its_name(void) {
   snprintf(beside, sizeof(beside), "%.*s/far/away/model.weights",
            (int)(strrchr(program, '/') - program), program);
   CHECK_INT(0, chdir("/"));
-  check_refused(&weight, beside);
-  aotc_weights_release(&weights);
+  check_refused(weight, beside);
+  aotc_weights_release(&made.weights);
   remove_file(&file);
 }
 
@@ -228,24 +251,24 @@ static void replaced_in_place(void) {
   driver->device_count = 2;
   setenv("AOTC_DEVICE", "cuda", 1);
   weights_file file = make_file();
-  aotc_weights weights = table_for("model.weights");
-  aotc_weight first = weight_at(&weights, FIRST), second = weight_at(&weights, SECOND);
-  const aotc_named_weight rows[] = {named(&first, "a"), named(&second, "b")};
+  artifact made;
+  make_artifact(&made, "model.weights");
+  const aotc_named_weight rows[] = {named(&made.first, "a"), named(&made.second, "b")};
   const aotc_weight_table table = {2, rows};
 
-  void *copy = aotc_weight_get_on_device(&first);
+  void *copy = aotc_weight_get_on_device(&made.first);
   CHECK_INT(AOTC_OK, set_all(&table, "a", 7));
-  CHECK(aotc_weight_get_on_device(&first) == copy);
+  CHECK(aotc_weight_get_on_device(&made.first) == copy);
   CHECK(is_all(copy, 7));
-  CHECK(is_all(aotc_weight_get(&first), 7)); // for host code
+  CHECK(is_all(aotc_weight_get(&made.first), 7)); // for host code
   CHECK_INT(AOTC_OK, set_all(&table, "a", 8));
   CHECK(is_all(copy, 8));
-  CHECK(is_all(aotc_weight_get(&first), 8));
-  CHECK(memcmp(aotc_weight_get_on_device(&second), file.content + SECOND, 32) == 0);
+  CHECK(is_all(aotc_weight_get(&made.first), 8));
+  CHECK(memcmp(aotc_weight_get_on_device(&made.second), file.content + SECOND, 32) == 0);
 
   // Another device has it from the first one, or from the host.
   fake_context_push(fake_context_make(1));
-  void *other = aotc_weight_get_on_device(&first);
+  void *other = aotc_weight_get_on_device(&made.first);
   CHECK(other != copy);
   CHECK(is_all(other, 8));
   fake_context_pop();
@@ -254,24 +277,74 @@ static void replaced_in_place(void) {
   CHECK(is_all(now, 8));
   CHECK_INT(AOTC_OK, aotc_weight_restore(&table, "b"));
   CHECK_INT(AOTC_OK, aotc_weight_restore(&table, "a"));
-  CHECK(aotc_weight_get_on_device(&first) == copy);
+  CHECK(aotc_weight_get_on_device(&made.first) == copy);
   CHECK(memcmp(copy, file.content + FIRST, 32) == 0);
-  CHECK(memcmp(aotc_weight_get(&first), file.content + FIRST, 32) == 0);
+  CHECK(memcmp(aotc_weight_get(&made.first), file.content + FIRST, 32) == 0);
 
   // One that nobody has read yet is not read from the file.
-  aotc_constant_release(&second.constant);
+  aotc_constant_release(&made.second.constant);
   int64_t copies = driver->copy_count;
   CHECK_INT(AOTC_OK, set_all(&table, "b", 9));
   CHECK_INT(copies + 1, driver->copy_count);
-  CHECK(is_all(aotc_weight_get_on_device(&second), 9));
+  CHECK(is_all(aotc_weight_get_on_device(&made.second), 9));
   CHECK_INT(AOTC_OK, aotc_unload());
   CHECK_INT(0, driver->live_memory);
-  CHECK(memcmp(aotc_weight_get_on_device(&second), file.content + SECOND, 32) == 0);
-  aotc_constant_release(&first.constant);
-  aotc_constant_release(&second.constant);
-  aotc_weights_release(&weights);
+  CHECK(memcmp(aotc_weight_get_on_device(&made.second), file.content + SECOND, 32) == 0);
+  aotc_weights_release(&made.weights);
   CHECK_INT(0, driver->live_memory);
   CHECK_TEXT("", driver->violation);
+  remove_file(&file);
+  CHECK_NO_FAILURE();
+}
+
+// Of two artifacts that have one runtime: one mapping, and one copy on a device, until one of them
+// replaces its weight.
+static void shared_by_artifacts(void) {
+  fake_driver *driver = scenario_driver();
+  setenv("AOTC_DEVICE", "cuda", 1);
+  weights_file file = make_file();
+  artifact prefill, decode;
+  make_artifact(&prefill, "model.weights");
+  make_artifact(&decode, "other/path/of/it");
+  const aotc_named_weight row = named(&prefill.first, "a");
+  const aotc_weight_table table = {1, &row};
+  const void *data = aotc_weight_get(&prefill.first);
+  CHECK(aotc_weight_get(&decode.first) == data);
+  void *copy = aotc_weight_get_on_device(&decode.first);
+  CHECK(aotc_weight_get_on_device(&prefill.first) == copy);
+  CHECK_INT(1, driver->copy_count);
+
+  CHECK_INT(AOTC_OK, set_all(&table, "a", 5));
+  CHECK(is_all(aotc_weight_get_on_device(&prefill.first), 5));
+  CHECK(aotc_weight_get_on_device(&decode.first) == copy);
+  CHECK(memcmp(copy, file.content + FIRST, 32) == 0);
+  aotc_weights_release(&prefill.weights);
+  CHECK(aotc_weight_get_on_device(&decode.first) == copy);
+  CHECK(aotc_weight_get(&decode.first) == data);
+  CHECK_INT(1, aotc_weight_get_on_device(&prefill.first) == copy); // opened again
+  aotc_weights_release(&decode.weights);
+  CHECK(aotc_weight_get_on_device(&prefill.first) == copy);
+  aotc_weights_release(&prefill.weights);
+  CHECK_INT(0, driver->live_memory);
+  CHECK_TEXT("", driver->violation);
+  remove_file(&file);
+  CHECK_NO_FAILURE();
+}
+
+// Equal weights may be matrices of different shapes.
+static void packed_by_rows(void) {
+  setenv("AOTC_DEVICE", "cpu", 1);
+  weights_file file = make_file();
+  artifact one, other;
+  make_artifact(&one, "model.weights");
+  make_artifact(&other, "model.weights");
+  const unsigned char *rows = aotc_weight_get_packed(&one.first, 4);
+  const unsigned char *row = aotc_weight_get_packed(&other.first, 1);
+  CHECK(aotc_weight_get_packed(&one.first, 1) == row);
+  CHECK_INT(9, rows[AOTC_VECTOR_BYTES]);
+  CHECK(memcmp(row, file.content + FIRST, 32) == 0);
+  aotc_weights_release(&one.weights);
+  aotc_weights_release(&other.weights);
   remove_file(&file);
   CHECK_NO_FAILURE();
 }
@@ -279,22 +352,22 @@ static void replaced_in_place(void) {
 static void packed_anew_on_the_cpu(void) {
   setenv("AOTC_DEVICE", "cpu", 1);
   weights_file file = make_file();
-  aotc_weights weights = table_for("model.weights");
-  aotc_weight weight = weight_at(&weights, FIRST);
-  const aotc_named_weight row = named(&weight, "a");
+  artifact made;
+  make_artifact(&made, "model.weights");
+  aotc_weight *weight = &made.first;
+  const aotc_named_weight row = named(weight, "a");
   const aotc_weight_table table = {1, &row};
-  const unsigned char *packed = aotc_weight_get_packed(&weight, 4);
+  const unsigned char *packed = aotc_weight_get_packed(weight, 4);
   CHECK(memcmp(packed, file.content + FIRST, 8) == 0);
   CHECK_INT(AOTC_OK, set_all(&table, "a", 3));
-  packed = aotc_weight_get_packed(&weight, 4);
+  packed = aotc_weight_get_packed(weight, 4);
   CHECK_INT(3, packed[0]);
   CHECK_INT(3, packed[3 * AOTC_VECTOR_BYTES + 7]);
-  CHECK(is_all(aotc_weight_get_on_device(&weight), 3));
+  CHECK(is_all(aotc_weight_get_on_device(weight), 3));
   CHECK_INT(AOTC_OK, aotc_weight_restore(&table, "a"));
-  CHECK(memcmp(aotc_weight_get_packed(&weight, 4), file.content + FIRST, 8) == 0);
+  CHECK(memcmp(aotc_weight_get_packed(weight, 4), file.content + FIRST, 8) == 0);
   CHECK_INT(AOTC_OK, set_all(&table, "a", 4));
-  aotc_constant_release(&weight.constant);
-  aotc_weights_release(&weights);
+  aotc_weights_release(&made.weights);
   remove_file(&file);
   CHECK_NO_FAILURE();
 }
@@ -302,9 +375,10 @@ static void packed_anew_on_the_cpu(void) {
 static void what_does_not_fit_is_refused(void) {
   setenv("AOTC_DEVICE", "cpu", 1);
   weights_file file = make_file();
-  aotc_weights weights = table_for("model.weights");
-  aotc_weight weight = weight_at(&weights, FIRST);
-  const aotc_named_weight row = named(&weight, "a");
+  artifact made;
+  make_artifact(&made, "model.weights");
+  aotc_weight *weight = &made.first;
+  const aotc_named_weight row = named(weight, "a");
   const aotc_weight_table table = {1, &row};
   unsigned char data[32] = {0};
   const int64_t flat[] = {8}, turned[] = {2, 4};
@@ -334,8 +408,8 @@ static void what_does_not_fit_is_refused(void) {
   CHECK_FAILED(AOTC_INVALID_ARGUMENT, "weight 'a' (memref<4x2xf32>) has 32 bytes, not 31");
   CHECK_INT(AOTC_INVALID_ARGUMENT, aotc_weight_restore(&table, "c"));
   CHECK_FAILED(AOTC_INVALID_ARGUMENT, "no weight 'c'");
-  CHECK(memcmp(aotc_weight_get(&weight), file.content + FIRST, 32) == 0);
-  aotc_weights_release(&weights);
+  CHECK(memcmp(aotc_weight_get(weight), file.content + FIRST, 32) == 0);
+  aotc_weights_release(&made.weights);
   remove_file(&file);
 }
 
@@ -347,6 +421,8 @@ int main(int argc, char **argv) {
       CHECK_TEST(nothing_is_opened_after_a_failure),
       CHECK_TEST(found_by_its_name),
       CHECK_TEST(replaced_in_place),
+      CHECK_TEST(shared_by_artifacts),
+      CHECK_TEST(packed_by_rows),
       CHECK_TEST(packed_anew_on_the_cpu),
       CHECK_TEST(what_does_not_fit_is_refused),
   };

@@ -19,9 +19,9 @@ from helpers.command import process_environment
 from helpers.native import Library
 
 import aotc
-from aotc.host.weights import MAGIC, VERSION
 from aotc.images.view import View
 from aotc.inspect.report import report_of
+from aotc.weights_file import MAGIC, VERSION, read_weights_file
 
 # Kernels read @big, @small is too small, @host is read by host code alone, @zeros has no bytes.
 MODULE = """
@@ -93,11 +93,17 @@ def test_the_file_is_as_the_manual_says(program: Path) -> None:
     content = (program / "scaled.weights").read_bytes()
     magic, version, count, size, digest = struct.unpack_from("<8sIIQ32s", content)
     assert (magic, version, count, size) == (MAGIC, VERSION, 2, len(content))
-    assert digest == hashlib.sha256(content[64:]).digest()
-    found = {}
+    found, digests, end = {}, [], 0
     for i in range(count):
-        offset, bytes_, name, length = struct.unpack_from("<QQQQ", content, 64 + 32 * i)
-        found[content[name : name + length].decode()] = offset, content[offset : offset + bytes_]
+        row = struct.unpack_from("<32sQQQII", content, 64 + 64 * i)
+        sha256, offset, bytes_, name, length, _ = row
+        data = content[offset : offset + bytes_]
+        found[content[name : name + length].decode()] = offset, data
+        assert sha256 == hashlib.sha256(data).digest()
+        digests.append(sha256)
+        end = max(end, name + length)
+    assert digests == sorted(digests)
+    assert digest == hashlib.sha256(content[64:end]).digest()
     assert {name: data for name, (_, data) in found.items()} == {
         "big": BIG.tobytes(),
         "host": HOST.tobytes(),
@@ -139,8 +145,8 @@ def test_the_environment_names_another(is_folder: bool, program: Path, tmp_path:
         (lambda data: data[:-1], "a part is lost"),
         (lambda data: data[:40], "have 40 bytes, expected "),
         (lambda data: b"", "is no file of weights that aotc made"),
-        (lambda data: data[:30] + b"x" + data[31:], "are another build's: their digest begins"),
-        (lambda data: data[:8] + b"\7" + data[9:], "are of format 7, expected 1"),
+        (lambda data: data[:64] + bytes(1) + data[65:], "are another build's: they lack 1 of 2"),
+        (lambda data: data[:8] + b"\7" + data[9:], "are of format 7, expected 2"),
     ],
     ids=["missing", "cut", "cut in its header", "empty", "another", "newer"],
 )
@@ -171,7 +177,7 @@ def test_libraries(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert manifest["weights"] == {
         "file": "scaled.weights",
         "bytes": len(content),
-        "sha256": hashlib.sha256(content[64:]).hexdigest(),
+        "sha256": content[24:56].hex(),
         "replaceable": [
             {"name": "big", "type": "memref<40x8xf32>", "dtype": "f32", "shape": [40, 8]},
             {"name": "small", "type": "memref<8xf32>", "dtype": "f32", "shape": [8]},
@@ -280,6 +286,46 @@ func.func @layers(%x: tensor<2x4xf32>) -> tensor<2x4xf32> attributes {llvm.emit_
     library.weights.set("fc.weight", weight)
     library.weights.set("fc.scale", scale)
     np.testing.assert_allclose(library.layers(x), x @ weight.T @ weight * np.sqrt(scale), 1e-5)
+
+
+def test_artifacts_share_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second build of the same weights leaves the file as it is; another's are added, and the
+    first one works as before."""
+    monkeypatch.setenv("AOTC_DEVICE", "cpu")
+    weights = tmp_path / "all.weights"
+    other = np.arange(320, dtype=np.float32)[::-1].copy()
+    texts = {
+        "prefill": TEXT,
+        "decode": TEXT.replace("@scaled", "@decoded"),
+        "tuned": TEXT.replace(BIG.tobytes().hex(), other.tobytes().hex()),
+    }
+    states = []
+    for name, text in texts.items():
+        options: dict[str, Any] = {"weights": weights, "add_weights": True, "runtime": "shared"}
+        built = aotc.build(text, name=name, emit="shared", out=f"{tmp_path}/{name}/", **options)
+        assert built.files["weights"] == (weights,)
+        states.append((weights.stat().st_ino, weights.stat().st_size))
+    assert states[0] == states[1]
+    assert 0 < states[2][1] - states[1][1] - BIG.nbytes < 512
+    assert sorted(read_weights_file(weights)) == sorted(
+        hashlib.sha256(data.tobytes()).digest() for data in (BIG, HOST, other)
+    )
+    assert sorted(place.name for place in tmp_path.iterdir()) == ["all.weights", *sorted(texts)]
+    for name, big in (("prefill", BIG), ("tuned", other.reshape(40, 8)), ("decode", BIG)):
+        library = aotc.load(tmp_path / name)
+        x, y = np.ones((40, 8), np.float32), np.zeros((40, 8), np.float32)
+        assert library[next(iter(library))](x, y, 3) == 21
+        np.testing.assert_array_equal(y, big + 0.5)
+    # The three have one runtime, and so one mapping.
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    assert len([line for line in maps if line.endswith(str(weights))]) == 1
+
+    weights.write_bytes(b"aotc-wts of another kind")
+    with pytest.raises(aotc.InputError, match="is no file of weights that this aotc made"):
+        build(tmp_path, weights=weights, add_weights=True)
+    assert weights.read_bytes() == b"aotc-wts of another kind"
+    with pytest.raises(aotc.InputError, match="--add-weights goes with --weights FILE"):
+        build(tmp_path, weights=None, add_weights=True)
 
 
 def test_replaceable_goes_with_weights() -> None:

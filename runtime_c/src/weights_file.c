@@ -1,0 +1,300 @@
+// Files of weights: found beside the program or library, checked, and mapped once for all that use
+// them.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "weights_file.h"
+
+#define FORMAT_VERSION 2
+#define DIGEST_BYTES 32
+#define HINT "AOTC_WEIGHTS names another file, or its folder"
+
+// The start of the file: docs/weights.md has the whole format. Hosts are little-endian, as it is.
+typedef struct file_header {
+  char magic[8];
+  uint32_t version;
+  uint32_t count;
+  uint64_t bytes; // of the whole file
+  uint8_t digest[DIGEST_BYTES];
+  uint64_t reserved;
+} file_header;
+
+// Behind it, in the order of the digests.
+typedef struct file_row {
+  uint8_t digest[DIGEST_BYTES];
+  uint64_t offset, bytes, name;
+  uint32_t name_bytes, alignment;
+} file_row;
+
+static const char the_magic[] = "aotc-wts";
+
+// -------------------------------------------------------------------------------------------------
+// Where the file is
+
+// The folder of the program or library that `address` is in, for free(); NULL if nobody says. The
+// kernel knows, whatever the working folder is by now and however a library was opened.
+static char *folder_of(const void *address) {
+  FILE *maps = fopen("/proc/self/maps", "re");
+  char *line = NULL;
+  size_t capacity = 0;
+  char *folder = NULL;
+  while (maps != NULL && folder == NULL && getline(&line, &capacity, maps) > 0) {
+    unsigned long long start = 0, end = 0;
+    int path = 0;
+    int found = sscanf(line, "%llx-%llx %*s %*s %*s %*s %n", &start, &end, &path);
+    if (found == 2 && start <= (uintptr_t)address && (uintptr_t)address < end) {
+      char *slash = strrchr(line, '/');
+      if (path == 0 || slash == NULL) {
+        break;
+      }
+      slash[slash == line + path ? 1 : 0] = '\0';
+      folder = strdup(line + path);
+    }
+  }
+  free(line);
+  if (maps != NULL) {
+    fclose(maps);
+  }
+  return folder;
+}
+
+static char *join(const char *folder, const char *file) {
+  size_t bytes = strlen(folder) + strlen(file) + 2;
+  char *path = malloc(bytes);
+  if (path != NULL) {
+    snprintf(path, bytes, "%s/%s", folder, file);
+  }
+  return path;
+}
+
+// The path of the file, for free(); NULL, with the failure recorded.
+static char *path_of(const aotc_weights *weights) {
+  const char *given = getenv("AOTC_WEIGHTS");
+  char *path = NULL;
+  if (given != NULL && given[0] != '\0') {
+    struct stat status;
+    const char *slash = strrchr(weights->file, '/');
+    bool is_folder = stat(given, &status) == 0 && S_ISDIR(status.st_mode);
+    path = is_folder ? join(given, slash != NULL ? slash + 1 : weights->file) : strdup(given);
+  } else {
+    char *folder = folder_of(weights->file);
+    if (folder == NULL) {
+      aotc_rt_fail(AOTC_NO_WEIGHTS,
+                   "the folder of this program or library is not known, in which the weights '%s' "
+                   "would be: " HINT,
+                   weights->file);
+      return NULL;
+    }
+    path = join(folder, weights->file);
+    free(folder);
+  }
+  if (path == NULL) {
+    aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory for the weights' path");
+  }
+  return path;
+}
+
+// -------------------------------------------------------------------------------------------------
+// What is in it
+
+static void *fail_to(const char *what, const char *path) {
+  int reason = errno;
+  aotc_rt_fail(AOTC_NO_WEIGHTS, "the weights '%s' cannot be %s: %s; " HINT, path, what,
+               strerror(reason));
+  return NULL;
+}
+
+static bool fail_of_size(const char *path, uint64_t bytes, uint64_t expected) {
+  aotc_rt_fail(AOTC_NO_WEIGHTS, "the weights '%s' have %llu bytes, expected %llu%s", path,
+               (unsigned long long)bytes, (unsigned long long)expected,
+               bytes < expected ? ": a part is lost" : "");
+  return false;
+}
+
+static bool fail_of_kind(const char *path) {
+  aotc_rt_fail(AOTC_NO_WEIGHTS, "'%s' is no file of weights that aotc made; " HINT, path);
+  return false;
+}
+
+// Whether the file is one of weights, and whole; false, with the failure recorded.
+static bool check(const file_header *header, size_t header_bytes, uint64_t bytes,
+                  const char *path) {
+  if (memcmp(header->magic, the_magic, sizeof(header->magic)) != 0) {
+    return fail_of_kind(path);
+  }
+  if (header_bytes < sizeof(*header)) {
+    return fail_of_size(path, bytes, sizeof(*header));
+  }
+  if (header->version != FORMAT_VERSION) {
+    aotc_rt_fail(AOTC_NO_WEIGHTS, "the weights '%s' are of format %u, expected %d", path,
+                 (unsigned)header->version, FORMAT_VERSION);
+    return false;
+  }
+  if (header->bytes < sizeof(*header) + header->count * (uint64_t)sizeof(file_row)) {
+    return fail_of_kind(path);
+  }
+  return bytes == header->bytes || fail_of_size(path, bytes, header->bytes);
+}
+
+static aotc_rt_weights_file *find_file(const struct stat *status) {
+  aotc_rt_weights_file *file = aotc_rt_state_of_process.weights_files;
+  while (file != NULL && (file->device != status->st_dev || file->number != status->st_ino)) {
+    file = file->next;
+  }
+  return file;
+}
+
+// The file that is open, mapped; NULL, with the failure recorded.
+static aotc_rt_weights_file *map(const char *path, int open_file, const struct stat *status) {
+  file_header header;
+  ssize_t count = pread(open_file, &header, sizeof(header), 0);
+  if (count < 0) {
+    return fail_to("read", path);
+  }
+  memset((char *)&header + count, 0, sizeof(header) - (size_t)count);
+  if (!check(&header, (size_t)count, (uint64_t)status->st_size, path)) {
+    return NULL;
+  }
+  void *data = mmap(NULL, (size_t)header.bytes, PROT_READ, MAP_PRIVATE, open_file, 0);
+  if (data == MAP_FAILED) {
+    return fail_to("mapped", path);
+  }
+  aotc_rt_weights_file *file = calloc(1, sizeof(*file));
+  aotc_rt_shared_weight *weights = calloc(header.count + (size_t)1, sizeof(*weights));
+  if (file == NULL || weights == NULL) {
+    free(file);
+    free(weights);
+    munmap(data, (size_t)header.bytes);
+    aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory to remember %u weights",
+                 (unsigned)header.count);
+    return NULL;
+  }
+  *file = (aotc_rt_weights_file){.next = aotc_rt_state_of_process.weights_files,
+                                 .device = status->st_dev,
+                                 .number = status->st_ino,
+                                 .data = data,
+                                 .bytes = (size_t)header.bytes,
+                                 .count = header.count,
+                                 .weights = weights};
+  aotc_rt_state_of_process.weights_files = file;
+  return file;
+}
+
+static aotc_rt_weights_file *map_or_find(const char *path) {
+  // What is a pipe is refused, not waited for.
+  int open_file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (open_file < 0) {
+    return fail_to("opened", path);
+  }
+  struct stat status;
+  aotc_rt_weights_file *file = NULL;
+  if (fstat(open_file, &status) != 0) {
+    fail_to("read", path);
+  } else if (!S_ISREG(status.st_mode)) {
+    aotc_rt_fail(AOTC_NO_WEIGHTS, "the weights '%s' are no file; " HINT, path);
+  } else {
+    file = find_file(&status);
+    file = file != NULL ? file : map(path, open_file, &status);
+  }
+  close(open_file);
+  return file;
+}
+
+static void close_if_unused_locked(aotc_rt_weights_file *file) {
+  if (file->users > 0) {
+    return;
+  }
+  aotc_rt_weights_file **link = &aotc_rt_state_of_process.weights_files;
+  while (*link != file) {
+    link = &(*link)->next;
+  }
+  *link = file->next;
+  munmap((void *)(uintptr_t)file->data, file->bytes);
+  free(file->weights);
+  free(file);
+}
+
+// -------------------------------------------------------------------------------------------------
+// What an artifact has of it
+
+// The weight of this digest; NULL if there is none, or not all of it.
+static aotc_rt_shared_weight *find_weight(const aotc_rt_weights_file *file,
+                                          const aotc_weight *wanted) {
+  const file_row *rows = (const file_row *)(const void *)(file->data + sizeof(file_header));
+  size_t first = 0, end = file->count;
+  while (first < end) {
+    size_t middle = first + (end - first) / 2;
+    int order = memcmp(rows[middle].digest, wanted->digest, DIGEST_BYTES);
+    if (order == 0) {
+      const file_row *row = &rows[middle];
+      bool is_there = row->bytes == wanted->constant.bytes && row->bytes <= file->bytes &&
+                      row->offset <= file->bytes - row->bytes;
+      aotc_rt_shared_weight *weight = &file->weights[middle];
+      weight->constant.data = file->data + row->offset;
+      weight->constant.bytes = row->bytes;
+      return is_there ? weight : NULL;
+    }
+    if (order < 0) {
+      first = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  return NULL;
+}
+
+// Whether the file has all of the artifact's weights; false, with the failure recorded.
+static bool find_all(const aotc_rt_weights_file *file, const aotc_weights *weights,
+                     const char *path) {
+  uint64_t missing = 0;
+  const aotc_weight *first = NULL;
+  for (uint64_t i = weights->count; i-- > 0;) {
+    weights->weights[i]->shared = find_weight(file, weights->weights[i]);
+    if (weights->weights[i]->shared == NULL) {
+      first = weights->weights[i];
+      ++missing;
+    }
+  }
+  if (first != NULL) {
+    aotc_rt_fail(AOTC_NO_WEIGHTS,
+                 "the weights '%s' are another build's: they lack %llu of %llu, one of %llu bytes "
+                 "whose SHA-256 begins with %02x%02x%02x%02x; " HINT,
+                 path, (unsigned long long)missing, (unsigned long long)weights->count,
+                 (unsigned long long)first->constant.bytes, first->digest[0], first->digest[1],
+                 first->digest[2], first->digest[3]);
+  }
+  return first == NULL;
+}
+
+aotc_rt_weights_file *aotc_rt_weights_open_locked(const aotc_weights *weights) {
+  char *path = path_of(weights);
+  aotc_rt_weights_file *file = path != NULL ? map_or_find(path) : NULL;
+  if (file != NULL && find_all(file, weights, path)) {
+    ++file->users;
+    for (uint64_t i = 0; i < weights->count; ++i) {
+      ++((aotc_rt_shared_weight *)weights->weights[i]->shared)->users;
+    }
+  } else if (file != NULL) {
+    close_if_unused_locked(file);
+    file = NULL;
+  }
+  free(path);
+  return file;
+}
+
+void aotc_rt_weights_close_locked(aotc_rt_weights_file *file, const aotc_weights *weights) {
+  for (uint64_t i = 0; i < weights->count; ++i) {
+    aotc_rt_shared_weight *weight = weights->weights[i]->shared;
+    if (--weight->users == 0) {
+      aotc_rt_constant_release_locked(&weight->constant);
+    }
+  }
+  --file->users;
+  close_if_unused_locked(file);
+}
