@@ -15,7 +15,7 @@ from aotc.manifest import RESULT_SHAPES, Entry, Manifest
 CALLED = frozenset(
     """
     bcmp calloc clock_gettime close dlerror dlopen dlsym dprintf fclose flock fopen free fstat
-    ftruncate getdelim getenv getline getpid malloc malloc_usable_size memcmp memcpy memmove
+    ftruncate getdelim getenv getline getpid madvise malloc malloc_usable_size memcmp memcpy memmove
     memset mmap munmap open posix_memalign pread pthread_atfork pthread_attr_destroy
     pthread_attr_init pthread_attr_setguardsize pthread_attr_setstacksize pthread_cond_broadcast
     pthread_cond_init pthread_cond_signal pthread_cond_wait pthread_create pthread_join

@@ -23,11 +23,23 @@ const constant_copy *aotc_rt_constant_find(const aotc_constant *constant,
   return copy;
 }
 
-static bool fill(aotc_rt_scope *scope, const aotc_constant *constant, const void *data,
-                 void *address, aotc_rt_stream stream) {
-  return AOTC_RT_TRY(scope->driver, memory_copy(address, data, (size_t)constant->bytes, stream),
-                     "a constant of %llu bytes", (unsigned long long)constant->bytes) &&
-         AOTC_RT_TRY(scope->driver, stream_synchronize(stream), "copying a constant");
+// A piece at a time: of a file, no more than two are in the process's memory, the one that is
+// copied and the one that is read ahead.
+static bool fill(aotc_rt_scope *scope, const aotc_constant *constant, const char *data,
+                 char *address, aotc_rt_stream stream) {
+  const uint64_t most = AOTC_RT_PIECE_BYTES;
+  for (uint64_t at = 0; at < constant->bytes; at += most) {
+    uint64_t left = constant->bytes - at;
+    uint64_t bytes = left < most ? left : most;
+    aotc_rt_weights_read_ahead_locked(data + at + bytes, left - bytes < most ? left - bytes : most);
+    if (!AOTC_RT_TRY(scope->driver, memory_copy(address + at, data + at, (size_t)bytes, stream),
+                     "a constant of %llu bytes", (unsigned long long)constant->bytes) ||
+        !AOTC_RT_TRY(scope->driver, stream_synchronize(stream), "copying a constant")) {
+      return false;
+    }
+    aotc_rt_weights_forget_locked(data + at, bytes);
+  }
+  return true;
 }
 
 // The address of a new copy, of `data` unless that is NULL; NULL, with the failure recorded.

@@ -412,6 +412,14 @@ const void *aotc_rt_constant_source(const aotc_constant *constant);
 // The data of a constant that was replaced, in host memory; NULL, with the failure recorded.
 const void *aotc_rt_constant_in_host_memory(aotc_constant *constant);
 
+// The bytes that a constant is copied to a device at once.
+#define AOTC_RT_PIECE_BYTES ((uint64_t)32 << 20)
+
+// Lets the system read a part of a mapped file of weights before it is needed, and take it out of
+// the process's memory when it is not: the page cache keeps it. Nothing happens for other memory.
+void aotc_rt_weights_read_ahead_locked(const void *data, uint64_t bytes);
+void aotc_rt_weights_forget_locked(const void *data, uint64_t bytes);
+
 // Moves the copies of one constant to another, which has none.
 void aotc_rt_constant_move_locked(aotc_constant *from, aotc_constant *to);
 

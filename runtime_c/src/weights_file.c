@@ -220,6 +220,33 @@ static void close_if_unused_locked(aotc_rt_weights_file *file) {
   free(file);
 }
 
+// Advises of the pages that the range touches, or (`whole`) that it covers.
+static void advise(const char *data, uint64_t bytes, int advice, bool whole) {
+  const aotc_rt_weights_file *file = aotc_rt_state_of_process.weights_files;
+  while (file != NULL && (data < file->data || data >= file->data + file->bytes)) {
+    file = file->next;
+  }
+  if (file == NULL || bytes == 0) {
+    return;
+  }
+  const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+  uint64_t start = (uint64_t)(data - file->data), end = start + bytes;
+  start = whole ? (start + page - 1) / page * page : start / page * page;
+  end = whole && end < file->bytes ? end / page * page : end;
+  if (start < end) {
+    // It is advice: a failure changes nothing.
+    madvise((void *)(uintptr_t)(file->data + start), (size_t)(end - start), advice);
+  }
+}
+
+void aotc_rt_weights_read_ahead_locked(const void *data, uint64_t bytes) {
+  advise(data, bytes, MADV_WILLNEED, false);
+}
+
+void aotc_rt_weights_forget_locked(const void *data, uint64_t bytes) {
+  advise(data, bytes, MADV_DONTNEED, true);
+}
+
 // -------------------------------------------------------------------------------------------------
 // What an artifact has of it
 

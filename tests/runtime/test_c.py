@@ -45,6 +45,7 @@ PROGRAMS = {
     "cuda_launches": "new",
     "cuda_memory": "new",
     "cuda_weights": "new",
+    "cuda_weights_memory": "new",
     "old_driver": "old",
     "no_driver": "none",
     "cpu_blocks": "none",
