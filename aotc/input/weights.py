@@ -164,7 +164,7 @@ def _no_weight(source: Source, pattern: str, names: Sequence[str]) -> InputError
     if not names:
         return InputError(
             f"--replaceable {pattern}: no constant of {source.name} has a name: parameters of "
-            "PyTorch have, memref.globals, and dense_resources."
+            "PyTorch and initializers of ONNX have, memref.globals, and dense_resources."
         )
     shown = near_names(pattern, names, most=_MOST_SHOWN, cutoff=0.5) or names[:_MOST_SHOWN]
     more = "" if len(names) == len(shown) else f" and {len(names) - len(shown)} more"

@@ -84,7 +84,10 @@ def _read(build: Build, name: str) -> tuple[Source, int]:
             path = build.folder / "input" / r.source.name
             write_file(path, content)
         try:
-            bytecode = import_file(frontend, path, dict(r.frontend_options), named=r.frontend)
+            options = dict(r.frontend_options)
+            if r.replaceable and "replaceable" in frontend.options:
+                options.setdefault("replaceable", ",".join(r.replaceable))
+            bytecode = import_file(frontend, path, options, named=r.frontend)
         except AotcError as error:
             raise error.renamed(str(path), name) from None
         if build.cache is not None and frontend.is_own:

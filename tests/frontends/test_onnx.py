@@ -78,6 +78,50 @@ def test_a_model_of_onnx_alone(external: bool, tmp_path: Path) -> None:
             _build(path)
 
 
+def test_replacing_initializers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their names; a norm is not folded into numbers, and what operators have to know stays."""
+    monkeypatch.setenv("AOTC_DEVICE", "cpu")
+    numbers = np.random.default_rng(1)
+    helper, float_ = onnx.helper, onnx.TensorProto.FLOAT
+    shapes = {"conv.weight": (4, 2, 3, 3), "conv::bias": (4,), "fc": (5, 16)}
+    shapes |= dict.fromkeys(("scale", "shift", "mean", "variance"), (4,))
+    nodes = [
+        helper.make_node("Conv", ["x", "conv.weight", "conv::bias"], ["c"]),
+        helper.make_node("BatchNormalization", ["c", "scale", "shift", "mean", "variance"], ["n"]),
+        helper.make_node("Resize", ["n", "", "scales"], ["r"]),
+        helper.make_node("Reshape", ["r", "sizes"], ["f"]),
+        helper.make_node("Gemm", ["f", "fc"], ["y"], transB=1),
+    ]
+    path = tmp_path / "net.onnx"
+
+    def write(values: dict[str, Any]) -> None:
+        fixed = {"scales": np.float32([1, 1, 1, 1]), "sizes": np.int64([1, 16])}
+        graph = helper.make_graph(
+            nodes,
+            "net",
+            [helper.make_tensor_value_info("x", float_, [1, 2, 4, 4])],
+            [helper.make_tensor_value_info("y", float_, [1, 5])],
+            [onnx.numpy_helper.from_array(v, name) for name, v in {**values, **fixed}.items()],
+        )
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+        onnx.save(model, path)
+
+    first, second = (
+        {name: numbers.random(shape, np.float32) for name, shape in shapes.items()}
+        for _ in range(2)
+    )
+    write(first)
+    files = {"out": f"{tmp_path}/", "weights": tmp_path / "lib" / "net.weights"}
+    library = aotc.load(aotc.build(path, emit="shared", chips=CHIP, replaceable="*", **files))
+    assert set(library.weights) == set(shapes)
+    x = numbers.random((1, 2, 4, 4), np.float32)
+    for values in (first, second):
+        write(values)
+        for name, value in values.items():
+            library.weights.set(name, value)
+        np.testing.assert_allclose(library.net(x), *_results(path, [x]), rtol=1e-5)
+
+
 @pytest.mark.parametrize("data", [None, b"abcd"])
 def test_weights_that_are_not_there(data: bytes | None, tmp_path: Path) -> None:
     """Memory is taken for what the file beside the model has, not for what the model says."""

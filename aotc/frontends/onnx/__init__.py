@@ -26,6 +26,7 @@ def _load(path: Path, options: Mapping[str, str]) -> Any:
 
     # They load NumPy, which other front ends' files need not wait for.
     from aotc.frontends.onnx.checks import PROBLEMS, check_weights
+    from aotc.frontends.onnx.held import put_held, take_held
     from aotc.frontends.onnx.preparation import take_weights
 
     try:
@@ -35,16 +36,19 @@ def _load(path: Path, options: Mapping[str, str]) -> Any:
         raise InputError(f"onnx cannot load '{path}': {error}") from None
     name = options.get("entry", path.name.split(".")[0])
     check_weights(model)
+    patterns = [word for word in options.get("replaceable", "").split(",") if word]
+    held = take_held(model, patterns)
     weights = take_weights(model)
     original = copy.deepcopy(model)
     try:
-        return _imported(model, weights, name)
+        module = _imported(model, weights, name)
     except InputError as error:
         # What has no lowering in its own version is not to get another meaning in a newer one.
         newer = None if error.message.startswith(PROBLEMS) else _newer(original)
         if newer is None:
             raise
-    return _imported(newer, weights, name)
+        module = _imported(newer, weights, name)
+    return put_held(module, held) if held else module
 
 
 def _imported(model: Any, weights: Mapping[str, bytes], name: str) -> Any:
@@ -116,7 +120,10 @@ FRONTEND = Frontend(
     (".onnx",),
     _load,
     "models of ONNX",
-    {"entry": "the entry's name (default: the file's)"},
+    {
+        "entry": "the entry's name (default: the file's)",
+        "replaceable": "the names of initializers to replace, with commas (default: --replaceable)",
+    },
     _missing,
     _beside,
 )

@@ -1,0 +1,81 @@
+"""Initializers that programs may replace: inputs of the graph while it is imported, so that nothing
+is computed from their values, and constants with their names afterwards."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from aotc.frontends.onnx.nodes import walk
+from aotc.frontends.torch_mlir.entry import entry_of
+from aotc.input.blobs import named_resource
+from aotc.input.entries import NAME_ATTRIBUTE
+
+# Operators that take sizes, bounds and factors as tensors, which are to be known.
+_OF_NUMBERS = ("Clip", "Pad", "Resize", "Upsample")
+
+
+def take_held(model: Any, patterns: Sequence[str]) -> dict[str, bytes]:
+    """Makes inputs of the initializers whose names match one of the patterns; their data, by name.
+    What may be sizes, axes or factors stays: integers but those of 8 bits, and single numbers."""
+    from onnx import TensorProto as T  # type: ignore[import-not-found, unused-ignore]
+    from onnx import helper, numpy_helper
+
+    graph = model.graph
+    types = (T.FLOAT, T.DOUBLE, T.FLOAT16, T.BFLOAT16, T.INT8, T.UINT8)
+    numbers = {
+        name for node in walk(model) if node.operator in _OF_NUMBERS for name in node.proto.input
+    }
+    held = {}
+    inputs = {value.name for value in graph.input}
+    kept = []
+    for tensor in graph.initializer:
+        is_named = any(fnmatchcase(tensor.name, pattern) for pattern in patterns)
+        is_weight = tensor.data_type in types and math.prod(tensor.dims) > 1
+        if not is_named or not is_weight or tensor.name in numbers:
+            kept.append(tensor)
+            continue
+        held[tensor.name] = numpy_helper.to_array(tensor).tobytes()
+        if tensor.name not in inputs:
+            type_ = helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+            graph.input.append(type_)
+    if held:
+        copies = [type(one).FromString(one.SerializeToString()) for one in kept]
+        del graph.initializer[:]
+        graph.initializer.extend(copies)
+    return held
+
+
+def put_held(module: Any, held: Mapping[str, bytes]) -> Any:
+    """The imported module, with constants in the place of the arguments that `take_held` made."""
+    from torch_mlir import ir
+
+    with module.context, ir.Location.unknown():
+        function = entry_of(module)
+        block = function.regions[0].blocks[0]
+        attributes = [ir.DictAttr(one) for one in ir.ArrayAttr(function.attributes["arg_attrs"])]
+        names = [str(ir.StringAttr(one[NAME_ATTRIBUTE]).value) for one in attributes]
+        for number, name in reversed(list(enumerate(names))):
+            if name not in held:
+                continue
+            argument = block.arguments[number]
+            value = ir.DenseResourceElementsAttr.get_from_buffer(
+                held[name], named_resource(name), argument.type
+            )
+            with ir.InsertionPoint.at_block_begin(block):
+                constant = ir.Operation.create(
+                    "arith.constant", results=[argument.type], attributes={"value": value}
+                )
+            argument.replace_all_uses_with(constant.result)
+            block.erase_argument(number)
+        type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+        inputs = [argument.type for argument in block.arguments]
+        function.attributes["function_type"] = ir.TypeAttr.get(
+            ir.FunctionType.get(inputs, type_.results)
+        )
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get(
+            [one for one, name in zip(attributes, names, strict=True) if name not in held]
+        )
+    return module
