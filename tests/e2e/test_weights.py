@@ -19,6 +19,7 @@ from helpers.command import process_environment
 from helpers.native import Library
 
 import aotc
+from aotc.images.elf import ElfFile
 from aotc.images.view import View
 from aotc.inspect.report import report_of
 from aotc.weights_file import MAGIC, VERSION, read_weights_file
@@ -240,6 +241,27 @@ def test_replacing_weights(package: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert [one.name for one in module.replaceable] == list(library.weights)
 
 
+def test_programs_in_cxx_replace_weights(package: Path, tmp_path: Path) -> None:
+    (tmp_path / "main.cpp").write_text("""
+#include "scaled.h"
+
+int main() {
+  float big[40 * 8] = {};
+  const std::array<int64_t, 2> shape{40, 8};
+  bool is_set = static_cast<bool>(aotc::scaled::set_weight("big", "f32", shape, big));
+  bool is_restored = static_cast<bool>(aotc::scaled::restore_weight("big"));
+  return is_set && is_restored && !aotc::scaled::set_weight("big", "f16", shape, big) ? 0 : 1;
+}
+""")
+    library, program = package / "lib" / "libscaled.so", tmp_path / "main"
+    flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-pedantic", f"-I{package / 'include'}"]
+    command = [sys.executable, "-m", "ziglang", "c++", *flags, str(tmp_path / "main.cpp")]
+    subprocess.run(
+        [*command, str(library), f"-Wl,-rpath,{library.parent}", "-o", program], check=True
+    )
+    assert run(program, env={"AOTC_DEVICE": "cpu"}).returncode == 0
+
+
 def test_replaceable_constants_are_not_folded(tmp_path: Path, monkeypatch: Any) -> None:
     """Of two layers' weights in one resource, and a norm that would be folded into numbers, each
     use has what was set. A pattern that matches none is refused."""
@@ -295,13 +317,14 @@ def test_artifacts_share_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     weights = tmp_path / "all.weights"
     other = np.arange(320, dtype=np.float32)[::-1].copy()
     texts = {
-        "prefill": TEXT,
+        "prefill": TEXT,  # whose weights can be replaced
         "decode": TEXT.replace("@scaled", "@decoded"),
         "tuned": TEXT.replace(BIG.tobytes().hex(), other.tobytes().hex()),
     }
     states = []
     for name, text in texts.items():
         options: dict[str, Any] = {"weights": weights, "add_weights": True, "runtime": "shared"}
+        options["replaceable"] = ("big", "host") if name == "prefill" else ()
         built = aotc.build(text, name=name, emit="shared", out=f"{tmp_path}/{name}/", **options)
         assert built.files["weights"] == (weights,)
         states.append((weights.stat().st_ino, weights.stat().st_size))
@@ -311,8 +334,10 @@ def test_artifacts_share_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         hashlib.sha256(data.tobytes()).digest() for data in (BIG, HOST, other)
     )
     assert sorted(place.name for place in tmp_path.iterdir()) == ["all.weights", *sorted(texts)]
-    for name, big in (("prefill", BIG), ("tuned", other.reshape(40, 8)), ("decode", BIG)):
-        library = aotc.load(tmp_path / name)
+    libraries = {name: aotc.load(tmp_path / name) for name in texts}
+    libraries["prefill"].weights.set("big", BIG + 1)
+    for name, big in (("prefill", BIG + 1), ("tuned", other.reshape(40, 8)), ("decode", BIG)):
+        library = libraries[name]
         x, y = np.ones((40, 8), np.float32), np.zeros((40, 8), np.float32)
         assert library[next(iter(library))](x, y, 3) == 21
         np.testing.assert_array_equal(y, big + 0.5)
@@ -361,6 +386,9 @@ def test_static_libraries_and_objects(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("AOTC_DEVICE", "cpu")
     built = build(tmp_path, "static,obj,manifest", weights=None)
     assert "aotc_weight_get" not in str(built.paths["obj"].read_bytes())
+    built = build(tmp_path, "obj", weights=tmp_path / "w", replaceable="*")
+    hidden = ElfFile(View(built.path.read_bytes(), "it"))
+    assert not [name for name in hidden.defined() if "named_weight" in name]
     weights = tmp_path / "lib" / "scaled.weights"
     built = build(tmp_path, "static", weights=weights)
     whole = ["-Wl,--whole-archive", str(built.path), "-Wl,--no-whole-archive"]
