@@ -153,8 +153,9 @@ _WEIGHTS_DECLARATIONS = """\
 // {set_weight} copies `data`, in memory of any kind, to the weight's place: elements of `dtype`,
 // as above, of `rank` sizes. They are the weight until {unload}(), or until {restore_weight},
 // which lets it be what its file has. On a GPU the copy is in the context of the call; one that an
-// entry has used before stays at its address, also for graphs that were captured. {read_weight}
-// copies what the weight is now; `bytes` must be its size.
+// entry has used before stays at its address, also for graphs that were captured, unless another
+// weight or artifact shares its data. {read_weight} copies what the weight is now; `bytes` must be
+// its size.
 //
 // A name that is not above, and another type or shape, are AOTC_INVALID_ARGUMENT. No call that
 // reads the weight may be under way: wait for streams.

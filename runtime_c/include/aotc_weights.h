@@ -29,7 +29,8 @@ typedef struct aotc_weight_table {
 // row, in memory of any kind, of `rank` sizes. AOTC_INVALID_ARGUMENT if the weight has another type
 // or shape. On a GPU, the copy is in the context of the call, from which others get theirs; there a
 // weight that an entry has used, or that was replaced before, stays at its address, so that graphs
-// that the caller captured read the new data. It holds until aotc_weight_restore or aotc_unload.
+// that the caller captured read the new data; but one whose data another weight shares gets an
+// address of its own when it is first replaced. It holds until aotc_weight_restore or aotc_unload.
 AOTC_API aotc_status aotc_weight_set(const aotc_weight_table *table, const char *name,
                                      const char *dtype, int32_t rank, const int64_t *shape,
                                      const void *data);
