@@ -47,7 +47,7 @@ class Layer:
         scales = f"memref<{made.sizes['f']}xf32>"
         widened = "" if stored == "f32" else f"%wide = arith.extf %r : {stored} to f32"
         narrowed = "" if stored == "f32" else f"%narrow = arith.truncf %big : f32 to {stored}"
-        residual = "%result" if self.in_place else "%residual"
+        added = "%result" if self.in_place else "%residual"
         return f"""
 func.func @layer(%a: {made.type("a")}, %b: {made.type("b")}, %scales: {scales}, %residual: {result},
                  %result: {result}) {{
@@ -60,7 +60,7 @@ func.func @layer(%a: {made.type("a")}, %b: {made.type("b")}, %scales: {scales}, 
   }}
   {made.operation}
   linalg.generic {{indexing_maps = [{all_}, {one}, {all_}, {all_}], iterator_types = [{kinds}]}}
-      ins(%c, %scales, {residual} : {made.type("c")}, {scales}, {result}) outs(%result : {result}) {{
+      ins(%c, %scales, {added} : {made.type("c")}, {scales}, {result}) outs(%result : {result}) {{
   ^bb0(%sum: f32, %scale: f32, %r: {stored}, %unused: {stored}):
     {widened}
     %scaled = arith.mulf %sum, %scale : f32
