@@ -144,12 +144,16 @@ def _problem(call: Any, function: Any) -> Attention | None:
 
 
 def _operands(call: Any, function: Any) -> list[Any]:
-    """Q, K, V, the result, and perhaps a mask, each with the strides that are known of it."""
+    """Q, K, V, the result, and perhaps a mask. One with heads in rows has the strides that are known
+    of it, where the function takes any."""
+    forms = [*_forms(function), (0, False)]
     return [
         owner.operands[0]
-        if (owner := ops.defining(value)) is not None and owner.name == "memref.cast"
+        if heads and (owner := ops.defining(value)) is not None and owner.name == "memref.cast"
         else value
-        for value in list(call.operands)[: 5 if _places(function) else 4]
+        for value, (heads, _) in zip(
+            list(call.operands)[: 5 if _places(function) else 4], forms, strict=False
+        )
     ]
 
 

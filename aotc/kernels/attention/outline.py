@@ -15,6 +15,7 @@ from aotc import ops
 from aotc.input.entries import functions_of
 from aotc.kernels.attention.choice import choose, choose_for_cpu
 from aotc.kernels.attention.layout import ALIGNMENT, Layout, sizes_of
+from aotc.kernels.attention.mask_sums import MaskSum
 from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.attention.recognition import Found, recognise_attention
 from aotc.kernels.matmul.dispatch import PARALLEL, called_inside, chips_of
@@ -52,9 +53,11 @@ def outline_attention(module: Any, request: BuildRequest) -> None:
                 found = recognise_attention(generic)
                 if found is None or ops.enclosing(generic, *PARALLEL) is not None:
                     continue
-                problem = _problem(found)
-                if problem is not None and has_kernel(problem):
-                    number += _outline(module, function, found, number)
+                with generic.location:
+                    added = MaskSum.of(found.masks)
+                problem = None if added is None else _problem(found, added)
+                if added is not None and problem is not None and has_kernel(problem):
+                    number += _outline(module, function, found, added, number)
 
 
 def problem_of(
@@ -89,28 +92,23 @@ def problem_of(
     )
 
 
-def _problem(found: Found) -> Attention | None:
+def _problem(found: Found, added: MaskSum) -> Attention | None:
     operands = (found.q, found.k, found.v, found.result)
     return problem_of(
-        [value.type for value in _leading(found, found.result.tensor)],
+        [*(one.tensor.type for one in operands), added.type],
         found.scale,
-        _places(found),
+        _places(added),
         [(one.heads, one.has_head_dimension) for one in operands],
         causal=found.causal,
         masked_rows_are_zero=found.masked_rows_are_zero,
     )
 
 
-def _leading(found: Found, result: Any) -> list[Any]:
-    masks = [] if found.mask is None else [found.mask]
-    return [found.q.tensor, found.k.tensor, found.v.tensor, result, *masks]
-
-
-def _places(found: Found) -> tuple[str, ...]:
+def _places(added: MaskSum) -> tuple[str, ...]:
     signs = {"high": "/", "low": "%"}
     return tuple(
         f"{place[1]}{signs[place[0]]}{place[2]}" if isinstance(place, tuple) else str(place)
-        for place in found.places
+        for place in added.places
     )
 
 
@@ -123,16 +121,17 @@ def _mask(type_: Any, places: tuple[str, ...]) -> Mask:
     return Mask(f"memref<{shape}x{element}>", element, places, alignment)
 
 
-def _outline(module: Any, function: Any, found: Found, number: int) -> bool:
+def _outline(module: Any, function: Any, found: Found, added: MaskSum, number: int) -> bool:
     """Whether it could be: the scores are used by nothing else."""
     root: Any = ops.defining(found.result.tensor)
     sizes = _sizes(root)
-    moved = _alone(root, (*_leading(found, found.q.tensor), *sizes))
+    read = [one.tensor for one in (found.q, found.k, found.v)]
+    moved = _alone(root, (*read, *(one.tensor for one in found.masks), *sizes))
     if not _is_made_by(found.scores, moved):
         return False
     with root.location, ir.InsertionPoint(root):
         result = ops.create("tensor.empty", sizes, [found.result.tensor.type]).result
-    leading = _leading(found, result)
+        leading = [*read, result, *([added.build()] if found.masks else [])]
     arguments = [*leading, *_others(moved, leading)]
     name = _free_name(module, number)
     with root.location, ir.InsertionPoint(root):
@@ -140,7 +139,7 @@ def _outline(module: Any, function: Any, found: Found, number: int) -> bool:
         call = ops.create("func.call", arguments, [result.type], attributes)
     found.result.tensor.replace_all_uses_with(call.results[0])
     with root.location, ir.InsertionPoint(function):
-        outlined = _function(name, found, arguments)
+        outlined = _function(name, found, added, arguments)
         _move(moved, outlined, arguments)
     return True
 
@@ -244,7 +243,7 @@ def _free_name(module: Any, number: int) -> str:
     return name
 
 
-def _function(name: str, found: Found, arguments: list[Any]) -> Any:
+def _function(name: str, found: Found, added: MaskSum, arguments: list[Any]) -> Any:
     """An empty one, at the insertion point."""
     types = [argument.type for argument in arguments]
     attributes = {
@@ -262,7 +261,7 @@ def _function(name: str, found: Found, arguments: list[Any]) -> Any:
             ]
         ),
         "arg_attrs": ir.ArrayAttr.get(_layouts(found, arguments)),
-        PLACES: ir.ArrayAttr.get([ir.StringAttr.get(place) for place in _places(found)]),
+        PLACES: ir.ArrayAttr.get([ir.StringAttr.get(place) for place in _places(added)]),
         OPERANDS: ir.IntegerAttr.get(ir.IndexType.get(), len(arguments)),
     }
     function = ops.create("func.func", [], [], attributes, regions=1)

@@ -1,8 +1,8 @@
-"""softmax(scale · Q · Kᵀ + mask) · V in linalg on tensors → its parts.
+"""softmax(scale · Q · Kᵀ + masks) · V in linalg on tensors → its parts.
 
 It begins at the second product and goes back, element by element (`elements`): its first factor is
 to be exp(s - max s) / sum exp(s - max s), of scores s along the loop that the product sums over;
-these are the first product, times constants, plus a mask. Where one step is something else, it is
+these are the first product, times constants, plus masks. Where one step is something else, it is
 no attention. Casts may be anywhere, as frontends put them in several places.
 """
 
@@ -68,8 +68,8 @@ class Found(Struct):
     """Attention in a module.
 
     `result`: the tensor that is replaced. `scores`: the operation of the first product.
-    `masked_rows_are_zero`: rows of O whose scores are all -infinity are 0, not NaN. `mask`: a
-    tensor that is added to the scores; `places`: its index, in terms of batch, query and key.
+    `masked_rows_are_zero`: rows of O whose scores are all -infinity are 0, not NaN. `masks`: the
+    elements that are added to a score, in terms of batch, query and key.
     """
 
     result: Operand
@@ -80,20 +80,18 @@ class Found(Struct):
     scale: float
     causal: bool
     masked_rows_are_zero: bool
-    mask: Any | None
-    places: Index
+    masks: tuple[Element, ...]
 
 
 class _Scores(Struct, frozen=True):
     """The parts of scores: the product Q · Kᵀ and its tensor, its factor, whether they are causal,
-    and a tensor that is added, with its index."""
+    and what is added."""
 
     product: Reduction
     tensor: Any
     scale: float = 1.0
     causal: bool = False
-    mask: Any | None = None
-    places: Index = ()
+    masks: tuple[Element, ...] = ()
 
 
 class _NotAttentionError(Exception):
@@ -141,7 +139,7 @@ class _Recognition:
             raise _NotAttentionError
         result = _result_of(product)
         return Found(
-            result, q, k, v, parts.tensor, scale, parts.causal, is_safe, parts.mask, parts.places
+            result, q, k, v, parts.tensor, scale, parts.causal, is_safe, parts.masks
         )
 
     def _parts(self, scores: Expression, depth: int) -> _Scores:
@@ -159,7 +157,7 @@ class _Recognition:
         if (factor := _factor(scores)) is not None:
             parts = self._parts(scores.operands[_position_of_value(scores)], depth + 1)
             # A mask is added as it is, and what is hidden is -infinity.
-            if parts.mask is not None or (parts.causal and factor <= 0):
+            if parts.masks or (parts.causal and factor <= 0):
                 raise _NotAttentionError
             return replace(parts, scale=parts.scale * factor)
         if scores.name not in ("addf", "select"):
@@ -178,9 +176,9 @@ class _Recognition:
             except _NotAttentionError:
                 continue
             found = self._mask(mask)
-            if found is None or parts.mask is not None:
+            if found is None:
                 raise _NotAttentionError
-            return replace(parts, mask=found.tensor, places=found.index)
+            return replace(parts, masks=(*parts.masks, found))
         raise _NotAttentionError
 
     def _mask(self, mask: Expression) -> Element | None:

@@ -40,6 +40,7 @@ from aotc.lower.passes.rename_kernels import RenameKernels
 from aotc.lower.passes.return_in_arguments import ReturnInArguments
 from aotc.lower.passes.separate_fills import SeparateFills
 from aotc.lower.passes.simplify_sizes import SimplifySizes
+from aotc.lower.passes.sink_transposes import SinkTransposes
 from aotc.lower.passes.sink_vectors import SinkVectors
 from aotc.lower.passes.size_results import SizeResults
 from aotc.lower.passes.sparsify import Sparsify
@@ -64,6 +65,7 @@ OWN_PASSES: tuple[type[OwnPass], ...] = (
     SimplifySizes,
     SizeResults,
     TrimWindows,
+    SinkTransposes,
     RaiseContractions,
     OrderLoops,
     SeparateFills,

@@ -42,6 +42,7 @@ from aotc.lower.passes.rename_kernels import RenameKernels
 from aotc.lower.passes.return_in_arguments import ReturnInArguments
 from aotc.lower.passes.separate_fills import SeparateFills
 from aotc.lower.passes.simplify_sizes import SimplifySizes
+from aotc.lower.passes.sink_transposes import SinkTransposes
 from aotc.lower.passes.sink_vectors import SinkVectors
 from aotc.lower.passes.size_results import SizeResults
 from aotc.lower.passes.sparsify import Sparsify
@@ -113,6 +114,7 @@ _TENSORS: tuple[Pass, ...] = (
     _CANONICALIZE,
     SizeResults(),
     TrimWindows(),
+    SinkTransposes(),
     *_upstream(
         "named operations become linalg.generic, without loops of one iteration",
         "func.func(convert-elementwise-to-linalg,linalg-fold-unit-extent-dims)",

@@ -27,6 +27,8 @@ SMALL = 1 << 16
 # A larger array is not kept, but made again.
 _KEPT = 1 << 20
 _COLUMNS = 64
+_SLICES = ("tensor.extract_slice", "tensor.insert_slice")
+_SLICED = ("static_offsets", "static_sizes", "static_strides")
 # Element types with arithmetic; others can be moved.
 _BIT = "b"
 _NUMBERS = {
@@ -75,6 +77,8 @@ class KnownTensors:
             return _constant(operation)
         if operation.name in RESHAPES:
             return self._reshaped(operation)
+        if operation.name in _SLICES:
+            return self._sliced(operation)
         if operation.name != "linalg.generic":
             return None
         with np.errstate(all="ignore"):
@@ -85,6 +89,26 @@ class KnownTensors:
         type_ = operation.results[0].type
         array = self.of(operation.operands[0]) if type_.has_static_shape else None
         return None if array is None else packed(array).reshape(type_.shape)
+
+    def _sliced(self, operation: Any) -> np.ndarray | None:
+        """Of a slice at a known place, or a tensor into which one is inserted."""
+        kinds = [list(ir.DenseI64ArrayAttr(operation.attributes[kind])) for kind in _SLICED]
+        unknown = ir.ShapedType.get_dynamic_size(), ir.ShapedType.get_dynamic_stride_or_offset()
+        if any(one in unknown for kind in kinds for one in kind):
+            return None
+        places = tuple(
+            slice(offset, offset + (size - 1) * stride + 1 if size else offset, stride)
+            for offset, size, stride in zip(*kinds, strict=True)
+        )
+        whole = self.of(operation.operands[-1])
+        if whole is None or operation.name == "tensor.extract_slice":
+            return None if whole is None else whole[places].reshape(operation.results[0].type.shape)
+        part = self.of(operation.operands[0])
+        if part is None or whole.nbytes > _KEPT:
+            return None
+        result = whole.copy()
+        result[places] = part.reshape(kinds[1])
+        return result
 
     def is_true(self, condition: Any) -> bool:
         """Whether an i1 in a `linalg.generic` is known to be true in each of its iterations, also

@@ -1,0 +1,89 @@
+"""Transposes of which only slices are used, as of a tensor that holds Q, K and V, become transposes
+of the slices.
+
+A transposed slice is fused with its consumer, and is how attention reads its heads. The transpose
+of all slices would be a copy of the tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from aotc import ops
+from aotc.lower.passes.base import Lowering, OwnPass
+from aotc.mlir import dialect, ir
+
+_KINDS = ("static_offsets", "static_sizes", "static_strides")
+_GROUPS = "operandSegmentSizes"
+
+
+class SinkTransposes(OwnPass, frozen=True):
+    """Runs where transposes are `linalg.transpose`."""
+
+    name = "aotc-sink-transposes"
+    reason: str = "a slice of a transposed tensor becomes a transposed slice: the rest is not copied"
+
+    def run(self, lowering: Lowering) -> None:
+        with lowering.module.context:
+            for transpose in ops.find(lowering.module.operation, "linalg.transpose"):
+                slices = [use.owner.operation for result in transpose.results for use in result.uses]
+                if slices and _can_sink(slices):
+                    for slice_ in slices:
+                        _transpose_slice(slice_, transpose)
+                    ops.erase(transpose)
+
+
+def _can_sink(slices: Sequence[Any]) -> bool:
+    """Whether all are slices of the same rank, which have no more elements together than what they
+    are slices of: those that overlap would be copied several times."""
+    return (
+        all(one.name == "tensor.extract_slice" for one in slices)
+        and all(one.operands[0].type.rank == one.results[0].type.rank for one in slices)
+        and sum(map(_share, slices)) <= 1
+    )
+
+
+def _share(slice_: Any) -> Fraction:
+    """The part of the tensor that a slice has; a dimension of unknown size counts as all of it."""
+    share = Fraction(1)
+    whole, part = slice_.operands[0].type, slice_.results[0].type
+    for i in range(whole.rank):
+        if not whole.is_dynamic_dim(i) and not part.is_dynamic_dim(i):
+            share *= Fraction(part.get_dim_size(i), max(whole.get_dim_size(i), 1))
+    return share
+
+
+def _transpose_slice(slice_: Any, transpose: Any) -> None:
+    linalg = dialect("linalg")
+    order = list(ir.DenseI64ArrayAttr(transpose.attributes["permutation"]))
+    source, type_ = transpose.operands[0], slice_.results[0].type
+    with slice_.location, ir.InsertionPoint(slice_):
+        part = _slice_of(source, slice_, order)
+        _, _, sizes, _ = ops.operand_groups(slice_)
+        made = ops.create("tensor.empty", sizes, [type_]).result
+        transposed = linalg.transpose(part, outs=[made], permutation=order).results[0]
+    slice_.results[0].replace_all_uses_with(transposed)
+    ops.erase(slice_)
+
+
+def _slice_of(source: Any, slice_: Any, order: Sequence[int]) -> Any:
+    """The slice, before `order` has permuted its dimensions."""
+    _, *groups = ops.operand_groups(slice_)
+    unknown = ir.ShapedType.get_dynamic_size(), ir.ShapedType.get_dynamic_stride_or_offset()
+    operands, counts = [source], [1]
+    attributes = {}
+    for kind, group in zip(_KINDS, groups, strict=True):
+        static, values = list(ir.DenseI64ArrayAttr(slice_.attributes[kind])), iter(group)
+        pairs = [(one, next(values) if one in unknown else None) for one in static]
+        pairs = [pairs[order.index(i)] for i in range(len(pairs))]
+        given = [value for _, value in pairs if value is not None]
+        operands += given
+        counts.append(len(given))
+        attributes[kind] = ir.DenseI64ArrayAttr.get([one for one, _ in pairs])
+    attributes[_GROUPS] = ir.DenseI32ArrayAttr.get(counts)
+    shape = list(slice_.results[0].type.shape)
+    shape = [shape[order.index(i)] for i in range(len(shape))]
+    type_ = ir.RankedTensorType.get(shape, source.type.element_type, source.type.encoding)
+    return ops.create("tensor.extract_slice", operands, [type_], attributes).result
