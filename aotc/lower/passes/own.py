@@ -38,6 +38,7 @@ from aotc.lower.passes.place_memory import PlaceMemory
 from aotc.lower.passes.raise_contractions import RaiseContractions
 from aotc.lower.passes.rename_kernels import RenameKernels
 from aotc.lower.passes.return_in_arguments import ReturnInArguments
+from aotc.lower.passes.separate_casts import SeparateCasts
 from aotc.lower.passes.separate_fills import SeparateFills
 from aotc.lower.passes.simplify_sizes import SimplifySizes
 from aotc.lower.passes.sink_transposes import SinkTransposes
@@ -71,6 +72,7 @@ OWN_PASSES: tuple[type[OwnPass], ...] = (
     SeparateFills,
     OutlineAttention,
     FoldConstants,
+    SeparateCasts,
     InsertFusionBarriers,
     EraseFusionBarriers,
     WriteIntoArguments,

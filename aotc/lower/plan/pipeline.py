@@ -40,6 +40,7 @@ from aotc.lower.passes.place_memory import PlaceMemory
 from aotc.lower.passes.raise_contractions import RaiseContractions
 from aotc.lower.passes.rename_kernels import RenameKernels
 from aotc.lower.passes.return_in_arguments import ReturnInArguments
+from aotc.lower.passes.separate_casts import SeparateCasts
 from aotc.lower.passes.separate_fills import SeparateFills
 from aotc.lower.passes.simplify_sizes import SimplifySizes
 from aotc.lower.passes.sink_transposes import SinkTransposes
@@ -130,6 +131,7 @@ _TENSORS: tuple[Pass, ...] = (
     SeparateFills(),
     OutlineAttention(),
     FoldConstants(),
+    SeparateCasts(),
     InsertFusionBarriers(),
     _FUSE,
     # Fusion asks what it makes for its sizes, which are uses that keep it from going on.
