@@ -1,13 +1,14 @@
 """What tensors hold that is computed from constants alone, as NumPy arrays.
 
 A tensor that repeats what it is made of (a broadcast) is an array with strides of 0: it takes no
-more memory than that. Arithmetic is that of IEEE 754, which NumPy and the devices have in common:
-other functions (exp, ...) are left to the device. Sums of floating-point numbers are computed in
+more memory than that. Arithmetic is that of IEEE 754, which NumPy and the devices have in common, and
+logarithms, as positions in buckets have; other functions (exp, ...) are left to the device. Sums of floating-point numbers are computed in
 f64 and rounded once.
 """
 
 from __future__ import annotations
 
+import decimal
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,6 +28,7 @@ SMALL = 1 << 16
 # A larger array is not kept, but made again.
 _KEPT = 1 << 20
 _COLUMNS = 64
+_DIGITS = 30  # of a logarithm
 _SLICES = ("tensor.extract_slice", "tensor.insert_slice")
 _SLICED = ("static_offsets", "static_sizes", "static_strides")
 # Element types with arithmetic; others can be moved.
@@ -409,12 +411,24 @@ def _elements(array: np.ndarray, *indices: np.ndarray) -> np.ndarray | None:
 
 
 def _to_integers(array: np.ndarray, type_: np.dtype[Any]) -> np.ndarray | None:
-    """Cut to integers, if all of them have the type's value: NumPy gives others something, too."""
-    limit = -float(np.iinfo(type_).min)
+    """Cut to integers; what is too low becomes the least, as on each device. None where one is too
+    high, or NaN, which devices convert differently."""
+    least = np.iinfo(type_).min
     cut = np.trunc(array)
-    # False for NaN, too.
-    is_within = (cut >= -limit) & (cut < limit)
-    return cut.astype(type_) if is_within.all() else None
+    is_low, is_within = cut < float(least), cut < -float(least)  # False for NaN
+    return np.where(is_low, least, np.where(is_low, 0, cut).astype(type_)) if is_within.all() else None
+
+
+def _logarithm(array: np.ndarray) -> np.ndarray:
+    """The natural logarithm, rounded once from more digits than f64 has: the same on each machine
+    that builds, which NumPy's is not."""
+    values, places = np.unique(array, return_inverse=True)
+    context = decimal.Context(prec=_DIGITS)
+    logarithms = [
+        float(decimal.Decimal(float(value)).ln(context)) if 0 < value < np.inf else np.log(value)
+        for value in values
+    ]
+    return np.array(logarithms).astype(array.dtype)[places].reshape(array.shape)
 
 
 def _maximum(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -441,8 +455,10 @@ _SAME: dict[str, _Function] = {
     "arith.maximumf": _maximum,
     "arith.minimumf": lambda left, right: -_maximum(-left, -right),
     "math.absf": np.abs,
+    "math.absi": np.abs,
     "math.ceil": np.ceil,
     "math.floor": np.floor,
+    "math.log": _logarithm,
     "math.roundeven": np.rint,
     "math.sqrt": np.sqrt,
 }
