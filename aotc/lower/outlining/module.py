@@ -23,6 +23,7 @@ from aotc.analysis.gpu_modules import (
 from aotc.emit.c_text import c_identifier
 from aotc.kernels.family import ANY_GPU, CPU, EVERYWHERE
 from aotc.lower.gpu_branches import is_for_gpu
+from aotc.lower.outlining.offsets import unify_offsets
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
@@ -82,6 +83,7 @@ def share_kernels(outlined: Sequence[Any], launches: Sequence[Any], *, debug: bo
     kernel for each of their operations. `debug`: see `equal_kernels`. Returns the gpu.modules that
     still have kernels, and erases the others."""
     kernels = [kernel for op in outlined for kernel in _content(op)]
+    unify_offsets(kernels, launches)
     equal = equal_kernels(kernels, debug=debug)
     _rename_launches(launches, {_path_of(kernel): _path_of(first) for kernel, first in equal})
     for kernel, _ in equal:

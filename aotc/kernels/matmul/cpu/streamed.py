@@ -151,15 +151,20 @@ class _Kernel(CpuKernel):
         """`count` elements of C, whose accumulators are in shared memory."""
         b, v = self.b, self.variant
         self.accumulators = b.shared_buffer(b.shared_memory(), 0, [v.most], self.type)
-        with b.loop(0, count) as j:
-            b.store(b.zero(self.type), self.accumulators, [j.index])
+        for start, stop, width in self.vectorized(count):
+            with b.loop(start, stop, width) as j:
+                zero = b.zero(self.of(self.type, width))
+                self.store(zero, self.accumulators, [j.index])
         whole = self.whole(k, v.rows)
         for start, stop, rows in ((0, whole, v.rows), (whole, k, 1)):
             with b.loop(start, stop, rows) as loop:
                 self._add_rows([loop.index + i for i in range(rows)], begin, count)
-        with b.loop(0, count) as j:
-            value = b.load(self.accumulators, [j.index])
-            self._store_result(value, begin + j.index)
+        has_vectors = self.stores_vectors and not self.is_column
+        parts = self.vectorized(count) if has_vectors else [(0, count, 1)]
+        for start, stop, width in parts:
+            with b.loop(start, stop, width) as j:
+                value = self.load(self.accumulators, [j.index], width)
+                self._store_result(value, begin + j.index)
 
     def _add_rows(self, rows: Sequence[Number], begin: Number, count: Number) -> None:
         """Adds `count` columns of these rows of B, from `begin` on, times A's elements."""

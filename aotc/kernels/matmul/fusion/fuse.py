@@ -32,6 +32,7 @@ from aotc.kernels.matmul.fusion.elementwise import (
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, Problem
 from aotc.kernels.matmul.recognition import Matmul, matrix_of_type
+from aotc.kernels.matmul.vectors import row_type
 from aotc.mlir import ir
 
 _VIEWS = ("memref.expand_shape", "memref.collapse_shape")
@@ -94,10 +95,10 @@ def axes_of(matmul: Matmul) -> list[str] | None:
     """The axis along each dimension of C; None where they are no parts of rows and columns, the
     slowest first."""
     problem = matmul.problem
-    if matmul.has_rows:
-        return None
     if not isinstance(problem, ImplicitGemm):
         names = ["batch", "row", "column"][0 if problem.batched else 1 :]
+        if matmul.has_rows:
+            names.remove("row")
         groups = matmul.c_groups or each(len(names))
         return [name for name, group in zip(names, groups, strict=True) for _ in group]
     type_ = ir.MemRefType(matmul.c.type)
@@ -298,6 +299,10 @@ class _Fusing:
         if placed is None or placed[2] != self._full:
             return None
         operand, type_, _ = placed
+        if self._matmul.has_rows:
+            if type_ != output.type:
+                return None
+            operand, type_ = Operand(output, is_row=True), row_type(type_)
         matrix = matrix_of_type(type_, batched=self._matmul.problem.batched)
         return None if matrix is None else (operand, replace(self._fused.problem, c=matrix))
 
