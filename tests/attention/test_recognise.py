@@ -99,6 +99,7 @@ def test_what_is_found(
         ("pytorch_by_hand", "attention:"),
         ("pytorch_masked_by_hand", "causal attention:"),
         ("pytorch_mask", "attention with a mask:"),
+        ("pytorch_windows", "attention with a mask of heads in rows:"),
         ("pytorch_heads_in_rows", "causal attention of heads in rows:"),
         ("pytorch_heads_in_rows_of_one", "causal attention of heads in rows:"),
         ("pytorch_heads_in_rows_of_any_batch", "causal attention of heads in rows:"),

@@ -188,3 +188,25 @@ def test_tiles_have_edges(
         getattr(library, name_of(size, causal=causal))(q, k, v, result)
         expected = exact(q, k, v, causal=causal)
         np.testing.assert_allclose(result, expected, rtol=0, atol=2e-6, err_msg=str(size))
+
+
+def test_windows_add_a_bias_and_a_mask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Swin's: Q, K and V are parts of one tensor, the bias is a head's, the mask a window's, of
+    which each of two images has four. At each level of x86-64."""
+    text = (INPUTS / "pytorch_windows.mlir").read_text()
+    built = aotc.build(text, emit="shared", out=f"{tmp_path}/built/", name="built", chips=("sm_80",))
+    names = [kernel.name for kernel in built.manifest.kernels]
+    assert "attention_f32_d8_mask_cpu_96x256_align4" in names
+    random = np.random.default_rng(8)
+    x, bias, mask = (
+        random.standard_normal(shape).astype(np.float32)
+        for shape in ((8, 9, 48), (2, 9, 9), (4, 9, 9))
+    )
+    added = bias + np.tile(mask, (2, 1, 1))[:, None]
+    expected = np.swapaxes(exact(*heads_of(x, 2), causal=False, mask=added), 1, 2)
+    for level in ("1", "3", "4"):
+        monkeypatch.setenv("AOTC_CPU_LEVEL", level)
+        own = shutil.copytree(tmp_path / "built", tmp_path / level)
+        result = np.full((8, 9, 16), np.nan, np.float32)
+        aotc.load(own).attention(x, bias, mask, result)
+        np.testing.assert_allclose(result, expected.reshape(8, 9, 16), rtol=0, atol=2e-6)

@@ -17,6 +17,8 @@ from aotc.kernels.attention.recognition import BATCH, KEY, QUERY
 from aotc.mlir import ir
 
 _ELEMENT = "f32"
+# A window and a head, as a rule.
+_MOST_PARTS_OF_BATCH = 2
 
 
 class MaskSum(Struct, frozen=True):
@@ -29,8 +31,8 @@ class MaskSum(Struct, frozen=True):
 
     @staticmethod
     def of(masks: tuple[Element, ...]) -> MaskSum | None:
-        """None for several masks of unknown sizes, or whose batch is split in different ways;
-        without masks, one of no type."""
+        """None for several masks of unknown sizes, or that depend on the batch in too many ways for
+        a sum that is no larger than the scores; without masks, one of no type."""
         if not masks:
             return MaskSum(masks, None, ())
         if len(masks) == 1:
@@ -41,7 +43,7 @@ class MaskSum(Struct, frozen=True):
                 return None
             sizes |= zip(mask.index, mask.tensor.type.shape, strict=True)
         batch = sorted((one for one in sizes if isinstance(one, tuple)), key=str)
-        if batch and (BATCH in sizes or any(one[1:] != batch[0][1:] for one in batch)):
+        if len(batch) > _MOST_PARTS_OF_BATCH or (batch and BATCH in sizes):
             return None
         places = tuple(one for one in (*batch, BATCH, QUERY, KEY) if one in sizes)
         element = ir.Type.parse(_ELEMENT)

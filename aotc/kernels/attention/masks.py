@@ -5,9 +5,11 @@ On Hopper TMA brings it, where it can (`wgmma.mask_tiles`).
 
 from __future__ import annotations
 
+import re
+
 from aotc.builder import Buffer, Builder
 from aotc.kernels.attention.problem import Mask
-from aotc.kernels.attention.recognition import BATCH, KEY, QUERY
+from aotc.kernels.attention.recognition import KEY, QUERY
 from aotc.numbers import Float, Number, minimum
 
 
@@ -23,10 +25,9 @@ def _index(b: Builder, place: str, batch: Number, query: Number) -> Number:
         return query
     if place == "0":
         return 0
-    if place == BATCH:
-        return b.index(batch)
-    sign, number = place[len(BATCH)], int(place[len(BATCH) + 1 :])
-    return b.index(batch // number if sign == "/" else batch % number)
+    for sign, number in re.findall(r"([/%])(\d+)", place):
+        batch = batch // int(number) if sign == "/" else batch % int(number)
+    return b.index(batch)
 
 
 class MaskReader:

@@ -14,6 +14,7 @@ from typing import Any
 from aotc import ops
 from aotc.input.entries import functions_of
 from aotc.kernels.attention.choice import choose, choose_for_cpu
+from aotc.kernels.attention.elements import Place
 from aotc.kernels.attention.layout import ALIGNMENT, Layout, sizes_of
 from aotc.kernels.attention.mask_sums import MaskSum
 from aotc.kernels.attention.problem import Attention, Mask
@@ -105,11 +106,14 @@ def _problem(found: Found, added: MaskSum) -> Attention | None:
 
 
 def _places(added: MaskSum) -> tuple[str, ...]:
-    signs = {"high": "/", "low": "%"}
-    return tuple(
-        f"{place[1]}{signs[place[0]]}{place[2]}" if isinstance(place, tuple) else str(place)
-        for place in added.places
-    )
+    return tuple(map(_place_text, added.places))
+
+
+def _place_text(place: Place) -> str:
+    if not isinstance(place, tuple):
+        return str(place)
+    part, of, number = place
+    return f"{_place_text(of)}{'/' if part == 'high' else '%'}{number}"
 
 
 def _mask(type_: Any, places: tuple[str, ...]) -> Mask:

@@ -9,8 +9,8 @@ from aotc.kernels.matmul.problem import Matrix
 
 class Mask(Struct, frozen=True):
     """What is added to scores: the type of its buffer, its elements' type, and what each of its
-    dimensions is: a score's batch `b`, that by or modulo a number (`b/12`, `b%12`), its query `i`,
-    its key `j`, the last one; or 0. `alignment`: of all rows, in bytes."""
+    dimensions is: a score's batch `b`, that by or modulo numbers (`b/12`, `b%12`, `b/3%64`), its
+    query `i`, its key `j`, the last one; or 0. `alignment`: of all rows, in bytes."""
 
     type: str
     element: str

@@ -505,7 +505,8 @@ def _is_batch(places: Any) -> bool:
 def _is_outer(place: Any) -> bool:
     """Whether a mask may have it in front of the key: the batch or a part of it, the query, 0."""
     if isinstance(place, tuple):
-        return place[0] in ("high", "low") and place[1] == _BATCH
+        part, of, _ = place
+        return part in ("high", "low") and (of == _BATCH or (isinstance(of, tuple) and _is_outer(of)))
     return place in (_BATCH, _QUERY, 0)
 
 
