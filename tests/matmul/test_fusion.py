@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -340,3 +341,53 @@ func.func @scaled(%A: memref<96x80xf32>, %B: memref<80x128xf32>, %V: memref<128x
     library.scaled(a, b, v, c)
     exact = a.astype(np.float64) @ b * v
     np.testing.assert_allclose(c, exact, rtol=1e-5, atol=1e-5)
+
+
+def test_steps_of_a_recurrent_network_share_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row of one tensor is added to each product of a vector, as a part of the product's kernel.
+    At each level of x86-64."""
+    width, gates, steps = 260, 1040, 4
+    state, row, all_rows = f"{width}xf32>", f"{gates}xf32>", f"{steps}x{gates}xf32>"
+    lines = []
+    for step in range(1, steps):
+        lines.append(f"""
+  %x{step} = tensor.extract_slice %x[{step}, 0] [1, {gates}] [1, 1]
+      : tensor<{all_rows} to tensor<{row}
+  %p{step} = linalg.vecmat ins(%h{step - 1}, %w : tensor<{state}, tensor<{width}x{row})
+      outs(%zeros : tensor<{row}) -> tensor<{row}
+  %g{step} = arith.addf %p{step}, %x{step} : tensor<{row}
+  %a{step} = tensor.extract_slice %g{step}[0] [{width}] [1] : tensor<{row} to tensor<{state}
+  %b{step} = tensor.extract_slice %g{step}[{width}] [{width}] [1]
+      : tensor<{row} to tensor<{state}
+  %h{step} = arith.mulf %a{step}, %b{step} : tensor<{state}""")
+    text = f"""
+func.func @steps(%x: tensor<{all_rows}, %w: tensor<{width}x{row}, %h0: tensor<{state})
+    -> tensor<{state} attributes {{llvm.emit_c_interface}} {{
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<{row}
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<{row}) -> tensor<{row}
+{"".join(lines)}
+  return %h{steps - 1} : tensor<{state}
+}}"""
+    built = aotc.build(text, emit="shared", out=f"{tmp_path}/built/", name="built", chips=("sm_80",))
+    names = {kernel.name for kernel in built.manifest.kernels}
+    assert names == {
+        "matmul_f32_tt_gemv_m1_w16_b16_epilogue",
+        "matmul_f32_tt_gemv_m1_w16_b4_epilogue",
+        "matmul_f32_tt_cpu_gemv_8x1024_epilogue",
+        "steps_kernel",
+    }
+    x, w, h = (random(shape, "f32", 1) for shape in ((steps, gates), (width, gates), (width,)))
+    expected = h.astype(np.float64)
+    for one in x[1:]:
+        sums = expected @ (w.astype(np.float64) / width**0.5) + one
+        expected = sums[:width] * sums[width : 2 * width]
+    w /= np.float32(width**0.5)
+    for level in ("1", "3", "4"):
+        monkeypatch.setenv("AOTC_CPU_LEVEL", level)
+        result = np.full(width, np.nan, np.float32)
+        aotc.load(shutil.copytree(tmp_path / "built", tmp_path / level)).steps(x, w, h, result)
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(result, expected, rtol=0, atol=1e-5 * scale)
