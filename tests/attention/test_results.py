@@ -194,7 +194,9 @@ def test_windows_add_a_bias_and_a_mask(tmp_path: Path, monkeypatch: pytest.Monke
     """As Swin's: Q, K and V are parts of one tensor, the bias is a head's, the mask a window's, of
     which each of two images has four. At each level of x86-64."""
     text = (INPUTS / "pytorch_windows.mlir").read_text()
-    built = aotc.build(text, emit="shared", out=f"{tmp_path}/built/", name="built", chips=("sm_80",))
+    built = aotc.build(
+        text, emit="shared", out=f"{tmp_path}/built/", name="built", chips=("sm_80",)
+    )
     names = [kernel.name for kernel in built.manifest.kernels]
     assert "attention_f32_d8_mask_cpu_96x256_align4" in names
     random = np.random.default_rng(8)

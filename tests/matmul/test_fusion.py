@@ -371,7 +371,9 @@ func.func @steps(%x: tensor<{all_rows}, %w: tensor<{width}x{row}, %h0: tensor<{s
 {"".join(lines)}
   return %h{steps - 1} : tensor<{state}
 }}"""
-    built = aotc.build(text, emit="shared", out=f"{tmp_path}/built/", name="built", chips=("sm_80",))
+    built = aotc.build(
+        text, emit="shared", out=f"{tmp_path}/built/", name="built", chips=("sm_80",)
+    )
     names = {kernel.name for kernel in built.manifest.kernels}
     assert names == {
         "matmul_f32_tt_gemv_m1_w16_b16_epilogue",

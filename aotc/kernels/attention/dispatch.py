@@ -144,8 +144,8 @@ def _problem(call: Any, function: Any) -> Attention | None:
 
 
 def _operands(call: Any, function: Any) -> list[Any]:
-    """Q, K, V, the result, and perhaps a mask. One with heads in rows has the strides that are known
-    of it, where the function takes any."""
+    """Q, K, V, the result, and perhaps a mask. One with heads in rows has the strides that are
+    known of it, where the function takes any."""
     forms = [*_forms(function), (0, False)]
     return [
         owner.operands[0]

@@ -138,9 +138,7 @@ class _Recognition:
         if not (0 < scale < math.inf):
             raise _NotAttentionError
         result = _result_of(product)
-        return Found(
-            result, q, k, v, parts.tensor, scale, parts.causal, is_safe, parts.masks
-        )
+        return Found(result, q, k, v, parts.tensor, scale, parts.causal, is_safe, parts.masks)
 
     def _parts(self, scores: Expression, depth: int) -> _Scores:
         """The parts of scores: the first product, times constants, plus masks."""
@@ -506,7 +504,9 @@ def _is_outer(place: Any) -> bool:
     """Whether a mask may have it in front of the key: the batch or a part of it, the query, 0."""
     if isinstance(place, tuple):
         part, of, _ = place
-        return part in ("high", "low") and (of == _BATCH or (isinstance(of, tuple) and _is_outer(of)))
+        return part in ("high", "low") and (
+            of == _BATCH or (isinstance(of, tuple) and _is_outer(of))
+        )
     return place in (_BATCH, _QUERY, 0)
 
 

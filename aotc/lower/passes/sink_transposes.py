@@ -23,12 +23,16 @@ class SinkTransposes(OwnPass, frozen=True):
     """Runs where transposes are `linalg.transpose`."""
 
     name = "aotc-sink-transposes"
-    reason: str = "a slice of a transposed tensor becomes a transposed slice: the rest is not copied"
+    reason: str = (
+        "a slice of a transposed tensor becomes a transposed slice: the rest is not copied"
+    )
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
             for transpose in ops.find(lowering.module.operation, "linalg.transpose"):
-                slices = [use.owner.operation for result in transpose.results for use in result.uses]
+                slices = [
+                    use.owner.operation for result in transpose.results for use in result.uses
+                ]
                 if slices and _can_sink(slices):
                     for slice_ in slices:
                         _transpose_slice(slice_, transpose)

@@ -1,16 +1,13 @@
 """What tensors hold that is computed from constants alone, as NumPy arrays.
 
 A tensor that repeats what it is made of (a broadcast) is an array with strides of 0: it takes no
-more memory than that. Arithmetic is that of IEEE 754, which NumPy and the devices have in common, and
-logarithms, as positions in buckets have; other functions (exp, ...) are left to the device. Sums of floating-point numbers are computed in
-f64 and rounded once.
+more memory than that. Sums of floating-point numbers are computed in f64 and rounded once.
 """
 
 from __future__ import annotations
 
-import decimal
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +16,7 @@ from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, loops_of_reduction, maps_of
 from aotc.dense import content_of, element_of, is_splat
 from aotc.input.blobs import resource_name
+from aotc.lower.tensors.known_operations import BIT, NUMBERS, apply
 from aotc.mlir import ir
 from aotc.rewrites.checks import CHECK
 from aotc.sizes import dense_bytes, element_bytes
@@ -28,17 +26,9 @@ SMALL = 1 << 16
 # A larger array is not kept, but made again.
 _KEPT = 1 << 20
 _COLUMNS = 64
-_DIGITS = 30  # of a logarithm
+_SUMS = ("arith.addf", "arith.addi")
 _SLICES = ("tensor.extract_slice", "tensor.insert_slice")
 _SLICED = ("static_offsets", "static_sizes", "static_strides")
-# Element types with arithmetic; others can be moved.
-_BIT = "b"
-_NUMBERS = {
-    "i1": np.dtype(bool),
-    **{f"i{bits}": np.dtype(f"i{bits // 8}") for bits in (8, 16, 32, 64)},
-    **{f"f{bits}": np.dtype(f"f{bits // 8}") for bits in (16, 32, 64)},
-    "index": np.dtype("i8"),
-}
 
 
 class KnownTensors:
@@ -183,7 +173,7 @@ class KnownTensors:
             operands = [self._value(values, operand) for operand in operation.operands]
             known = [array for array in operands if array is not None]
             if len(operation.results) == 1 and known and len(known) == len(operands):
-                array = _apply(operation, known)
+                array = apply(operation, known)
                 if array is not None:
                     values[operation.results[0]] = array
         return values
@@ -343,7 +333,7 @@ def _constant(operation: Any) -> np.ndarray | None:
         return None  # complex numbers: the bindings have no class for their attribute
     type_ = operation.results[0].type
     if isinstance(attribute, ir.IntegerAttr | ir.FloatAttr | ir.BoolAttr):
-        number = _NUMBERS.get(str(type_))
+        number = NUMBERS.get(str(type_))
         return None if number is None else np.array(attribute.value).astype(number)
     is_dense = isinstance(attribute, ir.DenseElementsAttr)
     if not isinstance(type_, ir.RankedTensorType):
@@ -355,7 +345,7 @@ def _constant(operation: Any) -> np.ndarray | None:
         return None
     shape = type_.shape
     if is_splat(attribute):
-        if dtype.kind == _BIT:
+        if dtype.kind == BIT:
             return np.broadcast_to(np.array(attribute.get_splat_value().value, bool), shape)
         element = element_of(attribute)
         return None if element is None else np.broadcast_to(np.frombuffer(element, dtype)[0], shape)
@@ -368,147 +358,7 @@ def dtype_of(element_type: Any) -> np.dtype[Any] | None:
     """The elements as NumPy has them; those that it does not know are their bits. None for parts
     of bytes, and for what is longer than numbers are."""
     size = element_bytes(element_type)
-    number = _NUMBERS.get(str(element_type))
+    number = NUMBERS.get(str(element_type))
     if number is None and size in (1, 2, 4, 8):
         return np.dtype(f"u{size}")
     return number
-
-
-def _apply(operation: Any, operands: list[np.ndarray]) -> np.ndarray | None:
-    """The result of an operation on elements, or None where it is the device's."""
-    types = [value.type for value in (*operation.operands, *operation.results)]
-    if operation.name == "tensor.extract":
-        return _elements(*operands)
-    if not all(str(type_) in _NUMBERS for type_ in types):
-        return None
-    result = _NUMBERS[str(operation.results[0].type)]
-    # Of i1, 1 is -1, and 1 + 1 is 0: not so of NumPy's booleans.
-    is_bit = _BIT in (operands[0].dtype.kind, result.kind)
-    if operation.name in (_OF_BITS if is_bit else _SAME):
-        return _SAME[operation.name](*operands)
-    if operation.name in _CASTS and not is_bit:
-        return operands[0].astype(result)
-    if operation.name in _FROM_BITS and operands[0].dtype.kind == _BIT:
-        return operands[0].astype(result)
-    if operation.name == "arith.select":
-        return np.where(*operands)
-    if operation.name == "arith.fptosi":
-        return _to_integers(operands[0], result)
-    if operation.name in ("arith.cmpf", "arith.cmpi"):
-        return _compare(operation, *operands)
-    if operation.name == "math.rsqrt":
-        # Rounded twice, and so right but for one in many millions: the device's is no nearer.
-        return (1 / np.sqrt(operands[0].astype(np.float64))).astype(result)
-    return None
-
-
-def _elements(array: np.ndarray, *indices: np.ndarray) -> np.ndarray | None:
-    """Those at the indices, if all of these are within the array."""
-    pairs = zip(indices, array.shape, strict=True)
-    if not all(((index >= 0) & (index < size)).all() for index, size in pairs):
-        return None
-    return array[indices] if indices else array
-
-
-def _to_integers(array: np.ndarray, type_: np.dtype[Any]) -> np.ndarray | None:
-    """Cut to integers; what is too low becomes the least, as on each device. None where one is too
-    high, or NaN, which devices convert differently."""
-    least = np.iinfo(type_).min
-    cut = np.trunc(array)
-    is_low, is_within = cut < float(least), cut < -float(least)  # False for NaN
-    return np.where(is_low, least, np.where(is_low, 0, cut).astype(type_)) if is_within.all() else None
-
-
-def _logarithm(array: np.ndarray) -> np.ndarray:
-    """The natural logarithm, rounded once from more digits than f64 has: the same on each machine
-    that builds, which NumPy's is not."""
-    values, places = np.unique(array, return_inverse=True)
-    context = decimal.Context(prec=_DIGITS)
-    logarithms = [
-        float(decimal.Decimal(float(value)).ln(context)) if 0 < value < np.inf else np.log(value)
-        for value in values
-    ]
-    return np.array(logarithms).astype(array.dtype)[places].reshape(array.shape)
-
-
-def _maximum(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """IEEE 754's maximum, of which NumPy leaves the sign of 0 open."""
-    larger: np.ndarray = np.maximum(left, right)
-    return np.where((left == 0) & (right == 0), left + right, larger)
-
-
-_Function = Callable[..., np.ndarray]
-_SAME: dict[str, _Function] = {
-    "arith.addf": np.add,
-    "arith.subf": np.subtract,
-    "arith.mulf": np.multiply,
-    "arith.divf": np.divide,
-    "arith.negf": np.negative,
-    "arith.addi": np.add,
-    "arith.subi": np.subtract,
-    "arith.muli": np.multiply,
-    "arith.andi": np.bitwise_and,
-    "arith.ori": np.bitwise_or,
-    "arith.xori": np.bitwise_xor,
-    "arith.maxsi": np.maximum,
-    "arith.minsi": np.minimum,
-    "arith.maximumf": _maximum,
-    "arith.minimumf": lambda left, right: -_maximum(-left, -right),
-    "math.absf": np.abs,
-    "math.absi": np.abs,
-    "math.ceil": np.ceil,
-    "math.floor": np.floor,
-    "math.log": _logarithm,
-    "math.roundeven": np.rint,
-    "math.sqrt": np.sqrt,
-}
-_SUMS = ("arith.addf", "arith.addi")
-_OF_BITS = ("arith.andi", "arith.ori", "arith.xori")
-_FROM_BITS = ("arith.extui", "arith.uitofp")
-# To a type that has each value, or by rounding to the nearest even one; integers are cut.
-_CASTS = (
-    *("arith.extf", "arith.truncf", "arith.sitofp", "arith.extsi", "arith.trunci"),
-    "arith.index_cast",
-)
-# By the number of a predicate of arith.cmpi; 4 further on are the unsigned ones.
-_INTEGERS: dict[int, _Function] = {
-    0: np.equal,
-    1: np.not_equal,
-    2: np.less,
-    3: np.less_equal,
-    4: np.greater,
-    5: np.greater_equal,
-}
-# By the number of a predicate of arith.cmpf, for numbers; ordered and, 7 further on, unordered.
-_FLOATS: dict[int, _Function] = {
-    1: np.equal,
-    2: np.greater,
-    3: np.greater_equal,
-    4: np.less,
-    5: np.less_equal,
-    6: np.not_equal,
-}
-_ORDERED, _UNORDERED = 7, 14
-
-
-def _compare(operation: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray | None:
-    predicate = ir.IntegerAttr(operation.attributes["predicate"]).value
-    if operation.name == "arith.cmpi":
-        if left.dtype.kind == _BIT:
-            return None
-        if predicate in _INTEGERS:
-            return _INTEGERS[predicate](left, right)
-        unsigned = np.dtype(f"u{left.dtype.itemsize}")
-        compared: np.ndarray = _INTEGERS[predicate - 4](left.view(unsigned), right.view(unsigned))
-        return compared
-    numbers: np.ndarray = ~(np.isnan(left) | np.isnan(right))
-    found = numbers
-    if predicate in _FLOATS:
-        found = _FLOATS[predicate](left, right) & numbers
-    elif predicate - _ORDERED in _FLOATS:
-        found = _FLOATS[predicate - _ORDERED](left, right) | ~numbers
-    elif predicate == _UNORDERED:
-        found = ~numbers
-    elif predicate != _ORDERED:
-        return None
-    return found

@@ -1,0 +1,168 @@
+"""Operations on elements that the build computes as a device does, on NumPy arrays.
+
+These are the arithmetic of IEEE 754, which NumPy and the devices have in common, and logarithms,
+which positions in buckets have. Other functions (exp, ...) are left to the device.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from aotc.mlir import ir
+
+_DIGITS = 30  # of a logarithm
+# Element types with arithmetic; others can be moved.
+BIT = "b"
+NUMBERS = {
+    "i1": np.dtype(bool),
+    **{f"i{bits}": np.dtype(f"i{bits // 8}") for bits in (8, 16, 32, 64)},
+    **{f"f{bits}": np.dtype(f"f{bits // 8}") for bits in (16, 32, 64)},
+    "index": np.dtype("i8"),
+}
+
+
+def apply(operation: Any, operands: list[np.ndarray]) -> np.ndarray | None:
+    """The result of an operation on elements, or None where it is the device's."""
+    types = [value.type for value in (*operation.operands, *operation.results)]
+    if operation.name == "tensor.extract":
+        return _elements(*operands)
+    if not all(str(type_) in NUMBERS for type_ in types):
+        return None
+    result = NUMBERS[str(operation.results[0].type)]
+    # Of i1, 1 is -1, and 1 + 1 is 0: not so of NumPy's booleans.
+    is_bit = BIT in (operands[0].dtype.kind, result.kind)
+    if operation.name in (_OF_BITS if is_bit else _SAME):
+        return _SAME[operation.name](*operands)
+    if operation.name in _CASTS and not is_bit:
+        return operands[0].astype(result)
+    if operation.name in _FROM_BITS and operands[0].dtype.kind == BIT:
+        return operands[0].astype(result)
+    if operation.name == "arith.select":
+        return np.where(*operands)
+    if operation.name == "arith.fptosi":
+        return _to_integers(operands[0], result)
+    if operation.name in ("arith.cmpf", "arith.cmpi"):
+        return _compare(operation, *operands)
+    if operation.name == "math.rsqrt":
+        # Rounded twice, and so right but for one in many millions: the device's is no nearer.
+        return (1 / np.sqrt(operands[0].astype(np.float64))).astype(result)
+    return None
+
+
+def _elements(array: np.ndarray, *indices: np.ndarray) -> np.ndarray | None:
+    """Those at the indices, if all of these are within the array."""
+    pairs = zip(indices, array.shape, strict=True)
+    if not all(((index >= 0) & (index < size)).all() for index, size in pairs):
+        return None
+    return array[indices] if indices else array
+
+
+def _to_integers(array: np.ndarray, type_: np.dtype[Any]) -> np.ndarray | None:
+    """Cut to integers; what is too low becomes the least, as on each device. None where one is too
+    high, or NaN, which devices convert differently."""
+    least = np.iinfo(type_).min
+    cut = np.trunc(array)
+    if not (cut < -float(least)).all():
+        return None
+    is_low = cut < float(least)
+    found = np.where(is_low, 0, cut).astype(type_)
+    found[is_low] = least
+    return found
+
+
+def _logarithm(array: np.ndarray) -> np.ndarray:
+    """The natural logarithm, rounded once from more digits than f64 has: the same on each machine
+    that builds, which NumPy's is not."""
+    values, places = np.unique(array, return_inverse=True)
+    context = decimal.Context(prec=_DIGITS)
+    logarithms = [
+        float(decimal.Decimal(float(value)).ln(context)) if 0 < value < np.inf else np.log(value)
+        for value in values
+    ]
+    return np.array(logarithms).astype(array.dtype)[places].reshape(array.shape)
+
+
+def _maximum(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """IEEE 754's maximum, of which NumPy leaves the sign of 0 open."""
+    larger: np.ndarray = np.maximum(left, right)
+    return np.where((left == 0) & (right == 0), left + right, larger)
+
+
+_Function = Callable[..., np.ndarray]
+_SAME: dict[str, _Function] = {
+    "arith.addf": np.add,
+    "arith.subf": np.subtract,
+    "arith.mulf": np.multiply,
+    "arith.divf": np.divide,
+    "arith.negf": np.negative,
+    "arith.addi": np.add,
+    "arith.subi": np.subtract,
+    "arith.muli": np.multiply,
+    "arith.andi": np.bitwise_and,
+    "arith.ori": np.bitwise_or,
+    "arith.xori": np.bitwise_xor,
+    "arith.maxsi": np.maximum,
+    "arith.minsi": np.minimum,
+    "arith.maximumf": _maximum,
+    "arith.minimumf": lambda left, right: -_maximum(-left, -right),
+    "math.absf": np.abs,
+    "math.absi": np.abs,
+    "math.ceil": np.ceil,
+    "math.floor": np.floor,
+    "math.log": _logarithm,
+    "math.roundeven": np.rint,
+    "math.sqrt": np.sqrt,
+}
+_OF_BITS = ("arith.andi", "arith.ori", "arith.xori")
+_FROM_BITS = ("arith.extui", "arith.uitofp")
+# To a type that has each value, or by rounding to the nearest even one; integers are cut.
+_CASTS = (
+    *("arith.extf", "arith.truncf", "arith.sitofp", "arith.extsi", "arith.trunci"),
+    "arith.index_cast",
+)
+# By the number of a predicate of arith.cmpi; 4 further on are the unsigned ones.
+_INTEGERS: dict[int, _Function] = {
+    0: np.equal,
+    1: np.not_equal,
+    2: np.less,
+    3: np.less_equal,
+    4: np.greater,
+    5: np.greater_equal,
+}
+# By the number of a predicate of arith.cmpf, for numbers; ordered and, 7 further on, unordered.
+_FLOATS: dict[int, _Function] = {
+    1: np.equal,
+    2: np.greater,
+    3: np.greater_equal,
+    4: np.less,
+    5: np.less_equal,
+    6: np.not_equal,
+}
+_ORDERED, _UNORDERED = 7, 14
+
+
+def _compare(operation: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray | None:
+    predicate = ir.IntegerAttr(operation.attributes["predicate"]).value
+    if operation.name == "arith.cmpi":
+        if left.dtype.kind == BIT:
+            return None
+        if predicate in _INTEGERS:
+            return _INTEGERS[predicate](left, right)
+        unsigned = np.dtype(f"u{left.dtype.itemsize}")
+        compared: np.ndarray = _INTEGERS[predicate - 4](left.view(unsigned), right.view(unsigned))
+        return compared
+    numbers: np.ndarray = ~(np.isnan(left) | np.isnan(right))
+    found = numbers
+    if predicate in _FLOATS:
+        found = _FLOATS[predicate](left, right) & numbers
+    elif predicate - _ORDERED in _FLOATS:
+        found = _FLOATS[predicate - _ORDERED](left, right) | ~numbers
+    elif predicate == _UNORDERED:
+        found = ~numbers
+    elif predicate != _ORDERED:
+        return None
+    return found
