@@ -122,6 +122,26 @@ class Call(Struct, frozen=True, forbid_unknown_fields=True):
     returned: tuple[Leaf, ...]
 
 
+class SparseTensor(Struct, frozen=True, forbid_unknown_fields=True):
+    """A sparse tensor that an entry takes or returns as several values: `arrays` says what they
+    are (`positions1`, `coordinates1`, `values`, `size0`, ...), `first` which of the entry's
+    arguments, or results, is the first.
+
+    `format` is SciPy's word for its levels: csr, csc, coo or bsr; None for others. `order` has the
+    dimension of each level (of coo), `block` the rows and columns of a block (of bsr).
+    """
+
+    name: str
+    type: str
+    shape: tuple[int | None, ...]
+    arrays: tuple[str, ...]
+    first: int
+    is_result: bool
+    format: str | None = None
+    order: tuple[int, ...] = ()
+    block: tuple[int, int] | None = None
+
+
 class Entry(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """A function that other programs call.
 
@@ -129,7 +149,7 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     `why_not_async` says why there is none), `memref`, `c_interface`, and `result_shapes` where it
     returns memrefs whose sizes are not known. `state` is the C type of the object that callers give
     in place of the arguments that are state, if there are any. `call` is there for a module of
-    PyTorch.
+    PyTorch. `sparse` has the sparse tensors among its arguments and results.
     """
 
     name: str
@@ -140,6 +160,7 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     functions: dict[str, str] = field(default_factory=dict)
     state: str | None = None
     call: Call | None = None
+    sparse: tuple[SparseTensor, ...] = ()
 
     @functools.cached_property
     def given(self) -> tuple[Value, ...]:
@@ -296,6 +317,19 @@ def parse_call(text: str) -> Call:
         return msgspec.convert(json.loads(text), Call)
     except (ValueError, RecursionError, MsgspecError):
         raise InputError("The attribute 'aotc.call' of a function is not aotc's.") from None
+
+
+def sparse_text(tensors: Sequence[SparseTensor]) -> str:
+    """Sparse tensors as they are written on an entry's function."""
+    return json.dumps(msgspec.to_builtins(tensors))
+
+
+def parse_sparse(text: str) -> tuple[SparseTensor, ...]:
+    """What `sparse_text` wrote. Raises InputError for another text."""
+    try:
+        return msgspec.convert(json.loads(text), tuple[SparseTensor, ...])
+    except (ValueError, RecursionError, MsgspecError):
+        raise InputError("The attribute 'aotc.sparse' of a function is not aotc's.") from None
 
 
 def _no_manifest(name: str) -> InputError:

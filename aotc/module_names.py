@@ -35,6 +35,10 @@ CHECK = "aotc_check"
 MESSAGE = "aotc.message"
 # Another: whether the function that was called last came to its end.
 GOES_ON = "aotc_task_goes_on"
+# Others begin so, with a number behind it: they make a sparse tensor of arrays and the sizes that
+# its type does not tell. Their attribute has that type.
+ASSEMBLE = "aotc_assemble"
+ASSEMBLED = "aotc.assembled"
 # Of a function that computes a Fourier transform: a dictionary of its `kind` (c2c, r2c, c2r), its
 # `length`, the `sign` of the exponent, and how what it reads and writes lies, `in` and `out`
 # (points_last, rows_last).

@@ -13,7 +13,15 @@ from aotc.artifact_kind import ArtifactKind
 from aotc.artifacts import EXE
 from aotc.errors import InputError, near_names
 from aotc.input.source import Problem, Source, input_error
-from aotc.manifest import Call, Dtype, Entry, Value, parse_call
+from aotc.manifest import (
+    Call,
+    Dtype,
+    Entry,
+    SparseTensor,
+    Value,
+    parse_call,
+    parse_sparse,
+)
 from aotc.mlir import ir
 from aotc.module_names import RESULT_SIZES
 from aotc.ops import body_of_module, is_declaration, symbol_of
@@ -31,6 +39,8 @@ INTO_ATTRIBUTE = "aotc.into"
 # a `manifest.Call`.
 UNSIGNED_ATTRIBUTE = "aotc.unsigned_results"
 CALL_ATTRIBUTE = "aotc.call"
+# On entries whose arguments or results are the arrays of sparse tensors: the text of these.
+SPARSE_ATTRIBUTE = "aotc.sparse"
 PROGRAM_MAIN = "main"
 # Of functions, arguments, and types as they are told, in characters: compilers of C take literals
 # of 4095.
@@ -263,7 +273,13 @@ def _with_results(before: Entry, after: Entry) -> Entry:
     results = [
         _placed(next(numbers), value) if value.is_scalar else next(made) for value in after.results
     ]
-    return replace(after, arguments=tuple(arguments), results=tuple(results), call=before.call)
+    return replace(
+        after,
+        arguments=tuple(arguments),
+        results=tuple(results),
+        call=before.call,
+        sparse=before.sparse,
+    )
 
 
 def _placed(before: Value, after: Value) -> Value:
@@ -320,7 +336,13 @@ def _describe_entry(source: Source, function: Any, problems: list[Problem]) -> E
     ]
     places = _result_places(function, len(results))
     results = [replace(value, result=i) for value, i in zip(results, places, strict=True)]
-    return Entry(name, tuple(arguments), tuple(results), call=_call_of(function))
+    return Entry(
+        name,
+        tuple(arguments),
+        tuple(results),
+        call=_call_of(function),
+        sparse=_sparse_of(function),
+    )
 
 
 def _result_places(function: Any, count: int) -> list[int | None]:
@@ -343,6 +365,12 @@ def _call_of(function: Any) -> Call | None:
     if CALL_ATTRIBUTE not in function.attributes:
         return None
     return parse_call(ir.StringAttr(function.attributes[CALL_ATTRIBUTE]).value)
+
+
+def _sparse_of(function: Any) -> tuple[SparseTensor, ...]:
+    if SPARSE_ATTRIBUTE not in function.attributes:
+        return ()
+    return parse_sparse(ir.StringAttr(function.attributes[SPARSE_ATTRIBUTE]).value)
 
 
 def _state_names(function: Any) -> dict[int, str]:

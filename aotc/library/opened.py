@@ -15,6 +15,7 @@ from aotc.library.direct import Direct, direct_call
 from aotc.library.frameworks import Framework
 from aotc.library.outputs import MADE, Outputs, check_overlaps
 from aotc.library.results import give_back
+from aotc.library.sparse import gather, spread
 from aotc.library.state import State
 from aotc.library.weights import Weights
 from aotc.manifest import RESULT_SHAPES, Entry, Manifest, Value, read_manifest
@@ -91,10 +92,14 @@ class Function:
         state = self._state(named)
         # Modules call arguments so, too.
         out = None if "out" in self._names else named.pop("out", None)
+        if self.entry.sparse:
+            positional, named = spread(self.entry, positional, named)
         given = self._bind(positional, named)
         found = self.direct_results(given, state) if stream is None and out is None else None
         if found is None:
             found = self.results(given, state=state, stream=stream, out=out)
+        if self.entry.sparse:
+            found = gather(self.entry, found)
         if not found:
             return None
         return found[0] if len(found) == 1 else tuple(found)
@@ -110,6 +115,8 @@ class Function:
         """
         if self.entry.state is not None:
             named.pop("state", None)
+        if self.entry.sparse:
+            positional, named = spread(self.entry, positional, named)
         given = self._bind(positional, named)
         values: list[Any] = []
         for value, thing in zip(self.entry.given, given, strict=True):
@@ -283,7 +290,8 @@ in host or GPU memory, in any mix. What the entry writes is written in place. Re
 array is given are new ones, of the package of the first array that is given; `out=` has arrays for
 them (a tuple of as many as there are results, None for those to be made). `stream=` enqueues the
 work on a CUDA stream (a number, or an object that has one) and returns. `state=` is what the entry
-remembers, where it takes a state."""
+remembers, where it takes a state. An object of scipy.sparse stands for the arrays of a sparse
+tensor."""
 
 
 # The files that this process has opened at a path, by what tells one from the next.

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 from e2e.support import Programs, run
-from helpers.command import Outcome
+from helpers.command import REPOSITORY, Outcome
+from jsonschema import Draft202012Validator
 
 import aotc
 
@@ -64,17 +68,92 @@ def test_arguments_are_the_arrays_of_levels(library: aotc.Library) -> None:
         np.testing.assert_array_equal(array, old)
 
 
-def test_results_are_the_arrays_of_levels(library: aotc.Library) -> None:
-    """They are the caller's own: an entry changes none of its arguments."""
+def test_results_are_the_callers(library: aotc.Library) -> None:
+    """An entry changes none of its arguments."""
     arrays = _csr(DENSE)
-    for result, expected in zip(library.from_dense(DENSE), arrays, strict=True):
-        np.testing.assert_array_equal(result, expected)
-    positions, columns, values = library.scale(*arrays, 2.0)
-    np.testing.assert_array_equal(values, 2 * arrays[2])
-    np.testing.assert_array_equal(arrays[2], _csr(DENSE)[2])
-    values[:] = positions[:] = columns[:] = 0
+    np.testing.assert_array_equal(library.from_dense(DENSE).toarray(), DENSE)
+    scaled = library.scale(*arrays, 2.0)
+    np.testing.assert_array_equal(scaled.toarray(), 2 * DENSE)
+    scaled.data[:] = scaled.indptr[:] = scaled.indices[:] = 0
     for array, expected in zip(arrays, _csr(DENSE), strict=True):
         np.testing.assert_array_equal(array, expected)
+
+
+A = scipy.sparse.csr_array(DENSE)
+
+
+def test_objects_of_scipy(library: aotc.Library) -> None:
+    """They stand for the arrays of a sparse tensor, also of sizes that no type tells."""
+    y = np.arange(ROWS, dtype=np.float32)
+    expected = DENSE @ X + y
+    np.testing.assert_allclose(library.matvec(A, X, y), expected, rtol=1e-5)
+    wide = scipy.sparse.csr_matrix((A.data, A.indices.astype("i8"), A.indptr.astype("i8")))
+    wide.resize(DENSE.shape)
+    np.testing.assert_allclose(library.matvec(x=X, y=y, a=wide), expected, rtol=1e-5)
+    np.testing.assert_allclose(library.any_matvec(A, X, y), expected, rtol=1e-5)
+    np.testing.assert_allclose(library.any_matvec(A[:7], X, y[:7]), expected[:7], rtol=1e-5)
+    scaled = library.any_scale(2.0, A[:7], t=4.0)
+    assert (scaled.format, scaled.shape) == ("csr", (7, 90))
+    np.testing.assert_array_equal(scaled.toarray(), 8 * DENSE[:7])
+    made = library.csr_to_csc(A)
+    assert (made.format, made.shape) == ("csc", DENSE.shape)
+    np.testing.assert_array_equal(made.toarray(), DENSE)
+    made = library.csc_to_coo(made)
+    assert (made.format, made.shape) == ("coo", DENSE.shape)
+    np.testing.assert_array_equal(made.toarray(), DENSE)
+    blocks = library.dense_to_bsr(DENSE)
+    assert (blocks.format, blocks.blocksize) == ("bsr", (2, 3))
+    np.testing.assert_array_equal(library.bsr_to_dense(blocks), DENSE)
+    ones, result, count = library.coo_to_dcsr(made)
+    assert (ones.tolist(), count, result.shape) == ([1, 1], A.nnz, DENSE.shape)
+    np.testing.assert_array_equal(
+        library.dcsr_to_dense(*result.arrays.values(), *result.shape), DENSE
+    )
+    vector = scipy.sparse.coo_array(DENSE[1])
+    np.testing.assert_allclose(library.list_sum(vector), DENSE[1].sum(), rtol=1e-5)
+
+
+def test_elements_in_any_order(library: aotc.Library) -> None:
+    """What the levels exclude, elements out of order and repeated ones, is mended in a copy."""
+    rows, columns = np.array([3, 0, 3, 3]), np.array([1, 2, 1, 0])
+    values = np.array([1, 2, 4, 8], np.float32)
+    coo = scipy.sparse.coo_array((values, (rows, columns)), shape=(5, 6))
+    _, result, count = library.coo_to_dcsr(coo)
+    assert count == 3
+    np.testing.assert_array_equal(result.arrays["values"], [2, 8, 5])
+    csr = scipy.sparse.csr_array((values, columns, np.array([0, 1, 1, 4])), shape=(3, 90))
+    expected = csr.toarray()
+    np.testing.assert_array_equal(library.any_scale(1.0, csr, 1.0).toarray(), expected)
+    assert csr.nnz == 4
+
+
+@pytest.mark.parametrize(
+    ("entry", "arguments", "message"),
+    [
+        ("matvec", (A.tocsc(), X, X), "argument 'a' must be CSR, and is CSC: give a.tocsr()"),
+        (
+            "bsr_to_dense",
+            (A.tobsr((2, 2)),),
+            "must be BSR with blocks of 2x3, and is BSR with blocks of 2x2: give "
+            "a.tobsr(blocksize=(2, 3))",
+        ),
+        ("matvec", (A[:7], X, X), "argument 'a' must have the shape 50x90, and has (7, 90)"),
+        ("dcsr_to_dense", (A,), "argument 'a' has levels that no format of SciPy has"),
+        ("matvec", (A.astype("f8"), X, X), "argument 'a_values' (memref<?xf32>): its elements are"),
+        (
+            "list_sum",
+            (scipy.sparse.coo_array(np.eye(1, 300, 256, np.float32)[0]),),
+            "argument 'a': 256 has more than the 8 bits of its indices",
+        ),
+    ],
+)
+def test_objects_that_do_not_fit(
+    library: aotc.Library, entry: str, arguments: tuple[object, ...], message: str
+) -> None:
+    with pytest.raises(aotc.InputError, match=re.escape(message)):
+        library[entry](*arguments)
+    with pytest.raises(aotc.InputError, match="is a sparse tensor, and was given ndarray: give an"):
+        library.any_matvec(a=DENSE, x=X, y=X)
 
 
 def test_lists_of_coordinates(library: aotc.Library) -> None:
@@ -86,7 +165,10 @@ def test_lists_of_coordinates(library: aotc.Library) -> None:
 
 def test_rows_are_kernels(library: aotc.Library) -> None:
     kernels = {kernel.name for kernel in library.manifest.kernels}
-    assert {"matvec_sparse_kernel", "matmul_sparse_kernel"} <= kernels
+    names = ("matvec", "matmul", "any_matvec")
+    assert {f"{name}_sparse_kernel" for name in names} <= kernels
+    schema = json.loads((REPOSITORY / "docs" / "manifest.schema.json").read_text())
+    Draft202012Validator(schema).validate(json.loads(library.manifest.to_json()))
 
 
 ENTRY = """#E = #sparse_tensor.encoding<{map = (i, j) -> ENCODING}>
@@ -102,8 +184,9 @@ func.func @f(%a: tensor<SIZExf32, #E>) -> f32 attributes {llvm.emit_c_interface}
     [
         (
             "?x4",
-            "(i : dense, j : compressed)",
-            ":2:14: error: 'f' takes a sparse tensor of unknown",
+            "(i : dense, j floordiv 4 : dense, j mod 4 : structured[2, 4])",
+            ":2:14: error: 'f' takes a sparse tensor of unknown sizes, from which those of its "
+            "level 'd1 mod 4 : structured' do not follow",
         ),
         ("4x4", "(i : compressed(nonunique), j : singleton)", "give each its own, singleton(soa)"),
     ],

@@ -78,7 +78,7 @@ def _sorts(convert: Any) -> bool:
     types = (convert.operands[0].type, convert.results[0].type)
     if not all(map(_has_one_level, types)):
         return False
-    source, result = ("nonordered" in levels_of(type_)[0][1] for type_ in types)
+    source, result = ("nonordered" in levels_of(type_)[0].properties for type_ in types)
     return source and not result
 
 

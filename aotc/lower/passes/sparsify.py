@@ -13,17 +13,15 @@ from aotc import ops
 from aotc.analysis.sparse import is_sparse
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.functions import BY_HAND
+from aotc.lower.tensors.sparse_assembly import expand_assembly
 from aotc.mlir import ir
 
 _FUSION = (
     "func.func(linalg-generalize-named-ops,linalg-fuse-elementwise-ops,empty-tensor-to-alloc-tensor)",
 )
-_SPARSIFIER = (
-    # An outer loop over a dense level has an element, or a row of them, for each iteration.
-    "sparsification-and-bufferization{parallelization-strategy=dense-outer-loop}",
-    "sparse-storage-specifier-to-llvm",
-    "canonicalize",
-)
+# An outer loop over a dense level has an element, or a row of them, for each iteration.
+_SPARSIFIER = ("sparsification-and-bufferization{parallelization-strategy=dense-outer-loop}",)
+_SPECIFIERS = ("sparse-storage-specifier-to-llvm", "canonicalize")
 # On the loops that the sparsifier makes.
 _EMITTED = "Emitted from"
 # Operation → the index of the memref that it writes; its indices stand behind that.
@@ -54,6 +52,9 @@ class Sparsify(OwnPass, frozen=True):
             for generic in ops.find(lowering.module.operation, "linalg.generic"):
                 _allocate_constant_init(generic)
         lowering.run_upstream(*_SPARSIFIER)
+        with lowering.module.context:
+            expand_assembly(lowering.module)
+        lowering.run_upstream(*_SPECIFIERS)
         for dealloc in ops.find(lowering.module.operation, "memref.dealloc"):
             if BY_HAND not in dealloc.attributes:
                 ops.erase(dealloc)

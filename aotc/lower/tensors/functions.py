@@ -152,15 +152,17 @@ def _is_tensor(type_: Any) -> bool:
     return isinstance(type_, ir.RankedTensorType)
 
 
+def _is_memref(type_: Any) -> bool:
+    return isinstance(type_, ir.MemRefType)
+
+
 def _has_known_results(function: Any) -> bool:
-    """Whether its tensor results can all be arguments: the caller knows how large they are."""
+    """Whether its tensor results can all be arguments: the caller knows how large they are, and
+    the memrefs that are returned with them."""
     written = targets_of(function)
-    results = [
-        type_
-        for i, type_ in enumerate(_type(function).results)
-        if _is_tensor(type_) and i not in written
-    ]
-    return bool(results) and all(_is_known(type_) for type_ in results)
+    results = [type_ for i, type_ in enumerate(_type(function).results) if i not in written]
+    buffers = [type_ for type_ in results if _is_tensor(type_) or _is_memref(type_)]
+    return any(map(_is_tensor, buffers)) and all(map(_is_known, buffers))
 
 
 def _is_known(type_: Any) -> bool:

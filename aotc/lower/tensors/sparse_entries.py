@@ -1,7 +1,8 @@
 """Entries that take or return sparse tensors → entries on the arrays of their levels.
 
 MLIR's `sparse-assembler` makes them: of each entry a wrapper of its name, which calls the function
-that was there. What it does not keep is done here: calls within the module, and names.
+that was there. What it does not keep is done here: calls within the module, names, and sizes that
+are not known.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.sparse import is_sparse, levels_of
-from aotc.input.entries import ENTRY_ATTRIBUTE, NAME_ATTRIBUTE, functions_of
+from aotc.analysis.sparse import block_of, is_sparse, level_size, levels_of
+from aotc.input.entries import ENTRY_ATTRIBUTE, NAME_ATTRIBUTE, SPARSE_ATTRIBUTE, functions_of
 from aotc.input.source import Problem, Source, input_error
+from aotc.manifest import SparseTensor, sparse_text
 from aotc.mlir import ir
+from aotc.module_names import ASSEMBLE, ASSEMBLED
 from aotc.rewrites.run import run_group
 
 # What a level has beside the values, by the word for its format.
@@ -23,21 +26,24 @@ _FIELDS = {
     "singleton": ("coordinates",),
     "structured": ("coordinates",),
 }
+# Formats whose arrays tell how many elements the next level has.
+_MEASURED = ("dense", "compressed", "loose_compressed", "singleton")
+_UNKNOWN = ir.ShapedType.get_dynamic_size()
 
 
 def assemble_sparse_entries(source: Source) -> None:
     """Gives entries the positions, coordinates and values of their sparse tensors as arguments and
-    results. Raises InputError for a sparse argument whose sizes are not known."""
+    results, and their sizes where these are not known. Raises InputError for levels that no entry
+    has."""
     module = source.module
-    entries: dict[str, tuple[list[Any], list[Any]]] = {}
+    entries: dict[str, _Before] = {}
     problems: list[Problem] = []
     for function in functions_of(module):
         if function.name != "func.func" or not any(_sparse_types(function)):
             continue
         if ENTRY_ATTRIBUTE in function.attributes:
             problems += _problems_of(function)
-            attributes = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
-            entries[ops.symbol_of(function)] = (list(_type(function).inputs), attributes)
+            entries[ops.symbol_of(function)] = _Before(function)
         else:
             # Nobody calls it from outside: it needs no wrapper.
             with module.context:
@@ -52,9 +58,11 @@ def assemble_sparse_entries(source: Source) -> None:
         run_group(module.operation, ["sparse-assembler{direct-out=true}"], verifies_each=False)
         functions = {ops.symbol_of(function): function for function in functions_of(module)}
         for name, before in entries.items():
-            functions[name].attributes["arg_attrs"] = _argument_attributes(*before)
+            wrapper, inner = functions[name], functions[f"_internal_{name}"]
+            _take_sizes(wrapper, before, module)
+            _return_sizes(wrapper, before, f"_internal_{name}")
+            before.describe(wrapper)
             # Kernels are called like the function that they are of.
-            inner = functions[f"_internal_{name}"]
             new = f"{name}_sparse"
             while new in functions:
                 new += "_"
@@ -64,6 +72,143 @@ def assemble_sparse_entries(source: Source) -> None:
                 if ops.callee_of(call) == name:
                     call.attributes["callee"] = ir.FlatSymbolRefAttr.get(new)
         module.operation.verify()
+
+
+class _Before:
+    """An entry as it was written."""
+
+    def __init__(self, function: Any) -> None:
+        type_ = _type(function)
+        self.inputs, self.results = list(type_.inputs), list(type_.results)
+        self.attributes = [
+            ir.DictAttr(attribute) for attribute in ir.ArrayAttr(function.attributes["arg_attrs"])
+        ]
+
+    def describe(self, wrapper: Any) -> None:
+        """Names the arrays in place of a sparse tensor, and says what they are of."""
+        made: list[Any] = []
+        tensors: list[SparseTensor] = []
+        for type_, attribute in zip(self.inputs, self.attributes, strict=True):
+            if not is_sparse(type_):
+                made.append(attribute)
+                continue
+            name = ir.StringAttr(attribute[NAME_ATTRIBUTE]).value
+            tensors.append(_described(name, type_, len(made), is_result=False))
+            for field in tensors[-1].arrays:
+                names = {NAME_ATTRIBUTE: ir.StringAttr.get(f"{name}_{field}")}
+                made.append(ir.DictAttr.get(names))
+        count = 0
+        for number, type_ in enumerate(self.results):
+            if is_sparse(type_):
+                tensors.append(_described(f"result{number}", type_, count, is_result=True))
+                count += len(tensors[-1].arrays)
+            else:
+                count += 1
+        wrapper.attributes["arg_attrs"] = ir.ArrayAttr.get(made)
+        wrapper.attributes[SPARSE_ATTRIBUTE] = ir.StringAttr.get(sparse_text(tensors))
+
+
+def _described(name: str, type_: Any, first: int, *, is_result: bool) -> SparseTensor:
+    levels = levels_of(type_)
+    formats = [level.format for level in levels]
+    order = tuple(level.dimension for level in levels if level.dimension is not None)
+    block = block_of(levels)
+    is_list = formats == ["compressed", *["singleton"] * (len(levels) - 1)]
+    format_ = None
+    if formats == ["dense", "compressed"] and len(order) == 2:
+        format_ = "csr" if order == (0, 1) else "csc"
+    elif is_list and len(order) == len(levels):
+        format_ = "coo"
+    elif formats == ["dense", "compressed", "dense", "dense"] and block is not None:
+        format_ = "bsr"
+    return SparseTensor(
+        name,
+        str(type_),
+        tuple(None if size == _UNKNOWN else size for size in type_.shape),
+        (*_arrays_of(type_), *(f"size{d}" for d in _unknown_sizes(type_))),
+        first,
+        is_result,
+        format_,
+        order if format_ == "coo" else (),
+        block if format_ == "bsr" else None,
+    )
+
+
+def _take_sizes(wrapper: Any, before: _Before, module: Any) -> None:
+    """Makes the sizes that no type tells arguments behind the values of their tensor, and has a
+    function without a body assemble it: `aotc-sparsify` writes that, as upstream's operation is
+    for sizes that are known."""
+    block = wrapper.regions[0].blocks[0]
+    index = ir.IndexType.get()
+    old = list(block.arguments)
+    remaining = iter(old)
+    made: list[Any] = []
+    for type_ in before.inputs:
+        count = len(list(_arrays_of(type_))) if is_sparse(type_) else 1
+        values = [next(remaining) for _ in range(count)]
+        new = [block.add_argument(value.type, value.location) for value in values]
+        for value, replacement in zip(values, new, strict=True):
+            value.replace_all_uses_with(replacement)
+        made += new
+        unknown = _unknown_sizes(type_) if is_sparse(type_) else []
+        if not unknown:
+            continue
+        sizes = [block.add_argument(index, values[-1].location) for _ in unknown]
+        made += sizes
+        (assemble,) = (use.owner.operation for use in new[0].uses)
+        with assemble.location, ir.InsertionPoint(assemble):
+            call = _call_assembler(module, [*new, *sizes], type_)
+        assemble.results[0].replace_all_uses_with(call.results[0])
+        ops.erase(assemble)
+    for _ in old:
+        block.erase_argument(0)
+    _set_type(wrapper, [value.type for value in made], list(_type(wrapper).results))
+
+
+def _call_assembler(module: Any, values: Sequence[Any], type_: Any) -> Any:
+    """A call of the function that makes a sparse tensor of arrays and sizes."""
+    names = {ops.symbol_of(one) for one in ops.find(module.operation, "func.func")}
+    name = next(f"{ASSEMBLE}{i}" for i in range(len(names) + 1) if f"{ASSEMBLE}{i}" not in names)
+    inputs = [value.type for value in values]
+    reads = ir.DictAttr.get({"bufferization.access": ir.StringAttr.get("read")})
+    none = ir.DictAttr.get({})
+    is_array = [isinstance(one, ir.RankedTensorType) for one in inputs]
+    with ir.InsertionPoint.at_block_begin(ops.body_of_module(module)):
+        attributes = {
+            "sym_name": ir.StringAttr.get(name),
+            "sym_visibility": ir.StringAttr.get("private"),
+            "function_type": ir.TypeAttr.get(ir.FunctionType.get(inputs, [type_])),
+            "arg_attrs": ir.ArrayAttr.get([reads if one else none for one in is_array]),
+            ASSEMBLED: ir.TypeAttr.get(type_),
+        }
+        ops.create("func.func", [], [], attributes, regions=1)
+    callee = {"callee": ir.FlatSymbolRefAttr.get(name)}
+    return ops.create("func.call", values, [type_], callee)
+
+
+def _return_sizes(wrapper: Any, before: _Before, inner: str) -> None:
+    """Returns the sizes that no type tells behind the values of their tensor."""
+    *_, last = wrapper.regions[0].blocks[0].operations
+    returned = last.operation
+    (call,) = (op for op in ops.find(wrapper, "func.call") if ops.callee_of(op) == inner)
+    remaining = iter(returned.operands)
+    made: list[Any] = []
+    with returned.location, ir.InsertionPoint(returned):
+        for result, type_ in zip(call.results, before.results, strict=True):
+            if not is_sparse(type_):
+                made.append(next(remaining))
+                continue
+            made += [next(remaining) for _ in _arrays_of(type_)]
+            for dimension in _unknown_sizes(type_):
+                number = ops.constant_index(dimension)
+                made.append(ops.create("tensor.dim", [result, number], [ir.IndexType.get()]).result)
+        ops.create("func.return", made)
+    ops.erase(returned)
+    _set_type(wrapper, list(_type(wrapper).inputs), [value.type for value in made])
+
+
+def _set_type(function: Any, inputs: Sequence[Any], results: Sequence[Any]) -> None:
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
 
 
 def _sparse_types(function: Any) -> Iterator[Any]:
@@ -82,13 +227,22 @@ def _is_of(call: Any, entries: dict[str, Any]) -> bool:
 def _problems_of(entry: Any) -> Iterator[Problem]:
     name = ops.symbol_of(entry)
     for argument in entry.regions[0].blocks[0].arguments:
-        if is_sparse(argument.type) and not argument.type.has_static_shape:
-            said = (
-                f"'{name}' takes a sparse tensor of unknown sizes, which do not follow from its "
-                "positions, coordinates and values: give it sizes (tensor<64x32xf32, #CSR>)."
-            )
-            yield argument.location, said
-    if any(("singleton", "") in levels_of(type_) for type_ in _sparse_types(entry)):
+        if not is_sparse(argument.type) or not _unknown_sizes(argument.type):
+            continue
+        for level in levels_of(argument.type):
+            is_dimension = level_size(level, argument.type.shape) is not None
+            if level.format not in _MEASURED or not is_dimension:
+                said = (
+                    f"'{name}' takes a sparse tensor of unknown sizes, from which those of its "
+                    f"level '{level.expression} : {level.format}' do not follow: give it sizes "
+                    "(tensor<64x32xf32, #F>)."
+                )
+                yield argument.location, said
+    if any(
+        (level.format, level.properties) == ("singleton", "")
+        for type_ in _sparse_types(entry)
+        for level in levels_of(type_)
+    ):
         said = (
             f"'{name}' takes or returns a sparse tensor with the coordinates of several levels in "
             "one array, which no entry has: give each its own, singleton(soa)."
@@ -96,23 +250,13 @@ def _problems_of(entry: Any) -> Iterator[Problem]:
         yield entry.location, said
 
 
-def _argument_attributes(types: Sequence[Any], attributes: Sequence[Any]) -> Any:
-    """Those of the entry, with the names of arrays in place of a sparse tensor's."""
-    made = []
-    for type_, attribute in zip(types, attributes, strict=True):
-        if not is_sparse(type_):
-            made.append(attribute)
-            continue
-        name = ir.StringAttr(ir.DictAttr(attribute)[NAME_ATTRIBUTE]).value
-        for field in _fields_of(type_):
-            names = {NAME_ATTRIBUTE: ir.StringAttr.get(f"{name}_{field}")}
-            made.append(ir.DictAttr.get(names))
-    return ir.ArrayAttr.get(made)
-
-
-def _fields_of(type_: Any) -> Iterator[str]:
+def _arrays_of(type_: Any) -> Iterator[str]:
     """`positions1`, `coordinates1`, `values` of a matrix whose rows are compressed."""
-    for number, (level, _) in enumerate(levels_of(type_)):
-        for field in _FIELDS.get(level, ()):
+    for number, level in enumerate(levels_of(type_)):
+        for field in _FIELDS.get(level.format, ()):
             yield f"{field}{number}"
     yield "values"
+
+
+def _unknown_sizes(type_: Any) -> list[int]:
+    return [number for number, size in enumerate(type_.shape) if size == _UNKNOWN]
