@@ -33,6 +33,9 @@ WEIGHT = "aotc.weight"
 CHECK = "aotc_check"
 # On its call: the assertion's message, with its place.
 MESSAGE = "aotc.message"
+# The same for an assertion that says two numbers, its further arguments: the message is a format of
+# C's printf.
+CHECK_NUMBERS = "aotc_check_numbers"
 # Another: whether the function that was called last came to its end.
 GOES_ON = "aotc_task_goes_on"
 # Others begin so, with a number behind it: they make a sparse tensor of arrays and the sizes that

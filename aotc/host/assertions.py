@@ -24,12 +24,15 @@ from aotc.host.llvm_dialect import (
 )
 from aotc.manifest import Entry
 from aotc.mlir import ir
-from aotc.module_names import CHECK, GOES_ON, MESSAGE
+from aotc.module_names import CHECK, CHECK_NUMBERS, GOES_ON, MESSAGE
 from aotc.ops import symbol_of
 from aotc.rewrites.allocations import FOR_MEMORY
 
 _FAIL = "aotc_fail_check"
 _FAIL_FOR_MEMORY = "aotc_fail_allocation"
+# Fails with two numbers in the message.
+_FAIL_WITH = "aotc_fail_check_with"
+_CHECKS = (CHECK, CHECK_NUMBERS)
 # Whether the thread is on its way out of an entry.
 _IS_LEAVING = "aotc_is_leaving"
 
@@ -37,6 +40,7 @@ _IS_LEAVING = "aotc_is_leaving"
 _DECLARATIONS = """
 llvm.func @abort()
 llvm.func @dprintf(i32, !llvm.ptr, ...) -> i32
+llvm.func @snprintf(!llvm.ptr, i64, !llvm.ptr, ...) -> i32
 """
 _LEAVING = f"""
 llvm.mlir.global internal thread_local @{_IS_LEAVING}(0 : i8) {{addr_space = 0 : i32}} : i8
@@ -72,6 +76,19 @@ llvm.func internal @{name}(%message: !llvm.ptr) attributes {{passthrough = ["col
 }}
 """
 
+
+_FAIL_WITH_TEXT = f"""
+llvm.func internal @{_FAIL_WITH}(%format: !llvm.ptr, %first: i64, %second: i64)
+    attributes {{passthrough = ["cold"]}} {{
+  %size = llvm.mlir.constant(2048 : i64) : i64
+  %message = llvm.alloca %size x i8 : (i64) -> !llvm.ptr
+  %written = llvm.call @snprintf(%message, %size, %format, %first, %second)
+      vararg(!llvm.func<i32 (ptr, i64, ptr, ...)>)
+      : (!llvm.ptr, i64, !llvm.ptr, i64, i64) -> i32
+  llvm.call @{_FAIL}(%message) : (!llvm.ptr) -> ()
+  llvm.return
+}}
+"""
 
 # What a task asks behind a call: there the way out of the called function ends.
 _GOES_ON = f"""
@@ -109,12 +126,12 @@ def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
     for name, inside in calls.items():
         function = functions[name]
         leave = _Leave(function)
-        failures = [call for call in inside if _callee(call) == CHECK]
+        failures = [call for call in inside if _callee(call) in _CHECKS]
         if name not in exported:
             failures += [call for call in inside if _may_fail(call, failing)]
         for call, (block, rest) in _split_behind(failures):
             with call.location:
-                if _callee(call) != CHECK:
+                if _callee(call) not in _CHECKS:
                     _leave_with(block, rest, leave)
                     continue
                 text = str(ir.StringAttr(call.attributes[MESSAGE]).value)
@@ -126,18 +143,20 @@ def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
             with function.location:
                 _forget_leaving(function)
     for operation in operations(host):
-        if operation.name == "llvm.func" and symbol_of(operation) == CHECK:
+        if operation.name == "llvm.func" and symbol_of(operation) in _CHECKS:
             ops.erase(operation)
 
 
 def _append_failures(host: Any, calls: dict[str, list[Any]], question: Any) -> None:
     """What the calls need: the functions that fail, and the answer to a task's question."""
-    checks = [call for inside in calls.values() for call in inside if _callee(call) == CHECK]
+    checks = [call for inside in calls.values() for call in inside if _callee(call) in _CHECKS]
     wanted = dict.fromkeys(_failure_of(check) for check in checks)
     runtime = runtime_declarations()
     declarations = "\n".join([_DECLARATIONS, *(runtime[_FAILURES[name][0]] for name in wanted)])
     merge(host, ir.Module.parse(declarations).operation)
     text = _LEAVING + "".join(_failure_text(name, *_FAILURES[name]) for name in wanted)
+    if any(_callee(check) == CHECK_NUMBERS for check in checks):
+        text += _FAIL_WITH_TEXT
     if question is not None:
         ops.erase(question)
         text += _GOES_ON
@@ -169,7 +188,7 @@ def _may_fail(call: Any, failing: set[str]) -> bool:
 def _failing_functions(calls: dict[str, list[Any]]) -> set[str]:
     """The functions that have a check, and those that call one of them."""
     callees = {name: {_callee(call) for call in inside} for name, inside in calls.items()}
-    failing = {name for name, called in callees.items() if CHECK in called}
+    failing = {name for name, called in callees.items() if called.intersection(_CHECKS)}
     while True:
         more = {name for name, called in callees.items() if called & failing} - failing
         if not more:
@@ -219,9 +238,16 @@ def _fail_unless(check: Any, message: str, parts: tuple[Any, Any], leave: _Leave
     """Fails with the text in the variable `message`, and leaves, where the check does not hold.
     `parts` are the block that ends with it, and the one behind."""
     block, rest = parts
-    failed = leave.failure(_failure_of(check))
+    condition, *numbers = check.operands
+    if numbers:
+        failed = leave.block.create_before()
+        with ir.InsertionPoint(failed):
+            create_call(_FAIL_WITH, [_address(message), *numbers])
+            ir.Operation.create("llvm.br", successors=[leave.block])
+    else:
+        failed = leave.failure(_failure_of(check))
     with ir.InsertionPoint(block):
-        _branch(check.operands[0], rest, failed, _address(message))
+        _branch(condition, rest, failed, *([] if numbers else [_address(message)]))
     ops.erase(check)
 
 

@@ -54,25 +54,33 @@ def test_what_fits_is_computed(
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), expected)
 
 
+# The index and the size, and the thread in whose kernel it is.
 FAILURES = {
-    "element": ("gather", "--dim y=3", {"at": np.array([0, 8, 3])}, "memref.load", "8:10", 1),
-    "negative": ("gather", "--dim y=3", {"at": np.array([0, 3, -1])}, "memref.load", "8:10", 2),
-    "loop": ("gather", "--dim y=6", {"at": AT}, "memref.load", "7:10", 5),
-    "affine load": ("copy", "--dim y=9 --n 9", {}, "memref.load", "15:10", 8),
-    "affine store": ("copy", "--dim y=6 --n 8", {}, "memref.store", "16:5", 6),
-    "reduction": ("sum", "--n 9", {}, "memref.load", "25:10", None),
-    "body": ("take", "", {"at": np.array([0, 8, 3])}, "memref.load", "44:10", 1),
+    "element": ("gather", "--dim y=3", {"at": np.array([0, 8, 3])}, "memref.load", "8:10", 8, 8, 1),
+    "negative": (
+        *("gather", "--dim y=3", {"at": np.array([0, 3, -1])}),
+        *("memref.load", "8:10", -1, 8, 2),
+    ),
+    "loop": ("gather", "--dim y=6", {"at": AT}, "memref.load", "7:10", 5, 5, 5),
+    "affine load": ("copy", "--dim y=9 --n 9", {}, "memref.load", "15:10", 8, 8, 8),
+    "affine store": ("copy", "--dim y=6 --n 8", {}, "memref.store", "16:5", 6, 6, 6),
+    "reduction": ("sum", "--n 9", {}, "memref.load", "25:10", 8, 8, None),
+    "body": ("take", "", {"at": np.array([0, 8, 3])}, "memref.load", "44:10", 8, 8, 1),
 }
 
 
 @pytest.mark.parametrize("name", FAILURES)
 def test_index_out_of_bounds(programs: Programs, tmp_path: Path, name: str) -> None:
-    """A failure names the access and its place, and the kernel and thread if it is in a kernel."""
-    entry, words, arrays, operation, place, thread = FAILURES[name]
+    """A failure names the access and its place, the index and the size, and the kernel and thread
+    if it is in a kernel."""
+    entry, words, arrays, operation, place, index, size, thread = FAILURES[name]
     program = programs.build(SOURCE, *OPTIONS)
     code, message = _call(program, tmp_path, entry, words, x=X, **arrays)
     assert code == 4
-    access = f"assertion failed: {operation}: out-of-bounds access (verification.mlir:{place})"
+    access = (
+        f"assertion failed: {operation}: index {index} is out of bounds for dimension 0 of size "
+        f"{size} (verification.mlir:{place})"
+    )
     assert access in message
     if thread is not None:
         assert f"kernel '{entry}_kernel': block (0, 0, 0), thread ({thread}, 0, 0)" in message
@@ -82,7 +90,7 @@ def test_wrong_cast(programs: Programs, tmp_path: Path) -> None:
     """A cast to a static size that the buffer does not have fails on the host."""
     program = programs.build(SOURCE, *OPTIONS)
     expected = (
-        "verification: error: assertion failed: memref.cast: size mismatch of dim 0 "
+        "verification: error: assertion failed: memref.cast: size mismatch of dim 0: 7 is not 8 "
         "(verification.mlir:50:11)\n"
     )
     assert _call(program, tmp_path, "cast", "", x=X[:7]) == (4, expected)
@@ -98,7 +106,7 @@ def test_kernel_by_hand(programs: Programs, tmp_path: Path) -> None:
     assert code == 4
     assert (
         "kernel 'count': block (2, 0, 0), thread (0, 0, 0): assertion failed: memref.store: "
-        "out-of-bounds access (verified_kernel.mlir:7:7)" in message
+        "index 8 is out of bounds for dimension 0 of size 8 (verified_kernel.mlir:7:7)" in message
     )
 
 
@@ -111,4 +119,4 @@ def test_own_pipeline(aotc: Callable[..., Outcome], tmp_path: Path) -> None:
     assert "--verify is for aotc's own pipeline: put its pass, aotc-verify-oper" in outcome.stderr
     passes = "builtin.module(aotc-verify-operations{part=accesses})"
     assert aotc("build", KERNEL, *options, passes).code == 0
-    assert "memref.store: out-of-bounds access" in out.read_text()
+    assert "memref.store: an index is out of bounds for dimension 0" in out.read_text()

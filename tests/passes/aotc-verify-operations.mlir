@@ -24,10 +24,8 @@ gpu.module @kernels {
 // CHECK-NOT:     cf.assert
 // CHECK:         memref.store %arg2, %arg0[%arg3]
 // CHECK:         %[[SIZE:.*]] = memref.dim %arg0
-// CHECK:         %[[LOW:.*]] = arith.cmpi sge, %arg1,
-// CHECK:         %[[HIGH:.*]] = arith.cmpi slt, %arg1, %[[SIZE]]
-// CHECK:         %[[IS_IN:.*]] = arith.andi %[[LOW]], %[[HIGH]]
-// CHECK:         cf.assert %[[IS_IN]], "memref.store: out-of-bounds access"
+// CHECK:         %[[IS_IN:.*]] = arith.cmpi ult, %arg1, %[[SIZE]]
+// CHECK:         cf.assert %[[IS_IN]], "memref.store: an index is out of bounds for dimension 0" {aotc.format = "memref.store: index %lld is out of bounds for dimension 0 of size %lld"}
 // CHECK-NEXT:    memref.store %arg2, %arg0[%arg1]
 // CHECK:         cf.assert %{{.*}}, "memref.subview: offset 0 is out-of-bounds"
 // CHECK:         cf.assert %{{.*}}, "memref.subview: subview runs out-of-bounds along dimension 0"

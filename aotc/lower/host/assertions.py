@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.assertions import compared_by
 from aotc.input.source import find_node, find_place
 from aotc.mlir import ir
-from aotc.module_names import CHECK, MESSAGE
+from aotc.module_names import CHECK, CHECK_NUMBERS, MESSAGE
 from aotc.rewrites.allocations import FOR_MEMORY
 
 
@@ -23,25 +24,35 @@ def mark_assertions(host: Any, name: str) -> None:
         return
     body = host.operation.regions[0].blocks[0]
     body.append(ir.Operation.parse(f"llvm.func @{CHECK}(i1)"))
+    body.append(ir.Operation.parse(f"llvm.func @{CHECK_NUMBERS}(i1, i64, i64)"))
     for assertion in assertions:
         message = ir.StringAttr(assertion.attributes["msg"]).value_bytes.decode(errors="replace")
-        place = find_place(str(assertion.location), name)
-        node = find_node(str(assertion.location))
-        if place is None and node is not None:
-            message += f" ({node})"
-        if place is not None:
-            # Into the artifact, hence without its folder.
-            message += f" ({Path(place.file).name}:{place.line}:{place.column})"
-        attributes = {
-            "callee": ir.FlatSymbolRefAttr.get(CHECK),
-            MESSAGE: ir.StringAttr.get(message),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0]),
-        }
-        if FOR_MEMORY in assertion.attributes:
-            attributes[FOR_MEMORY] = ir.UnitAttr.get()
+        compared = compared_by(assertion)
+        where = _place(assertion, name)
+        if compared is not None:
+            message, where = compared.format, where.replace("%", "%%")
         with assertion.location, ir.InsertionPoint(assertion):
-            ir.Operation.create(
-                "llvm.call", operands=list(assertion.operands), attributes=attributes
-            )
+            numbers = []
+            if compared is not None:
+                i64 = ops.integer(64)
+                numbers = [ops.unary("arith.index_cast", one, i64) for one in compared.numbers]
+            attributes = {
+                "callee": ir.FlatSymbolRefAttr.get(CHECK_NUMBERS if numbers else CHECK),
+                MESSAGE: ir.StringAttr.get(message + where),
+                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1 + len(numbers), 0]),
+            }
+            if FOR_MEMORY in assertion.attributes:
+                attributes[FOR_MEMORY] = ir.UnitAttr.get()
+            ops.create("llvm.call", [assertion.operands[0], *numbers], attributes=attributes)
         ops.erase(assertion)
+
+
+def _place(assertion: Any, name: str) -> str:
+    """Where it is, in the input or in the model: behind a blank, or nothing."""
+    place = find_place(str(assertion.location), name)
+    if place is not None:
+        # Into the artifact, hence without its folder.
+        return f" ({Path(place.file).name}:{place.line}:{place.column})"
+    node = find_node(str(assertion.location))
+    return "" if node is None else f" ({node})"

@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any, ClassVar
 
 from aotc import ops
+from aotc.analysis.assertions import EQ, FORMAT, ULT
 from aotc.errors import InputError
 from aotc.lower.passes.base import Lowering, OwnPass, Parsers
 from aotc.mlir import ir
@@ -25,10 +26,15 @@ _MESSAGE = re.compile(
     r"\^ (?P<reason>.*?)(?:\nLocation: .*)?",
     re.DOTALL,
 )
-_ACCESSES = (
-    *("memref.load", "memref.store", "memref.atomic_rmw", "memref.generic_atomic_rmw"),
-    *("tensor.extract", "tensor.insert"),
-)
+# Access → the index of its memref or tensor among its operands; the indices stand behind that.
+_ACCESSES = {
+    "memref.load": 0,
+    "memref.store": 1,
+    "memref.atomic_rmw": 1,
+    "memref.generic_atomic_rmw": 0,
+    "tensor.extract": 0,
+    "tensor.insert": 1,
+}
 _LOOPS = ("scf.for", "scf.while", "scf.parallel", "scf.forall", "affine.for", "affine.parallel")
 _KERNELS = ("gpu.launch", "gpu.module")
 
@@ -63,16 +69,28 @@ class VerifyOperations(OwnPass, frozen=True):
     def run(self, lowering: Lowering) -> None:
         lowering.run_upstream(_UPSTREAM)
         with lowering.module.context:
-            for assertion in ops.find(lowering.module.operation, "cf.assert"):
-                message = ir.StringAttr(assertion.attributes["msg"]).value_bytes.decode()
-                if found := _MESSAGE.fullmatch(message):
-                    if self._keeps(assertion, found["operation"]):
-                        text = f"{found['operation']}: {found['reason']}"
-                        assertion.attributes["msg"] = ir.StringAttr.get(text)
-                    else:
-                        ops.erase(assertion)
+            # By name, the next operation behind the one that is looked at.
+            behind: dict[str, Any] = {}
+            for operation in reversed(ops.walk(lowering.module.operation)):
+                if operation.name in _ACCESSES:
+                    behind[operation.name] = operation
+                elif operation.name == "cf.assert":
+                    self._rewrite(operation, behind)
         # Conditions of assertions that are gone, and sizes that several ask for.
         lowering.run_upstream("cse")
+
+    def _rewrite(self, assertion: Any, behind: dict[str, Any]) -> None:
+        message = ir.StringAttr(assertion.attributes["msg"]).value_bytes.decode()
+        found = _MESSAGE.fullmatch(message)
+        if found is None:
+            return
+        name = found["operation"]
+        if not self._keeps(assertion, name):
+            ops.erase(assertion)
+        elif name in _ACCESSES:
+            _assert_each_index(assertion, behind[name])
+        else:
+            _say_sizes(assertion, f"{name}: {found['reason']}")
 
     def _keeps(self, assertion: Any, operation: str) -> bool:
         is_access = operation in _ACCESSES
@@ -82,3 +100,45 @@ class VerifyOperations(OwnPass, frozen=True):
         if any(name.startswith("linalg.") for name in around):
             return False
         return not (is_access and any(name in (*_LOOPS, *_KERNELS) for name in around))
+
+
+def _assert_each_index(assertion: Any, access: Any) -> None:
+    """An assertion for each dimension of the access, in place of this one. An index is a
+    number without a sign there: one below 0 is as wrong as one that is too large."""
+    name = access.name
+    accessed, *indices = list(access.operands)[_ACCESSES[name] :]
+    dialect = name.split(".", maxsplit=1)[0]
+    with assertion.location, ir.InsertionPoint(assertion):
+        for dimension, index in enumerate(indices):
+            known = ops.known_index(index)
+            if accessed.type.is_dynamic_dim(dimension):
+                number = ops.constant_index(dimension)
+                size = ops.create(f"{dialect}.dim", [accessed, number], [ops.index()]).result
+            else:
+                length = accessed.type.shape[dimension]
+                if known is not None and 0 <= known < length:
+                    continue
+                size = ops.constant_index(length)
+            _assert(
+                ops.compare(ULT, index, size),
+                f"{name}: an index is out of bounds for dimension {dimension}",
+                f"{name}: index %lld is out of bounds for dimension {dimension} of size %lld",
+            )
+    ops.erase(assertion)
+
+
+def _say_sizes(assertion: Any, text: str) -> None:
+    """Has the assertion say the two sizes that it compares, if it does."""
+    assertion.attributes["msg"] = ir.StringAttr.get(text)
+    comparison = ops.defining(assertion.operands[0])
+    if comparison is None or comparison.name != "arith.cmpi":
+        return
+    is_equality = ir.IntegerAttr(comparison.attributes["predicate"]).value == EQ
+    if is_equality and comparison.operands[0].type == ops.index():
+        plain = text.replace("%", "%%")
+        assertion.attributes[FORMAT] = ir.StringAttr.get(f"{plain}: %lld is not %lld")
+
+
+def _assert(condition: Any, message: str, format_: str) -> None:
+    attributes = {"msg": ir.StringAttr.get(message), FORMAT: ir.StringAttr.get(format_)}
+    ops.create("cf.assert", [condition], attributes=attributes)

@@ -24,6 +24,9 @@ ARRIVE = "aotc_cpu_arrive"
 # (block, message, thread_id x, y, z); does not return.
 FAIL = "aotc_cpu_fail"
 
+# C's, for the message of a failure.
+WRITE = "snprintf"
+
 SYNCHRONIZATIONS = {
     BARRIER: SyncScope.BLOCK,
     WARP_SYNC: SyncScope.WARP,
@@ -40,6 +43,7 @@ DECLARATIONS = {
     NAMED_SYNC: "llvm.func @aotc_cpu_named_sync()",
     ARRIVE: "llvm.func @aotc_cpu_arrive(!llvm.ptr, i64, i32, i32)",
     FAIL: "llvm.func @aotc_cpu_fail(!llvm.ptr, !llvm.ptr, i64, i64, i64)",
+    WRITE: "llvm.func @snprintf(!llvm.ptr, i64, !llvm.ptr, ...) -> i32",
 }
 
 

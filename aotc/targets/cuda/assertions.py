@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.assertions import compared_by
 from aotc.analysis.effects import is_pure
 from aotc.input.source import Source
 from aotc.mlir import ir
@@ -25,11 +26,29 @@ def join_assertions(device: Any, source: Source) -> None:
         for operation in [op.operation for op in block.operations]:
             if operation.name == "cf.assert":
                 _place(operation, source)
+                if _print_numbers(operation):
+                    before = None
+                    continue
                 if before is not None and _says_the_same(before, operation):
                     _join(before, operation)
                 before = operation
             elif not is_pure(operation):
                 before = None
+
+
+def _print_numbers(assertion: Any) -> bool:
+    """Prints the numbers that an assertion compares before it fails, if it says them: the driver's
+    message is a constant."""
+    compared = compared_by(assertion)
+    if compared is None:
+        return False
+    i1, i64 = ops.integer(1), ops.integer(64)
+    with assertion.location, ir.InsertionPoint(assertion):
+        fails = ops.binary("arith.xori", assertion.operands[0], ops.constant(i1, 1))
+        numbers = [ops.unary("arith.index_cast", number, i64) for number in compared.numbers]
+        text = {"format": ir.StringAttr.get(f"{compared.format}\n")}
+        ops.create_if(fails, lambda: ops.create("gpu.printf", numbers, attributes=text))
+    return True
 
 
 def _place(assertion: Any, source: Source) -> None:

@@ -7,5 +7,6 @@ expect 4 bin/verification.checked gather --arg x=data/verify.x.npy --arg at=data
   --dim y=3 --device cuda
 has 'verification.mlir:8'
 has 'thread: [1,0,0]'
-has 'memref.load: out-of-bounds access'
+has 'memref.load: an index is out of bounds for dimension 0'
+has 'memref.load: index 8 is out of bounds for dimension 0 of size 8'
 has 'gather_kernel'

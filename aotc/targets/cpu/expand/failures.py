@@ -5,50 +5,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aotc.analysis.assertions import compared_by
 from aotc.input.source import find_place
 from aotc.mlir import ir
 from aotc.ops import constant, create, create_if, integer
 from aotc.targets.cpu import build
 from aotc.targets.cpu.expand.addresses import to_i64
-from aotc.targets.cpu.synchronize import fail
+from aotc.targets.cpu.synchronize import WRITE, fail
 
 if TYPE_CHECKING:
     from aotc.targets.cpu.thread_function import Ids
 
+# Of a message with numbers, in bytes.
+_LONGEST = 2048
+
 
 def _expand_assertion(assertion: Any, ids: Ids, name: str, symbol: str) -> Any:
-    text = ir.StringAttr(assertion.attributes["msg"]).value_bytes.decode(errors="replace")
-    variable = _message(f"assertion failed: {text}", assertion.location, name, symbol)
     condition = assertion.operands[0]
+    compared = compared_by(assertion)
     is_failed = create("arith.xori", [condition, constant(integer(1), 1)], [condition.type]).result
-    create_if(is_failed, lambda: _fail(symbol, ids))
-    return variable
+    if compared is not None:
+        create_if(is_failed, lambda: _fail(_written(symbol, compared.numbers), ids))
+        text = f"assertion failed: {compared.format}"
+        return _message(text, assertion.location, name, symbol, is_format=True)
+    create_if(is_failed, lambda: _fail(_address(symbol), ids))
+    text = ir.StringAttr(assertion.attributes["msg"]).value_bytes.decode(errors="replace")
+    return _message(f"assertion failed: {text}", assertion.location, name, symbol)
 
 
 def _expand_trap(trap: Any, ids: Ids, name: str, symbol: str) -> Any:
-    _fail(symbol, ids)
+    _fail(_address(symbol), ids)
     return _message("trap", trap.location, name, symbol)
 
 
-def _fail(symbol: str, ids: Ids) -> None:
-    address = create(
+def _fail(message: Any, ids: Ids) -> None:
+    fail([ids.block, message, *(to_i64(value) for value in ids.thread_id)])
+
+
+def _address(symbol: str) -> Any:
+    return create(
         "llvm.mlir.addressof",
         results=[ir.Type.parse("!llvm.ptr")],
         attributes={"global_name": ir.FlatSymbolRefAttr.get(symbol)},
     ).result
-    fail([ids.block, address, *(to_i64(value) for value in ids.thread_id)])
 
 
-def _message(text: str, location: Any, name: str, symbol: str) -> Any:
+def _written(symbol: str, numbers: Sequence[Any]) -> Any:
+    """Where the format in the global @symbol was written with numbers."""
+    size = constant(integer(64), _LONGEST)
+    byte = {"elem_type": ir.TypeAttr.get(integer(8))}
+    buffer = create("llvm.alloca", [size], [ir.Type.parse("!llvm.ptr")], byte).result
+    arguments = [buffer, size, _address(symbol), *(to_i64(number) for number in numbers)]
+    type_ = ir.Type.parse("!llvm.func<i32 (ptr, i64, ptr, ...)>")
+    attributes = {
+        "callee": ir.FlatSymbolRefAttr.get(WRITE),
+        "var_callee_type": ir.TypeAttr.get(type_),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(arguments), 0]),
+        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+    }
+    create("llvm.call", arguments, [integer(32)], attributes)
+    return buffer
+
+
+def _message(text: str, location: Any, name: str, symbol: str, *, is_format: bool = False) -> Any:
     """The global @symbol with a message, and its place in the input."""
     place = find_place(str(location), name)
     if place is not None:
         # Into the artifact, hence without its folder.
-        text += f" ({Path(place.file).name}:{place.line}:{place.column})"
+        file = Path(place.file).name
+        where = f" ({file}:{place.line}:{place.column})"
+        text += where.replace("%", "%%") if is_format else where
     content = text.replace("\0", "").encode() + b"\0"
     return build.bytes_global(symbol, content)
 
