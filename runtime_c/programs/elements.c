@@ -37,6 +37,26 @@ float aotc_program_f16_value(uint16_t bits) {
   return copysignf(magnitude, bits >> 15 != 0 ? -1.0f : 1.0f);
 }
 
+uint16_t aotc_program_small_float(double value, int fraction_bits, int bias) {
+  uint16_t sign = signbit(value) ? 0x8000u : 0;
+  uint32_t infinity = (uint32_t)(2 * bias + 1) << fraction_bits;
+  double magnitude = fabs(value);
+  if (isnan(magnitude)) {
+    return (uint16_t)(infinity | 1u << (fraction_bits - 1));
+  }
+  if (magnitude == 0) {
+    return sign;
+  }
+  int exponent = 0;
+  frexp(magnitude, &exponent);
+  int leading = exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
+  if (isinf(magnitude) || leading > bias) {
+    return (uint16_t)(sign | infinity);
+  }
+  uint32_t units = (uint32_t)nearbyint(ldexp(magnitude, fraction_bits - leading));
+  return (uint16_t)(sign | (((uint32_t)(leading + bias - 1) << fraction_bits) + units));
+}
+
 // -------------------------------------------------------------------------------------------------
 // Text
 

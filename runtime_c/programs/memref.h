@@ -32,6 +32,10 @@ extern const aotc_program_element aotc_program_i8, aotc_program_i16, aotc_progra
 float aotc_program_f16_value(uint16_t bits);
 float aotc_program_bf16_value(uint16_t bits);
 
+// The bits of the nearest number of a type of 16 bits, ties to even: f16 has 10 bits of fraction
+// and a bias of 15, bf16 has 7 and 127.
+uint16_t aotc_program_small_float(double value, int fraction_bits, int bias);
+
 // "base@ = 0x55d5 rank = 1 offset = 0 sizes = [2] strides = [1]"
 void aotc_program_write_shape(FILE *out, const aotc_program_memref *memref);
 

@@ -2,7 +2,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,24 +245,6 @@ UTILITY void delSparseTensorReader(void *reader_) {
 // -------------------------------------------------------------------------------------------------
 // Elements
 
-// The bits of the nearest number of a type of 16 bits, ties to even.
-static uint16_t small_float(double value, int fraction_bits, int bias) {
-  uint16_t sign = signbit(value) ? 0x8000u : 0;
-  uint32_t infinity = (uint32_t)(2 * bias + 1) << fraction_bits;
-  double magnitude = fabs(value);
-  if (isnan(magnitude)) {
-    return (uint16_t)(infinity | 1u << (fraction_bits - 1));
-  }
-  int exponent = 0;
-  frexp(magnitude, &exponent);
-  int leading = exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
-  if (isinf(magnitude) || leading > bias) {
-    return (uint16_t)(sign | infinity);
-  }
-  uint32_t units = (uint32_t)nearbyint(ldexp(magnitude, fraction_bits - leading));
-  return (uint16_t)(sign | (((uint32_t)(leading + bias - 1) << fraction_bits) + units));
-}
-
 static bool parse_real(sparse_reader *reader, char **at, double *out_value) {
   char *start = *at;
   *out_value = strtod(start, at);
@@ -308,7 +289,7 @@ static bool parse_value(sparse_reader *reader, char *at, uint32_t type, int64_t 
   }
   if (bytes == 2) {
     bool is_f16 = type == 3;
-    uint16_t bits = small_float(parts[0], is_f16 ? 10 : 7, is_f16 ? 15 : 127);
+    uint16_t bits = aotc_program_small_float(parts[0], is_f16 ? 10 : 7, is_f16 ? 15 : 127);
     memcpy(out_value, &bits, sizeof(bits));
   } else if (bytes == 4 * count) {
     float narrow[2] = {(float)parts[0], (float)parts[1]};

@@ -139,6 +139,16 @@ _VERIFIED_DATA = {
     "bad": np.array([7, 8, 3]),
 }
 
+# [[0, 2, 0], [3, 0, 4]] by its elements, for case-cuda-sparse-library.sh.
+_SPARSE_DATA = {
+    "rows_of": np.array([0, 1, 1]),
+    "indices": np.array([1, 0, 2]),
+    "values": np.array([2.0, 3.0, 4.0]),
+    "x": np.array([1.0, 10.0, 100.0]),
+    "y": np.array([1000.0, 2000.0]),
+    "expected": np.array([1020.0, 2403.0]),
+}
+
 # What the files of programs with a main of their own have behind their names.
 OWN = "own"
 _OWN_OPTIONS = _TWO_CHIPS
@@ -227,6 +237,7 @@ def all_programs() -> list[Program]:
         Program(programs.source_of("warpgroup_main"), "", ("--chip", "sm_90a")),
         Program(E2E_DATA / "own_main.mlir"),
         Program(E2E_DATA / "verification.mlir", "checked", _VERIFIED),
+        Program(E2E_DATA / "sparse_library.mlir", "", _TWO_CHIPS),
         Program(E2E_DATA / "vectors.mlir", "printed", ("--chip", "sm_90")),
         *(Program(own.source, OWN, _OWN_OPTIONS) for own in own_programs.PROGRAMS.values()),
         *(
@@ -358,6 +369,8 @@ def write_bundle(out: Path) -> None:
     }
     for name, array in _VERIFIED_DATA.items():
         np.save(out / "data" / f"verify.{name}.npy", array)
+    for name, array in _SPARSE_DATA.items():
+        np.save(out / "data" / f"sparse.{name}.npy", array)
     # A program with a main of its own has a vectors.txt there.
     _copy(E2E_DATA / "vectors.txt", out / "data" / "vectors.printed.txt")
     checks = [*all_checks(words), *generated_checks(words), *weights_checks(words)]

@@ -26,7 +26,10 @@ HEADERS = [
 UTILITIES = sorted((RUNTIME / "programs").glob("*.c"))
 UTILITY_HEADERS = [
     RUNTIME / "include" / name
-    for name in ("mlir_runner_utils.h", "mlir_async_runtime.h", "aotc_mpi.h")
+    for name in (
+        *("mlir_runner_utils.h", "mlir_async_runtime.h", "mlir_cuda_sparse.h"),
+        "aotc_mpi.h",
+    )
 ]
 TESTS = RUNTIME / "tests"
 FAKE_DRIVER = sorted((TESTS / "fake_driver").glob("*.c"))

@@ -100,7 +100,7 @@ def test_utilities_are_the_headers(target: str) -> None:
 
 # What LLVM 22's libmlir_c_runner_utils, libmlir_runner_utils, libmlir_float16_utils and
 # libmlir_async_runtime export for programs (`nm -D`); of sparse tensors, those
-# that read and write files.
+# that read and write files. And of libmlir_cuda_runtime what calls cuSPARSE and cuSPARSELt.
 SPARSE_TYPES = ("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "C64", "C32")
 UPSTREAM = {
     *(f"print{what}" for what in ("I64", "U64", "F16", "BF16", "F32", "F64", "String", "Open")),
@@ -138,6 +138,16 @@ UPSTREAM = {
         for width in (0, 8, 16, 32, 64)
         for t in SPARSE_TYPES
     ),
+    *(f"mgpu{what}Sparse{library}Env" for what in ("Create", "Destroy") for library in ("", "Lt")),
+    *(f"mgpuCreate{what}" for what in ("DnVec", "DnMat", "Coo", "CooAoS", "Csr", "Csc", "Bsr")),
+    *(f"mgpuDestroy{what}" for what in ("DnVec", "DnMat", "SpMat", "CuSparseLtDnMat")),
+    *(f"mgpu{what}" for what in ("SpMatGetSize", "SetCsrPointers", "DestroyCuSparseLtSpMat")),
+    *(f"mgpu{what}" for what in ("SpMV", "SpMM", "SDDMM")),
+    *(f"mgpu{what}BufferSize" for what in ("SpMV", "SpMM", "SDDMM")),
+    *(f"mgpuSpGEMM{what}" for what in ("CreateDescr", "DestroyDescr", "WorkEstimation")),
+    *(f"mgpuSpGEMM{what}" for what in ("Compute", "Copy")),
+    *("mgpuCreateCuSparseLtDnMat", "mgpuCusparseLtCreate2To4SpMat"),
+    *(f"mgpuCuSparseLtSpMM{what}" for what in ("", "BufferSize")),
 }
 
 

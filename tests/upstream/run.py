@@ -43,8 +43,16 @@ _BUILD_PATIENCE = 300.0
 _PATIENCE = 60.0
 # Longer messages are cut.
 _LONGEST = 160
-# Passes of mlir-opt that aotc runs where its command line asks for them.
-_OPTIONS_OF_PASSES: Mapping[str, tuple[str, ...]] = {"generate-runtime-verification": ("--verify",)}
+# The sparsifier, with calls of cuSPARSE for what it recognizes: what follows is aotc's.
+_LIBRARY_PIPELINE = """builtin.module(
+  func.func(linalg-generalize-named-ops, linalg-fuse-elementwise-ops),
+  sparsification-and-bufferization{enable-gpu-libgen=true},
+  sparse-storage-specifier-to-llvm, func.func(convert-linalg-to-loops), canonicalize)"""
+# Passes of mlir-opt that aotc runs where its command line asks for them, by a word of it.
+_OPTIONS_OF_PASSES: Mapping[str, tuple[str, ...]] = {
+    "generate-runtime-verification": ("--verify",),
+    "enable-gpu-libgen": ("--pipeline", _LIBRARY_PIPELINE),
+}
 # Operations of processors, by the folder of their tests.
 _OPTIONS_OF_FOLDERS: Mapping[str, tuple[str, ...]] = {"/CPU/X86/": ("--cpu", "x86-64-v4")}
 # Calls an entry that is an `llvm.func`, as mlir-runner does.
