@@ -43,8 +43,8 @@ AOTC_API int64_t aotc_mpi_comm_split(int64_t comm, int32_t color, int32_t key);
 // Fails unless the program runs in `expected` processes, a positive number.
 AOTC_API void aotc_mpi_check_processes(int64_t expected);
 
-// For each type of elements: SUFFIX, and MPI's handle of it.
-#define AOTC_MPI_TYPES(X)                                                                          \
+// For each type of elements that MPI computes with: SUFFIX, and MPI's handle of it.
+#define AOTC_MPI_REDUCED_TYPES(X)                                                                  \
   X(f32, 0x210)                                                                                    \
   X(f64, 0x214)                                                                                    \
   X(c32, 0x212)                                                                                    \
@@ -54,6 +54,12 @@ AOTC_API void aotc_mpi_check_processes(int64_t expected);
   X(i32, 0x250)                                                                                    \
   X(i64, 0x258)                                                                                    \
   X(index, 0x258)
+
+// And for each that it sends: f16 and bf16 are its 16-bit integers then.
+#define AOTC_MPI_TYPES(X)                                                                          \
+  AOTC_MPI_REDUCED_TYPES(X)                                                                        \
+  X(f16, 0x248)                                                                                    \
+  X(bf16, 0x248)
 
 // isend and irecv return the request; their failures are the thread's. `op` is the number that the
 // dialect has for a reduction.
@@ -70,7 +76,9 @@ AOTC_API void aotc_mpi_check_processes(int64_t expected);
                                                       int32_t tag, int32_t peer, int64_t comm);    \
   AOTC_API int32_t _mlir_ciface_aotc_mpi_allgather_##type(const mlir_unranked_memref *from,        \
                                                           const mlir_unranked_memref *to,          \
-                                                          int64_t comm, bool is_checked);          \
+                                                          int64_t comm, bool is_checked);
+
+#define AOTC_MPI_DECLARE_REDUCTIONS(type, handle)                                                  \
   AOTC_API int32_t _mlir_ciface_aotc_mpi_allreduce_##type(                                         \
       const mlir_unranked_memref *from, const mlir_unranked_memref *to, int32_t op, int64_t comm,  \
       bool is_checked);                                                                            \
@@ -79,6 +87,7 @@ AOTC_API void aotc_mpi_check_processes(int64_t expected);
       bool is_checked);
 
 AOTC_MPI_TYPES(AOTC_MPI_DECLARE)
+AOTC_MPI_REDUCED_TYPES(AOTC_MPI_DECLARE_REDUCTIONS)
 
 #ifdef __cplusplus
 }

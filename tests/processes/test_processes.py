@@ -118,6 +118,29 @@ def test_mpi_dialect(tmp_path: Path) -> None:
     assert "ring: error: assertion failed: the last rank fails" in done.stderr
 
 
+def test_buffers_that_are_not_contiguous(tmp_path: Path) -> None:
+    """Columns are sent, gathered and added, of f16 where nothing is computed; what is between them
+    stays."""
+    program = tmp_path / "strided"
+    build_here(DATA / "strided.mlir", *OPTIONS, "-o", program)
+    x = np.arange(12, dtype=np.float16).reshape(2, 3, 2)
+    s = np.arange(12, dtype=np.float32).reshape(2, 3, 2)
+    for rank in range(2):
+        np.save(tmp_path / f"x.{rank}.npy", x[rank])
+        np.save(tmp_path / f"s.{rank}.npy", s[rank])
+    files = [f"--{name}={name}.{{rank}}.npy" for name in "xs"]
+    outs = [f"--out={name}=new.{name}.{{rank}}.npy" for name in ("x", "s", "all")]
+    done = mpirun(2, program, *files, "--all", "zeros", *outs)
+    assert done.returncode == 0, done.stderr
+    for rank in range(2):
+        new = {name: np.load(tmp_path / f"new.{name}.{rank}.npy") for name in ("x", "s", "all")}
+        expected = np.stack([x[rank, :, 0], x[1 - rank, :, 0]], 1)
+        np.testing.assert_array_equal(new["x"], expected)
+        np.testing.assert_array_equal(new["all"][:, :, 1], x[:, :, 0])
+        np.testing.assert_array_equal(new["all"][:, :, 0], 0)
+        np.testing.assert_array_equal(new["s"], np.stack([s[rank, :, 0], s[:, :, 1].sum(0)], 1))
+
+
 def test_refusals(aotc: Aotc, mlir_file: MlirFile) -> None:
     """What has no lowering is an error at its place."""
     path = mlir_file(

@@ -46,6 +46,9 @@ _TYPES = {
     "index": "index",
     **{f"i{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
 }
+# MPI sends these, and computes nothing with them.
+_SENT_TYPES = {"f16": "f16", "bf16": "bf16"}
+_REDUCTIONS = ("mpi.allreduce", "mpi.reduce_scatter_block")
 # By their numbers in the standard ABI, as far as libraries agree on them.
 _CLASSES = (
     *("MPI_SUCCESS", "MPI_ERR_BUFFER", "MPI_ERR_COUNT", "MPI_ERR_TYPE", "MPI_ERR_TAG"),
@@ -154,12 +157,13 @@ class _Expansion:
         element = elements.pop()
         if elements:
             raise self._refused(operation, f"{operation.name} has buffers of two types of elements")
-        if element not in _TYPES:
+        known = _TYPES if operation.name in _REDUCTIONS else {**_TYPES, **_SENT_TYPES}
+        if element not in known:
             raise self._refused(
                 operation,
-                f"{operation.name} has elements of {element}; MPI's are {', '.join(_TYPES)}",
+                f"{operation.name} has elements of {element}; MPI's are {', '.join(known)}",
             )
-        return f"_{_TYPES[element]}"
+        return f"_{known[element]}"
 
     def _function(self, name: str, operands: list[Any], result: Any) -> Any:
         """A call, with the declaration of what is called."""
