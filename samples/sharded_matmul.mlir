@@ -1,8 +1,8 @@
 // D = C + A @ B by several processes, each of which has a part of the matrices:
 //
 //   aotc build samples/sharded_matmul.mlir
-//   mpirun -n 4 ./sharded_matmul columns --A A.npy --B 'B.{rank}.npy' --C 'C.{rank}.npy' --out 'result0=D.{rank}.npy'
-//   mpirun -n 4 ./sharded_matmul inner --A 'A.{rank}.npy' --B 'B.{rank}.npy' --C C.npy --out 'result0=D.{rank}.npy'
+//   mpirun -n 4 ./sharded_matmul columns --A A.npy --B part:1:B.npy --C part:1:C.npy --out 'result0=D.{rank}.npy'
+//   mpirun -n 4 ./sharded_matmul inner --A part:1:A.npy --B part:0:B.npy --C C.npy --out 'result0=D.{rank}.npy'
 //
 // Whole matrices stand here; the program's arguments are one process's parts.
 shard.grid @processes(shape = 4)

@@ -226,8 +226,8 @@ static bool read_header(harness_npy_file *file, char out_problem[HARNESS_PROBLEM
 
 bool harness_npy_open(const char *path, harness_npy_file *out_file,
                       char out_problem[HARNESS_PROBLEM_TEXT]) {
-  *out_file =
-      (harness_npy_file){.stream = harness_open_to_read(path, out_problem), .data_bytes = -1};
+  *out_file = (harness_npy_file){
+      .stream = harness_open_to_read(path, out_problem), .data_bytes = -1, .parts = 1};
   if (out_file->stream == NULL) {
     return false;
   }
@@ -252,6 +252,7 @@ void harness_npy_close(harness_npy_file *file) {
 
 bool harness_npy_check_size(const harness_npy_file *file, uint64_t bytes,
                             char out_problem[HARNESS_PROBLEM_TEXT]) {
+  bytes *= (uint64_t)file->parts;
   if (file->data_bytes < 0 || (uint64_t)file->data_bytes == bytes) {
     return true;
   }
@@ -259,6 +260,52 @@ bool harness_npy_check_size(const harness_npy_file *file, uint64_t bytes,
            "its shape and dtype take %llu bytes, and %lld follow its header",
            (unsigned long long)bytes, (long long)file->data_bytes);
   return false;
+}
+
+bool harness_npy_take_part(harness_npy_file *file, int64_t axis, int64_t part, int64_t parts,
+                           char out_problem[HARNESS_PROBLEM_TEXT]) {
+  harness_npy_header *header = &file->header;
+  if (axis < 0 || axis >= header->rank) {
+    snprintf(out_problem, HARNESS_PROBLEM_TEXT, "it has no dimension %lld", (long long)axis);
+    return false;
+  }
+  if (header->shape[axis] % parts != 0) {
+    snprintf(out_problem, HARNESS_PROBLEM_TEXT,
+             "dimension %lld, of size %lld, has no %lld equal parts", (long long)axis,
+             (long long)header->shape[axis], (long long)parts);
+    return false;
+  }
+  if (file->data_bytes < 0 && parts > 1) {
+    snprintf(out_problem, HARNESS_PROBLEM_TEXT, "a part is read from a regular file alone");
+    return false;
+  }
+  header->shape[axis] /= parts;
+  file->axis = (int32_t)axis;
+  file->part = part;
+  file->parts = parts;
+  return true;
+}
+
+// Reads a part: what the file has behind one index of the dimensions in front of the axis, one
+// behind another. In Fortran order, the dimensions that vary more slowly are those behind it.
+static bool read_part(harness_npy_file *file, uint32_t element_bytes, void *elements) {
+  const harness_npy_header *header = &file->header;
+  uint64_t outer = 1, run = element_bytes;
+  for (int32_t i = 0; i < header->rank; ++i) {
+    bool is_outer = header->is_fortran ? i > file->axis : i < file->axis;
+    *(is_outer ? &outer : &run) *= (uint64_t)header->shape[i];
+  }
+  if (fseeko(file->stream, (off_t)(run * (uint64_t)file->part), SEEK_CUR) != 0) {
+    return false;
+  }
+  for (uint64_t i = 0; i < outer; ++i) {
+    bool is_last = i + 1 == outer;
+    if (fread((char *)elements + i * run, 1, run, file->stream) != run ||
+        (!is_last && fseeko(file->stream, (off_t)(run * (uint64_t)(file->parts - 1)), SEEK_CUR))) {
+      return false;
+    }
+  }
+  return fseeko(file->stream, 0, SEEK_END) == 0;
 }
 
 static void swap_bytes(unsigned char *data, uint64_t count, uint32_t bytes) {
@@ -308,7 +355,8 @@ bool harness_npy_read(harness_npy_file *file, harness_array *array,
   if (elements == NULL) {
     harness_out_of_memory("an array in Fortran order", bytes);
   }
-  bool is_good = fread(elements, 1, bytes, file->stream) == bytes;
+  bool is_good = file->parts > 1 ? read_part(file, harness_facts(array->dtype)->bytes, elements)
+                                 : fread(elements, 1, bytes, file->stream) == bytes;
   if (!is_good) {
     snprintf(out_problem, HARNESS_PROBLEM_TEXT, "%s",
              ferror(file->stream) ? strerror(errno) : "it ends inside its data");

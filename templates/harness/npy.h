@@ -32,11 +32,17 @@ typedef struct harness_npy_file {
   FILE *stream;
   harness_npy_header header;
   int64_t data_bytes; // what follows the header; -1 when the file is not a regular one
+  // Of the array, one of `parts` equal ones along `axis`; the header's shape is the part's.
+  int32_t axis;
+  int64_t part, parts;
 } harness_npy_file;
 
 // Opens a file and reads its header. On failure writes why (without the path), and nothing is open.
 bool harness_npy_open(const char *path, harness_npy_file *out_file,
                       char out_problem[HARNESS_PROBLEM_TEXT]);
+// Says that one of equal parts of the array is to be read. On failure writes why.
+bool harness_npy_take_part(harness_npy_file *file, int64_t axis, int64_t part, int64_t parts,
+                           char out_problem[HARNESS_PROBLEM_TEXT]);
 // Reads the elements into `array`, which has the header's shape and a dtype that the file holds,
 // and whose data is allocated.
 bool harness_npy_read(harness_npy_file *file, harness_array *array,

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "npy.h"
+#include "rank.h"
+#include "text.h"
 
 // A shape that is known, or not yet.
 typedef struct shape {
@@ -95,13 +97,57 @@ static bool shape_fits(const harness_npy_header *header, int32_t rank, const int
   return fits;
 }
 
+#define PART "part:"
+
+// "part:1:B.npy" is this process's part of the file along dimension 1. Puts the file's path into
+// *path, and -1 into *out_axis for a whole file.
+static bool parse_part(const char *option, const char **path, long long *out_axis) {
+  *out_axis = -1;
+  if (strncmp(*path, PART, strlen(PART)) != 0) {
+    return true;
+  }
+  const char *digits = *path + strlen(PART);
+  size_t length = strspn(digits, "0123456789");
+  if (length == 0 || length > 2 || digits[length] != ':') {
+    harness_error("%s: expected part:DIMENSION:FILE.npy, got '%s'", option, *path);
+    return false;
+  }
+  *out_axis = strtoll(digits, NULL, 10);
+  *path = digits + length + 1;
+  return true;
+}
+
+// Has the part of the file read that is this process's.
+static bool take_part(const char *option, const char *path, long long axis,
+                      harness_npy_file *file) {
+  long long rank, count;
+  char problem[HARNESS_PROBLEM_TEXT];
+  if (!harness_find_processes(&rank, &count)) {
+    harness_error("%s: the launcher does not tell how many processes there are", option);
+    return false;
+  }
+  if (!harness_npy_take_part(file, axis, rank, count, problem)) {
+    harness_error("%s: cannot read a part of '%s': %s", option, path, problem);
+    return false;
+  }
+  return true;
+}
+
 // Reads a file for a value, of which `sizes` is the shape wanted. `option` names it in messages.
 static bool read_file(const char *option, const aotc_value *value, int32_t rank,
                       const int64_t *sizes, const char *path, harness_array *out_array) {
   char problem[HARNESS_PROBLEM_TEXT];
   harness_npy_file file;
+  long long axis;
+  if (!parse_part(option, &path, &axis)) {
+    return false;
+  }
   if (!harness_npy_open(path, &file, problem)) {
     harness_error("%s: cannot read '%s': %s", option, path, problem);
+    return false;
+  }
+  if (axis >= 0 && !take_part(option, path, axis, &file)) {
+    harness_npy_close(&file);
     return false;
   }
   const harness_npy_header *header = &file.header;

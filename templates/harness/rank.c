@@ -13,14 +13,30 @@ static const char *const variables[] = {
     "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PALS_RANKID",
 };
 
-static const char *find_rank(void) {
-  for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); ++i) {
-    const char *rank = getenv(variables[i]);
-    if (rank != NULL && rank[0] != '\0' && strspn(rank, "0123456789") == strlen(rank)) {
-      return rank;
+static const char *const counts[] = {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"};
+
+// The first of the variables that has a number; NULL where none has.
+static const char *find_number(const char *const *names, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    const char *number = getenv(names[i]);
+    if (number != NULL && number[0] != '\0' && strspn(number, "0123456789") == strlen(number)) {
+      return number;
     }
   }
-  return "0";
+  return NULL;
+}
+
+static const char *find_rank(void) {
+  const char *rank = find_number(variables, sizeof(variables) / sizeof(variables[0]));
+  return rank != NULL ? rank : "0";
+}
+
+bool harness_find_processes(long long *out_rank, long long *out_count) {
+  const char *count = find_number(counts, sizeof(counts) / sizeof(counts[0]));
+  const char *rank = find_number(variables, sizeof(variables) / sizeof(variables[0]));
+  *out_rank = rank != NULL ? strtoll(rank, NULL, 10) : 0;
+  *out_count = rank != NULL && count != NULL ? strtoll(count, NULL, 10) : 1;
+  return (rank == NULL || count != NULL) && *out_rank < *out_count;
 }
 
 static char *replace(const char *word, const char *rank) {

@@ -9,4 +9,8 @@
 // was replaced lives as long as the process.
 bool harness_put_rank(int argc, char **argv);
 
+// The rank, and how many processes there are: 0 and 1 where there is no launcher. False where the
+// launcher tells a rank, and not how many.
+bool harness_find_processes(long long *out_rank, long long *out_count);
+
 #endif // HARNESS_RANK_H

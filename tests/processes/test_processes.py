@@ -36,11 +36,6 @@ def mpirun(count: int, program: Path, *words: str) -> subprocess.CompletedProces
     )
 
 
-def save_parts(folder: Path, name: str, array: np.ndarray, count: int, axis: int) -> None:
-    for rank, part in enumerate(np.split(array, count, axis)):
-        np.save(folder / f"{name}.{rank}.npy", np.ascontiguousarray(part))
-
-
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_sharded_matmul(count: int, tmp_path: Path) -> None:
     """The sample: by columns, without an exchange, and along K, whose parts are added."""
@@ -56,18 +51,18 @@ def test_sharded_matmul(count: int, tmp_path: Path) -> None:
         for shape in [(64, 96), (96, 128), (64, 128)]
     )
     expected = c + a.astype(float) @ b
-    save_parts(tmp_path, "B", b, count, 1)
-    save_parts(tmp_path, "C", c, count, 1)
-    np.save(tmp_path / "A.npy", a)
-    files = ("--B", "B.{rank}.npy", "--out", "result0=D.{rank}.npy")
-    done = mpirun(count, program, "columns", "--A", "A.npy", "--C", "C.{rank}.npy", *files)
+    # C is in Fortran order, and A later: a part is read from either.
+    for name, array in (("A", a), ("B", b), ("C", np.asfortranarray(c))):
+        np.save(tmp_path / f"{name}.npy", array)
+    out = ("--out", "result0=D.{rank}.npy")
+    files = ("--A", "A.npy", "--B", "part:1:B.npy", "--C", "part:1:C.npy")
+    done = mpirun(count, program, "columns", *files, *out)
     assert done.returncode == 0, done.stderr
     parts = [np.load(tmp_path / f"D.{rank}.npy") for rank in range(count)]
     np.testing.assert_allclose(np.concatenate(parts, 1), expected, rtol=1e-4, atol=1e-4)
-    save_parts(tmp_path, "A", a, count, 1)
-    save_parts(tmp_path, "B", b, count, 0)
-    np.save(tmp_path / "C.npy", c)
-    done = mpirun(count, program, "inner", "--A", "A.{rank}.npy", "--C", "C.npy", *files)
+    np.save(tmp_path / "A.npy", np.asfortranarray(a))
+    files = ("--A", "part:1:A.npy", "--B", "part:0:B.npy", "--C", "C.npy")
+    done = mpirun(count, program, "inner", *files, *out)
     assert done.returncode == 0, done.stderr
     for rank in range(count):
         found = np.load(tmp_path / f"D.{rank}.npy")
@@ -97,6 +92,13 @@ def test_number_of_processes(mlir_file: MlirFile, tmp_path: Path) -> None:
         program,
     )
     assert mpirun(2, program).returncode == 0
+    np.save(tmp_path / "a.npy", np.ones(8, np.float32))
+    for source, why in (
+        ("part:1:a.npy", "--a: cannot read a part of 'a.npy': it has no dimension 1"),
+        ("part:x:a.npy", "--a: expected part:DIMENSION:FILE.npy, got 'part:x:a.npy'"),
+        ("part:0:a.npy", "dimension 0, of size 8, has no 3 equal parts"),
+    ):
+        assert why in mpirun(3, program, "--a", source).stderr
     done = mpirun(3, program)
     assert done.returncode != 0
     assert "the program is for 2 processes, and runs in 3: start it by mpirun -n 2" in done.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from helpers.command import REPOSITORY
@@ -74,15 +74,24 @@ def compile_c(arguments: Sequence[str | Path], *, making: str, target: str = HOS
 
 def exported_functions(headers: Sequence[Path] = HEADERS) -> set[str]:
     """What the headers declare for others: every AOTC_API function, and those of a macro for each
-    of its types."""
+    of its types: LIST(DECLARE)."""
     found: set[str] = set()
     for header in headers:
         text = re.sub(r"//.*", "", header.read_text())
         found.update(re.findall(r"^AOTC_API [^;(]*?(\w+)[(;]", text, re.MULTILINE))
-        types = re.findall(r"^ *X\((\w+), ", text, re.MULTILINE)
-        for name in re.findall(r"^ +AOTC_API [^;(]*?(\w+)##type\(", text, re.MULTILINE):
-            found.update(f"{name}{type_}" for type_ in types)
+        text = re.sub(r" *\\\n", "\n", text)
+        macros = dict(re.findall(r"^#define (\w+)\(.*?\)((?:\n +.*)+)", text, re.MULTILINE))
+        for listed, declared in re.findall(r"^(\w+)\((\w+)\)$", text, re.MULTILINE):
+            for name in re.findall(r"AOTC_API [^;(]*?(\w+)##type\(", macros[declared]):
+                found.update(f"{name}{type_}" for type_ in _types_of(listed, macros))
     return found
+
+
+def _types_of(listed: str, macros: Mapping[str, str]) -> list[str]:
+    """The types of a list, and of the lists in it."""
+    inner = re.findall(r"^ +(\w{2,})\(X\)", macros[listed], re.MULTILINE)
+    own = re.findall(r"X\((\w+), ", macros[listed])
+    return [*own, *(type_ for name in inner for type_ in _types_of(name, macros))]
 
 
 def program_environment(*libraries: Path, **more: str) -> dict[str, str]:
