@@ -86,6 +86,22 @@ def test_index_out_of_bounds(programs: Programs, tmp_path: Path, name: str) -> N
         assert f"kernel '{entry}_kernel': block (0, 0, 0), thread ({thread}, 0, 0)" in message
 
 
+def test_index_of_each_dimension(programs: Programs, tmp_path: Path) -> None:
+    """The failure says which dimension's index it is."""
+    program = programs.build(SOURCE, *OPTIONS)
+    m = np.arange(15, dtype=np.float32).reshape(3, 5)
+    words = "--down {} --right {} --out y=y.npy"
+    assert _call(program, tmp_path, "shift", words.format(1, 1), m=m) == (0, "")
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), m[1:, 1:] + m[:2, :4])
+    for down, right, said in (
+        (2, 1, "3 is out of bounds for dimension 0 of size 3"),
+        (1, 2, "5 is out of bounds for dimension 1 of size 5"),
+    ):
+        code, message = _call(program, tmp_path, "shift", words.format(down, right), m=m)
+        assert code == 4
+        assert f"memref.load: index {said} (verification.mlir:" in message
+
+
 def test_wrong_cast(programs: Programs, tmp_path: Path) -> None:
     """A cast to a static size that the buffer does not have fails on the host."""
     program = programs.build(SOURCE, *OPTIONS)

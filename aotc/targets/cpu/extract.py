@@ -19,7 +19,7 @@ from aotc.symbols import content, is_kernel, reach, symbols_of, used_names
 from aotc.targets.cpu.expand.matrix_types import replace_types
 from aotc.targets.cpu.expand.operations import replace_operations
 from aotc.targets.cpu.shared_memory import mark_workgroup
-from aotc.targets.cpu.synchronize import DECLARATIONS
+from aotc.targets.cpu.synchronize import DECLARATIONS, MESSAGE_TEXT, WRITE
 from aotc.targets.cpu.thread_function import ThreadFunction, kernel_to_function, pass_ids
 
 PREFIX = "aotc_cpu_"
@@ -117,9 +117,16 @@ def extract_threads(
             body_of_module(flat).append(operation)
         ops.erase(copy)
     replace_operations(flat)
-    for text in DECLARATIONS.values():
+    texts = list(DECLARATIONS.values())
+    if any(_is_write(call) for call in ops.find(flat.operation, "llvm.call")):
+        texts.append(MESSAGE_TEXT)
+    for text in texts:
         body_of_module(flat).append(ir.Operation.parse(text))
     return Extracted(flat, threads, shared_bytes)
+
+
+def _is_write(call: Any) -> bool:
+    return "callee" in call.attributes and ops.callee_of(call) == WRITE
 
 
 def _keep_reached(copy: Any, kernels: set[str]) -> None:

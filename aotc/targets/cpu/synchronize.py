@@ -24,8 +24,11 @@ ARRIVE = "aotc_cpu_arrive"
 # (block, message, thread_id x, y, z); does not return.
 FAIL = "aotc_cpu_fail"
 
-# C's, for the message of a failure.
+# C's, for the message of a failure with numbers, and where it writes that: not on the stack, as the
+# threads of a block share a function's.
 WRITE = "snprintf"
+MESSAGE = "aotc_cpu_message"
+MESSAGE_BYTES = 2048
 
 SYNCHRONIZATIONS = {
     BARRIER: SyncScope.BLOCK,
@@ -45,6 +48,14 @@ DECLARATIONS = {
     FAIL: "llvm.func @aotc_cpu_fail(!llvm.ptr, !llvm.ptr, i64, i64, i64)",
     WRITE: "llvm.func @snprintf(!llvm.ptr, i64, !llvm.ptr, ...) -> i32",
 }
+
+
+# What a module has in which `WRITE` is called.
+MESSAGE_TEXT = f"""llvm.mlir.global internal thread_local @{MESSAGE}()
+    {{addr_space = 0 : i32}} : !llvm.array<{MESSAGE_BYTES} x i8> {{
+  %zero = llvm.mlir.zero : !llvm.array<{MESSAGE_BYTES} x i8>
+  llvm.return %zero : !llvm.array<{MESSAGE_BYTES} x i8>
+}}"""
 
 
 def barrier() -> None:

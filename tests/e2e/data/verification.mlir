@@ -57,3 +57,14 @@ func.func @cast(%x: memref<?xf32>) attributes {llvm.emit_c_interface} {
   memref.store %zero, %cast[%c7] : memref<8xf32>
   return
 }
+// An index of each dimension may be wrong, in each of several accesses.
+func.func @shift(%m: memref<?x?xf32>, %down: index, %right: index, %y: memref<2x4xf32>)
+    attributes {llvm.emit_c_interface} {
+  affine.parallel (%i, %j) = (0, 0) to (2, 4) {
+    %v = affine.load %m[%i + symbol(%down), %j + symbol(%right)] : memref<?x?xf32>
+    %w = affine.load %m[%i, %j] : memref<?x?xf32>
+    %s = arith.addf %v, %w : f32
+    affine.store %s, %y[%i, %j] : memref<2x4xf32>
+  }
+  return
+}

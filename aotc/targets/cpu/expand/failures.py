@@ -15,13 +15,10 @@ from aotc.mlir import ir
 from aotc.ops import constant, create, create_if, integer
 from aotc.targets.cpu import build
 from aotc.targets.cpu.expand.addresses import to_i64
-from aotc.targets.cpu.synchronize import WRITE, fail
+from aotc.targets.cpu.synchronize import MESSAGE, MESSAGE_BYTES, WRITE, fail
 
 if TYPE_CHECKING:
     from aotc.targets.cpu.thread_function import Ids
-
-# Of a message with numbers, in bytes.
-_LONGEST = 2048
 
 
 def _expand_assertion(assertion: Any, ids: Ids, name: str, symbol: str) -> Any:
@@ -55,10 +52,8 @@ def _address(symbol: str) -> Any:
 
 
 def _written(symbol: str, numbers: Sequence[Any]) -> Any:
-    """Where the format in the global @symbol was written with numbers."""
-    size = constant(integer(64), _LONGEST)
-    byte = {"elem_type": ir.TypeAttr.get(integer(8))}
-    buffer = create("llvm.alloca", [size], [ir.Type.parse("!llvm.ptr")], byte).result
+    """The thread's buffer, into which the format in the global @symbol is written with numbers."""
+    buffer, size = _address(MESSAGE), constant(integer(64), MESSAGE_BYTES)
     arguments = [buffer, size, _address(symbol), *(to_i64(number) for number in numbers)]
     type_ = ir.Type.parse("!llvm.func<i32 (ptr, i64, ptr, ...)>")
     attributes = {
