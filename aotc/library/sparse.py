@@ -83,7 +83,7 @@ def gather(entry: Entry, results: Sequence[Any]) -> list[Any]:
 
 def _arrays_of(entry: Entry, tensor: SparseTensor, thing: Any) -> list[Any]:
     """What the entry takes in place of a sparse object. Raises InputError for another format,
-    shape, or coordinates that the entry's have no room for."""
+    shape, or coordinates that do not fit the entry's."""
     what = f"{entry.name}: argument '{tensor.name}'"
     wanted = _wanted(tensor)
     if tensor.format is None:

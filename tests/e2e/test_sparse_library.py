@@ -77,8 +77,8 @@ def test_sampled_product(library: aotc.Library) -> None:
 def test_product_of_sparse_matrices(library: aotc.Library) -> None:
     a = scipy.sparse.csr_array(DENSE[:, :ROWS].astype(np.float32))
     expected = a @ a
-    room = ROWS * ROWS
-    made = np.zeros(ROWS + 1, np.int32), np.zeros(room, np.int32), np.zeros(room, np.float32)
+    capacity = ROWS * ROWS
+    made = np.zeros(ROWS + 1, np.int32), np.zeros(capacity, np.int32), np.zeros(capacity, np.float32)
     count = library.spgemm(ROWS, a.nnz, *_arrays(a, np.int32), *made)
     positions, indices, values = made
     assert count == expected.nnz == positions[-1]
