@@ -78,7 +78,11 @@ def test_product_of_sparse_matrices(library: aotc.Library) -> None:
     a = scipy.sparse.csr_array(DENSE[:, :ROWS].astype(np.float32))
     expected = a @ a
     capacity = ROWS * ROWS
-    made = np.zeros(ROWS + 1, np.int32), np.zeros(capacity, np.int32), np.zeros(capacity, np.float32)
+    made = (
+        np.zeros(ROWS + 1, np.int32),
+        np.zeros(capacity, np.int32),
+        np.zeros(capacity, np.float32),
+    )
     count = library.spgemm(ROWS, a.nnz, *_arrays(a, np.int32), *made)
     positions, indices, values = made
     assert count == expected.nnz == positions[-1]
