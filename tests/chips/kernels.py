@@ -164,6 +164,9 @@ def attentions() -> Iterator[Attention]:
         yield attention_problem(
             head_dim=head_dim, element=element, result=result, causal=causal, mask=mask
         )
+    for element, head_dim, group in itertools.product(("f16", "f32"), (16, 128, 256), (1, 4, 8)):
+        one = attention_problem(None, 1, head_dim=head_dim, element=element, result=element)
+        yield replace(one, group=group)
 
 
 def kernels() -> Iterator[Kernel]:
@@ -191,6 +194,8 @@ def product_kernels() -> Iterator[Kernel]:
 def attention_kernels() -> Iterator[Kernel]:
     for attention in attentions():
         for family in ATTENTION:
+            if family.takes_one_row != bool(attention.group):
+                continue
             for variant in family.variants(attention):
                 yield Kernel(family, attention, variant, family.target)
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.kernels.attention.cpu.family import CPU_ATTENTION
+from aotc.kernels.attention.decode.family import DECODE, DECODE_ON_HOPPER
 from aotc.kernels.attention.family import AttentionFamily
 from aotc.kernels.attention.mma_sync.family import MMA_SYNC
 from aotc.kernels.attention.problem import Attention, Mask
@@ -22,7 +23,10 @@ from aotc.request import Chip, unique
 
 _Aligned = TypeVar("_Aligned", Matrix, Mask)
 # Of those for the same GPUs, the first one that takes a problem has it.
-FAMILIES: tuple[AttentionFamily, ...] = (WGMMA, SIMT_ON_HOPPER, MMA_SYNC, SIMT)
+FAMILIES: tuple[AttentionFamily, ...] = (
+    *(WGMMA, SIMT_ON_HOPPER, MMA_SYNC, SIMT),
+    *(DECODE_ON_HOPPER, DECODE),
+)
 
 # With fewer, the CPU's products of a matrix and a vector are faster: they pack nothing.
 LEAST_CPU_QUERIES = 6
@@ -65,7 +69,7 @@ def choose(problem: Attention, chips: Sequence[Chip], *, one_variant: bool = Fal
         return [replace(choice, variants=choice.variants[:1]) for choice in choices]
     found = []
     others = list(chips)
-    for family in FAMILIES:
+    for family in _families(problem):
         if family.target == ANY_GPU:
             continue
         own = [chip for chip in others if chip.capability == Chip(family.target).capability]
@@ -82,6 +86,8 @@ def choose(problem: Attention, chips: Sequence[Chip], *, one_variant: bool = Fal
 
 def choose_for_cpu(problem: Attention) -> Choice | None:
     """The kernel of the CPU device. None where it takes no such problem."""
+    if problem.group:
+        return None
     unaligned = _unaligned_problem(problem)
     variants = CPU_ATTENTION.variants(unaligned)
     if not variants or (problem.q.sizes[0] or LEAST_CPU_QUERIES) < LEAST_CPU_QUERIES:
@@ -90,8 +96,13 @@ def choose_for_cpu(problem: Attention) -> Choice | None:
 
 
 def _for_any_gpu(problem: Attention) -> list[Choice]:
-    general = (_choice(family, problem) for family in FAMILIES if family.target == ANY_GPU)
+    families = (family for family in _families(problem) if family.target == ANY_GPU)
+    general = (_choice(family, problem) for family in families)
     return [choice for choice in general if choice is not None][:1]
+
+
+def _families(problem: Attention) -> list[AttentionFamily]:
+    return [family for family in FAMILIES if family.takes_one_row == bool(problem.group)]
 
 
 def _choice(family: AttentionFamily, problem: Attention) -> Choice | None:

@@ -17,7 +17,17 @@ from aotc.builder import Builder
 from aotc.input.entries import functions_of
 from aotc.kernels.attention.choice import LEAST_CPU_QUERIES, Choice, choose, choose_for_cpu
 from aotc.kernels.attention.layout import Layout
-from aotc.kernels.attention.outline import CAUSAL, FORMS, OPERANDS, PLACES, SCALE, ZERO, problem_of
+from aotc.kernels.attention.outline import (
+    CAUSAL,
+    FORMS,
+    GROUP,
+    OPERANDS,
+    PLACES,
+    SCALE,
+    ZERO,
+    layouts_of,
+    problem_of,
+)
 from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.family import ANY_GPU, CPU
 from aotc.kernels.matmul.dispatch import TARGET, chips_of, name_modules
@@ -82,6 +92,10 @@ def _replace(
         return False
     kernels = _Kernels(choices, on_cpu, bool(choices) and _has_all_gpus(choices, request))
     what = "causal attention" if problem.causal else "attention"
+    if problem.group:
+        what += " of one query"
+    if problem.group > 1:
+        what += f" for each {problem.group} heads that share keys"
     if problem.mask is not None:
         what += " with a mask"
     if any(problem.heads):
@@ -140,7 +154,12 @@ def _problem(call: Any, function: Any) -> Attention | None:
         _forms(function),
         causal=ir.BoolAttr(function.attributes[CAUSAL]).value,
         masked_rows_are_zero=ir.BoolAttr(function.attributes[ZERO]).value,
+        group=_group(function),
     )
+
+
+def _group(function: Any) -> int:
+    return int(ir.IntegerAttr(function.attributes[GROUP]).value)
 
 
 def _operands(call: Any, function: Any) -> list[Any]:
@@ -168,11 +187,8 @@ def _forms(function: Any) -> list[tuple[int, bool]]:
 
 
 def _layouts(call: Any, function: Any) -> list[Layout]:
-    operands = _operands(call, function)
-    return [
-        Layout.of(value.type, *form)
-        for value, form in zip(operands, _forms(function), strict=False)
-    ]
+    types = [value.type for value in _operands(call, function)[:4]]
+    return layouts_of(types, _forms(function), _group(function))
 
 
 class Dispatch:

@@ -17,13 +17,15 @@ class AttentionFamily(KernelFamily[Attention], ABC):
     tile of K and V.
 
     `concurrent_tiles`: how many tiles of O a large GPU computes at the same time.
-    `mnemonic` is the family in the names of its kernels.
+    `mnemonic` is the family in the names of its kernels. `takes_one_row`: it is for matrices of Q
+    of one row each (`Attention.group`), and for no other.
     """
 
     name: str
     mnemonic: str
     target: str
     concurrent_tiles: int
+    takes_one_row = False
 
     @abstractmethod
     def can_take(self, problem: Attention, variant: Any) -> bool:

@@ -19,6 +19,7 @@ ALIGNMENT = 16  # bytes; of addresses it is asked when they are known
 
 class Layout(Struct, frozen=True):
     """The layout of Q, K, V or O. `heads` and `has_head_dimension`: see `recognition.Operand`.
+    `has_one_row`: matrices have one row, which is no dimension of the type.
     `batch` and `columns` count those of heads. `strides`: in elements, of matrices and of rows,
     None for unknown ones."""
 
@@ -29,10 +30,17 @@ class Layout(Struct, frozen=True):
     rows: int | None
     columns: int | None
     strides: tuple[int | None, int | None] | None
+    has_one_row: bool = False
 
     @staticmethod
-    def of(type_: Any, heads: int, has_head_dimension: bool) -> Layout:
+    def of(
+        type_: Any, heads: int, has_head_dimension: bool, *, has_one_row: bool = False
+    ) -> Layout:
         sizes = sizes_of(type_)
+        if has_one_row:
+            *outer, columns = sizes
+            batch = _product(outer)
+            return Layout(type_, 0, False, batch, 1, columns, None, has_one_row=True)
         if not heads:
             *outer, rows, columns = sizes
             return Layout(type_, 0, False, _product(outer), rows, columns, None)
@@ -77,6 +85,8 @@ class Layout(Struct, frozen=True):
             return buffer, []
         if self.strides is not None:
             return self._reinterpret(b, buffer)
+        if self.has_one_row:
+            return self._with_row(b, buffer, matrix), []
         if self.type.rank == 2:
             rows = [b.dim(buffer, 0)] if self.rows is None else []
             shape = ir.DenseI64ArrayAttr.get(matrix.shape)
@@ -86,6 +96,19 @@ class Layout(Struct, frozen=True):
             groups = "[[0], [1], [2, 3]]" if self.has_head_dimension else "[[0, 1], [2], [3]]"
             return b.op("memref.collapse_shape", [buffer], matrix, reassociation=groups), []
         return b.op("memref.cast", [buffer], matrix), []
+
+    def _with_row(self, b: Builder, buffer: Value, matrix: Any) -> Value:
+        """With the dimension of the row, as there is one batch."""
+        if self.type.rank > 2:
+            element = self.type.element_type
+            unknown = ir.ShapedType.get_dynamic_size()
+            shape = [unknown if one is None else one for one in (self.batch, self.columns)]
+            flat = ir.MemRefType.get(shape, element)
+            buffer = b.op("memref.collapse_shape", [buffer], flat, reassociation="[[0, 1], [2]]")
+        batch = [b.dim(buffer, 0)] if self.batch is None else []
+        sizes = ir.DenseI64ArrayAttr.get(matrix.shape)
+        attributes = {"reassociation": "[[0, 1], [2]]", "static_output_shape": sizes}
+        return b.op("memref.expand_shape", [buffer, *batch], matrix, **attributes)
 
     def _reinterpret(self, b: Builder, buffer: Value) -> tuple[Value, list[Number]]:
         base, offset, sizes, strides = strided_metadata(b, buffer)

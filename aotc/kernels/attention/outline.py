@@ -31,6 +31,8 @@ SCALE, CAUSAL, ZERO = "aotc.attention_scale", "aotc.attention_causal", "aotc.att
 FORMS = "aotc.attention_heads"
 # What the dimensions of a mask are, its fifth argument.
 PLACES = "aotc.attention_mask"
+# Of one query: how many matrices of Q share K and V; else 0 (`Attention.group`).
+GROUP = "aotc.attention_group"
 # And how many operands it is called with.
 OPERANDS = "aotc.attention_operands"
 _NAME = "aotc_attention"
@@ -69,15 +71,18 @@ def problem_of(
     *,
     causal: bool,
     masked_rows_are_zero: bool,
+    group: int,
 ) -> Attention | None:
     """The problem for the types of Q, K, V, O and, if there is one, a mask: tensors or buffers.
     None if their sizes do not match. `forms`: `heads` and `has_head_dimension` of Q, K, V and O,
     see `recognition.Operand`."""
-    layouts = [Layout.of(type_, *form) for type_, form in zip(types[:4], forms, strict=True)]
+    layouts = layouts_of(types[:4], forms, group)
     q, k, v, o = layouts
     if q.columns is None or any(one.columns != q.columns for one in layouts) or k.rows == 0:
         return None
     if (o.batch, o.rows) != (q.batch, q.rows):
+        return None
+    if group and not _shares_k_and_v(q, k, v, group):
         return None
     return Attention(
         q=q.matrix,
@@ -90,7 +95,24 @@ def problem_of(
         masked_rows_are_zero=masked_rows_are_zero,
         mask=_mask(types[4], places) if places else None,
         heads=(q.heads, k.heads, v.heads, o.heads),
+        group=group,
     )
+
+
+def layouts_of(types: Sequence[Any], forms: Sequence[tuple[int, bool]], group: int) -> list[Layout]:
+    """The layouts of Q, K, V and O. With a group, matrices of Q and O have one row."""
+    has_one_row = (bool(group), False, False, bool(group))
+    return [
+        Layout.of(type_, *form, has_one_row=one)
+        for type_, form, one in zip(types, forms, has_one_row, strict=True)
+    ]
+
+
+def _shares_k_and_v(q: Layout, k: Layout, v: Layout, group: int) -> bool:
+    """Whether K and V have a matrix for each `group` of Q, as far as sizes are known."""
+    if q.batch is None:
+        return k.batch is None and v.batch is None and group == 1
+    return all(one.batch is not None and one.batch * group == q.batch for one in (k, v))
 
 
 def _problem(found: Found, added: MaskSum) -> Attention | None:
@@ -102,6 +124,7 @@ def _problem(found: Found, added: MaskSum) -> Attention | None:
         [(one.heads, one.has_head_dimension) for one in operands],
         causal=found.causal,
         masked_rows_are_zero=found.masked_rows_are_zero,
+        group=found.group,
     )
 
 
@@ -266,6 +289,7 @@ def _function(name: str, found: Found, added: MaskSum, arguments: list[Any]) -> 
         ),
         "arg_attrs": ir.ArrayAttr.get(_layouts(found, arguments)),
         PLACES: ir.ArrayAttr.get([ir.StringAttr.get(place) for place in _places(added)]),
+        GROUP: ir.IntegerAttr.get(ir.IndexType.get(), found.group),
         OPERANDS: ir.IntegerAttr.get(ir.IndexType.get(), len(arguments)),
     }
     function = ops.create("func.func", [], [], attributes, regions=1)

@@ -26,6 +26,8 @@ class Attention(Struct, frozen=True):
     `batch` None if it is not known.
     `heads`, of Q, K, V and O: with 0, one matrix lies behind the other; else the rows of so many
     are beside each other, and make one row of a matrix.
+    `group`: 0, or Q has one row in each matrix (decode), and so many matrices of Q that follow each
+    other have the same K and V (grouped queries); those have a batch of that fraction.
     `causal`: query i sees the keys 0 to i alone. `masked_rows_are_zero`: of rows whose scores are
     all -infinity, which else are NaN.
     """
@@ -40,6 +42,7 @@ class Attention(Struct, frozen=True):
     masked_rows_are_zero: bool = False
     mask: Mask | None = None
     heads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    group: int = 0
 
     @property
     def arguments(self) -> dict[str, str]:

@@ -57,11 +57,13 @@ class Operand(Struct, frozen=True):
 
     With `heads`, each row has that many heads next to each other, and the rest of the batch, if it
     is not 1, is a leading dimension. `has_head_dimension`: the heads are a dimension of their own,
-    between the rows and the columns of a head."""
+    between the rows and the columns of a head. `group`: so many matrices of Q that follow each
+    other have the same one of these (K or V)."""
 
     tensor: Any
     heads: int = 0
     has_head_dimension: bool = False
+    group: int = 1
 
 
 class Found(Struct):
@@ -69,7 +71,7 @@ class Found(Struct):
 
     `result`: the tensor that is replaced. `scores`: the operation of the first product.
     `masked_rows_are_zero`: rows of O whose scores are all -infinity are 0, not NaN. `masks`: the
-    elements that are added to a score, in terms of batch, query and key.
+    elements that are added to a score, in terms of batch, query and key. `group`: see `Attention`.
     """
 
     result: Operand
@@ -81,6 +83,7 @@ class Found(Struct):
     causal: bool
     masked_rows_are_zero: bool
     masks: tuple[Element, ...]
+    group: int
 
 
 class _Scores(Struct, frozen=True):
@@ -101,15 +104,19 @@ class _NotAttentionError(Exception):
 def recognise_attention(product: Any) -> Found | None:
     """Attention whose second product, P · V, is `product`, a `linalg.generic`; None if it is
     not."""
-    try:
-        return _Recognition().found(product)
-    except _NotAttentionError:
-        return None
+    for has_one_row in (False, True):
+        try:
+            return _Recognition(has_one_row=has_one_row).found(product)
+        except _NotAttentionError:
+            pass
+    return None
 
 
 class _Recognition:
-    def __init__(self) -> None:
-        self.reader = Reader()
+    """`has_one_row`: of Q, for each matrix of K and V; it is no dimension then."""
+
+    def __init__(self, *, has_one_row: bool) -> None:
+        self.reader, self.has_one_row = Reader(), has_one_row
 
     def found(self, product: Any) -> Found:
         if not has_reduction(product) or len(product.results) != 1:
@@ -117,8 +124,14 @@ class _Recognition:
         result = product.results[0]
         if not _is_narrow(result):
             raise _NotAttentionError
-        self.batch = _batch_of(result.type)
-        terms, values = self._product(Element(result, (*self.batch, _QUERY, _COLUMN)), _KEY)
+        index: Index
+        if self.has_one_row:
+            self.batch = _batch_of_rows(result.type)
+            index = (*self.batch, _COLUMN)
+        else:
+            self.batch = _batch_of(result.type)
+            index = (*self.batch, _QUERY, _COLUMN)
+        terms, values = self._product(Element(result, index), _KEY)
         # Which is which is seen when the first is looked at.
         v, factor = self._operand(values, _KEY, _COLUMN)
         if factor != 1.0:
@@ -132,13 +145,17 @@ class _Recognition:
             raise _NotAttentionError
         first, second = self._factors(parts.product)
         symbol = parts.product.symbol
-        q, q_scale = self._operand(first, _QUERY, symbol)
+        q, q_scale = self._operand(first, "" if self.has_one_row else _QUERY, symbol)
         k, k_scale = self._operand(second, _KEY, symbol)
         scale = parts.scale * q_scale * k_scale
         if not (0 < scale < math.inf):
             raise _NotAttentionError
-        result = _result_of(product)
-        return Found(result, q, k, v, parts.tensor, scale, parts.causal, is_safe, parts.masks)
+        if k.group != v.group or (parts.causal and self.has_one_row):
+            raise _NotAttentionError
+        result = _row_of(product) if self.has_one_row else _result_of(product)
+        group = k.group if self.has_one_row else 0
+        masks = (parts.causal, is_safe, parts.masks)
+        return Found(result, q, k, v, parts.tensor, scale, *masks, group)
 
     def _parts(self, scores: Expression, depth: int) -> _Scores:
         """The parts of scores: the first product, times constants, plus masks."""
@@ -317,12 +334,12 @@ class _Recognition:
 
     def _operand(self, expression: Expression, row: str, column: str) -> tuple[Operand, float]:
         """The tensor that a factor is, as far back as it lies in a way that a kernel can read, and
-        what it was multiplied by since. Of f32 that was 16 bits before, or is made that, it is the
-        16 bits."""
+        what it was multiplied by since. Without a `row`, it is one row in each matrix. Of f32 that
+        was 16 bits before, or is made that, it is the 16 bits."""
         scale, found, has_16_bits = 1.0, None, False
         for _ in range(_MOST_STEPS):
             if isinstance(expression, Element):
-                operand = _operand(expression, row, column, is_batched=bool(self.batch))
+                operand = self._operand_at(expression, row, column)
                 is_16_bits = str(expression.tensor.type.element_type) in _OF_16_BITS
                 if operand is not None and (is_16_bits or not has_16_bits):
                     found, has_16_bits = (operand, scale), is_16_bits
@@ -340,6 +357,13 @@ class _Recognition:
         if found is None:
             raise _NotAttentionError
         return found
+
+    def _operand_at(self, element: Element, row: str, column: str) -> Operand | None:
+        if not row:
+            return _row_operand(element, column)
+        if self.has_one_row:
+            return _shared_operand(element, row, column)
+        return _operand(element, row, column, is_batched=bool(self.batch))
 
     # --- Expressions ---------------------------------------------------------------------
 
@@ -442,10 +466,13 @@ def _renamed(expression: Expression, symbol: str, to: str) -> Expression:
     return expression
 
 
-def _place(place: Any, symbol: str, to: str) -> Any:
+def _place(place: Any, symbol: Any, to: str) -> Any:
+    """The place with another symbol, or a part of a symbol, renamed."""
+    if place == symbol:
+        return to
     if isinstance(place, tuple):
         return tuple(_place(one, symbol, to) for one in place)
-    return to if place == symbol else place
+    return place
 
 
 def _batch_of(type_: Any) -> Index:
@@ -456,6 +483,41 @@ def _batch_of(type_: Any) -> Index:
     if type_.rank not in (2, 3):
         raise _NotAttentionError
     return (_BATCH,) if type_.rank == 3 else ()
+
+
+def _batch_of_rows(type_: Any) -> Index:
+    """The places of the batch in a product that has one row in each matrix."""
+    if type_.rank == 2:
+        return (_BATCH,)
+    if type_.rank != 3 or type_.is_dynamic_dim(1):
+        raise _NotAttentionError
+    heads = int(type_.get_dim_size(1))
+    return (("high", _BATCH, heads), ("low", _BATCH, heads))
+
+
+def _row_operand(element: Element, column: str) -> Operand | None:
+    """The tensor of an element of Q that has one row in each matrix."""
+    *batch, last = element.index
+    element_type = str(element.tensor.type.element_type)
+    is_it = last == column and _is_batch(batch) and element_type in (*_OF_16_BITS, "f32")
+    return Operand(element.tensor) if is_it else None
+
+
+def _shared_operand(element: Element, row: str, column: str) -> Operand | None:
+    """The tensor of an element of K or V that several matrices of Q may share."""
+    groups = {
+        place[2] for place in element.index if isinstance(place, tuple) and place[0] == "high"
+    }
+    for group in (1, *groups):
+        index = element.index
+        if group > 1:
+            # The batch of the matrices that are shared.
+            shared = ("high", _BATCH, group)
+            index = tuple(_place(place, shared, _BATCH) for place in index)
+        found = _operand(Element(element.tensor, index), row, column, is_batched=True)
+        if found is not None:
+            return replace(found, group=group)
+    return None
 
 
 def _operand(element: Element, row: str, column: str, *, is_batched: bool) -> Operand | None:
@@ -536,6 +598,14 @@ def _result_of(product: Any) -> Operand:
             return Operand(user.results[0], heads, has_head_dimension=True) if is_all else found
         else:
             return found
+
+
+def _row_of(product: Any) -> Operand:
+    """The product's result that has one row in each matrix, or what a cast makes of it."""
+    value = product.results[0]
+    users = [use.owner.operation for use in value.uses]
+    is_narrowed = len(users) == 1 and _narrows(users[0])
+    return Operand(users[0].results[0] if is_narrowed else value)
 
 
 def _keeps_rows(reshape: Any) -> bool:

@@ -25,6 +25,7 @@ from aotc.chips import (
     WARP,
 )
 from aotc.kernels.family import ANY_GPU
+from aotc.kernels.lanes import add_over_lanes, halvings
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Matrix, Problem
 from aotc.kernels.matmul.scalar import (
@@ -353,33 +354,9 @@ class _Kernel(_Shape):
     # --- Sums of a warp, a block, all blocks --------------------------------------------------
 
     def _reduce_warp(self, accumulators: Sequence[Value]) -> tuple[list[Value], Number, Condition]:
-        """Adds the accumulators of the lanes that share K. Each two lanes share the work where they
-        can: one goes on with the first half of the sums, the other with the second.
-
-        Returns a lane's sums, the number of the first, and whether the lane is to write them.
-        """
-        b, values = self.b, list(accumulators)
-        first: Number = 0
-        writes: Condition = True
-        distance = WARP // 2
-        while distance >= WARP // self.lanes_along:
-            bit = self.lane // distance % 2
-            is_lower = compare("eq", bit, 0)
-            if len(values) % 2 == 0:
-                half = len(values) // 2
-                pairs = list(zip(values[:half], values[half:], strict=True))
-                kept = [b.select(is_lower, low, high) for low, high in pairs]
-                given = [b.select(is_lower, high, low) for low, high in pairs]
-                first = first + bit * half
-            else:
-                kept = given = values
-                writes = writes & is_lower
-            values = [
-                b.add(value, b.shuffle_xor(other, distance))
-                for value, other in zip(kept, given, strict=True)
-            ]
-            distance //= 2
-        return values, first, writes
+        """Adds the accumulators of the lanes that share K; see `add_over_lanes`."""
+        distances = halvings(WARP, WARP // self.lanes_along)
+        return add_over_lanes(self.b, self.lane, accumulators, distances)
 
     def _share(self, values: Sequence[Value], first: Number, writes: Condition) -> None:
         """Writes a warp's sums to shared memory."""
