@@ -43,10 +43,11 @@ class Counter(Struct, frozen=True):
 
 class Operation(Struct, frozen=True, eq=False):
     """An operation of scalars. `name` is without its dialect; a comparison's has its predicate:
-    `cmpi 3`."""
+    `cmpi 3`. `operation`: the one that was read."""
 
     name: str
     operands: tuple[Expression, ...]
+    operation: Any
 
 
 class Reduction(Struct, frozen=True, eq=False):
@@ -169,7 +170,7 @@ def _value(
     name = owner.name.partition(".")[2]
     if "predicate" in owner.attributes:
         name = f"{name} {ir.IntegerAttr(owner.attributes['predicate']).value}"
-    return Operation(name, tuple(one for one in operands if one is not None))
+    return Operation(name, tuple(one for one in operands if one is not None), owner)
 
 
 def _scalar_constant(value: Any) -> Constant | None:

@@ -462,7 +462,7 @@ def _renamed(expression: Expression, symbol: str, to: str) -> Expression:
         return Counter(_place(expression.place, symbol, to))
     if isinstance(expression, Operation):
         operands = tuple(_renamed(one, symbol, to) for one in expression.operands)
-        return Operation(expression.name, operands)
+        return Operation(expression.name, operands, expression.operation)
     return expression
 
 

@@ -12,6 +12,8 @@ class ChooseMatmulKernels(OwnPass, frozen=True):
 
     def run(self, lowering: Lowering) -> None:
         # Modules without linalg need none of it.
+        from aotc.kernels.matmul.dequantized.dispatch import choose_dequantized_kernels
         from aotc.kernels.matmul.dispatch import choose_matmul_kernels
 
+        choose_dequantized_kernels(lowering.module, lowering.request, lowering.remarks)
         choose_matmul_kernels(lowering.module, lowering.request, lowering.remarks)

@@ -23,6 +23,7 @@ from aotc.lower.passes.expand_mpi import ExpandMpi
 from aotc.lower.passes.expand_reshapes import ExpandReshapes
 from aotc.lower.passes.expand_switches import ExpandSwitches
 from aotc.lower.passes.fold_constants import FoldConstants
+from aotc.lower.passes.fuse_dequantization import FuseDequantization
 from aotc.lower.passes.hoist_globals import HoistGlobals
 from aotc.lower.passes.insert_fusion_barriers import InsertFusionBarriers
 from aotc.lower.passes.map_parallel_loops import MapParallelLoops
@@ -71,6 +72,7 @@ OWN_PASSES: tuple[type[OwnPass], ...] = (
     OrderLoops,
     SeparateFills,
     OutlineAttention,
+    FuseDequantization,
     FoldConstants,
     SeparateCasts,
     InsertFusionBarriers,

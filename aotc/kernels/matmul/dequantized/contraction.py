@@ -1,0 +1,347 @@
+"""A matrix-vector product of computed weights → one `linalg.generic`, on tensors.
+
+The matrix's elements are followed back to tensors that nothing elementwise makes: packed weights,
+and scales and zeros of groups. Reshapes on the way say how K is divided: into groups, and into the
+weights of a byte. The new operation has a loop for each of these digits of K, and its body computes
+an element of the matrix before it multiplies and adds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.analysis.generics import body_of, has_reduction, maps_of
+from aotc.dense import content_of, is_splat
+from aotc.kernels.attention.elements import Constant, Element, Expression, Operation, Place, Reader
+from aotc.kernels.matmul.least_work import LEAST_WORK
+from aotc.kernels.matmul.recognition import multiplies
+from aotc.mlir import ir
+from aotc.sizes import dense_bytes
+
+_ROW, _K = "n", "k"
+_FROM_INTEGERS = ("sitofp", "uitofp")
+_MOST_STEPS = 64
+_NARROW_BITS = 8
+# Fewer elements of the matrix for each scale or zero would be more to read than weights.
+_LEAST_GROUP = 16
+_MOST_TABLE = 16  # elements of a table of shifts
+
+
+class _Leaf(Struct, frozen=True, eq=False):
+    """A tensor that the matrix is computed from, and its index."""
+
+    tensor: Any
+    index: tuple[Place, ...]
+
+
+class _NoContractionError(Exception):
+    """The matrix is not computed from narrower weights."""
+
+
+def fuse_dequantization(module: Any) -> None:
+    """Changes `module`, in which linalg is on tensors and `linalg.generic`, in place."""
+    with module.context:
+        for generic in ops.find(module.operation, "linalg.generic"):
+            if not _is_matrix_vector(generic):
+                continue
+            try:
+                with generic.location:
+                    _Fusion(generic).apply()
+            except _NoContractionError:
+                continue
+
+
+def _is_matrix_vector(generic: Any) -> bool:
+    """Whether it is a product of a vector and a matrix of known sizes, on tensors."""
+    inputs, outputs = ops.operand_groups(generic)
+    values = [*inputs, *outputs]
+    if len(inputs) != 2 or len(generic.results) != 1 or not has_reduction(generic):
+        return False
+    types = [value.type for value in values]
+    if not all(isinstance(one, ir.RankedTensorType) and one.has_static_shape for one in types):
+        return False
+    if sorted(one.rank for one in types[:2]) != [1, 2] or types[2].rank != 1:
+        return False
+    maps = maps_of(generic)
+    return bool(
+        maps[0].n_dims == 2
+        and all(one.is_projected_permutation for one in maps)
+        and isinstance(types[2].element_type, ir.F32Type | ir.F64Type)
+        and multiplies(generic)
+        and math.prod(max(types[:2], key=lambda one: one.rank).shape) >= LEAST_WORK
+    )
+
+
+class _Fusion:
+    def __init__(self, generic: Any) -> None:
+        self.generic = generic
+        self.inputs, (self.out,) = ops.operand_groups(generic)
+        self.number = max(range(2), key=lambda i: self.inputs[i].type.rank)  # of the matrix
+        self.maps = maps_of(generic)
+        self.row_loop = ir.AffineDimExpr(self.maps[2].results[0]).position
+        self.reader = Reader()
+        self.leaves: list[_Leaf] = []
+
+    def apply(self) -> None:
+        matrix = self.inputs[self.number]
+        symbols = {self.row_loop: _ROW, 1 - self.row_loop: _K}
+        places = [ir.AffineDimExpr(one).position for one in self.maps[self.number].results]
+        self.sizes = {
+            symbols[place]: int(size) for place, size in zip(places, matrix.type.shape, strict=True)
+        }
+        element = Element(matrix, tuple(symbols[place] for place in places))
+        expression = self._read(element, 0)
+        if not self._is_dequantized(expression, matrix.type.element_type):
+            raise _NoContractionError
+        self.radices = self._radices()
+        self._replace(expression)
+
+    def _read(self, expression: Expression, depth: int) -> Expression:
+        """The expression with leaves for elements, each of which is in `leaves`."""
+        if depth > _MOST_STEPS:
+            raise _NoContractionError
+        if isinstance(expression, Element):
+            before = self.reader.step(expression)
+            if isinstance(before, Element | Operation | Constant):
+                return self._read(before, depth + 1)
+            if not any(one.is_same(expression) for one in self._elements()):
+                self.leaves.append(_Leaf(expression.tensor, expression.index))
+            return expression
+        if isinstance(expression, Operation):
+            operands = tuple(self._read(one, depth + 1) for one in expression.operands)
+            return Operation(expression.name, operands, expression.operation)
+        if isinstance(expression, Constant):
+            return expression
+        raise _NoContractionError
+
+    def _elements(self) -> list[Element]:
+        return [Element(leaf.tensor, leaf.index) for leaf in self.leaves]
+
+    def _is_dequantized(self, expression: Expression, element: Any) -> bool:
+        """Whether it is computed from narrower integers: one for each element or for several, and
+        other tensors that are much smaller."""
+        if not _has_operation(expression, _FROM_INTEGERS):
+            return False
+        count = math.prod(self.sizes.values())
+        large = []
+        for leaf in self.leaves:
+            type_ = leaf.tensor.type
+            if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
+                return False
+            if math.prod(type_.shape) * _LEAST_GROUP > count:
+                large.append(type_)
+        return (
+            len(large) == 1
+            and isinstance(large[0].element_type, ir.IntegerType)
+            and large[0].element_type.width == _NARROW_BITS
+            and element.width > _NARROW_BITS
+            and math.prod(large[0].shape) <= count
+        )
+
+    def _radices(self) -> list[int]:
+        """The sizes of the digits of K, the slowest first."""
+        divisors = {1, self.sizes[_K]}
+        for leaf in self.leaves:
+            for place in leaf.index:
+                if isinstance(place, tuple):
+                    if place[0] not in ("high", "low") or place[1] != _K:
+                        raise _NoContractionError
+                    divisors.add(place[2])
+                elif place not in (_ROW, _K, 0):
+                    raise _NoContractionError
+        steps = sorted(divisors, reverse=True)
+        pairs = list(itertools.pairwise(steps))
+        if any(larger % smaller for larger, smaller in pairs):
+            raise _NoContractionError
+        return [larger // smaller for larger, smaller in pairs]
+
+    def _digits(self, place: Place) -> list[int]:
+        """The loops of a place."""
+        if place == 0:
+            return []
+        if place == _ROW:
+            return [0]
+        weights = [math.prod(self.radices[i + 1 :]) for i in range(len(self.radices))]
+        loops = [(1 + i, weight) for i, weight in enumerate(weights)]
+        if isinstance(place, tuple):
+            is_high = place[0] == "high"
+            return [i for i, weight in loops if (weight >= place[2]) == is_high]
+        return [i for i, _ in loops]
+
+    # --- The new operation ---------------------------------------------------------------
+
+    def _replace(self, expression: Expression) -> None:
+        generic, inputs, maps = self.generic, list[Any](), list[Any]()
+        vector = self.inputs[1 - self.number]
+        tables: dict[int, tuple[int, int, int]] = {}
+        with ir.InsertionPoint(generic):
+            for number, (tensor, index) in enumerate(
+                [(vector, (_K,)), *((leaf.tensor, leaf.index) for leaf in self.leaves)]
+            ):
+                table = self._table(tensor, index)
+                if table is not None:
+                    tables[number] = table
+                    continue
+                inputs.append(self._expanded(tensor, index))
+                loops = [loop for place in index for loop in self._digits(place)]
+                maps.append(self._map(loops))
+            kinds = ["parallel", *["reduction"] * len(self.radices)]
+            made = ops.create(
+                "linalg.generic",
+                [*inputs, self.out],
+                [generic.results[0].type],
+                {
+                    "indexing_maps": ir.ArrayAttr.get([*maps, self._map([0])]),
+                    "iterator_types": ir.ArrayAttr.get(
+                        [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
+                    ),
+                    "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(inputs), 1]),
+                },
+                regions=1,
+            )
+        types = [value.type.element_type for value in (*inputs, self.out)]
+        block = made.regions[0].blocks.append(*types)
+        arguments = list(block.arguments)
+        with ir.InsertionPoint(block):
+            given = iter(arguments)
+            values = [
+                _entry_of_table(tables[number], leaf) if number in tables else next(given)
+                for number, leaf in enumerate([None, *self.leaves])
+            ]
+            weight = self._compute(expression, dict(enumerate(values[1:])))
+            old = generic.regions[0].blocks[0].arguments
+            mapping = {old[1 - self.number]: values[0], old[self.number]: weight}
+            _clone_body(generic, {**mapping, old[2]: arguments[-1]})
+        generic.results[0].replace_all_uses_with(made.results[0])
+        ops.erase(generic)
+
+    def _map(self, loops: Sequence[int]) -> Any:
+        count = 1 + len(self.radices)
+        dims = [ir.AffineDimExpr.get(loop) for loop in loops]
+        return ir.AffineMapAttr.get(ir.AffineMap.get(count, 0, dims))
+
+    def _expanded(self, tensor: Any, index: Sequence[Place]) -> Any:
+        """The tensor with a dimension for each loop of its index; without dimensions of 1 that are
+        no loops."""
+        groups, shape, next_ = [], [], 0
+        sizes = [self.sizes[_ROW], *self.radices]
+        for place in index:
+            own = [sizes[loop] for loop in self._digits(place)]
+            if not own:
+                return self._expanded(*_without_ones(tensor, index))
+            groups.append(list(range(next_, next_ + len(own))))
+            next_ += len(own)
+            shape += own
+        type_ = ir.RankedTensorType.get(shape, tensor.type.element_type)
+        if shape == list(tensor.type.shape):
+            return tensor
+        attributes = {
+            "reassociation": ir.Attribute.parse(str(groups)),
+            "static_output_shape": ir.DenseI64ArrayAttr.get(shape),
+        }
+        return ops.create("tensor.expand_shape", [tensor], [type_], attributes).result
+
+    def _table(self, tensor: Any, index: Sequence[Place]) -> tuple[int, int, int] | None:
+        """First, step and loop of a small constant whose elements are evenly spaced, such as the
+        shifts of the weights of a byte."""
+        constant = ops.defining(tensor)
+        loops = [loop for place in index for loop in self._digits(place)]
+        if constant is None or constant.name != "arith.constant" or len(loops) != 1:
+            return None
+        numbers = _integers(constant.attributes["value"])
+        if numbers is None:
+            return None
+        step = numbers[1] - numbers[0] if len(numbers) > 1 else 0
+        is_even = all(one == numbers[0] + i * step for i, one in enumerate(numbers))
+        return (numbers[0], step, loops[0]) if is_even else None
+
+    def _compute(self, expression: Expression, values: dict[int, Any]) -> Any:
+        if isinstance(expression, Element):
+            number = next(i for i, one in enumerate(self._elements()) if one.is_same(expression))
+            return values[number]
+        if isinstance(expression, Constant):
+            raise _NoContractionError
+        assert isinstance(expression, Operation)
+        source: Any = expression.operation
+        operands = []
+        for value, operand in zip(source.operands, expression.operands, strict=True):
+            if isinstance(operand, Constant):
+                operands.append(_constant(operand.value, value.type))
+            else:
+                operands.append(self._compute(operand, values))
+        attributes = {name: source.attributes[name] for name in source.attributes}
+        types = [result.type for result in source.results]
+        return ops.create(source.name, operands, types, attributes).result
+
+
+def _has_operation(expression: Expression, names: Sequence[str]) -> bool:
+    return isinstance(expression, Operation) and (
+        expression.name in names or any(_has_operation(one, names) for one in expression.operands)
+    )
+
+
+def _without_ones(tensor: Any, index: Sequence[Place]) -> tuple[Any, list[Place]]:
+    """The tensor without its dimensions whose place is 0, which are 1."""
+    groups: list[list[int]] = []
+    leading: list[int] = []
+    for i, place in enumerate(index):
+        if place != 0:
+            groups.append([*leading, i])
+            leading = []
+        elif groups:
+            groups[-1].append(i)
+        else:
+            leading.append(i)
+    kept = [place for place in index if place != 0]
+    shape = [tensor.type.shape[i] for i, place in enumerate(index) if place != 0]
+    type_ = ir.RankedTensorType.get(shape, tensor.type.element_type)
+    attributes = {"reassociation": ir.Attribute.parse(str(groups))}
+    collapsed = ops.create("tensor.collapse_shape", [tensor], [type_], attributes)
+    return collapsed.result, kept
+
+
+def _integers(attribute: Any) -> list[int] | None:
+    """The elements of a small constant of integers."""
+    type_ = ir.ShapedType(attribute.type)
+    count, size = math.prod(type_.shape), dense_bytes(type_)
+    if not isinstance(type_.element_type, ir.IntegerType) or count > _MOST_TABLE or size is None:
+        return None
+    if is_splat(attribute):
+        return None if count > 1 else [ir.IntegerAttr(attribute.get_splat_value()).value]
+    content, each = bytes(content_of(attribute, size)), size // count
+    pieces = (content[i : i + each] for i in range(0, size, each))
+    return [int.from_bytes(piece, "little", signed=True) for piece in pieces]
+
+
+def _entry_of_table(table: tuple[int, int, int], leaf: _Leaf | None) -> Any:
+    assert leaf is not None
+    first, step, loop = table
+    index = ir.IndexType.get()
+    dim = {"dim": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), loop)}
+    place = ops.create("linalg.index", [], [index], dim).result
+    scaled = ops.create("arith.muli", [place, _constant(step, index)], [index]).result
+    sum_ = ops.create("arith.addi", [scaled, _constant(first, index)], [index]).result
+    return ops.create("arith.index_cast", [sum_], [leaf.tensor.type.element_type]).result
+
+
+def _constant(value: float, type_: Any) -> Any:
+    is_integer = isinstance(type_, ir.IndexType | ir.IntegerType)
+    attribute = (
+        ir.IntegerAttr.get(type_, int(value)) if is_integer else ir.FloatAttr.get(type_, value)
+    )
+    return ops.create("arith.constant", [], [type_], {"value": attribute}).result
+
+
+def _clone_body(generic: Any, mapping: dict[Any, Any]) -> None:
+    """Inserts the operations of its body, with other values for its arguments."""
+    for operation in body_of(generic):
+        copy = operation.clone()
+        for i, value in enumerate(operation.operands):
+            copy.operands[i] = mapping.get(value, value)
+        mapping.update(zip(operation.results, copy.results, strict=True))

@@ -1,0 +1,134 @@
+"""Integers of a body that are known, or some bits of a packed byte: they need no operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from aotc.mlir import ir
+from aotc.ops import defining
+
+_BYTE = 0xFF
+_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+_SIGN = 0x80
+
+
+class Known(Struct, frozen=True):
+    """A number, not negative."""
+
+    number: int
+
+
+class Field(Struct, frozen=True):
+    """(byte >> shift) & mask, of as many bits as a type has; or with a sign, the byte as a signed
+    number. `is_byte`: its type has the bits of the byte alone, so whether these have a sign is
+    up to what reads them."""
+
+    shift: int
+    mask: int
+    is_signed: bool = False
+    is_byte: bool = False
+
+    @staticmethod
+    def of_byte() -> Field:
+        return Field(0, _BYTE, is_byte=True)
+
+    @property
+    def bias(self) -> int:
+        """What is added to a signed number to make it none."""
+        return _SIGN if self.is_signed else 0
+
+
+def int_of(value: Any) -> Known | None:
+    """A constant integer that is not negative."""
+    constant = defining(value)
+    if constant is None or constant.name != "arith.constant":
+        return None
+    attribute = constant.attributes["value"]
+    if not isinstance(attribute, ir.IntegerAttr | ir.BoolAttr):
+        return None
+    number = int(attribute.value)
+    return Known(number) if number >= 0 else None
+
+
+def integer_result(operation: Any, given: Sequence[Any]) -> Known | Field | None:
+    """What an operation makes of known numbers and fields; None where that is neither."""
+    name = operation.name
+    if given and all(isinstance(one, Known) for one in given):
+        return _of_known(operation, [one.number for one in given])
+    field = given[0] if given else None
+    if not isinstance(field, Field):
+        return None
+    width = getattr(operation.results[0].type, "width", 0)
+    if name == "arith.extui" and not field.is_signed:
+        return Field(field.shift, field.mask)
+    if name == "arith.extsi":
+        return _signed(field)
+    if name == "arith.trunci":
+        if field.is_signed or field.mask >= 1 << width:
+            return None
+        return Field(field.shift, field.mask, is_byte=width == 8)
+    if len(given) < 2 or not isinstance(given[1], Known) or field.is_signed:
+        return None
+    number = given[1].number
+    if name == "arith.andi":
+        return Field(field.shift, field.mask & number, is_byte=field.is_byte)
+    # An arithmetic shift of a byte may have its sign.
+    has_sign = name == "arith.shrsi" and field.is_byte and field.mask & _SIGN
+    if name in ("arith.shrui", "arith.shrsi") and not has_sign and number < 8:
+        return Field(field.shift + number, field.mask >> number, is_byte=field.is_byte)
+    return None
+
+
+def float_field(operation: Any, given: Sequence[Any]) -> Field | None:
+    """The field that an operation makes a float of; None if it does something else."""
+    field = given[0] if given else None
+    if not isinstance(field, Field):
+        return None
+    if operation.name == "arith.sitofp":
+        return _signed(field)
+    return field if operation.name == "arith.uitofp" and not field.is_signed else None
+
+
+def _signed(field: Field) -> Field | None:
+    """The field as a signed number. None where its sign is not that of the byte."""
+    if not field.is_byte or not field.mask & _SIGN:
+        return Field(field.shift, field.mask, field.is_signed)
+    return Field(0, _BYTE, is_signed=True) if field.mask == _BYTE else None
+
+
+def _of_known(operation: Any, numbers: Sequence[int]) -> Known | None:
+    name = operation.name.partition(".")[2]
+    if name in ("index_cast", "index_castui", "extui", "extsi", "trunci"):
+        width = getattr(operation.results[0].type, "width", 64)
+        return Known(numbers[0]) if numbers[0] < 1 << (width - 1) else None
+    if name == "select":
+        return Known(numbers[1] if numbers[0] else numbers[2])
+    if len(numbers) != 2:
+        return None
+    left, right = numbers
+    if name == "cmpi":
+        predicate = _PREDICATES[ir.IntegerAttr(operation.attributes["predicate"]).value]
+        return Known(int(_compare(predicate[-2:], left, right)))
+    made = {
+        "addi": left + right,
+        "muli": left * right,
+        "andi": left & right,
+        "minui": min(left, right),
+        "maxui": max(left, right),
+    }.get(name)
+    width = getattr(operation.results[0].type, "width", 64)
+    return None if made is None or made >= 1 << (width - 1) else Known(made)
+
+
+def _compare(predicate: str, left: int, right: int) -> bool:
+    return {
+        "eq": left == right,
+        "ne": left != right,
+        "lt": left < right,
+        "le": left <= right,
+        "gt": left > right,
+        "ge": left >= right,
+    }[predicate]

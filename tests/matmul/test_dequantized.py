@@ -1,0 +1,250 @@
+"""Products of a vector and quantized weights: one pass over the weights as they are packed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.command import Outcome
+from helpers.shared import made_once, shared_folder
+from msgspec import Struct
+
+import aotc as package
+from aotc import ops
+from aotc.analysis.aliasing import Roots
+from aotc.analysis.functions import Functions
+from aotc.builder import Builder
+from aotc.kernels.matmul.dequantized.kernel import Kernel, Variant
+from aotc.kernels.matmul.dequantized.recognition import recognise_product
+from aotc.mlir import ir
+
+
+class Case(Struct, frozen=True):
+    """`bits` of a weight; `body` makes %w of %byte, the shift %s, %scale and %zero. `group`: of
+    inputs that have them in common. `adds`: to what is in y."""
+
+    bits: int
+    rows: int
+    group: int
+    groups: int
+    body: str
+    element: str = "f16"
+    adds: bool = False
+
+    @property
+    def in_a_byte(self) -> int:
+        return 8 // self.bits
+
+    @property
+    def inputs(self) -> int:
+        return self.group * self.groups
+
+
+UNSIGNED = """
+    %wide = arith.extui %byte : i8 to i32
+    %moved = arith.shrsi %wide, %s : i32
+    %bits = arith.andi %moved, %mask : i32
+    %number = arith.sitofp %bits : i32 to f16
+    %less = arith.subf %number, %zero : f16
+    %w = arith.mulf %less, %scale : f16"""
+SIGNED = """
+    %number = arith.sitofp %byte : i8 to f16
+    %w = arith.mulf %number, %scale : f16"""
+# Of integers that are no bits of a byte alone.
+BIASED = """
+    %wide = arith.extui %byte : i8 to i32
+    %moved = arith.shrui %wide, %s : i32
+    %bits = arith.andi %moved, %mask : i32
+    %less = arith.subi %bits, %bias : i32
+    %number = arith.sitofp %less : i32 to f16
+    %w = arith.mulf %number, %scale : f16"""
+TO_F32 = """
+    %number = arith.sitofp %byte : i8 to f32
+    %ws = arith.extf %scale : f16 to f32
+    %w = arith.mulf %number, %ws : f32"""
+
+CASES = {
+    "int4": Case(4, 72, 128, 10, UNSIGNED),
+    "int4_few_groups": Case(4, 16, 64, 2, UNSIGNED, adds=True),
+    "int2": Case(2, 9, 64, 8, UNSIGNED),
+    "int8": Case(8, 33, 32, 40, SIGNED),
+    "int4_biased": Case(4, 8, 32, 33, BIASED),
+    "int8_f32": Case(8, 12, 16, 9, TO_F32, element="f32"),
+}
+
+
+def _function(name: str, case: Case) -> str:
+    """The operation as it is on buffers: loops for rows, groups, bytes and weights of a byte."""
+    bytes_, count = case.group // case.in_a_byte, case.in_a_byte
+    wide = "" if case.element == "f32" else "    %wx = arith.extf %x : f16 to f32\n"
+    of_x = "%x" if case.element == "f32" else "%wx"
+    of_w = "" if "f16 to f32" in case.body else "    %ww = arith.extf %w : f16 to f32\n"
+    x, packed = (
+        f"memref<{case.groups}x{bytes_}x{count}x{case.element}>",
+        (f"memref<{case.rows}x{case.groups}x{bytes_}xi8>"),
+    )
+    scales, y = f"memref<{case.rows}x{case.groups}xf16>", f"memref<{case.rows}xf32>"
+    fill = f"  linalg.fill ins(%none : f32) outs(%y : {y})\n"
+    if case.adds:
+        fill = ""
+    maps = ", ".join(
+        f"affine_map<(n, g, b, h) -> ({one})>"
+        for one in ("g, b, h", "n, g, b", "n, g", "n, g", "n")
+    )
+    return f"""
+func.func @{name}(%X: {x}, %packed: {packed}, %scales: {scales}, %zeros: {scales}, %y: {y})
+    attributes {{llvm.emit_c_interface}} {{
+  %none = arith.constant 0.0 : f32
+  %mask = arith.constant {(1 << case.bits) - 1} : i32
+  %bias = arith.constant 8 : i32
+  %bits_of_one = arith.constant {case.bits} : index
+{fill}  linalg.generic {{indexing_maps = [{maps}],
+      iterator_types = ["parallel", "reduction", "reduction", "reduction"]}}
+      ins(%X, %packed, %scales, %zeros : {x}, {packed}, {scales}, {scales}) outs(%y : {y}) {{
+  ^bb0(%x: {case.element}, %byte: i8, %scale: f16, %zero: f16, %o: f32):
+    %h = linalg.index 3 : index
+    %hs = arith.muli %h, %bits_of_one : index
+    %s = arith.index_cast %hs : index to i32{case.body}
+{wide}{of_w}    %p = arith.mulf {of_x}, {"%ww" if of_w else "%w"} : f32
+    %sum = arith.addf %o, %p : f32
+    linalg.yield %sum : f32
+  }}
+  return
+}}
+"""
+
+
+def _with_kernels(text: str) -> str:
+    """The module with kernels in the place of the operations, on every device."""
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        roots = Roots(Functions(module))
+        generics = ops.find(module.operation, "linalg.generic")
+        products = [one for one in (recognise_product(each, roots) for each in generics) if one]
+        assert len(products) == len(CASES)
+        for product in products:
+            with ir.InsertionPoint(product.operation):
+                Kernel(Builder(), product, Variant()).build()
+            for operation in filter(None, (product.operation, product.fill)):
+                ops.erase(operation)
+        module.operation.verify()
+        return str(module)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> package.Library:
+    def make(folder: Path) -> None:
+        text = _with_kernels("\n".join(_function(name, case) for name, case in CASES.items()))
+        package.build(text, emit="shared", out=f"{folder}/", name="q", chips=("sm_80",))
+
+    folder = made_once(shared_folder(tmp_path_factory) / "dequantized", make)
+    loaded = package.load(folder / "lib" / "libq.so")
+    loaded.set_device("cpu")
+    return loaded
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_products_are_right(library: package.Library, name: str) -> None:
+    """As f64 has it, of weights that are rounded as the operation says."""
+    case = CASES[name]
+    random = np.random.default_rng(case.rows)
+    dtype = np.float32 if case.element == "f32" else np.float16
+    x = random.standard_normal(case.inputs).astype(dtype)
+    packed = random.integers(-128, 128, (case.rows, case.inputs // case.in_a_byte), np.int8)
+    shape = (case.rows, case.groups)
+    scales = (random.random(shape) * 0.1).astype(np.float16)
+    zeros = random.integers(0, 16, shape).astype(np.float16)
+    y = random.standard_normal(case.rows).astype(np.float32)
+    old = y.copy() if case.adds else 0
+    bytes_ = case.group // case.in_a_byte
+    library[name](
+        x.reshape(case.groups, bytes_, case.in_a_byte),
+        packed.reshape(case.rows, case.groups, bytes_),
+        scales,
+        zeros,
+        y,
+    )
+    q = packed.astype(np.float16)
+    if case.bits < 8:
+        shifts = np.arange(0, 8, case.bits, np.uint8)
+        q = (packed.view(np.uint8)[..., None] >> shifts & ((1 << case.bits) - 1)).astype(np.float16)
+    q = q.reshape(case.rows, case.groups, case.group)
+    if case.body is UNSIGNED:
+        q = q - zeros[..., None]
+    elif case.body is BIASED:
+        q = q - np.float16(8)
+    w = q.astype(dtype) * scales[..., None].astype(dtype)
+    expected = w.reshape(case.rows, -1).astype(np.float64) @ x.astype(np.float64) + old
+    scale = np.abs(w).reshape(case.rows, -1).astype(np.float64) @ np.abs(x).astype(np.float64)
+    assert (np.abs(y - expected) / scale).max() < 1e-6
+
+
+def _quantized(element: str = "f16", weight: str = "i8") -> str:
+    """A product as people write it, of weights of a byte with a scale for 32 inputs."""
+    return f"""
+func.func @product(%x: tensor<1024xf16>, %q: tensor<512x1024x{weight}>,
+                   %scales: tensor<512x32x{element}>) -> tensor<512xf32>
+    attributes {{llvm.emit_c_interface}} {{
+  %zero = arith.constant 0.0 : f32
+  %groups = tensor.expand_shape %q [[0], [1, 2]] output_shape [512, 32, 32]
+      : tensor<512x1024x{weight}> into tensor<512x32x32x{weight}>
+  %e = tensor.empty() : tensor<512x32x32x{element}>
+  %scaled = linalg.generic {{indexing_maps = [affine_map<(n, g, k) -> (n, g, k)>,
+      affine_map<(n, g, k) -> (n, g)>, affine_map<(n, g, k) -> (n, g, k)>],
+      iterator_types = ["parallel", "parallel", "parallel"]}}
+      ins(%groups, %scales : tensor<512x32x32x{weight}>, tensor<512x32x{element}>)
+      outs(%e : tensor<512x32x32x{element}>) {{
+  ^bb0(%byte: {weight}, %scale: {element}, %o: {element}):
+    %number = arith.sitofp %byte : {weight} to {element}
+    %w = arith.mulf %number, %scale : {element}
+    linalg.yield %w : {element}
+  }} -> tensor<512x32x32x{element}>
+  %W = tensor.collapse_shape %scaled [[0], [1, 2]]
+      : tensor<512x32x32x{element}> into tensor<512x1024x{element}>
+  %empty = tensor.empty() : tensor<512xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<512xf32>) -> tensor<512xf32>
+  %y = linalg.matvec ins(%W, %x : tensor<512x1024x{element}>, tensor<1024xf16>)
+      outs(%zeros : tensor<512xf32>) -> tensor<512xf32>
+  return %y : tensor<512xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("why", "text", "is_found"),
+    [
+        ("weights of a byte", _quantized(), True),
+        ("weights of two bytes are no narrower", _quantized(weight="i16"), False),
+    ],
+)
+def test_what_is_found(
+    why: str,
+    text: str,
+    is_found: bool,
+    aotc: Callable[..., Outcome],
+    mlir_file: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    arguments = ("--chip", "sm_90a", "--emit", "mlir", "--explain", "-o", tmp_path / "out.mlir")
+    done = aotc("build", mlir_file(text), *arguments).succeeded()
+    found = re.findall(r"product of a vector and weights of a byte", done.stderr + done.stdout)
+    assert bool(found) == is_found, why
+
+
+def test_the_loops_are_right(tmp_path: Path) -> None:
+    """The CPU device has them, in the place of the kernel."""
+    package.build(_quantized(), emit="shared", out=f"{tmp_path}/", name="q", chips=("sm_90a",))
+    random = np.random.default_rng(2)
+    x = random.standard_normal(1024).astype(np.float16)
+    q = random.integers(-128, 128, (512, 1024), np.int8)
+    scales = (random.random((512, 32)) * 0.1).astype(np.float16)
+    y = np.full(512, np.nan, np.float32)
+    library = package.load(tmp_path)
+    library.set_device("cpu")
+    library.product(x, q, scales, y)
+    w = q.astype(np.float16).reshape(512, 32, 32) * scales[..., None]
+    expected = w.reshape(512, 1024).astype(np.float64) @ x.astype(np.float64)
+    np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-3)
