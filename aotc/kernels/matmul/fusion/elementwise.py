@@ -21,8 +21,8 @@ _WIDEST_ACCESS = 16  # bytes
 
 
 class Operand(Struct):
-    """A buffer of which a kernel is given a view, by groups of dimensions; or a scalar. `is_row`: a
-    vector, or one for each of a batch, as a matrix of one row."""
+    """A buffer of which a kernel is given a view, by groups of dimensions; or a scalar. `is_row`:
+    the view is a vector, or one for each of a batch, as a matrix of one row."""
 
     value: Any
     groups: Groups | None = None
@@ -30,9 +30,8 @@ class Operand(Struct):
 
     def make(self) -> Any:
         """The kernel's argument, at the insertion point."""
-        if self.is_row:
-            return as_row(self.value)
-        return self.value if self.groups is None else collapse(self.value, self.groups)
+        view = self.value if self.groups is None else collapse(self.value, self.groups)
+        return as_row(view) if self.is_row else view
 
     def is_same(self, other: Operand) -> bool:
         return bool(self.value == other.value) and self.groups == other.groups

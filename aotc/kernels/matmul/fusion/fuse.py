@@ -67,7 +67,8 @@ class Fused(Struct):
 
 def unfused(matmul: Matmul) -> Fused:
     if matmul.has_rows:
-        a, c = (Operand(value, is_row=True) for value in (matmul.a, matmul.c))
+        dimensions = each(1 + matmul.problem.batched)
+        a, c = (Operand(value, dimensions, is_row=True) for value in (matmul.a, matmul.c))
     else:
         rank = 2 + matmul.problem.batched
         a, c = (
@@ -300,9 +301,7 @@ class _Fusing:
             return None
         operand, type_, _ = placed
         if self._matmul.has_rows:
-            if type_ != output.type:
-                return None
-            operand, type_ = Operand(output, is_row=True), row_type(type_)
+            operand, type_ = replace(operand, is_row=True), row_type(type_)
         matrix = matrix_of_type(type_, batched=self._matmul.problem.batched)
         return None if matrix is None else (operand, replace(self._fused.problem, c=matrix))
 
