@@ -123,3 +123,52 @@ func.func @product(%A: tensor<{a}>, %B: tensor<{b}>) -> tensor<{c}>
 """
     artifact = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=("sm_80",))
     assert "gpu" in kernel_targets(artifact)
+
+
+# A layer behind an attention: heads and their columns are the vector; then it is rounded, and added
+# to what the layer began from.
+BEHIND_HEADS = """
+func.func @layer(%heads: memref<8x64xf16>, %W: memref<512x8x64xf16>, %before: memref<512xf16>,
+                 %after: memref<512xf16>) attributes {llvm.emit_c_interface} {
+  %zero = arith.constant 0.0 : f32
+  %sums = memref.alloc() : memref<512xf32>
+  linalg.fill ins(%zero : f32) outs(%sums : memref<512xf32>)
+  linalg.generic {indexing_maps = [affine_map<(n, h, d) -> (h, d)>,
+      affine_map<(n, h, d) -> (n, h, d)>, affine_map<(n, h, d) -> (n)>],
+      iterator_types = ["parallel", "reduction", "reduction"]}
+      ins(%heads, %W : memref<8x64xf16>, memref<512x8x64xf16>) outs(%sums : memref<512xf32>) {
+  ^bb0(%x: f16, %w: f16, %y: f32):
+    %wide_x = arith.extf %x : f16 to f32
+    %wide_w = arith.extf %w : f16 to f32
+    %product = arith.mulf %wide_x, %wide_w : f32
+    %sum = arith.addf %y, %product : f32
+    linalg.yield %sum : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(n) -> (n)>, affine_map<(n) -> (n)>,
+      affine_map<(n) -> (n)>], iterator_types = ["parallel"]}
+      ins(%sums, %before : memref<512xf32>, memref<512xf16>) outs(%after : memref<512xf16>) {
+  ^bb0(%sum: f32, %x: f16, %y: f16):
+    %rounded = arith.truncf %sum : f32 to f16
+    %added = arith.addf %rounded, %x : f16
+    linalg.yield %added : f16
+  }
+  memref.dealloc %sums : memref<512xf32>
+  return
+}
+"""
+
+
+def test_a_layer_behind_heads_is_one_kernel(tmp_path: Path) -> None:
+    """Dimensions that it sums over are one, and what is done with the result is its epilogue."""
+    artifact = aotc.build(
+        BEHIND_HEADS, emit="shared", out=f"{tmp_path}/", name="built", chips=("sm_80",)
+    )
+    assert set(kernel_targets(artifact)) == {"gpu", "cpu"}
+    random = np.random.default_rng(5)
+    heads, w = (random.standard_normal(shape).astype(np.float16) for shape in ((8, 64), (512, 512)))
+    before = random.standard_normal(512).astype(np.float16)
+    after = np.full(512, np.nan, np.float16)
+    aotc.load(artifact.path).layer(heads, w.reshape(512, 8, 64), before, after)
+    sums = w.astype(np.float64) @ heads.reshape(-1).astype(np.float64)
+    expected = sums.astype(np.float16) + before
+    np.testing.assert_allclose(after, expected, rtol=2e-3, atol=2e-2)

@@ -32,6 +32,7 @@ from aotc.kernels.matmul.depthwise.problem import Depthwise
 from aotc.kernels.matmul.depthwise.recognition import recognise_depthwise
 from aotc.kernels.matmul.explanation import reasons
 from aotc.kernels.matmul.fusion.fuse import Fused, fuse, remove_temporary, unfused
+from aotc.kernels.matmul.fusion.joined import join_sums
 from aotc.kernels.matmul.fusion.narrow import narrow_results
 from aotc.kernels.matmul.implicit_gemm.flattened import flattened
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
@@ -274,7 +275,7 @@ def _recognise(generic: Any, roots: Roots, request: BuildRequest) -> Matmul | No
     if matmul is None:
         matmul = recognise_implicit_gemm(generic, roots, allow_tf32=request.allow_tf32)
         matmul = matmul and (flattened(matmul) or matmul)
-    if matmul is None and multiplies(generic) and repeat(generic):
+    if matmul is None and multiplies(generic) and (repeat(generic) or join_sums(generic)):
         matmul = recognise(generic, roots)
     if matmul is None and _is_for_cpu(generic):
         matmul = recognise_implicit_gemm(

@@ -1,0 +1,57 @@
+"""Products with a vector that sum over several dimensions → over one, where these are contiguous.
+
+Fusion leaves such products where a vector was another shape before: the heads of an attention are
+one vector for the layer behind it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.analysis.generics import loops_of_reduction, maps_of
+from aotc.kernels.matmul.fusion.collapsed import Groups, collapse, collapsed_type
+from aotc.mlir import ir
+
+
+def join_sums(generic: Any) -> bool:
+    """Changes an operation on buffers that multiplies and adds, and knows no index, in place.
+    Whether it did."""
+    inputs, _ = ops.operand_groups(generic)
+    maps = maps_of(generic)
+    if len(inputs) != 2 or not all(map_.is_projected_permutation for map_ in maps):
+        return False
+    *operands, result = ([ir.AffineDimExpr(one).position for one in map_.results] for map_ in maps)
+    summed = loops_of_reduction(generic)
+    if len(summed) < 2 or len(result) != 1 or len(summed) + 1 != maps[0].n_dims:
+        return False
+    # Those of the vector say in which order the dimensions are one.
+    vector = next((places for places in operands if set(places) == set(summed)), None)
+    if vector is None:
+        return False
+    known: dict[tuple[int, ...], tuple[Groups, list[int]]] = {
+        tuple(vector): ([list(range(len(vector)))], [1]),
+        (*result, *vector): ([[0], list(range(1, len(vector) + 1))], [0, 1]),
+        (*vector, *result): ([list(range(len(vector))), [len(vector)]], [1, 0]),
+    }
+    found = [known.get(tuple(places)) for places in operands]
+    if None in found:
+        return False
+    views = [one for one in found if one is not None]
+    types = [
+        collapsed_type(value, groups) for value, (groups, _) in zip(inputs, views, strict=True)
+    ]
+    if None in types:
+        return False
+    with generic.location, ir.InsertionPoint(generic):
+        for number, (value, (groups, _)) in enumerate(zip(inputs, views, strict=True)):
+            generic.operands[number] = collapse(value, groups)
+    dims = [ir.AffineDimExpr.get(i) for i in range(2)]
+    places = [*(own for _, own in views), [0]]
+    new = [ir.AffineMap.get(2, 0, [dims[i] for i in own]) for own in places]
+    generic.attributes["indexing_maps"] = ir.ArrayAttr.get(list(map(ir.AffineMapAttr.get, new)))
+    kinds = ("parallel", "reduction")
+    generic.attributes["iterator_types"] = ir.ArrayAttr.get(
+        [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
+    )
+    return True
