@@ -17,10 +17,24 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from aotc.mlir import ir
-from aotc.ops import binary, constant, create, element_type, integer, unary, with_element_type
+from aotc.ops import (
+    binary,
+    constant,
+    create,
+    defining,
+    element_type,
+    erase,
+    integer,
+    unary,
+    with_element_type,
+)
 
-# (exp(r) - 1 - r) / r² for |r| <= ln(2) / 2.
-_EXP = (0.5, 0.166665181517601, 0.04166620597243309, 0.008368953131139278, 0.0013950600987300277)
+# (exp(r) - 1 - r) / r² for |r| <= ln(2) / 2, and exp(r) by it.
+_EXP_TAIL = (
+    *(0.5, 0.166665181517601, 0.04166620597243309, 0.008368953131139278),
+    0.0013950600987300277,
+)
+_EXP = (1.0, 1.0, *_EXP_TAIL)
 # (log(1 + f) - f + f² / 2) / f³ from sqrt(1/2) - 1 to sqrt(2) - 1.
 _LOG = (
     *(0.3333331346511841, -0.25000008940696716, 0.2000211924314499, -0.1666799634695053),
@@ -54,7 +68,9 @@ _LN2_HIGH, _LN2_LOW = 0.693359375, -2.1219444e-4
 _ROUNDS = 12582912.0
 # Below the first, the exponential is 0; beyond the last, infinite.
 _EXP_BOUNDS = (-104.0, 89.0)
-_FRACTION_BITS, _ONE_BITS = 23, 0x3F800000
+# Below the first, 1 + the exponential is 1.
+_EXP_PLUS_ONE_BOUNDS = (-60.0, 89.0)
+_FRACTION_BITS, _ONE_BITS, _BIAS = 23, 0x3F800000, 127
 # Those of sign and exponent.
 _EXPONENT_MASK = -0x800000
 _LEAST_NORMAL = 2.0**-126
@@ -67,12 +83,45 @@ def expand_function(operation: Any) -> Any:
     """The value of a math operation that `FUNCTIONS` has, at the insertion point, of f32 or vectors
     of it; None for another one."""
     make = FUNCTIONS.get(operation.name)
-    if make is None:
+    if make is None or not _is_of_f32(operation):
         return None
     value = operation.operands[0]
-    if not isinstance(element_type(value.type), ir.F32Type):
-        return None
     return make(_Numbers(value.type), value)
+
+
+def replace_exp_plus_one(operation: Any) -> bool:
+    """Whether it is an exponential that only an addition of 1 reads, as in a sigmoid. Both are
+    replaced then, which takes fewer operations than the exponential alone."""
+    if operation.name != "math.exp" or not _is_of_f32(operation):
+        return False
+    sum_ = _sum_with_one(operation)
+    if sum_ is None:
+        return False
+    value = operation.operands[0]
+    with ir.InsertionPoint(operation), operation.location:
+        sum_.results[0].replace_all_uses_with(_exp_plus_one(_Numbers(value.type), value))
+    erase(sum_)
+    erase(operation)
+    return True
+
+
+def _is_of_f32(operation: Any) -> bool:
+    return isinstance(element_type(operation.operands[0].type), ir.F32Type)
+
+
+def _sum_with_one(exponential: Any) -> Any | None:
+    """The addition of 1 that is the only operation to read the exponential, or None."""
+    uses = list(exponential.results[0].uses)
+    sum_ = uses[0].owner.operation if len(uses) == 1 else None
+    if sum_ is None or sum_.name != "arith.addf":
+        return None
+    constant_ = defining(sum_.operands[1 - uses[0].operand_number])
+    if constant_ is None or constant_.name != "arith.constant":
+        return None
+    value = constant_.attributes["value"]
+    if isinstance(value, ir.DenseElementsAttr):
+        value = value.get_splat_value() if value.is_splat else None
+    return sum_ if isinstance(value, ir.FloatAttr) and value.value == 1 else None
 
 
 class _Numbers:
@@ -133,10 +182,10 @@ class _Numbers:
         return unary("arith.bitcast", bits, self.type)
 
 
-def _reduced(n: _Numbers, x: Any) -> tuple[Any, Any]:
-    """The integer k nearest to x / ln(2), as the bits of a float's exponent that is k more, and
-    what is left of x."""
-    rounds = n.number(_ROUNDS)
+def _reduced(n: _Numbers, x: Any, more: int = 0) -> tuple[Any, Any]:
+    """The integer k nearest to x / ln(2), as the bits of a float's exponent that is k + `more`
+    more, and what is left of x without k."""
+    rounds = n.number(_ROUNDS + more)
     shifted = n.multiply_add(x, n.number(1 / math.log(2)), rounds)
     count = n.subtract(shifted, rounds)
     rest = n.multiply_add(count, n.number(-_LN2_HIGH), x)
@@ -147,7 +196,7 @@ def _reduced(n: _Numbers, x: Any) -> tuple[Any, Any]:
 
 def _exp_less_one(n: _Numbers, rest: Any) -> Any:
     square = n.multiply(rest, rest)
-    return n.multiply_add(square, n.polynomial(rest, _EXP), rest)
+    return n.multiply_add(square, n.polynomial(rest, _EXP_TAIL), rest)
 
 
 def _power_of_two(n: _Numbers, exponent: Any) -> Any:
@@ -155,17 +204,28 @@ def _power_of_two(n: _Numbers, exponent: Any) -> Any:
     return n.of_bits(binary("arith.addi", exponent, n.integer(_ONE_BITS)))
 
 
-def _exp(n: _Numbers, x: Any) -> Any:
-    least, most = map(n.number, _EXP_BOUNDS)
+def _between(n: _Numbers, x: Any, bounds: tuple[float, float]) -> Any:
+    """x or the bound that it is beyond."""
+    least, most = map(n.number, bounds)
     x = n.select(n.compare(_OLT, x, least), least, x)
-    x = n.select(n.compare(_OGT, x, most), most, x)
-    exponent, rest = _reduced(n, x)
-    found = n.polynomial(rest, (1.0, 1.0, *_EXP))
+    return n.select(n.compare(_OGT, x, most), most, x)
+
+
+def _exp(n: _Numbers, x: Any) -> Any:
+    exponent, rest = _reduced(n, _between(n, x, _EXP_BOUNDS))
+    found = n.polynomial(rest, _EXP)
     # In two factors: of results that are not normal, or infinite, one would be none.
     half = binary("arith.shrsi", exponent, n.integer(1))
     half = binary("arith.andi", half, n.integer(_EXPONENT_MASK))
     found = n.multiply(found, _power_of_two(n, half))
     return n.multiply(found, _power_of_two(n, binary("arith.subi", exponent, half)))
+
+
+def _exp_plus_one(n: _Numbers, x: Any) -> Any:
+    """1 + exp(x), as 1 + (2 p) 2^(k - 1): 2^k might be infinite."""
+    bits, rest = _reduced(n, _between(n, x, _EXP_PLUS_ONE_BOUNDS), more=_BIAS - 1)
+    twice = n.polynomial(rest, [2 * coefficient for coefficient in _EXP])
+    return n.multiply_add(twice, n.of_bits(bits), n.number(1.0))
 
 
 def _expm1(n: _Numbers, x: Any) -> Any:
@@ -226,8 +286,8 @@ def _tanh(n: _Numbers, x: Any) -> Any:
     small = n.multiply(square, n.polynomial(square, _TANH))
     small = n.multiply_add(small, x, x)
     one, two = n.number(1.0), n.number(2.0)
-    exp = _exp(n, n.add(magnitude, magnitude))
-    large = n.subtract(one, n.divide(two, n.add(exp, one)))
+    exp_plus_one = _exp_plus_one(n, n.add(magnitude, magnitude))
+    large = n.subtract(one, n.divide(two, exp_plus_one))
     is_small = n.compare(_OLE, magnitude, n.number(_TANH_BOUND))
     return n.with_sign_of(n.select(is_small, small, large), x)
 

@@ -34,7 +34,7 @@ from aotc.ops import (
     walk,
     with_element_type,
 )
-from aotc.rewrites.elementary import expand_function
+from aotc.rewrites.elementary import expand_function, replace_exp_plus_one
 
 # arith.cmpi's predicates.
 _LESS_UNSIGNED, _GREATER_UNSIGNED, _EQUAL = 6, 8, 0
@@ -57,8 +57,9 @@ def replace_math(module: Any, *, in_loops: bool = False) -> None:
     """Rewrites the math operations of every function in the module. `in_loops`: they are in loops
     that LLVM is to vectorize, so that those of f32 become arithmetic."""
     library: dict[str, Any] = {}
-    for operation in walk(module.operation):
-        if operation.name.startswith("math.") or operation.name in _FMA:
+    found = walk(module.operation)
+    for operation in [op for op in found if op.name.startswith("math.") or op.name in _FMA]:
+        if not (in_loops and replace_exp_plus_one(operation)):
             _replace_one(operation, library, in_loops=in_loops)
     present = ir.SymbolTable(module.operation)
     for name, declaration in library.items():

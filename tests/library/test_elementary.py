@@ -25,22 +25,28 @@ FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "log": np.log,
     "log1p": np.log1p,
     "tanh": np.tanh,
+    # Of an exponential that nothing else reads.
+    "exp_plus_one": lambda x: 1 + np.exp(x),
 }
 BODY = """\
 func.func @f_{name}(%x: tensor<?xf32>) -> tensor<?xf32> attributes {{llvm.emit_c_interface}} {{
   %c0 = arith.constant 0 : index
   %n = tensor.dim %x, %c0 : tensor<?xf32>
-  %e = tensor.empty(%n) : tensor<?xf32>
+  %t = tensor.empty(%n) : tensor<?xf32>
   %r = linalg.generic {{
     indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]
-  }} ins(%x : tensor<?xf32>) outs(%e : tensor<?xf32>) {{
+  }} ins(%x : tensor<?xf32>) outs(%t : tensor<?xf32>) {{
   ^bb0(%a: f32, %o: f32):
-    %b = math.{name} %a : f32
+    {body}
     linalg.yield %b : f32
   }} -> tensor<?xf32>
   return %r : tensor<?xf32>
 }}
 """
+EXP_PLUS_ONE = """\
+%one = arith.constant 1.0 : f32
+    %e = math.exp %a : f32
+    %b = arith.addf %one, %e : f32"""
 MEASURE = """\
 import json, sys
 import aotc, numpy as np
@@ -69,7 +75,9 @@ def numbers() -> Array:
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("elementary")
-    text = "".join(BODY.format(name=name) for name in FUNCTIONS)
+    bodies = {name: f"%b = math.{name} %a : f32" for name in FUNCTIONS}
+    bodies["exp_plus_one"] = EXP_PLUS_ONE
+    text = "".join(BODY.format(name=name, body=body) for name, body in bodies.items())
     return Path(aotc.build(text, emit="shared", out=f"{folder}/", chips="sm_80", name="functions"))
 
 
