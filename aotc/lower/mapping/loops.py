@@ -29,7 +29,7 @@ from aotc.lower.mapping.forward import (
 )
 from aotc.lower.mapping.full_reductions import launch_full_reduction, plan_full_reduction
 from aotc.lower.mapping.groups import join_loops
-from aotc.lower.mapping.merge import merge_dimensions
+from aotc.lower.mapping.merge import merge_columns, merge_dimensions
 from aotc.lower.mapping.points import PointsPlan, launch_points, plan_points
 from aotc.lower.mapping.recompute import recompute_in_rows
 from aotc.lower.mapping.row_kernel import launch_rows
@@ -149,6 +149,8 @@ def _map(
 
 def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps, *, cpu_kernels: bool) -> str:
     """Replaces the loop by a launch of the first kind that fits; what it is."""
+    if given is None:
+        merge_columns(loop)
     rows = plan_rows(loop, given, overlaps)
     if rows is not None and rows.scans and cpu_kernels:
         _launch_scan(loop, rows, plan_points(loop, given), overlaps)

@@ -1,4 +1,4 @@
-"""Neighbouring dimensions of a parallel loop → one dimension, where memory has them as one.
+"""Neighbouring dimensions of a loop → one dimension, where memory has them as one.
 
 An image of 7x7 points in each of 512 channels is 25088 numbers in a row for what is done with each
 of them. As three dimensions, the last of which is short, they leave most lanes of a warp, or of a
@@ -14,16 +14,100 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.effects import Access, access_of
 from aotc.kernels.matmul.fusion.collapsed import collapse, collapsed_type
-from aotc.lower.mapping.build import create_parallel
-from aotc.lower.mapping.nest import loop_trips
+from aotc.lower.mapping.build import create_loop, create_parallel
+from aotc.lower.mapping.columns import Columns, describe_columns
+from aotc.lower.mapping.nest import known_trips, loop_trips
 from aotc.mlir import ir
+from aotc.rewrites.cloning import body_of
 
 
-def merge_dimensions(loop: Any) -> Any:
+class _Views:
+    """Views of buffers with fewer dimensions. Accesses of a buffer have the same view, which is
+    made before `loop`, so that what one of them stores is known to be what another one loads."""
+
+    def __init__(self, loop: Any) -> None:
+        self._loop = loop
+        self._made: dict[tuple[Any, str], Any] = {}
+
+    def of(self, memref: Any, parts: Sequence[Sequence[int]]) -> Any:
+        if not ops.is_made_outside(memref, self._loop):
+            return collapse(memref, parts)
+        key = memref, str(parts)
+        if key not in self._made:
+            with ir.InsertionPoint(self._loop):
+                self._made[key] = collapse(memref, parts)
+        return self._made[key]
+
+
+def merge_dimensions(loop: Any, views: _Views | None = None) -> Any:
     """The scf.parallel, without results, again with as few dimensions as it can have; or `loop`
     itself."""
     variables = list(loop.regions[0].blocks[0].arguments)
-    sizes = _sizes(loop)
+    lowers, _, steps, _ = ops.operand_groups(loop)
+    sizes = _sizes(lowers, steps, loop_trips(loop))
+    groups = _groups(variables, sizes)
+    merged = len(groups) < len(variables)
+    return _merge(loop, groups, sizes, views) if merged else loop
+
+
+def merge_columns(loop: Any) -> None:
+    """Merges dimensions of the loops along the rows of `loop`, an scf.parallel over rows."""
+    views = _Views(loop)
+    for operation in body_of(loop):
+        if operation.name == "scf.parallel" and not operation.results:
+            merge_dimensions(operation, views)
+        elif operation.name == "scf.for":
+            columns = describe_columns(operation)
+            if columns is not None:
+                _merge_nest(columns, views)
+
+
+def _merge_nest(columns: Columns, views: _Views) -> None:
+    """A nest of reductions becomes one loop, if all its dimensions are one in memory."""
+    nest = [columns.loop]
+    while len(nest) < len(columns.bounds):
+        (inner, *others) = body_of(nest[-1])
+        if others or inner.name != "scf.for":
+            return
+        nest.append(inner)
+    lowers, _, steps = zip(*columns.bounds, strict=True)
+    sizes = _sizes(lowers, steps, [known_trips(*one) for one in columns.bounds])
+    if len(nest) == 1 or len(_groups(columns.variables, sizes)) > 1:
+        return
+    _, *carried = nest[-1].regions[0].blocks[0].arguments
+    end = list(nest[-1].regions[0].blocks[0].operations)[-1].operation
+
+    def inside(position: Any, values: list[Any]) -> list[Any]:
+        _collapse_all(nest[-1], set(columns.variables[1:]), views)
+        for old, new in zip((columns.variables[0], *carried), (position, *values), strict=True):
+            old.replace_all_uses_with(new)
+        for operation in body_of(nest[-1]):
+            ir.InsertionPoint.current.insert(operation.detach_from_parent())
+        return list(end.operands)
+
+    with columns.loop.location, ir.InsertionPoint(columns.loop):
+        zero, one = ops.constant_index(0), ops.constant_index(1)
+        count = ops.constant_index(math.prod(size or 0 for size in sizes))
+        inits = list(columns.loop.operands)[3:]
+        for old, new in zip(
+            columns.loop.results, create_loop(zero, count, one, inits, inside), strict=True
+        ):
+            old.replace_all_uses_with(new)
+    ops.erase(columns.loop)
+
+
+def _sizes(
+    lowers: Sequence[Any], steps: Sequence[Any], trips: Sequence[int | None]
+) -> list[int | None]:
+    """How many points each dimension has, where that is known and they are 0, 1, 2, ..."""
+    return [
+        count if ops.known_index(lower) == 0 and ops.known_index(step) == 1 else None
+        for lower, step, count in zip(lowers, steps, trips, strict=True)
+    ]
+
+
+def _groups(variables: Sequence[Any], sizes: Sequence[int | None]) -> list[list[int]]:
+    """The dimensions that become one, by their numbers."""
     accesses = {variable: _accesses(variable) for variable in variables}
     groups = [[0]]
     for inner in range(1, len(variables)):
@@ -32,16 +116,7 @@ def merge_dimensions(loop: Any) -> Any:
             groups[-1].append(inner)
         else:
             groups.append([inner])
-    return loop if len(groups) == len(variables) else _merge(loop, groups, sizes)
-
-
-def _sizes(loop: Any) -> list[int | None]:
-    """How many points each dimension has, where that is known and they are 0, 1, 2, ..."""
-    lowers, _, steps, _ = ops.operand_groups(loop)
-    return [
-        trips if ops.known_index(lower) == 0 and ops.known_index(step) == 1 else None
-        for lower, step, trips in zip(lowers, steps, loop_trips(loop), strict=True)
-    ]
+    return groups
 
 
 def _accesses(variable: Any) -> list[Access] | None:
@@ -86,7 +161,9 @@ def _all_but(place: int, rank: int) -> list[list[int]]:
     return [[i, i + 1] if i + 1 == place else [i] for i in range(rank) if i != place]
 
 
-def _merge(loop: Any, groups: Sequence[Sequence[int]], sizes: Sequence[int | None]) -> Any:
+def _merge(
+    loop: Any, groups: Sequence[Sequence[int]], sizes: Sequence[int | None], views: _Views | None
+) -> Any:
     old = loop.regions[0].blocks[0]
     variables = list(old.arguments)
     lowers, uppers, steps, _ = ops.operand_groups(loop)
@@ -106,18 +183,23 @@ def _merge(loop: Any, groups: Sequence[Sequence[int]], sizes: Sequence[int | Non
     end = list(new.operations)[-1].operation
     for operation in list(old.operations)[:-1]:
         operation.operation.move_before(end)
-    gone = {variables[i] for group in groups for i in group[1:]}
-    for operation in ops.walk(merged):
-        access = access_of(operation)
-        if access is not None and gone & set(access.indices):
-            _collapse(access, gone)
+    _collapse_all(
+        merged, {variables[i] for group in groups for i in group[1:]}, views or _Views(merged)
+    )
     for group, variable in zip(groups, new.arguments, strict=True):
         variables[group[0]].replace_all_uses_with(variable)
     ops.erase(loop)
     return merged
 
 
-def _collapse(access: Access, gone: set[Any]) -> None:
+def _collapse_all(loop: Any, gone: set[Any], views: _Views) -> None:
+    for operation in ops.walk(loop):
+        access = access_of(operation)
+        if access is not None and gone & set(access.indices):
+            _collapse(access, gone, views)
+
+
+def _collapse(access: Access, gone: set[Any], views: _Views) -> None:
     """The access again, without the indices that are gone: the dimension before each of them has
     its dimension, too."""
     parts: list[list[int]] = []
@@ -128,7 +210,7 @@ def _collapse(access: Access, gone: set[Any]) -> None:
             parts.append([place])
     operation = access.operation
     with operation.location, ir.InsertionPoint(operation):
-        view = collapse(access.memref, parts)
+        view = views.of(access.memref, parts)
         kept = [index for index in access.indices if index not in gone]
         stored = [operation.operands[0]] if access.writes else []
         types = [result.type for result in operation.results]

@@ -13,11 +13,12 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.chips import WARP
 from aotc.lower.mapping.blocks import BlockShape
 from aotc.lower.mapping.build import ULT, create_launch, create_loop
 from aotc.lower.mapping.columns import Columns
 from aotc.lower.mapping.lane_body import LaneBody, compute
-from aotc.lower.mapping.lane_kinds import Kinds
+from aotc.lower.mapping.lane_kinds import UNIFORM, Kinds
 from aotc.lower.mapping.nest import (
     Dimension,
     dimensions_of,
@@ -37,6 +38,7 @@ _MOST_VECTORS, _FEW_VECTORS = 4, 2
 # A block has about as many columns, but not so many that there are only a few blocks.
 _COLUMNS_OF_BLOCK = 8192
 _LEAST_BLOCKS = 64
+_LEAST_WHOLE_ROWS, _MOST_WHOLE_COLUMNS = 16, 4096
 _ROWS_OF_UNKNOWN_LENGTH = 4
 
 
@@ -66,19 +68,35 @@ def plan_row_vectors(loop: Any, items: Sequence[Any]) -> RowVectors | None:
 
 
 def plan_window_vectors(loop: Any) -> RowVectors | None:
-    """The plan for a loop over points, the last dimension of which becomes the columns; None unless
+    """The plan for a loop over points, the last dimension of which becomes the columns. None unless
     it loads what is padded, or a loop in it each second element, which LLVM has no vectors
-    for."""
+    for, or its rows are better not divided among blocks."""
     *rows, bounds = zip(*ops.operand_groups(loop)[:3], strict=True)
     *_, column = loop.regions[0].blocks[0].arguments
     columns = Columns(loop, (bounds,), (column,), tuple(body_of(loop)), ())
     kinds = Kinds()
     if not rows or not kinds.add(columns):
         return None
-    if not kinds.padded and not (kinds.strides - {1} and ops.find(loop, "scf.for")):
-        return None
     trips = [known_trips(*one) for one in rows]
+    is_of_windows = kinds.padded or (kinds.strides - {1} and ops.find(loop, "scf.for"))
+    if not is_of_windows and not _are_whole(columns, known_product(trips), kinds):
+        return None
     return _plan(trips, [columns.known_count], (columns,), kinds)
+
+
+def _are_whole(columns: Columns, rows: int | None, kinds: Kinds) -> bool:
+    """Whether rows of elementwise work, as a scale of each channel, had better be whole: there are
+    enough of them for all cores, and parts of them would be no whole warps, or compute a
+    function of the row again."""
+    count = columns.known_count
+    if count is None or rows is None or rows < _LEAST_WHOLE_ROWS:
+        return False
+    if not LANES <= count <= _MOST_WHOLE_COLUMNS or any(op.regions for op in columns.body):
+        return False
+    return count % WARP != 0 or any(
+        (op.name.startswith("math.") or op.name == "arith.divf") and kinds[op.results[0]] == UNIFORM
+        for op in columns.body
+    )
 
 
 def _plan(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -270,12 +271,67 @@ func.func @f(%x: memref<5x3x20xf32>, %r: memref<5xf32>) attributes {llvm.emit_c_
 """
 
 
-def test_rows_of_two_dimensions(tmp_path: Path) -> None:
-    assert "vector.load" in cpu_kernels(BLOCKS, tmp_path)
-    x = np.random.default_rng(0).standard_normal((5, 3, 20)).astype(np.float32)
+@pytest.mark.parametrize(
+    ("type_", "merged"),
+    [
+        ("memref<5x3x20xf32>", True),
+        # Of each row of the memref, the last column is none of the loop's.
+        ("memref<5x3x21xf32>", False),
+    ],
+    ids=["whole", "a part"],
+)
+def test_rows_of_two_dimensions(type_: str, merged: bool, tmp_path: Path) -> None:
+    """One loop goes along both, where memory has them as one."""
+    text = BLOCKS.replace("memref<5x3x20xf32>", type_)
+    kernel = cpu_kernels(text, tmp_path)
+    assert "vector.load" in kernel
+    assert ("memref<5x60xf32>" in kernel) == merged
+    shape = (5, 3, 20 if merged else 21)
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     result = np.zeros(5, np.float32)
-    build_library(BLOCKS, tmp_path).call("f", x, result)
-    np.testing.assert_allclose(result, x.sum((1, 2)), rtol=1e-5, atol=1e-5)
+    build_library(text, tmp_path).call("f", x, result)
+    np.testing.assert_allclose(result, x[..., :20].sum((1, 2)), rtol=1e-5, atol=1e-5)
+
+
+SCALED = """
+func.func @f(%x: memref<ROWSxCOLUMNSxf32>, %s: memref<ROWSxf32>, %y: memref<ROWSxCOLUMNSxf32>)
+    attributes {llvm.emit_c_interface} {
+  affine.parallel (%i, %j) = (0, 0) to (ROWS, COLUMNS) {
+    %v = affine.load %x[%i, %j] : memref<ROWSxCOLUMNSxf32>
+    %t = affine.load %s[%i] : memref<ROWSxf32>
+    %f = math.FUNCTION %t : f32
+    %w = arith.mulf %v, %f : f32
+    affine.store %w, %y[%i, %j] : memref<ROWSxCOLUMNSxf32>
+  }
+  return
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "function", "is_whole"),
+    [
+        (40, 49, "absf", True),
+        # Whole warps; with a function that each of them would compute again.
+        (40, 64, "exp", True),
+        (15, 49, "exp", False),
+        (40, 5000, "exp", False),
+    ],
+)
+def test_scaled_rows(
+    rows: int, columns: int, function: str, is_whole: bool, tmp_path: Path
+) -> None:
+    """Rows that are not divided among blocks: a function of the row is computed once."""
+    text = SCALED.replace("ROWS", str(rows)).replace("COLUMNS", str(columns))
+    text = text.replace("FUNCTION", function)
+    kernel = cpu_kernels(text, tmp_path)
+    assert ("vector.load" in kernel) == is_whole
+    assert not is_whole or re.search(rf"math.{function} .* : f32", kernel)
+    x, s = some("f32", (rows, columns)), some("f32", (rows, 1))[:, 0].copy()
+    y = np.zeros_like(x)
+    build_library(text, tmp_path).call("f", x, s, y)
+    factor = np.abs(s) if function == "absf" else np.exp(s)
+    np.testing.assert_allclose(y, x * factor[:, None], rtol=1e-6)
 
 
 WIDENED = """
