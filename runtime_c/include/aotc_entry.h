@@ -71,6 +71,9 @@ typedef struct aotc_entry {
   // Computes the sizes of the memrefs that the entry returns, one behind the other: AOTC_DYNAMIC
   // for what depends on elements. `given` is as in aotc_entry_size_results. NULL: there is none.
   void (*size_results)(const void *const *given, int64_t *out_sizes);
+  // The bytes of its temporaries on a GPU; where they depend on sizes, 0 and a function of these.
+  uint64_t workspace_bytes;
+  void (*size_workspace)(const void *const *given, int64_t *out_bytes);
 } aotc_entry;
 
 // Fills the descriptor of a memref at `pointer`: `sizes` has one number for each dynamic dimension,
@@ -98,13 +101,19 @@ AOTC_API void aotc_entry_describe(const aotc_value *value, const void *pointer,
 // not match the type, or overflow. So are strides and offsets that the type does not say, but for
 // the strides of dimensions of one element. A buffer without elements may be anywhere.
 //
+// A result that the entry allocates, and whose memory follows the caller, is in the device's memory
+// if the memrefs that it was given are (those with elements; the state's do not count, and managed
+// ones are as good), else in managed memory.
+//
 // After a failure, results are zeros: there is nothing to free.
 AOTC_API aotc_status aotc_entry_call(const aotc_entry *entry, void **values);
 
 // Enqueues an entry on the caller's stream (a CUstream or cudaStream_t; NULL is the default
 // stream), and returns at once (descriptors are as aotc_entry_describe makes them): it waits for
-// nothing, allocates nothing, and may be captured into a graph. The pointers must be the GPU's,
-// managed or pinned memory: they are used as they are. On the CPU device it is done when it
+// nothing, and may be captured into a graph. What it allocates is the device's memory, in the
+// stream's order; in a capture that is the graph's: a result is there anew after each launch of the
+// graph, and must be freed before the next one. The pointers must be the GPU's, managed or pinned
+// memory: they are used as they are. On the CPU device it is done when it
 // returns. AOTC_UNSUPPORTED for an entry with a `why_not_async`. A thread without a current context
 // uses the stream's own; arguments are checked as above. With AOTC_CHECK=1 a pointer that the GPU
 // cannot reach is refused, and each launch is waited for (but not while it is captured), so that a
@@ -130,9 +139,39 @@ AOTC_API aotc_status aotc_device_set(int32_t ordinal);
 AOTC_API aotc_status aotc_entry_size_results(const aotc_entry *entry, const void *const *given,
                                              int64_t *sizes, int64_t *const *out_shapes);
 
+// Computes the bytes of the entry's temporaries on a GPU, for aotc_workspace_set: of those that it
+// allocates outside of its loops and branches. `given` and refusals are as above; 0 after one.
+AOTC_API aotc_status aotc_entry_size_workspace(const aotc_entry *entry, const void *const *given,
+                                               uint64_t *out_bytes);
+
+// aotc_memory_copy, whose failure stops nothing.
+AOTC_API aotc_status aotc_entry_copy(void *to, const void *from, uint64_t bytes);
+
 // Frees the allocated pointer of a result that the caller owns, wherever it is; NULL is fine. The
 // message of an earlier failure stays, unless this fails.
 AOTC_API aotc_status aotc_entry_free(void *allocated);
+
+// The same in the order of a stream (NULL is the default stream): what was enqueued there before
+// may still use the memory. Memory that is not of this kind is freed as by aotc_entry_free.
+AOTC_API aotc_status aotc_entry_free_async(void *allocated, void *stream);
+
+// The allocator of this thread's later calls: on a GPU, an entry gets from it the memory of its
+// temporaries, and of results that it returns in the device's memory. NULL for both takes it back:
+// then it is the driver's, by its pool. `device` is the GPU's number. Work on `stream` (a CUstream)
+// is the first to use the memory, and may still use it when it is freed. The context of the call is
+// current. `allocate` gives memory that is aligned to 256 bytes, or NULL: the call is
+// AOTC_OUT_OF_MEMORY. A result is freed by the functions that allocated it; its `stream` is NULL
+// when it was aotc_entry_free, which waits for nothing then. Neither may call into the library.
+typedef void *(*aotc_allocate_function)(uint64_t bytes, int32_t device, void *stream, void *data);
+typedef void (*aotc_free_function)(void *pointer, uint64_t bytes, int32_t device, void *stream,
+                                   void *data);
+AOTC_API aotc_status aotc_allocator_set(aotc_allocate_function allocate, aotc_free_function release,
+                                        void *data);
+
+// Device memory for the temporaries of this thread's later calls on a GPU, aligned to 256 bytes.
+// What it has no room for is allocated. NULL takes it back. Calls on different streams must not
+// share one at a time: nothing waits for it.
+AOTC_API aotc_status aotc_workspace_set(void *memory, uint64_t bytes);
 
 // Gives back all that the runtime holds: modules, streams, buffers, contexts, threads. No other
 // call may be under way, and pointers that the runtime allocated die. A later call starts anew, and

@@ -203,6 +203,14 @@ AOTC_API void aotc_timer_close(aotc_timer *timer);
 AOTC_API void aotc_concurrent_launch_prepare(const void *values, uint64_t bytes);
 
 // -------------------------------------------------------------------------------------------------
+// Results
+
+// Tells that the next allocation of host-shared memory is a result's, which no host code of the
+// entry touches: it is the device's where that is what the caller can use (aotc_entry_call). Called
+// by generated code, through a weak reference.
+AOTC_API void aotc_result_prepare(void);
+
+// -------------------------------------------------------------------------------------------------
 // CPU kernels: what generated objects register
 //
 // The blocks of a launch run on several threads at once, in any order: on the launching thread (its

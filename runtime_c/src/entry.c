@@ -18,6 +18,7 @@ typedef struct surroundings {
   void *adopted_stream;
   const char *entry;
   aotc_rt_context *entry_context;
+  bool has_device_results;
 } surroundings;
 
 static surroundings surroundings_of(const aotc_rt_thread *thread) {
@@ -27,6 +28,7 @@ static surroundings surroundings_of(const aotc_rt_thread *thread) {
       .adopted_stream = thread->adopted_stream,
       .entry = thread->entry,
       .entry_context = thread->entry_context,
+      .has_device_results = thread->has_device_results,
   };
 }
 
@@ -37,6 +39,9 @@ static void restore(aotc_rt_thread *thread, const surroundings *before) {
   thread->is_adopted_stream_idle = false;
   thread->entry = before->entry;
   thread->entry_context = before->entry_context;
+  thread->has_device_results = before->has_device_results;
+  thread->is_result_next = false;
+  thread->workspace.used = 0;
 }
 
 static bool has_failed(const aotc_rt_call *c) {
@@ -166,8 +171,14 @@ static void free_results(const aotc_rt_call *c) {
   for (int32_t i = entry->result_count - 1; i >= 0; --i) {
     const aotc_value *value = &entry->results[i];
     bool is_wanted = !has_failed(c) && result_of(c, c->values, i) != NULL;
-    if (value->rank >= 0 && value->is_owned && !is_wanted && is_only_owner(c, i)) {
-      aotc_memory_free(value->memory, allocated_of(c, entry->argument_count + i));
+    if (value->rank < 0 || !value->is_owned || is_wanted || !is_only_owner(c, i)) {
+      continue;
+    }
+    void *allocated = allocated_of(c, entry->argument_count + i);
+    if (c->stream != NULL && value->memory != AOTC_MEMORY_HOST) {
+      aotc_rt_memory_free_anywhere(allocated, c->stream);
+    } else {
+      aotc_memory_free(value->memory, allocated);
     }
   }
 }
@@ -216,10 +227,11 @@ static bool wait_for_host_code(const aotc_rt_call *c) {
                       "waiting for what comes before the call"));
 }
 
-static void adopt(const aotc_rt_call *c, void *stream, bool synchronizes) {
+static void adopt(const aotc_rt_call *c, void *stream, bool synchronizes, bool has_device_results) {
   aotc_rt_thread *thread = c->scope.thread;
   aotc_stream_adopt(stream, synchronizes);
   thread->entry_context = c->scope.context;
+  thread->has_device_results = has_device_results;
 }
 
 static void call_on_gpu(aotc_rt_call *c, char *small) {
@@ -227,7 +239,8 @@ static void call_on_gpu(aotc_rt_call *c, char *small) {
       (c->is_staged && !aotc_rt_call_copy_in(c)) || !pass(c, small) || !wait_for_host_code(c)) {
     return;
   }
-  adopt(c, AOTC_RT_STREAM_OF_THREAD, c->entry->touches_memory_on_host);
+  adopt(c, AOTC_RT_STREAM_OF_THREAD, c->entry->touches_memory_on_host,
+        c->has_device_memory && !c->has_host_memory);
   c->scope.thread->is_adopted_stream_idle = c->entry->touches_memory_on_host; // it was waited for
   c->is_enqueued = true;
   c->entry->call(c->passed);
@@ -326,7 +339,8 @@ static void run_on_stream(aotc_rt_call *c, void *stream, const surroundings *bef
   if (c->scope.driver != NULL) {
     is_good = aotc_rt_make_current(&c->scope) &&
               (!aotc_rt_state_of_process.checks_launches || are_all_reachable(c));
-    adopt(c, stream, false);
+    adopt(c, stream, false, true);
+    c->stream = c->scope.thread->adopted_stream;
   }
   if (is_good && pass(c, small)) {
     c->entry->call(c->passed);
@@ -408,15 +422,30 @@ aotc_status aotc_entry_enqueue(const aotc_entry *entry, void **values, void *str
   return run(entry, values, ON_STREAM, stream);
 }
 
-aotc_status aotc_entry_free(void *allocated) {
+static aotc_status free_result(void *allocated, aotc_rt_stream stream) {
   aotc_rt_thread *thread = &aotc_rt_this_thread;
   aotc_rt_error failure;
   failure.status = AOTC_OK;
   aotc_rt_error *sink = thread->sink;
   thread->sink = &failure;
   thread->operation = "aotc_entry_free";
-  aotc_rt_memory_free_anywhere(allocated);
+  aotc_rt_memory_free_anywhere(allocated, stream);
   thread->operation = NULL;
   thread->sink = sink;
   return aotc_rt_replace_failure(&failure);
+}
+
+aotc_status aotc_entry_free(void *allocated) {
+  return free_result(allocated, NULL);
+}
+
+aotc_status aotc_entry_free_async(void *allocated, void *stream) {
+  return free_result(allocated, stream != NULL ? stream : AOTC_RT_STREAM_DEFAULT);
+}
+
+aotc_status aotc_entry_copy(void *to, const void *from, uint64_t bytes) {
+  aotc_rt_thread *thread = &aotc_rt_this_thread;
+  aotc_error_clear();
+  aotc_memory_copy(to, from, bytes);
+  return aotc_rt_entry_tell(thread);
 }

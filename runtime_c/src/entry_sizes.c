@@ -34,6 +34,21 @@ static void hand_out(const aotc_entry *entry, const int64_t *sizes, bool is_good
   }
 }
 
+aotc_status aotc_entry_size_workspace(const aotc_entry *entry, const void *const *given,
+                                      uint64_t *out_bytes) {
+  aotc_rt_thread *thread = &aotc_rt_this_thread;
+  aotc_error_clear();
+  const char *before = thread->entry;
+  int64_t bytes = (int64_t)entry->workspace_bytes;
+  thread->entry = entry->name;
+  if (aotc_rt_entry_check_sizes(entry, given) && entry->size_workspace != NULL) {
+    entry->size_workspace(given, &bytes);
+  }
+  *out_bytes = thread->error.status == AOTC_OK ? (uint64_t)bytes : 0;
+  thread->entry = before;
+  return aotc_rt_entry_tell(thread);
+}
+
 aotc_status aotc_entry_size_results(const aotc_entry *entry, const void *const *given,
                                     int64_t *sizes, int64_t *const *out_shapes) {
   aotc_rt_thread *thread = &aotc_rt_this_thread;

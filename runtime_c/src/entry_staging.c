@@ -44,6 +44,10 @@ bool aotc_rt_call_classify(aotc_rt_call *c) {
     if (!aotc_rt_pointer_locate(&c->scope, (void *)piece->start, &place)) {
       return false;
     }
+    if (c->entry->arguments[i].state == NULL && !place.is_managed) {
+      c->has_device_memory = c->has_device_memory || place.is_device;
+      c->has_host_memory = c->has_host_memory || !place.is_device;
+    }
     piece->is_staged = !is_in_place(c, c->entry->arguments[i].memory, &place);
     is_staged = is_staged || piece->is_staged;
   }

@@ -14,8 +14,11 @@ typedef struct aotc_rt_call {
   aotc_rt_piece *pieces;
   void *memory; // of `passed` and what it points to, if it is malloc's
   aotc_rt_scope scope;
-  bool is_staged;   // some argument is
-  bool is_enqueued; // something was, that the end waits for
+  aotc_rt_stream stream; // of the caller's; NULL: the call waits
+  bool is_staged;        // some argument is
+  bool is_enqueued;      // something was, that the end waits for
+  // Of the memrefs that the caller gave: where some of them are.
+  bool has_device_memory, has_host_memory;
 } aotc_rt_call;
 
 // Asks the driver where every argument's memory is; false, with the failure recorded.

@@ -80,8 +80,30 @@ static void *allocate(aotc_rt_scope *scope, aotc_memory_kind kind, uint64_t byte
   return pointer;
 }
 
+// The device's memory in a stream's order; that of an entry may be the caller's.
+static void *allocate_on_device(aotc_rt_scope *scope, uint64_t bytes, aotc_rt_stream stream,
+                                bool is_result) {
+  aotc_rt_thread *thread = scope->thread;
+  if (thread->entry_context == NULL) {
+    return allocate(scope, AOTC_MEMORY_DEVICE, bytes, stream);
+  }
+  uint64_t needed = aotc_rt_at_least_one(bytes);
+  void *pointer = is_result ? NULL : aotc_rt_workspace_take(thread, needed);
+  if (pointer != NULL) {
+    return pointer;
+  }
+  return thread->allocator.allocate != NULL ? aotc_rt_caller_allocate(scope, needed, stream)
+                                            : allocate(scope, AOTC_MEMORY_DEVICE, bytes, stream);
+}
+
+void aotc_result_prepare(void) {
+  aotc_rt_this_thread.is_result_next = true;
+}
+
 void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t is_host_shared) {
   aotc_rt_scope scope;
+  bool is_result = aotc_rt_this_thread.is_result_next;
+  aotc_rt_this_thread.is_result_next = false;
   if (!aotc_rt_begin_unless_failed(&scope, "mgpuMemAlloc")) {
     return is_host_shared != 0 ? aotc_rt_stand_in_allocate(bytes) : NULL;
   }
@@ -91,11 +113,13 @@ void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t is_host_shared) {
     pointer = aotc_rt_host_allocate(bytes);
   } else if (!aotc_rt_make_current(&scope)) {
     pointer = NULL;
-  } else if (is_host_shared != 0) {
+  } else if (is_host_shared == 0) {
+    pointer = allocate_on_device(&scope, bytes, order, false);
+  } else if (is_result && scope.thread->has_device_results) {
+    pointer = allocate_on_device(&scope, bytes, order, true);
+  } else {
     pointer = allocate(&scope, AOTC_MEMORY_MANAGED, bytes,
                        order != NULL ? order : AOTC_RT_STREAM_DEFAULT);
-  } else {
-    pointer = allocate(&scope, AOTC_MEMORY_DEVICE, bytes, order);
   }
   if (!aotc_rt_end(&scope)) {
     pointer = NULL;
@@ -119,6 +143,9 @@ static bool release(aotc_rt_scope *scope, void *pointer, aotc_rt_stream stream) 
   if (!aotc_rt_make_current(scope)) {
     return false;
   }
+  if (aotc_rt_caller_free(pointer, stream)) {
+    return true;
+  }
   bool is_ordered = false;
   bool is_known = AOTC_RT_TRY_IN(
       scope, memory_is_ordered(scope->context, pointer, stream, &is_ordered), "memory to free");
@@ -138,6 +165,7 @@ static bool release(aotc_rt_scope *scope, void *pointer, aotc_rt_stream stream) 
 void mgpuMemFree(void *pointer, void *stream) {
   aotc_rt_scope scope;
   if (pointer != NULL && !aotc_rt_stand_in_release(pointer) &&
+      !aotc_rt_workspace_has(&aotc_rt_this_thread, pointer) &&
       aotc_rt_begin_release(&scope, "mgpuMemFree")) {
     release(&scope, pointer, aotc_rt_stream_of(scope.thread, stream));
     aotc_rt_end(&scope);
@@ -205,13 +233,28 @@ static void follow_memory(aotc_rt_scope *scope, const aotc_rt_place *place) {
   }
 }
 
-static bool release_wherever_it_is(aotc_rt_scope *scope, void *allocated) {
+static bool release_wherever_it_is(aotc_rt_scope *scope, void *allocated, aotc_rt_stream stream) {
   aotc_rt_place place;
   if (scope->driver == NULL) {
     free(allocated);
     return true;
   }
-  if (!aotc_rt_make_current(scope) || !aotc_rt_pointer_locate(scope, allocated, &place)) {
+  if (!aotc_rt_make_current(scope)) {
+    return false;
+  }
+  if (aotc_rt_caller_free(allocated, stream)) {
+    return true;
+  }
+  // Memory of a capture is nothing that the driver could locate.
+  bool is_capturing = false;
+  if (stream != NULL && !AOTC_RT_TRY_IN(scope, stream_is_capturing(stream, &is_capturing),
+                                        "before memory is freed")) {
+    return false;
+  }
+  if (is_capturing) {
+    return release(scope, allocated, stream);
+  }
+  if (!aotc_rt_pointer_locate(scope, allocated, &place)) {
     return false;
   }
   if (!place.is_device && !place.is_managed) {
@@ -220,13 +263,13 @@ static bool release_wherever_it_is(aotc_rt_scope *scope, void *allocated) {
   }
   const aotc_rt_context *before = scope->context;
   follow_memory(scope, &place);
-  bool is_freed = release(scope, allocated, NULL);
+  bool is_freed = release(scope, allocated, stream);
   return (scope->context == before ||
           AOTC_RT_TRY_IN(scope, context_pop(), "after memory is freed")) &&
          is_freed;
 }
 
-aotc_status aotc_rt_memory_free_anywhere(void *allocated) {
+aotc_status aotc_rt_memory_free_anywhere(void *allocated, aotc_rt_stream stream) {
   aotc_rt_phase phase = atomic_load_explicit(&aotc_rt_state_of_process.phase, memory_order_acquire);
   if (allocated == NULL || aotc_rt_stand_in_release(allocated)) {
     return AOTC_OK;
@@ -241,7 +284,7 @@ aotc_status aotc_rt_memory_free_anywhere(void *allocated) {
   if (!aotc_rt_begin_release(&scope, "aotc_entry_free")) {
     return scope.thread->latest;
   }
-  bool is_freed = release_wherever_it_is(&scope, allocated);
+  bool is_freed = release_wherever_it_is(&scope, allocated, stream);
   is_freed = aotc_rt_end(&scope) && is_freed;
   return is_freed ? AOTC_OK : scope.thread->latest;
 }

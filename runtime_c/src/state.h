@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "aotc_entry.h"
 #include "aotc_runtime.h"
 #include "driver.h"
 
@@ -28,6 +29,18 @@ typedef struct aotc_rt_launch_label {
   uint32_t grid[3], block[3];
 } aotc_rt_launch_label;
 
+// What a caller gave for the memory of this thread's calls; all zeros: nothing.
+typedef struct aotc_rt_allocator {
+  aotc_allocate_function allocate;
+  aotc_free_function release;
+  void *data;
+} aotc_rt_allocator;
+
+typedef struct aotc_rt_workspace {
+  uintptr_t start;
+  uint64_t bytes, used;
+} aotc_rt_workspace;
+
 typedef struct aotc_rt_thread {
   aotc_rt_error error;   // the first failure since the last clear
   aotc_rt_error told;    // of the last call of an entry: its status was returned, it stops nothing
@@ -44,8 +57,12 @@ typedef struct aotc_rt_thread {
   int32_t default_ordinal;
   const char *entry;              // the entry under way, for messages
   aotc_rt_context *entry_context; // what it runs in: current, so that nobody need ask
-  int32_t lock_depth;             // of the state's lock
-  bool has_untold;                // a failure that the hook is to hear of after the lock
+  bool has_device_results;        // the memory that it returns is the device's, not managed
+  bool is_result_next;            // of aotc_result_prepare, for the next allocation
+  aotc_rt_allocator allocator;
+  aotc_rt_workspace workspace;
+  int32_t lock_depth; // of the state's lock
+  bool has_untold;    // a failure that the hook is to hear of after the lock
   aotc_rt_launch_label last_launch;
   const void *launch_values; // of aotc_concurrent_launch_prepare, for the next launch; else NULL
   size_t launch_value_bytes;
@@ -210,6 +227,8 @@ typedef struct aotc_rt_registration {
   bool is_ours; // registered here, to be unregistered here
 } aotc_rt_registration;
 
+#define AOTC_RT_CALLER_MEMORY_BUCKETS 64
+
 struct aotc_rt_state {
   // Taken to choose the device, load modules, bind kernels, register memory; not to launch.
   pthread_mutex_t lock;
@@ -232,8 +251,10 @@ struct aotc_rt_state {
   struct aotc_rt_stand_in *stand_ins;
   struct aotc_constant *constants;            // those that have copies
   struct aotc_rt_weights_file *weights_files; // those that are mapped
+  struct aotc_rt_caller_memory *caller_memory[AOTC_RT_CALLER_MEMORY_BUCKETS];
 
   atomic_size_t stand_in_count;        // changes under the lock
+  atomic_size_t caller_memory_count;   // likewise
   _Atomic(aotc_rt_context *) contexts; // grows under the lock
 };
 
@@ -343,8 +364,27 @@ void aotc_rt_host_unload(void);
 // Where a pointer leads, as the driver says.
 bool aotc_rt_pointer_locate(aotc_rt_scope *scope, const void *pointer, aotc_rt_place *out_place);
 
-// Frees memory of any kind: the driver says which it is.
-aotc_status aotc_rt_memory_free_anywhere(void *allocated);
+// Frees memory of any kind: the driver says which it is. With a stream, what can be is freed in its
+// order.
+aotc_status aotc_rt_memory_free_anywhere(void *allocated, aotc_rt_stream stream);
+
+// -------------------------------------------------------------------------------------------------
+// Memory that callers give (caller_memory.c)
+
+// Memory of the thread's allocator, which it has; the context is current. NULL, with the failure
+// recorded.
+void *aotc_rt_caller_allocate(const aotc_rt_scope *scope, uint64_t bytes, aotc_rt_stream stream);
+
+// False when `pointer` is of no caller's allocator. NULL: the caller knows the order of its work.
+bool aotc_rt_caller_free(const void *pointer, aotc_rt_stream stream);
+
+// All that allocators of callers gave; then frees it, without the lock.
+struct aotc_rt_caller_memory *aotc_rt_caller_memory_take_locked(aotc_rt_state *state);
+void aotc_rt_caller_memory_unload(struct aotc_rt_caller_memory *all);
+
+// Memory of the workspace, for the rest of the call; NULL if it has no room.
+void *aotc_rt_workspace_take(aotc_rt_thread *thread, uint64_t bytes);
+bool aotc_rt_workspace_has(const aotc_rt_thread *thread, const void *pointer);
 
 // -------------------------------------------------------------------------------------------------
 // Stand-ins for host-shared memory that is not there (stand_in.c)

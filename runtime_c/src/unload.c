@@ -63,8 +63,10 @@ aotc_status aotc_unload(void) {
   thread->operation = "aotc_unload";
   thread->sink = &failure;
   aotc_rt_lock();
+  struct aotc_rt_caller_memory *callers = aotc_rt_caller_memory_take_locked(state);
   unload_locked(state);
   aotc_rt_unlock();
+  aotc_rt_caller_memory_unload(callers);
   thread->sink = NULL;
   thread->operation = NULL;
   thread->last_launch = (aotc_rt_launch_label){.kernel = ""};

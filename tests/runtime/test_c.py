@@ -36,6 +36,7 @@ PROGRAMS = {
     "cuda_contexts": "new",
     "cuda_devices": "new",
     "cuda_entry_life": "new",
+    "cuda_entry_memory": "new",
     "cuda_entry_pointers": "new",
     "cuda_entry_refusals": "new",
     "cuda_entry_results": "new",
