@@ -23,6 +23,8 @@ from aotc.pipes import read_file
 SCHEMA_VERSION = 2
 # Among the C functions of an entry, the one that tells the sizes of what the entry returns.
 RESULT_SHAPES = "result_shapes"
+# The one that tells how much memory it needs for temporaries.
+WORKSPACE = "workspace_size"
 
 
 class Dtype(Enum):
@@ -61,11 +63,13 @@ _BYTES = {dtype: _bytes(dtype) for dtype in Dtype}
 
 
 class Memory(Enum):
-    """Where a buffer must be for an entry to use it on a GPU."""
+    """Where a buffer must be for an entry to use it on a GPU; of a result, where it is. `caller`: in
+    the device's memory where all memrefs of the call are, and in calls on a stream, else managed."""
 
     HOST = "host"
     DEVICE = "device"
     MANAGED = "managed"
+    CALLER = "caller"
 
 
 class Value(Struct, frozen=True, forbid_unknown_fields=True):
@@ -146,8 +150,9 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """A function that other programs call.
 
     `functions` are its C functions in a library, by what they do: `call`, `async` (unless
-    `why_not_async` says why there is none), `memref`, `c_interface`, and `result_shapes` where it
-    returns memrefs whose sizes are not known. `state` is the C type of the object that callers give
+    `why_not_async` says why there is none), `memref`, `c_interface`, `result_shapes` where it
+    returns memrefs whose sizes are not known, and `workspace_size` where it has temporaries on a
+    GPU: `workspace_bytes` is their size, null where it depends on the arguments. `state` is the C type of the object that callers give
     in place of the arguments that are state, if there are any. `call` is there for a module of
     PyTorch. `sparse` has the sparse tensors among its arguments and results.
     """
@@ -157,6 +162,7 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     results: tuple[Value, ...]
     touches_memory_on_host: bool = False
     why_not_async: str | None = None
+    workspace_bytes: int | None = 0
     functions: dict[str, str] = field(default_factory=dict)
     state: str | None = None
     call: Call | None = None

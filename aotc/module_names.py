@@ -17,6 +17,10 @@ LEAST_CAPABILITY = FIRST_WITH_ASYNC_COPIES
 PRINTS = "printMemref"
 # Calls that touch no memory.
 QUIET_CALLS = (WAIT, CAPABILITY)
+# An attribute of gpu.alloc: the host-shared memory is a result's, which no host code touches. Before
+# it, the runtime is told so, by a function without a body.
+RESULT = "aotc.result"
+PREPARE_RESULT = "aotc_result_prepare"
 # The device's copy of constant NAME: a memref.global without a value.
 DEVICE_COPY = "aotc_device_"
 # Copies of constant NAME that kernels of the CPU device read, likewise: a matrix whose columns are
@@ -51,5 +55,9 @@ FOURIER = "aotc.fourier"
 REGISTER_LENGTH = "aotc.register_length"
 # Behind the name of an entry: the function that computes the sizes of what the entry returns.
 RESULT_SIZES = ".result_sizes"
-# The types of the numbers among its arguments: what sizes are computed from.
+# Likewise: the function that computes the bytes of its temporaries on a GPU; and the attribute of an
+# entry for which that is one number.
+WORKSPACE_SIZE = ".workspace_size"
+WORKSPACE_BYTES = "aotc.workspace_bytes"
+# The types of the numbers among their arguments: what sizes are computed from.
 SIZE_NUMBERS = frozenset(("index", "i1", "i8", "i16", "i32", "i64", "f32", "f64"))

@@ -18,7 +18,7 @@ from aotc.analysis.gpu_modules import gpu_modules, launched_kernel
 from aotc.analysis.types import is_tensor_map
 from aotc.manifest import Entry, Memory, Value
 from aotc.mlir import ir
-from aotc.module_names import ONE_STREAM, QUIET_CALLS
+from aotc.module_names import ONE_STREAM, QUIET_CALLS, RESULT
 from aotc.ops import symbol_of
 
 # Operations that look at a buffer's shape alone, not at its elements.
@@ -337,7 +337,7 @@ def _describe_result(
         is_host = allocation.name == "memref.alloc"
         memory = Memory.HOST if is_host else Memory.DEVICE
         if "hostShared" in allocation.attributes:
-            memory = Memory.MANAGED
+            memory = Memory.CALLER if RESULT in allocation.attributes else Memory.MANAGED
         # What may be freed already is not the caller's to free, nor what another result is.
         is_first = not any(name == place[0] and i < place[1] for name, i in flow.returns)
         return replace(value, is_owned=is_first and not flow.deallocations, memory=memory)
@@ -394,9 +394,9 @@ def _why_not_async(function: Any, functions: Functions) -> str | None:
 def _is_allocated_in_stream(allocation: Any) -> bool:
     """Whether memory comes and goes in the order of its function's one stream."""
     function = ops.enclosing(allocation, "func.func")
+    is_shared = "hostShared" in allocation.attributes
     return (
-        "hostShared" not in allocation.attributes
-        and len(allocation.results) > 1
+        (RESULT in allocation.attributes if is_shared else len(allocation.results) > 1)
         and function is not None
         and ONE_STREAM in function.attributes
     )

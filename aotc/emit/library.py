@@ -8,6 +8,7 @@ from aotc.emit.c_text import c_identifier
 from aotc.emit.c_types import memref_type
 from aotc.emit.header import fill
 from aotc.emit.signatures import (
+    BYTES,
     STATE,
     STREAM,
     dynamic_dimensions,
@@ -15,12 +16,13 @@ from aotc.emit.signatures import (
     parameter_list,
     parameter_name,
     plain_parameters,
+    prototypes,
     shape_name,
     shape_parameters,
     size_name,
 )
 from aotc.emit.table import entry_tables
-from aotc.manifest import RESULT_SHAPES, Entry, Manifest, Value
+from aotc.manifest import RESULT_SHAPES, WORKSPACE, Entry, Manifest, Value
 
 _OWN = """\
 int32_t {status}(void) {
@@ -43,6 +45,29 @@ int32_t {set_device}(int32_t ordinal) {
 int32_t {free}(void *allocated) {
   aotc_error_clear();
   return (int32_t)aotc_entry_free(allocated);
+}
+
+int32_t {free_async}(void *allocated, void *stream) {
+  aotc_error_clear();
+  return (int32_t)aotc_entry_free_async(allocated, stream);
+}
+
+int32_t {copy}(void *to, const void *from, uint64_t bytes) {
+  aotc_error_clear();
+  return (int32_t)aotc_entry_copy(to, from, bytes);
+}
+
+int32_t {set_allocator}(void *(*allocate)(uint64_t bytes, int32_t device, void *stream, void *data),
+                        void (*release)(void *pointer, uint64_t bytes, int32_t device, void *stream,
+                                        void *data),
+                        void *data) {
+  aotc_error_clear();
+  return (int32_t)aotc_allocator_set(allocate, release, data);
+}
+
+int32_t {set_workspace}(void *memory, uint64_t bytes) {
+  aotc_error_clear();
+  return (int32_t)aotc_workspace_set(memory, bytes);
 }
 
 void {set_error_hook}(void (*hook)(int32_t status, const char *message, void *data), void *data) {
@@ -167,10 +192,15 @@ def _functions(entry: Entry, index: int, fields: Sequence[str]) -> str:
         f"int32_t {entry.functions['memref']}({parameter_list(memref_parameters(entry))}) {{\n"
         f"{by_memref}{call}"
     )
-    return text + (f"\n{_result_shapes(entry, index)}" if RESULT_SHAPES in entry.functions else "")
+    if RESULT_SHAPES in entry.functions:
+        text += f"\n{_result_shapes(entry, index)}"
+    if WORKSPACE in entry.functions:
+        text += f"\n{_workspace_size(entry, index)}"
+    return text
 
 
-def _result_shapes(entry: Entry, index: int) -> str:
+def _given_sizes(entry: Entry) -> str:
+    """What functions of sizes alone take: the addresses of scalars and of dynamic sizes."""
     given = []
     for value in entry.arguments:
         sizes = [size_name(value, dimension) for dimension in dynamic_dimensions(value)]
@@ -178,13 +208,23 @@ def _result_shapes(entry: Entry, index: int) -> str:
             given.append(f"&{parameter_name(value)}")
         else:
             given.append(f"(const int64_t[]){{{', '.join(sizes)}}}" if sizes else "NULL")
+    # C has no empty arrays.
+    return f"  const void *const given[] = {{{', '.join(given) or 'NULL'}}};\n"
+
+
+def _workspace_size(entry: Entry, index: int) -> str:
+    parameters = prototypes(entry)[WORKSPACE].removesuffix(";")
+    call = f"aotc_entry_size_workspace(&entries[{index}], given, {BYTES})"
+    return f"{parameters} {{\n{_given_sizes(entry)}  return (int32_t){call};\n}}\n"
+
+
+def _result_shapes(entry: Entry, index: int) -> str:
     shapes = ["NULL" if value.is_scalar else shape_name(value) for value in entry.results]
     count = sum(len(value.shape) for value in entry.results if value.shape is not None)
     parameters = parameter_list(shape_parameters(entry))
     return (
         f"int32_t {entry.functions[RESULT_SHAPES]}({parameters}) {{\n"
-        # C has no empty arrays.
-        f"  const void *const given[] = {{{', '.join(given) or 'NULL'}}};\n"
+        f"{_given_sizes(entry)}"
         f"  int64_t *const shapes[] = {{{', '.join(shapes)}}};\n"
         f"  int64_t sizes[{count}];\n"
         f"  return (int32_t)aotc_entry_size_results(&entries[{index}], given, sizes, shapes);\n}}\n"

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from aotc.emit.c_text import c_identifier, c_name
 from aotc.errors import InputError
 from aotc.input.entries import RUNTIME_PREFIXES
-from aotc.manifest import RESULT_SHAPES, Entry, Manifest
+from aotc.manifest import RESULT_SHAPES, WORKSPACE, Entry, Manifest
 
 # What the runtime calls: an entry of this name would be called in its place.
 CALLED = frozenset(
@@ -43,7 +43,10 @@ def is_taken(name: str) -> bool:
 _PREFIX_HINT = "Rename it, or put something in front of all names: --prefix my_."
 
 # Functions of the library itself, of its weights that can be replaced, and of its state.
-_OWN = ("status", "last_error", "clear_error", "set_device", "set_error_hook", "free", "unload")
+_OWN = (
+    *("status", "last_error", "clear_error", "set_device", "set_error_hook", "free", "free_async"),
+    *("copy", "set_allocator", "set_workspace", "unload"),
+)
 _OF_WEIGHTS = ("set_weight", "read_weight", "restore_weight")
 _OF_STATE = ("create", "free", "reset", "copy", "read", "write", "truncate", "save", "load")
 
@@ -81,6 +84,7 @@ def name_functions(
             "memref": f"{name}_memref",
             "c_interface": f"_mlir_ciface_{prefix}{entry.name}",
             **({RESULT_SHAPES: f"{name}_result_shapes"} if entry.name in sized else {}),
+            **({WORKSPACE: f"{name}_workspace_size"} if entry.workspace_bytes != 0 else {}),
         }
         takes_state = len(entry.given) < len(entry.arguments)
         named.append(replace(entry, functions=functions, state=state if takes_state else None))

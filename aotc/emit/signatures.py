@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from aotc.emit.c_text import c_identifier
 from aotc.emit.c_types import element_type, memref_type, result_type, scalar_type
-from aotc.manifest import RESULT_SHAPES, Entry, Value
+from aotc.manifest import RESULT_SHAPES, WORKSPACE, Entry, Value
 
-# The stream of `async`, and the state; no argument's name ends without `_`.
+# The stream of `async`, the state, and where a size goes; no argument's name ends without `_`.
 STREAM = "aotc_stream"
+BYTES = "aotc_out_bytes"
 STATE = "aotc_given_state"
 
 
@@ -51,6 +52,7 @@ def prototypes(entry: Entry) -> dict[str, str]:
         "async": [*plain, f"void *{STREAM}"],
         "memref": memref_parameters(entry),
         RESULT_SHAPES: shape_parameters(entry),
+        WORKSPACE: [*_size_parameters(entry), f"uint64_t *{BYTES}"],
     }
     return {
         kind: f"int32_t {entry.functions[kind]}({parameter_list(of_kind)});"
@@ -87,16 +89,20 @@ def memref_parameters(entry: Entry) -> list[str]:
 def shape_parameters(entry: Entry) -> list[str]:
     """The parameters of `result_shapes`: of a memref the sizes alone, and no state, whose sizes are
     known; for each memref that is returned, where its sizes go."""
+    return _size_parameters(entry) + [
+        f"int64_t {shape_name(value)}[{len(value.shape) or 1}]"
+        for value in entry.results
+        if value.shape is not None
+    ]
+
+
+def _size_parameters(entry: Entry) -> list[str]:
     parameters = []
     for value in entry.given:
         if value.is_scalar:
             parameters.append(f"{scalar_type(value.dtype)} {parameter_name(value)}")
         parameters += [f"int64_t {size_name(value, i)}" for i in dynamic_dimensions(value)]
-    return parameters + [
-        f"int64_t {shape_name(value)}[{len(value.shape) or 1}]"
-        for value in entry.results
-        if value.shape is not None
-    ]
+    return parameters
 
 
 def _state(entry: Entry) -> list[str]:

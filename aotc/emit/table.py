@@ -22,6 +22,8 @@ _MEMORIES = {
     Memory.HOST: "AOTC_MEMORY_HOST",
     Memory.DEVICE: "AOTC_MEMORY_DEVICE",
     Memory.MANAGED: "AOTC_MEMORY_MANAGED",
+    # Whoever frees it asks the driver which it is.
+    Memory.CALLER: "AOTC_MEMORY_MANAGED",
 }
 
 
@@ -35,6 +37,11 @@ def size_symbol(entry: Entry) -> str:
     return f"aotc_size_{c_identifier(entry.name)}"
 
 
+def workspace_symbol(entry: Entry) -> str:
+    """The function that computes the bytes of its temporaries, where that depends on sizes."""
+    return f"aotc_workspace_{c_identifier(entry.name)}"
+
+
 def entry_tables(manifest: Manifest, *, in_c: bool = False) -> str:
     """`entries`: an aotc_entry for each entry, with what it refers to; data only.
 
@@ -42,9 +49,9 @@ def entry_tables(manifest: Manifest, *, in_c: bool = False) -> str:
     """
     parts = [f"void {packed_symbol(entry)}(void **values);\n" for entry in manifest.entries]
     parts += [
-        f"void {size_symbol(entry)}(const void *const *given, int64_t *out_sizes);\n"
+        f"void {symbol}(const void *const *given, int64_t *out_sizes);\n"
         for entry in manifest.entries
-        if in_c and RESULT_SHAPES in entry.functions
+        for symbol in (_size_functions(entry).values() if in_c else ())
     ]
     for i, entry in enumerate(manifest.entries):
         parts.append(_values(f"arguments_{i}", entry.arguments))
@@ -58,10 +65,10 @@ def entry_tables(manifest: Manifest, *, in_c: bool = False) -> str:
         f"     .call = {packed_symbol(entry)},\n"
         f"     .touches_memory_on_host = {c_bool(entry.touches_memory_on_host)},\n"
         f"     .why_not_async = {_optional(entry.why_not_async)}"
-        + (
-            f",\n     .size_results = {size_symbol(entry)}"
-            if in_c and RESULT_SHAPES in entry.functions
-            else ""
+        + f",\n     .workspace_bytes = {entry.workspace_bytes or 0}"
+        + "".join(
+            f",\n     .{member} = {symbol}"
+            for member, symbol in (_size_functions(entry).items() if in_c else ())
         )
         + "},\n"
         for i, entry in enumerate(manifest.entries)
@@ -71,6 +78,14 @@ def entry_tables(manifest: Manifest, *, in_c: bool = False) -> str:
     if in_c:
         parts.append(_weight_table(manifest.replaceable))
     return "\n".join(part for part in parts if part)
+
+
+def _size_functions(entry: Entry) -> dict[str, str]:
+    """By the member of aotc_entry that has it."""
+    return {
+        **({"size_results": size_symbol(entry)} if RESULT_SHAPES in entry.functions else {}),
+        **({"size_workspace": workspace_symbol(entry)} if entry.workspace_bytes is None else {}),
+    }
 
 
 def initial_symbol(field: int) -> str:

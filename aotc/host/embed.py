@@ -19,7 +19,7 @@ from msgspec import Struct
 from aotc import ops
 from aotc.emit.table import packed_symbol
 from aotc.host.assertions import return_from_failed_checks
-from aotc.host.capability import ask_through_weak_references
+from aotc.host.weak_calls import call_through_weak_references
 from aotc.host.device_constants import give_device_copies
 from aotc.host.exports import add_packed_calls, keep_to_itself
 from aotc.host.kernels import CpuKernel, CpuKernels, declared, kernel_table, kernel_table_texts
@@ -78,7 +78,7 @@ def embed(
     """
     with host.context, ir.Location.unknown():
         return_from_failed_checks(host, entries)
-        ask_through_weak_references(host)
+        call_through_weak_references(host)
         keep_to_itself(host, entries, lowered_entries)
         if cpu is not None and kernels_apart:
             check_cpu_kernels(cpu, host)

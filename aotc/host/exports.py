@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
-from aotc.emit.table import packed_symbol, size_symbol
+from aotc.emit.table import packed_symbol, size_symbol, workspace_symbol
 from aotc.errors import InputError
 from aotc.host.llvm_dialect import (
     append_with_declarations,
@@ -21,7 +21,7 @@ from aotc.host.llvm_dialect import (
 from aotc.input.entries import ENTRY_ATTRIBUTE, PROGRAM_MAIN, refuse_main
 from aotc.manifest import RESULT_SHAPES, Entry, Value
 from aotc.mlir import ir
-from aotc.module_names import RESULT_SIZES, SIZE_NUMBERS
+from aotc.module_names import RESULT_SIZES, SIZE_NUMBERS, WORKSPACE_SIZE
 from aotc.ops import symbol_of
 
 _USER_MAIN = "aotc_user_main"
@@ -122,7 +122,12 @@ def add_packed_calls(host: Any, entries: Sequence[Entry]) -> None:
     for entry in entries:
         _add_packed_call(host, entry, functions.get(entry.symbol))
         if RESULT_SHAPES in entry.functions:
-            _add_size_call(host, entry, functions[f"{entry.name}{RESULT_SIZES}"])
+            count = sum(len(value.shape) for value in entry.results if value.shape is not None)
+            function = functions[f"{entry.name}{RESULT_SIZES}"]
+            _add_size_call(host, entry, function, size_symbol(entry), count)
+        if entry.workspace_bytes is None:
+            function = functions[f"{entry.name}{WORKSPACE_SIZE}"]
+            _add_size_call(host, entry, function, workspace_symbol(entry), 1)
 
 
 def _add_packed_call(host: Any, entry: Entry, function: Any | None) -> None:
@@ -188,9 +193,9 @@ def _add_packed_call(host: Any, entry: Entry, function: Any | None) -> None:
     )
 
 
-def _add_size_call(host: Any, entry: Entry, function: Any) -> None:
-    """`aotc_size_NAME(given, out_sizes)`: given[i] is the address of scalar argument i, or of the
-    dynamic sizes of memref i; the sizes of the results go to `out_sizes`, one behind the other."""
+def _add_size_call(host: Any, entry: Entry, function: Any, caller: str, count: int) -> None:
+    """`caller(given, out_sizes)`: given[i] is the address of scalar argument i, or of the dynamic
+    sizes of memref i; the `count` sizes of the function go to `out_sizes`, one behind the other."""
     parameters, result = signature(function)
     lines: list[str] = []
     arguments: list[str] = []
@@ -210,7 +215,6 @@ def _add_size_call(host: Any, entry: Entry, function: Any) -> None:
             )
             lines.append(f"%v{name} = llvm.load %a{name} : !llvm.ptr -> {type_}")
             arguments.append(f"%v{name}")
-    count = sum(len(value.shape) for value in entry.results if value.shape is not None)
     result_mlir = result if count == 1 else f"!llvm.{result}"
     symbol = symbol_of(function)
     lines.append(
@@ -227,8 +231,7 @@ def _add_size_call(host: Any, entry: Entry, function: Any) -> None:
     body = "\n  ".join(lines)
     append_with_declarations(
         host,
-        f"llvm.func hidden @{size_symbol(entry)}(%given: !llvm.ptr, %out: !llvm.ptr) {{\n"
-        f"  {body}\n}}",
+        f"llvm.func hidden @{caller}(%given: !llvm.ptr, %out: !llvm.ptr) {{\n  {body}\n}}",
         {symbol: declaration(symbol, parameters, result_mlir)},
     )
 

@@ -1,6 +1,7 @@
-"""Questions for the GPU's compute capability → calls through a weak reference.
+"""Calls of the runtime that the lowering made → calls through weak references.
 
-Upstream's runtime has no answer: it runs on GPUs alone, and gets the kernels that are for all.
+Upstream's runtime lacks these functions: it runs on GPUs alone, and gets the kernels that are for
+all; and results are managed memory there.
 """
 
 from __future__ import annotations
@@ -10,36 +11,51 @@ from typing import Any
 from aotc import ops
 from aotc.host.llvm_dialect import append_with_declarations, operations
 from aotc.mlir import ir
-from aotc.module_names import CAPABILITY, LEAST_CAPABILITY
+from aotc.module_names import CAPABILITY, LEAST_CAPABILITY, PREPARE_RESULT
 from aotc.ops import symbol_of
 
-_ASK = "aotc_ask_compute_capability"
-_TEXT = f"""
-llvm.func internal @{_ASK}() -> i32 {{
-  %function = llvm.mlir.addressof @{CAPABILITY} : !llvm.ptr
+# Function → what its result is where there is no such function, as operations that yield %guess;
+# None where it returns nothing.
+_GUESSES: dict[str, str | None] = {
+    CAPABILITY: f"%guess = llvm.mlir.constant({LEAST_CAPABILITY} : i32) : i32",
+    PREPARE_RESULT: None,
+}
+
+
+def _asking(name: str) -> str:
+    """What a function is called that calls `name` if it is there."""
+    return f"aotc_ask_{name.removeprefix('aotc_')}"
+
+
+def _text(name: str, guess: str | None) -> str:
+    result = "" if guess is None else " -> i32"
+    answer, value, call = ("", "", "()") if guess is None else ("%answer = ", " %{} : i32", "i32")
+    return f"""
+llvm.func internal @{_asking(name)}(){result} {{
+  %function = llvm.mlir.addressof @{name} : !llvm.ptr
   %null = llvm.mlir.zero : !llvm.ptr
   %is_there = llvm.icmp "ne" %function, %null : !llvm.ptr
   llvm.cond_br %is_there, ^ask, ^guess
 ^ask:
-  %answer = llvm.call @{CAPABILITY}() : () -> i32
-  llvm.return %answer : i32
+  {answer}llvm.call @{name}() : () -> {call}
+  llvm.return{value.format("answer")}
 ^guess:
-  %least = llvm.mlir.constant({LEAST_CAPABILITY} : i32) : i32
-  llvm.return %least : i32
+  {guess or ""}
+  llvm.return{value.format("guess")}
 }}
 """
 
 
-def ask_through_weak_references(host: Any) -> None:
+def call_through_weak_references(host: Any) -> None:
     """Changes `host`, a module in the LLVM dialect, in place."""
-    declared = [
-        op for op in operations(host) if op.name == "llvm.func" and symbol_of(op) == CAPABILITY
-    ]
-    if not declared:
-        return
-    for call in ops.find(host, "llvm.call"):
-        if "callee" in call.attributes and ops.callee_of(call) == CAPABILITY:
-            call.attributes["callee"] = ir.FlatSymbolRefAttr.get(_ASK)
-    weak = f"llvm.func extern_weak @{CAPABILITY}() -> i32"
-    append_with_declarations(host, _TEXT, {CAPABILITY: weak})
-    declared[0].attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<extern_weak>")
+    declared = {symbol_of(op): op for op in operations(host) if op.name == "llvm.func"}
+    for name, guess in _GUESSES.items():
+        if name not in declared:
+            continue
+        for call in ops.find(host, "llvm.call"):
+            if "callee" in call.attributes and ops.callee_of(call) == name:
+                call.attributes["callee"] = ir.FlatSymbolRefAttr.get(_asking(name))
+        result = "" if guess is None else " -> i32"
+        weak = f"llvm.func extern_weak @{name}(){result}"
+        append_with_declarations(host, _text(name, guess), {name: weak})
+        declared[name].attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<extern_weak>")

@@ -23,7 +23,7 @@ from aotc.manifest import (
     parse_sparse,
 )
 from aotc.mlir import ir
-from aotc.module_names import RESULT_SIZES
+from aotc.module_names import RESULT_SIZES, WORKSPACE_BYTES, WORKSPACE_SIZE
 from aotc.ops import body_of_module, is_declaration, symbol_of
 
 ENTRY_ATTRIBUTE = "llvm.emit_c_interface"
@@ -255,6 +255,21 @@ def sized_entries(source: Source, entries: tuple[Entry, ...]) -> frozenset[str]:
         if len(type_.results) == sum(ranks):
             found.add(entry.name)
     return frozenset(found)
+
+
+def describe_workspaces(source: Source, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """The entries with the bytes of their temporaries on a GPU, as a lowering has left them."""
+    functions = {symbol_of(function): function for function in functions_of(source.module)}
+    described = []
+    for entry in entries:
+        size: int | None = 0
+        function = functions.get(entry.name)
+        if function is not None and WORKSPACE_BYTES in function.attributes:
+            size = int(ir.IntegerAttr(function.attributes[WORKSPACE_BYTES]).value)
+        elif f"{entry.name}{WORKSPACE_SIZE}" in functions:
+            size = None
+        described.append(replace(entry, workspace_bytes=size))
+    return tuple(described)
 
 
 def _with_results(before: Entry, after: Entry) -> Entry:

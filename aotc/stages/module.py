@@ -21,6 +21,7 @@ from aotc.input.entries import (
     has_program_main,
     lowered_entries,
     mark_entries,
+    describe_workspaces,
     sized_entries,
 )
 from aotc.input.kernels import mark_kernels
@@ -115,7 +116,7 @@ def outline_module(build: Build, loaded: Loaded) -> Outlined:
     check_kernels(source)
     given = tuple(binary for target in TARGETS for binary in target.given_binaries(source))
     entries = name_functions(
-        describe_accesses(source.module, entries),
+        describe_workspaces(source, describe_accesses(source.module, entries)),
         r.prefix,
         state_type(r.name, r.prefix),
         sized_entries(source, entries),

@@ -59,7 +59,8 @@ def test_the_names_of_a_library(package: Package) -> None:
         *("vector_add", "vector_add_async", "vector_add_memref", "_mlir_ciface_vector_add"),
         *("vector_add_last_error", "vector_add_status", "vector_add_clear_error"),
         *("vector_add_set_device", "vector_add_set_error_hook", "vector_add_free"),
-        "vector_add_unload",
+        *("vector_add_free_async", "vector_add_copy", "vector_add_set_allocator"),
+        *("vector_add_set_workspace", "vector_add_unload"),
     }
 
 
@@ -69,6 +70,7 @@ def test_everything_carries_the_prefix(packages: Packages) -> None:
         *("one_vector_add", "one_vector_add_async", "one_vector_add_memref"),
         *("_mlir_ciface_one_vector_add", "one_last_error", "one_status", "one_clear_error"),
         *("one_set_device", "one_set_error_hook", "one_free", "one_unload"),
+        *("one_free_async", "one_copy", "one_set_allocator", "one_set_workspace"),
     }
     assert Elf(package.shared).soname == "libone_vector_add.so"
     assert package.header.is_file()

@@ -13,6 +13,7 @@ from aotc import ops
 from aotc.analysis.gpu_modules import gpu_modules
 from aotc.lower.host.assertions import mark_assertions
 from aotc.lower.host.async_tasks import ASYNC_PASSES, lower_async
+from aotc.lower.host.results import announce_results
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.rewrites.allocations import check_allocations
@@ -70,6 +71,7 @@ def lower_host(
         # Host memory has one address space; pointers into the GPU's are numbers like others.
         SpaceStripper().strip_operation(host.operation)
         check_allocations(host.operation)
+        announce_results(host.operation)
         lower_async(host, name=name, lines=lines, watch=watch)
         mark_assertions(host, name)
         run = functools.partial(

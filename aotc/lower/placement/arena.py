@@ -18,7 +18,7 @@ from aotc.mlir import ir
 from aotc.sizes import LARGEST_MEMORY, element_bytes
 
 # What cuMemAlloc aligns to, and kernels may count on.
-_ALIGNMENT = 256
+ALIGNMENT = 256
 # What does not keep a buffer beyond itself.
 _USES = ("gpu.launch_func", "gpu.memcpy", "gpu.memset", "memref.dim")
 
@@ -53,8 +53,8 @@ def share_allocation(function: Any, given: Sequence[Any]) -> None:
     in the order of one stream; `given` are the module's own, which stay. Changes `function` in
     place.
 
-    Buffers of known size share their bytes. Behind them is one after the other whose size is known
-    when the first one is allocated.
+    Buffers of known size share their bytes. Behind them are those whose size is known when the
+    first one is allocated; of these, buffers share that have equal sizes, times a number.
     """
     buffers = [buffer for buffer in _buffers(function) if buffer.allocation not in given]
     buffers = [buffer for buffer in buffers if _is_size_known_at(buffers[0].allocation, buffer)]
@@ -93,24 +93,49 @@ def _allocate(buffers: Sequence[_Buffer]) -> tuple[Any, list[Any]]:
         whole = ops.create("gpu.alloc", [], [type_], attributes).result
         return whole, [ops.constant_index(buffer.offset) for buffer in buffers]
     # Of index, as all sizes are: -256 has the upper bits.
-    mask, rest = ops.constant_index(-_ALIGNMENT), ops.constant_index(_ALIGNMENT - 1)
-    at = ops.constant_index(-(-end // _ALIGNMENT) * _ALIGNMENT)
+    mask, rest = ops.constant_index(-ALIGNMENT), ops.constant_index(ALIGNMENT - 1)
+    at = ops.constant_index(-(-end // ALIGNMENT) * ALIGNMENT)
     too_many = ops.constant_index(2 * LARGEST_MEMORY)
-    offsets = []
-    for buffer in buffers:
-        if not buffer.sizes:
-            offsets.append(ops.constant_index(buffer.offset))
-            continue
-        offsets.append(at)
-        size = ops.capped_product([ops.constant_index(buffer.size), *buffer.sizes])
+    begins = []
+    slots = _slots([buffer for buffer in buffers if buffer.sizes])
+    for slot in slots:
+        begins.append(at)
+        factor = ops.constant_index(max(buffer.size for buffer in slot))
+        size = ops.capped_product([factor, *slot[0].sizes])
         size = ops.index_op("arith.minui", size, too_many)
         behind = ops.index_op("arith.addi", ops.index_op("arith.addi", at, size), rest)
         # What cannot be allocated stays so, and never wraps.
         end = ops.index_op("arith.minui", behind, too_many)
         at = ops.index_op("arith.andi", end, mask)
+    offsets = [
+        next(begin for begin, slot in zip(begins, slots, strict=True) if buffer in slot)
+        if buffer.sizes
+        else ops.constant_index(buffer.offset)
+        for buffer in buffers
+    ]
     attributes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 1, 0])}
     type_ = ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], ops.integer(8))
     return ops.create("gpu.alloc", [at], [type_], attributes).result, offsets
+
+
+def _slots(buffers: Sequence[_Buffer]) -> list[list[_Buffer]]:
+    """Buffers of unknown sizes, in lists that share their bytes: those of a list have the same
+    sizes, times a number, and are used one after the other."""
+    slots: list[list[_Buffer]] = []
+    for buffer in sorted(buffers, key=lambda one: one.first):
+        fitting = [
+            slot
+            for slot in slots
+            if slot[0].sizes == buffer.sizes and not any(map(buffer.is_beside, slot))
+        ]
+        if fitting:
+            # The one whose size it changes least.
+            min(fitting, key=lambda slot: abs(buffer.size - max(o.size for o in slot))).append(
+                buffer
+            )
+        else:
+            slots.append([buffer])
+    return slots
 
 
 def _buffers(function: Any) -> Iterator[_Buffer]:
@@ -119,7 +144,7 @@ def _buffers(function: Any) -> Iterator[_Buffer]:
     operations = [op.operation for op in block.operations]
     places = {operation: place for place, operation in enumerate(operations)}
     for allocation in operations:
-        size = _size(allocation)
+        size = plain_bytes(allocation)
         if size is None:
             continue
         users = list(ops.users_through(allocation.results[0], VIEWS))
@@ -137,7 +162,7 @@ def _buffers(function: Any) -> Iterator[_Buffer]:
         yield _Buffer(allocation, frees[0], places[frees[0]], size, first, last)
 
 
-def _size(operation: Any) -> int | None:
+def plain_bytes(operation: Any) -> int | None:
     """The bytes of a plain allocation on the device, divided by its dynamic sizes if it has some.
     None for other operations."""
     if operation.name != "gpu.alloc" or len(operation.results) != 1:
@@ -167,7 +192,7 @@ def _arrange(buffers: Sequence[_Buffer]) -> int:
         for other in beside:
             if offset + buffer.size <= other.offset:
                 break
-            offset = max(offset, -(-other.end // _ALIGNMENT) * _ALIGNMENT)
+            offset = max(offset, -(-other.end // ALIGNMENT) * ALIGNMENT)
         buffer.offset = offset
         placed.append(buffer)
     return max(buffer.end for buffer in placed)

@@ -25,6 +25,7 @@ from aotc.lower.placement.streams import (
     make_asynchronous,
     mark_one_stream,
 )
+from aotc.lower.placement.workspace import size_workspace
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.remarks import PlacedBuffer, Remarks
@@ -67,9 +68,13 @@ def place_automatically(module: Any, remarks: Remarks) -> frozenset[str]:
     for alias_class in decisions.having(Placement.CONSTANT):
         copies = alias_class.of_kind(UseKind.COPY_FROM)
         device_copies.use(alias_class, [c for c in copies if host.is_enqueued(c.operation)])
-    for placement in (Placement.MANAGED, Placement.DEVICE):
+    for placement in (Placement.RESULT, Placement.MANAGED, Placement.DEVICE):
         for alias_class in decisions.having(placement):
-            move_to_gpu(alias_class, is_host_shared=placement is Placement.MANAGED)
+            move_to_gpu(
+                alias_class,
+                is_host_shared=placement is not Placement.DEVICE,
+                is_result=placement is Placement.RESULT,
+            )
     for function in host_functions(module):
         if function not in with_stream:
             _enqueue_copies(function, host)
@@ -86,6 +91,7 @@ def place_automatically(module: Any, remarks: Remarks) -> frozenset[str]:
     for function in with_stream:
         mark_one_stream(function)
         share_allocation(function, given)
+        size_workspace(function)
         _allocate_in_stream(function)
     declare_wait(module)
     # Each guard has constants of its own.

@@ -15,6 +15,7 @@ from msgspec import Struct
 from aotc import ops
 from aotc.analysis.access import ModuleAccess, first_kernel_operand
 from aotc.analysis.views import VIEWS
+from aotc.input.entries import ENTRY_ATTRIBUTE
 from aotc.lower.placement.alias_classes import (
     FUNCTIONS,
     AliasClass,
@@ -36,6 +37,7 @@ class Placement(Enum):
     DEVICE = "device memory"
     MIRRORED = "host memory with a mirror on the device"
     CONSTANT = "copied to the device once for each load of the module"
+    RESULT = "the memory of the caller's arguments, on the device or managed"
     MANAGED = "managed memory"
 
 
@@ -134,10 +136,13 @@ class Decisions:
             return self._decide_constant(alias_class) if self.is_constant(alias_class) else _LEFT
         if alias_class.of_kind(UseKind.REGISTER):
             return Decision(Placement.LEFT, "the module registers it itself")
+        touches = self._host_touches(alias_class)
+        returned = alias_class.of_kind(UseKind.RETURN)
+        if returned and not touches and self._follows_caller(alias_class):
+            return Decision(Placement.RESULT, self._place(returned[0], UseKind.RETURN.value))
         why_managed = self._why_managed(alias_class)
         if why_managed is not None:
             return Decision(Placement.MANAGED, why_managed)
-        touches = self._host_touches(alias_class)
         if not touches:
             return Decision(Placement.DEVICE, "kernels alone use it")
         why_no_mirror = self._why_no_mirror(alias_class)
@@ -156,6 +161,26 @@ class Decisions:
             if use.kind in _HOST_USES
             or (use.kind in _COPY_USES and not self.is_enqueued(use.operation))
         ]
+
+    def _follows_caller(self, alias_class: AliasClass) -> bool:
+        """Whether what is returned may be on the device: kernels and the caller alone have it."""
+        others = (kind for kind in _KEPT if kind is not UseKind.RETURN)
+        functions = [
+            ops.enclosing(use.operation, "func.func") for use in alias_class.of_kind(UseKind.RETURN)
+        ]
+        addressed = self._alias_classes.functions.addressed
+        return (
+            all(
+                function is not None
+                and ENTRY_ATTRIBUTE in function.attributes
+                and symbol_of(function) not in addressed
+                for function in functions
+            )
+            and alias_class.has_only_allocations
+            and not alias_class.of_kind(*others, UseKind.CALL)
+            and all(is_whole_type(value.type) for value in alias_class.values)
+            and all(a.name == "memref.alloc" for a in alias_class.allocations)
+        )
 
     def _why_managed(self, alias_class: AliasClass) -> str | None:
         """What keeps an alias class with allocations from any other memory."""

@@ -9,12 +9,12 @@ from aotc import ops
 from aotc.errors import InternalError
 from aotc.lower.placement.alias_classes import FUNCTIONS, AliasClass, UseKind
 from aotc.mlir import ir
-from aotc.module_names import CPU_COPIES, DEVICE_COPY
+from aotc.module_names import CPU_COPIES, DEVICE_COPY, RESULT
 
 _TASK = "async.execute"
 
 
-def create_alloc(allocation: Any, *, is_host_shared: bool) -> Any:
+def create_alloc(allocation: Any, *, is_host_shared: bool, is_result: bool = False) -> Any:
     """A buffer like that of a host `allocation`; the insertion point is the caller's."""
     dynamic_sizes, symbols = ops.operand_groups(allocation)
     attributes = {
@@ -22,6 +22,8 @@ def create_alloc(allocation: Any, *, is_host_shared: bool) -> Any:
     }
     if is_host_shared:
         attributes["hostShared"] = ir.UnitAttr.get()
+    if is_result:
+        attributes[RESULT] = ir.UnitAttr.get()
     return ops.create(
         "gpu.alloc", [*dynamic_sizes, *symbols], [allocation.results[0].type], attributes
     ).results[0]
@@ -31,7 +33,7 @@ def create_dealloc(buffer: Any) -> None:
     ops.create("gpu.dealloc", [buffer])
 
 
-def move_to_gpu(alias_class: AliasClass, *, is_host_shared: bool) -> None:
+def move_to_gpu(alias_class: AliasClass, *, is_host_shared: bool, is_result: bool = False) -> None:
     """Makes the allocations of an alias class, and what frees them, the GPU's."""
     for allocation in alias_class.allocations:
         buffer = allocation.results[0]
@@ -40,7 +42,7 @@ def move_to_gpu(alias_class: AliasClass, *, is_host_shared: bool) -> None:
                 move_to_first_block(allocation)
                 free_at_the_end(allocation, buffer, alias_class.values)
             with ir.InsertionPoint(allocation):
-                made = create_alloc(allocation, is_host_shared=is_host_shared)
+                made = create_alloc(allocation, is_host_shared=is_host_shared, is_result=is_result)
         buffer.replace_all_uses_with(made)
         ops.erase(allocation)
     for use in alias_class.of_kind(UseKind.FREE):

@@ -69,22 +69,9 @@ def _results_of(function: Any) -> dict[int, Any]:
 
 
 def _add_function(entry: Any, results: dict[int, Any]) -> None:
-    inputs = []
-    for type_ in _type_of(entry).inputs:
-        if isinstance(type_, _SHAPED):
-            inputs += [ops.index()] * sum(map(type_.is_dynamic_dim, range(type_.rank)))
-        elif str(type_) in SIZE_NUMBERS:
-            inputs.append(type_)
-    outputs = [ops.index()] * sum(type_.rank for type_ in results.values())
-    attributes = {
-        "sym_name": ir.StringAttr.get(f"{ops.symbol_of(entry)}{RESULT_SIZES}"),
-        "function_type": ir.TypeAttr.get(ir.FunctionType.get(inputs, outputs)),
-    }
-    function = ops.create("func.func", attributes=attributes, regions=1)
-    locations = [entry.location] * len(inputs)
-    block = function.regions[0].blocks.append(*inputs, arg_locs=locations)
-    with ir.InsertionPoint(block):
-        sizes = _Sizes(entry, list(block.arguments))
+    count = sum(type_.rank for type_ in results.values())
+    function, sizes = create_size_function(entry, RESULT_SIZES, count)
+    with ir.InsertionPoint(function.regions[0].blocks[0]):
         for assertion in ops.find(entry, "cf.assert"):
             # Others depend on branches and loops, which ask again.
             if assertion.block == entry.regions[0].blocks[0]:
@@ -95,14 +82,33 @@ def _add_function(entry: Any, results: dict[int, Any]) -> None:
         ops.create("func.return", [unknown if one is None else one for one in found])
 
 
-def _assert_again(assertion: Any, sizes: _Sizes) -> None:
+def create_size_function(entry: Any, suffix: str, count: int) -> tuple[Any, Sizes]:
+    """An empty function of `count` sizes for the entry, at the insertion point, and what computes
+    sizes at the insertion points of its block."""
+    inputs = []
+    for type_ in _type_of(entry).inputs:
+        if isinstance(type_, _SHAPED):
+            inputs += [ops.index()] * sum(map(type_.is_dynamic_dim, range(type_.rank)))
+        elif str(type_) in SIZE_NUMBERS:
+            inputs.append(type_)
+    attributes = {
+        "sym_name": ir.StringAttr.get(f"{ops.symbol_of(entry)}{suffix}"),
+        "function_type": ir.TypeAttr.get(ir.FunctionType.get(inputs, [ops.index()] * count)),
+    }
+    function = ops.create("func.func", attributes=attributes, regions=1)
+    locations = [entry.location] * len(inputs)
+    block = function.regions[0].blocks.append(*inputs, arg_locs=locations)
+    return function, Sizes(entry, list(block.arguments))
+
+
+def _assert_again(assertion: Any, sizes: Sizes) -> None:
     with assertion.location:
         condition = sizes.find(assertion.operands[0])
         if condition is not None:
             ops.create("cf.assert", [condition], attributes=_attributes_of(assertion))
 
 
-def _returned_sizes(entry: Any, results: dict[int, Any], sizes: _Sizes) -> list[Any]:
+def _returned_sizes(entry: Any, results: dict[int, Any], sizes: Sizes) -> list[Any]:
     returns = ops.find(entry, "func.return")
     found: list[Any] = []
     for number, type_ in results.items():
@@ -120,7 +126,7 @@ def _attributes_of(operation: Any) -> dict[str, Any]:
     return {name: operation.attributes[name] for name in operation.attributes}
 
 
-class _Sizes:
+class Sizes:
     """Computes values of an entry, and sizes of its tensors, at the current insertion point.
     `given` are the arguments of the function that it is in."""
 
@@ -442,18 +448,18 @@ _GIVEN = {
     "memref.expand_shape": 1,
     "memref.view": 2,
 }
-_RULES: dict[str, Callable[[_Sizes, Any, int], _Computation]] = {
-    "bufferization.alloc_tensor": _Sizes._allocated,
-    "memref.alloc": _Sizes._allocated,
-    "memref.alloca": _Sizes._allocated,
-    "tensor.extract_slice": _Sizes._sliced,
-    "memref.subview": _Sizes._sliced,
-    "memref.reinterpret_cast": _Sizes._sliced,
-    "tensor.collapse_shape": _Sizes._collapsed,
-    "memref.collapse_shape": _Sizes._collapsed,
-    "tensor.concat": _Sizes._joined,
-    "tensor.pad": _Sizes._padded,
-    "tensor.reshape": _Sizes._reshaped,
+_RULES: dict[str, Callable[[Sizes, Any, int], _Computation]] = {
+    "bufferization.alloc_tensor": Sizes._allocated,
+    "memref.alloc": Sizes._allocated,
+    "memref.alloca": Sizes._allocated,
+    "tensor.extract_slice": Sizes._sliced,
+    "memref.subview": Sizes._sliced,
+    "memref.reinterpret_cast": Sizes._sliced,
+    "tensor.collapse_shape": Sizes._collapsed,
+    "memref.collapse_shape": Sizes._collapsed,
+    "tensor.concat": Sizes._joined,
+    "tensor.pad": Sizes._padded,
+    "tensor.reshape": Sizes._reshaped,
 }
 # Operation → the operand whose sizes its result has.
 _LIKE_OPERAND = {

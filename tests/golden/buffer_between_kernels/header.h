@@ -11,9 +11,11 @@
 //                         Returns when the work is done; it comes after what this thread enqueued
 //                         on CUDA's default stream.
 //   f_async(A, n, ..., s) enqueues the work on the stream `s` (a CUstream or cudaStream_t; NULL is
-//                         the default stream) and returns. It waits for nothing, allocates nothing
-//                         and may be captured into a graph. Pointers are the GPU's, or managed or
-//                         pinned memory, and must stay valid until the work is done.
+//                         the default stream) and returns. It waits for nothing and may be captured
+//                         into a graph. Pointers are the GPU's, or managed or pinned memory, and
+//                         must stay valid until the work is done. Memory is allocated in the
+//                         stream's order; in a capture it is the graph's: a result that f allocates
+//                         is there anew after each launch, and must be freed before the next one.
 //   f_memref(&a, ...)     like f, with MLIR's memref descriptors: strides, offsets, sizes.
 //   f_result_shapes(n, ..., shape)
 //                         stores the sizes of the memrefs that f would return, if their types leave
@@ -21,6 +23,10 @@
 //                         numbers; `shape` has room for all sizes of one result, or is NULL. A size
 //                         that depends on elements is -1. No element is read, nothing is allocated,
 //                         and no device is needed. Sizes that f refuses are refused here, too.
+//   f_workspace_size(n, ..., &bytes)
+//                         stores how much memory f needs for temporaries on a GPU, which
+//                         buffer_between_kernels_set_workspace() may give it. It takes what f_result_shapes takes. What
+//                         f allocates in loops and branches is not counted, and always allocated.
 //   _mlir_ciface_f(&a..)  MLIR's own C interface: nothing is copied, nothing is checked, a failure
 //                         is found in buffer_between_kernels_status() until buffer_between_kernels_clear_error().
 //
@@ -85,10 +91,11 @@ typedef struct aotc_memref_i32_1 {
 #endif
 
 // sums(x: memref<64xi32>) -> i32, memref<64xi32>
-// result1 is memory that host and device reach, and the caller's: free it by buffer_between_kernels_free(result1.allocated).
+// result1 is the device's memory where all pointers of the call are, and in the asynchronous form, else memory that host and device reach, and the caller's: free it by buffer_between_kernels_free(result1.allocated).
 // There is no asynchronous form: its host code reads or writes memory, and so must wait for its kernels.
 int32_t sums(const int32_t *x_, int32_t *result0_, aotc_memref_i32_1 *result1_);
 int32_t sums_memref(const aotc_memref_i32_1 *x_, int32_t *result0_, aotc_memref_i32_1 *result1_);
+int32_t sums_workspace_size(uint64_t *aotc_out_bytes);
 typedef struct sums_results {
   int32_t a0_result0_;
   aotc_memref_i32_1 a1_result1_;
@@ -105,6 +112,29 @@ int32_t buffer_between_kernels_set_device(int32_t ordinal);
 
 // Frees the `allocated` pointer of a result that the caller owns, wherever it is; NULL is fine.
 int32_t buffer_between_kernels_free(void *allocated);
+
+// The same in the order of a stream (NULL is the default stream), whose work so far may still use
+// the memory. Waits for nothing, if the memory was allocated in the order of a stream.
+int32_t buffer_between_kernels_free_async(void *allocated, void *stream);
+
+// Copies between any mix of host, managed and device memory, and waits until it is done.
+int32_t buffer_between_kernels_copy(void *to, const void *from, uint64_t bytes);
+
+// The allocator of this thread's later calls on a GPU, for temporaries and for results in the
+// device's memory; NULL for both takes it back: then it is the driver's. `device` is the GPU's
+// number. Memory must be aligned to 256 bytes. Work on `stream` (a CUstream) is the first to use
+// it, and may still use it when it is released. NULL for memory makes the call
+// AOTC_OUT_OF_MEMORY. A result goes back to the allocator that it came from, by buffer_between_kernels_free with
+// NULL as its stream. Neither function may call into the library.
+int32_t buffer_between_kernels_set_allocator(void *(*allocate)(uint64_t bytes, int32_t device, void *stream, void *data),
+                        void (*release)(void *pointer, uint64_t bytes, int32_t device, void *stream,
+                                        void *data),
+                        void *data);
+
+// Device memory, aligned to 256 bytes, for the temporaries of this thread's later calls on a GPU:
+// f_workspace_size() says how much f needs. What does not fit is allocated. NULL takes it back.
+// Calls must not share one at a time: those on one stream come one after another.
+int32_t buffer_between_kernels_set_workspace(void *memory, uint64_t bytes);
 
 // `hook` is called with each failure as it happens, on its thread. NULL takes it back.
 void buffer_between_kernels_set_error_hook(void (*hook)(int32_t status, const char *message, void *data), void *data);

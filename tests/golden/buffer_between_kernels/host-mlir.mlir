@@ -1,7 +1,7 @@
 module attributes {gpu.container_module} {
   llvm.func @free(!llvm.ptr)
   llvm.func @malloc(i64) -> !llvm.ptr
-  llvm.func @sums(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: i64, %arg3: i64, %arg4: i64) -> !llvm.struct<(i32, struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>)> attributes {aotc.one_stream, llvm.emit_c_interface} {
+  llvm.func @sums(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: i64, %arg3: i64, %arg4: i64) -> !llvm.struct<(i32, struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>)> attributes {aotc.one_stream, aotc.workspace_bytes = 256 : i64, llvm.emit_c_interface} {
     %0 = llvm.mlir.constant(1 : i8) : i8
     %1 = llvm.mlir.constant(0 : i8) : i8
     %2 = llvm.mlir.zero : !llvm.ptr
@@ -21,6 +21,7 @@ module attributes {gpu.container_module} {
     %15 = llvm.call @mgpuMemAlloc(%10, %14, %1) : (i64, !llvm.ptr, i8) -> !llvm.ptr
     llvm.call @mgpuStreamSynchronize(%14) : (!llvm.ptr) -> ()
     llvm.call @mgpuStreamDestroy(%14) : (!llvm.ptr) -> ()
+    llvm.call @aotc_result_prepare() : () -> ()
     %16 = llvm.call @mgpuMemAlloc(%10, %2, %0) : (i64, !llvm.ptr, i8) -> !llvm.ptr
     %17 = llvm.insertvalue %16, %8[0] : !llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)> 
     %18 = llvm.insertvalue %16, %17[1] : !llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)> 
@@ -48,7 +49,7 @@ module attributes {gpu.container_module} {
     %29 = llvm.insertvalue %21, %28[1] : !llvm.struct<(i32, struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>)> 
     llvm.return %29 : !llvm.struct<(i32, struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>)>
   }
-  llvm.func @_mlir_ciface_sums(%arg0: !llvm.ptr, %arg1: !llvm.ptr {aotc.name = "x"}) attributes {aotc.one_stream, llvm.emit_c_interface} {
+  llvm.func @_mlir_ciface_sums(%arg0: !llvm.ptr, %arg1: !llvm.ptr {aotc.name = "x"}) attributes {aotc.one_stream, aotc.workspace_bytes = 256 : i64, llvm.emit_c_interface} {
     %0 = llvm.load %arg1 : !llvm.ptr -> !llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>
     %1 = llvm.extractvalue %0[0] : !llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)> 
     %2 = llvm.extractvalue %0[1] : !llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)> 
@@ -61,6 +62,7 @@ module attributes {gpu.container_module} {
   }
   llvm.func @aotc_wait() attributes {sym_visibility = "private"}
   gpu.binary @buffer_between_kernels_kernels <#gpu.select_object<0 : i64>> [#gpu.object<#nvvm.target, bin = "">]
+  llvm.func @aotc_result_prepare() attributes {sym_visibility = "private"}
   llvm.func @aotc_check(i1)
   llvm.func @mgpuStreamCreate() -> !llvm.ptr
   llvm.func @mgpuMemAlloc(i64, !llvm.ptr, i8) -> !llvm.ptr

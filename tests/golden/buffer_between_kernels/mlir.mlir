@@ -1,5 +1,5 @@
 module attributes {gpu.container_module} {
-  func.func @sums(%arg0: memref<64xi32> {aotc.name = "x"}) -> (i32, memref<64xi32>) attributes {aotc.one_stream, llvm.emit_c_interface} {
+  func.func @sums(%arg0: memref<64xi32> {aotc.name = "x"}) -> (i32, memref<64xi32>) attributes {aotc.one_stream, aotc.workspace_bytes = 256 : i64, llvm.emit_c_interface} {
     %c256 = arith.constant 256 : index
     %c1 = arith.constant 1 : index
     %c7 = arith.constant 7 : index
@@ -7,7 +7,7 @@ module attributes {gpu.container_module} {
     %0 = gpu.wait async
     %memref, %asyncToken = gpu.alloc async [%0] () : memref<64xi32>
     gpu.wait [%asyncToken]
-    %memref_0 = gpu.alloc  host_shared () : memref<64xi32>
+    %memref_0 = gpu.alloc  host_shared () {aotc.result} : memref<64xi32>
     gpu.launch_func  @buffer_between_kernels_kernels::@sums_kernel blocks in (%c1, %c1, %c1) threads in (%c256, %c1, %c1)  args(%arg0 : memref<64xi32>, %memref : memref<64xi32>)
     gpu.launch_func  @buffer_between_kernels_kernels::@sums_kernel_0 blocks in (%c1, %c1, %c1) threads in (%c256, %c1, %c1)  args(%memref : memref<64xi32>, %memref_0 : memref<64xi32>)
     %1 = gpu.wait async

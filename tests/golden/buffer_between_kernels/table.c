@@ -63,7 +63,8 @@ static const aotc_entry entries[] = {
      .results = results_0,
      .call = aotc_call_sums,
      .touches_memory_on_host = true,
-     .why_not_async = "its host code reads or writes memory, and so must wait for its kernels"},
+     .why_not_async = "its host code reads or writes memory, and so must wait for its kernels",
+     .workspace_bytes = 256},
 };
 
 static const harness_kernel kernels[] = {

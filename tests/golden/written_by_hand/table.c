@@ -31,7 +31,8 @@ static const aotc_entry entries[] = {
      .results = NULL,
      .call = aotc_call_turn,
      .touches_memory_on_host = false,
-     .why_not_async = NULL},
+     .why_not_async = NULL,
+     .workspace_bytes = 0},
 };
 
 static const harness_kernel kernels[] = {

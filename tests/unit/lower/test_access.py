@@ -240,7 +240,7 @@ RESULTS: dict[str, tuple[str, list[tuple[int | None, bool, str]]]] = {
                 "return", "return %t : memref<8xf32>"
             )
         ),
-        [(None, True, "managed")],
+        [(None, True, "caller")],
     ),
     "new_memory_of_a_called_function": (
         _module(

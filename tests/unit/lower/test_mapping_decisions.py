@@ -110,7 +110,7 @@ def test_each_program_of_the_benchmark_is_one_kernel(aotc: Aotc) -> None:
     host alone knows how long rows are it has three to take one from."""
     programs = REPOSITORY / "bench/bandwidth/programs.mlir"
     made = _outlined(aotc, programs, "--no-cpu-kernels")
-    entries = re.findall(r"  func\.func @(\w+)(.*?)\n  }", made, flags=re.DOTALL)
+    entries = re.findall(r"  func\.func @(\w+)(\(.*?)\n  }", made, flags=re.DOTALL)
     counts = {name: body.count("gpu.launch_func") for name, body in entries}
     more = {"softmax_parallel": 3, "softmax_memrefs": 3}
     assert counts == {name: more.get(name, 2 if name.startswith("sum") else 1) for name in counts}

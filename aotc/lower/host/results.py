@@ -1,0 +1,30 @@
+"""Allocations of results → the runtime is told before each of them that it is one.
+
+Where the memory of a result is, the device's or managed, the runtime decides by the call.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.mlir import ir
+from aotc.module_names import PREPARE_RESULT, RESULT
+from aotc.ops import symbol_of
+
+
+def announce_results(host: Any) -> None:
+    """Changes `host`, the operation of a module, in place."""
+    results = [op for op in ops.find(host, "gpu.alloc") if RESULT in op.attributes]
+    if not results:
+        return
+    if PREPARE_RESULT not in [symbol_of(op) for op in ops.find(host, "func.func")]:
+        with ir.Location.unknown():
+            parsed = ir.Module.parse(f"func.func private @{PREPARE_RESULT}()")
+        (declaration,) = parsed.body.operations
+        host.regions[0].blocks[0].append(declaration.operation)
+    callee = {"callee": ir.FlatSymbolRefAttr.get(PREPARE_RESULT)}
+    for allocation in results:
+        with allocation.location, ir.InsertionPoint(allocation):
+            ops.create("func.call", [], [], callee)
+        del allocation.attributes[RESULT]
