@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cpu/streams.h"
+#include "graphs.h"
 #include "mlir_cuda_runtime.h"
 #include "state.h"
 #include "trace.h"
@@ -145,6 +146,7 @@ void mgpuMemset16(void *to, uint16_t value, size_t count, void *stream) {
 
 // Copies in the order of the thread's adopted stream, or of a stream of the pool, and waits.
 static bool copy_on_gpu(aotc_rt_scope *scope, void *to, const void *from, uint64_t bytes) {
+  aotc_rt_submit(scope->thread);
   bool is_adopted = scope->thread->has_adopted_stream;
   aotc_rt_stream stream =
       is_adopted ? aotc_rt_stream_of(scope->thread, NULL) : aotc_rt_stream_take(scope);

@@ -308,12 +308,14 @@ static bool choose_cpu_locked(aotc_rt_state *state, const aotc_rt_request *reque
   return true;
 }
 
-// Whether a variable of the environment is 1.
+// Whether a variable of the environment is 1; *out_is_on stays as it is where there is none.
 static bool parse_flag(const char *variable, bool *out_is_on) {
   const char *text = getenv(variable);
-  bool is_off = text == NULL || text[0] == '\0' || strcmp(text, "0") == 0;
-  *out_is_on = !is_off;
-  if (is_off || strcmp(text, "1") == 0) {
+  if (text == NULL || text[0] == '\0') {
+    return true;
+  }
+  *out_is_on = strcmp(text, "0") != 0;
+  if (!*out_is_on || strcmp(text, "1") == 0) {
     return true;
   }
   aotc_rt_fail(AOTC_INVALID_ARGUMENT, "%s is '%s'; expected 0 or 1", variable, text);
@@ -328,7 +330,10 @@ static bool resolve_locked(aotc_rt_state *state) {
     return false;
   }
   bool has_ranges = false; // nvtx.c reads it for itself: a call begins before this
-  if (!parse_flag("AOTC_CHECK", &state->checks_launches) || !parse_flag("AOTC_NVTX", &has_ranges)) {
+  bool wants_graphs = true;
+  state->checks_launches = false;
+  if (!parse_flag("AOTC_CHECK", &state->checks_launches) || !parse_flag("AOTC_NVTX", &has_ranges) ||
+      !parse_flag("AOTC_GRAPHS", &wants_graphs)) {
     return false;
   }
   if (request.wish == AOTC_RT_CPU) {
@@ -351,6 +356,8 @@ static bool resolve_locked(aotc_rt_state *state) {
   if (context != NULL) {
     state->device = context->description;
     state->choice = request;
+    // A launch that is waited for is one by itself.
+    state->uses_graphs = wants_graphs && state->facts.has_graphs && !state->checks_launches;
     atomic_store_explicit(&state->phase, AOTC_RT_ON_GPU, memory_order_release);
     return true;
   }

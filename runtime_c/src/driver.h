@@ -23,6 +23,7 @@ typedef struct aotc_rt_driver_module *aotc_rt_module_handle;
 typedef struct aotc_rt_driver_function *aotc_rt_function;
 typedef struct aotc_rt_driver_stream *aotc_rt_stream; // NULL: the default stream
 typedef struct aotc_rt_driver_event *aotc_rt_event;
+typedef struct aotc_rt_driver_graph *aotc_rt_graph; // ready to be launched
 
 // The default stream by a name that is not NULL, and each thread's own.
 #define AOTC_RT_STREAM_DEFAULT ((aotc_rt_stream)1)
@@ -53,6 +54,7 @@ typedef struct aotc_rt_result {
 typedef struct aotc_rt_driver_facts {
   int32_t device_count;        // at least one
   bool has_pdl;                // that wait themselves for the kernel before them
+  bool has_graphs;             // the functions of graphs below may be called
   const char *why_no_clusters; // NULL where kernels can have clusters
 } aotc_rt_driver_facts;
 
@@ -137,6 +139,21 @@ typedef struct aotc_rt_driver {
   aotc_rt_result (*kernel_allow)(aotc_rt_function function, aotc_rt_allowance what, int value);
   aotc_rt_result (*launch)(const aotc_rt_binding *binding, const aotc_rt_launch *launch,
                            aotc_rt_stream stream);
+
+  // The bytes of a kernel's parameter; *out_is_there is false behind the last one.
+  aotc_rt_result (*kernel_parameter)(aotc_rt_function function, uint32_t index, size_t *out_bytes,
+                                     bool *out_is_there);
+  // Makes a graph of `count` launches. Between begin and end, launches on the stream are recorded
+  // alone; note follows each. What begin has given, end takes; it makes no graph unless is_whole.
+  aotc_rt_result (*graph_begin)(aotc_rt_stream stream, int count, void **out_nodes);
+  aotc_rt_result (*graph_note)(aotc_rt_stream stream, void *nodes, int index);
+  aotc_rt_result (*graph_end)(aotc_rt_stream stream, void *nodes, bool is_whole,
+                              aotc_rt_graph *out_graph);
+  // Changes grid, block, shared memory and parameters of a launch, for when it is launched next.
+  aotc_rt_result (*graph_update)(aotc_rt_graph graph, int index, const aotc_rt_binding *binding,
+                                 const aotc_rt_launch *launch);
+  aotc_rt_result (*graph_launch)(aotc_rt_graph graph, aotc_rt_stream stream);
+  aotc_rt_result (*graph_destroy)(aotc_rt_graph graph);
 
   aotc_rt_result (*stream_create)(aotc_rt_stream *out_stream);
   aotc_rt_result (*stream_destroy)(aotc_rt_stream stream);

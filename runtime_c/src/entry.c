@@ -6,6 +6,7 @@
 
 #include "cpu/streams.h"
 #include "entry_staging.h"
+#include "graphs.h"
 #include "nvtx.h"
 #include "trace.h"
 
@@ -234,6 +235,18 @@ static void adopt(const aotc_rt_call *c, void *stream, bool synchronizes, bool h
   thread->has_device_results = has_device_results;
 }
 
+// The entry's host code; on a GPU, its launches are one submission where they can be.
+static void call_entry(aotc_rt_call *c, aotc_rt_stream stream) {
+  if (c->scope.driver == NULL) {
+    c->entry->call(c->passed);
+    return;
+  }
+  aotc_rt_recording recording;
+  aotc_rt_recording_begin(&recording, &c->scope, c->entry, stream);
+  c->entry->call(c->passed);
+  aotc_rt_recording_end(&recording, c->entry);
+}
+
 static void call_on_gpu(aotc_rt_call *c, char *small) {
   if (!aotc_rt_make_current(&c->scope) || !aotc_rt_call_classify(c) ||
       (c->is_staged && !aotc_rt_call_copy_in(c)) || !pass(c, small) || !wait_for_host_code(c)) {
@@ -243,7 +256,7 @@ static void call_on_gpu(aotc_rt_call *c, char *small) {
         c->has_device_memory && !c->has_host_memory);
   c->scope.thread->is_adopted_stream_idle = c->entry->touches_memory_on_host; // it was waited for
   c->is_enqueued = true;
-  c->entry->call(c->passed);
+  call_entry(c, AOTC_RT_STREAM_OF_THREAD);
   c->is_enqueued = has_failed(c) || !c->scope.thread->is_adopted_stream_idle;
   c->scope.thread->context = c->scope.context;
   if (c->is_staged && !has_failed(c)) {
@@ -343,7 +356,7 @@ static void run_on_stream(aotc_rt_call *c, void *stream, const surroundings *bef
     c->stream = c->scope.thread->adopted_stream;
   }
   if (is_good && pass(c, small)) {
-    c->entry->call(c->passed);
+    call_entry(c, c->stream);
   }
   end(c, before);
 }

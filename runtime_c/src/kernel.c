@@ -95,6 +95,52 @@ static aotc_rt_binding *find_binding(aotc_rt_kernel *kernel, const aotc_rt_conte
   return binding;
 }
 
+static aotc_rt_parameters *ask_for_parameters(const aotc_rt_driver *driver,
+                                              aotc_rt_function function) {
+  uint32_t capacity = 32;
+  aotc_rt_parameters *made = malloc(sizeof(*made) + capacity * sizeof(made->bytes[0]));
+  bool is_there = made != NULL;
+  size_t slots = 0;
+  for (uint32_t i = 0; is_there; ++i) {
+    size_t bytes = 0;
+    if (driver->kernel_parameter(function, i, &bytes, &is_there).code != 0) {
+      free(made);
+      return NULL;
+    }
+    made->count = i;
+    if (is_there && i == capacity) {
+      capacity *= 2;
+      aotc_rt_parameters *larger = realloc(made, sizeof(*made) + capacity * sizeof(made->bytes[0]));
+      if (larger == NULL) {
+        free(made);
+        return NULL;
+      }
+      made = larger;
+    }
+    if (is_there) {
+      made->bytes[i] = (uint32_t)bytes;
+      slots += (bytes + AOTC_RT_SLOT_BYTES - 1) / AOTC_RT_SLOT_BYTES;
+    }
+    made->recorded_bytes = slots * AOTC_RT_SLOT_BYTES;
+  }
+  return made;
+}
+
+const aotc_rt_parameters *aotc_rt_binding_parameters(const aotc_rt_driver *driver,
+                                                     aotc_rt_binding *binding) {
+  aotc_rt_parameters *known = atomic_load_explicit(&binding->parameters, memory_order_acquire);
+  if (known != NULL) {
+    return known;
+  }
+  aotc_rt_parameters *made = ask_for_parameters(driver, binding->function);
+  if (made != NULL &&
+      !atomic_compare_exchange_strong(&binding->parameters, &known, made)) { // another thread
+    free(made);
+    return known;
+  }
+  return made;
+}
+
 aotc_rt_binding *aotc_rt_kernel_bind(const aotc_rt_driver *driver, aotc_rt_kernel *kernel,
                                      aotc_rt_context *context) {
   aotc_rt_binding *binding = find_binding(kernel, context);
@@ -143,6 +189,7 @@ static void free_bindings(aotc_rt_kernel *kernel) {
   atomic_store(&kernel->bindings, NULL);
   while (binding != NULL) {
     aotc_rt_binding *next = binding->next;
+    free(atomic_load(&binding->parameters));
     free(binding);
     binding = next;
   }

@@ -4,6 +4,7 @@
 
 #include "cpu/cpu.h"
 #include "cpu/streams.h"
+#include "graphs.h"
 #include "mlir_cuda_runtime.h"
 #include "state.h"
 #include "trace.h"
@@ -146,8 +147,7 @@ static bool check_launched(const aotc_rt_driver *driver, const aotc_rt_launch *l
                               describe(l, text, sizeof(text)));
 }
 
-// Hands the launch to the driver.
-static bool call_driver(const aotc_rt_driver *driver, const aotc_rt_launch *l,
+bool aotc_rt_launch_now(const aotc_rt_driver *driver, const aotc_rt_launch *l,
                         const aotc_rt_binding *binding, aotc_rt_stream stream) {
   const char *why_no_clusters = aotc_rt_state_of_process.facts.why_no_clusters;
   if (why_no_clusters != NULL && aotc_rt_has_clusters(l)) {
@@ -170,8 +170,13 @@ static void launch_on_gpu(aotc_rt_scope *scope, const aotc_rt_launch *l, void *s
     label->grid[i] = (uint32_t)l->grid[i];
     label->block[i] = (uint32_t)l->block[i];
   }
+  ++scope->thread->launches_of_entry;
+  if (aotc_rt_recording_add(scope->thread, l, binding, aotc_rt_stream_of(scope->thread, stream))) {
+    return;
+  }
   aotc_rt_stream order = aotc_rt_stream_for_work(scope->thread, stream);
-  if (call_driver(scope->driver, l, binding, order) && aotc_rt_state_of_process.checks_launches) {
+  if (aotc_rt_launch_now(scope->driver, l, binding, order) &&
+      aotc_rt_state_of_process.checks_launches) {
     check_launched(scope->driver, l, order);
   }
 }

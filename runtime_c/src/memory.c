@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cpu/streams.h"
+#include "graphs.h"
 #include "mlir_cuda_runtime.h"
 #include "state.h"
 
@@ -109,6 +110,7 @@ void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t is_host_shared) {
   }
   void *pointer = NULL;
   aotc_rt_stream order = aotc_rt_stream_of(scope.thread, stream);
+  aotc_rt_submit_frees(scope.thread);
   if (scope.driver == NULL) {
     pointer = aotc_rt_host_allocate(bytes);
   } else if (!aotc_rt_make_current(&scope)) {
@@ -162,12 +164,19 @@ static bool release(aotc_rt_scope *scope, void *pointer, aotc_rt_stream stream) 
          is_idle;
 }
 
+bool aotc_rt_release_in_order(aotc_rt_scope *scope, void *pointer, aotc_rt_stream stream) {
+  return release(scope, pointer, stream);
+}
+
 void mgpuMemFree(void *pointer, void *stream) {
   aotc_rt_scope scope;
   if (pointer != NULL && !aotc_rt_stand_in_release(pointer) &&
       !aotc_rt_workspace_has(&aotc_rt_this_thread, pointer) &&
       aotc_rt_begin_release(&scope, "mgpuMemFree")) {
-    release(&scope, pointer, aotc_rt_stream_of(scope.thread, stream));
+    aotc_rt_stream order = aotc_rt_stream_of(scope.thread, stream);
+    if (!aotc_rt_recording_free(scope.thread, pointer, order)) {
+      release(&scope, pointer, order);
+    }
     aotc_rt_end(&scope);
   }
 }
@@ -212,6 +221,7 @@ aotc_status aotc_memory_free(aotc_memory_kind kind, void *pointer) {
   if (!aotc_rt_begin_release(&scope, "aotc_memory_free")) {
     return scope.thread->latest;
   }
+  aotc_rt_submit(scope.thread);
   bool is_freed = release(&scope, pointer, NULL);
   is_freed = aotc_rt_end(&scope) && is_freed;
   return is_freed ? AOTC_OK : scope.thread->latest;

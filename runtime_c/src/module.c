@@ -3,6 +3,7 @@
 // aotc_module_register must stay in this file, with mgpuModuleLoad: generated objects refer to it
 // weakly, and a weak reference alone does not pull an object out of an archive.
 #include "module.h"
+#include "graphs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -167,6 +168,7 @@ void mgpuModuleUnload(void *handle) {
   aotc_rt_module *module = *link;
   if (module != NULL) {
     *link = module->next;
+    aotc_rt_graphs_forget_kernels(aotc_rt_driver_to_release(state));
     aotc_rt_module_unload_locked(aotc_rt_driver_to_release(state), module);
     forget_infos_locked(state, module->image);
   }

@@ -61,8 +61,10 @@ typedef struct aotc_rt_thread {
   bool is_result_next;            // of aotc_result_prepare, for the next allocation
   aotc_rt_allocator allocator;
   aotc_rt_workspace workspace;
-  int32_t lock_depth; // of the state's lock
-  bool has_untold;    // a failure that the hook is to hear of after the lock
+  struct aotc_rt_recording *recording; // of the entry's launches; NULL: each is launched at once
+  int launches_of_entry;               // so far
+  int32_t lock_depth;                  // of the state's lock
+  bool has_untold;                     // a failure that the hook is to hear of after the lock
   aotc_rt_launch_label last_launch;
   const void *launch_values; // of aotc_concurrent_launch_prepare, for the next launch; else NULL
   size_t launch_value_bytes;
@@ -123,7 +125,8 @@ struct aotc_rt_context {
   bool is_primary; // the one that programs share on a device: open, it cannot go away
   aotc_device description;
   aotc_rt_stream_block streams;
-  aotc_rt_staging staging; // under a lock of its own
+  aotc_rt_staging staging;           // under a lock of its own
+  struct aotc_rt_kept_graph *graphs; // likewise
 };
 
 // As one number: 90 for 9.0.
@@ -156,14 +159,23 @@ typedef struct aotc_rt_state aotc_rt_state;
 // -------------------------------------------------------------------------------------------------
 // Modules and kernels (module.c, module_load.c, kernel.c)
 
+// The bytes of a kernel's parameters, and of all when each begins at a slot.
+#define AOTC_RT_SLOT_BYTES 8
+typedef struct aotc_rt_parameters {
+  uint32_t count;
+  size_t recorded_bytes;
+  uint32_t bytes[];
+} aotc_rt_parameters;
+
 // A kernel on one context. Made under the lock, found without it.
 struct aotc_rt_binding {
   aotc_rt_binding *next;
   const aotc_rt_context *context;
   aotc_rt_function function;
-  bool uses_pdl;                     // it waits itself for the kernel before it
-  atomic_int dynamic_shared_limit;   // what the function may be launched with as it is now
-  atomic_bool allows_large_clusters; // clusters of more than 8 blocks
+  bool uses_pdl;                            // it waits itself for the kernel before it
+  atomic_int dynamic_shared_limit;          // what the function may be launched with as it is now
+  atomic_bool allows_large_clusters;        // clusters of more than 8 blocks
+  _Atomic(aotc_rt_parameters *) parameters; // NULL: not asked for
 };
 
 struct aotc_rt_kernel {
@@ -179,6 +191,22 @@ struct aotc_rt_kernel {
 // current. NULL, with the failure recorded.
 aotc_rt_binding *aotc_rt_kernel_bind(const aotc_rt_driver *driver, aotc_rt_kernel *kernel,
                                      aotc_rt_context *context);
+
+// What the kernel's parameters are; NULL, with nothing recorded, if the driver does not tell.
+const aotc_rt_parameters *aotc_rt_binding_parameters(const aotc_rt_driver *driver,
+                                                     aotc_rt_binding *binding);
+
+// Hands a launch, whose sizes and function were prepared for it, to the driver (launch.c).
+bool aotc_rt_launch_now(const aotc_rt_driver *driver, const aotc_rt_launch *l,
+                        const aotc_rt_binding *binding, aotc_rt_stream stream);
+
+// A launch for later (graphs.c): the values of its parameters are elsewhere.
+typedef struct aotc_rt_recorded {
+  aotc_rt_launch launch;
+  aotc_rt_binding *binding;
+  size_t values_at, value_bytes;
+} aotc_rt_recorded;
+typedef struct aotc_rt_recording aotc_rt_recording;
 
 // The kernel's CPU form; NULL, with AOTC_NO_CPU_KERNEL recorded, if it has none.
 const aotc_cpu_kernel *aotc_rt_kernel_cpu_form(aotc_rt_kernel *kernel);
@@ -238,6 +266,7 @@ struct aotc_rt_state {
   aotc_rt_request choice;
   aotc_device device;
   bool checks_launches;         // AOTC_CHECK=1
+  bool uses_graphs;             // of launches; the driver has them, and not AOTC_GRAPHS=0
   const aotc_rt_driver *driver; // NULL until one has started
   aotc_rt_driver_facts facts;   // of the driver
 
@@ -363,6 +392,9 @@ void aotc_rt_host_unload(void);
 
 // Where a pointer leads, as the driver says.
 bool aotc_rt_pointer_locate(aotc_rt_scope *scope, const void *pointer, aotc_rt_place *out_place);
+
+// Frees the device's memory, if it can be in the order of a stream; the context is current.
+bool aotc_rt_release_in_order(aotc_rt_scope *scope, void *pointer, aotc_rt_stream stream);
 
 // Frees memory of any kind: the driver says which it is. With a stream, what can be is freed in its
 // order.

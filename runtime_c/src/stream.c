@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "cpu/streams.h"
+#include "graphs.h"
 #include "mlir_cuda_runtime.h"
 #include "state.h"
 #include "trace.h"
@@ -19,6 +20,7 @@ aotc_rt_stream aotc_rt_stream_of(const aotc_rt_thread *thread, void *stream) {
 
 aotc_rt_stream aotc_rt_stream_for_work(aotc_rt_thread *thread, void *stream) {
   thread->is_adopted_stream_idle = false;
+  aotc_rt_submit(thread);
   return aotc_rt_stream_of(thread, stream);
 }
 
@@ -178,6 +180,7 @@ static bool is_left_unsynchronized(const aotc_rt_thread *thread, const void *str
 
 // Waits for a stream; the context need not be current.
 static bool synchronize(aotc_rt_scope *scope, void *stream) {
+  aotc_rt_submit(scope->thread);
   aotc_rt_stream order = aotc_rt_stream_of(scope->thread, stream);
   if (scope->driver == NULL) {
     int64_t begin = aotc_rt_trace_begin();
@@ -294,6 +297,7 @@ void mgpuEventRecord(void *event, void *stream) {
     return;
   }
   aotc_rt_stream order = aotc_rt_stream_of(scope.thread, stream);
+  aotc_rt_submit(scope.thread);
   if (!check_event(event)) {
     // nothing to record
   } else if (scope.driver == NULL) {
@@ -412,6 +416,7 @@ static bool record(aotc_rt_scope *scope, aotc_rt_event event, void *stream,
     aotc_rt_fail(AOTC_UNSUPPORTED, "there is no monotonic clock");
     return false;
   }
+  aotc_rt_submit(scope->thread);
   return aotc_rt_make_current(scope) &&
          AOTC_RT_TRY(scope->driver, event_record(event, aotc_rt_stream_of(scope->thread, stream)),
                      "of a timer");

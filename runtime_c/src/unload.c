@@ -4,6 +4,7 @@
 #include "aotc_entry.h"
 #include "cpu/cpu.h"
 #include "cpu/streams.h"
+#include "graphs.h"
 #include "staging.h"
 #include "state.h"
 
@@ -18,6 +19,7 @@ static void empty_context_locked(aotc_rt_state *state, aotc_rt_context *context)
     aotc_rt_registrations_unload_locked(state, driver);
   }
   const aotc_rt_driver *caller = is_current ? driver : NULL;
+  aotc_rt_graphs_unload(caller, context);
   aotc_rt_staging_unload(caller, context);
   aotc_rt_streams_unload(caller, context);
   driver->context_empty(context, is_current);

@@ -28,6 +28,7 @@ typedef struct fake_driver {
   int device_count;
   int capability[FAKE_MAX_DEVICES]; // 90 for sm_90
   bool has_memory_pools;
+  bool has_parameters; // tells those of kernels: one, of 4 bytes
 
   // What it fails: the fail_at-th call of all (from 1), or the fail_at-th call of fail_symbol.
   int fail_at;    // 0: none
@@ -52,6 +53,8 @@ typedef struct fake_driver {
   int live_pools;
   uint64_t kept_bytes; // by pools that nobody uses
   int live_events;
+  int live_graphs; // and executable ones
+  int graph_launch_count;
   int live_streams;
   int live_modules; // modules and libraries
   int live_registrations;

@@ -32,6 +32,13 @@ fake_driver *scenario_driver(void) {
   return get();
 }
 
+void fake_work_late(int (*launched)(const char *kernel, void **parameters), void (*run)(int)) {
+  void (*work_late)(int (*)(const char *, void **), void (*)(int)) = NULL;
+  void *address = find("fake_work_late");
+  memcpy(&work_late, &address, sizeof(work_late));
+  work_late(launched, run);
+}
+
 int fake_context_depth(void) {
   int (*depth)(void) = NULL;
   void *address = find("fake_context_depth");

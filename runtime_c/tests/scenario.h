@@ -21,6 +21,12 @@ void scenario_run_program(bool is_new_driver);
 // Calls the aotc_* functions as a program's main does, up to the first that fails.
 void scenario_run_harness(void);
 
+// What calls of entries alone use: test_cuda_entry_graphs.c fails it.
+#define SCENARIO_GRAPH_CALLS                                                                       \
+  " cuFuncGetParamInfo cuStreamBeginCapture_v2 cuStreamGetCaptureInfo_v3 cuStreamEndCapture "      \
+  "cuGraphInstantiateWithFlags cuGraphExecKernelNodeSetParams_v2 cuGraphLaunch "                   \
+  "cuGraphExecDestroy cuGraphDestroy"
+
 // Runs both with no failure and checks that they work and call every symbol except `but` (separated
 // by spaces); then runs each again and again in fresh processes, failing another driver call with
 // `result` each time, and checks what comes of it.

@@ -35,6 +35,7 @@ PROGRAMS = {
     "cuda_constants": "new",
     "cuda_contexts": "new",
     "cuda_devices": "new",
+    "cuda_entry_graphs": "new",
     "cuda_entry_life": "new",
     "cuda_entry_memory": "new",
     "cuda_entry_pointers": "new",

@@ -41,6 +41,15 @@ static bool find_symbol(void *library, const char *symbol, int need, void *out_f
   return true;
 }
 
+static bool has_graphs(const aotc_rt_libcuda_symbols *cuda) {
+  // The newest of the functions came with CUDA 12.4.
+  return cuda->func_get_param_info != NULL && cuda->stream_begin_capture != NULL &&
+         cuda->stream_get_capture_info != NULL && cuda->stream_end_capture != NULL &&
+         cuda->graph_instantiate != NULL && cuda->graph_exec_kernel_node_set_params != NULL &&
+         cuda->graph_launch != NULL && cuda->graph_exec_destroy != NULL &&
+         cuda->graph_destroy != NULL;
+}
+
 static bool start(aotc_rt_driver_facts *out_facts) {
   aotc_rt_libcuda_symbols *cuda = &aotc_rt_libcuda;
   // Never closed: code of the driver's own threads and exit handlers stays in use.
@@ -70,6 +79,7 @@ static bool start(aotc_rt_driver_facts *out_facts) {
   bool has_extended_launches = cuda->launch_kernel_ex != NULL;
   *out_facts = (aotc_rt_driver_facts){
       .device_count = cuda->device_count,
+      .has_graphs = has_graphs(cuda),
       .has_pdl = has_extended_launches && cuda->version >= FIRST_VERSION_WITH_PDL,
       .why_no_clusters =
           has_extended_launches
@@ -289,6 +299,13 @@ const aotc_rt_driver aotc_rt_cuda = {
     .kernel_find = aotc_rt_cuda_kernel_find,
     .kernel_allow = aotc_rt_cuda_kernel_allow,
     .launch = aotc_rt_cuda_launch,
+    .kernel_parameter = aotc_rt_cuda_kernel_parameter,
+    .graph_begin = aotc_rt_cuda_graph_begin,
+    .graph_note = aotc_rt_cuda_graph_note,
+    .graph_end = aotc_rt_cuda_graph_end,
+    .graph_update = aotc_rt_cuda_graph_update,
+    .graph_launch = aotc_rt_cuda_graph_launch,
+    .graph_destroy = aotc_rt_cuda_graph_destroy,
     .stream_create = stream_create,
     .stream_destroy = stream_destroy,
     .stream_synchronize = stream_synchronize,

@@ -70,6 +70,16 @@
   X(REQUIRED, mem_host_unregister, "cuMemHostUnregister", cuMemHostUnregister)                     \
   X(REQUIRED, pointer_get_attribute, "cuPointerGetAttribute", cuPointerGetAttribute)               \
   X(REQUIRED, pointer_get_attributes, "cuPointerGetAttributes", cuPointerGetAttributes)            \
+  X(OPTIONAL, func_get_param_info, "cuFuncGetParamInfo", cuFuncGetParamInfo)                       \
+  X(OPTIONAL, stream_begin_capture, "cuStreamBeginCapture_v2", cuStreamBeginCapture_v2)            \
+  X(OPTIONAL, stream_get_capture_info, "cuStreamGetCaptureInfo_v3", cuStreamGetCaptureInfo_v3)     \
+  X(OPTIONAL, stream_end_capture, "cuStreamEndCapture", cuStreamEndCapture)                        \
+  X(OPTIONAL, graph_instantiate, "cuGraphInstantiateWithFlags", cuGraphInstantiateWithFlags)       \
+  X(OPTIONAL, graph_exec_kernel_node_set_params, "cuGraphExecKernelNodeSetParams_v2",              \
+    cuGraphExecKernelNodeSetParams_v2)                                                             \
+  X(OPTIONAL, graph_launch, "cuGraphLaunch", cuGraphLaunch)                                        \
+  X(OPTIONAL, graph_exec_destroy, "cuGraphExecDestroy", cuGraphExecDestroy)                        \
+  X(OPTIONAL, graph_destroy, "cuGraphDestroy", cuGraphDestroy)                                     \
   X(OPTIONAL, tensor_map_encode_tiled, "cuTensorMapEncodeTiled", cuTensorMapEncodeTiled)
 
 // The type of the "cuEventElapsedTime" that every driver has; cuda.h 13 declares its successor
@@ -169,6 +179,17 @@ aotc_rt_result aotc_rt_cuda_kernel_allow(aotc_rt_function function, aotc_rt_allo
                                          int value);
 aotc_rt_result aotc_rt_cuda_launch(const aotc_rt_binding *binding, const aotc_rt_launch *launch,
                                    aotc_rt_stream stream);
+
+aotc_rt_result aotc_rt_cuda_kernel_parameter(aotc_rt_function function, uint32_t index,
+                                             size_t *out_bytes, bool *out_is_there);
+aotc_rt_result aotc_rt_cuda_graph_begin(aotc_rt_stream stream, int count, void **out_nodes);
+aotc_rt_result aotc_rt_cuda_graph_note(aotc_rt_stream stream, void *nodes, int index);
+aotc_rt_result aotc_rt_cuda_graph_end(aotc_rt_stream stream, void *nodes, bool is_whole,
+                                      aotc_rt_graph *out_graph);
+aotc_rt_result aotc_rt_cuda_graph_update(aotc_rt_graph graph, int index,
+                                         const aotc_rt_binding *binding, const aotc_rt_launch *l);
+aotc_rt_result aotc_rt_cuda_graph_launch(aotc_rt_graph graph, aotc_rt_stream stream);
+aotc_rt_result aotc_rt_cuda_graph_destroy(aotc_rt_graph graph);
 
 aotc_rt_result aotc_rt_cuda_stream_is_capturing(aotc_rt_stream stream, bool *out_is_capturing);
 

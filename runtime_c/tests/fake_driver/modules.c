@@ -227,7 +227,8 @@ EXPORT CUresult CUDAAPI cuFuncSetAttribute(CUfunction function, CUfunction_attri
 }
 
 static CUresult launch(CUfunction function, const unsigned int grid[3], const unsigned int block[3],
-                       unsigned int shared_bytes, CUstream stream, void **parameters) {
+                       unsigned int shared_bytes, CUstream stream, void **parameters,
+                       const fake_launch *how) {
   object *f = (object *)function;
   if (!is_object(f, OBJECT_FUNCTION) || f->context != the_stack[the_depth - 1]) {
     violate("a launch of a function of another context");
@@ -240,19 +241,28 @@ static CUresult launch(CUfunction function, const unsigned int grid[3], const un
   if ((int)shared_bytes > f->max_dynamic_shared) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  pthread_mutex_lock(&the_lock);
-  fake_launch *l = &the_driver.last_launch;
-  ++the_driver.launch_count;
-  *l = (fake_launch){.dynamic_shared_bytes = shared_bytes, .stream = stream};
-  memcpy(l->kernel, f->name, sizeof(l->kernel));
-  memcpy(l->grid, grid, sizeof(l->grid));
-  memcpy(l->block, block, sizeof(l->block));
-  l->first_parameter = parameters != NULL ? *(int *)parameters[0] : 0;
-  pthread_mutex_unlock(&the_lock);
-  if (the_late.is_on) {
-    do_later((late_work){.kind = LATE_LAUNCH, .launch = the_late.launched(f->name, parameters)});
+  fake_launch made = *how;
+  made.dynamic_shared_bytes = shared_bytes;
+  made.stream = stream;
+  made.first_parameter = parameters != NULL ? *(int *)parameters[0] : 0;
+  memcpy(made.kernel, f->name, sizeof(made.kernel));
+  memcpy(made.grid, grid, sizeof(made.grid));
+  memcpy(made.block, block, sizeof(made.block));
+  if (!record_node(stream, &(fake_node){made, made.first_parameter})) {
+    do_launch(&made, parameters);
   }
   return CUDA_SUCCESS;
+}
+
+void do_launch(const fake_launch *made, void **parameters) {
+  pthread_mutex_lock(&the_lock);
+  ++the_driver.launch_count;
+  the_driver.last_launch = *made;
+  pthread_mutex_unlock(&the_lock);
+  if (the_late.is_on) {
+    do_later(
+        (late_work){.kind = LATE_LAUNCH, .launch = the_late.launched(made->kernel, parameters)});
+  }
 }
 
 EXPORT CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned int grid_x,
@@ -263,7 +273,8 @@ EXPORT CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned int grid_x,
   ENTER_WITH_CONTEXT("cuLaunchKernel");
   (void)extra;
   return launch(function, (unsigned int[3]){grid_x, grid_y, grid_z},
-                (unsigned int[3]){block_x, block_y, block_z}, shared_bytes, stream, parameters);
+                (unsigned int[3]){block_x, block_y, block_z}, shared_bytes, stream, parameters,
+                &(fake_launch){.stream = stream});
 }
 
 EXPORT CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x,
@@ -272,11 +283,9 @@ EXPORT CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction function, unsigned 
                                                   unsigned int block_z, unsigned int shared_bytes,
                                                   CUstream stream, void **parameters) {
   ENTER_WITH_CONTEXT("cuLaunchCooperativeKernel");
-  CUresult result =
-      launch(function, (unsigned int[3]){grid_x, grid_y, grid_z},
-             (unsigned int[3]){block_x, block_y, block_z}, shared_bytes, stream, parameters);
-  the_driver.last_launch.is_cooperative = result == CUDA_SUCCESS;
-  return result;
+  return launch(function, (unsigned int[3]){grid_x, grid_y, grid_z},
+                (unsigned int[3]){block_x, block_y, block_z}, shared_bytes, stream, parameters,
+                &(fake_launch){.is_cooperative = true});
 }
 
 #ifndef FAKE_OLD_DRIVER
@@ -284,23 +293,21 @@ EXPORT CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *config, CUfunctio
                                          void **parameters, void **extra) {
   ENTER_WITH_CONTEXT("cuLaunchKernelEx");
   (void)extra;
-  CUresult result =
-      launch(function, (unsigned int[3]){config->gridDimX, config->gridDimY, config->gridDimZ},
-             (unsigned int[3]){config->blockDimX, config->blockDimY, config->blockDimZ},
-             config->sharedMemBytes, config->hStream, parameters);
-  for (unsigned int i = 0; result == CUDA_SUCCESS && i < config->numAttrs; ++i) {
+  fake_launch how = {.stream = config->hStream};
+  for (unsigned int i = 0; i < config->numAttrs; ++i) {
     const CUlaunchAttribute *attribute = &config->attrs[i];
-    fake_launch *l = &the_driver.last_launch;
     if (attribute->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
-      l->cluster[0] = attribute->value.clusterDim.x;
-      l->cluster[1] = attribute->value.clusterDim.y;
-      l->cluster[2] = attribute->value.clusterDim.z;
+      how.cluster[0] = attribute->value.clusterDim.x;
+      how.cluster[1] = attribute->value.clusterDim.y;
+      how.cluster[2] = attribute->value.clusterDim.z;
     } else if (attribute->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
-      l->is_cooperative = attribute->value.cooperative != 0;
+      how.is_cooperative = attribute->value.cooperative != 0;
     } else if (attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) {
-      l->uses_pdl = attribute->value.programmaticStreamSerializationAllowed != 0;
+      how.uses_pdl = attribute->value.programmaticStreamSerializationAllowed != 0;
     }
   }
-  return result;
+  return launch(function, (unsigned int[3]){config->gridDimX, config->gridDimY, config->gridDimZ},
+                (unsigned int[3]){config->blockDimX, config->blockDimY, config->blockDimZ},
+                config->sharedMemBytes, config->hStream, parameters, &how);
 }
 #endif // FAKE_OLD_DRIVER

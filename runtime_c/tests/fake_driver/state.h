@@ -27,6 +27,8 @@ typedef enum object_kind {
   OBJECT_POOL,
   OBJECT_POOLED_MEMORY, // cuMemAllocFromPoolAsync
   OBJECT_REGISTRATION,
+  OBJECT_GRAPH,
+  OBJECT_EXECUTABLE_GRAPH,
 } object_kind;
 
 typedef struct object {
@@ -93,6 +95,17 @@ CUresult enter(const char *symbol);
       return CUDA_ERROR_INVALID_CONTEXT;                                                           \
     }                                                                                              \
   } while (0)
+
+// A launch that a graph has: kernels have one parameter, of 4 bytes.
+#define MAX_NODES 64
+typedef struct fake_node {
+  fake_launch launch;
+  int parameter;
+} fake_node;
+// Whether launches on a stream are recorded for a graph; then `node` was.
+bool record_node(CUstream stream, const fake_node *node);
+// Does a launch.
+void do_launch(const fake_launch *launch, void **parameters);
 
 object *make_object(object_kind kind);
 bool is_object(const void *handle, object_kind kind);
