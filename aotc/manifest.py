@@ -63,8 +63,10 @@ _BYTES = {dtype: _bytes(dtype) for dtype in Dtype}
 
 
 class Memory(Enum):
-    """Where a buffer must be for an entry to use it on a GPU; of a result, where it is. `caller`: in
-    the device's memory where all memrefs of the call are, and in calls on a stream, else managed."""
+    """Where a buffer must be for an entry to use it on a GPU; of a result, where it is.
+
+    `caller`: in the device's memory where all memrefs of the call are, and in calls on a stream,
+    else managed."""
 
     HOST = "host"
     DEVICE = "device"
@@ -152,7 +154,8 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     `functions` are its C functions in a library, by what they do: `call`, `async` (unless
     `why_not_async` says why there is none), `memref`, `c_interface`, `result_shapes` where it
     returns memrefs whose sizes are not known, and `workspace_size` where it has temporaries on a
-    GPU: `workspace_bytes` is their size, null where it depends on the arguments. `state` is the C type of the object that callers give
+    GPU: `workspace_bytes` is their size, null where it depends on the arguments.
+    `state` is the C type of the object that callers give
     in place of the arguments that are state, if there are any. `call` is there for a module of
     PyTorch. `sparse` has the sparse tensors among its arguments and results.
     """

@@ -17,8 +17,8 @@ LEAST_CAPABILITY = FIRST_WITH_ASYNC_COPIES
 PRINTS = "printMemref"
 # Calls that touch no memory.
 QUIET_CALLS = (WAIT, CAPABILITY)
-# An attribute of gpu.alloc: the host-shared memory is a result's, which no host code touches. Before
-# it, the runtime is told so, by a function without a body.
+# An attribute of gpu.alloc: the host-shared memory is a result's, which no host code touches.
+# Before it, the runtime is told so, by a function without a body.
 RESULT = "aotc.result"
 PREPARE_RESULT = "aotc_result_prepare"
 # The device's copy of constant NAME: a memref.global without a value.
@@ -55,8 +55,8 @@ FOURIER = "aotc.fourier"
 REGISTER_LENGTH = "aotc.register_length"
 # Behind the name of an entry: the function that computes the sizes of what the entry returns.
 RESULT_SIZES = ".result_sizes"
-# Likewise: the function that computes the bytes of its temporaries on a GPU; and the attribute of an
-# entry for which that is one number.
+# Likewise: the function that computes the bytes of its temporaries on a GPU; and the attribute of
+# an entry for which that is one number.
 WORKSPACE_SIZE = ".workspace_size"
 WORKSPACE_BYTES = "aotc.workspace_bytes"
 # The types of the numbers among their arguments: what sizes are computed from.

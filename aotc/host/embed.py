@@ -19,7 +19,6 @@ from msgspec import Struct
 from aotc import ops
 from aotc.emit.table import packed_symbol
 from aotc.host.assertions import return_from_failed_checks
-from aotc.host.weak_calls import call_through_weak_references
 from aotc.host.device_constants import give_device_copies
 from aotc.host.exports import add_packed_calls, keep_to_itself
 from aotc.host.kernels import CpuKernel, CpuKernels, declared, kernel_table, kernel_table_texts
@@ -39,6 +38,7 @@ from aotc.host.llvm_dialect import (
 from aotc.host.managed_globals import make_globals_managed
 from aotc.host.merge_kernels import check_cpu_kernels, merge_cpu_kernels
 from aotc.host.streams import use_one_stream
+from aotc.host.weak_calls import call_through_weak_references
 from aotc.host.weights import WeightsFile, use_weights
 from aotc.manifest import Entry
 from aotc.mlir import ir

@@ -84,7 +84,8 @@ _LEGACY_STREAM = 1
 
 class Array(NamedTuple):
     """Elements in memory. `strides` count elements; `owner` keeps them alive; `produced_on` is a
-    stream that still works on them, if it is another than the caller's."""
+    stream that still works on them, if it is another than the caller's; `is_on_gpu` says that they
+    are in a GPU's memory."""
 
     address: int
     dtype: Dtype
@@ -93,6 +94,7 @@ class Array(NamedTuple):
     is_read_only: bool
     owner: Any
     produced_on: int | None = None
+    is_on_gpu: bool = False
 
     @property
     def extent(self) -> tuple[int, int]:
@@ -136,18 +138,20 @@ def array_of(thing: Any, stream: int | None) -> Array:
             # A number of NumPy's, whose interface shows a copy that is gone already.
             thing = thing.__array__()
             thing.flags.writeable = False
-        return _of_interface(thing, thing.__array_interface__, None)
+        return _of_interface(thing, thing.__array_interface__, None, is_on_gpu=False)
     if hasattr(thing, "__dlpack__") and hasattr(thing, "__dlpack_device__"):
         return _of_dlpack(thing, stream)
     if hasattr(thing, "__cuda_array_interface__"):
-        return _of_interface(thing, thing.__cuda_array_interface__, stream)
+        return _of_interface(thing, thing.__cuda_array_interface__, stream, is_on_gpu=True)
     raise InputError(
         f"{type(thing).__name__} is no array: it has none of __array_interface__, __dlpack__ and "
         "__cuda_array_interface__"
     )
 
 
-def _of_interface(thing: Any, interface: dict[str, Any], stream: int | None) -> Array:
+def _of_interface(
+    thing: Any, interface: dict[str, Any], stream: int | None, *, is_on_gpu: bool
+) -> Array:
     if not isinstance(interface.get("data"), tuple):
         raise InputError("it does not tell where its elements are: numpy.asarray(...) does")
     address, is_read_only = interface["data"]
@@ -169,8 +173,9 @@ def _of_interface(thing: Any, interface: dict[str, Any], stream: int | None) -> 
         elements = tuple(stride // item for stride in strides)
     produced_on = interface.get("stream")
     waits = produced_on is not None and produced_on != (stream or _LEGACY_STREAM)
+    stream_of_it = produced_on if waits else None
     return Array(
-        address, dtype, shape, elements, bool(is_read_only), thing, produced_on if waits else None
+        address, dtype, shape, elements, bool(is_read_only), thing, stream_of_it, is_on_gpu
     )
 
 
@@ -202,7 +207,10 @@ def _of_torch(thing: Any, stream: int | None) -> Array | None:
             return None
     elif not thing.is_cpu:
         return None
-    return Array(thing.data_ptr(), dtype, tuple(thing.shape), thing.stride(), False, thing)
+    return Array(
+        *(thing.data_ptr(), dtype, tuple(thing.shape), thing.stride(), False, thing),
+        is_on_gpu=thing.is_cuda,
+    )
 
 
 @functools.cache
@@ -249,7 +257,10 @@ def _of_dlpack(thing: Any, stream: int | None) -> Array:
     address = (tensor.data or 0) + tensor.byte_offset
     # DLPack of this version does not tell.
     is_read_only = type(thing).__module__.partition(".")[0] in _IMMUTABLE
-    return Array(address, dtype, shape, strides, is_read_only, (thing, capsule))
+    return Array(
+        *(address, dtype, shape, strides, is_read_only, (thing, capsule)),
+        is_on_gpu=tensor.device_type == _CUDA,
+    )
 
 
 def _capsule(thing: Any, stream: int | None) -> Any:

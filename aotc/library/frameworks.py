@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from aotc.errors import InputError
+from aotc.library.allocators import Allocator
 from aotc.library.arrays import TORCH_DTYPES, TYPE_STRINGS
 from aotc.library.results import Buffer
 from aotc.manifest import Dtype, Memory, Value
@@ -32,6 +33,10 @@ class Framework(Protocol):
     def adopted(self, value: Value, buffer: Buffer) -> Any:
         """Memory that the entry returned, as an array that keeps the buffer; a copy of what is
         not the caller's."""
+
+    @property
+    def allocator(self) -> Allocator | None:
+        """What gives calls the GPU's memory, if the package does, where the results are."""
 
 
 def framework_of(arrays: Sequence[Any]) -> Framework:
@@ -71,10 +76,16 @@ class _NumPy:
         return array
 
     def adopted(self, value: Value, buffer: Buffer) -> Any:
-        if value.memory is Memory.DEVICE:
+        if value.memory is Memory.DEVICE or buffer.is_enqueued:
             return buffer
-        array = _numpy(value).array(buffer, copy=not value.is_owned)
+        array = buffer.as_host_array(_numpy(value), TYPE_STRINGS[value.dtype])
+        if not value.is_owned:
+            array = array.copy()
         return self._viewed(value, array)
+
+    @property
+    def allocator(self) -> Allocator | None:
+        return None
 
     def _viewed(self, value: Value, array: Any) -> Any:
         name = _ML_DTYPES.get(value.dtype)
@@ -120,13 +131,26 @@ class Torch:
 
     def adopted(self, value: Value, buffer: Buffer) -> Any:
         dtype = self._dtype(value)
+        if buffer.owner is not None and self._device.type == "cuda":
+            first = buffer.begin // value.dtype.bytes
+            made = self._torch.empty(0, dtype=dtype, device=self._device)
+            return made.set_(buffer.owner.untyped_storage(), first, buffer.shape, buffer.strides)
         if value.memory is not Memory.HOST and self._device.type == "cuda":
             tensor = self._torch.as_tensor(buffer, device=self._device).view(dtype)
             return tensor if value.is_owned else tensor.clone()
-        array = _numpy(value).asarray(buffer)
+        array = buffer.as_host_array(_numpy(value), TYPE_STRINGS[value.dtype])
         if not value.is_owned or any(stride < 0 for stride in array.strides):
             array = array.copy()
         return self._torch.from_numpy(array).view(dtype).to(self._device)
+
+    @property
+    def allocator(self) -> Allocator | None:
+        return self if self._device.type == "cuda" else None
+
+    def allocate(self, size: int, stream: int | None) -> tuple[int, Any]:
+        with self._on(stream):
+            owner = self._torch.empty(size, dtype=self._torch.uint8, device=self._device)
+        return owner.data_ptr(), owner
 
     def _on(self, stream: int | None) -> AbstractContextManager[Any]:
         """PyTorch's allocator gives memory in the order of a stream."""
@@ -159,9 +183,31 @@ class _CuPy:
         return array
 
     def adopted(self, value: Value, buffer: Buffer) -> Any:
+        if buffer.owner is not None:
+            item = value.dtype.bytes
+            strides = tuple(stride * item for stride in buffer.strides)
+            pointer = buffer.owner + buffer.begin
+            return self._cupy.ndarray(buffer.shape, TYPE_STRINGS[value.dtype], pointer, strides)
         if value.memory is Memory.HOST:
             return self._cupy.array(_numpy(value).asarray(buffer))
         return self._cupy.array(buffer, copy=not value.is_owned)
+
+    @property
+    def allocator(self) -> Allocator | None:
+        return self
+
+    def allocate(self, size: int, stream: int | None) -> tuple[int, Any]:
+        cuda = self._cupy.cuda
+        with nullcontext() if stream is None else cuda.ExternalStream(stream):
+            pointer = cuda.alloc(size)
+        return pointer.ptr, pointer
+
+
+def _no_stream(value: Value) -> InputError:
+    return InputError(
+        f"The result '{value.name}' cannot be an array of JAX if the call is enqueued on a stream.",
+        hint="give an array that may be written as out=.",
+    )
 
 
 class _Jax:
@@ -176,11 +222,7 @@ class _Jax:
 
     def empty(self, value: Value, stream: int | None) -> Any:
         if stream is not None:
-            raise InputError(
-                f"The result '{value.name}' cannot be an array of JAX if the call is enqueued on a "
-                "stream.",
-                hint="give an array that may be written as out=.",
-            )
+            raise _no_stream(value)
         self._check(value)
         return self._numpy.empty(value, stream)
 
@@ -189,7 +231,13 @@ class _Jax:
 
     def adopted(self, value: Value, buffer: Buffer) -> Any:
         self._check(value)
+        if buffer.is_enqueued:
+            raise _no_stream(value)
         return self.finished(self._numpy.adopted(value, buffer).copy())
+
+    @property
+    def allocator(self) -> Allocator | None:
+        return None
 
     def _check(self, value: Value) -> None:
         """JAX would make narrower numbers of these, without a word."""

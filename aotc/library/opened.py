@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from aotc.errors import AotcError, InputError
+from aotc.library.allocators import Allocators
 from aotc.library.arrays import Array, array_of, wait_for
 from aotc.library.descriptors import from_scalar, memref_type, to_scalar, value_type
 from aotc.library.direct import Direct, direct_call
 from aotc.library.frameworks import Framework
 from aotc.library.outputs import MADE, Outputs, check_overlaps
-from aotc.library.results import give_back
+from aotc.library.results import Place, give_back
 from aotc.library.sparse import gather, spread
 from aotc.library.state import State
 from aotc.library.weights import Weights
-from aotc.manifest import RESULT_SHAPES, Entry, Manifest, Value, read_manifest
+from aotc.manifest import RESULT_SHAPES, Entry, Manifest, Memory, Value, read_manifest
 
 # By status, as the header has them.
 _STATUSES = (
@@ -54,6 +55,9 @@ class Function:
             (i for i, v in enumerate(entry.given) if not v.is_scalar and v.result is None), None
         )
         self._has_arrays = any(not value.is_scalar for value in entry.results)
+        self._allocates = entry.workspace_bytes != 0 or any(
+            value.memory is Memory.CALLER for value in entry.results
+        )
         self.__doc__ = f"{self._signature()}\n\n{_MEANING}"
         memref_arguments = [
             value_type(value) if value.is_scalar else ctypes.c_void_p for value in entry.given
@@ -180,7 +184,8 @@ class Function:
         has the handle of the state, where the entry takes one."""
         number = None if stream is None else _stream_number(stream)
         outputs = None
-        if out is not None or self._has_arrays or any(thing is MADE for thing in given):
+        is_made = self._has_arrays or self._allocates or any(thing is MADE for thing in given)
+        if out is not None or is_made:
             outputs = Outputs(self.entry, given, out, number, framework)
             given = outputs.given
         values = [
@@ -191,18 +196,31 @@ class Function:
         if asked:
             check_overlaps(self.entry, values, asked)
         results = [value_type(value)() for value in self.entry.results]
-        if number is not None:
-            self._enqueue(state, values, results, number)
+        allocator = outputs.allocator if outputs is not None and self._allocates else None
+        if allocator is None:
+            self._run(state, values, results, number)
         else:
-            arguments = [
-                ctypes.byref(_memref(value)) if isinstance(value, Array) else value
-                for value in values
-            ]
-            self._library.check(self._by_memrefs(*state, *arguments, *map(ctypes.byref, results)))
+            with self._library.allocators.given(allocator, number):
+                self._run(state, values, results, number)
         by_number = iter(values)
         every = [next(by_number) if one.state is None else None for one in self.entry.arguments]
-        returned = self._returned(results, every, outputs)
+        returned = self._returned(results, every, outputs, number)
         return returned if outputs is None else outputs.finish(returned)
+
+    def _run(
+        self,
+        state: Sequence[Any],
+        values: Sequence[Any],
+        results: Sequence[Any],
+        stream: int | None,
+    ) -> None:
+        if stream is not None:
+            self._enqueue(state, values, results, stream)
+            return
+        arguments = [
+            ctypes.byref(_memref(value)) if isinstance(value, Array) else value for value in values
+        ]
+        self._library.check(self._by_memrefs(*state, *arguments, *map(ctypes.byref, results)))
 
     def _state(self, named: dict[str, Any]) -> list[Any]:
         """The handle of the state, which is taken out of `named`, if the entry takes one."""
@@ -274,12 +292,18 @@ class Function:
         self._library.check(self._enqueues(*plain, *numbers, ctypes.c_void_p(stream)))
 
     def _returned(
-        self, results: Sequence[Any], values: Sequence[Any], outputs: Outputs | None
+        self,
+        results: Sequence[Any],
+        values: Sequence[Any],
+        outputs: Outputs | None,
+        stream: int | None,
     ) -> list[Any]:
+        has_gpu = any(isinstance(value, Array) and value.is_on_gpu for value in values)
+        place = Place(has_gpu or stream is not None, stream, self._library.copy)
         return [
             from_scalar(value, result.value if hasattr(result, "value") else result)
             if outputs is None or value.is_scalar
-            else give_back(value, result, values, self._library.free, outputs.adopt)
+            else give_back(value, result, values, self._library, place, outputs.adopt)
             for value, result in zip(self.entry.results, results, strict=True)
         ]
 
@@ -326,6 +350,9 @@ class Library:
         self._set_device = self.function(manifest.functions["set_device"])
         self._free = self.function(manifest.functions["free"])
         self._free.argtypes = [ctypes.c_void_p]
+        self._copy = self.function(manifest.functions["copy"])
+        self._copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]
+        self.allocators = Allocators(self.function(manifest.functions["set_allocator"]))
         self._entries = {entry.name: Function(self, entry) for entry in manifest.entries}
         self._weights = Weights(self)
 
@@ -380,6 +407,10 @@ class Library:
     def free(self, address: int) -> None:
         """Frees what an entry returned."""
         self._free(address)
+
+    def copy(self, to: int, source: int, size: int) -> None:
+        """Copies bytes between addresses of any kind, and waits until that is done."""
+        self.check(self._copy(to, source, size))
 
 
 def load(path: str | os.PathLike[str]) -> Library:

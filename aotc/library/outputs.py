@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from aotc.errors import InputError
+from aotc.library.allocators import Allocator
 from aotc.library.arrays import Array, array_of
 from aotc.library.frameworks import Framework, framework_of
 from aotc.library.results import Buffer
@@ -45,6 +46,11 @@ class Outputs:
                 self._returned[value.result] = (is_made, self.given[i])
             elif asked is not None:
                 raise InputError(f"{entry.name}: '{value.name}' is given twice, once in out=.")
+
+    @property
+    def allocator(self) -> Allocator | None:
+        """Who gives the call the GPU's memory, if anybody but the library does."""
+        return self._framework.allocator
 
     def adopt(self, value: Value, buffer: Buffer) -> Any:
         """Memory that the entry returned, as the caller wants it."""

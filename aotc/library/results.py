@@ -4,38 +4,79 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
+from aotc.library.allocators import Allocators
 from aotc.library.arrays import TYPE_STRINGS, Array
 from aotc.manifest import Memory, Value
 
 
-class Buffer:
-    """Memory that a library returned, for `numpy.asarray` or, on a GPU, CuPy and PyTorch."""
+class Owner(Protocol):
+    """The library that returned memory."""
 
-    def __init__(self, value: Value, memref: Any) -> None:
+    allocators: Allocators
+
+    def free(self, address: int) -> None:
+        """Frees what an entry returned."""
+
+
+class Buffer:
+    """Memory that a library returned, for `numpy.asarray` or, on a GPU, CuPy and PyTorch.
+
+    `place` says where it is, `owner` what keeps it alive if that is not the library."""
+
+    def __init__(self, value: Value, memref: Any, place: Place, owner: Any) -> None:
         assert value.shape is not None
-        rank = len(value.shape)
-        item = value.dtype.bytes
+        rank, item = len(value.shape), value.dtype.bytes
+        self.owner = owner
+        self.shape = tuple(memref.sizes) if rank else ()
+        self.strides = tuple(memref.strides) if rank else ()  # in elements
+        self.address = (memref.aligned or 0) + memref.offset * item
+        self.begin = self.address - (memref.allocated or 0)  # in bytes
+        self.is_on_device = value.memory is Memory.DEVICE or (
+            value.memory is Memory.CALLER and place.is_on_device
+        )
+        self.is_enqueued = place.stream is not None
+        self._fetch = place.copy
         interface = {
             "version": 3,
             "typestr": TYPE_STRINGS[value.dtype],
-            "shape": tuple(memref.sizes) if rank else (),
-            "strides": tuple(stride * item for stride in memref.strides) if rank else (),
-            "data": ((memref.aligned or 0) + memref.offset * item, False),
+            "shape": self.shape,
+            "strides": tuple(stride * item for stride in self.strides) if rank else (),
+            "data": (self.address, False),
         }
         if value.memory is not Memory.HOST:
-            # The call has waited for its work: there is no stream to wait for.
-            self.__cuda_array_interface__ = {**interface, "stream": None}
-        if value.memory is not Memory.DEVICE:
+            # A call without a stream has waited for its work.
+            self.__cuda_array_interface__ = {**interface, "stream": place.stream or None}
+        if not self.is_on_device:
             self.__array_interface__ = interface
+
+    def as_host_array(self, numpy: Any, dtype: str) -> Any:
+        """An array of NumPy's over the memory, or of a copy where the host does not reach it; the
+        elements lie row by row then."""
+        if not self.is_on_device:
+            return numpy.asarray(self)
+        array = numpy.empty(self.shape, dtype)
+        if array.nbytes:
+            self._fetch(array.ctypes.data, self.address, array.nbytes)
+        return array
+
+
+class Place(NamedTuple):
+    """Where a call's results are: in the device's memory, in the order of a stream unless the call
+    has waited; `copy(to, from, bytes)` reaches that."""
+
+    is_on_device: bool
+    stream: int | None
+    copy: Callable[[int, int, int], None]
 
 
 def give_back(
     value: Value,
     memref: Any,
     arguments: Sequence[Any],
-    free: Callable[[int], None],
+    library: Owner,
+    place: Place,
     adopt: Callable[[Value, Buffer], Any],
 ) -> Any:
     """A result in memory: the caller's own array where the result is an argument, else what `adopt`
@@ -44,9 +85,10 @@ def give_back(
         argument = arguments[value.aliases]
         if isinstance(argument, Array) and _is_whole(argument, memref):
             return _handed_in(argument)
-    buffer = Buffer(value, memref)
-    if value.is_owned and memref.allocated:
-        weakref.finalize(buffer, free, memref.allocated).atexit = False
+    owner = library.allocators.take(memref.allocated, library.free) if value.is_owned else None
+    buffer = Buffer(value, memref, place, owner)
+    if owner is None and value.is_owned and memref.allocated:
+        weakref.finalize(buffer, library.free, memref.allocated).atexit = False
     return adopt(value, buffer)
 
 

@@ -18,10 +18,10 @@ from aotc.input.entries import (
     check_program_main,
     describe_again,
     describe_entries,
+    describe_workspaces,
     has_program_main,
     lowered_entries,
     mark_entries,
-    describe_workspaces,
     sized_entries,
 )
 from aotc.input.kernels import mark_kernels

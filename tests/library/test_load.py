@@ -249,7 +249,7 @@ BAD_CALLS: list[tuple[str, Any, str]] = [
     ("scale_f32", lambda x: (Bytes(), 1, x), "it does not tell where its elements are"),
     ("scale_f32", lambda x: (DLPackOnly(frozen(x)), 1, x), "argument 'x' (memref<?x4xf32>): "),
     ("same", lambda x: (np.float32(1),), "its shape is ()."),
-    ("made", lambda x: (x[0], {"stream": 0}), "made cannot be enqueued on a stream: "),
+    ("whole", lambda x: (x[0, :1].sum(), {"stream": 0}), "whole cannot be enqueued on a stream: "),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -274,6 +275,55 @@ def test_a_library_without_such_functions(tmp_path: Path) -> None:
     manifest.write_text(manifest.read_text().replace('"result_shapes"', '"other"'))
     library = aotc.load(artifact.path)
     assert library.joined.result_shapes((3, 4), (5, 4), 1.0) == ((-1, 4), (), (2,))
+
+
+# Each loop reads another element than it writes: so there are three kernels.
+CHAINED = (
+    """\
+func.func @chained(%x: memref<?x16xf32>) attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?x16xf32>
+  %a = memref.alloc(%n) : memref<?x16xf32>
+  %b = memref.alloc(%n) : memref<?x16xf32>
+"""
+    + "".join(
+        f"""\
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {{
+    %end = arith.subi %n, %c1 : index
+    %last = arith.subi %end, %i : index
+    %v = memref.load %{source}[%last, %c0] : memref<?x16xf32>
+    %s = arith.addf %v, %v : f32
+    memref.store %s, %{target}[%i, %c0] : memref<?x16xf32>
+  }}
+"""
+        for source, target in ("xa", "ab", "bx")
+    )
+    + """\
+  memref.dealloc %a : memref<?x16xf32>
+  memref.dealloc %b : memref<?x16xf32>
+  return
+}
+"""
+)
+
+
+def test_the_bytes_of_temporaries(tmp_path: Path) -> None:
+    """They are told for the sizes of a call, in whole parts of 256 bytes; wrong sizes are refused."""
+    library = build(CHAINED, tmp_path)
+    entry = library.chained.entry
+    assert entry.workspace_bytes is None
+    size_of = library.function(entry.functions["workspace_size"])
+    found = ctypes.c_uint64(1)
+    for rows, expected in ((3, 512), (5, 1024), (1000, 128000), (0, 256)):
+        library.check(size_of(ctypes.c_int64(rows), ctypes.byref(found)))
+        assert found.value == expected
+    assert size_of(ctypes.c_int64(-1), ctypes.byref(found)) == 1
+    assert found.value == 0
+    x = np.arange(5 * 16, dtype=np.float32).reshape(5, 16)
+    expected_column = 8 * x[::-1, 0]
+    library.chained(x)
+    np.testing.assert_array_equal(x[:, 0], expected_column)
 
 
 def test_a_module_that_was_outlined_before(tmp_path: Path) -> None:

@@ -282,8 +282,8 @@ def test_placed_buffers_work(name: str, tmp_path: Path) -> None:
 def test_buffers_of_a_function_are_one(
     size: str, whole: str, aotc: Aotc, mlir_file: MlirFile, tmp_path: Path
 ) -> None:
-    """Of known size, a part is used again behind its last use; what the module allocates on the
-    device by itself stays."""
+    """A part is used again behind its last use, also one of unknown size; what the module allocates
+    on the device by itself stays. An entry says what all of it is."""
     type_, sizes = f"memref<{size}xf32>", "%n" if size == "?" else ""
     steps = "\n".join(
         f"""scf.parallel (%i) = (%c0) to (%n) step (%c1) {{
@@ -311,6 +311,9 @@ func.func @chain(%x: {type_}) attributes {{llvm.emit_c_interface}} {{
     options = ("--emit", "mlir", "-o", "-")
     outlined = aotc("build", mlir_file(text), *options).succeeded().stdout
     assert sorted(re.findall(r"gpu\.alloc .*: (memref<.*>)", outlined)) == sorted([type_, whole])
+    assert len(set(re.findall(r"memref\.view %\w+\[(%\w+)\]", outlined))) == 2
+    workspace = "@chain.workspace_size(%arg0: index)" if size == "?" else "workspace_bytes = 1536"
+    assert workspace in outlined
     library = build_library(text, tmp_path)
     for count in (100, 3, 1) if size == "?" else (100,):
         x = np.arange(count, dtype=np.float32)

@@ -32,7 +32,7 @@ REASONS: dict[str, tuple[str, str]] = {
         entry(f"{ALLOC}{fill('%t')}return %t : memref<32xf32>").replace(
             "%a: memref<32xf32>)", "%a: memref<32xf32>) -> memref<32xf32>"
         ),
-        "the memory of the caller's arguments, on the device or managed: returned by a function that",
+        "the memory of the caller's arguments, on the device or managed: returned by a function",
     ),
     "or_an_argument": (
         entry(
