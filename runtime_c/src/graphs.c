@@ -329,6 +329,15 @@ static bool is_like(const aotc_rt_recorded *a, const aotc_rt_recorded *b, const 
          memcmp(a_values + a->values_at, b_values + b->values_at, a->value_bytes) == 0;
 }
 
+// Whether launching costs less than changing the graph: half of its launches would be changed.
+static bool differs_much(const aotc_rt_recording *r, const kept_graph *kept) {
+  int count = 0;
+  for (int i = 0; i < r->count; ++i) {
+    count += is_like(&kept->launches[i], &r->launches[i], kept->values, r->values) ? 0 : 1;
+  }
+  return 2 * count > r->count;
+}
+
 // Changes what is another's in the graph.
 static bool update(const aotc_rt_recording *r, kept_graph *kept) {
   for (int i = 0; i < r->count; ++i) {
@@ -356,6 +365,10 @@ static bool update(const aotc_rt_recording *r, kept_graph *kept) {
 static bool submit_graph(const aotc_rt_recording *r) {
   kept_graph *kept = r->count >= LEAST_LAUNCHES ? take(r) : NULL;
   if (kept == NULL) {
+    return false;
+  }
+  if (kept->graph != NULL && differs_much(r, kept)) {
+    give_back(kept);
     return false;
   }
   aotc_rt_error failure = {.status = AOTC_OK};
