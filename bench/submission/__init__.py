@@ -1,0 +1,1 @@
+"""What a call of many kernels costs, and a result of unknown size."""

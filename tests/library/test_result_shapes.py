@@ -309,7 +309,7 @@ func.func @chained(%x: memref<?x16xf32>) attributes {llvm.emit_c_interface} {
 
 
 def test_the_bytes_of_temporaries(tmp_path: Path) -> None:
-    """They are told for the sizes of a call, in whole parts of 256 bytes; wrong sizes are refused."""
+    """They are told for the sizes of a call, in parts of 256 bytes; wrong sizes are refused."""
     library = build(CHAINED, tmp_path)
     entry = library.chained.entry
     assert entry.workspace_bytes is None
