@@ -40,8 +40,8 @@ _IS_LEAVING = "aotc_is_leaving"
 _DECLARATIONS = """
 llvm.func @abort()
 llvm.func @dprintf(i32, !llvm.ptr, ...) -> i32
-llvm.func @snprintf(!llvm.ptr, i64, !llvm.ptr, ...) -> i32
 """
+_WRITE_DECLARATION = "llvm.func @snprintf(!llvm.ptr, i64, !llvm.ptr, ...) -> i32"
 _LEAVING = f"""
 llvm.mlir.global internal thread_local @{_IS_LEAVING}(0 : i8) {{addr_space = 0 : i32}} : i8
 """
@@ -152,10 +152,12 @@ def _append_failures(host: Any, calls: dict[str, list[Any]], question: Any) -> N
     checks = [call for inside in calls.values() for call in inside if _callee(call) in _CHECKS]
     wanted = dict.fromkeys(_failure_of(check) for check in checks)
     runtime = runtime_declarations()
-    declarations = "\n".join([_DECLARATIONS, *(runtime[_FAILURES[name][0]] for name in wanted)])
+    has_numbers = any(_callee(check) == CHECK_NUMBERS for check in checks)
+    declared = [_DECLARATIONS, *([_WRITE_DECLARATION] if has_numbers else [])]
+    declarations = "\n".join([*declared, *(runtime[_FAILURES[name][0]] for name in wanted)])
     merge(host, ir.Module.parse(declarations).operation)
     text = _LEAVING + "".join(_failure_text(name, *_FAILURES[name]) for name in wanted)
-    if any(_callee(check) == CHECK_NUMBERS for check in checks):
+    if has_numbers:
         text += _FAIL_WITH_TEXT
     if question is not None:
         ops.erase(question)

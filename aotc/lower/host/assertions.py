@@ -24,7 +24,8 @@ def mark_assertions(host: Any, name: str) -> None:
         return
     body = host.operation.regions[0].blocks[0]
     body.append(ir.Operation.parse(f"llvm.func @{CHECK}(i1)"))
-    body.append(ir.Operation.parse(f"llvm.func @{CHECK_NUMBERS}(i1, i64, i64)"))
+    if any(compared_by(assertion) is not None for assertion in assertions):
+        body.append(ir.Operation.parse(f"llvm.func @{CHECK_NUMBERS}(i1, i64, i64)"))
     for assertion in assertions:
         message = ir.StringAttr(assertion.attributes["msg"]).value_bytes.decode(errors="replace")
         compared = compared_by(assertion)

@@ -19,7 +19,7 @@ from aotc.symbols import content, is_kernel, reach, symbols_of, used_names
 from aotc.targets.cpu.expand.matrix_types import replace_types
 from aotc.targets.cpu.expand.operations import replace_operations
 from aotc.targets.cpu.shared_memory import mark_workgroup
-from aotc.targets.cpu.synchronize import DECLARATIONS, MESSAGE_TEXT, WRITE
+from aotc.targets.cpu.synchronize import DECLARATIONS, WRITE, WRITE_TEXTS
 from aotc.targets.cpu.thread_function import ThreadFunction, kernel_to_function, pass_ids
 
 PREFIX = "aotc_cpu_"
@@ -119,7 +119,7 @@ def extract_threads(
     replace_operations(flat)
     texts = list(DECLARATIONS.values())
     if any(_is_write(call) for call in ops.find(flat.operation, "llvm.call")):
-        texts.append(MESSAGE_TEXT)
+        texts += WRITE_TEXTS
     for text in texts:
         body_of_module(flat).append(ir.Operation.parse(text))
     return Extracted(flat, threads, shared_bytes)

@@ -46,16 +46,18 @@ DECLARATIONS = {
     NAMED_SYNC: "llvm.func @aotc_cpu_named_sync()",
     ARRIVE: "llvm.func @aotc_cpu_arrive(!llvm.ptr, i64, i32, i32)",
     FAIL: "llvm.func @aotc_cpu_fail(!llvm.ptr, !llvm.ptr, i64, i64, i64)",
-    WRITE: "llvm.func @snprintf(!llvm.ptr, i64, !llvm.ptr, ...) -> i32",
 }
 
 
 # What a module has in which `WRITE` is called.
-MESSAGE_TEXT = f"""llvm.mlir.global internal thread_local @{MESSAGE}()
+WRITE_TEXTS = (
+    f"llvm.func @{WRITE}(!llvm.ptr, i64, !llvm.ptr, ...) -> i32",
+    f"""llvm.mlir.global internal thread_local @{MESSAGE}()
     {{addr_space = 0 : i32}} : !llvm.array<{MESSAGE_BYTES} x i8> {{
   %zero = llvm.mlir.zero : !llvm.array<{MESSAGE_BYTES} x i8>
   llvm.return %zero : !llvm.array<{MESSAGE_BYTES} x i8>
-}}"""
+}}""",
+)
 
 
 def barrier() -> None:
