@@ -31,6 +31,7 @@ define internal { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } @sums(ptr %0, p
 
 10:                                               ; preds = %5
   %11 = call ptr @mgpuMemAlloc(i64 256, ptr %6, i8 0)
+  call void @aotc_ask_result_prepare()
   %12 = call ptr @mgpuMemAlloc(i64 256, ptr null, i8 1)
   %13 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } poison, ptr %12, 0
   %14 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %13, ptr %12, 1
@@ -80,6 +81,8 @@ define void @_mlir_ciface_sums(ptr %0, ptr %1) {
   ret void
 }
 
+declare extern_weak void @aotc_result_prepare()
+
 declare ptr @mgpuStreamCreate()
 
 declare ptr @mgpuMemAlloc(i64, ptr, i8)
@@ -112,6 +115,18 @@ define internal void @aotc_fail_allocation(ptr %0) #0 {
   %5 = call i32 (i32, ptr, ...) @dprintf(i32 2, ptr @aotc_fail_allocation_format, ptr %0)
   call void @abort()
   unreachable
+}
+
+define internal void @aotc_ask_result_prepare() {
+  %1 = icmp ne ptr @aotc_result_prepare, null
+  br i1 %1, label %2, label %3
+
+2:                                                ; preds = %0
+  call void @aotc_result_prepare()
+  ret void
+
+3:                                                ; preds = %0
+  ret void
 }
 
 define internal void @aotc_cpu_buffer_between_kernels_kernels_sums_kernel(ptr nonnull %0, ptr nonnull %1) {
@@ -506,10 +521,10 @@ module asm "1:"
 module asm ".ascii \22{\5C\22manifest_version\5C\22:2\22"
 module asm ".ascii \22,\5C\22name\5C\22:\5C\22buffer_between_kernels\5C\22\22"
 module asm ".ascii \22,\5C\22library\5C\22:\5C\22buffer_between_kernels\5C\22\22"
-module asm ".ascii \22,\5C\22functions\5C\22:{\5C\22status\5C\22:\5C\22buffer_between_kernels_status\5C\22,\5C\22last_error\5C\22:\5C\22buffer_between_kernels_last_error\5C\22,\5C\22clear_error\5C\22:\5C\22buffer_between_kernels_clear_error\5C\22,\5C\22set_device\5C\22:\5C\22buffer_between_kernels_set_device\5C\22,\5C\22set_error_hook\5C\22:\5C\22buffer_between_kernels_set_error_hook\5C\22,\5C\22free\5C\22:\5C\22buffer_between_kernels_free\5C\22,\5C\22unload\5C\22:\5C\22buffer_between_kernels_unload\5C\22}\22"
+module asm ".ascii \22,\5C\22functions\5C\22:{\5C\22status\5C\22:\5C\22buffer_between_kernels_status\5C\22,\5C\22last_error\5C\22:\5C\22buffer_between_kernels_last_error\5C\22,\5C\22clear_error\5C\22:\5C\22buffer_between_kernels_clear_error\5C\22,\5C\22set_device\5C\22:\5C\22buffer_between_kernels_set_device\5C\22,\5C\22set_error_hook\5C\22:\5C\22buffer_between_kernels_set_error_hook\5C\22,\5C\22free\5C\22:\5C\22buffer_between_kernels_free\5C\22,\5C\22free_async\5C\22:\5C\22buffer_between_kernels_free_async\5C\22,\5C\22copy\5C\22:\5C\22buffer_between_kernels_copy\5C\22,\5C\22set_allocator\5C\22:\5C\22buffer_between_kernels_set_allocator\5C\22,\5C\22set_workspace\5C\22:\5C\22buffer_between_kernels_set_workspace\5C\22,\5C\22unload\5C\22:\5C\22buffer_between_kernels_unload\5C\22}\22"
 module asm ".ascii \22,\5C\22aotc\5C\22:\5C\22VERSION\5C\22\22"
 module asm ".ascii \22,\5C\22target\5C\22:\5C\22x86_64-linux-gnu.2.28\5C\22\22"
-module asm ".ascii \22,\5C\22entries\5C\22:[{\5C\22name\5C\22:\5C\22sums\5C\22,\5C\22arguments\5C\22:[{\5C\22name\5C\22:\5C\22x\5C\22,\5C\22type\5C\22:\5C\22memref<64xi32>\5C\22,\5C\22dtype\5C\22:\5C\22i32\5C\22,\5C\22shape\5C\22:[64],\5C\22strides\5C\22:null,\5C\22offset\5C\22:0,\5C\22is_read\5C\22:true,\5C\22is_written\5C\22:false,\5C\22memory\5C\22:\5C\22device\5C\22,\5C\22is_owned\5C\22:false,\5C\22aliases\5C\22:null,\5C\22state\5C\22:null,\5C\22result\5C\22:null}],\5C\22results\5C\22:[{\5C\22name\5C\22:\5C\22result0\5C\22,\5C\22type\5C\22:\5C\22i32\5C\22,\5C\22dtype\5C\22:\5C\22i32\5C\22,\5C\22shape\5C\22:null,\5C\22strides\5C\22:null,\5C\22offset\5C\22:0,\5C\22is_read\5C\22:true,\5C\22is_written\5C\22:false,\5C\22memory\5C\22:\5C\22host\5C\22,\5C\22is_owned\5C\22:false,\5C\22aliases\5C\22:null,\5C\22state\5C\22:null,\5C\22result\5C\22:0},{\5C\22name\5C\22:\5C\22result1\5C\22,\5C\22type\5C\22:\5C\22memref<64xi32>\5C\22,\5C\22dtype\5C\22:\5C\22i32\5C\22,\5C\22shape\5C\22:[64],\5C\22strides\5C\22:null,\5C\22offset\5C\22:0,\5C\22is_read\5C\22:true,\5C\22is_written\5C\22:false,\5C\22memory\5C\22:\5C\22managed\5C\22,\5C\22is_owned\5C\22:true,\5C\22aliases\5C\22:null,\5C\22state\5C\22:null,\5C\22result\5C\22:1}],\5C\22touches_memory_on_host\5C\22:true,\5C\22why_not_async\5C\22:\5C\22its host code reads or writes memory, and so must wait for its kernels\5C\22,\5C\22functions\5C\22:{\5C\22call\5C\22:\5C\22sums\5C\22,\5C\22memref\5C\22:\5C\22sums_memref\5C\22,\5C\22c_interface\5C\22:\5C\22_mlir_ciface_sums\5C\22},\5C\22state\5C\22:null,\5C\22call\5C\22:null,\5C\22sparse\5C\22:[]}]\22"
+module asm ".ascii \22,\5C\22entries\5C\22:[{\5C\22name\5C\22:\5C\22sums\5C\22,\5C\22arguments\5C\22:[{\5C\22name\5C\22:\5C\22x\5C\22,\5C\22type\5C\22:\5C\22memref<64xi32>\5C\22,\5C\22dtype\5C\22:\5C\22i32\5C\22,\5C\22shape\5C\22:[64],\5C\22strides\5C\22:null,\5C\22offset\5C\22:0,\5C\22is_read\5C\22:true,\5C\22is_written\5C\22:false,\5C\22memory\5C\22:\5C\22device\5C\22,\5C\22is_owned\5C\22:false,\5C\22aliases\5C\22:null,\5C\22state\5C\22:null,\5C\22result\5C\22:null}],\5C\22results\5C\22:[{\5C\22name\5C\22:\5C\22result0\5C\22,\5C\22type\5C\22:\5C\22i32\5C\22,\5C\22dtype\5C\22:\5C\22i32\5C\22,\5C\22shape\5C\22:null,\5C\22strides\5C\22:null,\5C\22offset\5C\22:0,\5C\22is_read\5C\22:true,\5C\22is_written\5C\22:false,\5C\22memory\5C\22:\5C\22host\5C\22,\5C\22is_owned\5C\22:false,\5C\22aliases\5C\22:null,\5C\22state\5C\22:null,\5C\22result\5C\22:0},{\5C\22name\5C\22:\5C\22result1\5C\22,\5C\22type\5C\22:\5C\22memref<64xi32>\5C\22,\5C\22dtype\5C\22:\5C\22i32\5C\22,\5C\22shape\5C\22:[64],\5C\22strides\5C\22:null,\5C\22offset\5C\22:0,\5C\22is_read\5C\22:true,\5C\22is_written\5C\22:false,\5C\22memory\5C\22:\5C\22caller\5C\22,\5C\22is_owned\5C\22:true,\5C\22aliases\5C\22:null,\5C\22state\5C\22:null,\5C\22result\5C\22:1}],\5C\22touches_memory_on_host\5C\22:true,\5C\22why_not_async\5C\22:\5C\22its host code reads or writes memory, and so must wait for its kernels\5C\22,\5C\22workspace_bytes\5C\22:256,\5C\22functions\5C\22:{\5C\22call\5C\22:\5C\22sums\5C\22,\5C\22memref\5C\22:\5C\22sums_memref\5C\22,\5C\22c_interface\5C\22:\5C\22_mlir_ciface_sums\5C\22,\5C\22workspace_size\5C\22:\5C\22sums_workspace_size\5C\22},\5C\22state\5C\22:null,\5C\22call\5C\22:null,\5C\22sparse\5C\22:[]}]\22"
 module asm ".ascii \22,\5C\22kernels\5C\22:[{\5C\22module\5C\22:\5C\22buffer_between_kernels_kernels\5C\22,\5C\22name\5C\22:\5C\22sums_kernel\5C\22,\5C\22built_for\5C\22:[\5C\22sm_80\5C\22],\5C\22why_no_cpu_form\5C\22:null,\5C\22resources\5C\22:[{\5C\22chip\5C\22:\5C\22sm_80\5C\22,\5C\22registers\5C\22:16,\5C\22shared_bytes\5C\22:256,\5C\22stack_bytes\5C\22:8,\5C\22spill_stores\5C\22:4,\5C\22spill_loads\5C\22:12,\5C\22barriers\5C\22:1}]},{\5C\22module\5C\22:\5C\22buffer_between_kernels_kernels\5C\22,\5C\22name\5C\22:\5C\22sums_kernel_0\5C\22,\5C\22built_for\5C\22:[\5C\22sm_80\5C\22],\5C\22why_no_cpu_form\5C\22:null,\5C\22resources\5C\22:[{\5C\22chip\5C\22:\5C\22sm_80\5C\22,\5C\22registers\5C\22:16,\5C\22shared_bytes\5C\22:256,\5C\22stack_bytes\5C\22:8,\5C\22spill_stores\5C\22:4,\5C\22spill_loads\5C\22:12,\5C\22barriers\5C\22:1}]}]\22"
 module asm ".ascii \22,\5C\22optimization\5C\22:3\22"
 module asm ".ascii \22,\5C\22tools\5C\22:VERSIONS
