@@ -1,5 +1,6 @@
-"""Calls of an entry by pointers alone: where each array is exactly what its type says, in host
-memory, row by row, there is nothing to describe and nothing to convert.
+"""Calls of an entry by pointers alone: where each array is exactly what its type says, row by row,
+there is nothing to describe and nothing to convert. All are in host memory; or, of modules of
+PyTorch, on the current GPU, where the call is enqueued on the current stream.
 
 A call of a small model takes a few microseconds, and so would a closer look at its arguments. What
 is not as simple as this is left to that look, errors among it.
@@ -12,19 +13,24 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from aotc.library.allocators import Allocator, Allocators
 from aotc.library.arrays import TORCH_DTYPES, TYPE_STRINGS
 from aotc.library.descriptors import to_scalar, value_type
+from aotc.library.frameworks import Torch
 from aotc.library.outputs import MADE
 from aotc.manifest import Entry, Value
 
 
 class _Package(NamedTuple):
     """`address` is where the elements of an array of a type and a shape begin; None for an array
-    that is another, or cannot be taken as it is."""
+    that is another, or cannot be taken as it is. On a GPU, `stream` is where the call is enqueued,
+    and `allocator` gives memory beside an array."""
 
     dtype: Callable[[Value], Any]
     address: Callable[[Any, Any, tuple[int, ...], bool], int | None]
     empty: Callable[[tuple[int, ...], Any], Any]
+    stream: Callable[[], int] | None = None
+    allocator: Callable[[Any], Allocator] | None = None
 
 
 class _Parameter(NamedTuple):
@@ -38,10 +44,14 @@ class _Parameter(NamedTuple):
 class Direct:
     """The calls of one entry whose arrays are all of one package."""
 
-    def __init__(self, call: Any, entry: Entry, package: _Package) -> None:
-        """`call` is the entry's C function that takes pointers."""
+    def __init__(
+        self, call: Any, entry: Entry, package: _Package, allocators: Allocators | None
+    ) -> None:
+        """`call` is the entry's C function that takes pointers. `allocators` are the library's, if
+        a call takes memory of the package's."""
         self._call = call
         self._package = package
+        self._allocators = allocators
         self._parameters = [
             _Parameter(
                 value,
@@ -56,8 +66,9 @@ class Direct:
     def __call__(self, state: Sequence[Any], given: Sequence[Any]) -> tuple[int, list[Any]] | None:
         """The status, and the results in their order. None: nothing was called, as the arguments
         need a closer look."""
-        address, empty = self._package.address, self._package.empty
+        _, address, empty, current, allocator = self._package
         arguments: list[Any] = [*state]
+        status: int
         made: list[tuple[int, Any]] = []
         for (value, dtype, shape, is_written, is_result), thing in zip(
             self._parameters, given, strict=True
@@ -76,23 +87,34 @@ class Direct:
             if place is None:
                 return None
             arguments.append(place)
-        status: int = self._call(*arguments)
+        stream = None if current is None else current()
+        if stream is not None:
+            arguments.append(stream)
+        if self._allocators is None or allocator is None:
+            status = self._call(*arguments)
+        else:
+            with self._allocators.given(allocator(thing), stream):
+                status = self._call(*arguments)
         if len(made) > 1:
             made.sort(key=lambda item: item[0])
         return status, [thing for _, thing in made]
 
 
-def direct_call(library: Any, entry: Entry, class_: type) -> Direct | None:
-    """For calls whose first array is of this class; None where the entry, or the array's package,
-    always needs a closer look: results in memory of the entry's own, and sizes that arguments
-    tell."""
-    package = _PACKAGES.get((class_.__module__, class_.__name__))
-    if package is None or entry.results or not all(map(_is_simple, entry.given)):
+def direct_call(library: Any, entry: Entry, class_: type, *, is_enqueued: bool) -> Direct | None:
+    """For calls whose first array is of this class, enqueued on the GPU's current stream or in host
+    memory; None where the entry, or the array's package, always needs a closer look: results in
+    memory of the entry's own, and sizes that arguments tell."""
+    package = _PACKAGES.get((class_.__module__, class_.__name__, is_enqueued))
+    name = "async" if is_enqueued else "call"
+    if package is None or entry.results or name not in entry.functions:
         return None
-    call = library.function(entry.functions["call"])
+    if not all(map(_is_simple, entry.given)):
+        return None
+    call = library.function(entry.functions[name])
     types = [value_type(v) if v.is_scalar else ctypes.c_void_p for v in entry.given]
-    call.argtypes = [*([] if entry.state is None else [ctypes.c_void_p]), *types]
-    return Direct(call, entry, package())
+    state, stream = ([ctypes.c_void_p] * there for there in (entry.state is not None, is_enqueued))
+    call.argtypes = [*state, *types, *stream]
+    return Direct(call, entry, package(), library.allocators if entry.workspace_bytes != 0 else None)
 
 
 def _is_simple(value: Value) -> bool:
@@ -127,6 +149,33 @@ def _torch() -> _Package:
     )
 
 
+def _torch_cuda() -> _Package:
+    torch: Any = sys.modules["torch"]
+    tensor, strided, cuda = torch.Tensor, torch.strided, torch.device("cuda")
+
+    def address(thing: Any, dtype: Any, shape: tuple[int, ...], is_written: bool) -> int | None:
+        is_simple = (
+            type(thing) is tensor
+            and thing.dtype is dtype
+            and thing.shape == shape
+            and thing.layout is strided
+            and thing.is_cuda
+            and thing.get_device() == torch.cuda.current_device()
+            and thing.is_contiguous()
+            and not (thing.requires_grad or thing.is_conj() or thing.is_neg())
+        )
+        found: int | None = thing.data_ptr() if is_simple else None
+        return found
+
+    return _Package(
+        dtype=lambda value: getattr(torch, TORCH_DTYPES.get(value.dtype, ""), None),
+        address=address,
+        empty=lambda shape, dtype: torch.empty(shape, dtype=dtype, device=cuda),
+        stream=lambda: torch.cuda.current_stream().cuda_stream,
+        allocator=lambda array: Torch(array, [array]),
+    )
+
+
 def _numpy() -> _Package:
     numpy: Any = sys.modules["numpy"]
 
@@ -145,8 +194,9 @@ def _numpy() -> _Package:
     )
 
 
-# By the class of an array.
-_PACKAGES: dict[tuple[str, str], Callable[[], _Package]] = {
-    ("torch", "Tensor"): _torch,
-    ("numpy", "ndarray"): _numpy,
+# By the class of an array, and whether the call is enqueued on a GPU.
+_PACKAGES: dict[tuple[str, str, bool], Callable[[], _Package]] = {
+    ("torch", "Tensor", False): _torch,
+    ("torch", "Tensor", True): _torch_cuda,
+    ("numpy", "ndarray", False): _numpy,
 }

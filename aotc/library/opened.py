@@ -69,8 +69,8 @@ class Function:
         self._enqueues = None
         if "async" in entry.functions:
             self._enqueues = library.function(entry.functions["async"])
-        # By the class of the first array.
-        self._direct: dict[type, Direct | None] = {}
+        # By the class of the first array, and whether the call is enqueued.
+        self._direct: dict[tuple[type, bool], Direct | None] = {}
         self._shapes = None
         if RESULT_SHAPES in entry.functions:
             self._shapes = library.function(entry.functions[RESULT_SHAPES])
@@ -154,15 +154,21 @@ class Function:
             )
         return tuple(size.__index__() for size in shape)
 
-    def direct_results(self, given: Sequence[Any], state: Sequence[Any] = ()) -> list[Any] | None:
-        """As `results`, of arrays in host memory that are just as the entry takes them; None for
+    def direct_results(
+        self, given: Sequence[Any], state: Sequence[Any] = (), *, enqueues: bool = False
+    ) -> list[Any] | None:
+        """As `results`, of arrays that are just as the entry takes them: in host memory, or, where
+        it `enqueues`, all on PyTorch's current GPU, on whose current stream the call is. None for
         others: nothing was called."""
         if self._first is None:
             return None
-        class_ = type(given[self._first])
-        if class_ not in self._direct:
-            self._direct[class_] = direct_call(self._library, self.entry, class_)
-        direct = self._direct[class_]
+        first = given[self._first]
+        kind = (type(first), enqueues and getattr(first, "is_cuda", False) is True)
+        if kind not in self._direct:
+            class_, is_enqueued = kind
+            direct = direct_call(self._library, self.entry, class_, is_enqueued=is_enqueued)
+            self._direct[kind] = direct
+        direct = self._direct[kind]
         found = None if direct is None else direct(state, given)
         if found is None:
             return None

@@ -69,7 +69,7 @@ class Module:
         state = [] if self.state is None else [self.state.handle]
         found = None
         if self._is_plain:
-            found = self._function.direct_results([*leaves, *self._made], state)
+            found = self._function.direct_results([*leaves, *self._made], state, enqueues=True)
         return self._returned(self._results(leaves, state) if found is None else found)
 
     def _results(self, leaves: list[Any], state: list[Any]) -> list[Any]:
