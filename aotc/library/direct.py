@@ -114,7 +114,9 @@ def direct_call(library: Any, entry: Entry, class_: type, *, is_enqueued: bool) 
     types = [value_type(v) if v.is_scalar else ctypes.c_void_p for v in entry.given]
     state, stream = ([ctypes.c_void_p] * there for there in (entry.state is not None, is_enqueued))
     call.argtypes = [*state, *types, *stream]
-    return Direct(call, entry, package(), library.allocators if entry.workspace_bytes != 0 else None)
+    return Direct(
+        call, entry, package(), library.allocators if entry.workspace_bytes != 0 else None
+    )
 
 
 def _is_simple(value: Value) -> bool:
