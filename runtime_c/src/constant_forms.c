@@ -120,11 +120,3 @@ void *aotc_rt_constant_in_form(aotc_constant *constant, const void *data, uint64
   aotc_rt_unlock();
   return aotc_rt_end(&scope) && copy != NULL ? copy->address : NULL;
 }
-
-void *aotc_constant_get_packed(aotc_constant *constant, uint64_t rows) {
-  return aotc_rt_constant_in_form(constant, constant->data, rows, &aotc_rt_constant_packed);
-}
-
-void *aotc_constant_get_winograd(aotc_constant *constant, uint64_t rows) {
-  return aotc_rt_constant_in_form(constant, constant->data, rows, &aotc_rt_constant_winograd);
-}

@@ -117,6 +117,17 @@ void *aotc_constant_get(aotc_constant *constant) {
   return aotc_rt_constant_copy_of(constant, constant->data);
 }
 
+// Here, and not beside the forms: generated code refers to them weakly, which does not make a
+// linker take an object out of an archive. It takes this one for the functions that others call.
+
+void *aotc_constant_get_packed(aotc_constant *constant, uint64_t rows) {
+  return aotc_rt_constant_in_form(constant, constant->data, rows, &aotc_rt_constant_packed);
+}
+
+void *aotc_constant_get_winograd(aotc_constant *constant, uint64_t rows) {
+  return aotc_rt_constant_in_form(constant, constant->data, rows, &aotc_rt_constant_winograd);
+}
+
 // --- Release ---
 
 static void free_copy(const aotc_rt_driver *driver, const constant_copy *copy) {
