@@ -305,7 +305,7 @@ class Function:
         stream: int | None,
     ) -> list[Any]:
         has_gpu = any(isinstance(value, Array) and value.is_on_gpu for value in values)
-        place = Place(has_gpu or stream is not None, stream, self._library.copy)
+        place = Place(has_gpu or stream is not None, stream, self._library.copy_bytes)
         return [
             from_scalar(value, result.value if hasattr(result, "value") else result)
             if outputs is None or value.is_scalar
@@ -414,7 +414,7 @@ class Library:
         """Frees what an entry returned."""
         self._free(address)
 
-    def copy(self, to: int, source: int, size: int) -> None:
+    def copy_bytes(self, to: int, source: int, size: int) -> None:
         """Copies bytes between addresses of any kind, and waits until that is done."""
         self.check(self._copy(to, source, size))
 

@@ -100,7 +100,7 @@ def test_every_variant_fits_the_gpus_that_it_is_for() -> None:
         assert 0 < getattr(kernel.variant, "threads", 32) <= 1024, kernel.name
         counted[kernel.family_name] += 1
     assert len(counted) == 16, counted
-    assert min(counted.values()) >= 40, counted
+    assert min(counted.values()) >= 30, counted
 
 
 # f32 as tf32, of an A that lies transposed: tiles of 128x128x32, in 3 stages, are 102 KiB.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,9 +126,10 @@ def _line_pattern(line: str) -> str:
 # --- Commands that are not run ---------------------------------------------------------
 
 
-def wrong_words(line: str) -> list[str]:
+def wrong_words(line: str, files: Collection[str] = ()) -> list[str]:
     """What is wrong with a line of commands, as far as that is known without running it: commands
-    and options of aotc, targets of make, Python's modules and files, extras of aotc."""
+    and options of aotc, targets of make, Python's modules and files, extras of aotc. `files` are
+    there beside the repository's."""
     found = []
     for words in _simple_commands(line):
         name, *arguments = words
@@ -138,7 +139,7 @@ def wrong_words(line: str) -> list[str]:
         elif name == "make":
             found += [f"make {word}" for word in _targets(arguments) if not _is_target(word)]
         elif name in ("python", "python3"):
-            found += _wrong_for_python(arguments)
+            found += _wrong_for_python(arguments, files)
         elif name == "pip":
             extras = re.findall(r"aotc\[([\w,]+)\]", " ".join(arguments))
             known = _project()["optional-dependencies"]
@@ -191,14 +192,15 @@ def _is_target(word: str) -> bool:
     return re.search(rf"^{re.escape(word)}:", makefile, re.MULTILINE) is not None
 
 
-def _wrong_for_python(arguments: list[str]) -> list[str]:
+def _wrong_for_python(arguments: list[str], files: Collection[str]) -> list[str]:
     if arguments[:1] == ["-m"]:
         module = arguments[1]
         path = REPOSITORY / module.replace(".", "/")
         is_there = path.with_suffix(".py").exists() or (path / "__main__.py").exists()
         return [] if is_there or module in ("venv", "pytest") else [f"python -m {module}"]
     file = next((word for word in arguments if word.endswith(".py")), None)
-    return [] if file is None or (REPOSITORY / file).exists() else [f"python {file}"]
+    is_there = file is None or file in files or (REPOSITORY / file).exists()
+    return [] if is_there else [f"python {file}"]
 
 
 def _project() -> dict[str, dict[str, object]]:

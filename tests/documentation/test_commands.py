@@ -113,6 +113,7 @@ def _check(block: Block, folder: Path, environment: dict[str, str]) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_what_is_not_run_is_checked(page: Path) -> None:
     """Each block has a language, so that none of them hides commands; options and files exist."""
+    files = {block.file for block in BLOCKS[page] if block.file}
     for block in BLOCKS[page]:
         assert block.language in LANGUAGES, f"{block.place}: ```{block.language}"
         if block.language == "text":
@@ -121,7 +122,7 @@ def test_what_is_not_run_is_checked(page: Path) -> None:
             )
         if not _runs(block):
             for command in block.commands():
-                assert wrong_words(command.text) == [], f"{block.place}: {command.text}"
+                assert wrong_words(command.text, files) == [], f"{block.place}: {command.text}"
 
 
 @pytest.mark.parametrize(

@@ -306,7 +306,7 @@ def test_standard_output_that_is_full(run: Run, build: object) -> None:
 def test_report_is_documented(run: Run) -> None:
     """The report in docs/harness.md is that of a program."""
     manual = (HARNESS.parent.parent / "docs" / "harness.md").read_text()
-    assert f"```\n{run('matmul').stdout}```" in manual
+    assert f"```text\n{run('matmul').stdout}```" in manual
 
 
 def test_options_are_documented() -> None:
