@@ -59,7 +59,7 @@ _CONVOLUTIONS = {
 def _product(rows: int, columns: int, length: int) -> Any:
     from torch import nn  # type: ignore[import-not-found, unused-ignore]
 
-    class Product(nn.Module):
+    class Product(nn.Module):  # type: ignore[misc, unused-ignore]
         def forward(self, a: Any, b: Any) -> Any:
             return a @ b
 
