@@ -29,7 +29,8 @@ class ArtifactKind(Struct, frozen=True, eq=False):
     Without `is_named`, --emit does not know the kind: it is a part of others. `has_code` holds for
     machine code of the host. `needs` is what the module must have: nothing more (a module of
     kernels alone has device code), an entry, or the argument types of its entries, which an entry
-    in the LLVM dialect no longer has.
+    in the LLVM dialect no longer has. "types" are those of the entries that it has, and it may be
+    one of kernels alone.
     """
 
     name: str
@@ -45,7 +46,7 @@ class ArtifactKind(Struct, frozen=True, eq=False):
     is_executable: bool = False
     has_code: bool = False
     is_library: bool = False
-    needs: Literal["module", "entry", "signature"] = "signature"
+    needs: Literal["module", "types", "entry", "signature"] = "signature"
 
     def __str__(self) -> str:
         return self.name

@@ -93,6 +93,7 @@ MANIFEST = ArtifactKind(
     takes=(MLIR,),
     may_take=(WEIGHTS,),
     of_targets=tuple(target.described for target in TARGETS),
+    needs="types",
 )
 HEADER = ArtifactKind(
     "header", "stages.library.declare", ("include/{library}.h",), takes=(MANIFEST,)

@@ -16,6 +16,7 @@ from aotc.explore.page import Decision, Exploration, ImageFacts
 from aotc.explore.recorder import Recorder
 from aotc.explore.text import Text, located_sass
 from aotc.explore.timeline import Run
+from aotc.input.entries import KernelsAloneError
 from aotc.manifest import built_for_text, parse_manifest
 from aotc.observers import TimeReport
 from aotc.pipeline import new_build, run_build
@@ -36,7 +37,15 @@ def explore(
 ) -> tuple[Exploration, list[Any]]:
     """Builds what the request says, up to the host's LLVM IR, in `folder`; all that there is to
     see of it, and the warnings. Raises as a build does."""
-    request = replace(request, emit=_KINDS)
+    try:
+        return _explore(replace(request, emit=_KINDS), folder, tools, run)
+    except KernelsAloneError:
+        return _explore(replace(request, emit=(MANIFEST,)), folder, tools, run)
+
+
+def _explore(
+    request: BuildRequest, folder: Path, tools: Mapping[str, Path], run: Run | None
+) -> tuple[Exploration, list[Any]]:
     outlines = [_NO_OUTLINE]
 
     def outlined(module: Any, index: int) -> None:

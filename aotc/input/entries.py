@@ -24,7 +24,7 @@ from aotc.manifest import (
 )
 from aotc.mlir import ir
 from aotc.module_names import RESULT_SIZES, WORKSPACE_BYTES, WORKSPACE_SIZE
-from aotc.ops import body_of_module, is_declaration, symbol_of
+from aotc.ops import body_of_module, find, is_declaration, symbol_of
 
 ENTRY_ATTRIBUTE = "llvm.emit_c_interface"
 NAME_ATTRIBUTE = "aotc.name"
@@ -74,6 +74,10 @@ DTYPES = {
 }
 
 
+class KernelsAloneError(InputError):
+    """A module has device code and no function, and was to become more than that."""
+
+
 def functions_of(module: Any) -> list[Any]:
     """The functions at the module's top level that have a body."""
     return [
@@ -81,6 +85,11 @@ def functions_of(module: Any) -> list[Any]:
         for op in body_of_module(module).operations
         if op.operation.name in ("func.func", "llvm.func") and not is_declaration(op.operation)
     ]
+
+
+def has_kernels_alone(module: Any) -> bool:
+    """Whether the module has device code, and no function for the host."""
+    return not functions_of(module) and bool(find(module.operation, "gpu.module"))
 
 
 def has_program_main(module: Any) -> bool:
@@ -149,9 +158,12 @@ def mark_entries(
                 elif ENTRY_ATTRIBUTE in function.attributes:
                     del function.attributes[ENTRY_ATTRIBUTE]
         chosen = [f for f in functions.values() if ENTRY_ATTRIBUTE in f.attributes]
-        is_host = any(kind.needs != "module" for kind in kinds)
-        if is_host and not chosen and not has_program_main(source.module):
-            raise InputError(_nothing_exported(source, list(functions)))
+        if not chosen and not has_program_main(source.module):
+            is_alone = has_kernels_alone(source.module)
+            enough = ("module", "types") if is_alone else ("module",)
+            if any(kind.needs not in enough for kind in kinds):
+                error = KernelsAloneError if is_alone else InputError
+                raise error(_nothing_exported(source, list(functions)))
         problems: list[Problem] = []
         for function in chosen:
             if function.name == "llvm.func":
@@ -164,7 +176,7 @@ def mark_entries(
 
 def _check_kinds(source: Source, function: Any, kinds: Sequence[ArtifactKind]) -> None:
     """Raises InputError where one of `kinds` tells the argument types of a lowered function."""
-    telling = [kind.name for kind in kinds if kind.needs == "signature"]
+    telling = [kind.name for kind in kinds if kind.needs in ("types", "signature")]
     if not telling:
         return
     place = source.place(function.location)

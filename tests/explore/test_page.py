@@ -332,3 +332,35 @@ def test_pages_on_standard_output_and_of_modules_without_kernels(
     assert said.code == 2
     assert f"The page '{module}' would overwrite the input" in said.stderr
     assert module.read_text().startswith("func.func")
+
+
+def test_a_module_of_kernels_alone(
+    aotc: Callable[..., Any], mlir_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    """It has no host code; its manifest tells of the kernels, and a library is refused."""
+    module = mlir_file(
+        """\
+gpu.module @kernels {
+  gpu.func @scale(%x: memref<64xf32>, %a: f32) kernel {
+    %i = gpu.thread_id x
+    %v = memref.load %x[%i] : memref<64xf32>
+    %w = arith.mulf %v, %a : f32
+    memref.store %w, %x[%i] : memref<64xf32>
+    gpu.return
+  }
+}
+""",
+        "kernels.mlir",
+    )
+    said = aotc("explore", module, "-o", "-", "--chip", "sm_80")
+    assert said.code == 0
+    assert "<title>kernels.mlir</title>" in said.stdout
+    place = tmp_path / "kernels.json"
+    assert aotc("build", module, "--emit", "manifest", "--chip", "sm_80", "-o", place).code == 0
+    manifest = json.loads(place.read_text())
+    assert manifest["entries"] == []
+    (kernel,) = manifest["kernels"]
+    assert (kernel["name"], kernel["built_for"]) == ("scale", ["sm_80"])
+    assert kernel["resources"][0]["registers"] > 0
+    refused = aotc("build", module, "--emit", "header", "-o", tmp_path / "kernels.h")
+    assert (refused.code, refused.stderr.count("Nothing to export")) == (2, 1)
