@@ -14,6 +14,7 @@ from aotc.analysis.sparse import is_sparse
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.functions import BY_HAND
 from aotc.lower.tensors.sparse_assembly import expand_assembly
+from aotc.lower.tensors.sparse_columns import separate_columns
 from aotc.mlir import ir
 
 _FUSION = (
@@ -60,8 +61,12 @@ class Sparsify(OwnPass, frozen=True):
                 ops.erase(dealloc)
         with lowering.module.context:
             for loop in ops.find(lowering.module.operation, "scf.parallel"):
-                if _EMITTED in loop.attributes and any(_shared_stores(loop)):
+                if _EMITTED not in loop.attributes:
+                    continue
+                if any(_shared_stores(loop)):
                     _make_sequential(loop)
+                else:
+                    separate_columns(loop)
 
 
 def _allocate_constant_init(generic: Any) -> None:

@@ -1,0 +1,131 @@
+"""Rows of a product of a sparse and a dense matrix → its elements, each of which is a sum.
+
+The sparsifier walks a sparse row, and adds to all columns of the result for each element that is
+stored: the columns are the innermost loop. Here they are parallel, as the rows are, and the sum is
+a value of the loop along the sparse row. Neighbouring columns are neighbouring threads, or a
+vector, then, and read neighbours of the dense matrix. Each sum has the order that it had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.mlir import ir
+
+_PURE = ("arith.", "math.", "llvm.extractvalue")
+
+
+class _Sum(Struct, frozen=True):
+    """In `rows`, a parallel loop, `row` is the loop along a sparse row, and `columns` the one in
+    it, which loads an element, adds to it, and stores it."""
+
+    rows: Any
+    row: Any
+    columns: Any
+    load: Any
+    store: Any
+
+    @property
+    def column(self) -> Any:
+        return self.columns.regions[0].blocks[0].arguments[0]
+
+
+def separate_columns(rows: Any) -> None:
+    """Changes a parallel loop of the sparsifier, if it is of this kind."""
+    found = _find(rows)
+    if found is not None:
+        _rewrite(found)
+
+
+def _find(rows: Any) -> _Sum | None:
+    row = _only_loop(rows)
+    columns = None if row is None else _only_loop(row)
+    if row is None or columns is None or any(len(loop.results) for loop in (rows, row, columns)):
+        return None
+    *body, _ = _body(columns)
+    stores = [op for op in body if op.name == "memref.store"]
+    loads = [op for op in body if op.name == "memref.load"]
+    if len(stores) != 1 or not all(map(_is_pure, set(body) - {*stores, *loads})):
+        return None
+    (store,) = stores
+    _, target, *places = store.operands
+    own = [load for load in loads if load.operands[0] == target]
+    if len(own) != 1 or list(own[0].operands)[1:] != places:
+        return None
+    found = _Sum(rows, row, columns, own[0], store)
+    is_for_itself = found.column in places and all(
+        place == found.column or ops.is_made_outside(place, row) for place in places
+    )
+    bounds_are_known = all(ops.is_made_outside(value, rows) for value in columns.operands)
+    reads = [op for loop in (rows, row) for op in _body(loop) if op.name == "memref.load"]
+    is_read = any(read.operands[0] == target for read in reads)
+    is_own = ops.is_made_outside(target, rows) and not is_read
+    return found if is_for_itself and bounds_are_known and is_own else None
+
+
+def _only_loop(loop: Any) -> Any | None:
+    """The loop that is in another one, behind what has no effect, and in front of nothing."""
+    *body, _ = _body(loop)
+    if not body or body[-1].name != "scf.for":
+        return None
+    is_quiet = all(op.name == "memref.load" or _is_pure(op) for op in body[:-1])
+    return body[-1] if is_quiet else None
+
+
+def _body(loop: Any) -> list[Any]:
+    return [op.operation for op in loop.regions[0].blocks[0].operations]
+
+
+def _is_pure(operation: Any) -> bool:
+    return bool(operation.name.startswith(_PURE)) and not len(operation.regions)
+
+
+def _rewrite(found: _Sum) -> None:
+    lower, upper, step, _ = ops.operand_groups(found.rows)
+    of_columns = found.columns.operands
+    bounds = [[*one, last] for one, last in zip((lower, upper, step), of_columns, strict=True)]
+    count = len(bounds[0])
+    with found.rows.location, ir.InsertionPoint(found.rows):
+        segments = ir.DenseI32ArrayAttr.get([count, count, count, 0])
+        attributes = {"operandSegmentSizes": segments}
+        operands = [value for one in bounds for value in one]
+        new = ops.create("scf.parallel", operands, [], attributes, regions=1)
+        block = new.regions[0].blocks.append(*[ir.IndexType.get()] * count)
+        *variables, column = block.arguments
+        with ir.InsertionPoint(block):
+            _fill(found, variables, column)
+            ops.create("scf.reduce")
+    ops.erase(found.rows)
+
+
+def _fill(found: _Sum, variables: Sequence[Any], column: Any) -> None:
+    _move(_body(found.rows)[:-2], found.rows, variables)
+    found.column.replace_all_uses_with(column)
+    _, target, *places = found.store.operands
+    type_ = found.load.results[0].type
+    begin = ops.create("memref.load", [target, *places], [type_]).result
+    row = ops.create("scf.for", [*found.row.operands, begin], [type_], regions=1)
+    inner = row.regions[0].blocks.append(ir.IndexType.get(), type_)
+    variable, total = inner.arguments
+    with ir.InsertionPoint(inner):
+        _move(_body(found.row)[:-2], found.row, [variable])
+        found.load.results[0].replace_all_uses_with(total)
+        *body, _ = _body(found.columns)
+        _move([op for op in body if op not in (found.load, found.store)], found.columns, [column])
+        ops.create("scf.yield", [found.store.operands[0]])
+    ops.create("memref.store", [row.results[0], target, *places])
+
+
+def _move(operations: Sequence[Any], loop: Any, variables: Sequence[Any]) -> None:
+    """Moves operations to the insertion point; the variables of their loop are these now."""
+    arguments = loop.regions[0].blocks[0].arguments
+    for argument, variable in zip(arguments, variables, strict=True):
+        argument.replace_all_uses_with(variable)
+    place = ir.InsertionPoint.current
+    for operation in operations:
+        operation.detach_from_parent()
+        place.insert(operation)
