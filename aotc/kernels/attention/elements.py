@@ -243,3 +243,12 @@ def _joined(first: Place, second: Place, inner: int) -> Place:
     if is_one and isinstance(first, tuple):
         return first[1]  # type: ignore[no-any-return]
     return ("joined", (first, second), inner)
+
+
+def renamed_place(place: Any, symbol: Any, to: str) -> Any:
+    """The place with another symbol, or a part of a symbol, renamed."""
+    if place == symbol:
+        return to
+    if isinstance(place, tuple):
+        return tuple(renamed_place(one, symbol, to) for one in place)
+    return place

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.kernels.attention.elements import Element, Index, Place
-from aotc.kernels.attention.recognition import BATCH, KEY, QUERY
+from aotc.kernels.attention.operands import BATCH, KEY, QUERY
 from aotc.mlir import ir
 
 _ELEMENT = "f32"

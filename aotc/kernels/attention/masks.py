@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 
 from aotc.builder import Buffer, Builder
+from aotc.kernels.attention.operands import KEY, QUERY
 from aotc.kernels.attention.problem import Mask
-from aotc.kernels.attention.recognition import KEY, QUERY
 from aotc.numbers import Float, Number, minimum
 
 

@@ -15,8 +15,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aotc import ops
-from aotc.analysis.generics import RESHAPES, body_of, has_reduction, maps_of
+from aotc.analysis.generics import has_reduction
 from aotc.kernels.attention.elements import (
     Constant,
     Counter,
@@ -26,16 +25,28 @@ from aotc.kernels.attention.elements import (
     Operation,
     Reader,
     Reduction,
+    renamed_place,
 )
-from aotc.mlir import ir
+from aotc.kernels.attention.operands import (
+    BATCH,
+    KEY,
+    OF_16_BITS,
+    QUERY,
+    Operand,
+    batch_of,
+    batch_of_rows,
+    is_narrow,
+    operand_of,
+    result_of,
+    row_of,
+    row_operand,
+    shared_operand,
+)
 
 _CASTS = ("extf", "truncf")
-_OF_16_BITS = ("f16", "bf16")
 _INDEX_CASTS = ("index_cast", "index_castui", "extsi", "extui", "trunci")
-BATCH, QUERY, KEY = "b", "i", "j"
 _BATCH, _QUERY, _KEY, _COLUMN = BATCH, QUERY, KEY, "d"
 _MOST_STEPS = 64
-_MOST_DIMENSIONS = 4
 # Of arith.cmpi and arith.cmpf.
 _COMPARISONS = {
     "cmpi 2": ("<", True),
@@ -50,20 +61,6 @@ _COMPARISONS = {
 _TRANSPOSED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _AT_ONE = {"<": "<=", ">=": ">"}
 _FLOAT_EQUAL = "cmpf 1"
-
-
-class Operand(Struct, frozen=True):
-    """A tensor of matrices: up to two batch dimensions, rows, and columns.
-
-    With `heads`, each row has that many heads next to each other, and the rest of the batch, if it
-    is not 1, is a leading dimension. `has_head_dimension`: the heads are a dimension of their own,
-    between the rows and the columns of a head. `group`: so many matrices of Q that follow each
-    other have the same one of these (K or V)."""
-
-    tensor: Any
-    heads: int = 0
-    has_head_dimension: bool = False
-    group: int = 1
 
 
 class Found(Struct):
@@ -122,15 +119,14 @@ class _Recognition:
         if not has_reduction(product) or len(product.results) != 1:
             raise _NotAttentionError
         result = product.results[0]
-        if not _is_narrow(result):
+        if not is_narrow(result):
             raise _NotAttentionError
-        index: Index
-        if self.has_one_row:
-            self.batch = _batch_of_rows(result.type)
-            index = (*self.batch, _COLUMN)
-        else:
-            self.batch = _batch_of(result.type)
-            index = (*self.batch, _QUERY, _COLUMN)
+        batch = (batch_of_rows if self.has_one_row else batch_of)(result.type)
+        if batch is None:
+            raise _NotAttentionError
+        self.batch = batch
+        rows = () if self.has_one_row else (_QUERY,)
+        index: Index = (*batch, *rows, _COLUMN)
         terms, values = self._product(Element(result, index), _KEY)
         # Which is which is seen when the first is looked at.
         v, factor = self._operand(values, _KEY, _COLUMN)
@@ -141,7 +137,7 @@ class _Recognition:
 
     def _with_scores(self, product: Any, scores: Expression, v: Operand, *, is_safe: bool) -> Found:
         parts = self._parts(scores, 0)
-        if not _is_narrow(parts.tensor):
+        if not is_narrow(parts.tensor):
             raise _NotAttentionError
         first, second = self._factors(parts.product)
         symbol = parts.product.symbol
@@ -152,7 +148,7 @@ class _Recognition:
             raise _NotAttentionError
         if k.group != v.group or (parts.causal and self.has_one_row):
             raise _NotAttentionError
-        result = _row_of(product) if self.has_one_row else _result_of(product)
+        result = row_of(product) if self.has_one_row else result_of(product)
         group = k.group if self.has_one_row else 0
         masks = (parts.causal, is_safe, parts.masks)
         return Found(result, q, k, v, parts.tensor, scale, *masks, group)
@@ -340,7 +336,7 @@ class _Recognition:
         for _ in range(_MOST_STEPS):
             if isinstance(expression, Element):
                 operand = self._operand_at(expression, row, column)
-                is_16_bits = str(expression.tensor.type.element_type) in _OF_16_BITS
+                is_16_bits = str(expression.tensor.type.element_type) in OF_16_BITS
                 if operand is not None and (is_16_bits or not has_16_bits):
                     found, has_16_bits = (operand, scale), is_16_bits
                 before = self.reader.step(expression)
@@ -360,10 +356,10 @@ class _Recognition:
 
     def _operand_at(self, element: Element, row: str, column: str) -> Operand | None:
         if not row:
-            return _row_operand(element, column)
+            return row_operand(element, column)
         if self.has_one_row:
-            return _shared_operand(element, row, column)
-        return _operand(element, row, column, is_batched=bool(self.batch))
+            return shared_operand(element, row, column)
+        return operand_of(element, row, column, is_batched=bool(self.batch))
 
     # --- Expressions ---------------------------------------------------------------------
 
@@ -456,110 +452,14 @@ def _renamed(expression: Expression, symbol: str, to: str) -> Expression:
     """The expression with the loop `symbol` renamed."""
     if isinstance(expression, Element):
         return Element(
-            expression.tensor, tuple(_place(one, symbol, to) for one in expression.index)
+            expression.tensor, tuple(renamed_place(one, symbol, to) for one in expression.index)
         )
     if isinstance(expression, Counter):
-        return Counter(_place(expression.place, symbol, to))
+        return Counter(renamed_place(expression.place, symbol, to))
     if isinstance(expression, Operation):
         operands = tuple(_renamed(one, symbol, to) for one in expression.operands)
         return Operation(expression.name, operands, expression.operation)
     return expression
-
-
-def _place(place: Any, symbol: Any, to: str) -> Any:
-    """The place with another symbol, or a part of a symbol, renamed."""
-    if place == symbol:
-        return to
-    if isinstance(place, tuple):
-        return tuple(_place(one, symbol, to) for one in place)
-    return place
-
-
-def _batch_of(type_: Any) -> Index:
-    """The places of the batch in a product."""
-    if type_.rank == 4 and not type_.is_dynamic_dim(1):
-        heads = int(type_.get_dim_size(1))
-        return (("high", _BATCH, heads), ("low", _BATCH, heads))
-    if type_.rank not in (2, 3):
-        raise _NotAttentionError
-    return (_BATCH,) if type_.rank == 3 else ()
-
-
-def _batch_of_rows(type_: Any) -> Index:
-    """The places of the batch in a product that has one row in each matrix."""
-    if type_.rank == 2:
-        return (_BATCH,)
-    if type_.rank != 3 or type_.is_dynamic_dim(1):
-        raise _NotAttentionError
-    heads = int(type_.get_dim_size(1))
-    return (("high", _BATCH, heads), ("low", _BATCH, heads))
-
-
-def _row_operand(element: Element, column: str) -> Operand | None:
-    """The tensor of an element of Q that has one row in each matrix."""
-    *batch, last = element.index
-    element_type = str(element.tensor.type.element_type)
-    is_it = last == column and _is_batch(batch) and element_type in (*_OF_16_BITS, "f32")
-    return Operand(element.tensor) if is_it else None
-
-
-def _shared_operand(element: Element, row: str, column: str) -> Operand | None:
-    """The tensor of an element of K or V that several matrices of Q may share."""
-    groups = {
-        place[2] for place in element.index if isinstance(place, tuple) and place[0] == "high"
-    }
-    for group in (1, *groups):
-        index = element.index
-        if group > 1:
-            # The batch of the matrices that are shared.
-            shared = ("high", _BATCH, group)
-            index = tuple(_place(place, shared, _BATCH) for place in index)
-        found = _operand(Element(element.tensor, index), row, column, is_batched=True)
-        if found is not None:
-            return replace(found, group=group)
-    return None
-
-
-def _operand(element: Element, row: str, column: str, *, is_batched: bool) -> Operand | None:
-    """The element's tensor, if it lies in a way that a kernel can read, and has such a type."""
-    tensor, index = element.tensor, element.index
-    type_ = ir.RankedTensorType(tensor.type)
-    if str(type_.element_type) not in (*_OF_16_BITS, "f32") or type_.rank not in (2, 3, 4):
-        return None
-    for i, place in enumerate(index):
-        if place == 0 and (type_.is_dynamic_dim(i) or type_.get_dim_size(i) != 1):
-            return None
-    places = [place for place in index if place != 0]
-    if len(places) < 2:
-        return None
-    *front, before, last = places
-    if (before, last) == (row, column) and tuple(index[-2:]) == (row, column):
-        return Operand(tensor) if (_is_batch(front) if is_batched else not front) else None
-    if type_.is_dynamic_dim(type_.rank - 1):
-        return None
-    size = type_.get_dim_size(type_.rank - 1)
-    if last == column and front and front[-1] == row and _is_batch([*front[:-1], before]):
-        if type_.is_dynamic_dim(type_.rank - 2):
-            return None
-        return Operand(tensor, type_.get_dim_size(type_.rank - 2), has_head_dimension=True)
-    if before == row and isinstance(last, tuple) and last[0] == "joined":
-        (head, inner), depth = last[1], last[2]
-        if inner == column and _is_batch([*front, head]):
-            return Operand(tensor, size // depth)
-    return None
-
-
-def _is_narrow(tensor: Any) -> bool:
-    """Whether sums of f32 are at least as wide as its elements."""
-    return str(tensor.type.element_type) in (*_OF_16_BITS, "f32")
-
-
-def _is_batch(places: Any) -> bool:
-    """Whether that is the batch, or it in two dimensions that follow each other."""
-    if len(places) == 2 and all(isinstance(place, tuple) for place in places):
-        first, second = places
-        return (first[0], second[0]) == ("high", "low") and first[1:] == second[1:]
-    return list(places) == [_BATCH]
 
 
 def _is_outer(place: Any) -> bool:
@@ -570,81 +470,3 @@ def _is_outer(place: Any) -> bool:
             of == _BATCH or (isinstance(of, tuple) and _is_outer(of))
         )
     return place in (_BATCH, _QUERY, 0)
-
-
-def _result_of(product: Any) -> Operand:
-    """The product's result, or what is made of it by a cast and by putting heads beside each other
-    in rows."""
-    value = product.results[0]
-    found = Operand(value)
-    batch = list(value.type.shape)[:-2]
-    while True:
-        users = [use.owner.operation for use in value.uses]
-        if len(users) != 1:
-            return found
-        (user,) = users
-        shape = list(value.type.shape)
-        if user.name in RESHAPES:
-            value = user.results[0]
-            if not _keeps_rows(user):
-                return found
-        elif _narrows(user):
-            value = user.results[0]
-            found = Operand(value)
-        elif _puts_heads_inside(user) and not value.type.is_dynamic_dim(len(shape) - 3):
-            heads = shape[-3]
-            is_all = len(shape) == 3 or value.type.is_dynamic_dim(0)
-            is_all = is_all or shape[0] * heads == math.prod(batch)
-            return Operand(user.results[0], heads, has_head_dimension=True) if is_all else found
-        else:
-            return found
-
-
-def _row_of(product: Any) -> Operand:
-    """The product's result that has one row in each matrix, or what a cast makes of it."""
-    value = product.results[0]
-    users = [use.owner.operation for use in value.uses]
-    is_narrowed = len(users) == 1 and _narrows(users[0])
-    return Operand(users[0].results[0] if is_narrowed else value)
-
-
-def _keeps_rows(reshape: Any) -> bool:
-    """Whether rows and columns stay dimensions of their own, the last ones."""
-    lengths = [len(ir.ArrayAttr(one)) for one in ir.ArrayAttr(reshape.attributes["reassociation"])]
-    rank = reshape.results[0].type.rank
-    return len(lengths) > 2 and lengths[-2:] == [1, 1] and rank <= _MOST_DIMENSIONS
-
-
-def _puts_heads_inside(operation: Any) -> bool:
-    """Whether the operation transposes (batch,) heads, rows, columns to (batch,) rows, heads,
-    columns."""
-    if operation.name != "linalg.generic" or len(operation.results) != 1:
-        return False
-    inputs, _ = ops.operand_groups(operation)
-    if len(inputs) != 1 or [one.name for one in body_of(operation)] != ["linalg.yield"]:
-        return False
-    if body_of(operation)[0].operands[0] != operation.regions[0].blocks[0].arguments[0]:
-        return False
-    source, result = ([str(place) for place in map_.results] for map_ in maps_of(operation))
-    if len(source) not in (3, 4) or len(set(source)) != len(source):
-        return False
-    *front, heads, rows, columns = source
-    return result == [*front, rows, heads, columns]
-
-
-def _narrows(operation: Any) -> bool:
-    if operation.name != "linalg.generic" or len(operation.results) != 1:
-        return False
-    inputs, _ = ops.operand_groups(operation)
-    names = [one.name for one in body_of(operation)]
-    maps = maps_of(operation)
-    is_plain = all(map_ == ir.AffineMap.get_identity(map_.n_dims) for map_ in maps)
-    yielded = body_of(operation)[-1].operands[0]
-    cast = ops.defining(yielded)
-    return (
-        len(inputs) == 1
-        and is_plain
-        and names == ["arith.truncf", "linalg.yield"]
-        and cast is not None
-        and cast.operands[0] == operation.regions[0].blocks[0].arguments[0]
-    )

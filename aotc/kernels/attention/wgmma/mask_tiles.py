@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aotc.builder import Builder
 from aotc.kernels.attention.masks import outer_index
+from aotc.kernels.attention.operands import KEY, QUERY
 from aotc.kernels.attention.problem import Mask
-from aotc.kernels.attention.recognition import KEY, QUERY
 from aotc.kernels.hopper.smem import SWIZZLE_BYTES, load, shared_pointer
 from aotc.kernels.hopper.tma import TensorMap, create_tensor_map
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
