@@ -128,32 +128,23 @@ def _is_simple(value: Value) -> bool:
 
 
 def _torch() -> _Package:
-    torch: Any = sys.modules["torch"]
-    tensor, strided, host = torch.Tensor, torch.strided, torch.device("cpu")
-
-    def address(thing: Any, dtype: Any, shape: tuple[int, ...], is_written: bool) -> int | None:
-        is_simple = (
-            type(thing) is tensor
-            and thing.dtype is dtype
-            and thing.shape == shape
-            and thing.layout is strided
-            and thing.is_cpu
-            and thing.is_contiguous()
-            and not (thing.requires_grad or thing.is_conj() or thing.is_neg())
-        )
-        found: int | None = thing.data_ptr() if is_simple else None
-        return found
-
-    return _Package(
-        dtype=lambda value: getattr(torch, TORCH_DTYPES.get(value.dtype, ""), None),
-        address=address,
-        empty=lambda shape, dtype: torch.empty(shape, dtype=dtype, device=host),
-    )
+    return _tensors("cpu", lambda thing: bool(thing.is_cpu))
 
 
 def _torch_cuda() -> _Package:
     torch: Any = sys.modules["torch"]
-    tensor, strided, cuda = torch.Tensor, torch.strided, torch.device("cuda")
+    current = torch.cuda.current_device
+    package = _tensors("cuda", lambda thing: thing.is_cuda and thing.get_device() == current())
+    return package._replace(
+        stream=lambda: torch.cuda.current_stream().cuda_stream,
+        allocator=lambda array: Torch(array, [array]),
+    )
+
+
+def _tensors(kind: str, is_there: Callable[[Any], bool]) -> _Package:
+    """PyTorch's, on a kind of device."""
+    torch: Any = sys.modules["torch"]
+    tensor, strided, device = torch.Tensor, torch.strided, torch.device(kind)
 
     def address(thing: Any, dtype: Any, shape: tuple[int, ...], is_written: bool) -> int | None:
         is_simple = (
@@ -161,8 +152,7 @@ def _torch_cuda() -> _Package:
             and thing.dtype is dtype
             and thing.shape == shape
             and thing.layout is strided
-            and thing.is_cuda
-            and thing.get_device() == torch.cuda.current_device()
+            and is_there(thing)
             and thing.is_contiguous()
             and not (thing.requires_grad or thing.is_conj() or thing.is_neg())
         )
@@ -172,9 +162,7 @@ def _torch_cuda() -> _Package:
     return _Package(
         dtype=lambda value: getattr(torch, TORCH_DTYPES.get(value.dtype, ""), None),
         address=address,
-        empty=lambda shape, dtype: torch.empty(shape, dtype=dtype, device=cuda),
-        stream=lambda: torch.cuda.current_stream().cuda_stream,
-        allocator=lambda array: Torch(array, [array]),
+        empty=lambda shape, dtype: torch.empty(shape, dtype=dtype, device=device),
     )
 
 
