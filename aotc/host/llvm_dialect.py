@@ -37,7 +37,7 @@ _RUNTIME = {
     "aotc_constant_release": ("ptr", "void"),
 }
 # Objects link against upstream's runtime, too, which lacks them.
-_WEAK = (
+WEAK = (
     "aotc_concurrent_launch_prepare",
     "aotc_module_register",
     "aotc_status_get",
@@ -54,7 +54,7 @@ def runtime_declarations() -> dict[str, str]:
     """The declarations of the runtime's functions, by name."""
     texts = {}
     for name, (parameters, result) in _RUNTIME.items():
-        linkage = "extern_weak " if name in _WEAK else ""
+        linkage = "extern_weak " if name in WEAK else ""
         types = [part.replace("ptr", "!llvm.ptr") for part in parameters.split(", ") if part]
         text = declaration(name, types, result.replace("ptr", "!llvm.ptr"))
         texts[name] = text.replace("llvm.func ", f"llvm.func {linkage}", 1)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from helpers.command import REPOSITORY
-from helpers.elf import Elf, archive_members
+from helpers.elf import Elf, Symbol, archive_members
 from runtime.support import (
     FAKE_DRIVER,
     HEADERS,
@@ -26,6 +26,8 @@ from runtime.support import (
     toolchain,
 )
 
+from aotc.host.llvm_dialect import WEAK
+from aotc.module_names import CAPABILITY, PREPARE_RESULT
 from aotc.toolchain import runtime_library, utilities_library
 
 CUDA = RUNTIME / "src" / "cuda"
@@ -157,16 +159,25 @@ def test_utilities_are_upstreams() -> None:
     assert {name for name in declared if not name.startswith(ours)} == UPSTREAM
 
 
-def test_registration_comes_with_the_module_functions() -> None:
-    """A weak reference to aotc_module_register pulls nothing out of an archive by itself."""
+def test_what_is_called_through_weak_references_is_linked() -> None:
+    """A weak reference pulls nothing out of an archive by itself: what objects with kernels refer
+    to, the module's functions, must bring all of it."""
     archive = runtime_library(toolchain(), runner(), HOST_TARGET, kind="static").read_bytes()
-    defined = [
-        {s.name for s in Elf(member).symbols if s.is_global}
-        for member in archive_members(archive).values()
-    ]
-    holding = [names for names in defined if "aotc_module_register" in names]
-    assert len(holding) == 1
-    assert {"mgpuModuleLoad", "mgpuModuleUnload"} <= holding[0]
+    members = [Elf(member).symbols for member in archive_members(archive).values()]
+    wanted, linked = {"mgpuModuleLoad", "mgpuModuleUnload"}, set[str]()
+    while wanted - linked:
+        pulled = [
+            member
+            for member in members
+            if any(one.is_global and one.name in wanted for one in member)
+        ]
+        linked |= wanted | {one.name for member in pulled for one in member if one.is_global}
+        wanted |= {one.name for member in pulled for one in member if _is_asked_for(one)}
+    assert {*WEAK, CAPABILITY, PREPARE_RESULT} <= linked
+
+
+def _is_asked_for(symbol: Symbol) -> bool:
+    return symbol.binding == 1 and not symbol.is_defined
 
 
 def test_nothing_prints_or_exits() -> None:
