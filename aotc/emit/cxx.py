@@ -21,6 +21,13 @@ from aotc.toolchain.data import data_dir
 _SHARED = ("buffer", "status", "v1")
 
 
+_OF_WEIGHTS_FILE = """
+inline ::aotc::v1::status set_weights_budget(uint64_t bytes) noexcept {
+  return made(::{set_weights_budget}(bytes));
+}
+"""
+
+
 _OF_WEIGHTS = """
 template <std::size_t Rank>
 ::aotc::v1::status set_weight(const char *name, const char *dtype,
@@ -54,6 +61,8 @@ inline ::aotc::v1::status unload() noexcept {{
   return made(::{functions["unload"]}());
 }}
 """
+    if manifest.weights is not None:
+        own += _OF_WEIGHTS_FILE.replace("{set_weights_budget}", functions["set_weights_budget"])
     if manifest.replaceable:
         own += _OF_WEIGHTS.replace("{set_weight}", functions["set_weight"]).replace(
             "{restore_weight}", functions["restore_weight"]

@@ -175,6 +175,16 @@ int32_t {state_load}({state} *state, const char *path);
 """
 
 
+_WEIGHTS_FILE_DECLARATIONS = """\
+// The bytes that weights may take on each GPU; 0: as many as they need. What is larger comes in
+// parts, from the host, while the kernels before it run; streams cannot be captured then. Less
+// than one kernel reads is AOTC_OUT_OF_MEMORY, and {last_error}() has the least that works. It
+// goes before AOTC_WEIGHTS_BUDGET in the environment, and is AOTC_INVALID_ARGUMENT once a GPU has
+// used a weight.
+int32_t {set_weights_budget}(uint64_t bytes);
+"""
+
+
 _WEIGHTS_DECLARATIONS = """\
 // The weights that can be replaced, by their names, whose elements lie row by row:
 //
@@ -236,13 +246,17 @@ def _state(manifest: Manifest) -> str:
 
 
 def _weights(manifest: Manifest) -> str:
-    if not manifest.replaceable:
+    if manifest.weights is None:
         return ""
+    budget = fill(_WEIGHTS_FILE_DECLARATIONS, manifest)
+    if not manifest.replaceable:
+        return budget
     lines = [
         f"//   {_one_line(one.name)}: {one.dtype.value} [{', '.join(map(str, one.shape))}]\n"
         for one in manifest.replaceable
     ]
-    return fill(_WEIGHTS_DECLARATIONS, manifest).replace("{weights}", "".join(lines))
+    named = fill(_WEIGHTS_DECLARATIONS, manifest).replace("{weights}", "".join(lines))
+    return f"{named}\n{budget}"
 
 
 def _number(field: Field) -> str:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from aotc.emit.c_text import c_identifier, c_name
 from aotc.errors import InputError
 from aotc.input.entries import RUNTIME_PREFIXES
-from aotc.manifest import RESULT_SHAPES, WORKSPACE, Entry, Manifest
+from aotc.manifest import RESULT_SHAPES, WORKSPACE, Entry, Manifest, Weights
 
 # What the runtime calls: an entry of this name would be called in its place.
 CALLED = frozenset(
@@ -42,21 +42,26 @@ def is_taken(name: str) -> bool:
 
 _PREFIX_HINT = "Rename it, or put something in front of all names: --prefix my_."
 
-# Functions of the library itself, of its weights that can be replaced, and of its state.
+# Functions of the library itself, of its file of weights, of those that can be replaced, and of its
+# state.
 _OWN = (
     *("status", "last_error", "clear_error", "set_device", "set_error_hook", "free", "free_async"),
     *("copy", "set_allocator", "set_workspace", "unload"),
 )
+_OF_WEIGHTS_FILE = ("set_weights_budget",)
 _OF_WEIGHTS = ("set_weight", "read_weight", "restore_weight")
 _OF_STATE = ("create", "free", "reset", "copy", "read", "write", "truncate", "save", "load")
 
 
 def own_functions(
-    name: str, prefix: str, *, has_state: bool, has_weights: bool = False
+    name: str, prefix: str, *, has_state: bool, weights: Weights | None = None
 ) -> dict[str, str]:
     """By what they do: matmul_last_error, or, with the prefix one_, one_last_error."""
     of_state = [f"state_{function}" for function in _OF_STATE] if has_state else []
-    of_weights = _OF_WEIGHTS if has_weights else ()
+    of_weights = (
+        *(_OF_WEIGHTS_FILE if weights is not None else ()),
+        *(_OF_WEIGHTS if weights is not None and weights.replaceable else ()),
+    )
     functions = (*_OWN, *of_state, *of_weights)
     return {function: _own_name(name, prefix, function) for function in functions}
 

@@ -75,6 +75,13 @@ class Weights(Mapping[str, NamedWeight]):
         self._call("read_weight", name.encode(), address, ctypes.c_uint64(weight.bytes))
         return array
 
+    def set_budget(self, size: int) -> None:
+        """The bytes that weights may take on each GPU, 0 for as many as they need: before the first
+        call that uses one. Larger weights come in parts, from the host, while kernels run."""
+        if "set_weights_budget" not in self._library.manifest.functions:
+            raise InputError("The library's weights are not in a file, and have no budget.")
+        self._call("set_weights_budget", ctypes.c_uint64(size))
+
     def restore(self, name: str | None = None) -> None:
         """Lets the weight, or each one, be what the file of weights has."""
         for one in self if name is None else [name]:

@@ -30,7 +30,7 @@ def describe(
             r.name,
             r.prefix,
             has_state=bool(outlined.state),
-            has_weights=weights is not None and bool(weights.file.description.replaceable),
+            weights=None if weights is None else weights.file.description,
         ),
         aotc=__version__,
         target=r.target.triple,

@@ -155,6 +155,14 @@ AOTC_API aotc_status aotc_entry_free(void *allocated);
 // may still use the memory. Memory that is not of this kind is freed as by aotc_entry_free.
 AOTC_API aotc_status aotc_entry_free_async(void *allocated, void *stream);
 
+// The memory that weights of files may take on each device of this process, in bytes; 0: as much as
+// they need. Weights that are larger come in parts, while kernels run, which takes as long as to
+// copy them from the host: calls are no graphs then, and cannot be captured. A budget that is less
+// than one kernel reads is AOTC_OUT_OF_MEMORY, and the message has the least that works. It takes
+// precedence over AOTC_WEIGHTS_BUDGET in the environment, and is AOTC_INVALID_ARGUMENT once a
+// weight was used on a GPU.
+AOTC_API aotc_status aotc_weights_budget_set(uint64_t bytes);
+
 // The allocator of this thread's later calls: on a GPU, an entry gets from it the memory of its
 // temporaries, and of results that it returns in the device's memory. NULL for both takes it back:
 // then it is the driver's, by its pool. `device` is the GPU's number. Work on `stream` (a CUstream)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "constants.h"
+#include "upload.h"
 
 typedef aotc_rt_constant_copy constant_copy;
 
@@ -11,6 +12,10 @@ static _Atomic(constant_copy *) *copies_of(const aotc_constant *constant) {
 
 const constant_copy *aotc_rt_constant_copies(const aotc_constant *constant) {
   return atomic_load_explicit(copies_of(constant), memory_order_acquire);
+}
+
+bool aotc_rt_constant_is_copied(const aotc_constant *constant) {
+  return aotc_rt_constant_copies(constant) != NULL;
 }
 
 const constant_copy *aotc_rt_constant_find(const aotc_constant *constant,
@@ -28,18 +33,22 @@ const constant_copy *aotc_rt_constant_find(const aotc_constant *constant,
 static bool fill(aotc_rt_scope *scope, const aotc_constant *constant, const char *data,
                  char *address, aotc_rt_stream stream) {
   const uint64_t most = AOTC_RT_PIECE_BYTES;
+  const bool is_plain = !aotc_rt_constant_is_replaced(constant); // else it may be on a device
   for (uint64_t at = 0; at < constant->bytes; at += most) {
     uint64_t left = constant->bytes - at;
     uint64_t bytes = left < most ? left : most;
     aotc_rt_weights_read_ahead_locked(data + at + bytes, left - bytes < most ? left - bytes : most);
-    if (!AOTC_RT_TRY(scope->driver, memory_copy(address + at, data + at, (size_t)bytes, stream),
-                     "a constant of %llu bytes", (unsigned long long)constant->bytes) ||
-        !AOTC_RT_TRY(scope->driver, stream_synchronize(stream), "copying a constant")) {
+    if (is_plain
+            ? !aotc_rt_upload(scope, address + at, data + at, (size_t)bytes, stream, "a constant")
+            : !AOTC_RT_TRY(scope->driver,
+                           memory_copy(address + at, data + at, (size_t)bytes, stream),
+                           "a constant")) {
       return false;
     }
     aotc_rt_weights_forget_locked(data + at, bytes);
   }
-  return true;
+  return AOTC_RT_TRY(scope->driver, stream_synchronize(stream), "copying a constant of %llu bytes",
+                     (unsigned long long)constant->bytes);
 }
 
 // The address of a new copy, of `data` unless that is NULL; NULL, with the failure recorded.

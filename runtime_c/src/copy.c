@@ -6,6 +6,7 @@
 #include "mlir_cuda_runtime.h"
 #include "state.h"
 #include "trace.h"
+#include "weight_pages.h"
 
 // Whether both ends of a copy are there; a copy of no bytes needs none.
 static bool check_pointers(const void *to, const void *from, uint64_t bytes) {
@@ -81,6 +82,14 @@ static void run_fill16(const void *payload) {
   }
 }
 
+static bool enqueue_copy(aotc_rt_scope *scope, void *to, const void *from, size_t bytes,
+                         aotc_rt_stream stream) {
+  return aotc_rt_has_paged_weights(scope->context)
+             ? aotc_rt_weight_pages_copy(scope, to, from, bytes, stream)
+             : AOTC_RT_TRY(scope->driver, memory_copy(to, from, bytes, stream),
+                           "%zu bytes from %p to %p", bytes, from, to);
+}
+
 void mgpuMemcpy(void *to, void *from, size_t bytes, void *stream) {
   aotc_rt_scope scope;
   if (!aotc_rt_begin_unless_failed(&scope, "mgpuMemcpy")) {
@@ -92,9 +101,7 @@ void mgpuMemcpy(void *to, void *from, size_t bytes, void *stream) {
   } else if (scope.driver == NULL) {
     const copy c = {.to = to, .from = from, .bytes = bytes};
     aotc_rt_cpu_stream_do(order, run_copy, &c, sizeof(c));
-  } else if (aotc_rt_make_current(&scope) &&
-             AOTC_RT_TRY(scope.driver, memory_copy(to, from, bytes, order),
-                         "%zu bytes from %p to %p", bytes, from, to)) {
+  } else if (aotc_rt_make_current(&scope) && enqueue_copy(&scope, to, from, bytes, order)) {
     finish(&scope, order);
   }
   aotc_rt_end(&scope);
@@ -154,8 +161,7 @@ static bool copy_on_gpu(aotc_rt_scope *scope, void *to, const void *from, uint64
     return false;
   }
   bool is_copied = aotc_rt_make_current(scope) &&
-                   AOTC_RT_TRY(scope->driver, memory_copy(to, from, (size_t)bytes, stream),
-                               "%llu bytes from %p to %p", (unsigned long long)bytes, from, to) &&
+                   enqueue_copy(scope, to, from, (size_t)bytes, stream) &&
                    AOTC_RT_TRY(scope->driver, stream_synchronize(stream), "waiting for a copy");
   if (!is_adopted) {
     aotc_rt_stream_give_back(stream);

@@ -8,6 +8,7 @@
 #include "mlir_cuda_runtime.h"
 #include "state.h"
 #include "trace.h"
+#include "weight_pages.h"
 
 aotc_rt_state aotc_rt_state_of_process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -333,7 +334,7 @@ static bool resolve_locked(aotc_rt_state *state) {
   bool wants_graphs = true;
   state->checks_launches = false;
   if (!parse_flag("AOTC_CHECK", &state->checks_launches) || !parse_flag("AOTC_NVTX", &has_ranges) ||
-      !parse_flag("AOTC_GRAPHS", &wants_graphs)) {
+      !parse_flag("AOTC_GRAPHS", &wants_graphs) || !aotc_rt_weights_budget_resolve_locked(state)) {
     return false;
   }
   if (request.wish == AOTC_RT_CPU) {

@@ -55,6 +55,7 @@ typedef struct aotc_rt_driver_facts {
   int32_t device_count;        // at least one
   bool has_pdl;                // that wait themselves for the kernel before them
   bool has_graphs;             // the functions of graphs below may be called
+  bool has_pages;              // likewise those of pages, and kernel_parameter
   const char *why_no_clusters; // NULL where kernels can have clusters
 } aotc_rt_driver_facts;
 
@@ -181,6 +182,16 @@ typedef struct aotc_rt_driver {
   // Elements of 2 or 4 bytes.
   aotc_rt_result (*memory_fill)(void *to, uint32_t value, size_t element_bytes, size_t count,
                                 aotc_rt_stream stream);
+  // Addresses of the device, and memory in pages that is put behind them: both begin at a multiple
+  // of the granularity. Nothing that reads a page may be under way when it is unmapped.
+  aotc_rt_result (*pages_granularity)(const aotc_rt_context *context, size_t *out_bytes);
+  aotc_rt_result (*pages_reserve)(size_t bytes, void **out_pointer);
+  aotc_rt_result (*pages_unreserve)(void *pointer, size_t bytes);
+  aotc_rt_result (*page_make)(const aotc_rt_context *context, size_t bytes, uint64_t *out_page);
+  aotc_rt_result (*page_free)(uint64_t page);
+  aotc_rt_result (*page_map)(const aotc_rt_context *context, void *pointer, size_t bytes,
+                             uint64_t page);
+  aotc_rt_result (*page_unmap)(void *pointer, size_t bytes);
   // Makes host memory one that every device reaches.
   aotc_rt_result (*memory_register)(void *pointer, size_t bytes);
   aotc_rt_result (*memory_unregister)(void *pointer);

@@ -9,6 +9,7 @@
 #include "graphs.h"
 #include "nvtx.h"
 #include "trace.h"
+#include "weight_pages.h"
 
 #define SMALL_COUNT 16
 #define SMALL_BYTES 1536
@@ -288,6 +289,7 @@ static void call_beside_captures(aotc_rt_call *c, char *small) {
 
 static void end(aotc_rt_call *c, const surroundings *before) {
   aotc_rt_end(&c->scope);
+  aotc_rt_weight_pages_tell(c->scope.thread);
   // Freeing comes behind the call: it is not the entry's.
   restore(c->scope.thread, before);
   if (c->entry->result_count > 0 && c->passed != NULL) {

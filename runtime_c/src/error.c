@@ -7,6 +7,7 @@
 
 #include "aotc_entry.h"
 #include "state.h"
+#include "weight_pages.h"
 
 _Thread_local aotc_rt_thread aotc_rt_this_thread;
 
@@ -125,7 +126,8 @@ void aotc_rt_append(char *text, size_t bytes, const char *format, ...) {
 }
 
 static const aotc_rt_error *latest_failure(void) {
-  const aotc_rt_thread *thread = &aotc_rt_this_thread;
+  aotc_rt_thread *thread = &aotc_rt_this_thread;
+  aotc_rt_weight_pages_tell(thread);
   return thread->error.status != AOTC_OK ? &thread->error : &thread->told;
 }
 

@@ -8,6 +8,7 @@
 #include "mlir_cuda_runtime.h"
 #include "state.h"
 #include "trace.h"
+#include "weight_pages.h"
 
 // CUDA's limits for every chip since compute capability 3.0.
 #define MAX_GRID_X 2147483647
@@ -171,12 +172,17 @@ static void launch_on_gpu(aotc_rt_scope *scope, const aotc_rt_launch *l, void *s
     label->block[i] = (uint32_t)l->block[i];
   }
   ++scope->thread->launches_of_entry;
-  if (aotc_rt_recording_add(scope->thread, l, binding, aotc_rt_stream_of(scope->thread, stream))) {
+  bool has_pages = aotc_rt_has_paged_weights(scope->context);
+  if (has_pages) {
+    aotc_rt_submit(scope->thread);
+  } else if (aotc_rt_recording_add(scope->thread, l, binding,
+                                   aotc_rt_stream_of(scope->thread, stream))) {
     return;
   }
   aotc_rt_stream order = aotc_rt_stream_for_work(scope->thread, stream);
-  if (aotc_rt_launch_now(scope->driver, l, binding, order) &&
-      aotc_rt_state_of_process.checks_launches) {
+  bool is_launched = has_pages ? aotc_rt_weight_pages_launch(scope, l, binding, order)
+                               : aotc_rt_launch_now(scope->driver, l, binding, order);
+  if (is_launched && aotc_rt_state_of_process.checks_launches) {
     check_launched(scope->driver, l, order);
   }
 }

@@ -66,6 +66,7 @@ typedef struct aotc_rt_thread {
   int32_t lock_depth;                  // of the state's lock
   bool has_untold;                     // a failure that the hook is to hear of after the lock
   aotc_rt_launch_label last_launch;
+  uint64_t least_weights_budget; // for the launches that were left out; 0: there is none
   const void *launch_values; // of aotc_concurrent_launch_prepare, for the next launch; else NULL
   size_t launch_value_bytes;
   aotc_rt_result failed; // of the latest call of a driver that failed
@@ -125,8 +126,11 @@ struct aotc_rt_context {
   bool is_primary; // the one that programs share on a device: open, it cannot go away
   aotc_device description;
   aotc_rt_stream_block streams;
-  aotc_rt_staging staging;           // under a lock of its own
-  struct aotc_rt_kept_graph *graphs; // likewise
+  aotc_rt_staging staging;                             // under a lock of its own
+  struct aotc_rt_kept_graph *graphs;                   // likewise
+  struct aotc_rt_uploads *uploads;                     // likewise
+  _Atomic(struct aotc_rt_weight_pages *) weight_pages; // NULL: no weights with a budget were used
+  atomic_bool has_paged_weights;                       // some do not fit into it
 };
 
 // As one number: 90 for 9.0.
@@ -267,6 +271,8 @@ struct aotc_rt_state {
   aotc_device device;
   bool checks_launches;         // AOTC_CHECK=1
   bool uses_graphs;             // of launches; the driver has them, and not AOTC_GRAPHS=0
+  uint64_t weights_budget;      // of each device; 0: there is none
+  bool has_weights_budget;      // the program has set it
   const aotc_rt_driver *driver; // NULL until one has started
   aotc_rt_driver_facts facts;   // of the driver
 
@@ -465,6 +471,9 @@ extern const aotc_rt_constant_form aotc_rt_constant_winograd;
 // As aotc_constant_get_packed, of data at `data`, in that form.
 void *aotc_rt_constant_in_form(aotc_constant *constant, const void *data, uint64_t rows,
                                const aotc_rt_constant_form *form);
+
+// Whether some context has a copy.
+bool aotc_rt_constant_is_copied(const aotc_constant *constant);
 
 // Whether a program has given the constant other data.
 bool aotc_rt_constant_is_replaced(const aotc_constant *constant);

@@ -7,6 +7,8 @@
 #include "graphs.h"
 #include "staging.h"
 #include "state.h"
+#include "upload.h"
+#include "weight_pages.h"
 
 // Gives back what a context holds. What cannot be given back is forgotten.
 static void empty_context_locked(aotc_rt_state *state, aotc_rt_context *context) {
@@ -20,7 +22,9 @@ static void empty_context_locked(aotc_rt_state *state, aotc_rt_context *context)
   }
   const aotc_rt_driver *caller = is_current ? driver : NULL;
   aotc_rt_graphs_unload(caller, context);
+  aotc_rt_weight_pages_unload(caller, context, NULL);
   aotc_rt_staging_unload(caller, context);
+  aotc_rt_upload_unload(caller, context);
   aotc_rt_streams_unload(caller, context);
   driver->context_empty(context, is_current);
   if (is_current) {

@@ -1,6 +1,7 @@
 // Weights in a file of their own, which is opened when the first of them is used.
 #include <sys/mman.h>
 
+#include "weight_pages.h"
 #include "weights_file.h"
 
 // Zeros in the weights' place, for host code to go on with: none of it is touched, so it takes no
@@ -71,10 +72,34 @@ const void *aotc_weight_get(aotc_weight *weight) {
   return data != NULL ? data : aotc_rt_weight_in_file(weight);
 }
 
+// A copy of the weight, or its place in a copy of the file of which a part is resident.
+static void *get_within_budget(const aotc_rt_weights_file *file, aotc_constant *constant,
+                               const void *data) {
+  aotc_rt_scope scope;
+  if (constant->bytes == 0 || !aotc_rt_begin_unless_failed(&scope, "aotc_weight_get_on_device")) {
+    return (void *)(uintptr_t)data;
+  }
+  bool is_whole = true;
+  void *place = NULL;
+  if (scope.driver != NULL && aotc_rt_state_of_process.weights_budget != 0) {
+    place = aotc_rt_weight_pages_get(&scope, file, data, &is_whole);
+  }
+  aotc_rt_end(&scope);
+  if (is_whole) {
+    return aotc_rt_constant_copy_of(constant, data);
+  }
+  return place != NULL ? place : (void *)(uintptr_t)data;
+}
+
 void *aotc_weight_get_on_device(aotc_weight *weight) {
   const void *data = NULL;
   aotc_constant *constant = find_constant(weight, &data);
-  return aotc_rt_constant_copy_of(constant, data);
+  aotc_rt_weights_file *file =
+      constant != &weight->constant
+          ? atomic_load_explicit(file_of(weight->weights), memory_order_acquire)
+          : NULL;
+  return file != NULL ? get_within_budget(file, constant, data)
+                      : aotc_rt_constant_copy_of(constant, data);
 }
 
 void *aotc_weight_get_packed(aotc_weight *weight, uint64_t rows) {

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "weight_pages.h"
 #include "weights_file.h"
 
 #define FORMAT_VERSION 2
@@ -206,10 +207,25 @@ static aotc_rt_weights_file *map_or_find(const char *path) {
   return file;
 }
 
+// Gives back what contexts have of a file.
+static void empty_contexts_locked(const aotc_rt_weights_file *file) {
+  const aotc_rt_driver *driver = aotc_rt_driver_to_release(&aotc_rt_state_of_process);
+  aotc_rt_context *context = atomic_load(&aotc_rt_state_of_process.contexts);
+  for (; context != NULL; context = context->next) {
+    bool is_current = driver != NULL && aotc_rt_has_paged_weights(context) &&
+                      aotc_rt_context_enter_to_release(driver, context, "to free weights");
+    aotc_rt_weight_pages_unload(is_current ? driver : NULL, context, file);
+    if (is_current) {
+      AOTC_RT_TRY_RELEASE(driver, context_pop(), "after weights are freed");
+    }
+  }
+}
+
 static void close_if_unused_locked(aotc_rt_weights_file *file) {
   if (file->users > 0) {
     return;
   }
+  empty_contexts_locked(file);
   aotc_rt_weights_file **link = &aotc_rt_state_of_process.weights_files;
   while (*link != file) {
     link = &(*link)->next;
@@ -218,6 +234,40 @@ static void close_if_unused_locked(aotc_rt_weights_file *file) {
   munmap((void *)(uintptr_t)file->data, file->bytes);
   free(file->weights);
   free(file);
+}
+
+bool aotc_rt_weights_file_is_ordered(const aotc_rt_weights_file *file, uint64_t *out_largest) {
+  const file_row *rows = (const file_row *)(const void *)(file->data + sizeof(file_header));
+  uint64_t end = 0;
+  *out_largest = 0;
+  for (uint32_t i = 0; i < file->count; ++i) {
+    if (rows[i].offset < end || rows[i].offset > file->bytes ||
+        rows[i].bytes > file->bytes - rows[i].offset) {
+      return false;
+    }
+    end = rows[i].offset + rows[i].bytes;
+    *out_largest = rows[i].bytes > *out_largest ? rows[i].bytes : *out_largest;
+  }
+  return true;
+}
+
+bool aotc_rt_weights_file_find(const aotc_rt_weights_file *file, uint64_t at, uint64_t *out_start,
+                               uint64_t *out_bytes) {
+  const file_row *rows = (const file_row *)(const void *)(file->data + sizeof(file_header));
+  size_t first = 0, end = file->count; // the last one that begins at `at` or before is in here
+  while (end - first > 1) {
+    size_t middle = first + (end - first) / 2;
+    if (rows[middle].offset <= at) {
+      first = middle;
+    } else {
+      end = middle;
+    }
+  }
+  bool is_there =
+      file->count > 0 && rows[first].offset <= at && at - rows[first].offset < rows[first].bytes;
+  *out_start = is_there ? rows[first].offset : 0;
+  *out_bytes = is_there ? rows[first].bytes : 0;
+  return is_there;
 }
 
 // Advises of the pages that the range touches, or (`whole`) that it covers.

@@ -25,6 +25,14 @@ typedef struct aotc_rt_weights_file {
   int64_t users;
 } aotc_rt_weights_file;
 
+// Whether the weights lie one behind the other in the file, in the order of its table; sets
+// *out_largest to the bytes of the largest.
+bool aotc_rt_weights_file_is_ordered(const aotc_rt_weights_file *file, uint64_t *out_largest);
+
+// The weight that has the byte `at` of such a file; false if there is none.
+bool aotc_rt_weights_file_find(const aotc_rt_weights_file *file, uint64_t at, uint64_t *out_start,
+                               uint64_t *out_bytes);
+
 // Opens the file of a program's or library's weights, or finds it, and sets their `shared`. NULL,
 // with the failure recorded.
 aotc_rt_weights_file *aotc_rt_weights_open_locked(const aotc_weights *weights);

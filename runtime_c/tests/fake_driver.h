@@ -3,6 +3,7 @@
 #define AOTC_FAKE_DRIVER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define FAKE_MAX_DEVICES 4
@@ -28,7 +29,8 @@ typedef struct fake_driver {
   int device_count;
   int capability[FAKE_MAX_DEVICES]; // 90 for sm_90
   bool has_memory_pools;
-  bool has_parameters; // tells those of kernels: one, of 4 bytes
+  bool has_parameters; // tells those of kernels: one
+  size_t parameter_bytes;
 
   // What it fails: the fail_at-th call of all (from 1), or the fail_at-th call of fail_symbol.
   int fail_at;    // 0: none
@@ -51,7 +53,9 @@ typedef struct fake_driver {
   int allocation_count;
   int live_memory; // allocations not freed yet
   int live_pools;
-  uint64_t kept_bytes; // by pools that nobody uses
+  int live_reservations, live_pages; // of addresses, and of memory behind them
+  uint64_t page_bytes;               // of all pages that were made
+  uint64_t kept_bytes;               // by pools that nobody uses
   int live_events;
   int live_graphs; // and executable ones
   int graph_launch_count;

@@ -21,6 +21,11 @@ void scenario_run_program(bool is_new_driver);
 // Calls the aotc_* functions as a program's main does, up to the first that fails.
 void scenario_run_harness(void);
 
+// What weights with a budget alone use: test_cuda_weights_budget.c.
+#define SCENARIO_PAGE_CALLS                                                                        \
+  " cuMemGetAllocationGranularity cuMemAddressReserve cuMemAddressFree cuMemCreate cuMemRelease "  \
+  "cuMemMap cuMemSetAccess cuMemUnmap"
+
 // What calls of entries alone use: test_cuda_entry_graphs.c fails it.
 #define SCENARIO_GRAPH_CALLS                                                                       \
   " cuFuncGetParamInfo cuStreamBeginCapture_v2 cuStreamGetCaptureInfo_v3 cuStreamEndCapture "      \

@@ -43,6 +43,29 @@ static void one_copy_for_each_context(void) {
   CHECK_NO_FAILURE();
 }
 
+// By buffers and several threads.
+static void large_ones_are_copied_whole(void) {
+  fake_driver *driver = scenario_driver();
+  setenv("AOTC_DEVICE", "cuda", 1);
+  const size_t sizes[] = {((size_t)1 << 20) - 1, 1 << 20, ((size_t)16 << 20) + 3, (size_t)50000001};
+  for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); ++k) {
+    unsigned char *large = malloc(sizes[k]);
+    for (size_t i = 0; i < sizes[k]; ++i) {
+      large[i] = (unsigned char)(i * 2654435761u >> 13);
+    }
+    aotc_constant constant = {.data = large, .bytes = sizes[k]};
+    const void *copy = aotc_constant_get(&constant);
+    CHECK(copy != large && memcmp(copy, large, sizes[k]) == 0);
+    aotc_constant_release(&constant);
+    free(large);
+  }
+  CHECK_INT(0, driver->live_memory);
+  CHECK_INT(AOTC_OK, aotc_unload());
+  CHECK_INT(0, driver->live_registrations);
+  CHECK_TEXT("", driver->violation);
+  CHECK_NO_FAILURE();
+}
+
 static void unload_frees_copies(void) {
   fake_driver *driver = scenario_driver();
   setenv("AOTC_DEVICE", "cuda", 1);
@@ -111,11 +134,9 @@ static void the_cpu_reads_the_data(void) {
 
 int main(int argc, char **argv) {
   static const check_test tests[] = {
-      CHECK_TEST(one_copy_for_each_context),
-      CHECK_TEST(unload_frees_copies),
-      CHECK_TEST(failures_leave_the_data_and_no_memory),
-      CHECK_TEST(gone_contexts_are_left_alone),
-      CHECK_TEST(the_cpu_reads_the_data),
+      CHECK_TEST(one_copy_for_each_context),    CHECK_TEST(large_ones_are_copied_whole),
+      CHECK_TEST(unload_frees_copies),          CHECK_TEST(failures_leave_the_data_and_no_memory),
+      CHECK_TEST(gone_contexts_are_left_alone), CHECK_TEST(the_cpu_reads_the_data),
   };
   return check_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }

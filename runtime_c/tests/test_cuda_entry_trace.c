@@ -76,6 +76,18 @@ static void calls_on_a_gpu_are_traced(void) {
   CHECK_INT(0, count(text, "\"time\":\"host\""));
 }
 
+// Whatever lowered code calls does under a trace what it does without one.
+static void everything_works_under_a_trace(void) {
+  const fake_driver *driver = scenario_driver();
+  close(begin_trace(""));
+  setenv("AOTC_DEVICE", "cuda", 1);
+  scenario_run_program(true);
+  CHECK_NO_FAILURE();
+  CHECK(driver->tensor_map_count > 0);
+  CHECK_TEXT("", driver->violation);
+  unlink(the_path);
+}
+
 static int traced(const char *part) {
   return count(text_of(the_path), part);
 }
@@ -216,6 +228,7 @@ static void devices_are_no_files(void) {
 int main(int argc, char **argv) {
   static const check_test tests[] = {
       CHECK_TEST(calls_on_a_gpu_are_traced),
+      CHECK_TEST(everything_works_under_a_trace),
       CHECK_TEST(nobody_waits_for_the_trace),
       CHECK_TEST(what_is_captured_has_the_times_of_the_host),
       CHECK_TEST(events_that_fail_are_done_without),

@@ -20,7 +20,7 @@ static void every_symbol_is_called(void) {
              "cuTensorMapEncodeTiled cuCtxSynchronize cuGetErrorName "
              "cuPointerGetAttribute cuStreamGetCtx cuStreamIsCapturing "
              "cuStreamDestroy_v2 "
-             "cuGetErrorString" SCENARIO_GRAPH_CALLS);
+             "cuGetErrorString" SCENARIO_GRAPH_CALLS SCENARIO_PAGE_CALLS);
 }
 
 static void every_call_fails_unknown(void) {

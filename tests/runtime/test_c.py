@@ -47,6 +47,7 @@ PROGRAMS = {
     "cuda_launches": "new",
     "cuda_memory": "new",
     "cuda_weights": "new",
+    "cuda_weights_budget": "new",
     "cuda_weights_memory": "new",
     "old_driver": "old",
     "no_driver": "none",
@@ -62,7 +63,10 @@ PROGRAMS = {
     "async": "none",
     "async_process": "none",
 }
-WITH_ENTRIES = (*(program for program in PROGRAMS if "entry" in program), "old_driver")
+WITH_ENTRIES = (
+    *(program for program in PROGRAMS if "entry" in program),
+    *("cuda_weights_budget", "old_driver"),
+)
 # What ThreadSanitizer looks at. It does not know processes that fork while they have threads.
 CONCURRENT = ("cpu_blocks", "cpu_steps", "cpu_streams", "cpu_stress", "async")
 WITH_CPU_MODULE = tuple(program for program in PROGRAMS if program.startswith("cpu_"))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.access import DESCRIBES
 from aotc.lower.placement.alias_classes import AliasClass, Use, UseKind
 from aotc.mlir import ir
 from aotc.module_names import DEVICE_COPY
@@ -24,10 +25,13 @@ class DeviceCopies:
         self._variables = {symbol_of(op): op for op in ops.find(module.operation, "memref.global")}
 
     def use(self, alias_class: AliasClass, enqueued: Sequence[Use]) -> None:
-        """Gives the kernels and the enqueued copies of a constant's alias class the device's
-        copy."""
+        """Gives the kernels, their TMA descriptors and the enqueued copies of a constant's alias
+        class the device's copy."""
         made: dict[Any, Any] = {}
-        for use in [*alias_class.of_kind(UseKind.LAUNCH), *enqueued]:
+        for use in [*alias_class.of_kind(UseKind.LAUNCH, UseKind.DESCRIBE), *enqueued]:
+            owner = ops.defining(use.value)
+            if owner is not None and owner.name == DESCRIBES:
+                continue  # the descriptor is one of the copy
             use.operation.operands[use.operand] = self._on_device(use.value, made)
 
     def _on_device(self, value: Any, made: dict[Any, Any]) -> Any:

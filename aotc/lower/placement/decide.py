@@ -215,7 +215,7 @@ class Decisions:
     def _decide_constant(self, alias_class: AliasClass) -> Decision:
         if alias_class.merges or alias_class.of_kind(
             *(UseKind.HOST_WRITE, UseKind.COPY_TO, UseKind.GPU, UseKind.REGISTER),
-            *(UseKind.RETURN, UseKind.CALL, UseKind.ESCAPE, UseKind.TASK, UseKind.DESCRIBE),
+            *(UseKind.RETURN, UseKind.CALL, UseKind.ESCAPE, UseKind.TASK),
         ):
             return _LEFT
         for use in alias_class.of_kind(UseKind.LAUNCH):

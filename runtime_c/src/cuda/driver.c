@@ -50,6 +50,13 @@ static bool has_graphs(const aotc_rt_libcuda_symbols *cuda) {
          cuda->graph_destroy != NULL;
 }
 
+static bool has_pages(const aotc_rt_libcuda_symbols *cuda) {
+  return cuda->func_get_param_info != NULL && cuda->mem_get_granularity != NULL &&
+         cuda->mem_address_reserve != NULL && cuda->mem_address_free != NULL &&
+         cuda->mem_create != NULL && cuda->mem_release != NULL && cuda->mem_map != NULL &&
+         cuda->mem_set_access != NULL && cuda->mem_unmap != NULL;
+}
+
 static bool start(aotc_rt_driver_facts *out_facts) {
   aotc_rt_libcuda_symbols *cuda = &aotc_rt_libcuda;
   // Never closed: code of the driver's own threads and exit handlers stays in use.
@@ -80,6 +87,7 @@ static bool start(aotc_rt_driver_facts *out_facts) {
   *out_facts = (aotc_rt_driver_facts){
       .device_count = cuda->device_count,
       .has_graphs = has_graphs(cuda),
+      .has_pages = has_pages(cuda),
       .has_pdl = has_extended_launches && cuda->version >= FIRST_VERSION_WITH_PDL,
       .why_no_clusters =
           has_extended_launches
@@ -322,6 +330,13 @@ const aotc_rt_driver aotc_rt_cuda = {
     .memory_locate = aotc_rt_cuda_memory_locate,
     .memory_copy = aotc_rt_cuda_memory_copy,
     .memory_fill = aotc_rt_cuda_memory_fill,
+    .pages_granularity = aotc_rt_cuda_pages_granularity,
+    .pages_reserve = aotc_rt_cuda_pages_reserve,
+    .pages_unreserve = aotc_rt_cuda_pages_unreserve,
+    .page_make = aotc_rt_cuda_page_make,
+    .page_free = aotc_rt_cuda_page_free,
+    .page_map = aotc_rt_cuda_page_map,
+    .page_unmap = aotc_rt_cuda_page_unmap,
     .memory_register = aotc_rt_cuda_memory_register,
     .memory_unregister = aotc_rt_cuda_memory_unregister,
 };

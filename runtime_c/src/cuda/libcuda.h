@@ -70,6 +70,14 @@
   X(REQUIRED, mem_host_unregister, "cuMemHostUnregister", cuMemHostUnregister)                     \
   X(REQUIRED, pointer_get_attribute, "cuPointerGetAttribute", cuPointerGetAttribute)               \
   X(REQUIRED, pointer_get_attributes, "cuPointerGetAttributes", cuPointerGetAttributes)            \
+  X(OPTIONAL, mem_get_granularity, "cuMemGetAllocationGranularity", cuMemGetAllocationGranularity) \
+  X(OPTIONAL, mem_address_reserve, "cuMemAddressReserve", cuMemAddressReserve)                     \
+  X(OPTIONAL, mem_address_free, "cuMemAddressFree", cuMemAddressFree)                              \
+  X(OPTIONAL, mem_create, "cuMemCreate", cuMemCreate)                                              \
+  X(OPTIONAL, mem_release, "cuMemRelease", cuMemRelease)                                           \
+  X(OPTIONAL, mem_map, "cuMemMap", cuMemMap)                                                       \
+  X(OPTIONAL, mem_set_access, "cuMemSetAccess", cuMemSetAccess)                                    \
+  X(OPTIONAL, mem_unmap, "cuMemUnmap", cuMemUnmap)                                                 \
   X(OPTIONAL, func_get_param_info, "cuFuncGetParamInfo", cuFuncGetParamInfo)                       \
   X(OPTIONAL, stream_begin_capture, "cuStreamBeginCapture_v2", cuStreamBeginCapture_v2)            \
   X(OPTIONAL, stream_get_capture_info, "cuStreamGetCaptureInfo_v3", cuStreamGetCaptureInfo_v3)     \
@@ -204,6 +212,15 @@ aotc_rt_result aotc_rt_cuda_memory_copy(void *to, const void *from, size_t bytes
                                         aotc_rt_stream stream);
 aotc_rt_result aotc_rt_cuda_memory_fill(void *to, uint32_t value, size_t element_bytes,
                                         size_t count, aotc_rt_stream stream);
+aotc_rt_result aotc_rt_cuda_pages_granularity(const aotc_rt_context *context, size_t *out_bytes);
+aotc_rt_result aotc_rt_cuda_pages_reserve(size_t bytes, void **out_pointer);
+aotc_rt_result aotc_rt_cuda_pages_unreserve(void *pointer, size_t bytes);
+aotc_rt_result aotc_rt_cuda_page_make(const aotc_rt_context *context, size_t bytes,
+                                      uint64_t *out_page);
+aotc_rt_result aotc_rt_cuda_page_free(uint64_t page);
+aotc_rt_result aotc_rt_cuda_page_map(const aotc_rt_context *context, void *pointer, size_t bytes,
+                                     uint64_t page);
+aotc_rt_result aotc_rt_cuda_page_unmap(void *pointer, size_t bytes);
 aotc_rt_result aotc_rt_cuda_memory_register(void *pointer, size_t bytes);
 aotc_rt_result aotc_rt_cuda_memory_unregister(void *pointer);
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../weight_pages.h"
 #include "libcuda.h"
 #include "mlir_cuda_runtime.h"
 
@@ -80,7 +81,8 @@ static const char *likely_cause(const encoding *e) {
 }
 
 static bool encode(const aotc_rt_scope *scope, const encoding *e, CUtensorMap *out_map) {
-  if (scope->driver != &aotc_rt_cuda) {
+  // Another's table may stand before CUDA's functions, as that of a trace.
+  if (scope->driver == NULL || scope->driver->context_open != aotc_rt_cuda_context_open) {
     aotc_rt_fail(AOTC_UNSUPPORTED, "the CPU device has no TMA descriptors; they need a GPU from "
                                    "sm_90 on");
     return false;
@@ -115,6 +117,8 @@ void mgpuTensorMapEncodeTiled(void *out_tensor_map, int32_t data_type, uint32_t 
       (strides == NULL && rank > 1) || box_sizes == NULL || element_strides == NULL) {
     aotc_rt_fail(AOTC_INVALID_ARGUMENT, "rank %u; it must be 1 to 5, and every array must be there",
                  rank);
+  } else if (scope.context != NULL && aotc_rt_weight_pages_have(scope.context, address)) {
+    aotc_rt_fail(AOTC_UNSUPPORTED, "a TMA descriptor in host memory, of a weight under a budget");
   } else if (aotc_rt_make_current(&scope)) {
     encoding e = {
         .data_type = data_type,
@@ -308,6 +312,10 @@ void *mgpuTensorMapEncodeTiledMemref(int64_t rank, void *descriptor, int64_t dat
     aotc_rt_lock();
     address = keep_locked(&scope, &map);
     aotc_rt_unlock();
+    if (address != 0 &&
+        !aotc_rt_weight_pages_describe(&scope, aotc_rt_cuda_pointer(address), e.address)) {
+      address = 0;
+    }
   }
   return aotc_rt_end(&scope) ? aotc_rt_cuda_pointer(address) : NULL;
 }

@@ -83,7 +83,7 @@ EXPORT CUresult CUDAAPI cuFuncGetParamInfo(CUfunction function, size_t index, si
     return CUDA_ERROR_INVALID_VALUE;
   }
   *offset = 0;
-  *bytes = sizeof(int);
+  *bytes = the_driver.parameter_bytes;
   return CUDA_SUCCESS;
 }
 

@@ -14,6 +14,7 @@ fake_driver the_driver = {
     .device_count = 1,
     .capability = {90, 90, 90, 90},
     .has_memory_pools = true,
+    .parameter_bytes = sizeof(int),
     .jit_optimization_level = -1,
 };
 pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;

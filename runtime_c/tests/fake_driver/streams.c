@@ -88,6 +88,7 @@ EXPORT CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream) {
 
 EXPORT CUresult CUDAAPI cuEventSynchronize(CUevent event) {
   ENTER_WITH_CONTEXT("cuEventSynchronize");
+  do_late_work();
   return is_object(event, OBJECT_EVENT) ? (CUresult)the_driver.asynchronous_result
                                         : CUDA_ERROR_INVALID_HANDLE;
 }

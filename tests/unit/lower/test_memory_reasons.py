@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -190,3 +191,23 @@ def test_what_is_explained(name: str, aotc: Aotc, mlir_file: MlirFile, tmp_path:
     options = ("--explain", "--emit", "mlir", "-o", str(tmp_path / "out.mlir"))
     told = aotc("build", mlir_file(text), *options).succeeded()
     assert reason in told.stdout + told.stderr
+
+
+def test_constants_described_for_tma_are_on_the_device(
+    aotc: Aotc, mlir_file: MlirFile, tmp_path: Path
+) -> None:
+    """A matmul on sm_90 reads its constant through a descriptor, or directly, by its sizes'
+    alignment: of the device's copy both."""
+    text = """func.func @f(%a: memref<128x256xf16>, %c: memref<128x256xf16>)
+    attributes {llvm.emit_c_interface} {
+  %w = memref.get_global @w : memref<256x256xf16>
+  linalg.matmul ins(%a, %w : memref<128x256xf16>, memref<256x256xf16>)
+      outs(%c : memref<128x256xf16>)
+  return
+}
+memref.global "private" constant @w : memref<256x256xf16> = dense<3.0>"""
+    out = tmp_path / "host.mlir"
+    aotc("build", mlir_file(text), "--chip", "sm_90", "--emit", "host-mlir", "-o", out).succeeded()
+    host = out.read_text()
+    assert "mgpuTensorMapEncodeTiledMemref" in host
+    assert re.findall(r"llvm\.mlir\.addressof @(\w*w)\b", host) == ["aotc_device_w"]

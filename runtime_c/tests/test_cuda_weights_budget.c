@@ -1,0 +1,307 @@
+// Weights that are larger than their budget: brought in parts, by a driver whose streams work late.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cuda.h>
+
+#include "aotc_entry.h"
+#include "aotc_runtime.h"
+#include "check.h"
+#include "entries.h"
+#include "fake_driver.h"
+#include "mlir_cuda_runtime.h"
+#include "scenario.h"
+
+// The fake driver's pages.
+#define PAGE 4096
+#define WEIGHTS 12
+#define BYTES 6000 // of a weight: it touches 2 or 3 pages
+#define FIRST 4096
+#define FILE_BYTES (FIRST + WEIGHTS * BYTES)
+
+static char the_path[64];
+static aotc_weights the_weights;
+static aotc_weight the_list[WEIGHTS];
+static aotc_weight *the_pointers[WEIGHTS];
+
+// Every byte of weight i is i + 1.
+static void make_weights(void) {
+  static unsigned char content[FILE_BYTES] = "aotc-wts";
+  content[8] = 2;
+  content[12] = WEIGHTS;
+  uint64_t size = FILE_BYTES;
+  memcpy(content + 16, &size, sizeof(size));
+  the_weights = (aotc_weights){.file = "model.weights", .weights = the_pointers, .count = WEIGHTS};
+  for (int i = 0; i < WEIGHTS; ++i) {
+    uint64_t numbers[] = {(uint64_t)(FIRST + i * BYTES), BYTES};
+    unsigned char *row = content + 64 + (ptrdiff_t)i * 64;
+    memset(row, i + 1, 32);
+    memcpy(row + 32, numbers, sizeof(numbers));
+    memset(content + numbers[0], i + 1, BYTES);
+    the_pointers[i] = &the_list[i];
+    the_list[i] = (aotc_weight){.weights = &the_weights, .constant = {.bytes = BYTES}};
+    memset(the_list[i].digest, i + 1, sizeof(the_list[i].digest));
+  }
+  strcpy(the_path, "/tmp/aotc-budget-XXXXXX");
+  int file = mkstemp(the_path);
+  CHECK(file >= 0 && write(file, content, FILE_BYTES) == FILE_BYTES);
+  CHECK_INT(0, close(file));
+  setenv("AOTC_WEIGHTS", the_path, 1);
+}
+
+static void remove_weights(void) {
+  aotc_weights_release(&the_weights);
+  CHECK_INT(0, unlink(the_path));
+}
+
+// -------------------------------------------------------------------------------------------------
+// Kernels: each gets a weight, or a descriptor of one, and looks at all of it when its turn comes
+
+#define MOST 256
+static uintptr_t the_parameters[MOST];
+static bool is_descriptor; // what they are
+static int the_count;
+static int the_read[MOST], the_read_count; // the weights
+
+static int launched(const char *kernel, void **parameters) {
+  (void)kernel;
+  memcpy(&the_parameters[the_count], parameters[0], sizeof(the_parameters[0]));
+  return the_count++;
+}
+
+static void run(int index) {
+  const unsigned char *weight = (const unsigned char *)the_parameters[index];
+  if (is_descriptor) {
+    uintptr_t address = 0;
+    memcpy(&address, weight, sizeof(address)); // as the fake driver encodes it
+    weight = (const unsigned char *)address;
+  }
+  int value = weight[0];
+  for (int i = 0; i < BYTES; ++i) {
+    CHECK_INT(value, weight[i]);
+  }
+  the_read[the_read_count++] = value;
+}
+
+static fake_driver *start(const char *budget) {
+  fake_driver *driver = scenario_driver();
+  driver->has_parameters = true;
+  driver->parameter_bytes = sizeof(void *);
+  setenv("AOTC_WEIGHTS_BUDGET", budget, 1);
+  entries_load("cuda");
+  make_weights();
+  fake_work_late(launched, run);
+  return driver;
+}
+
+static void launch(const void *pointer, void *stream) {
+  void *parameters[] = {&pointer};
+  mgpuLaunchKernel(mgpuModuleGetFunction(entries_module(), "add"), 1, 1, 1, 32, 1, 1, 0, stream,
+                   parameters, NULL, 1);
+}
+
+static const int *the_order;
+static int the_order_count;
+
+static void call_in_order(void **values) {
+  (void)values;
+  void *stream = mgpuStreamCreate();
+  for (int i = 0; i < the_order_count; ++i) {
+    launch(aotc_weight_get_on_device(&the_list[the_order[i]]), stream);
+  }
+  mgpuStreamSynchronize(stream);
+  mgpuStreamDestroy(stream);
+}
+
+static const aotc_entry entry_in_order = {.name = "model", .call = call_in_order};
+
+static void call(const int *order, int count) {
+  the_order = order;
+  the_order_count = count;
+  the_read_count = the_count = 0;
+  CHECK_INT(AOTC_OK, aotc_entry_call(&entry_in_order, NULL));
+  CHECK_INT(count, the_read_count);
+  for (int i = 0; i < count; ++i) {
+    CHECK_INT(order[i] + 1, the_read[i]);
+  }
+}
+
+static const int all[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+
+static void brought_as_kernels_read_them(void) {
+  fake_driver *driver = start("40960"); // 10 pages, of 19
+  const void *address = aotc_weight_get_on_device(&the_list[3]);
+  CHECK_INT(0, driver->live_pages);
+  call(all, WEIGHTS);
+  int copies = driver->copy_count;
+  call(all, WEIGHTS);
+  // A part stays.
+  CHECK(driver->copy_count - copies > 4 && driver->copy_count - copies < 16);
+  const int backwards[] = {11, 10, 9, 3, 3, 0, 1, 5, 5, 5, 11, 0};
+  call(backwards, 12);
+  CHECK(aotc_weight_get_on_device(&the_list[3]) == address);
+  CHECK_INT(10, driver->live_pages);
+  CHECK_INT(40960, driver->page_bytes);
+
+  unsigned char copied[BYTES] = "";
+  mgpuMemcpy(copied, (void *)(uintptr_t)aotc_weight_get_on_device(&the_list[7]), BYTES, NULL);
+  CHECK_INT(8, copied[BYTES - 1]);
+  CHECK_NO_FAILURE();
+  remove_weights();
+  CHECK_INT(0, driver->live_reservations);
+  CHECK_INT(AOTC_OK, aotc_unload());
+  CHECK_INT(0, driver->live_pages);
+  CHECK_INT(0, driver->live_events);
+  CHECK_INT(0, driver->live_memory);
+  CHECK_TEXT("", driver->violation);
+}
+
+static void again_after_everything_was_given_back(void) {
+  fake_driver *driver = start("16K");
+  call(all, WEIGHTS);
+  CHECK_INT(AOTC_OK, aotc_unload());
+  CHECK_INT(0, driver->live_pages);
+  CHECK_INT(0, driver->live_reservations);
+  call(all, WEIGHTS);
+  CHECK_INT(16384 * 2, driver->page_bytes);
+  CHECK_INT(AOTC_OK, aotc_unload());
+  remove_weights();
+  CHECK_INT(0, driver->live_memory);
+  CHECK_TEXT("", driver->violation);
+}
+
+// More kernels than there are events, on two streams.
+static void many_kernels_at_once(void) {
+  fake_driver *driver = start("16384");
+  void *streams[] = {mgpuStreamCreate(), mgpuStreamCreate()};
+  for (int i = 0; i < 200; ++i) {
+    launch(aotc_weight_get_on_device(&the_list[i * 5 % WEIGHTS]), streams[i % 2]);
+  }
+  mgpuStreamSynchronize(streams[0]);
+  mgpuStreamSynchronize(streams[1]);
+  CHECK_INT(200, the_read_count);
+  for (int i = 0; i < 200; ++i) {
+    CHECK_INT(i * 5 % WEIGHTS + 1, the_read[i]);
+  }
+  CHECK_NO_FAILURE();
+  CHECK_TEXT("", driver->violation);
+  remove_weights();
+}
+
+static void what_fits_is_copied_as_ever(void) {
+  fake_driver *driver = start("1M");
+  call(all, WEIGHTS);
+  CHECK_INT(0, driver->live_reservations);
+  CHECK_INT(WEIGHTS, driver->copy_count);
+  int since = driver->call_count;
+  call(all, WEIGHTS);
+  call(all, WEIGHTS);
+  CHECK(entries_count_calls(driver, since, "cuGraphLaunch") > 0);
+  CHECK_INT(WEIGHTS, driver->copy_count);
+  remove_weights();
+  CHECK_TEXT("", driver->violation);
+}
+
+static void too_little_names_the_least_that_works(void) {
+  fake_driver *driver = start("4096");
+  the_order = all;
+  the_order_count = WEIGHTS;
+  CHECK_INT(AOTC_OUT_OF_MEMORY, aotc_entry_call(&entry_in_order, NULL));
+  // Some weights touch 2 pages, some 3.
+  CHECK_FAILED(AOTC_OUT_OF_MEMORY, "model: one kernel reads more weights than their budget of 4096 "
+                                   "bytes has room for: the least that works is 12288");
+  CHECK_INT(0, driver->launch_count);
+  call_in_order(NULL); // as programs do
+  CHECK_FAILED(AOTC_OUT_OF_MEMORY, "the least that works is 12288");
+  CHECK_INT(AOTC_INVALID_ARGUMENT, aotc_weights_budget_set(12288));
+  CHECK_FAILED(AOTC_INVALID_ARGUMENT, "before the first of them is used");
+  CHECK_INT(AOTC_OK, aotc_unload());
+  CHECK_INT(AOTC_OK, aotc_weights_budget_set(12288));
+  call(all, WEIGHTS);
+  CHECK_INT(12288, driver->page_bytes);
+  remove_weights();
+  CHECK_TEXT("", driver->violation);
+}
+
+static void read_through_descriptors(void) {
+  fake_driver *driver = start("16384");
+  is_descriptor = true;
+  void *stream = mgpuStreamCreate();
+  void *descriptors[WEIGHTS];
+  int64_t box[] = {16};
+  for (int i = 0; i < WEIGHTS; ++i) {
+    vector memref = vector_at(aotc_weight_get_on_device(&the_list[i]));
+    memref.size = BYTES / 4;
+    descriptors[i] = mgpuTensorMapEncodeTiledMemref(1, &memref, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 0,
+                                                    0, 0, 0, box);
+  }
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < WEIGHTS; ++i) {
+      launch(descriptors[i], stream);
+    }
+  }
+  mgpuStreamSynchronize(stream);
+  CHECK_INT(2 * WEIGHTS, the_read_count);
+  for (int i = 0; i < 2 * WEIGHTS; ++i) {
+    CHECK_INT(i % WEIGHTS + 1, the_read[i]);
+  }
+  CHECK_NO_FAILURE();
+  uint64_t map[16];
+  const uint64_t size = BYTES / 4, stride = 4;
+  const uint32_t part = 16, step = 1;
+  mgpuTensorMapEncodeTiled(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 1,
+                           aotc_weight_get_on_device(&the_list[0]), &size, &stride, &part, &step, 0,
+                           0, 0, 0);
+  CHECK_FAILED(AOTC_UNSUPPORTED, "a TMA descriptor in host memory, of a weight under a budget");
+  remove_weights();
+  CHECK_TEXT("", driver->violation);
+}
+
+static void not_in_a_captured_stream(void) {
+  fake_driver *driver = start("16384");
+  void *weight = aotc_weight_get_on_device(&the_list[0]);
+  driver->is_capturing = true;
+  launch(weight, mgpuStreamCreate());
+  driver->is_capturing = false;
+  CHECK_FAILED(AOTC_UNSUPPORTED, "come in parts, which a captured stream cannot wait for");
+  remove_weights();
+  CHECK_TEXT("", driver->violation);
+}
+
+static void budgets_that_are_none(void) {
+  const char *const texts[] = {"much", "-1", "0", "12X", "6GB", "G", "99999999999T"};
+  for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); ++i) {
+    setenv("AOTC_WEIGHTS_BUDGET", texts[i], 1);
+    CHECK_INT(AOTC_INVALID_ARGUMENT, aotc_device_resolve(&(aotc_device){.name = ""}));
+    CHECK_FAILED(AOTC_INVALID_ARGUMENT, "expected bytes, such as 6442450944, 6144M or 6G");
+  }
+}
+
+static void what_the_driver_refuses_is_told(void) {
+  fake_driver *driver = start("16384");
+  driver->fail_symbol = "cuMemAddressReserve";
+  driver->fail_at = 1;
+  driver->fail_result = CUDA_ERROR_NOT_SUPPORTED;
+  aotc_weight_get_on_device(&the_list[0]);
+  CHECK_FAILED(AOTC_UNSUPPORTED, "cuMemAddressReserve failed");
+  call(all, WEIGHTS);
+  remove_weights();
+  CHECK_TEXT("", driver->violation);
+}
+
+int main(int argc, char **argv) {
+  const check_test tests[] = {
+      CHECK_TEST(brought_as_kernels_read_them),
+      CHECK_TEST(again_after_everything_was_given_back),
+      CHECK_TEST(many_kernels_at_once),
+      CHECK_TEST(what_fits_is_copied_as_ever),
+      CHECK_TEST(too_little_names_the_least_that_works),
+      CHECK_TEST(read_through_descriptors),
+      CHECK_TEST(not_in_a_captured_stream),
+      CHECK_TEST(budgets_that_are_none),
+      CHECK_TEST(what_the_driver_refuses_is_told),
+  };
+  return check_main(argc, argv, tests, (int)(sizeof(tests) / sizeof(tests[0])));
+}
