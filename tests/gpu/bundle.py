@@ -215,6 +215,9 @@ def write_generated(folder: Path) -> list[Program]:
     source = folder / f"{weights_programs.PROGRAM}.mlir"
     source.write_text(weights_programs.TEXT)
     found.append(Program(source, "", _TWO_CHIPS, has_weights=True))
+    source = folder / f"{weights_programs.LARGE_PROGRAM}.mlir"
+    source.write_text(weights_programs.large_text())
+    found.append(Program(source, "", ("--chip", "sm_80,sm_90"), has_weights=True))
     return found
 
 

@@ -46,6 +46,50 @@ func.func @scaled_row(%x: memref<?xf32>, %y: memref<?xf32>, %i: index) -> i32
 }}
 """
 
+# Six weights of 1 MiB, which kernels read one after the other: more than fits into a budget of few
+# pages. Each kernel reads what the one before has written elsewhere, so that none are fused.
+LARGE_PROGRAM = "large_weights"
+LARGE = 1 << 18
+_FACTORS = (0.5, 3.0, 0.25, 7.0, 1.5, 0.125)
+
+
+def large_text() -> str:
+    """`large(x, y)`: y = x, permuted, times all factors."""
+    pattern = np.tile(np.linspace(1, 2, 64, dtype=np.float32), LARGE // 64)
+    weights = "".join(
+        f"""memref.global "private" constant @w{i} : memref<{LARGE}xf32> =
+  dense<"0x{(pattern * np.float32(factor)).tobytes().hex()}">\n"""
+        for i, factor in enumerate(_FACTORS)
+    )
+    steps = []
+    for i in range(len(_FACTORS)):
+        source = "x" if i == 0 else f"t{i - 1}"
+        target = "y" if i == len(_FACTORS) - 1 else f"t{i}"
+        made = f"%{target} = memref.alloc() : memref<{LARGE}xf32>" if target != "y" else ""
+        steps.append(f"""  {made}
+  %w{i} = memref.get_global @w{i} : memref<{LARGE}xf32>
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {{
+    %seven = arith.muli %i, %c7 : index
+    %at = arith.remui %seven, %n : index
+    %a = memref.load %{source}[%at] : memref<{LARGE}xf32>
+    %b = memref.load %w{i}[%i] : memref<{LARGE}xf32>
+    %p = arith.mulf %a, %b : f32
+    memref.store %p, %{target}[%i] : memref<{LARGE}xf32>
+  }}
+""")
+    frees = "".join(
+        f"  memref.dealloc %t{i} : memref<{LARGE}xf32>\n" for i in range(len(_FACTORS) - 1)
+    )
+    return f"""{weights}func.func @large(%x: memref<{LARGE}xf32>, %y: memref<{LARGE}xf32>)
+    attributes {{llvm.emit_c_interface}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c7 = arith.constant 7 : index
+  %n = arith.constant {LARGE} : index
+{"".join(steps)}{frees}  return
+}}
+"""
+
 
 def _values(row: int, columns: int) -> Values:
     x = rng(f"weighted {row} {columns}").standard_normal(columns).astype(np.float32)
