@@ -7,12 +7,13 @@ sparse matrices, reductions with places and by columns, loops that are a matmul.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from samples import F32_RTOL, Array, Case, Values, rng, uniform
+from samples import F32_RTOL, F64_RTOL, Array, Case, Values, rng, uniform
 
 PROGRAM = "features"
 _ENTRY = "attributes {llvm.emit_c_interface}"
@@ -103,6 +104,12 @@ func.func @sparse(%a: tensor<50x90xf32, #CSR>, %v: tensor<90xf32>, %s: tensor<50
   %r = linalg.matvec ins(%a, %v : tensor<50x90xf32, #CSR>, tensor<90xf32>)
     outs(%s : tensor<50xf32>) -> tensor<50xf32>
   return %r : tensor<50xf32>
+}}
+func.func @ragged(%a: tensor<?x?xf64, #CSR>, %v: tensor<?xf64>, %s: tensor<?xf64>)
+    -> tensor<?xf64> {_ENTRY} {{
+  %r = linalg.matvec ins(%a, %v : tensor<?x?xf64, #CSR>, tensor<?xf64>)
+    outs(%s : tensor<?xf64>) -> tensor<?xf64>
+  return %r : tensor<?xf64>
 }}
 func.func @columns(%a: tensor<{_ROWS}x{_COLUMNS}xf32>) -> tensor<{_COLUMNS}xf32> {_ENTRY} {{
   %zero = arith.constant 0.0 : f32
@@ -225,6 +232,27 @@ def _sparse_values() -> Values:
     )
 
 
+def _ragged_values(lengths: Array) -> Values:
+    r = rng(f"ragged {lengths.sum()}")
+    count, size = int(lengths.sum()), 400
+    columns = r.integers(0, size, count).astype(np.int32)
+    values, v, s = (uniform(r, n, np.float64, 0, 1) for n in (count, size, len(lengths)))
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    return Values(
+        {
+            "a_positions1": np.r_[0, np.cumsum(lengths)].astype(np.int32),
+            "a_coordinates1": columns,
+            "a_values": values,
+            "a_size0": len(lengths),
+            "a_size1": size,
+            "v": v,
+            "s": s,
+        },
+        {"result0": s + np.bincount(rows, values * v[columns], len(lengths))},
+        {"result0": np.float64},
+    )
+
+
 def _column_values() -> Values:
     a = uniform(rng("columns"), (_ROWS, _COLUMNS), np.float32, 0, 1)
     return Values({"a": a}, {"result0": a.astype(np.float64).sum(0)}, {"result0": np.float32})
@@ -248,6 +276,18 @@ def _raised_values() -> Values:
     return Values({"a": a, "b": b, "c": c}, {"c": product}, {"c": np.float32})
 
 
+# Rows of one lane, of several, with rows that are much longer, of a warp, of a block.
+_RAGGED = {
+    name: partial(_ragged_values, lengths)
+    for name, lengths in {
+        "short": np.r_[np.arange(5000) % 3, 999, np.arange(100) % 4],
+        "power": np.r_[0, 40000 // np.arange(1, 3000), 0, 0],
+        "long": np.arange(600) % 211,
+        "blocks": np.array([20000, 0, 15000, 3]),
+    }.items()
+}
+
+
 def _cases() -> list[Case]:
     def case(entry: str, make: Any, rtol: float = 0) -> Case:
         return Case(f"{PROGRAM}-{entry}", PROGRAM, make, rtol, entry=entry)
@@ -255,6 +295,10 @@ def _cases() -> list[Case]:
     found = [
         case("masks", _mask_values),
         case("sparse", _sparse_values, F32_RTOL),
+        *(
+            Case(f"{PROGRAM}-ragged-{name}", PROGRAM, make, F64_RTOL, entry="ragged")
+            for name, make in _RAGGED.items()
+        ),
         case("columns", _column_values, F32_RTOL),
         case("places", _place_values),
         case("raised", _raised_values, F32_RTOL),

@@ -15,6 +15,16 @@ func.func @freed(%x: tensor<8xf32>) -> f32 {
   memref.dealloc %buffer : memref<?xf32>
   return %r : f32
 }
+// What a called function returns is written where the caller wants it.
+func.func @called(%x: tensor<8xf32>) -> tensor<8xf32> attributes {llvm.emit_c_interface} {
+  %y = func.call @private(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+func.func private @private(%x: tensor<8xf32>) -> tensor<8xf32> attributes {no_inline} {
+  %empty = tensor.empty() : tensor<8xf32>
+  %y = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>) -> tensor<8xf32>
+  return %y : tensor<8xf32>
+}
 
 // CHECK:      func.func @f(%arg0: memref<8xf32>, %arg1: memref<8xf32> {aotc.name = "result0"})
 // CHECK-NOT:    memref.alloc
@@ -23,3 +33,6 @@ func.func @freed(%x: tensor<8xf32>) -> f32 {
 // CHECK-NEXT: }
 // CHECK-LABEL: func.func @freed(
 // CHECK:         memref.alloc() {bufferization.manual_deallocation} : memref<8xf32>
+// CHECK:      func.func @called(%arg0: memref<8xf32>, %arg1: memref<8xf32> {aotc.name = "result0"})
+// CHECK-NEXT:   call @private(%arg0, %arg1)
+// CHECK-NEXT:   return

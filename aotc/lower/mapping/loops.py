@@ -31,6 +31,7 @@ from aotc.lower.mapping.full_reductions import launch_full_reduction, plan_full_
 from aotc.lower.mapping.groups import join_loops
 from aotc.lower.mapping.merge import merge_columns, merge_dimensions
 from aotc.lower.mapping.points import PointsPlan, launch_points, plan_points
+from aotc.lower.mapping.ragged_rows import launch_ragged_rows, plan_ragged_rows
 from aotc.lower.mapping.recompute import recompute_in_rows
 from aotc.lower.mapping.row_kernel import launch_rows
 from aotc.lower.mapping.row_vectors import (
@@ -39,7 +40,7 @@ from aotc.lower.mapping.row_vectors import (
     plan_row_vectors,
     plan_window_vectors,
 )
-from aotc.lower.mapping.rows import RowPlan, plan_rows
+from aotc.lower.mapping.rows import plan_rows
 from aotc.lower.mapping.scans import describe_scan
 from aotc.lower.mapping.single_rows import join_single_rows, put_in_row
 from aotc.lower.mapping.split_reductions import split_reductions
@@ -49,10 +50,11 @@ from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.remarks import Remarks
 from aotc.rewrites.capability import declare_capability, has_gpu
+from aotc.rewrites.cloning import body_of
 
 STEP = "aotc-map-parallel-loops"
-# The gpu.module of scans: see `module_for`.
-_SCANS = "scan_0"
+# The gpu.modules of what is for GPUs alone: see `module_for`.
+_SCANS, _RAGGED_ROWS = "scan_0", "rows_0"
 
 
 def map_parallel_loops(
@@ -127,6 +129,7 @@ def _tidy(joined: list[tuple[Any, str]], overlaps: Overlaps, remarks: Remarks | 
         forward_in_rows(loop, overlaps)
         carry_accumulators(loop, overlaps)
         forward_in_rows(loop, overlaps)
+        drop_overwritten(body_of(loop), overlaps)
         if remarks is not None:
             remarks.add(STEP, loop.location, what)
 
@@ -153,7 +156,8 @@ def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps, *, cpu_kern
         merge_columns(loop)
     rows = plan_rows(loop, given, overlaps)
     if rows is not None and rows.scans and cpu_kernels:
-        _launch_scan(loop, rows, plan_points(loop, given), overlaps)
+        points = plan_points(loop, given)
+        _launch_by_device(loop, _SCANS, lambda: launch_rows(loop, rows, overlaps), points)
         return f"{rows}; on the CPU a thread for each row"
     vectors = None
     if rows is not None and cpu_kernels and given is None:
@@ -164,6 +168,14 @@ def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps, *, cpu_kern
     if rows is not None:
         launch_rows(loop, rows, overlaps)
         return str(rows)
+    ragged = plan_ragged_rows(loop, overlaps) if given is None else None
+    if ragged is not None and not cpu_kernels:
+        launch_ragged_rows(loop, ragged)
+        return str(ragged)
+    if ragged is not None:
+        points = plan_points(loop, given)
+        _launch_by_device(loop, _RAGGED_ROWS, lambda: launch_ragged_rows(loop, ragged), points)
+        return f"{ragged}; on the CPU {points}"
     tiles = plan_tiles(loop, given, overlaps)
     if tiles is not None:
         launch_tiles(loop, tiles)
@@ -179,17 +191,20 @@ def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps, *, cpu_kern
     return str(points)
 
 
-def _launch_scan(loop: Any, rows: RowPlan, points: PointsPlan, overlaps: Overlaps) -> None:
-    """Threads that scan a row together are for GPUs: on the CPU they would take many times as long
-    as one thread for a row, whose block is vectorized across rows."""
+def _launch_by_device(
+    loop: Any, name: str, launch_on_gpu: Callable[[], None], points: PointsPlan
+) -> None:
+    """Threads that share a row in this way are for GPUs: on the CPU they would take many times as
+    long as one thread for a row, whose block is vectorized across rows. `name` is the
+    GPU's module's."""
 
     def on_gpu() -> None:
         block = ir.InsertionPoint.current.block
         ir.InsertionPoint.current.insert(loop.detach_from_parent())
-        launch_rows(loop, rows, overlaps)
+        launch_on_gpu()
         for operation in block.operations:
             for launch in ops.find(operation.operation, "gpu.launch"):
-                module = module_for(ANY_GPU, _SCANS)
+                module = module_for(ANY_GPU, name)
                 launch.attributes["module"] = ir.FlatSymbolRefAttr.get(module)
 
     declare_capability(ops.enclosing(loop, "builtin.module"))

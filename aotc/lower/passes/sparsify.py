@@ -15,6 +15,7 @@ from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.functions import BY_HAND
 from aotc.lower.tensors.sparse_assembly import expand_assembly
 from aotc.lower.tensors.sparse_columns import separate_columns
+from aotc.lower.tensors.sparse_specifiers import drop_views, scalarize_specifiers
 from aotc.mlir import ir
 
 _FUSION = (
@@ -55,7 +56,10 @@ class Sparsify(OwnPass, frozen=True):
         lowering.run_upstream(*_SPARSIFIER)
         with lowering.module.context:
             expand_assembly(lowering.module)
+            drop_views(lowering.module)
         lowering.run_upstream(*_SPECIFIERS)
+        with lowering.module.context:
+            scalarize_specifiers(lowering.module)
         for dealloc in ops.find(lowering.module.operation, "memref.dealloc"):
             if BY_HAND not in dealloc.attributes:
                 ops.erase(dealloc)
@@ -67,6 +71,8 @@ class Sparsify(OwnPass, frozen=True):
                     _make_sequential(loop)
                 else:
                     separate_columns(loop)
+            for copy in ops.find(lowering.module.operation, "memref.copy"):
+                _fill_in_parallel(copy, lowering.module)
 
 
 def _allocate_constant_init(generic: Any) -> None:
@@ -84,6 +90,33 @@ def _allocate_constant_init(generic: Any) -> None:
             attributes = {"operandSegmentSizes": segments}
             copy = ops.create("bufferization.alloc_tensor", [init], [init.type], attributes)
             generic.operands[number] = copy.result
+
+
+def _fill_in_parallel(copy: Any, module: Any) -> None:
+    """A copy of a constant with equal elements (`_allocate_constant_init` makes such), where rows
+    of it are computed in parallel → a loop that stores a number. Loops over rows begin with that
+    number then, and read no memory for it."""
+    source, target = copy.operands
+    read = ops.defining(source)
+    users = (use.owner.operation for use in target.uses)
+    if read is None or read.name != "memref.get_global":
+        return
+    if not any(ops.enclosing(user, "scf.parallel") is not None for user in users):
+        return
+    name = ops.global_of(read)
+    (variable,) = (
+        one for one in ops.find(module.operation, "memref.global") if ops.symbol_of(one) == name
+    )
+    is_constant = "constant" in variable.attributes and "initial_value" in variable.attributes
+    value = variable.attributes["initial_value"] if is_constant else None
+    if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
+        return
+    with copy.location, ir.InsertionPoint(copy):
+        element = value.get_splat_value()
+        number = ops.create("arith.constant", [], [element.type], {"value": element}).result
+        sizes = [ops.constant_index(size) for size in target.type.shape]
+        ops.create_parallel(sizes, lambda at: ops.create("memref.store", [number, target, *at]))
+    ops.erase(copy)
 
 
 def _shared_stores(loop: Any) -> Iterator[Any]:

@@ -78,6 +78,8 @@ def return_in_arguments(source: Source) -> None:
             del function.attributes["sym_visibility"]
         for function in kept:
             function.attributes["sym_visibility"] = ir.StringAttr.get("private")
+        for returned in ops.find(module.operation, "func.return"):
+            _hand_results_on(returned)
         for function in functions_of(module):
             if function.name == "func.func" and "arg_attrs" in function.attributes:
                 _name_results(function)
@@ -142,6 +144,35 @@ def _return_each_once(returned: Any) -> None:
             ).result
             ops.create("memref.copy", [value, copy])
         returned.operands[number] = copy
+
+
+def _hand_results_on(returned: Any) -> None:
+    """Has a called function write a result at once, where MLIR's pass allocates a buffer for what
+    the call returns, and copies that. `returned` ends the function."""
+    block = returned.block
+    function = block.owner.operation
+    if function.name != "func.func" or "arg_attrs" not in function.attributes:
+        return
+    attributes = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
+    results = [
+        argument
+        for argument, attribute in zip(block.arguments, attributes, strict=True)
+        if _RESULT_ATTRIBUTE in ir.DictAttr(attribute)
+    ]
+    operations = [op.operation for op in block.operations]
+    for copy in reversed(operations[:-1]):
+        if copy.name != "memref.copy":
+            return
+        source, target = copy.operands
+        made = ops.defining(source)
+        is_alone = target in results and len(list(target.uses)) == 1
+        if not is_alone or source.type != target.type:
+            continue
+        is_new = made is not None and made.name == "memref.alloc" and made in operations
+        if is_new and {use.owner.operation.name for use in source.uses} <= {"func.call", copy.name}:
+            ops.erase(copy)
+            source.replace_all_uses_with(target)
+            ops.erase(made)
 
 
 def _type(function: Any) -> Any:

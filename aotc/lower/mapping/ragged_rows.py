@@ -1,0 +1,310 @@
+"""A loop over rows of different lengths, which memory holds → lanes that share a row.
+
+The rows of a sparse matrix are such: the positions of a row's first and last element are loaded.
+How many threads have a row is known when the kernel is launched, by the rows' mean length: a power
+of two of neighbouring lanes, so that several short rows are a warp's, and loads along a row are
+coalesced. What the lanes of a row have is combined by shuffles. A row that is much longer than the
+mean would have its warp, and so the block, wait: its number goes into a list in shared memory, and
+all threads of the block compute the rows of the list together. The order in which a row is combined
+depends on its length and on the mean length alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.analysis.effects import Overlaps, access_of, accesses_in, is_pure
+from aotc.chips import WARP
+from aotc.lower.mapping.blocks import PREFERRED_THREADS, BlockShape
+from aotc.lower.mapping.build import EQ, SLT, ULT, create_launch, create_loop, shared_type
+from aotc.lower.mapping.columns import Accumulator, Columns
+from aotc.lower.mapping.nest import dimensions_of, induction_values, product
+from aotc.lower.mapping.row_kernel import combine_threads
+from aotc.lower.mapping.rows import row_items
+from aotc.lower.mapping.strides import combine_all
+from aotc.mlir import ir
+from aotc.rewrites.cloning import copy, copy_in_step
+
+_THREADS = PREFERRED_THREADS
+_LOG_THREADS = _THREADS.bit_length() - 1
+_LOG_WARP = WARP.bit_length() - 1
+# Elements that a thread has under way at a time: of a row of its lanes, and of one of the block.
+_POINTS, _POINTS_OF_BLOCK = 2, 8
+# A row of the mean length has as many lanes as leave each that many elements, or more.
+_ELEMENTS_OF_LANE = 2
+# A row is long where a lane of it would have more elements than that.
+_MOST_OF_LANE = 16
+_SLE = 3  # arith.cmpi's number for "at most", with signs
+_ADDI = 1  # memref.atomic_rmw's number
+
+
+class RaggedPlan(Struct, frozen=True):
+    """`row` is the one loop along the row, between the operations `before` and `after` it. The rows
+    have as many elements together, at most, as the last dimension of `elements`, a memref."""
+
+    before: tuple[Any, ...]
+    row: Columns
+    after: tuple[Any, ...]
+    elements: Any
+
+    def __str__(self) -> str:
+        return (
+            f"a kernel with blocks of {BlockShape(_THREADS)}: 1 to {WARP} lanes for each row, by "
+            "the rows' mean length, or a block for a row that is much longer"
+        )
+
+
+def plan_ragged_rows(loop: Any, overlaps: Overlaps) -> RaggedPlan | None:
+    """The plan for a loop whose iterations reduce rows of loaded bounds; else None."""
+    items = row_items(loop, overlaps) or []
+    columns = [item for item in items if isinstance(item, Columns)]
+    if len(columns) != 1 or not columns[0].accumulators or not _is_ragged(columns[0], loop):
+        return None
+    (row,) = columns
+    at = items.index(row)
+    before, after = items[:at], items[at + 1 :]
+    others = [*before, *after]
+    # Each thread computes what is in front; a check there would fail many times.
+    if not all(_is_quiet(op) for op in before):
+        return None
+    if not all(is_pure(op) or access_of(op) is not None for op in others):
+        return None
+    elements = _elements_of(row, loop)
+    if elements is None or any(str(a.type) == "i1" for a in row.accumulators):
+        return None
+    return RaggedPlan(tuple(before), row, tuple(after), elements)
+
+
+def _is_quiet(operation: Any) -> bool:
+    access = access_of(operation)
+    return is_pure(operation) if access is None else not access.writes
+
+
+def _is_ragged(row: Columns, loop: Any) -> bool:
+    """Whether what a row's iteration loads bounds the loop along it."""
+    return any(_is_loaded(bound, loop) for bounds in row.bounds for bound in bounds[:2])
+
+
+def _is_loaded(value: Any, loop: Any) -> bool:
+    made = ops.defining(value)
+    if made is None or ops.is_made_outside(value, loop):
+        return False
+    if made.name == "memref.load":
+        return True
+    return is_pure(made) and any(_is_loaded(operand, loop) for operand in made.operands)
+
+
+def _elements_of(row: Columns, loop: Any) -> Any | None:
+    """The memref that the row's elements are in, neighbours beside each other; None if there is
+    none, or if iterations of the outer loop read neighbours, as of a dense matrix's columns: these
+    are better threads."""
+    variables = list(loop.regions[0].blocks[0].arguments)
+    loads = [a for op in row.body for a in accesses_in(op) if a.indices]
+    if any(load.indices[-1] in variables for load in loads):
+        return None
+    found = (load.memref for load in loads if load.indices[-1] == row.variables[-1])
+    return next((memref for memref in found if ops.is_made_outside(memref, loop)), None)
+
+
+def launch_ragged_rows(loop: Any, plan: RaggedPlan) -> None:
+    """Replaces the loop by a launch, at the place where it stands."""
+    with ir.InsertionPoint(loop):
+        rows = dimensions_of(loop)
+        count = ops.capped_product([d.trips for d in rows])
+        # A launch without blocks is an error in CUDA.
+        is_any = ops.compare(ULT, ops.constant_index(0), count)
+
+        def launch() -> None:
+            shift = _log_lanes(plan.elements, count)
+            blocks = ops.index_op("arith.ceildivui", count, _rows_of_block(shift))
+            list_ = shared_type([1 + _THREADS], ops.integer(32))
+            made = create_launch([blocks], BlockShape(_THREADS), [list_])
+            with ir.InsertionPoint(made.end):
+                (shared,) = made.shared
+                arguments = list(loop.regions[0].blocks[0].arguments)
+                block, thread = made.block_ids[0], made.thread_ids[0]
+                _RaggedKernel(plan, arguments, rows, count, shift, shared, block, thread).fill()
+
+        ops.create_if(is_any, launch)
+    ops.erase(loop)
+
+
+def _log_lanes(elements: Any, count: Any) -> Any:
+    """The logarithm of the lanes for each row, on the host: a block where the rows are so long that
+    all of them would be, as a rule."""
+    dimension = ops.constant_index(ir.MemRefType(elements.type).rank - 1)
+    total = ops.create("memref.dim", [elements, dimension], [ops.index()]).result
+    mean = ops.index_op("arith.divui", total, count)
+    bounds = [_ELEMENTS_OF_LANE << i for i in range(_LOG_WARP)]
+    shift = ops.constant_index(0)
+    for lanes, bound in enumerate([*bounds, WARP * _MOST_OF_LANE], start=1):
+        number = ops.constant_index(lanes if lanes <= _LOG_WARP else _LOG_THREADS)
+        is_more = ops.compare(ULT, ops.constant_index(bound), mean)
+        shift = ops.create("arith.select", [is_more, number, shift], [ops.index()]).result
+    return shift
+
+
+def _rows_of_block(shift: Any) -> Any:
+    return ops.index_op("arith.shrui", ops.constant_index(_THREADS), shift)
+
+
+class _RaggedKernel(Struct, frozen=True):
+    """Fills the kernel at the insertion point. `shared` has a number of rows, and these rows of the
+    block's."""
+
+    plan: RaggedPlan
+    variables: list[Any]
+    rows: list[Any]
+    count: Any
+    shift: Any
+    shared: Any
+    block: Any
+    thread: Any
+
+    def fill(self) -> None:
+        zero, one = ops.constant_index(0), ops.constant_index(1)
+        lanes = ops.index_op("arith.shli", one, self.shift)
+        first = ops.index_op("arith.muli", self.block, _rows_of_block(self.shift))
+        group = ops.index_op("arith.shrui", self.thread, self.shift)
+        lane = ops.index_op("arith.andi", self.thread, ops.index_op("arith.subi", lanes, one))
+        row = ops.index_op("arith.addi", first, group)
+        is_first_thread = ops.compare(EQ, self.thread, zero)
+        none = ops.constant(ops.integer(32), 0)
+        ops.create_if(
+            is_first_thread, lambda: ops.create("memref.store", [none, self.shared, zero])
+        )
+        ops.create("gpu.barrier")
+
+        # Threads behind the last row read that row, and take no element of it.
+        is_there = ops.compare(ULT, row, self.count)
+        last = ops.index_op("arith.subi", self.count, one)
+        values, length = self._begin(ops.index_op("arith.minui", row, last))
+        is_short = ops.binary("arith.andi", is_there, self._is_short(length, lanes))
+        own = ops.create("arith.select", [is_short, length, zero], [ops.index()]).result
+        partial = self._go_through(lane, lanes, own, _POINTS, values)
+        totals = self._combine_lanes(partial)
+        is_first = ops.compare(EQ, lane, zero)
+        leads = ops.binary("arith.andi", is_first, is_there)
+
+        def end() -> None:
+            ops.create_either(
+                is_short, lambda: self._end(totals, values), lambda: self._defer(group)
+            )
+
+        ops.create_if(leads, end)
+        ops.create("gpu.barrier")
+        self._long_rows(first, is_first_thread)
+
+    def _begin(self, row: Any) -> tuple[dict[Any, Any], Any]:
+        """The values in front of the loop along a row, and how many elements that has."""
+        values = dict(zip(self.variables, induction_values(self.rows, row), strict=True))
+        for operation in self.plan.before:
+            copy(operation, values)
+        return values, product(self.plan.row.dimensions(values))
+
+    def _is_short(self, length: Any, lanes: Any) -> Any:
+        """Whether the lanes have few elements each. What more than a warp has goes through the
+        list."""
+        most = ops.index_op("arith.muli", lanes, ops.constant_index(_MOST_OF_LANE))
+        is_of_warp = ops.compare(_SLE, self.shift, ops.constant_index(_LOG_WARP))
+        zero = ops.constant_index(0)
+        most = ops.create("arith.select", [is_of_warp, most, zero], [ops.index()]).result
+        return ops.compare(_SLE, length, most)
+
+    def _go_through(
+        self, first: Any, width: Any, count: Any, points: int, values: dict[Any, Any]
+    ) -> list[Any]:
+        """A thread's partial results: of element number `first`, and of those `width` apart. Of the
+        `points` it has under way, those behind the last one are that one, and are not taken."""
+        accumulators = self.plan.row.accumulators
+        stride = ops.index_op("arith.muli", width, ops.constant_index(points))
+        last = ops.index_op("arith.subi", count, ops.constant_index(1))
+
+        def step(base: Any, carried: list[Any]) -> list[Any]:
+            copies, flags, position = [], [], base
+            dimensions = self.plan.row.dimensions(values)
+            for number in range(points):
+                if number > 0:
+                    position = ops.index_op("arith.addi", position, width)
+                flags.append(ops.compare(SLT, position, count))
+                inside = ops.index_op("arith.minsi", position, last)
+                variables = induction_values(dimensions, inside)
+                copies.append(values | dict(zip(self.plan.row.variables, variables, strict=True)))
+            copy_in_step(self.plan.row.body, copies)
+            new = []
+            for accumulator, old in zip(accumulators, carried, strict=True):
+                found = [_chosen(accumulator, *one) for one in zip(flags, copies, strict=True)]
+                new.append(accumulator.combine(old, combine_all(accumulator, found)))
+            return new
+
+        return create_loop(first, count, stride, [a.neutral() for a in accumulators], step)
+
+    def _combine_lanes(self, partial: Sequence[Any]) -> list[Any]:
+        """A butterfly over the lanes of a row."""
+        i32, width = ops.integer(32), ops.constant(ops.integer(32), WARP)
+        zero, one = ops.constant_index(0), ops.constant_index(1)
+        steps = ops.index_op("arith.minui", self.shift, ops.constant_index(_LOG_WARP))
+
+        def step(number: Any, carried: list[Any]) -> list[Any]:
+            distance = ops.unary("arith.index_cast", ops.index_op("arith.shli", one, number), i32)
+            return [
+                accumulator.combine(value, _from_lane(value, distance, width))
+                for accumulator, value in zip(self.plan.row.accumulators, carried, strict=True)
+            ]
+
+        return create_loop(zero, steps, one, list(partial), step)
+
+    def _defer(self, group: Any) -> None:
+        """Writes the row into the list. In which order rows are there changes no result."""
+        i32, zero, one = ops.integer(32), ops.constant_index(0), ops.constant_index(1)
+        kind = {"kind": ir.IntegerAttr.get(ops.integer(64), _ADDI)}
+        operands = [ops.constant(i32, 1), self.shared, zero]
+        place = ops.create("memref.atomic_rmw", operands, [i32], kind).result
+        number = ops.index_op("arith.addi", ops.unary("arith.index_cast", place, ops.index()), one)
+        word = ops.unary("arith.index_cast", group, i32)
+        ops.create("memref.store", [word, self.shared, number])
+
+    def _long_rows(self, first: Any, is_first_thread: Any) -> None:
+        zero, one = ops.constant_index(0), ops.constant_index(1)
+
+        def load(number: Any) -> Any:
+            word = ops.create("memref.load", [self.shared, number], [ops.integer(32)]).result
+            return ops.unary("arith.index_cast", word, ops.index())
+
+        def compute(number: Any) -> None:
+            group = load(ops.index_op("arith.addi", number, one))
+            values, length = self._begin(ops.index_op("arith.addi", first, group))
+            width = ops.constant_index(_THREADS)
+            partial = self._go_through(self.thread, width, length, _POINTS_OF_BLOCK, values)
+            pairs = zip(self.plan.row.accumulators, partial, strict=True)
+            totals = [combine_threads(a, value, is_warp=False) for a, value in pairs]
+            ops.create_if(is_first_thread, lambda: self._end(totals, values))
+
+        ops.create_for(zero, load(zero), one, compute)
+
+    def _end(self, totals: Sequence[Any], values: dict[Any, Any]) -> None:
+        """What is behind the loop along a row."""
+        row = self.plan.row
+        inside = dict(values)
+        for accumulator, total, result in zip(
+            row.accumulators, totals, row.loop.results, strict=True
+        ):
+            init = inside.get(accumulator.init, accumulator.init)
+            inside[result] = accumulator.combine(init, total)
+        for operation in self.plan.after:
+            copy(operation, inside)
+
+
+def _chosen(accumulator: Accumulator, flag: Any, values: dict[Any, Any]) -> Any:
+    value = values.get(accumulator.value, accumulator.value)
+    return ops.create("arith.select", [flag, value, accumulator.neutral()], [value.type]).result
+
+
+def _from_lane(value: Any, distance: Any, width: Any) -> Any:
+    attributes = {"mode": ir.Attribute.parse("#gpu<shuffle_mode xor>")}
+    results = [value.type, ops.integer(1)]
+    return ops.create("gpu.shuffle", [value, distance, width], results, attributes).results[0]
