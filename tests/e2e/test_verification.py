@@ -112,6 +112,30 @@ def test_wrong_cast(programs: Programs, tmp_path: Path) -> None:
     assert _call(program, tmp_path, "cast", "", x=X[:7]) == (4, expected)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("window --at 3 --count 1 --step 7", None),
+        # An empty view may begin at the end.
+        ("window --at 4 --count 0 --step 1", None),
+        ("window --at 5 --count 0 --step 1", "offset 5 is out of bounds for dimension 0 of size 4"),
+        ("window --at -1 --count 1 --step 1", "offset -1 is out of bounds for dimension 0 of size"),
+        ("window --at 1 --count 2 --step 3", "last index 4 is out of bounds for dimension 0 of"),
+        ("window --at 1 --count 3 --step -1", "last index -1 is out of bounds for dimension 0 of"),
+        ("size --number 1", None),
+        ("size --number 2", "memref.dim: 2 is no dimension of a value of rank 2"),
+        ("size --number -1", "memref.dim: -1 is no dimension of a value of rank 2"),
+    ],
+)
+def test_numbers(programs: Programs, tmp_path: Path, words: str, said: str | None) -> None:
+    """Views and dimensions say what does not fit."""
+    program = programs.build(SOURCE, *OPTIONS)
+    entry, words = words.split(" ", 1)
+    code, message = _call(program, tmp_path, entry, f"--dim x=4x3 {words}")
+    assert code == (0 if said is None else 4)
+    assert (said or "") in message
+
+
 def test_kernel_by_hand(programs: Programs, tmp_path: Path) -> None:
     """Accesses of the input's own kernels are verified."""
     program = programs.build(KERNEL, *OPTIONS)

@@ -27,8 +27,8 @@ gpu.module @kernels {
 // CHECK:         %[[IS_IN:.*]] = arith.cmpi ult, %arg1, %[[SIZE]]
 // CHECK:         cf.assert %[[IS_IN]], "memref.store: an index is out of bounds for dimension 0" {aotc.format = "memref.store: index %lld is out of bounds for dimension 0 of size %lld"}
 // CHECK-NEXT:    memref.store %arg2, %arg0[%arg1]
-// CHECK:         cf.assert %{{.*}}, "memref.subview: offset 0 is out-of-bounds"
-// CHECK:         cf.assert %{{.*}}, "memref.subview: subview runs out-of-bounds along dimension 0"
+// CHECK:         cf.assert %{{.*}}, "memref.subview: the offset is out of bounds for dimension 0" {aotc.format = "memref.subview: offset %lld is out of bounds for dimension 0 of size %lld"}
+// CHECK:         cf.assert %{{.*}}, "memref.subview: the last index is out of bounds for dimension 0" {aotc.format = "memref.subview: last index %lld is out of bounds for dimension 0 of size %lld"}
 // CHECK:         memref.subview
 // CHECK-LABEL: gpu.func @kernel
 // CHECK-NOT:     cf.assert

@@ -35,6 +35,11 @@ _ACCESSES = {
     "tensor.extract": 0,
     "tensor.insert": 1,
 }
+_VIEWS = ("memref.subview", "tensor.extract_slice")
+_DIMENSIONS = ("memref.dim", "tensor.dim")
+_OF_DIMENSION = re.compile(r"offset (?P<offset>\d+) is|runs out-of-bounds along dimension (\d+)")
+_UNKNOWN = ir.ShapedType.get_dynamic_size()
+_SLE = 3  # arith.cmpi's predicate
 _LOOPS = ("scf.for", "scf.while", "scf.parallel", "scf.forall", "affine.for", "affine.parallel")
 _KERNELS = ("gpu.launch", "gpu.module")
 
@@ -72,7 +77,7 @@ class VerifyOperations(OwnPass, frozen=True):
             # By name, the next operation behind the one that is looked at.
             behind: dict[str, Any] = {}
             for operation in reversed(ops.walk(lowering.module.operation)):
-                if operation.name in _ACCESSES:
+                if operation.name in (*_ACCESSES, *_VIEWS, *_DIMENSIONS):
                     behind[operation.name] = operation
                 elif operation.name == "cf.assert":
                     self._rewrite(operation, behind)
@@ -89,6 +94,10 @@ class VerifyOperations(OwnPass, frozen=True):
             ops.erase(assertion)
         elif name in _ACCESSES:
             _assert_each_index(assertion, behind[name])
+        elif name in _VIEWS:
+            _assert_view(assertion, behind[name], found["reason"])
+        elif name in _DIMENSIONS:
+            _assert_dimension(assertion, behind[name])
         else:
             _say_sizes(assertion, f"{name}: {found['reason']}")
 
@@ -107,18 +116,12 @@ def _assert_each_index(assertion: Any, access: Any) -> None:
     number without a sign there: one below 0 is as wrong as one that is too large."""
     name = access.name
     accessed, *indices = list(access.operands)[_ACCESSES[name] :]
-    dialect = name.split(".", maxsplit=1)[0]
     with assertion.location, ir.InsertionPoint(assertion):
         for dimension, index in enumerate(indices):
-            known = ops.known_index(index)
-            if accessed.type.is_dynamic_dim(dimension):
-                number = ops.constant_index(dimension)
-                size = ops.create(f"{dialect}.dim", [accessed, number], [ops.index()]).result
-            else:
-                length = accessed.type.shape[dimension]
-                if known is not None and 0 <= known < length:
-                    continue
-                size = ops.constant_index(length)
+            size = _size_of(accessed, dimension)
+            known, length = ops.known_index(index), ops.known_index(size)
+            if known is not None and length is not None and 0 <= known < length:
+                continue
             _assert(
                 ops.compare(ULT, index, size),
                 f"{name}: an index is out of bounds for dimension {dimension}",
@@ -127,10 +130,75 @@ def _assert_each_index(assertion: Any, access: Any) -> None:
     ops.erase(assertion)
 
 
+def _size_of(value: Any, dimension: int) -> Any:
+    """The size of a memref or a tensor, at the insertion point."""
+    if not value.type.is_dynamic_dim(dimension):
+        return ops.constant_index(value.type.shape[dimension])
+    name = "memref.dim" if isinstance(value.type, ir.MemRefType) else "tensor.dim"
+    return ops.create(name, [value, ops.constant_index(dimension)], [ops.index()]).result
+
+
+def _assert_view(assertion: Any, view: Any, reason: str) -> None:
+    """An assertion of a view's first or last index, in place of this one. An empty view may begin
+    behind the last element, and has no last index."""
+    found = _OF_DIMENSION.search(reason)
+    if found is None:
+        _say_sizes(assertion, f"{view.name}: {reason}")
+        return
+    dimension = int(found[1] or found[2])
+    with assertion.location, ir.InsertionPoint(assertion):
+        of_source = _size_of(view.operands[0], dimension)
+        offset, size, stride = (_part(view, group, dimension) for group in (1, 2, 3))
+        zero, one = ops.constant_index(0), ops.constant_index(1)
+        if found["offset"]:
+            index, what = offset, "offset"
+            is_empty, is_end = ops.compare(EQ, size, zero), ops.compare(EQ, offset, of_source)
+            otherwise = ops.binary("arith.andi", is_empty, is_end)
+        else:
+            steps = ops.index_op("arith.subi", size, one)
+            far = ops.index_op("arith.muli", steps, stride)
+            index, what = ops.index_op("arith.addi", offset, far), "last index"
+            otherwise = ops.compare(_SLE, size, zero)
+        is_inside = ops.compare(ULT, index, of_source)
+        _assert(
+            ops.binary("arith.ori", is_inside, otherwise),
+            f"{view.name}: the {what} is out of bounds for dimension {dimension}",
+            f"{view.name}: {what} %lld is out of bounds for dimension {dimension} of size %lld",
+        )
+    ops.erase(assertion)
+
+
+def _part(view: Any, group: int, dimension: int) -> Any:
+    """An offset (group 1), a size (2) or a stride (3), at the insertion point."""
+    names = ("static_offsets", "static_sizes", "static_strides")
+    numbers = list(ir.DenseI64ArrayAttr(view.attributes[names[group - 1]]))
+    if numbers[dimension] != _UNKNOWN:
+        return ops.constant_index(numbers[dimension])
+    return ops.operand_groups(view)[group][numbers[:dimension].count(_UNKNOWN)]
+
+
+def _assert_dimension(assertion: Any, dim: Any) -> None:
+    value, index = dim.operands
+    with assertion.location, ir.InsertionPoint(assertion):
+        rank = ops.create(dim.name.replace("dim", "rank"), [value], [ops.index()]).result
+        _assert(
+            ops.compare(ULT, index, rank),
+            f"{dim.name}: the value has no such dimension",
+            f"{dim.name}: %lld is no dimension of a value of rank %lld",
+        )
+    ops.erase(assertion)
+
+
 def _say_sizes(assertion: Any, text: str) -> None:
     """Has the assertion say the two sizes that it compares, if it does."""
     assertion.attributes["msg"] = ir.StringAttr.get(text)
     comparison = ops.defining(assertion.operands[0])
+    if comparison is not None and comparison.name == "index.cmp":
+        if "eq" not in str(comparison.attributes["pred"]):
+            return
+        with assertion.location, ir.InsertionPoint(assertion):
+            assertion.operands[0] = ops.compare(EQ, *comparison.operands)
+        comparison = ops.defining(assertion.operands[0])
     if comparison is None or comparison.name != "arith.cmpi":
         return
     is_equality = ir.IntegerAttr(comparison.attributes["predicate"]).value == EQ

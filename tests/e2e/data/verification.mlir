@@ -68,3 +68,14 @@ func.func @shift(%m: memref<?x?xf32>, %down: index, %right: index, %y: memref<2x
   }
   return
 }
+func.func @window(%x: memref<?x?xf32>, %at: index, %count: index, %step: index) -> index attributes {llvm.emit_c_interface} {
+  %window = memref.subview %x[%at, 1] [%count, 2] [%step, 1]
+    : memref<?x?xf32> to memref<?x2xf32, strided<[?, 1], offset: ?>>
+  %zero = arith.constant 0 : index
+  %n = memref.dim %window, %zero : memref<?x2xf32, strided<[?, 1], offset: ?>>
+  return %n : index
+}
+func.func @size(%x: memref<?x?xf32>, %number: index) -> index attributes {llvm.emit_c_interface} {
+  %n = memref.dim %x, %number : memref<?x?xf32>
+  return %n : index
+}
