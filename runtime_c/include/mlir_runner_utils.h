@@ -185,7 +185,8 @@ AOTC_API void _mlir_ciface_shuffle(void *descriptor, void *generator);
 // MatrixMarket's coordinate format (.mtx), and FROSTT's (.tns) with two lines before the elements:
 // the rank and the number of elements, and the sizes. Coordinates in files begin at 1. A file that
 // cannot be read is this thread's failure (AOTC_INVALID_ARGUMENT), whose message has its line; the
-// tensor has no elements then. Of a symmetric matrix, the elements are those that the file has.
+// tensor has no elements then. Of a symmetric matrix, the elements are those that the file has. A
+// matrix of one column is read from a file of one dimension, too.
 
 // The value of the environment variable TENSOR0, TENSOR1, ...; "" without one, and a failure.
 AOTC_API const char *getTensorFilename(uint64_t number);

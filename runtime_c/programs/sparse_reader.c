@@ -28,6 +28,7 @@ typedef struct sparse_reader {
   const char *name;
   uint64_t line;
   uint64_t rank, count;
+  uint64_t file_rank; // one less where a vector is read as a matrix of one column
   uint64_t sizes[MOST_DIMENSIONS];
   bool is_pattern; // without values: each is 1
   bool has_failed;
@@ -171,6 +172,11 @@ static bool read_header(sparse_reader *reader, uint64_t rank, const uint64_t *si
       (class == COMPLEX || reader->class != INTEGER)) {
     return fail(reader, "the tensor's type cannot hold the file's values");
   }
+  reader->file_rank = reader->rank;
+  if (reader->rank == 1 && rank == 2 && sizes[1] == 1) {
+    reader->rank = 2;
+    reader->sizes[1] = 1;
+  }
   if (reader->rank != rank) {
     return fail(reader, "the tensor has %" PRIu64 " dimensions, the file %" PRIu64, rank,
                 reader->rank);
@@ -188,7 +194,7 @@ static bool read_header(sparse_reader *reader, uint64_t rank, const uint64_t *si
   if (place >= 0 && fseek(reader->file, 0, SEEK_END) == 0) {
     long end = ftell(reader->file);
     if (fseek(reader->file, place, SEEK_SET) != 0 ||
-        reader->count > ((uint64_t)(end - place) + 1) / (2 * rank)) {
+        reader->count > ((uint64_t)(end - place) + 1) / (2 * reader->file_rank)) {
       return fail(reader, "the file is too short for %" PRIu64 " elements", reader->count);
     }
   }
@@ -316,8 +322,11 @@ static bool read_coordinates(sparse_reader *reader, uint64_t *out_dimensions, ch
     return false;
   }
   *out_at = reader->text;
-  if (!parse_counts(reader, out_at, out_dimensions, reader->rank)) {
+  if (!parse_counts(reader, out_at, out_dimensions, reader->file_rank)) {
     return false;
+  }
+  if (reader->file_rank < reader->rank) {
+    out_dimensions[reader->file_rank] = 1;
   }
   for (uint64_t i = 0; i < reader->rank; ++i) {
     if (out_dimensions[i] == 0 || out_dimensions[i] > reader->sizes[i]) {

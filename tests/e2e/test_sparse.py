@@ -156,6 +156,13 @@ def test_objects_that_do_not_fit(
         library.any_matvec(a=DENSE, x=X, y=X)
 
 
+def test_sorted_vector(library: aotc.Library) -> None:
+    values = np.array([50, 10, 30], np.float32)
+    arrays = (np.array([0, 3]), np.array([5, 1, 3], np.int16), values)
+    result = library.sort(*arrays, 8)
+    np.testing.assert_array_equal(result.toarray(), [0, 10, 0, 30, 0, 50, 0, 0])
+
+
 def test_lists_of_coordinates(library: aotc.Library) -> None:
     rows, columns = map(np.ascontiguousarray, np.nonzero(DENSE))
     positions = np.array([0, len(rows)])
@@ -220,6 +227,36 @@ def test_files(programs: Programs, tmp_path: Path, name: str, text: str) -> None
     code, stdout, stderr = _read(programs, tmp_path, name, text)
     assert (code, stderr) == (0, "")
     assert stdout == "( -3, 0, 10.5 )\n" + FROSTT + "( 2, 0, 0, 0 )\n"
+
+
+VECTOR = "# extended FROSTT format\n1 3\n6\n1 -1\n4 2.5\n6 7\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.tns", "1 3\n6\n4 2.5\n1 -1\n6 7\n"),
+        ("b.tns", "2 3\n6 1\n4 1 2.5\n1 1 -1\n6 1 7\n"),
+        ("a.mtx", "%%MatrixMarket matrix coordinate real general\n6 1 3\n4 1 2.5\n6 1 7\n1 1 -1\n"),
+        ("c.tns", "2 1\n6 4\n1 1 1\n"),
+        ("d.tns", "1 1\n6\n7 1\n"),
+    ],
+)
+def test_vectors(programs: Programs, tmp_path: Path, name: str, text: str) -> None:
+    """A vector is read from a file of one dimension, or of a matrix of one column."""
+    failures = {
+        "c.tns": "c.tns:2: the tensor has size 1 in dimension 1, the file 4",
+        "d.tns": "d.tns:3: the coordinate 7 of dimension 0 is not from 1 to 6",
+    }
+    program = programs.build(DATA / "sparse_vector.mlir", "--chip", "sm_90a", "-O1")
+    (tmp_path / name).write_text(text)
+    done = run(program, env={"TENSOR0": name, "AOTC_DEVICE": "cpu"}, cwd=tmp_path)
+    if name in failures:
+        assert done.returncode != 0
+        assert failures[name] in done.stderr
+        return
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "( -1, 0, 0, 2.5, 0, 7 )\n" + VECTOR
 
 
 @pytest.mark.parametrize(

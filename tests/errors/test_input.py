@@ -338,43 +338,13 @@ def test_device_code_of_a_module_without_kernels(
 # --- What aotc itself cannot do --------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        (
-            "memref<8xf32>",
-            "a file is named by an !llvm.ptr to its text, not by a memref<8xf32>.\n",
-        ),
-        ("!llvm.ptr", "MLIR's sparsifier cannot read tensors of one level"),
-    ],
-)
-def test_files_that_are_not_read(name: str, reason: str, aotc: Aotc, mlir_file: MlirFile) -> None:
-    """MLIR lets any type name a file: others than a pointer would be taken for one. And it reads a
-    tensor of one level by way of the same tensor, for ever."""
+def test_files_that_are_not_read(aotc: Aotc, mlir_file: MlirFile) -> None:
+    """MLIR lets any type name a file: others than a pointer would be taken for one."""
     path = mlir_file(
-        f"""#rows = #sparse_tensor.encoding<{{ map = (i) -> (i : compressed) }}>
-func.func @f(%a: {name}) -> index attributes {{llvm.emit_c_interface}} {{
-  %s = sparse_tensor.new %a : {name} to tensor<8xf32, #rows>
+        """#rows = #sparse_tensor.encoding<{ map = (i) -> (i : compressed) }>
+func.func @f(%a: memref<8xf32>) -> index attributes {llvm.emit_c_interface} {
+  %s = sparse_tensor.new %a : memref<8xf32> to tensor<8xf32, #rows>
   %n = sparse_tensor.number_of_entries %s : tensor<8xf32, #rows>
-  return %n : index
-}}
-"""
-    )
-    done = aotc("build", path, "--emit", "obj", "-o", f"{path.parent}/")
-    assert done.code == 2
-    assert done.stderr.startswith(
-        f"{path}:3:8: error: sparse_tensor.new is not supported here: {reason}"
-    )
-
-
-def test_sorts_of_one_level(aotc: Aotc, mlir_file: MlirFile) -> None:
-    """MLIR crashed."""
-    path = mlir_file(
-        """#U = #sparse_tensor.encoding<{ map = (i) -> (i : compressed(nonordered)) }>
-#V = #sparse_tensor.encoding<{ map = (i) -> (i : compressed) }>
-func.func @f(%a: tensor<8xf32, #U>) -> index attributes {llvm.emit_c_interface} {
-  %s = sparse_tensor.convert %a : tensor<8xf32, #U> to tensor<8xf32, #V>
-  %n = sparse_tensor.number_of_entries %s : tensor<8xf32, #V>
   return %n : index
 }
 """
@@ -382,8 +352,8 @@ func.func @f(%a: tensor<8xf32, #U>) -> index attributes {llvm.emit_c_interface} 
     done = aotc("build", path, "--emit", "obj", "-o", f"{path.parent}/")
     assert done.code == 2
     assert done.stderr.startswith(
-        f"{path}:4:8: error: sparse_tensor.convert is not supported here: MLIR's sparsifier cannot "
-        "sort tensors of one level; convert this one to a dense tensor, and that"
+        f"{path}:3:8: error: sparse_tensor.new is not supported here: a file is named by an "
+        "!llvm.ptr to its text, not by a memref<8xf32>.\n"
     )
 
 

@@ -7,7 +7,6 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.access import COPIES, WRITES
 from aotc.analysis.gpu_modules import gpu_modules
-from aotc.analysis.sparse import is_sparse, levels_of
 from aotc.analysis.types import is_packed
 from aotc.analysis.views import root_of
 from aotc.errors import InputError
@@ -53,33 +52,8 @@ def check_supported(source: Source, *, has_pipeline: bool = False) -> None:
             name = operation.operands[_FILES[operation.name]]
             if str(name.type) != "!llvm.ptr":
                 reason = f"a file is named by an !llvm.ptr to its text, not by a {name.type}"
-            elif operation.name == "sparse_tensor.new" and _has_one_level(
-                operation.results[0].type
-            ):
-                reason = (
-                    "MLIR's sparsifier cannot read tensors of one level (its pass never ends); "
-                    "make the file and the tensor a matrix of one column (tensor<8x1xf32, #CSR>)"
-                )
-        if operation.name == "sparse_tensor.convert" and not has_pipeline and _sorts(operation):
-            reason = (
-                "MLIR's sparsifier cannot sort tensors of one level; convert this one to a dense "
-                "tensor, and that to the ordered one"
-            )
         if reason is not None:
             raise _refused(source, operation, f"{operation.name} is not supported here: {reason}.")
-
-
-def _has_one_level(type_: Any) -> bool:
-    return is_sparse(type_) and len(levels_of(type_)) == 1
-
-
-def _sorts(convert: Any) -> bool:
-    """Whether it makes an ordered tensor of an unordered one, both of one level."""
-    types = (convert.operands[0].type, convert.results[0].type)
-    if not all(map(_has_one_level, types)):
-        return False
-    source, result = ("nonordered" in levels_of(type_)[0].properties for type_ in types)
-    return source and not result
 
 
 def check_vector_casts(source: Source) -> None:

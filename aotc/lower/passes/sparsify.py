@@ -16,6 +16,7 @@ from aotc.lower.tensors.functions import BY_HAND
 from aotc.lower.tensors.sparse_assembly import expand_assembly
 from aotc.lower.tensors.sparse_columns import separate_columns
 from aotc.lower.tensors.sparse_specifiers import drop_views, scalarize_specifiers
+from aotc.lower.tensors.sparse_vectors import make_matrices
 from aotc.mlir import ir
 
 _FUSION = (
@@ -49,6 +50,8 @@ class Sparsify(OwnPass, frozen=True):
             for operation in ops.find(lowering.module.operation, "memref.alloc", "memref.dealloc"):
                 if BY_HAND in operation.attributes:
                     del operation.attributes[BY_HAND]
+        with lowering.module.context:
+            make_matrices(lowering.module)
         lowering.run_upstream(*_FUSION)
         with lowering.module.context:
             for generic in ops.find(lowering.module.operation, "linalg.generic"):

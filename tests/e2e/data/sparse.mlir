@@ -11,6 +11,8 @@
   crdWidth = 16
 }>
 #DCSR = #sparse_tensor.encoding<{map = (i, j) -> (i : compressed, j : compressed)}>
+#UNORDERED = #sparse_tensor.encoding<{map = (i) -> (i : compressed(nonordered)), crdWidth = 16}>
+#VECTOR = #sparse_tensor.encoding<{map = (i) -> (i : compressed)}>
 #LIST = #sparse_tensor.encoding<{map = (i) -> (i : compressed), crdWidth = 8}>
 func.func @matvec(%a: tensor<50x90xf32, #CSR>, %x: tensor<90xf32>, %y: tensor<50xf32>)
     -> tensor<50xf32> attributes {llvm.emit_c_interface} {
@@ -128,4 +130,9 @@ func.func @list_sum(%a: tensor<?xf32, #LIST>) -> f32 attributes {llvm.emit_c_int
     }
   %sum = tensor.extract %sums[] : tensor<f32>
   return %sum : f32
+}
+func.func @sort(%a: tensor<?xf32, #UNORDERED>) -> tensor<?xf32, #VECTOR>
+    attributes {llvm.emit_c_interface} {
+  %r = sparse_tensor.convert %a : tensor<?xf32, #UNORDERED> to tensor<?xf32, #VECTOR>
+  return %r : tensor<?xf32, #VECTOR>
 }
