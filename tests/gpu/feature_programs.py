@@ -7,6 +7,7 @@ sparse matrices, reductions with places and by columns, loops that are a matmul.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -136,6 +137,61 @@ func.func @places(%a: memref<{_ROWS}x{_COLUMNS}xf32>, %v: memref<{_ROWS}xf32>,
     }}
     affine.store %best#0, %v[%i] : memref<{_ROWS}xf32>
     affine.store %best#1, %p[%i] : memref<{_ROWS}xi64>
+  }}
+  return
+}}
+// A batch of products between other statements, and products in steps that follow each other.
+func.func @statements(%a: memref<3x64x48xf32>, %b: memref<3x48x80xf32>, %v: memref<80xf32>,
+                      %c: memref<3x64x80xf32>, %d: memref<3x64x80xf32>) {_ENTRY} {{
+  %zero = arith.constant 0.0 : f32
+  affine.for %n = 0 to 3 {{
+    affine.for %i = 0 to 64 {{
+      affine.for %j = 0 to 80 {{
+        %start = affine.load %v[%j] : memref<80xf32>
+        affine.store %start, %c[%n, %i, %j] : memref<3x64x80xf32>
+        affine.for %k = 0 to 48 {{
+          %x = affine.load %a[%n, %i, %k] : memref<3x64x48xf32>
+          %y = affine.load %b[%n, %k, %j] : memref<3x48x80xf32>
+          %z = affine.load %c[%n, %i, %j] : memref<3x64x80xf32>
+          %p = arith.mulf %x, %y : f32
+          %s = arith.addf %z, %p : f32
+          affine.store %s, %c[%n, %i, %j] : memref<3x64x80xf32>
+        }}
+      }}
+    }}
+    affine.for %i = 0 to 64 {{
+      affine.for %j = 0 to 80 {{
+        %z = affine.load %c[%n, %i, %j] : memref<3x64x80xf32>
+        %r = arith.maximumf %z, %zero : f32
+        affine.store %r, %d[%n, %i, %j] : memref<3x64x80xf32>
+      }}
+    }}
+  }}
+  return
+}}
+func.func @steps(%a: memref<64x64xf32>, %x: memref<64x48xf32>, %y: memref<64x48xf32>,
+                 %n: index) {_ENTRY} {{
+  %zero = arith.constant 0.0 : f32
+  affine.for %t = 0 to %n {{
+    affine.for %i = 0 to 64 {{
+      affine.for %j = 0 to 48 {{
+        affine.store %zero, %y[%i, %j] : memref<64x48xf32>
+        affine.for %k = 0 to 64 {{
+          %u = affine.load %a[%i, %k] : memref<64x64xf32>
+          %v = affine.load %x[%k, %j] : memref<64x48xf32>
+          %z = affine.load %y[%i, %j] : memref<64x48xf32>
+          %p = arith.mulf %u, %v : f32
+          %s = arith.addf %z, %p : f32
+          affine.store %s, %y[%i, %j] : memref<64x48xf32>
+        }}
+      }}
+    }}
+    affine.for %i = 0 to 64 {{
+      affine.for %j = 0 to 48 {{
+        %z = affine.load %y[%i, %j] : memref<64x48xf32>
+        affine.store %z, %x[%i, %j] : memref<64x48xf32>
+      }}
+    }}
   }}
   return
 }}
@@ -288,6 +344,23 @@ _RAGGED = {
 }
 
 
+def _statement_values() -> Values:
+    r = rng("statements")
+    shapes = ((3, 64, 48), (3, 48, 80), (80,))
+    a, b, v = (uniform(r, shape, np.float32, -1, 1) for shape in shapes)
+    product = a.astype(np.float64) @ b + v
+    results = {"c": product, "d": np.maximum(product, 0)}
+    out = dict.fromkeys(results, product.shape)
+    return Values({"a": a, "b": b, "v": v, **out}, results, dict.fromkeys(results, np.float32))
+
+
+def _step_values() -> Values:
+    r = rng("steps")
+    a, x = (uniform(r, shape, np.float32, 0, 1 / 32) for shape in ((64, 64), (64, 48)))
+    product = np.linalg.matrix_power(a.astype(np.float64), 3) @ x
+    return Values({"a": a, "x": x, "y": x.shape, "n": 3}, {"x": product}, {"x": np.float32})
+
+
 def _cases() -> list[Case]:
     def case(entry: str, make: Any, rtol: float = 0) -> Case:
         return Case(f"{PROGRAM}-{entry}", PROGRAM, make, rtol, entry=entry)
@@ -303,6 +376,9 @@ def _cases() -> list[Case]:
         case("places", _place_values),
         case("raised", _raised_values, F32_RTOL),
     ]
+    # Of products of both signs.
+    statements = case("statements", _statement_values, F32_RTOL)
+    found += [replace(statements, atol=1e-4), case("steps", _step_values, F32_RTOL)]
     for name in _F8:
         for element in _FLOATS:
             narrow, widen = f"narrow_{name}_{element}", f"widen_{name}_{element}"

@@ -6,6 +6,8 @@ operations.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -22,6 +24,7 @@ from aotc.lower.passes.parallelize_loops import (
     raise_to_affine,
 )
 from aotc.mlir import ir
+from aotc.rewrites.loop_distribution import distribute
 
 _LOOPS = ("affine.for", "scf.for")
 _SUMS = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
@@ -42,13 +45,12 @@ class RaiseContractions(OwnPass, frozen=True):
                 has_linalg = any(op.name.startswith("linalg.") for op in operations)
                 if not any(map(adds_product, operations)) or not raise_to_affine(function):
                     continue
-                found = [
-                    contraction
-                    for loop in ops.find(function, _LOOPS[0])
+                outermost = [
+                    loop
+                    for loop in ops.find(function, *_LOOPS)
                     if ops.enclosing(loop, *_LOOPS) is None
-                    and not accesses_overlap(loop, roots)
-                    and (contraction := _contraction(loop)) is not None
                 ]
+                found = [one for loop in outermost for one in _contractions(loop, roots)]
                 for one in found:
                     text = f"loops over {len(one.loops)} dimensions become linalg.generic"
                     lowering.remarks.add(self.name, one.loops[0].location, text)
@@ -86,10 +88,15 @@ class _Range(Struct):
         upper = _results(loop.attributes["upperBoundMap"], upper_operands)
         return cls(*lower, *upper) if lower and upper and len(lower + upper) == 2 else None
 
-    def size(self) -> Any:
-        """A number, or an SSA value that is made at the insertion point."""
+    def known_size(self) -> int | None:
         if isinstance(self.lower, int) and isinstance(self.upper, int):
             return max(0, self.upper - self.lower)
+        return None
+
+    def size(self) -> Any:
+        """A number, or an SSA value that is made at the insertion point."""
+        if (known := self.known_size()) is not None:
+            return known
         if self.lower == 0 and _dimension_of(self.upper) is not None:
             return self.upper
         size = ops.index_op("arith.subi", _value(self.upper), _value(self.lower))
@@ -151,6 +158,57 @@ class _Contraction(Struct):
             return False
         seen = {loop for factor in self.factors for loop in self.loops_of(factor)}
         return seen == set(range(len(self.loops))) and set(self.loops_of(self.out)) < seen
+
+
+# Products of fewer multiplications than that are no kernels of their own in a loop of the host.
+_LEAST_IN_LOOP = 1 << 15
+
+
+def _contractions(loop: Any, roots: Roots) -> Iterator[_Contraction]:
+    """Those that the loop is, or contains: with other statements, which get loops of their own, or
+    in a loop that runs in sequence."""
+    if not any(map(adds_product, ops.walk(loop))):
+        return
+    if loop.name == _LOOPS[0] and not accesses_overlap(loop, roots):
+        one = _contraction(loop)
+        if one is not None:
+            yield one
+            return
+        pieces = distribute(loop)
+        found = [one for piece in pieces if (one := _contraction(piece)) is not None]
+        for useless in [loop] if found else pieces:
+            ops.erase(useless)
+        if found:
+            yield from found
+            return
+    if _is_sequential(loop):
+        inner = (op for op in _body(loop) if op.name in _LOOPS)
+        yield from (one for op in inner for one in _contractions(op, roots) if not _is_small(one))
+
+
+def _is_sequential(loop: Any) -> bool:
+    """Whether the loop will not be parallel: it is not affine, or each of its iterations writes
+    the same elements."""
+    if loop.name != _LOOPS[0]:
+        return True
+    variable = loop.regions[0].blocks[0].arguments[0]
+    return any(
+        ops.is_made_outside(store.operands[1], loop) and variable not in list(store.operands)[2:]
+        for store in ops.find(loop, "affine.store")
+        if all(op.name in _LOOPS for op in _between(store, loop))
+    )
+
+
+def _between(operation: Any, outer: Any) -> Iterator[Any]:
+    for around in ops.ancestors(operation):
+        if around == outer:
+            return
+        yield around
+
+
+def _is_small(one: _Contraction) -> bool:
+    sizes = [size for range_ in one.ranges if (size := range_.known_size()) is not None]
+    return len(sizes) == len(one.ranges) and math.prod(sizes) < _LEAST_IN_LOOP
 
 
 def _contraction(outermost: Any) -> _Contraction | None:
