@@ -104,6 +104,7 @@ def test_objects_of_scipy(library: aotc.Library) -> None:
     blocks = library.dense_to_bsr(DENSE)
     assert (blocks.format, blocks.blocksize) == ("bsr", (2, 3))
     np.testing.assert_array_equal(library.bsr_to_dense(blocks), DENSE)
+    np.testing.assert_allclose(library.bsr_matvec(blocks, X, y), expected, rtol=1e-5)
     ones, result, count = library.coo_to_dcsr(made)
     assert (ones.tolist(), count, result.shape) == ([1, 1], A.nnz, DENSE.shape)
     np.testing.assert_array_equal(
@@ -172,7 +173,7 @@ def test_lists_of_coordinates(library: aotc.Library) -> None:
 
 def test_rows_are_kernels(library: aotc.Library) -> None:
     kernels = {kernel.name for kernel in library.manifest.kernels}
-    names = ("matvec", "matmul", "any_matvec")
+    names = ("matvec", "matmul", "any_matvec", "bsr_matvec")
     assert {f"{name}_sparse_kernel" for name in names} <= kernels
     schema = json.loads((REPOSITORY / "docs" / "manifest.schema.json").read_text())
     Draft202012Validator(schema).validate(json.loads(library.manifest.to_json()))

@@ -1,6 +1,7 @@
 // RUN: aotc-mark-tensors, aotc-sparsify
 // Rows are parallel, and so are columns of a dense matrix; a sliding window is not, as all iterations have its
 // positions in one buffer.
+#BSR = #sparse_tensor.encoding<{map = (i, j) -> (i floordiv 2 : dense, j floordiv 4 : compressed, i mod 2 : dense, j mod 4 : dense)}>
 #CSR = #sparse_tensor.encoding<{map = (i, j) -> (i : dense, j : compressed)}>
 func.func @rows(%a: tensor<8x16xf32, #CSR>, %x: tensor<16xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
   %r = linalg.matvec ins(%a, %x : tensor<8x16xf32, #CSR>, tensor<16xf32>) outs(%y : tensor<8xf32>) -> tensor<8xf32>
@@ -31,6 +32,10 @@ func.func @columns(%a: tensor<8x16xf32, #CSR>, %x: tensor<16x4xf32>, %y: tensor<
   %r = linalg.matmul ins(%a, %x : tensor<8x16xf32, #CSR>, tensor<16x4xf32>) outs(%y : tensor<8x4xf32>) -> tensor<8x4xf32>
   return %r : tensor<8x4xf32>
 }
+func.func @blocks(%a: tensor<8x16xf32, #BSR>, %x: tensor<16xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+  %r = linalg.matvec ins(%a, %x : tensor<8x16xf32, #BSR>, tensor<16xf32>) outs(%y : tensor<8xf32>) -> tensor<8xf32>
+  return %r : tensor<8xf32>
+}
 func.func @windows(%a: tensor<8x8xf32, #CSR>, %f: tensor<3x3xf32, #CSR>, %y: tensor<6x6xf32>) -> tensor<6x6xf32> {
   %r = linalg.conv_2d ins(%a, %f : tensor<8x8xf32, #CSR>, tensor<3x3xf32, #CSR>) outs(%y : tensor<6x6xf32>) -> tensor<6x6xf32>
   return %r : tensor<6x6xf32>
@@ -59,6 +64,11 @@ func.func @windows(%a: tensor<8x8xf32, #CSR>, %f: tensor<3x3xf32, #CSR>, %y: ten
 // CHECK-NOT:         scf.for
 // CHECK:             memref.load %{{.*}}[%{{.*}}, %[[J]]]
 // CHECK:           memref.store %[[SUM]], %[[Y]][%[[I]], %[[J]]]
+// CHECK-LABEL: func.func @blocks(
+// CHECK:         scf.parallel (%{{.*}}, %{{.*}}) = (%c0, %c0) to (%c4, %c2)
+// CHECK:           scf.for %{{.*}} iter_args
+// CHECK:             scf.for %{{.*}} iter_args
+// CHECK:           memref.store
 // CHECK-LABEL: func.func @windows(
 // CHECK-NOT:     scf.parallel
 // CHECK:         scf.for

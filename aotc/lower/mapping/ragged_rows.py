@@ -106,8 +106,16 @@ def _elements_of(row: Columns, loop: Any) -> Any | None:
     loads = [a for op in row.body for a in accesses_in(op) if a.indices]
     if any(load.indices[-1] in variables for load in loads):
         return None
-    found = (load.memref for load in loads if load.indices[-1] == row.variables[-1])
+    found = (load.memref for load in loads if _is_behind(load.indices[-1], row.variables[-1]))
     return next((memref for memref in found if ops.is_made_outside(memref, loop)), None)
+
+
+def _is_behind(index: Any, variable: Any) -> bool:
+    """Whether it is the variable, or that and another number."""
+    made = ops.defining(index)
+    return index == variable or (
+        made is not None and made.name == "arith.addi" and variable in made.operands
+    )
 
 
 def launch_ragged_rows(loop: Any, plan: RaggedPlan) -> None:

@@ -6,7 +6,7 @@ buffers that are freed, and parallel loops whose iterations run at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aotc import ops
@@ -24,7 +24,7 @@ _FUSION = (
 )
 # An outer loop over a dense level has an element, or a row of them, for each iteration.
 _SPARSIFIER = ("sparsification-and-bufferization{parallelization-strategy=dense-outer-loop}",)
-_SPECIFIERS = ("sparse-storage-specifier-to-llvm", "canonicalize")
+_SPECIFIERS = ("sparse-storage-specifier-to-llvm", "canonicalize", "cse")
 # On the loops that the sparsifier makes.
 _EMITTED = "Emitted from"
 # Operation → the index of the memref that it writes; its indices stand behind that.
@@ -126,15 +126,42 @@ def _shared_stores(loop: Any) -> Iterator[Any]:
     """What the loop writes for more than one of its iterations: a window that slides over a sparse
     tensor (as a convolution's) has its positions in a buffer outside of the loop.
 
-    Elements of the result have the loop's variable among their indices.
+    Elements of the result have the loop's variable among their indices, or, of a matrix of blocks,
+    that variable times the size of a block and a number below it.
     """
     variables = list(loop.regions[0].blocks[0].arguments)
     for store in ops.find(loop, *_STORES):
         target = _STORES[store.name]
         memref, indices = store.operands[target], list(store.operands)[target + 1 :]
-        is_own = any(index in variables for index in indices)
+        is_own = any(index in variables or _is_in_block(index, variables) for index in indices)
         if not is_own and ops.is_made_outside(memref, loop):
             yield store
+
+
+def _is_in_block(index: Any, variables: Sequence[Any]) -> bool:
+    """Whether it is `variable * size + number`, where an inner loop has the numbers below `size`."""
+    total = ops.defining(index)
+    if total is None or total.name != "arith.addi":
+        return False
+    pairs = (list(total.operands), list(total.operands)[::-1])
+    return any(_multiple(begin, variables) in _below(number) for begin, number in pairs)
+
+
+def _multiple(value: Any, variables: Sequence[Any]) -> int | None:
+    """The constant that multiplies one of the variables."""
+    product = ops.defining(value)
+    if product is None or product.name != "arith.muli" or product.operands[0] not in variables:
+        return None
+    return ops.known_index(product.operands[1])
+
+
+def _below(value: Any) -> list[int]:
+    """The upper bound of the loop from 0 by 1 whose variable it is, if it is known."""
+    loop = value.owner.owner.operation if ops.defining(value) is None else None
+    if loop is None or loop.name != "scf.for" or value != loop.regions[0].blocks[0].arguments[0]:
+        return []
+    lower, upper, step = (ops.known_index(bound) for bound in list(loop.operands)[:3])
+    return [upper] if (lower, step) == (0, 1) and upper is not None else []
 
 
 def _make_sequential(loop: Any) -> None:

@@ -4,6 +4,8 @@ The sparsifier walks a sparse row, and adds to all columns of the result for eac
 stored: the columns are the innermost loop. Here they are parallel, as the rows are, and the sum is
 a value of the loop along the sparse row. Neighbouring columns are neighbouring threads, or a
 vector, then, and read neighbours of the dense matrix. Each sum has the order that it had.
+
+So are the rows of a matrix of blocks: it walks a row of blocks, and adds to each row of a block.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ _PURE = ("arith.", "math.", "llvm.extractvalue")
 
 class _Sum(Struct, frozen=True):
     """In `rows`, a parallel loop, `row` is the loop along a sparse row, and `columns` the one in
-    it, which loads an element, adds to it, and stores it."""
+    it, which loads an element, adds to it, perhaps in a loop, and stores it."""
 
     rows: Any
     row: Any
@@ -49,7 +51,7 @@ def _find(rows: Any) -> _Sum | None:
     *body, _ = _body(columns)
     stores = [op for op in body if op.name == "memref.store"]
     loads = [op for op in body if op.name == "memref.load"]
-    if len(stores) != 1 or not all(map(_is_pure, set(body) - {*stores, *loads})):
+    if len(stores) != 1 or not all(op in stores or _only_reads(op) for op in body):
         return None
     (store,) = stores
     _, target, *places = store.operands
@@ -57,14 +59,31 @@ def _find(rows: Any) -> _Sum | None:
     if len(own) != 1 or list(own[0].operands)[1:] != places:
         return None
     found = _Sum(rows, row, columns, own[0], store)
-    is_for_itself = found.column in places and all(
-        place == found.column or ops.is_made_outside(place, row) for place in places
+    is_for_itself = any(_is_of_column(place, found) for place in places) and all(
+        _is_of_column(place, found) or ops.is_made_outside(place, row) for place in places
     )
     bounds_are_known = all(ops.is_made_outside(value, rows) for value in columns.operands)
-    reads = [op for loop in (rows, row) for op in _body(loop) if op.name == "memref.load"]
+    reads = (op for op in ops.find(rows, "memref.load") if op != own[0])
     is_read = any(read.operands[0] == target for read in reads)
     is_own = ops.is_made_outside(target, rows) and not is_read
     return found if is_for_itself and bounds_are_known and is_own else None
+
+
+def _only_reads(operation: Any) -> bool:
+    """Whether it computes from values and memory: a loop, too, of which all does."""
+    if operation.name == "scf.for":
+        return all(map(_only_reads, _body(operation)[:-1]))
+    return operation.name == "memref.load" or _is_pure(operation)
+
+
+def _is_of_column(place: Any, found: _Sum) -> bool:
+    """Whether it is the column's number, or that behind the first row of a block."""
+    if place == found.column:
+        return True
+    total = ops.defining(place)
+    if total is None or total.name != "arith.addi" or found.column not in total.operands:
+        return False
+    return any(ops.is_made_outside(term, found.row) for term in total.operands)
 
 
 def _only_loop(loop: Any) -> Any | None:
@@ -106,6 +125,7 @@ def _fill(found: _Sum, variables: Sequence[Any], column: Any) -> None:
     _move(_body(found.rows)[:-2], found.rows, variables)
     found.column.replace_all_uses_with(column)
     _, target, *places = found.store.operands
+    places = [_again(place, column) for place in places]
     type_ = found.load.results[0].type
     begin = ops.create("memref.load", [target, *places], [type_]).result
     row = ops.create("scf.for", [*found.row.operands, begin], [type_], regions=1)
@@ -118,6 +138,14 @@ def _fill(found: _Sum, variables: Sequence[Any], column: Any) -> None:
         _move([op for op in body if op not in (found.load, found.store)], found.columns, [column])
         ops.create("scf.yield", [found.store.operands[0]])
     ops.create("memref.store", [row.results[0], target, *places])
+
+
+def _again(place: Any, column: Any) -> Any:
+    """The place in front of the loop along the row: that of a block's row is computed there."""
+    total = ops.defining(place)
+    if total is None or total.name != "arith.addi" or column not in total.operands:
+        return place
+    return ops.index_op(total.name, *total.operands)
 
 
 def _move(operations: Sequence[Any], loop: Any, variables: Sequence[Any]) -> None:

@@ -136,3 +136,9 @@ func.func @sort(%a: tensor<?xf32, #UNORDERED>) -> tensor<?xf32, #VECTOR>
   %r = sparse_tensor.convert %a : tensor<?xf32, #UNORDERED> to tensor<?xf32, #VECTOR>
   return %r : tensor<?xf32, #VECTOR>
 }
+func.func @bsr_matvec(%a: tensor<50x90xf32, #BSR>, %x: tensor<90xf32>, %y: tensor<50xf32>)
+    -> tensor<50xf32> attributes {llvm.emit_c_interface} {
+  %r = linalg.matvec ins(%a, %x : tensor<50x90xf32, #BSR>, tensor<90xf32>)
+    outs(%y : tensor<50xf32>) -> tensor<50xf32>
+  return %r : tensor<50xf32>
+}
