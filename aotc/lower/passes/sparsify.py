@@ -139,7 +139,7 @@ def _shared_stores(loop: Any) -> Iterator[Any]:
 
 
 def _is_in_block(index: Any, variables: Sequence[Any]) -> bool:
-    """Whether it is `variable * size + number`, where an inner loop has the numbers below `size`."""
+    """Whether it is `variable * size + number`, of a number that an inner loop has below `size`."""
     total = ops.defining(index)
     if total is None or total.name != "arith.addi":
         return False
