@@ -24,6 +24,7 @@ from aotc.lower.passes.expand_mpi import ExpandMpi
 from aotc.lower.passes.expand_reshapes import ExpandReshapes
 from aotc.lower.passes.expand_switches import ExpandSwitches
 from aotc.lower.passes.fold_constants import FoldConstants
+from aotc.lower.passes.free_buffers import FreeBuffers
 from aotc.lower.passes.fuse_dequantization import FuseDequantization
 from aotc.lower.passes.hoist_globals import HoistGlobals
 from aotc.lower.passes.insert_fusion_barriers import InsertFusionBarriers
@@ -269,6 +270,9 @@ def plan_for(
         reason = "--verify: an index out of bounds is a failure"
         passes += (VerifyOperations(part=Part.ACCESSES, reason=reason), _CANONICALIZE)
     passes += (MapParallelLoops(block=block), _CANONICALIZE, _CSE, ExpandChecks())
+    if Level.ASYNC in has:
+        frees = "buffer-deallocation-pipeline"
+        passes = [FreeBuffers() if one.text == frees else one for one in passes]
     return (*passes, *_OUTLINING, *_placement(memory))
 
 

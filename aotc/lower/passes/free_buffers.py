@@ -1,0 +1,79 @@
+"""`aotc-free-buffers`: MLIR's deallocation, in modules with asynchronous tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.lower.passes.base import Lowering, OwnPass
+from aotc.mlir import ir
+
+_HIDDEN = "aotc_hidden_"
+
+
+class FreeBuffers(OwnPass, frozen=True):
+    """The deallocation refuses operations that do not say what they do to memory, as those that
+    wait for a task. It knows calls: these operations are calls while it runs."""
+
+    name = "aotc-free-buffers"
+    needs = ("aotc-mark-tensors",)
+    reason: str = "buffers are freed after their last use, and waits for tasks free none"
+
+    def run(self, lowering: Lowering) -> None:
+        hidden = []
+        with lowering.module.context:
+            for operation in ops.walk(lowering.module.operation):
+                if operation.name.startswith("async.") and _has_no_buffers(operation):
+                    hidden.append(_Hidden(operation, f"{_HIDDEN}{len(hidden)}", lowering.module))
+        lowering.run_upstream("buffer-deallocation-pipeline")
+        with lowering.module.context:
+            for one in hidden:
+                one.restore(lowering.module)
+
+
+def _has_no_buffers(operation: Any) -> bool:
+    values = [*operation.operands, *operation.results]
+    is_plain = len(operation.regions) == 0 and operation.name != "async.yield"
+    return is_plain and not any("memref" in str(value.type) for value in values)
+
+
+class _Hidden:
+    """A call in the place of an operation."""
+
+    def __init__(self, operation: Any, name: str, module: Any) -> None:
+        self._operation, self._attributes = (
+            operation.name,
+            {key: operation.attributes[key] for key in operation.attributes},
+        )
+        self._callee = name
+        operands, results = list(operation.operands), [one.type for one in operation.results]
+        type_ = ir.FunctionType.get([one.type for one in operands], results)
+        with operation.location, ir.InsertionPoint.at_block_begin(ops.body_of_module(module)):
+            attributes = {
+                "sym_name": ir.StringAttr.get(name),
+                "sym_visibility": ir.StringAttr.get("private"),
+                "function_type": ir.TypeAttr.get(type_),
+            }
+            ops.create("func.func", [], [], attributes, regions=1)
+        _replace(
+            operation,
+            "func.call",
+            {"callee": ir.FlatSymbolRefAttr.get(name)},
+        )
+
+    def restore(self, module: Any) -> None:
+        for call in ops.find(module.operation, "func.call"):
+            if ops.callee_of(call) == self._callee:
+                _replace(call, self._operation, self._attributes)
+        for function in ops.find(module.operation, "func.func"):
+            if ops.symbol_of(function) == self._callee:
+                ops.erase(function)
+
+
+def _replace(operation: Any, name: str, attributes: dict[str, Any]) -> None:
+    with operation.location, ir.InsertionPoint(operation):
+        results = [one.type for one in operation.results]
+        made = ops.create(name, list(operation.operands), results, attributes)
+    for old, new in zip(operation.results, made.results, strict=True):
+        old.replace_all_uses_with(new)
+    ops.erase(operation)
