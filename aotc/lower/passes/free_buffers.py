@@ -20,7 +20,7 @@ class FreeBuffers(OwnPass, frozen=True):
     reason: str = "buffers are freed after their last use, and waits for tasks free none"
 
     def run(self, lowering: Lowering) -> None:
-        hidden = []
+        hidden: list[_Hidden] = []
         with lowering.module.context:
             for operation in ops.walk(lowering.module.operation):
                 if operation.name.startswith("async.") and _has_no_buffers(operation):
