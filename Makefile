@@ -19,6 +19,7 @@
 #   make bench        kernels on the CPU against C loops; numbers in build/bench
 #   make bench-launch build/bench-launch: what a call costs, to be run on a machine with a GPU
 #   make bench-submission build/bench-submission: calls of many kernels, and results, likewise
+#   make bench-sparse build/bench-sparse: products of sparse matrices against cuSPARSE, likewise
 #   make bench-ladder build/bench-ladder: the matmul ladder against cuBLAS, likewise
 #   make bench-bandwidth build/bench-bandwidth: how near kernels come to a copy, likewise
 #   make bench-gemm   build/bench-gemm: products of matrices against cuBLAS, likewise
@@ -50,7 +51,7 @@ C_FILES = $(shell find runtime_c templates samples bench tests '(' -name '*.[ch]
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-frontends frontends bench bench-launch bench-submission bench-ladder bench-bandwidth bench-gemm \
+.PHONY: help demo test test-all test-frontends frontends bench bench-launch bench-submission bench-sparse bench-ladder bench-bandwidth bench-gemm \
   bench-attention gpu-bundle gpu-products model-bundle lint setup clean property networks fuzz stress \
   chips artifacts models upstream explore-editor docs
 
@@ -149,6 +150,9 @@ bench-launch: $(INSTALLED)
 
 bench-submission: $(INSTALLED)
 	$(RUN) -m bench.submission build/bench-submission
+
+bench-sparse: $(INSTALLED)
+	$(RUN) -m bench.sparse build/bench-sparse
 
 bench-bandwidth: $(INSTALLED)
 	$(RUN) -m bench.bandwidth build/bench-bandwidth

@@ -1,0 +1,1 @@
+"""Products of sparse matrices on a GPU, beside cuSPARSE."""
