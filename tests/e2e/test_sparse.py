@@ -175,6 +175,9 @@ def test_rows_are_kernels(library: aotc.Library) -> None:
     kernels = {kernel.name for kernel in library.manifest.kernels}
     names = ("matvec", "matmul", "any_matvec", "bsr_matvec")
     assert {f"{name}_sparse_kernel" for name in names} <= kernels
+    # Nothing of the arrays is read on the host.
+    entries = {entry.name: entry for entry in library.manifest.entries}
+    assert [entries[name].why_not_async for name in names] == [None] * len(names)
     schema = json.loads((REPOSITORY / "docs" / "manifest.schema.json").read_text())
     Draft202012Validator(schema).validate(json.loads(library.manifest.to_json()))
 
