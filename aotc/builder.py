@@ -52,10 +52,12 @@ _GROUP = "nvgpu.device_async_create_group"
 
 class Buffer:
     """A memref, and the text of its elements' type. `leading`: indices in front of those that an
-    access gives."""
+    access gives. `unsigned`: its integers are."""
 
-    def __init__(self, value: Value, leading: Sequence[Number] = ()) -> None:
-        self.value, self.leading = value, tuple(leading)
+    def __init__(
+        self, value: Value, leading: Sequence[Number] = (), *, unsigned: bool = False
+    ) -> None:
+        self.value, self.leading, self.unsigned = value, tuple(leading), unsigned
         self.type = ir.MemRefType(value.type)
         self.element = str(self.type.element_type)
         self.element_bytes = _bytes_of(self.type.element_type)
@@ -204,9 +206,10 @@ class Builder:
         """An index as a signed integer, or the other way round; an int is an index."""
         return Scalar(self._cast("arith.index_cast", self.value(value), type_))
 
-    def convert(self, value: Value, type_: Type) -> Value:
+    def convert(self, value: Value, type_: Type, *, unsigned: bool = False) -> Value:
         """A value, or a vector, as another type: floats rounded to nearest even, integers
-        sign-extended or wrapped. Between f16 and bf16, through f32."""
+        sign-extended, or zero-extended if `unsigned`, or wrapped. Between f16 and bf16, through
+        f32."""
         source, target = value.type, self.type(type_)
         if source == target:
             return value
@@ -217,7 +220,8 @@ class Builder:
         if before == after and not is_integer:
             return self.convert(self.convert(value, _of_elements(source, "f32")), target)
         if is_integer:
-            return self._cast("arith.extsi" if after > before else "arith.trunci", value, target)
+            widen = "arith.extui" if unsigned else "arith.extsi"
+            return self._cast(widen if after > before else "arith.trunci", value, target)
         return self._cast("arith.extf" if after > before else "arith.truncf", value, target)
 
     def widen_float8(self, value: Value, type_: Type) -> Value:

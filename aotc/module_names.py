@@ -50,9 +50,9 @@ ASSEMBLED = "aotc.assembled"
 # `length`, the `sign` of the exponent, and how what it reads and writes lies, `in` and `out`
 # (points_last, rows_last).
 FOURIER = "aotc.fourier"
-# Of a `vector.vscale`: how long vector registers are, in units of 16 bytes. Vectors are not
-# scalable there.
-REGISTER_LENGTH = "aotc.register_length"
+# Of a `vector.vscale`: it is the level of the CPU's instruction set (`kernels/cpu/levels.py`), and
+# vectors are not scalable.
+CPU_LEVEL = "aotc.cpu_level"
 # Behind the name of an entry: the function that computes the sizes of what the entry returns.
 RESULT_SIZES = ".result_sizes"
 # Likewise: the function that computes the bytes of its temporaries on a GPU; and the attribute of

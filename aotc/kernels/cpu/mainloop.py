@@ -8,14 +8,13 @@ from typing import Protocol
 from msgspec import Struct
 
 from aotc.builder import Buffer
+from aotc.kernels.cpu.levels import AVX512, has_level
 from aotc.kernels.cpu.vectors import Vectors
-from aotc.module_names import REGISTER_LENGTH
-from aotc.numbers import Condition, Number, Scalar, Value, compare, signed_minimum
+from aotc.numbers import Condition, Number, Scalar, Value, signed_minimum
 
 # With vector registers as long as a vector of columns (AVX-512), a group has as many rows, and the
 # mainloop computes as many vectors of columns at a time: an element of A is loaded for all of them.
-# In units of 16 bytes, as LLVM's vscale.
-_LONG_REGISTERS, LONG_ROWS, LONG_VECTORS = 4, 8, 3
+LONG_ROWS, LONG_VECTORS = 8, 3
 # How many k an iteration takes otherwise.
 _UNROLLED = 2
 # How many rows are multiplied with columns at a time, and how many rows times columns at most.
@@ -80,14 +79,10 @@ class Mainloop:
         `columns`, to C, which is 0 before if `is_first`. The products of an element of C are added
         in the same order for all sizes of registers."""
         part = _Part(rows, start, columns, k, is_first)
-        with self.b.where(self._has_long_registers()) as branch:
+        with self.b.where(has_level(self.b, AVX512)) as branch:
             self._multiply_part(part, LONG_ROWS, LONG_VECTORS, 1)
         with branch.otherwise():
             self._multiply_part(part, self.rows, 1, _UNROLLED)
-
-    def _has_long_registers(self) -> Condition:
-        length = self.b.op("vector.vscale", [], "index", **{REGISTER_LENGTH: "unit"})
-        return compare("sge", length, _LONG_REGISTERS)
 
     def multiply_columns(
         self,
@@ -104,7 +99,7 @@ class Mainloop:
         if count == 1:
             self._multiply_columns(part, start, [0], of_b, first)
             return
-        with b.where(self._has_long_registers()) as branch:
+        with b.where(has_level(b, AVX512)) as branch:
             self._multiply_columns(part, start, range(count), of_b, first)
         with branch.otherwise(), b.loop(0, count) as column:
             self._multiply_columns(part, start, [column.index], of_b, first)
@@ -206,15 +201,21 @@ class Mainloop:
     ) -> list[Value]:
         """The accumulators of some rows, plus the vectors of B of some columns times an element of
         each row of A."""
-        b, v = self.b, self.v
-        vectors = [self.operands.vector_of_b(v, column, k) for column in columns]
+        vectors = [self.operands.vector_of_b(self.v, column, k) for column in columns]
         found = []
         for number, row in enumerate(rows):
-            factor = v.broadcast(row(k))
+            factor = self.factor(row(k))
             before = accumulators[number * len(vectors) : (number + 1) * len(vectors)]
             for vector, accumulator in zip(vectors, before, strict=True):
-                found.append(b.add(accumulator, b.multiply(factor, vector)))
+                found.append(self.add_products(accumulator, factor, vector))
         return found
+
+    def factor(self, element: Value) -> Value:
+        """An element of A as it is multiplied with a vector."""
+        return self.v.broadcast(element)
+
+    def add_products(self, sums: Value, factor: Value, vector: Value) -> Value:
+        return self.b.add(sums, self.b.multiply(factor, vector))
 
 
 class _Part(Struct, frozen=True):

@@ -86,7 +86,7 @@ def _pack_transposed_group(
         row = part.k + k.index
         for offset in range(0, v.width, side):
             columns = [v.load(source, [column + (offset + i), row], side) for i in range(side)]
-            for i, vector in enumerate(_transpose(v, columns)):
+            for i, vector in enumerate(transposed(v, columns)):
                 v.store(vector, packed, [group, k.index + i, offset])
     with b.loop(0, count) as j:
         row_of_b = column + j.index
@@ -97,7 +97,7 @@ def _pack_transposed_group(
         b.store(b.zero(v.type), packed, [group, k.index, j.index])
 
 
-def _transpose(v: Vectors, vectors: list[Value]) -> list[Value]:
+def transposed(v: Vectors, vectors: list[Value]) -> list[Value]:
     """As many vectors as each has elements, a power of two: the columns of these rows.
 
     Each round interleaves the elements of two vectors into two others.

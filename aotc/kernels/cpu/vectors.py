@@ -58,7 +58,7 @@ class Vectors:
         """An element, or a vector of `width`, in the type of accumulators."""
         b = self.b
         value = b.load(buffer, at) if width == 1 else b.load_vector(buffer, at, width)
-        return b.convert(value, self.of(self.type, width))
+        return b.convert(value, self.of(self.type, width), unsigned=buffer.unsigned)
 
     def mask(self, count: Number) -> Value:
         """The mask of a vector's first elements."""
@@ -71,7 +71,8 @@ class Vectors:
         type_ = self.of(buffer.element, self.width)
         places = b.values((*buffer.leading, *at))
         operands = [buffer.value, *places, mask, b.zero(type_)]
-        return b.convert(b.op("vector.maskedload", operands, type_), self.vector_type)
+        loaded = b.op("vector.maskedload", operands, type_)
+        return b.convert(loaded, self.vector_type, unsigned=buffer.unsigned)
 
     def masks_of(self, count: Number, stride: int) -> dict[int, Value]:
         """Where the vectors begin that have the elements of a vector of a stride: the last one ends

@@ -13,6 +13,7 @@ from aotc.builder import Builder
 from aotc.chips import LIMITS, block_shared_of
 from aotc.kernels.family import ANY_GPU, CPU
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
+from aotc.kernels.matmul.cpu.grouped import CPU_GROUPED
 from aotc.kernels.matmul.cpu.streamed import CPU_STREAMED
 from aotc.kernels.matmul.depthwise.channels_first import CHANNELS_FIRST
 from aotc.kernels.matmul.depthwise.channels_last import CHANNELS_LAST
@@ -53,7 +54,7 @@ _OF_ANY_GPU: tuple[MatmulFamily[Any], ...] = (
     *(IMPLICIT_MMA_SYNC, IMPLICIT_SIMT),
 )
 _OF_CPU: tuple[MatmulFamily[Any], ...] = (
-    *(CPU_STREAMED, CPU_BLOCKED, IMPLICIT_CPU),
+    *(CPU_STREAMED, CPU_GROUPED, CPU_BLOCKED, IMPLICIT_CPU),
     *(CHANNELS_FIRST, CHANNELS_LAST),
 )
 # The matmul families by the names that tuning files use.

@@ -18,6 +18,7 @@ ELEMENT_BYTES = {
     "f8E4M3FN": 1,
     "f8E5M2": 1,
     "i32": 4,
+    "i16": 2,
     "i8": 1,
 }
 
@@ -28,7 +29,7 @@ class Matrix(Struct, frozen=True):
 
     `sizes`: rows and columns as stored in memory, None for unknown ones. `pitch`: elements from one
     row to the next, None if unknown. `alignment`: known alignment of every row, in bytes.
-    `transposed`: A is stored K x M, B is stored N x K.
+    `transposed`: A is stored K x M, B is stored N x K. `unsigned`: its integers are.
     """
 
     type: str
@@ -37,6 +38,7 @@ class Matrix(Struct, frozen=True):
     pitch: int | None
     alignment: int
     transposed: bool = False
+    unsigned: bool = False
 
 
 class Axis(Struct, frozen=True):

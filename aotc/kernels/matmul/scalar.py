@@ -18,13 +18,13 @@ from aotc.kernels.matmul.problem import (
 )
 from aotc.numbers import Number, Value, compare, maximum
 
-_TYPES = ("f64", "f32", "f16", "bf16", "i32", "i8")
+_TYPES = ("f64", "f32", "f16", "bf16", "i32", "i16", "i8")
 
 
 def sum_type(problem: Problem) -> str:
     """The type of the kernels' accumulators: wider than what the problem says if that is narrow.
     They are rounded once, at the end."""
-    narrow = {"f16": "f32", "bf16": "f32", "i8": "i32"}
+    narrow = {"f16": "f32", "bf16": "f32", "i16": "i32", "i8": "i32"}
     return narrow.get(problem.accumulator, problem.accumulator)
 
 
@@ -34,6 +34,8 @@ def has_known_types(problem: Problem) -> bool:
     elements = [problem.a.element, problem.b.element]
     if problem.adds:
         elements.append(problem.c.element)
+    if problem.a.unsigned or problem.b.unsigned:
+        return False
     return accumulator in _TYPES and all(
         element in _TYPES
         and (element[0] == "i") == (accumulator[0] == "i")

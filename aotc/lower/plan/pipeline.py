@@ -32,6 +32,7 @@ from aotc.lower.passes.map_parallel_loops import MapParallelLoops
 from aotc.lower.passes.mark_parallel import MarkParallel
 from aotc.lower.passes.mark_tensors import MarkTensors
 from aotc.lower.passes.merge_kernels import MergeKernels
+from aotc.lower.passes.narrow_integers import NarrowIntegers
 from aotc.lower.passes.order_loops import OrderLoops
 from aotc.lower.passes.outline_attention import OutlineAttention
 from aotc.lower.passes.outline_library import OutlineLibrary
@@ -129,6 +130,7 @@ _TENSORS: tuple[Pass, ...] = (
         "cse",
     ),
     OrderLoops(),
+    NarrowIntegers(),
     # What several layers begin from is each one's own, before their operations are outlined.
     SeparateFills(),
     OutlineAttention(),

@@ -9,9 +9,12 @@ from aotc import ops
 from aotc.mlir import ir
 
 
-def create_spread(source: Any, type_: Any, map_: Any, sizes: Sequence[Any] = ()) -> Any:
+def create_spread(
+    source: Any, type_: Any, map_: Any, sizes: Sequence[Any] = (), cast: str = ""
+) -> Any:
     """A tensor of `type_`, and of `sizes` where that does not say them, with the elements of
-    `source`, a tensor or a scalar, that `map_` says, at the insertion point."""
+    `source`, a tensor or a scalar, that `map_` says, at the insertion point. `cast`: the operation
+    that converts each element, where they have another type."""
     empty = ops.create("tensor.empty", list(sizes), [type_]).result
     maps = [map_, ir.AffineMap.get_identity(type_.rank)]
     parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
@@ -27,7 +30,9 @@ def create_spread(source: Any, type_: Any, map_: Any, sizes: Sequence[Any] = ())
         regions=1,
     )
     element = type_.element_type
-    block = generic.regions[0].blocks.append(element, element)
+    given = source.type.element_type if isinstance(source.type, ir.ShapedType) else source.type
+    block = generic.regions[0].blocks.append(given, element)
     with ir.InsertionPoint(block):
-        ops.create("linalg.yield", [block.arguments[0]])
+        value = block.arguments[0]
+        ops.create("linalg.yield", [ops.unary(cast, value, element) if cast else value])
     return generic.result

@@ -6,26 +6,59 @@ usual now. So a kernel that computes with floats has copies of its function for 
 x86-64 (v3: AVX2, FMA; v4: AVX-512), and its symbol becomes a function that picks one by what
 the runtime says in each block. Nothing is looked up while a program is linked or loaded.
 
-A kernel may ask how long vector registers are (`llvm.intr.vscale`: in units of 16 bytes): each copy
-has the answer as a constant.
+A kernel may ask for the level (`llvm.intr.vscale`, see `kernels/cpu/levels.py`): each copy has the
+answer as a constant, and only the branches that are taken with it. For levels beyond v4, a kernel
+has copies where it uses their instructions.
 """
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
+from msgspec import Struct
+
 from aotc.host.kernels import CpuKernels
+from aotc.kernels.cpu.levels import AVX2, AVX512, BF16, VNNI
 from aotc.mlir import ir
-from aotc.ops import body_of_module, create, erase, symbol_of, walk
-from aotc.symbols import has_body, reach, symbols_of
+from aotc.ops import body_of_module, create, erase, operand_groups, symbol_of, walk
+from aotc.rewrites.unreachable import erase_unreachable_blocks
+from aotc.symbols import content, has_body, reach, symbols_of
 from aotc.targets.cpu import build
 from aotc.targets.cpu.blocks.prologue import LEVEL_FIELD, WORD
 
-# By architecture: from which of aotc_cpu_block's levels on, LLVM's name, and the length of vector
-# registers in units of 16 bytes. The highest is first.
-_LEVELS = {"x86_64": ((4, "x86-64-v4", 4), (3, "x86-64-v3", 2))}
-_UNIT_BITS = 128
-_VSCALE = "llvm.intr.vscale"
+
+class _Level(Struct, frozen=True):
+    """From which of aotc_cpu_block's levels on; LLVM's names of the processor and of what else it
+    has; the bits of vector registers; and, of levels that few kernels gain from, what the names of
+    the LLVM intrinsics that they use begin with."""
+
+    number: int
+    processor: str
+    bits: int
+    features: tuple[str, ...] = ()
+    intrinsics: str = ""
+
+
+_V4, _VNNI = "x86-64-v4", "+avx512vnni"
+# By architecture, the highest is first.
+_LEVELS = {
+    "x86_64": (
+        _Level(BF16, _V4, 512, (_VNNI, "+avx512bf16"), "llvm.x86.avx512bf16."),
+        _Level(VNNI, _V4, 512, (_VNNI,), "llvm.x86.avx512.vpdp"),
+        _Level(AVX512, _V4, 512),
+        _Level(AVX2, "x86-64-v3", 256),
+    )
+}
+_QUESTION, _INTRINSIC = "llvm.intr.vscale", "llvm.call_intrinsic"
+# The numbers of llvm.icmp's predicates for signed numbers: slt, sle, sgt, sge.
+_HOLDS: dict[int, Callable[[int, int], bool]] = {
+    2: operator.lt,
+    3: operator.le,
+    4: operator.gt,
+    5: operator.ge,
+}
 _FUSED = ("llvm.intr.fma", "llvm.intr.fmuladd")
 # What takes fewer instructions there, on longer vectors: maxima are comparisons and masks in SSE2.
 # A kernel with fewer of these waits for memory.
@@ -47,16 +80,44 @@ def add_levels(cpu: CpuKernels, architecture: str, *, has_copies: bool) -> None:
         for kernel in cpu.kernels:
             if levels and kernel.symbol is not None and _gains(symbols[kernel.symbol], symbols):
                 _split(cpu.module, symbols[kernel.symbol], levels)
-        _set_register_length(cpu.module.operation, 1)
+        for function in content(cpu.module.operation):
+            if function.name == "llvm.func":
+                _set_level(function, 0)
 
 
-def _set_register_length(operation: Any, length: int) -> None:
-    """Answers what `operation` still asks."""
-    for question in [one for one in walk(operation) if one.name == _VSCALE]:
+def _set_level(function: Any, level: int) -> None:
+    """Answers what the function still asks, and takes the branches that follow."""
+    questions = [one for one in walk(function) if one.name == _QUESTION]
+    for question in questions:
+        for use in list(question.results[0].uses):
+            _set_condition(use.owner, level)
         with ir.InsertionPoint(question):
-            type_ = question.results[0].type
-            question.results[0].replace_all_uses_with(build.number(length, type_))
+            answer = build.number(level, question.results[0].type)
+        question.results[0].replace_all_uses_with(answer)
         erase(question)
+    if questions:
+        erase_unreachable_blocks(function)
+
+
+def _set_condition(comparison: Any, level: int) -> None:
+    """Takes the branches of a comparison of the level with a number."""
+    if comparison.name != "llvm.icmp":
+        return
+    limit = build.known_number(comparison.operands[1])
+    holds = _HOLDS.get(ir.IntegerAttr(comparison.attributes["predicate"]).value)
+    if holds is None or limit is None:
+        return
+    is_true = holds(level, limit)
+    for use in list(comparison.results[0].uses):
+        branch = use.owner
+        if branch.name == "llvm.cond_br":
+            _, *groups = operand_groups(branch)
+            with branch.location, ir.InsertionPoint(branch):
+                taken = 0 if is_true else 1
+                ir.Operation.create(
+                    "llvm.br", operands=groups[taken], successors=[branch.successors[taken]]
+                )
+            erase(branch)
 
 
 def _gains(function: Any, symbols: dict[str, Any]) -> bool:
@@ -83,22 +144,33 @@ def _is_for_later(operation: Any) -> bool:
     return is_less_there and str(operation.results[0].type).endswith("xi32>")
 
 
-def _split(module: Any, function: Any, levels: tuple[tuple[int, str, int], ...]) -> None:
+def _split(module: Any, function: Any, levels: tuple[_Level, ...]) -> None:
     """The function becomes the one for the oldest processors; another gets its name."""
     symbol = symbol_of(function)
     oldest = f"{symbol}_v1"
     function.attributes["sym_name"] = ir.StringAttr.get(oldest)
+    used = {
+        ir.StringAttr(operation.attributes["intrin"]).value
+        for operation in walk(function)
+        if operation.name == _INTRINSIC
+    }
     copies = []
-    for level, name, length in levels:
+    for level in levels:
+        if level.intrinsics and not any(name.startswith(level.intrinsics) for name in used):
+            continue
         copy = function.clone()
         body_of_module(module).append(copy)
-        copy.attributes["sym_name"] = ir.StringAttr.get(f"{symbol}_v{level}")
-        copy.attributes["target_cpu"] = ir.StringAttr.get(name)
-        _set_register_length(copy, length)
+        copy.attributes["sym_name"] = ir.StringAttr.get(f"{symbol}_v{level.number}")
+        copy.attributes["target_cpu"] = ir.StringAttr.get(level.processor)
+        if level.features:
+            features = ", ".join(f'"{one}"' for one in level.features)
+            attribute = ir.Attribute.parse(f"#llvm.target_features<[{features}]>")
+            copy.attributes["target_features"] = attribute
+        _set_level(copy, level.number)
         # LLVM's own choice is half of it, for processors whose clock slowed down for more.
-        width = f'[["prefer-vector-width", "{length * _UNIT_BITS}"]]'
+        width = f'[["prefer-vector-width", "{level.bits}"]]'
         copy.attributes["passthrough"] = ir.Attribute.parse(width)
-        copies.append((level, f"{symbol}_v{level}"))
+        copies.append((level.number, f"{symbol}_v{level.number}"))
     types = "!llvm.ptr {llvm.nonnull}, !llvm.ptr {llvm.nonnull}"
     added = build.declare_function(module, symbol, types)
     _choose(added, copies, oldest)

@@ -13,7 +13,7 @@ from typing import Any
 from aotc.analysis.types import is_workgroup
 from aotc.input.source import find_place
 from aotc.mlir import ir
-from aotc.module_names import REGISTER_LENGTH
+from aotc.module_names import CPU_LEVEL
 from aotc.ops import symbol_of, walk
 from aotc.symbols import FUNCTIONS, has_body
 from aotc.targets.cpu.expand.exchange import EXCHANGE_CHECKS, EXCHANGES
@@ -113,7 +113,7 @@ def describe(operation: Any, reason: str, name: str) -> str:
 
 
 def _obstacle(operation: Any, reached: dict[str, Any]) -> str | None:
-    if REGISTER_LENGTH in operation.attributes:
+    if CPU_LEVEL in operation.attributes:
         return None
     found = _by_name(operation.name)
     if found is not None:

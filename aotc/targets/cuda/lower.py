@@ -12,7 +12,7 @@ from aotc.analysis.gpu_modules import lowered_kernels
 from aotc.analysis.legality import check_lowered
 from aotc.input.source import Source
 from aotc.mlir import ir
-from aotc.module_names import REGISTER_LENGTH
+from aotc.module_names import CPU_LEVEL
 from aotc.ops import symbol_of
 from aotc.rewrites.atomics import exchange_folded_updates, expand_atomic_products
 from aotc.rewrites.bit_casts import expand_bit_casts
@@ -88,12 +88,12 @@ _SHARED_SPACE = 3
 _SET_REGISTERS = "nvvm.setmaxregister"
 
 
-def _set_register_length(device: Any) -> None:
-    """Answers kernels that are for the CPU as well: a register holds a number."""
+def _set_cpu_level(device: Any) -> None:
+    """Answers kernels that are for the CPU as well: a GPU has none of its instruction sets."""
     for question in ops.find(device, "vector.vscale"):
-        if REGISTER_LENGTH in question.attributes:
+        if CPU_LEVEL in question.attributes:
             with question.location, ir.InsertionPoint(question):
-                question.results[0].replace_all_uses_with(ops.constant(ir.IndexType.get(), 1))
+                question.results[0].replace_all_uses_with(ops.constant(ir.IndexType.get(), 0))
             ops.erase(question)
 
 
@@ -108,7 +108,7 @@ def lower_device(
     with gpu_module.context, ir.Location.unknown():
         device = ir.Module.create().operation
         _block(device).append(gpu_module.clone())
-        _set_register_length(device)
+        _set_cpu_level(device)
         lower_tensor_maps(device)
         take_points_together(device)
         replace_questions(device)

@@ -10,7 +10,8 @@
 #include <cpuid.h>
 
 // The levels of the x86-64 psABI, by the bits of Intel's manual (CPUID, leaves 1, 7 and 80000001h)
-// and of XCR0: registers that the system does not save are none.
+// and of XCR0: registers that the system does not save are none. Beyond them, level 5 has
+// AVX512_VNNI and level 6 AVX512_BF16, too.
 #define FMA_BIT (1U << 12)
 #define MOVBE_BIT (1U << 22)
 #define OSXSAVE_BIT (1U << 27)
@@ -28,6 +29,8 @@
 #define AVX512BW_BIT (1U << 30)
 #define AVX512VL_BIT (1U << 31)
 #define V4_LEAF_7 (AVX512F_BIT | AVX512DQ_BIT | AVX512CD_BIT | AVX512BW_BIT | AVX512VL_BIT)
+#define AVX512_VNNI_BIT (1U << 11) // in ECX
+#define AVX512_BF16_BIT (1U << 5)  // in EAX of leaf 7, 1
 #define AVX_STATE 0x6U
 #define AVX512_STATE 0xe6U
 
@@ -36,9 +39,9 @@ static bool has(uint32_t bits, uint32_t wanted) {
 }
 
 static int64_t level_of_processor(void) {
-  uint32_t a = 0, b = 0, c = 0, d = 0, leaf_7 = 0;
-  if (__get_cpuid_count(7, 0, &a, &leaf_7, &c, &d) == 0 || __get_cpuid(1, &a, &b, &c, &d) == 0 ||
-      !has(c, V3_LEAF_1) || !has(leaf_7, V3_LEAF_7)) {
+  uint32_t a = 0, b = 0, c = 0, d = 0, leaf_7 = 0, leaf_7_c = 0;
+  if (__get_cpuid_count(7, 0, &a, &leaf_7, &leaf_7_c, &d) == 0 ||
+      __get_cpuid(1, &a, &b, &c, &d) == 0 || !has(c, V3_LEAF_1) || !has(leaf_7, V3_LEAF_7)) {
     return 1;
   }
   if (__get_cpuid(0x80000001U, &a, &b, &c, &d) == 0 || !has(c, LZCNT_BIT)) {
@@ -49,7 +52,14 @@ static int64_t level_of_processor(void) {
   if (!has(state, AVX_STATE)) {
     return 1;
   }
-  return has(leaf_7, V4_LEAF_7) && has(state, AVX512_STATE) ? 4 : 3;
+  if (!has(leaf_7, V4_LEAF_7) || !has(state, AVX512_STATE)) {
+    return 3;
+  }
+  if (!has(leaf_7_c, AVX512_VNNI_BIT)) {
+    return 4;
+  }
+  bool has_bf16 = __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && has(a, AVX512_BF16_BIT);
+  return has_bf16 ? 6 : 5;
 }
 #else
 static int64_t level_of_processor(void) {
@@ -63,14 +73,14 @@ static int64_t wanted_level(void) {
   if (text == NULL || text[0] == '\0') {
     return 0;
   }
-  return text[0] >= '1' && text[0] <= '4' && text[1] == '\0' ? text[0] - '0' : -1;
+  return text[0] >= '1' && text[0] <= '6' && text[1] == '\0' ? text[0] - '0' : -1;
 }
 
 bool aotc_rt_cpu_level_is_valid(void) {
   if (wanted_level() >= 0) {
     return true;
   }
-  aotc_rt_fail(AOTC_INVALID_ARGUMENT, "AOTC_CPU_LEVEL is '%s'; expected 1, 2, 3 or 4",
+  aotc_rt_fail(AOTC_INVALID_ARGUMENT, "AOTC_CPU_LEVEL is '%s'; expected a number from 1 to 6",
                getenv("AOTC_CPU_LEVEL"));
   return false;
 }

@@ -39,7 +39,7 @@ _ENOUGH_COLUMNS = 12
 # Up to so many columns behind the last whole vector are multiplied by vectors along K.
 _MOST_APART = 6
 # Rows of the packed A begin in different sets of a cache.
-_ROW_GAP_BYTES = 64
+ROW_GAP_BYTES = 64
 
 
 class Variant(Struct, frozen=True):
@@ -109,6 +109,8 @@ class Kernel(CpuKernel):
     ) -> None:
         super().__init__(b, problem, epilogue, variant.vectors)
         self.variant = variant
+        # Steps along K are multiples of the latter.
+        self.longest_step, self.step_unit = variant.tile_k, self.width
 
     # --- The host's part -----------------------------------------------------------------------
 
@@ -132,7 +134,7 @@ class Kernel(CpuKernel):
                 tile_rows = signed_minimum(rows, m - row)
                 is_last = compare("eq", x, across - 1)
                 tile_columns = select(is_last, n - column, columns)
-                self._kernel(Tile(row, column, tile_rows, tile_columns), k, rows)
+                self.compute_tile(Tile(row, column, tile_rows, tile_columns), k, rows)
 
     def tile_sizes(self, m: Number, n: Number) -> tuple[Number, Number, Number]:
         """Rows and columns of tiles, and how many tiles a row of them has: the largest tiles that
@@ -202,7 +204,7 @@ class Kernel(CpuKernel):
     def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The shapes of the packed A, stored as in memory, and of the packed B: groups of columns,
         rows, columns."""
-        v, gap = self.variant, _ROW_GAP_BYTES // self.bytes
+        v, gap = self.variant, ROW_GAP_BYTES // self.bytes
         a = (v.tile_rows, v.tile_k + gap)
         if self.problem.a.transposed:
             a = (v.tile_k, v.tile_rows + gap)
@@ -214,9 +216,9 @@ class Kernel(CpuKernel):
     @property
     def columns_shape(self) -> tuple[int, int]:
         # Columns begin in different sets of a cache.
-        return self.columns_apart, self.variant.tile_k + _ROW_GAP_BYTES // self.bytes
+        return self.columns_apart, self.variant.tile_k + ROW_GAP_BYTES // self.bytes
 
-    def _packed_bytes(self) -> list[int]:
+    def packed_bytes(self) -> list[int]:
         """The bytes of the packed A, of the packed B and of the columns that are apart."""
         shapes = (*self.packed_shapes, self.columns_shape)
         return [math.prod(shape) * self.bytes for shape in shapes]
@@ -224,12 +226,12 @@ class Kernel(CpuKernel):
     def shared_bytes(self, rows: Number) -> Number:
         """The packed parts of A and B, and behind them the accumulators of a tile of `rows`."""
         row_bytes = (self.variant.tile_columns + self.width) * self.bytes
-        return sum(self._packed_bytes()) + (rows + ROWS_BEHIND) * row_bytes
+        return sum(self.packed_bytes()) + (rows + ROWS_BEHIND) * row_bytes
 
     def allocate(self) -> None:
         b, v = self.b, self.variant
         memory = b.shared_memory()
-        a_bytes, b_bytes, column_bytes = self._packed_bytes()
+        a_bytes, b_bytes, column_bytes = self.packed_bytes()
         a_shape, b_shape = self.packed_shapes
         self.packed_a = b.shared_buffer(memory, 0, a_shape, self.type)
         self.packed_b = b.shared_buffer(memory, a_bytes, b_shape, self.type)
@@ -242,7 +244,7 @@ class Kernel(CpuKernel):
 
     # --- The kernel ----------------------------------------------------------------------------
 
-    def _kernel(self, tile: Tile, k: Number, rows: Number) -> None:
+    def compute_tile(self, tile: Tile, k: Number, rows: Number) -> None:
         self.allocate()
         self.prepare(tile, rows)
         self.multiply_tile(tile, k)
@@ -252,7 +254,7 @@ class Kernel(CpuKernel):
         """The steps along K."""
         # At least one step, which sets the accumulators to 0 even if K is 0.
         stop = signed_maximum(k, 1)
-        each = self.even(stop, self.variant.tile_k, self.width)
+        each = self.even(stop, self.longest_step, self.step_unit)
         with self.b.loop(0, stop, each) as loop:
             count = signed_minimum(k - loop.index, each)
             step = Step(loop.index, count)
@@ -304,7 +306,8 @@ class Kernel(CpuKernel):
         """Makes what a tile needs before its first step; tiles have at most `rows` rows."""
         del tile, rows
         given = self.arguments
-        self.source_a, self.source_b = self.matrix(given.a), self.matrix(given.b)
+        self.source_a = self.matrix(given.a, unsigned=self.problem.a.unsigned)
+        self.source_b = self.matrix(given.b, unsigned=self.problem.b.unsigned)
         self.c = self.matrix(given.c)
 
     def start_step(self, step: Step) -> None:

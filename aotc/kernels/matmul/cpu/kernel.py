@@ -13,7 +13,7 @@ from aotc.numbers import Number, Value
 
 # What the CPU's lowering has conversions for.
 _FLOATS = ("f64", "f32", "f16", "bf16")
-_INTEGERS = ("i32", "i8")
+_INTEGERS = ("i32", "i16", "i8")
 
 
 def has_convertible_types(problem: Problem) -> bool:
@@ -41,9 +41,9 @@ class CpuKernel(Vectors):
         # The block's id along z, in the kernel.
         self.batch: Number = 0
 
-    def matrix(self, value: Value) -> Buffer:
+    def matrix(self, value: Value, *, unsigned: bool = False) -> Buffer:
         """A, B or C: the matrix of this batch."""
-        return Buffer(value, [self.batch] if self.problem.batched else [])
+        return Buffer(value, [self.batch] if self.problem.batched else [], unsigned=unsigned)
 
     @property
     def stores_vectors(self) -> bool:

@@ -90,7 +90,9 @@ class _Kernel(CpuKernel):
             shared_bytes = 0 if p.b.transposed else v.most * self.bytes
             with b.launch([self.groups(n, each), 1, batches], 1, shared_bytes) as launch:
                 x, _, self.batch = launch.block_ids
-                self.row, self.matrix_b, self.c = (self.matrix(view) for view in views)
+                self.row = self.matrix(views[0], unsigned=p.a.unsigned)
+                self.matrix_b = self.matrix(views[1], unsigned=p.b.unsigned)
+                self.c = self.matrix(views[2])
                 begin = x * each
                 compute = self._dot_products if p.b.transposed else self._add_strips
                 compute(begin, signed_minimum(each, n - begin), k)

@@ -1,0 +1,99 @@
+"""Instructions that add the products of several neighbours along K to each accumulator of 32 bits.
+
+What is added is exact for integers. For bf16, products and sums are rounded as the instruction
+does: to nearest even, in an order of its own, and numbers that are not normal are zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from aotc.builder import Builder
+from aotc.kernels.cpu.levels import AVX2, AVX512, BF16, VNNI
+from aotc.kernels.cpu.vectors import Vectors
+from aotc.mlir import ir
+from aotc.numbers import Value
+
+# Adds the products of vectors of factors to a vector of accumulators.
+_Add = Callable[[Vectors, Value, Value, Value], Value]
+
+
+class Dot(Struct, frozen=True):
+    """An instruction of a level of the CPU. Its factors are vectors of `element`, `group` of which
+    belong to an accumulator. `is_mixed`: those of one factor are unsigned, of the other signed."""
+
+    level: int
+    element: str
+    group: int
+    add: _Add
+    is_mixed: bool = False
+
+
+def _intrinsic(b: Builder, name: str, operands: Sequence[Value], result: str) -> Value:
+    sizes = ir.DenseI32ArrayAttr.get
+    return b.op(
+        "llvm.call_intrinsic",
+        operands,
+        result,
+        intrin=ir.StringAttr.get(f"llvm.x86.{name}"),
+        operandSegmentSizes=sizes([len(operands), 0]),
+        op_bundle_sizes=sizes([]),
+    )
+
+
+def _add_bf16(v: Vectors, sums: Value, x: Value, y: Value) -> Value:
+    return _intrinsic(v.b, "avx512bf16.dpbf16ps.512", [sums, x, y], v.vector_type)
+
+
+def _add_i8(v: Vectors, sums: Value, x: Value, y: Value) -> Value:
+    """x is unsigned."""
+    return _intrinsic(v.b, "avx512.vpdpbusd.512", [sums, x, y], v.vector_type)
+
+
+def _add_i16(v: Vectors, sums: Value, x: Value, y: Value) -> Value:
+    # One instruction with AVX512_VNNI.
+    return v.b.add(sums, _intrinsic(v.b, "avx512.pmaddw.d.512", [x, y], v.vector_type))
+
+
+def _add_i16_halves(v: Vectors, sums: Value, x: Value, y: Value) -> Value:
+    b, half = v.b, v.width // 2
+    products = []
+    for start in (0, 2 * half):
+        parts = [_elements(b, one, range(start, start + 2 * half)) for one in (x, y)]
+        products.append(_intrinsic(b, "avx2.pmadd.wd", parts, v.of(v.type, half)))
+    return b.add(sums, _elements(b, products[0], range(v.width), products[1]))
+
+
+def _elements(
+    b: Builder, vector: Value, places: Sequence[int], other: Value | None = None
+) -> Value:
+    """These elements of a vector, or of two behind each other."""
+    type_ = ir.VectorType.get([len(places)], vector.type.element_type)
+    mask = ir.DenseI64ArrayAttr.get(list(places))
+    return b.op("vector.shuffle", [vector, other or vector], type_, mask=mask)
+
+
+def interleaved(b: Builder, vectors: Sequence[Value]) -> Value:
+    """The first elements of 2 or 4 vectors, then the second ones, and so on."""
+    if len(vectors) > 2:
+        vectors = [interleaved(b, vectors[0::2]), interleaved(b, vectors[1::2])]
+    count = vectors[0].type.shape[0]
+    places = [place + start for place in range(count) for start in (0, count)]
+    return _elements(b, vectors[0], places, vectors[1])
+
+
+_OF_BF16 = Dot(BF16, "bf16", 2, _add_bf16)
+_OF_I8 = Dot(VNNI, "i8", 4, _add_i8, is_mixed=True)
+_OF_I16 = (Dot(AVX512, "i16", 2, _add_i16), Dot(AVX2, "i16", 2, _add_i16_halves))
+
+
+def dots_of(a: str, b: str, accumulator: str) -> tuple[Dot, ...]:
+    """The instructions for factors of these types, the best one first; none for what is computed
+    in the accumulators' type."""
+    if (a, b, accumulator) == ("bf16", "bf16", "f32"):
+        return (_OF_BF16,)
+    if accumulator != "i32" or not {a, b} <= {"i8", "i16"}:
+        return ()
+    return _OF_I16 if "i16" in (a, b) else (_OF_I8, *_OF_I16)

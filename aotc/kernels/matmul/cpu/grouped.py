@@ -1,0 +1,365 @@
+"""A matmul for the CPU device of elements of 8 or 16 bits, by the processor's instructions that
+multiply and add several of them (`kernels/cpu/dots.py`): `cpu.blocked`, whose mainloop takes a
+group of neighbours along K where that takes one k. A kernel has a branch for each instruction, and
+is `cpu.blocked` on processors that have none of them.
+
+A is read where it is if K is a multiple of a group, and is packed otherwise; B is packed in vectors
+that have a group of each column. Behind the last k are zeros.
+
+AVX512_VNNI multiplies unsigned bytes with signed ones. If A and B are of one kind, A is packed as
+the other kind, which moves it by 128, and the accumulators begin with what that adds too much.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from aotc.builder import Buffer
+from aotc.kernels.cpu.dots import Dot, dots_of, interleaved
+from aotc.kernels.cpu.levels import has_level
+from aotc.kernels.cpu.mainloop import ROWS_BEHIND, Mainloop, Row
+from aotc.kernels.cpu.packing import transposed
+from aotc.kernels.cpu.vectors import Vectors
+from aotc.kernels.matmul.cpu import blocked
+from aotc.kernels.matmul.cpu.blocked import ROW_GAP_BYTES, CpuBlocked, Step, Tile, Variant
+from aotc.kernels.matmul.cpu.kernel import computed_in
+from aotc.kernels.matmul.problem import Problem
+from aotc.mlir import ir
+from aotc.numbers import Condition, Number, Scalar, Value, compare, select, signed_minimum
+
+_GROUP_BYTES = 4
+# Columns that are transposed in registers at a time.
+_SIDE = 8
+# What a byte is moved by to become one of the other kind: its highest bit changes.
+_MOVE = -128
+
+
+class _Operands(Struct, frozen=True):
+    """What the mainloop reads, whose elements are groups."""
+
+    kernel: _Branch
+    tile: Tile
+    step: Step
+
+    def row_of_a(self, v: Vectors, row: Number) -> Row:
+        return lambda k, width=1: self.kernel.group_of_a(self.tile, self.step, row, k)
+
+    def vector_of_b(self, v: Vectors, column: Number, k: Number) -> Value:
+        return self.kernel.packed_vector(column, k)
+
+
+class _Mainloop(Mainloop):
+    kernel: _Branch
+
+    def factor(self, element: Value) -> Value:
+        return element
+
+    def add_products(self, sums: Value, factor: Value, vector: Value) -> Value:
+        return self.kernel.add_products(sums, factor, vector)
+
+
+class _Branch(blocked.Kernel):
+    """The part of a kernel that uses `dot`."""
+
+    reads_b = False
+    columns_apart = 0
+
+    def __init__(self, kernel: Kernel, dot: Dot) -> None:
+        super().__init__(kernel.b, kernel.problem, kernel.variant, kernel.epilogue)
+        self.arguments, self.batch, self.dot = kernel.arguments, kernel.batch, dot
+        self.step_unit = self.width * dot.group
+        self.longest_step = self.variant.tile_k * dot.group
+        self.groups_type = self.of(dot.element, self.width * dot.group)
+        a, b = self.problem.a, self.problem.b
+        self.moves_a = dot.is_mixed and a.unsigned == b.unsigned
+        self.is_a_first = a.unsigned is not self.moves_a
+
+    # --- Memory --------------------------------------------------------------------------------
+
+    @property
+    def reads_a(self) -> bool:
+        a, k = self.problem.a, self.problem.k
+        is_whole = k is not None and k % self.dot.group == 0
+        return is_whole and not a.transposed and a.element == self.dot.element and not self.moves_a
+
+    @property
+    def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The shapes of the packed A, groups of whose rows are along K or along its rows, and of
+        the packed B: groups of columns, groups of k, columns and their k."""
+        v, group, gap = self.variant, self.dot.group, ROW_GAP_BYTES // _GROUP_BYTES
+        a = (v.tile_rows, (v.tile_k + gap) * group)
+        if self.problem.a.transposed:
+            a = (v.tile_k, (v.tile_rows + gap) * group)
+        if self.reads_a:
+            a = (0, 0)
+        return a, (v.tile_columns // self.width + 1, v.tile_k + 1, self.width * group)
+
+    def packed_bytes(self) -> list[int]:
+        return [math.prod(shape) * _GROUP_BYTES // self.dot.group for shape in self.packed_shapes]
+
+    def allocate(self) -> None:
+        b, v = self.b, self.variant
+        memory = b.shared_memory()
+        (a_shape, b_shape), (a_bytes, b_bytes) = self.packed_shapes, self.packed_bytes()
+        self.packed_a = b.shared_buffer(memory, 0, a_shape, self.dot.element)
+        self.packed_b = b.shared_buffer(memory, a_bytes, b_shape, self.dot.element)
+        tile = [v.tile_rows + ROWS_BEHIND, v.tile_columns + self.width]
+        self.tile_accumulators = b.shared_buffer(memory, a_bytes + b_bytes, tile, self.type)
+
+    # --- Steps ---------------------------------------------------------------------------------
+
+    def multiply_step(self, tile: Tile, step: Step) -> None:
+        count = self.groups(step.count, self.dot.group)
+        is_first: Condition = compare("eq", step.start, 0)
+        self.pack_b(tile, step, 0)
+        if self.moves_a:
+            self._begin_accumulators(tile, count, is_first)
+            is_first = False
+        operands = _Operands(self, tile, step)
+        mainloop = _Mainloop(self, self.variant.rows, operands, self.tile_accumulators)
+        mainloop.kernel = self
+        mainloop.multiply(tile.rows, tile.columns, count, is_first)
+
+    def add_products(self, sums: Value, of_a: Value, of_b: Value) -> Value:
+        pair = (of_a, of_b) if self.is_a_first else (of_b, of_a)
+        return self.dot.add(self, sums, *pair)
+
+    def _begin_accumulators(self, tile: Tile, count: Number, is_first: Condition) -> None:
+        """Subtracts what A's move adds: B's columns times it."""
+        b = self.b
+        move = b.constant(_MOVE, self.groups_type)
+        with b.loop(0, tile.columns, self.width) as column:
+            with b.loop(0, count, 1, [b.zero(self.vector_type)]) as loop:
+                vector = self.packed_vector(column.index, loop.index)
+                loop.next([self.add_products(loop.carried[0], move, vector)])
+            with b.loop(0, tile.rows) as row:
+                at = [row.index, column.index]
+                [before] = b.choose(
+                    is_first,
+                    [self.vector_type],
+                    lambda: [b.zero(self.vector_type)],
+                    lambda at=at: [self.load(self.tile_accumulators, at, self.width)],
+                )
+                self.store(b.subtract(before, loop.results[0]), self.tile_accumulators, at)
+
+    # --- What the mainloop reads ---------------------------------------------------------------
+
+    def group_of_a(self, tile: Tile, step: Step, row: Number, k: Number) -> Value:
+        """A group of a row, in each place of a vector."""
+        b, group = self.b, self.dot.group
+        if self.reads_a:
+            at = [tile.row + row, step.start + k * group]
+            vector = b.load_vector(self.source_a, at, group)
+        else:
+            at = [k, row * group] if self.problem.a.transposed else [row, k * group]
+            vector = b.load_vector(self.packed_a, at, group)
+        bits = b.op("vector.bitcast", [vector], "vector<1xi32>")
+        return self._of_groups(
+            b.op("vector.broadcast", [b.extract(bits, [0])], self.of("i32", self.width))
+        )
+
+    def packed_vector(self, column: Number, k: Number) -> Value:
+        at = [self.signed("divsi", column, self.width), k, 0]
+        return self.b.load_vector(self.packed_b, at, self.width * self.dot.group)
+
+    def _of_groups(self, bits: Value) -> Value:
+        return self.b.op(
+            "vector.bitcast", [bits], self.of(self.dot.element, bits.type.shape[0] * self.dot.group)
+        )
+
+    # --- Packing -------------------------------------------------------------------------------
+
+    def pack_a(self, tile: Tile, step: Step) -> None:
+        pack = _Packing(self, self.source_a, self.problem.a.unsigned, moves=self.moves_a)
+        if self.problem.a.transposed:
+            pack.rows((step.start, tile.row), (step.count, tile.rows), self._store_groups_of_a)
+        else:
+            pack.copy((tile.row, step.start), (tile.rows, step.count), self.packed_a)
+
+    def _store_groups_of_a(self, groups: Value, k: Number, row: Number) -> None:
+        self.b.store_vector(groups, self.packed_a, [k, row * self.dot.group])
+
+    def pack_b(self, tile: Tile, step: Step, start: Number) -> None:
+        pack = _Packing(self, self.source_b, self.problem.b.unsigned)
+        first, counts = (step.start, tile.column), (step.count, tile.columns)
+        if self.problem.b.transposed:
+            pack.columns(first, counts, self.packed_b)
+        else:
+            pack.rows(first, counts, self._store_groups_of_b)
+
+    def _store_groups_of_b(self, groups: Value, k: Number, column: Number) -> None:
+        at = [self.signed("divsi", column, self.width), k, 0]
+        self.b.store_vector(groups, self.packed_b, at)
+
+
+class _Packing(Struct):
+    """Packs a part of a matrix in groups. `unsigned`: how its elements are widened; `moves`: bytes
+    become those of the other kind."""
+
+    kernel: _Branch
+    source: Buffer
+    unsigned: bool
+    moves: bool = False
+
+    def rows(
+        self,
+        first: tuple[Number, Number],
+        counts: tuple[Number, Number],
+        store: Callable[[Value, Number, Number], None],
+    ) -> None:
+        """Of a matrix whose rows are of one k: `store` gets vectors of groups, with the number of
+        the group along K and the first column of the part."""
+        v, group = self.kernel, self.kernel.dot.group
+        b, (k_count, columns) = v.b, counts
+        whole, whole_columns = v.whole(k_count, group), v.whole(columns, v.width)
+
+        def pack(k: Number, rows: Number, number: Number) -> None:
+            with b.loop(0, whole_columns, v.width) as column:
+                at = [first[0] + k, first[1] + column.index]
+                store(self._groups(at, rows, None), number, column.index)
+            with b.where(compare("slt", whole_columns, columns)):
+                at = [first[0] + k, first[1] + whole_columns]
+                mask = v.mask(columns - whole_columns)
+                store(self._groups(at, rows, mask), number, whole_columns)
+
+        with b.loop(0, whole, group) as k:
+            pack(k.index, group, v.signed("divsi", k.index, group))
+        with b.where(compare("slt", whole, k_count)):
+            pack(whole, k_count - whole, v.signed("divsi", whole, group))
+
+    def _groups(self, at: Sequence[Number], rows: Number, mask: Value | None) -> Value:
+        """The elements of so many rows, a group's at most, one column's beside each other."""
+        v, b = self.kernel, self.kernel.b
+        type_ = v.of(self.source.element, v.width)
+
+        def load(number: int) -> Value:
+            place = [at[0] + number, at[1]]
+            if mask is None:
+                return b.load_vector(self.source, place, v.width)
+            places = b.values((*self.source.leading, *place))
+            operands = [self.source.value, *places, mask, b.zero(type_)]
+            return b.op("vector.maskedload", operands, type_)
+
+        vectors = [
+            load(number)
+            if isinstance(rows, int)
+            else b.choose(
+                compare("slt", number, rows),
+                [type_],
+                lambda number=number: [load(number)],
+                lambda: [b.zero(type_)],
+            )[0]
+            for number in range(v.dot.group)
+        ]
+        return interleaved(b, [self._converted(vector) for vector in vectors])
+
+    def copy(
+        self, first: tuple[Number, Number], counts: tuple[Number, Number], packed: Buffer
+    ) -> None:
+        """Of a matrix whose rows are along K: as it is."""
+        v, group = self.kernel, self.kernel.dot.group
+        b, (rows, k_count) = v.b, counts
+        size = v.width * group
+        whole = v.whole(k_count, size)
+        with b.loop(0, rows) as row:
+            at = first[0] + row.index
+            with b.loop(0, whole, size) as k:
+                vector = b.load_vector(self.source, [at, first[1] + k.index], size)
+                b.store_vector(self._converted(vector), packed, [row.index, k.index])
+            with b.loop(whole, k_count) as k:
+                element = b.load(self.source, [at, first[1] + k.index])
+                b.store(self._converted(element), packed, [row.index, k.index])
+            with b.loop(k_count, v.groups(k_count, group) * group) as k:
+                b.store(b.zero(packed.element), packed, [row.index, k.index])
+
+    def columns(
+        self, first: tuple[Number, Number], counts: tuple[Number, Number], packed: Buffer
+    ) -> None:
+        """Of a matrix whose rows are of one column, in groups of columns."""
+        v = self.kernel
+        with v.b.loop(0, v.groups(counts[1], v.width)) as number:
+            self._pack_group_of_columns(number.index, first, counts, packed)
+
+    def _pack_group_of_columns(
+        self,
+        number: Scalar,
+        first: tuple[Number, Number],
+        counts: tuple[Number, Number],
+        packed: Buffer,
+    ) -> None:
+        v, group = self.kernel, self.kernel.dot.group
+        b, k_count = v.b, counts[0]
+        column = number * v.width
+        count = signed_minimum(counts[1] - column, v.width)
+        column = first[1] + column
+        done = select(compare("eq", count, v.width), v.whole(k_count, _SIDE * group), 0)
+        with b.loop(0, done, _SIDE * group) as k:
+            at = v.signed("divsi", k.index, group)
+            for offset in range(0, v.width, _SIDE):
+                loaded = [
+                    b.load_vector(
+                        self.source, [column + (offset + i), first[0] + k.index], _SIDE * group
+                    )
+                    for i in range(_SIDE)
+                ]
+                bits = [
+                    b.op("vector.bitcast", [self._converted(one)], v.of("i32", _SIDE))
+                    for one in loaded
+                ]
+                for i, vector in enumerate(transposed(v, bits)):
+                    groups = b.op("vector.bitcast", [vector], v.of(v.dot.element, _SIDE * group))
+                    b.store_vector(groups, packed, [number, at + i, offset * group])
+        with b.loop(v.signed("divsi", done, group), v.groups(k_count, group)) as k:
+            b.store_vector(b.zero(v.groups_type), packed, [number, k.index, 0])
+        with b.loop(0, count) as j, b.loop(done, k_count) as k:
+            element = b.load(self.source, [column + j.index, first[0] + k.index])
+            place = j.index * group + v.signed("remsi", k.index, group)
+            at = v.signed("divsi", k.index, group)
+            b.store(self._converted(element), packed, [number, at, place])
+
+    def _converted(self, value: Value) -> Value:
+        """An element, or a vector of them, as the packed matrix has it."""
+        b = self.kernel.b
+        is_vector = isinstance(value.type, ir.VectorType)
+        type_ = self.kernel.of(self.kernel.dot.element, value.type.shape[0] if is_vector else 1)
+        value = b.convert(value, type_, unsigned=self.unsigned)
+        return b.op("arith.xori", [value, b.constant(_MOVE, type_)], type_) if self.moves else value
+
+
+class Kernel(blocked.Kernel):
+    """See the module's docstring."""
+
+    def compute_tile(self, tile: Tile, k: Number, rows: Number) -> None:
+        self._compute(_dots_of(self.problem), tile, k, rows)
+
+    def _compute(self, dots: Sequence[Dot], tile: Tile, k: Number, rows: Number) -> None:
+        if not dots:
+            super().compute_tile(tile, k, rows)
+            return
+        branch = _Branch(self, dots[0])
+        assert sum(branch.packed_bytes()) <= sum(self.packed_bytes())
+        with self.b.where(has_level(self.b, dots[0].level)) as where:
+            branch.compute_tile(tile, k, rows)
+        with where.otherwise():
+            self._compute(dots[1:], tile, k, rows)
+
+
+def _dots_of(problem: Problem) -> tuple[Dot, ...]:
+    return dots_of(problem.a.element, problem.b.element, computed_in(problem))
+
+
+class CpuGrouped(CpuBlocked):
+    """See the module's docstring."""
+
+    name = "blocks of narrow elements"
+    mnemonic = "cpu_grouped"
+    kernel_type = Kernel
+
+    def can_take(self, problem: Problem, variant: Variant) -> bool:
+        return bool(_dots_of(problem)) and super().can_take(problem, variant)
+
+
+CPU_GROUPED: CpuBlocked = CpuGrouped()

@@ -1,0 +1,260 @@
+"""Products of quantized matrices, as front ends write them → of integers as narrow as their values.
+
+A front end widens bytes, subtracts their zero points in 32 bits, multiplies and adds in 64, and
+takes 32 of these. Here sums have 32 bits if nothing reads more of them, or if they cannot be
+larger; and factors, which what computes them keeps within a byte or 16 bits, are stored as such.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from aotc import ops
+from aotc.analysis.generics import RESHAPES, body_of, has_reduction, loops_of_reduction, maps_of
+from aotc.kernels.matmul.recognition import multiplies, unwidened
+from aotc.lower.tensors.spread import create_spread
+from aotc.mlir import ir
+
+_SUM_BITS = 32
+_FACTOR_BITS = (8, 16)
+# How far back a value's range is looked for.
+_MOST_STEPS = 12
+
+# The least and the largest value.
+_Range = tuple[int, int]
+
+
+def narrow_integers(module: Any) -> None:
+    """Changes `module` in place, where named operations are `linalg.generic` on tensors."""
+    with module.context:
+        for generic in ops.find(module.operation, "linalg.generic"):
+            if _is_product(generic):
+                with generic.location, ir.InsertionPoint(generic):
+                    _narrow_factors(generic)
+                    _narrow_sum(generic)
+
+
+def _is_product(generic: Any) -> bool:
+    if not has_reduction(generic) or len(generic.results) != 1 or not multiplies(generic):
+        return False
+    element = generic.results[0].type.element_type
+    return isinstance(element, ir.IntegerType) and element.width >= _SUM_BITS
+
+
+def _narrow_factors(generic: Any) -> None:
+    for number in range(2):
+        factor = generic.operands[number]
+        element = factor.type.element_type
+        if _is_widened(factor):
+            continue  # which the product does itself
+        least, largest = _range_of(factor, _MOST_STEPS)
+        for bits in _FACTOR_BITS:
+            if bits < element.width and -(1 << bits - 1) <= least and largest < 1 << bits - 1:
+                narrow = _cast(factor, "arith.trunci", bits)
+                generic.operands[number] = _cast(narrow, "arith.extsi", element.width)
+                break
+
+
+def _is_widened(tensor: Any) -> bool:
+    producer = ops.defining(tensor)
+    return (
+        producer is not None
+        and producer.name == "linalg.generic"
+        and [op.name for op in body_of(producer)] == ["arith.extsi", "linalg.yield"]
+    )
+
+
+def _narrow_sum(generic: Any) -> None:
+    """Makes another product in its place, whose sums have 32 bits."""
+    result = generic.results[0]
+    if result.type.element_type.width <= _SUM_BITS:
+        return
+    if not (_is_cut(result) or _is_small(generic)):
+        return
+    i32 = ir.IntegerType.get_signless(_SUM_BITS)
+    *factors, start = generic.operands
+    if (zero := _filled_with(start)) is None:
+        start = _cast(start, "arith.trunci", _SUM_BITS)
+    else:
+        type_ = ir.RankedTensorType.get(list(start.type.shape), i32)
+        value = ops.create("arith.trunci", [zero], [i32]).result
+        start = create_spread(value, type_, ir.AffineMap.get(type_.rank, 0, []), _sizes_of(start))
+    product = ops.create(
+        "linalg.generic",
+        [*factors, start],
+        [start.type],
+        {name: generic.attributes[name] for name in generic.attributes},
+        regions=1,
+    )
+    types = [factor.type.element_type for factor in factors]
+    block = product.regions[0].blocks.append(*types, i32)
+    arguments = list(generic.regions[0].blocks[0].arguments)
+    multiply = next(op for op in body_of(generic) if op.name == "arith.muli")
+    with ir.InsertionPoint(block):
+        pair = [
+            _as_i32(block.arguments[arguments.index(unwidened(factor))])
+            for factor in multiply.operands
+        ]
+        term = ops.binary("arith.muli", *pair)
+        ops.create("linalg.yield", [ops.binary("arith.addi", block.arguments[2], term)])
+    wide = _cast(product.results[0], "arith.extsi", result.type.element_type.width)
+    result.replace_all_uses_with(wide)
+    ops.erase(generic)
+
+
+def _as_i32(value: Any) -> Any:
+    i32 = ir.IntegerType.get_signless(_SUM_BITS)
+    if value.type == i32:
+        return value
+    return ops.unary("arith.extsi" if value.type.width < _SUM_BITS else "arith.trunci", value, i32)
+
+
+def _is_cut(tensor: Any) -> bool:
+    """Whether every operation that reads it takes its lower 32 bits alone."""
+    for use in tensor.uses:
+        user = use.owner.operation
+        if user.name in RESHAPES:
+            if not _is_cut(user.results[0]):
+                return False
+            continue
+        inputs, _ = ops.operand_groups(user) if user.name == "linalg.generic" else ((), ())
+        if use.operand_number >= len(inputs):
+            return False
+        argument = user.regions[0].blocks[0].arguments[use.operand_number]
+        casts = [one.owner.operation for one in argument.uses]
+        if not all(
+            cast.name == "arith.trunci" and cast.results[0].type.width <= _SUM_BITS
+            for cast in casts
+        ):
+            return False
+    return True
+
+
+def _is_small(generic: Any) -> bool:
+    """Whether no sum has more than 32 bits, which begin with 0."""
+    *factors, start = generic.operands
+    zero = _filled_with(start)
+    is_zero = zero is not None and _range_of_scalar(zero, {}, 1) == (0, 0)
+    count = _extent_of_reduction(generic)
+    if not is_zero or count is None:
+        return False
+    largest = (max(map(abs, _range_of(factor, _MOST_STEPS))) for factor in factors)
+    return math.prod(largest) * count < 1 << _SUM_BITS - 1
+
+
+def _extent_of_reduction(generic: Any) -> int | None:
+    sizes: dict[int, int] = {}
+    for value, map_ in zip(generic.operands, maps_of(generic), strict=True):
+        for dimension, expression in enumerate(map_.results):
+            if isinstance(expression, ir.AffineDimExpr) and not value.type.is_dynamic_dim(
+                dimension
+            ):
+                sizes[expression.position] = value.type.get_dim_size(dimension)
+    found = [sizes.get(loop) for loop in loops_of_reduction(generic)]
+    return None if None in found else math.prod(one for one in found if one is not None)
+
+
+def _filled_with(tensor: Any) -> Any | None:
+    """The scalar that a tensor is filled with, if it is that alone."""
+    fill = ops.defining(tensor)
+    if fill is None or fill.name != "linalg.generic":
+        return None
+    inputs, _ = ops.operand_groups(fill)
+    if len(body_of(fill)) != 1 or len(inputs) != 1 or isinstance(inputs[0].type, ir.ShapedType):
+        return None
+    (yielded,) = body_of(fill)[0].operands
+    return inputs[0] if yielded == fill.regions[0].blocks[0].arguments[0] else None
+
+
+def _sizes_of(tensor: Any) -> list[Any]:
+    """Those that the type does not say."""
+    return [
+        ops.create("tensor.dim", [tensor, ops.constant_index(number)], [ir.IndexType.get()]).result
+        for number in range(tensor.type.rank)
+        if tensor.type.is_dynamic_dim(number)
+    ]
+
+
+def _cast(tensor: Any, name: str, bits: int) -> Any:
+    """The tensor with elements of so many bits."""
+    type_ = ir.RankedTensorType.get(list(tensor.type.shape), ir.IntegerType.get_signless(bits))
+    identity = ir.AffineMap.get_identity(type_.rank)
+    return create_spread(tensor, type_, identity, _sizes_of(tensor), name)
+
+
+# --- Ranges ------------------------------------------------------------------------------------
+
+
+def _range_of(tensor: Any, steps: int) -> _Range:
+    """The range of a tensor's elements."""
+    producer = ops.defining(tensor)
+    element = tensor.type.element_type
+    if producer is None or steps == 0:
+        return _range_of_type(element)
+    if producer.name in (*RESHAPES, "tensor.cast", "tensor.extract_slice"):
+        return _range_of(producer.operands[0], steps - 1)
+    if producer.name == "arith.constant" and (known := _range_of_constant(producer)) is not None:
+        return known
+    if producer.name != "linalg.generic" or has_reduction(producer):
+        return _range_of_type(element)
+    number = [result == tensor for result in producer.results].index(True)
+    inputs, _ = ops.operand_groups(producer)
+    ranges = {
+        argument: _range_of(value, steps - 1)
+        if isinstance(value.type, ir.RankedTensorType)
+        else _range_of_scalar(value, {}, steps - 1)
+        for argument, value in zip(producer.regions[0].blocks[0].arguments, inputs, strict=False)
+        if isinstance(argument.type, ir.IntegerType)
+    }
+    return _range_of_scalar(body_of(producer)[-1].operands[number], ranges, steps - 1)
+
+
+def _range_of_constant(constant: Any) -> _Range | None:
+    attribute = constant.attributes["value"]
+    if isinstance(attribute, ir.IntegerAttr):
+        return attribute.value, attribute.value
+    if isinstance(attribute, ir.DenseIntElementsAttr) and attribute.is_splat:
+        value = ir.IntegerAttr(attribute.get_splat_value()).value
+        return value, value
+    return None
+
+
+def _range_of_scalar(value: Any, known: dict[Any, _Range], steps: int) -> _Range:
+    """The range of an integer that is computed of some whose ranges are known."""
+    widest = _range_of_type(value.type)
+    if value in known:
+        return known[value]
+    operation = ops.defining(value)
+    if operation is None or steps == 0:
+        return widest
+    if operation.name == "arith.constant":
+        return _range_of_constant(operation) or widest
+    if operation.name == "tensor.extract":
+        return _range_of(operation.operands[0], steps - 1)
+    integers = [one for one in operation.operands if isinstance(one.type, ir.IntegerType)]
+    found = _computed(operation, [_range_of_scalar(one, known, steps - 1) for one in integers])
+    return found if found and widest[0] <= found[0] and found[1] <= widest[1] else widest
+
+
+def _computed(operation: Any, operands: Sequence[_Range]) -> _Range | None:
+    """The range of what an operation gives, as if integers had no end; None if it is not known."""
+    if operation.name == "arith.extui":
+        (least, largest), bits = operands[0], operation.operands[0].type.width
+        return (least, largest) if least >= 0 else (0, (1 << bits) - 1)
+    if operation.name in ("arith.extsi", "arith.trunci"):
+        return operands[0]
+    if operation.name == "arith.andi":
+        bounds = [largest for least, largest in operands if least >= 0]
+        return (0, min(bounds)) if bounds else None
+    if operation.name == "arith.addi":
+        return operands[0][0] + operands[1][0], operands[0][1] + operands[1][1]
+    if operation.name == "arith.subi":
+        return operands[0][0] - operands[1][1], operands[0][1] - operands[1][0]
+    return None
+
+
+def _range_of_type(type_: Any) -> _Range:
+    half = 1 << type_.width - 1
+    return -half, half - 1

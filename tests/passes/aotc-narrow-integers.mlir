@@ -1,0 +1,56 @@
+// RUN: aotc-narrow-integers
+#a = affine_map<(d0, d1, d2) -> (d0, d2)>
+#b = affine_map<(d0, d1, d2) -> (d2, d1)>
+#c = affine_map<(d0, d1, d2) -> (d0, d1)>
+#map = affine_map<(d0, d1) -> (d0, d1)>
+#scalar = affine_map<(d0, d1) -> ()>
+func.func @f(%x: tensor<?x64xi8>, %zero_point: tensor<i8>, %y: tensor<64x32xi8>, %size: index) -> (tensor<?x32xi32>, tensor<?x32xi64>) {
+  %zero = arith.constant 0 : i64
+  %wide = tensor.empty(%size) : tensor<?x64xi32>
+  %a = linalg.generic {indexing_maps = [#map, #scalar, #map], iterator_types = ["parallel", "parallel"]} ins(%x, %zero_point : tensor<?x64xi8>, tensor<i8>) outs(%wide : tensor<?x64xi32>) {
+  ^bb0(%in: i8, %point: i8, %out: i32):
+    %0 = arith.extui %in : i8 to i32
+    %1 = arith.extui %point : i8 to i32
+    %2 = arith.subi %0, %1 : i32
+    linalg.yield %2 : i32
+  } -> tensor<?x64xi32>
+  %empty = tensor.empty(%size) : tensor<?x32xi64>
+  %start = linalg.generic {indexing_maps = [#scalar, #map], iterator_types = ["parallel", "parallel"]} ins(%zero : i64) outs(%empty : tensor<?x32xi64>) {
+  ^bb0(%in: i64, %out: i64):
+    linalg.yield %in : i64
+  } -> tensor<?x32xi64>
+  %sum = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %y : tensor<?x64xi32>, tensor<64x32xi8>) outs(%start : tensor<?x32xi64>) {
+  ^bb0(%in: i32, %other: i8, %out: i64):
+    %0 = arith.extsi %in : i32 to i64
+    %1 = arith.extsi %other : i8 to i64
+    %2 = arith.muli %0, %1 : i64
+    %3 = arith.addi %out, %2 : i64
+    linalg.yield %3 : i64
+  } -> tensor<?x32xi64>
+  %cut = tensor.empty(%size) : tensor<?x32xi32>
+  %result = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]} ins(%sum : tensor<?x32xi64>) outs(%cut : tensor<?x32xi32>) {
+  ^bb0(%in: i64, %out: i32):
+    %0 = arith.trunci %in : i64 to i32
+    linalg.yield %0 : i32
+  } -> tensor<?x32xi32>
+  // The 64 bits of these are read, and may be needed.
+  %squares = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%wide, %y : tensor<?x64xi32>, tensor<64x32xi8>) outs(%start : tensor<?x32xi64>) {
+  ^bb0(%in: i32, %other: i8, %out: i64):
+    %0 = arith.extsi %in : i32 to i64
+    %1 = arith.extsi %other : i8 to i64
+    %2 = arith.muli %0, %1 : i64
+    %3 = arith.addi %out, %2 : i64
+    linalg.yield %3 : i64
+  } -> tensor<?x32xi64>
+  return %result, %squares : tensor<?x32xi32>, tensor<?x32xi64>
+}
+
+// CHECK: arith.subi
+// A difference of two unsigned bytes has 9 bits and a sign.
+// CHECK: arith.trunci {{.*}} : i32 to i16
+// CHECK: arith.extsi {{.*}} : i16 to i32
+// CHECK: ^bb0(%{{.*}}: i32, %[[B:.*]]: i8, %[[SUM:.*]]: i32):
+// CHECK: arith.extsi %[[B]] : i8 to i32
+// CHECK: arith.muli {{.*}} : i32
+// CHECK: arith.addi %[[SUM]], {{.*}} : i32
+// CHECK: arith.addi {{.*}} : i64
