@@ -3,16 +3,16 @@
 #b = affine_map<(d0, d1, d2) -> (d2, d1)>
 #c = affine_map<(d0, d1, d2) -> (d0, d1)>
 #map = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
 #scalar = affine_map<(d0, d1) -> ()>
-func.func @f(%x: tensor<?x64xi8>, %zero_point: tensor<i8>, %y: tensor<64x32xi8>, %size: index) -> (tensor<?x32xi32>, tensor<?x32xi64>) {
+func.func @one_zero_point(%x: tensor<?x64xi8>, %zero_point: tensor<i32>, %y: tensor<64x32xi8>, %size: index) -> tensor<?x32xi32> {
   %zero = arith.constant 0 : i64
   %wide = tensor.empty(%size) : tensor<?x64xi32>
-  %a = linalg.generic {indexing_maps = [#map, #scalar, #map], iterator_types = ["parallel", "parallel"]} ins(%x, %zero_point : tensor<?x64xi8>, tensor<i8>) outs(%wide : tensor<?x64xi32>) {
-  ^bb0(%in: i8, %point: i8, %out: i32):
+  %a = linalg.generic {indexing_maps = [#map, #scalar, #map], iterator_types = ["parallel", "parallel"]} ins(%x, %zero_point : tensor<?x64xi8>, tensor<i32>) outs(%wide : tensor<?x64xi32>) {
+  ^bb0(%in: i8, %point: i32, %out: i32):
     %0 = arith.extui %in : i8 to i32
-    %1 = arith.extui %point : i8 to i32
-    %2 = arith.subi %0, %1 : i32
-    linalg.yield %2 : i32
+    %1 = arith.subi %0, %point : i32
+    linalg.yield %1 : i32
   } -> tensor<?x64xi32>
   %empty = tensor.empty(%size) : tensor<?x32xi64>
   %start = linalg.generic {indexing_maps = [#scalar, #map], iterator_types = ["parallel", "parallel"]} ins(%zero : i64) outs(%empty : tensor<?x32xi64>) {
@@ -33,8 +33,25 @@ func.func @f(%x: tensor<?x64xi8>, %zero_point: tensor<i8>, %y: tensor<64x32xi8>,
     %0 = arith.trunci %in : i64 to i32
     linalg.yield %0 : i32
   } -> tensor<?x32xi32>
-  // The 64 bits of these are read, and may be needed.
-  %squares = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%wide, %y : tensor<?x64xi32>, tensor<64x32xi8>) outs(%start : tensor<?x32xi64>) {
+  return %result : tensor<?x32xi32>
+}
+
+func.func @one_for_each_row(%x: tensor<?x64xi8>, %zero_point: tensor<?xi8>, %y: tensor<64x32xi8>, %size: index) -> tensor<?x32xi64> {
+  %zero = arith.constant 0 : i64
+  %wide = tensor.empty(%size) : tensor<?x64xi32>
+  %a = linalg.generic {indexing_maps = [#map, #row, #map], iterator_types = ["parallel", "parallel"]} ins(%x, %zero_point : tensor<?x64xi8>, tensor<?xi8>) outs(%wide : tensor<?x64xi32>) {
+  ^bb0(%in: i8, %point: i8, %out: i32):
+    %0 = arith.extui %in : i8 to i32
+    %1 = arith.extui %point : i8 to i32
+    %2 = arith.subi %0, %1 : i32
+    linalg.yield %2 : i32
+  } -> tensor<?x64xi32>
+  %empty = tensor.empty(%size) : tensor<?x32xi64>
+  %start = linalg.generic {indexing_maps = [#scalar, #map], iterator_types = ["parallel", "parallel"]} ins(%zero : i64) outs(%empty : tensor<?x32xi64>) {
+  ^bb0(%in: i64, %out: i64):
+    linalg.yield %in : i64
+  } -> tensor<?x32xi64>
+  %sum = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %y : tensor<?x64xi32>, tensor<64x32xi8>) outs(%start : tensor<?x32xi64>) {
   ^bb0(%in: i32, %other: i8, %out: i64):
     %0 = arith.extsi %in : i32 to i64
     %1 = arith.extsi %other : i8 to i64
@@ -42,15 +59,49 @@ func.func @f(%x: tensor<?x64xi8>, %zero_point: tensor<i8>, %y: tensor<64x32xi8>,
     %3 = arith.addi %out, %2 : i64
     linalg.yield %3 : i64
   } -> tensor<?x32xi64>
-  return %result, %squares : tensor<?x32xi32>, tensor<?x32xi64>
+  return %sum : tensor<?x32xi64>
 }
 
-// CHECK: arith.subi
-// A difference of two unsigned bytes has 9 bits and a sign.
-// CHECK: arith.trunci {{.*}} : i32 to i16
-// CHECK: arith.extsi {{.*}} : i16 to i32
-// CHECK: ^bb0(%{{.*}}: i32, %[[B:.*]]: i8, %[[SUM:.*]]: i32):
-// CHECK: arith.extsi %[[B]] : i8 to i32
+func.func @large(%x: tensor<?x64xi32>, %zero_point: tensor<?xi8>, %y: tensor<64x32xi8>, %size: index) -> tensor<?x32xi64> {
+  %zero = arith.constant 0 : i64
+  %wide = tensor.empty(%size) : tensor<?x64xi32>
+  %a = linalg.generic {indexing_maps = [#map, #row, #map], iterator_types = ["parallel", "parallel"]} ins(%x, %zero_point : tensor<?x64xi32>, tensor<?xi8>) outs(%wide : tensor<?x64xi32>) {
+  ^bb0(%in: i32, %point: i8, %out: i32):
+    %1 = arith.extui %point : i8 to i32
+    %2 = arith.subi %in, %1 : i32
+    linalg.yield %2 : i32
+  } -> tensor<?x64xi32>
+  %empty = tensor.empty(%size) : tensor<?x32xi64>
+  %start = linalg.generic {indexing_maps = [#scalar, #map], iterator_types = ["parallel", "parallel"]} ins(%zero : i64) outs(%empty : tensor<?x32xi64>) {
+  ^bb0(%in: i64, %out: i64):
+    linalg.yield %in : i64
+  } -> tensor<?x32xi64>
+  %sum = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %y : tensor<?x64xi32>, tensor<64x32xi8>) outs(%start : tensor<?x32xi64>) {
+  ^bb0(%in: i32, %other: i8, %out: i64):
+    %0 = arith.extsi %in : i32 to i64
+    %1 = arith.extsi %other : i8 to i64
+    %2 = arith.muli %0, %1 : i64
+    %3 = arith.addi %out, %2 : i64
+    linalg.yield %3 : i64
+  } -> tensor<?x32xi64>
+  return %sum : tensor<?x32xi64>
+}
+
+// A byte and a constant, as signed bytes; with the columns' sums, products of 32 bits are what is cut.
+// CHECK-LABEL: @one_zero_point
+// CHECK: arith.subi %{{.*}}, %c128_i32
+// CHECK: arith.trunci {{.*}} : i32 to i8
 // CHECK: arith.muli {{.*}} : i32
-// CHECK: arith.addi %[[SUM]], {{.*}} : i32
-// CHECK: arith.addi {{.*}} : i64
+// CHECK: iterator_types = ["reduction", "parallel"]
+// CHECK: arith.extsi {{.*}} : i8 to i32
+// CHECK: arith.addi {{.*}} : i32
+
+// A difference of two unsigned bytes has 9 bits: 64 products of it and a byte have less than 32.
+// CHECK-LABEL: @one_for_each_row
+// CHECK: arith.trunci {{.*}} : i32 to i16
+// CHECK: arith.muli {{.*}} : i32
+// CHECK: arith.extsi {{.*}} : i32 to i64
+
+// CHECK-LABEL: @large
+// CHECK-NOT: trunci
+// CHECK: arith.muli {{.*}} : i64

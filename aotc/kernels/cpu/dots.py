@@ -52,8 +52,11 @@ def _add_i8(v: Vectors, sums: Value, x: Value, y: Value) -> Value:
     return _intrinsic(v.b, "avx512.vpdpbusd.512", [sums, x, y], v.vector_type)
 
 
+def _add_i16_at_once(v: Vectors, sums: Value, x: Value, y: Value) -> Value:
+    return _intrinsic(v.b, "avx512.vpdpwssd.512", [sums, x, y], v.vector_type)
+
+
 def _add_i16(v: Vectors, sums: Value, x: Value, y: Value) -> Value:
-    # One instruction with AVX512_VNNI.
     return v.b.add(sums, _intrinsic(v.b, "avx512.pmaddw.d.512", [x, y], v.vector_type))
 
 
@@ -87,6 +90,7 @@ def interleaved(b: Builder, vectors: Sequence[Value]) -> Value:
 _OF_BF16 = Dot(BF16, "bf16", 2, _add_bf16)
 _OF_I8 = Dot(VNNI, "i8", 4, _add_i8, is_mixed=True)
 _OF_I16 = (Dot(AVX512, "i16", 2, _add_i16), Dot(AVX2, "i16", 2, _add_i16_halves))
+_OF_I16_AT_ONCE = Dot(VNNI, "i16", 2, _add_i16_at_once)
 
 
 def dots_of(a: str, b: str, accumulator: str) -> tuple[Dot, ...]:
@@ -96,4 +100,4 @@ def dots_of(a: str, b: str, accumulator: str) -> tuple[Dot, ...]:
         return (_OF_BF16,)
     if accumulator != "i32" or not {a, b} <= {"i8", "i16"}:
         return ()
-    return _OF_I16 if "i16" in (a, b) else (_OF_I8, *_OF_I16)
+    return (_OF_I16_AT_ONCE if "i16" in (a, b) else _OF_I8, *_OF_I16)

@@ -147,7 +147,11 @@ class KnownTensors:
         read = [*values.values(), *map(self.of, extracted_tensors(generic))]
         given = max((array.nbytes for array in read if array is not None), default=0)
         made = math.prod(shape) * max(_bytes_of(result.type) for result in generic.results)
-        if made > max(SMALL, given) and not loops.only_moves:
+        # A sum of each element that is given keeps less than these.
+        is_sum = loops.summand is not None and math.prod(shape) <= max(
+            (array.size for array in values.values()), default=0
+        )
+        if made > max(SMALL, given) and not loops.only_moves and not is_sum:
             return None
         self._run(loops, values)
         *body, end = loops.body

@@ -3,6 +3,12 @@
 A front end widens bytes, subtracts their zero points in 32 bits, multiplies and adds in 64, and
 takes 32 of these. Here sums have 32 bits if nothing reads more of them, or if they cannot be
 larger; and factors, which what computes them keeps within a byte or 16 bits, are stored as such.
+
+The difference of a byte and a zero point has 9 bits. With one zero point p for a whole factor,
+
+    sum of (x - p) w = sum of (x - c) w + (c - p) * sum of w
+
+where the constant c is such that x - c is a signed byte. Sums of w are as few as w's columns.
 """
 
 from __future__ import annotations
@@ -32,8 +38,12 @@ def narrow_integers(module: Any) -> None:
         for generic in ops.find(module.operation, "linalg.generic"):
             if _is_product(generic):
                 with generic.location, ir.InsertionPoint(generic):
-                    _narrow_factors(generic)
-                    _narrow_sum(generic)
+                    product = _narrow_sum(generic)
+                for number in range(2):
+                    with product.location, ir.InsertionPoint(product):
+                        _center_factor(product, number)
+                with product.location, ir.InsertionPoint(product):
+                    _narrow_factors(product)
 
 
 def _is_product(generic: Any) -> bool:
@@ -66,13 +76,13 @@ def _is_widened(tensor: Any) -> bool:
     )
 
 
-def _narrow_sum(generic: Any) -> None:
-    """Makes another product in its place, whose sums have 32 bits."""
+def _narrow_sum(generic: Any) -> Any:
+    """The product, or another one in its place, whose sums have 32 bits."""
     result = generic.results[0]
     if result.type.element_type.width <= _SUM_BITS:
-        return
+        return generic
     if not (_is_cut(result) or _is_small(generic)):
-        return
+        return generic
     i32 = ir.IntegerType.get_signless(_SUM_BITS)
     *factors, start = generic.operands
     if (zero := _filled_with(start)) is None:
@@ -102,6 +112,7 @@ def _narrow_sum(generic: Any) -> None:
     wide = _cast(product.results[0], "arith.extsi", result.type.element_type.width)
     result.replace_all_uses_with(wide)
     ops.erase(generic)
+    return product
 
 
 def _as_i32(value: Any) -> Any:
@@ -184,6 +195,134 @@ def _cast(tensor: Any, name: str, bits: int) -> Any:
     return create_spread(tensor, type_, identity, _sizes_of(tensor), name)
 
 
+# --- Zero points -------------------------------------------------------------------------------
+
+
+def _center_factor(product: Any, number: int) -> None:
+    """Has a factor that is a difference of a byte and a zero point be one of a byte and a constant,
+    and adds to the product what that leaves out."""
+    maps, reductions = maps_of(product), loops_of_reduction(product)
+    factor, other = product.operands[number], product.operands[1 - number]
+    difference = ops.defining(factor)
+    if not all(map_.is_projected_permutation for map_ in maps) or difference is None:
+        return
+    loops = [ir.AffineDimExpr(one).position for one in maps[1 - number].results]
+    if not set(reductions) <= set(loops) or (found := _difference(difference)) is None:
+        return
+    least, largest = _range_of_minuend(difference)
+    if largest - least >= 1 << _FACTOR_BITS[0]:
+        return
+    center = ops.constant(found.type, least + (1 << _FACTOR_BITS[0] - 1))
+    product.operands[number] = _subtract_instead(difference, center)
+    rest = ops.binary("arith.subi", center, found)
+    readers = [(use.owner.operation, use.operand_number) for use in product.results[0].uses]
+    with ir.InsertionPoint.after(product):
+        sums = _sum_of(other, [loops.index(loop) for loop in reductions], product.results[0].type)
+        results = [ir.AffineDimExpr(one).position for one in maps[2].results]
+        columns = [results.index(loop) for loop in loops if loop not in reductions]
+        whole = _add_multiple(product.results[0], rest, sums, columns)
+    for reader, operand in readers:
+        reader.operands[operand] = whole
+
+
+def _difference(generic: Any) -> Any | None:
+    """The scalar that an elementwise operation subtracts, at the insertion point, from each element
+    that it computes otherwise; None for what does something else."""
+    if generic.name != "linalg.generic" or has_reduction(generic) or len(generic.results) != 1:
+        return None
+    subtract = ops.defining(body_of(generic)[-1].operands[0])
+    if subtract is None or subtract.name != "arith.subi":
+        return None
+    subtrahend = subtract.operands[1]
+    if subtract.parent != generic:
+        return None
+    if ops.is_made_outside(subtrahend, generic):
+        return subtrahend
+    if subtrahend not in list(generic.regions[0].blocks[0].arguments):
+        return None
+    value = generic.operands[list(generic.regions[0].blocks[0].arguments).index(subtrahend)]
+    if not isinstance(value.type, ir.ShapedType):
+        return value
+    if value.type.rank != 0:
+        return None
+    return ops.create("tensor.extract", [value], [value.type.element_type]).result
+
+
+def _range_of_minuend(generic: Any) -> _Range:
+    subtract = ops.defining(body_of(generic)[-1].operands[0])
+    return _range_of_scalar(subtract.operands[0], _ranges_in(generic, _MOST_STEPS), _MOST_STEPS)
+
+
+def _subtract_instead(generic: Any, value: Any) -> Any:
+    clone = generic.clone()
+    ops.defining(body_of(clone)[-1].operands[0]).operands[1] = value
+    return clone.results[0]
+
+
+def _sum_of(tensor: Any, dimensions: Sequence[int], like: Any) -> Any:
+    """The sums along some dimensions of a tensor, of the elements' type of `like`."""
+    rank, element = tensor.type.rank, like.element_type
+    kept = [i for i in range(rank) if i not in dimensions]
+    type_ = ir.RankedTensorType.get([tensor.type.shape[i] for i in kept], element)
+    sizes = [
+        ops.create("tensor.dim", [tensor, ops.constant_index(i)], [ir.IndexType.get()]).result
+        for i in kept
+        if tensor.type.is_dynamic_dim(i)
+    ]
+    none = ir.AffineMap.get(type_.rank, 0, [])
+    start = create_spread(ops.constant(element, 0), type_, none, sizes)
+    maps = [
+        ir.AffineMap.get_identity(rank),
+        ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(i) for i in kept]),
+    ]
+    kinds = ["reduction" if i in dimensions else "parallel" for i in range(rank)]
+    block, result = _generic([tensor, start], maps, kinds)
+    with ir.InsertionPoint(block):
+        term, total = block.arguments
+        if term.type != element:
+            term = ops.unary("arith.extsi", term, element)
+        ops.create("linalg.yield", [ops.binary("arith.addi", total, term)])
+    return result
+
+
+def _add_multiple(tensor: Any, factor: Any, sums: Any, dimensions: Sequence[int]) -> Any:
+    """The tensor plus a scalar times `sums`, which is along some of its dimensions."""
+    rank, element = tensor.type.rank, tensor.type.element_type
+    if factor.type != element:
+        factor = ops.unary("arith.extsi", factor, element)
+    empty = ops.create("tensor.empty", _sizes_of(tensor), [tensor.type]).result
+    identity = ir.AffineMap.get_identity(rank)
+    along = ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(i) for i in dimensions])
+    none = ir.AffineMap.get(rank, 0, [])
+    block, result = _generic(
+        [tensor, sums, factor, empty], [identity, along, none, identity], ["parallel"] * rank
+    )
+    with ir.InsertionPoint(block):
+        own, sum_, by, _ = block.arguments
+        more = ops.binary("arith.muli", by, sum_)
+        ops.create("linalg.yield", [ops.binary("arith.addi", own, more)])
+    return result
+
+
+def _generic(operands: Sequence[Any], maps: Sequence[Any], kinds: Sequence[str]) -> tuple[Any, Any]:
+    """The block of an operation that is yet to be filled, and its result."""
+    generic = ops.create(
+        "linalg.generic",
+        operands,
+        [operands[-1].type],
+        {
+            "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps]),
+            "iterator_types": ir.ArrayAttr.get(
+                [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
+            ),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands) - 1, 1]),
+        },
+        regions=1,
+    )
+    types = [getattr(one.type, "element_type", one.type) for one in operands]
+    return generic.regions[0].blocks.append(*types), generic.result
+
+
 # --- Ranges ------------------------------------------------------------------------------------
 
 
@@ -200,15 +339,20 @@ def _range_of(tensor: Any, steps: int) -> _Range:
     if producer.name != "linalg.generic" or has_reduction(producer):
         return _range_of_type(element)
     number = [result == tensor for result in producer.results].index(True)
-    inputs, _ = ops.operand_groups(producer)
-    ranges = {
+    ranges = _ranges_in(producer, steps)
+    return _range_of_scalar(body_of(producer)[-1].operands[number], ranges, steps - 1)
+
+
+def _ranges_in(generic: Any, steps: int) -> dict[Any, _Range]:
+    """The ranges of the integers that an operation computes with."""
+    inputs, _ = ops.operand_groups(generic)
+    return {
         argument: _range_of(value, steps - 1)
         if isinstance(value.type, ir.RankedTensorType)
         else _range_of_scalar(value, {}, steps - 1)
-        for argument, value in zip(producer.regions[0].blocks[0].arguments, inputs, strict=False)
+        for argument, value in zip(generic.regions[0].blocks[0].arguments, inputs, strict=False)
         if isinstance(argument.type, ir.IntegerType)
     }
-    return _range_of_scalar(body_of(producer)[-1].operands[number], ranges, steps - 1)
 
 
 def _range_of_constant(constant: Any) -> _Range | None:
