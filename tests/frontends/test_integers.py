@@ -364,6 +364,38 @@ def test_quantized_convolutions(name: str, bias: bool, tmp_path: Path) -> None:
     np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.parametrize("kinds", [(np.uint8, np.int8), (np.int8, np.uint8), (np.uint8, np.uint8)])
+def test_quantized_products(kinds: tuple[Any, Any], tmp_path: Path) -> None:
+    """Of bytes of all values, with zero points: of a matrix of any rows, and of a constant one."""
+    generator = np.random.default_rng(0)
+
+    def random(kind: Any, shape: tuple[int, ...]) -> Any:
+        limits = np.iinfo(kind)
+        return generator.integers(limits.min, limits.max + 1, shape).astype(kind)
+
+    a, b = random(kinds[0], (37, 70)), random(kinds[1], (70, 50))
+    constants = {"b": b, "a_zero": random(kinds[0], ()), "b_zero": random(kinds[1], ())}
+    type_ = helper.np_dtype_to_tensor_dtype(np.dtype(kinds[0]))
+    graph = helper.make_graph(
+        [helper.make_node("MatMulInteger", ["a", "b", "a_zero", "b_zero"], ["c"])],
+        "g",
+        [helper.make_tensor_value_info("a", type_, ["rows", 70])],
+        [helper.make_tensor_value_info("c", 6, ["rows", 50])],
+        [numpy_helper.from_array(one, name) for name, one in constants.items()],
+    )
+    opset = [helper.make_opsetid("", 21)]
+    path = tmp_path / "model.onnx"
+    path.write_bytes(
+        helper.make_model(graph, opset_imports=opset, ir_version=10).SerializeToString()
+    )
+    library = aotc.load(aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP))
+    library.set_device("cpu")
+    differences = [
+        one.astype(np.int64) - constants[f"{name}_zero"] for name, one in (("a", a), ("b", b))
+    ]
+    np.testing.assert_array_equal(library["model"](a), differences[0] @ differences[1])
+
+
 def test_a_quantized_convolution_of_large_sums(tmp_path: Path) -> None:
     """Sums of more than 24 bits are exact: here, all but 0, 1 and 2 of them the bias takes away."""
     generator = np.random.default_rng(0)
