@@ -238,9 +238,9 @@ typedef struct aotc_cpu_block {
   // block ends where it is, and blocks that did not begin are left out.
   void (*fail)(const struct aotc_cpu_block *block, const char *message, const int64_t thread_id[3])
       __attribute__((noreturn));
-  // Which instructions there are: on x86-64 the level of its psABI, 1 to 4, 5 with
-  // AVX512_VNNI beyond, 6 with AVX512_BF16, too, and 0 anywhere else. A
-  // function that was compiled for several goes by it.
+  // Which instructions there are: on x86-64 the level of its psABI, 1 to 4, then 5 with AVX512_VNNI
+  // and 6 with AVX512_BF16, too; 0 anywhere else. A function that was compiled for several goes by
+  // it.
   int64_t level;
   // Tells that a thread, by its number, comes to a named barrier of this block, of which there are
   // AOTC_CPU_BARRIERS, for `count` threads: a multiple of 32. A thread that then ends its step at a
