@@ -1,7 +1,8 @@
 """Single operations that are measured as models are: products of matrices, and convolutions.
 
 A product's matrices are both inputs, so that no engine can pack one before it is called; that of a
-`linear` is a constant. Convolutions are layers of ResNet-50 and MobileNetV3 (small), with a bias
+`linear` is a constant. They are of f32, or of the type in the name: i8 with sums of i32, which a
+`linear` scales to f32. Convolutions are layers of ResNet-50 and MobileNetV3 (small), with a bias
 and ReLU.
 """
 
@@ -29,6 +30,7 @@ _LINEARS = {
     "linear_down": (128, 768, 3072),
     "linear_row": (1, 3072, 768),
 }
+_TYPES = ("f16", "bf16", "i8")
 # Channels of the image and of the result, the image's side, the filter's side, the stride; groups.
 _CONVOLUTIONS = {
     "conv_7x7_stride_2": (3, 64, 224, 7, 2, 1),
@@ -56,24 +58,49 @@ _CONVOLUTIONS = {
 }
 
 
-def _product(rows: int, columns: int, length: int) -> Any:
+def _random(type_: str, *shape: int) -> Any:
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    if type_ == "i8":
+        return torch.randint(-128, 128, shape, dtype=torch.int8)
+    types = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+    return normal(*shape).to(types[type_])
+
+
+def _multiply(a: Any, b: Any) -> Any:
+    import torch
+
+    return a @ b if a.is_floating_point() else torch._int_mm(a, b)
+
+
+def _product(rows: int, columns: int, length: int, type_: str = "f32") -> Any:
     from torch import nn  # type: ignore[import-not-found, unused-ignore]
 
     class Product(nn.Module):  # type: ignore[misc, unused-ignore]
         def forward(self, a: Any, b: Any) -> Any:
-            return a @ b
+            return _multiply(a, b)
 
     def inputs(batch: int, _: int) -> dict[str, Any]:
-        return {"a": normal(batch * rows, length), "b": normal(length, columns)}
+        return {"a": _random(type_, batch * rows, length), "b": _random(type_, length, columns)}
 
     return Case(Product(), inputs)
 
 
-def _linear(rows: int, columns: int, length: int) -> Any:
+def _linear(rows: int, columns: int, length: int, type_: str = "f32") -> Any:
     from torch import nn
 
-    module = nn.Linear(length, columns)
-    return Case(module, lambda batch, _: {"input": normal(batch * rows, length)})
+    class Quantized(nn.Module):  # type: ignore[misc, unused-ignore]
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("weight", _random(type_, columns, length))
+
+        def forward(self, input: Any) -> Any:
+            return _multiply(input, self.weight.t()) * 1e-3
+
+    module = nn.Linear(length, columns) if type_ != "i8" else Quantized()
+    if type_ not in ("f32", "i8"):
+        module = module.to(_random(type_, 1).dtype)
+    return Case(module, lambda batch, _: {"input": _random(type_, batch * rows, length)})
 
 
 def _convolution(image: int, result: int, side: int, window: int, stride: int, groups: int) -> Any:
@@ -86,6 +113,15 @@ def _convolution(image: int, result: int, side: int, window: int, stride: int, g
 
 LAYERS: dict[str, Callable[[], Any]] = {
     **{name: partial(_product, *sizes) for name, sizes in _PRODUCTS.items()},
+    **{
+        f"product_1024_{type_}": partial(_product, *_PRODUCTS["product_1024"], type_)
+        for type_ in _TYPES
+    },
     **{name: partial(_linear, *sizes) for name, sizes in _LINEARS.items()},
+    **{
+        f"{name}_{type_}": partial(_linear, *_LINEARS[name], type_)
+        for name in ("linear_up", "linear_down")
+        for type_ in _TYPES
+    },
     **{name: partial(_convolution, *sizes) for name, sizes in _CONVOLUTIONS.items()},
 }

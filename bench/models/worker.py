@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from bench.models.engines import ALL, Call, Work
-from bench.models.engines.engine import Array, leaves
+from bench.models.engines.engine import Array, array_of, leaves
 
 # The largest error relative to the largest result: of any engine, and as a multiple of eager's.
 _LIMIT, _FACTOR = 1e-4, 16
@@ -58,13 +58,12 @@ def _reference(work: Work) -> Iterator[dict[str, Any]]:
     from bench.models.catalogue import make
 
     module, inputs = make(work.model, work.batch)
-    arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
     doubled = {name: x.double() if x.is_floating_point() else x for name, x in inputs.items()}
     with torch.no_grad():
-        eager = [tensor.numpy() for tensor in leaves(module(**inputs))]
-        exact = [tensor.numpy() for tensor in leaves(copy.deepcopy(module).double()(**doubled))]
+        eager = [array_of(tensor) for tensor in leaves(module(**inputs))]
+        exact = [array_of(tensor) for tensor in leaves(copy.deepcopy(module).double()(**doubled))]
     np.savez(work.folder / "expected.npz", *exact)
-    np.savez(work.folder / "inputs.npz", **arrays)
+    work.save_inputs(inputs)
     (work.folder / "eager_error").write_text(repr(error_of(eager, exact)))
     yield {}
 
@@ -89,7 +88,7 @@ def _cpu_seconds() -> float:
 def _measure(work: Work, engine: str, artifact: str) -> Iterator[dict[str, Any]]:
     call = ALL[engine].open(work, Path(artifact))
     with np.load(work.folder / "expected.npz") as file:
-        error = error_of([np.asarray(one) for one in call()], list(file.values()))
+        error = error_of([array_of(one) for one in call()], list(file.values()))
     limit = max(_LIMIT, _FACTOR * float((work.folder / "eager_error").read_text()))
     if not error <= limit:
         yield {"failure": f"wrong result: its error is {error:.1e}"}

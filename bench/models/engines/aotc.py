@@ -37,12 +37,10 @@ class Aotc:
         aotc.torch.build(program, (), name=NAME, emit=emit, out=out, **options)
 
     def open(self, work: Work, artifact: Path) -> Call:
-        import torch
-
         import aotc.torch
 
         # Before the library is opened, which reads them.
         os.environ |= {"AOTC_DEVICE": "cpu", "AOTC_CPU_THREADS": str(work.threads)}
         module = aotc.torch.load(artifact / "lib" / f"lib{NAME}.so")
-        inputs = {name: torch.from_numpy(array) for name, array in work.inputs().items()}
+        inputs = work.tensors()
         return lambda: leaves(module(**inputs))

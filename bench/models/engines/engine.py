@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,9 +26,26 @@ class Work:
     folder: Path
 
     def inputs(self) -> dict[str, Array]:
-        """By the names that the module's `forward` has for them, in its order."""
+        """By the names that the module's `forward` has for them, in its order; of bf16, which NumPy
+        has not, as f32."""
         with np.load(self.folder / "inputs.npz") as file:
             return dict(file)
+
+    def tensors(self) -> dict[str, Any]:
+        """The same, of PyTorch and its types."""
+        import torch  # type: ignore[import-not-found, unused-ignore]
+
+        types = json.loads((self.folder / "types.json").read_text())
+        return {
+            name: torch.from_numpy(array).to(getattr(torch, types[name]))
+            for name, array in self.inputs().items()
+        }
+
+    def save_inputs(self, tensors: Mapping[str, Any]) -> None:
+        types = {name: str(one.dtype).removeprefix("torch.") for name, one in tensors.items()}
+        (self.folder / "types.json").write_text(json.dumps(types))
+        arrays = {name: array_of(one) for name, one in tensors.items()}
+        np.savez(self.folder / "inputs.npz", **arrays)
 
 
 class Engine(Protocol):
@@ -45,6 +63,12 @@ class Engine(Protocol):
 
     def open(self, work: Work, artifact: Path) -> Call:
         """Opens the artifact in a process that runs nothing else."""
+
+
+def array_of(value: Any) -> Array:
+    """An array, or a tensor of PyTorch as one."""
+    is_bf16 = str(value.dtype) == "torch.bfloat16"
+    return np.asarray(value.float() if is_bf16 else value)
 
 
 def leaves(value: Any) -> list[Any]:

@@ -41,5 +41,5 @@ class Inductor:
         torch.set_num_threads(work.threads)
         torch.set_grad_enabled(False)
         compiled = inductor.aoti_load_package(str(artifact))
-        inputs = {name: torch.from_numpy(array) for name, array in work.inputs().items()}
+        inputs = work.tensors()
         return lambda: leaves(compiled(**inputs))
