@@ -25,3 +25,54 @@ func.func @sum(%x: tensor<3xf32>) -> tensor<3xf32> {
 // CHECK:      %[[SUM:.*]] = arith.constant dense<[9.0{{.*}}, 1.1{{.*}}e+01, 1.3{{.*}}e+01]> : tensor<3xf32>
 // CHECK:      linalg.generic {{.*}} ins(%arg0, %[[SUM]] :
 // CHECK-NOT:  linalg.generic
+
+// A quantized filter is one of floats, though these take more memory; a matrix stays.
+func.func @filter(%x: tensor<64x58x58xf32>, %y: tensor<8x576xf32>, %conv: tensor<64x56x56xf32>, %product: tensor<8x64xf32>) -> (tensor<64x56x56xf32>, tensor<8x64xf32>) {
+  %w_empty = tensor.empty() : tensor<64x64x3x3xi8>
+  %w = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%w_empty : tensor<64x64x3x3xi8>) {
+  ^bb0(%out: i8):
+    %0 = linalg.index 0 : index
+    %1 = linalg.index 1 : index
+    %2 = linalg.index 2 : index
+    %3 = linalg.index 3 : index
+    %4 = arith.addi %0, %1 : index
+    %5 = arith.addi %2, %3 : index
+    %6 = arith.addi %4, %5 : index
+    %7 = arith.index_cast %6 : index to i8
+    linalg.yield %7 : i8
+  } -> tensor<64x64x3x3xi8>
+  %m_empty = tensor.empty() : tensor<576x64xi8>
+  %m = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} outs(%m_empty : tensor<576x64xi8>) {
+  ^bb0(%out: i8):
+    %0 = linalg.index 0 : index
+    %1 = linalg.index 1 : index
+    %2 = arith.addi %0, %1 : index
+    %3 = arith.index_cast %2 : index to i8
+    linalg.yield %3 : i8
+  } -> tensor<576x64xi8>
+  %wide = tensor.empty() : tensor<64x64x3x3xf32>
+  %f = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%w : tensor<64x64x3x3xi8>) outs(%wide : tensor<64x64x3x3xf32>) {
+  ^bb0(%in: i8, %out: f32):
+    %0 = arith.sitofp %in : i8 to f32
+    linalg.yield %0 : f32
+  } -> tensor<64x64x3x3xf32>
+  %c = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4, d5) -> (d3, d1 + d4, d2 + d5)>, affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d3, d4, d5)>, affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %f : tensor<64x58x58xf32>, tensor<64x64x3x3xf32>) outs(%conv : tensor<64x56x56xf32>) {
+  ^bb0(%in: f32, %filter: f32, %out: f32):
+    %0 = arith.mulf %in, %filter : f32
+    %1 = arith.addf %out, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<64x56x56xf32>
+  %flat = tensor.empty() : tensor<576x64xf32>
+  %g = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%m : tensor<576x64xi8>) outs(%flat : tensor<576x64xf32>) {
+  ^bb0(%in: i8, %out: f32):
+    %0 = arith.sitofp %in : i8 to f32
+    linalg.yield %0 : f32
+  } -> tensor<576x64xf32>
+  %p = linalg.matmul ins(%y, %g : tensor<8x576xf32>, tensor<576x64xf32>) outs(%product : tensor<8x64xf32>) -> tensor<8x64xf32>
+  return %c, %p : tensor<64x56x56xf32>, tensor<8x64xf32>
+}
+
+// CHECK-LABEL: func.func @filter
+// CHECK-DAG:  %[[FILTER:.*]] = arith.constant dense{{.*}} : tensor<64x64x3x3xf32>
+// CHECK:      linalg.generic {{.*}} ins(%arg0, %[[FILTER]] :
+// CHECK:      sitofp

@@ -26,6 +26,8 @@ SMALL = 1 << 16
 # A larger array is not kept, but made again.
 _KEPT = 1 << 20
 _COLUMNS = 64
+# Between a filter and its convolution.
+_MOST_STEPS = 4
 _SUMS = ("arith.addf", "arith.addi")
 _SLICES = ("tensor.extract_slice", "tensor.insert_slice")
 _SLICED = ("static_offsets", "static_sizes", "static_strides")
@@ -151,7 +153,8 @@ class KnownTensors:
         is_sum = loops.summand is not None and math.prod(shape) <= max(
             (array.size for array in values.values()), default=0
         )
-        if made > max(SMALL, given) and not loops.only_moves and not is_sum:
+        is_large = made > max(SMALL, given) and not loops.only_moves
+        if is_large and not is_sum and not _is_filter(generic.results):
             return None
         self._run(loops, values)
         *body, end = loops.body
@@ -310,6 +313,25 @@ class _Loops:
         ordered = np.broadcast_to(terms, self.sizes).transpose([*place, *self._summed])
         sums = np.add.reduce(ordered, tuple(range(start.ndim, ordered.ndim)), dtype=wide)
         return np.asarray(start.astype(wide) + sums).astype(start.dtype)
+
+
+def _is_filter(tensors: Sequence[Any], steps: int = _MOST_STEPS) -> bool:
+    """Whether convolutions alone read the tensors, once others have computed each element of them.
+    A quantized filter is worth its memory as floats: its kernels then know it."""
+    users = [user for tensor in tensors for user in ops.users_through(tensor, RESHAPES)]
+    return bool(users) and all(
+        user.name == "linalg.generic"
+        and (
+            _is_convolution(user)
+            if loops_of_reduction(user)
+            else steps > 0 and _is_filter(user.results, steps - 1)
+        )
+        for user in users
+    )
+
+
+def _is_convolution(generic: Any) -> bool:
+    return not all(map_.is_projected_permutation for map_ in maps_of(generic))
 
 
 def _summand(end: Any, out: Any) -> Any | None:
