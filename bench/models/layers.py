@@ -95,9 +95,9 @@ def _linear(rows: int, columns: int, length: int, type_: str = "f32") -> Any:
             self.register_buffer("weight", _random(type_, columns, length))
 
         def forward(self, input: Any) -> Any:
-            return _multiply(input, self.weight.t()) * 1e-3
+            return _multiply(input, self.get_buffer("weight").t()) * 1e-3
 
-    module = nn.Linear(length, columns) if type_ != "i8" else Quantized()
+    module: Any = nn.Linear(length, columns) if type_ != "i8" else Quantized()
     if type_ not in ("f32", "i8"):
         module = module.to(_random(type_, 1).dtype)
     return Case(module, lambda batch, _: {"input": _random(type_, batch * rows, length)})

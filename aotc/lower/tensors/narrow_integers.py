@@ -249,13 +249,14 @@ def _difference(generic: Any) -> Any | None:
 
 
 def _range_of_minuend(generic: Any) -> _Range:
-    subtract = ops.defining(body_of(generic)[-1].operands[0])
+    subtract: Any = ops.defining(body_of(generic)[-1].operands[0])
     return _range_of_scalar(subtract.operands[0], _ranges_in(generic, _MOST_STEPS), _MOST_STEPS)
 
 
 def _subtract_instead(generic: Any, value: Any) -> Any:
     clone = generic.clone()
-    ops.defining(body_of(clone)[-1].operands[0]).operands[1] = value
+    subtract: Any = ops.defining(body_of(clone)[-1].operands[0])
+    subtract.operands[1] = value
     return clone.results[0]
 
 

@@ -44,7 +44,7 @@ class Work:
     def save_inputs(self, tensors: Mapping[str, Any]) -> None:
         types = {name: str(one.dtype).removeprefix("torch.") for name, one in tensors.items()}
         (self.folder / "types.json").write_text(json.dumps(types))
-        arrays = {name: array_of(one) for name, one in tensors.items()}
+        arrays: dict[str, Any] = {name: array_of(one) for name, one in tensors.items()}
         np.savez(self.folder / "inputs.npz", **arrays)
 
 
