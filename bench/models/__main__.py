@@ -1,4 +1,4 @@
-"""The time of whole models on the CPU device, beside that of other engines on the same cores.
+"""The time of whole models, beside that of other engines on the same cores, or on the same GPU.
 
     python -m bench.models --device cpu                       # all, where there is no result yet
     python -m bench.models resnet50 gpt2 --batch 1 --threads 1 --again
@@ -11,6 +11,13 @@ compared with that of eager PyTorch in f64; a wrong one has no time. Then the en
 turns, several rounds. The result of each is a file in build/bench_models, with the artifacts that
 were made beside them: interrupted, the command goes on where it was. `--again` makes and measures
 again, as is needed after a change of aotc (with `--engines aotc`, its own alone).
+
+`--device cuda` makes a folder for a machine with a GPU and PyTorch, and the table of what its `run`
+wrote there (gpu/measure.py):
+
+    python -m bench.models --device cuda --out build/gpu-models --batch 1 8
+    build/gpu-models/run --json results.json
+    python -m bench.models --device cuda --table --results results.json
 
 Exit code 1: aotc failed, or was wrong.
 """
@@ -31,6 +38,9 @@ from typing import Any
 from bench.models import profile
 from bench.models.catalogue import ALL as KNOWN
 from bench.models.engines import ALL, ENGINES, OURS, PROFILED, Work
+from bench.models.gpu import bundle as gpu
+from bench.models.gpu import table as gpu_table
+from bench.models.gpu.catalogue import MODELS as ON_GPU
 from bench.models.layers import LAYERS
 from bench.models.models import MODELS
 from bench.models.process import Process
@@ -45,6 +55,8 @@ _ENGINES = [name for name in ENGINES if name != "openblas"]
 
 def main() -> int:
     options = _parse(sys.argv[1:])
+    if options.device == "cuda":
+        return _on_gpu(options)
     if options.profile:
         return _profile(_work(options.profile, options.batch[0], 1), again=options.again)
     if not options.table:
@@ -57,7 +69,7 @@ def main() -> int:
         if row.batch in options.batch and row.threads in options.threads
     ]
     if options.table:
-        write_table(PAGE, "layers" if options.layers else "models", found)
+        write_table(PAGE, "layers" if options.layers else "models", tables(found))
     print(tables(found))
     return int(any(row.results[OURS].failure for row in found if OURS in row.results))
 
@@ -70,7 +82,10 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     names = ", ".join(KNOWN)
     add("models", nargs="*", metavar="MODEL", help=f"of {names}; default: all models")
     add("--layers", action="store_true", help="without MODEL: all products and convolutions")
-    add("--device", choices=["cpu"], default="cpu", help="default: cpu")
+    add("--device", choices=["cpu", "cuda"], default="cpu", help="default: cpu")
+    add("--dtype", nargs="+", choices=["f16", "f32"], default=["f16", "f32"], help="of cuda")
+    add("--out", type=Path, default=ROOT / "build" / "gpu-models", help="of cuda: the folder")
+    add("--results", type=Path, nargs="+", default=[], help="of cuda: what its run wrote")
     add("--batch", type=int, nargs="+", default=[1, 8], help="default: 1 8")
     usable = len(os.sched_getaffinity(0))
     add("--threads", type=int, nargs="+", default=[usable], help="default: all usable CPUs")
@@ -81,12 +96,23 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     add("--table", action="store_true", help="write docs/models.md of these, and measure nothing")
     add("--profile", metavar="MODEL", help="times of its kernels and of ONNX Runtime's nodes")
     options = parser.parse_args(arguments)
-    options.models = options.models or list(LAYERS if options.layers else MODELS)
+    every = LAYERS if options.layers else ON_GPU if options.device == "cuda" else MODELS
+    options.models = options.models or list(every)
     known = [*options.models, *([options.profile] if options.profile else [])]
-    unknown = [name for name in known if name not in KNOWN]
+    there = ON_GPU if options.device == "cuda" else KNOWN
+    unknown = [name for name in known if name not in there]
     if unknown:
-        parser.error(f"no model {', '.join(unknown)}: there are {names}")
+        parser.error(f"no model {', '.join(unknown)}: there are {', '.join(there)}")
     return options
+
+
+def _on_gpu(options: argparse.Namespace) -> int:
+    if not options.table:
+        return int(gpu.write(options.out, options.models, options.dtype, options.batch) > 0)
+    found = gpu_table.table(gpu_table.read(options.results))
+    write_table(PAGE, "gpu", found)
+    print(found)
+    return 0
 
 
 def _work(model: str, batch: int, threads: int) -> Work:

@@ -27,7 +27,7 @@ from frontends.zoo.stubs import (  # type: ignore[import-not-found, unused-ignor
     import_torchvision,
 )
 
-__all__ = ["MODELS", "Case", "normal"]
+__all__ = ["MODELS", "Case", "normal", "transformers_case", "whisper_encoder", "words"]
 
 _SIDE, _VOCABULARY = 224, 1000
 _DECODER = {
@@ -54,7 +54,7 @@ def _import_transformers() -> Any:
     return transformers
 
 
-def _transformers(kind: str, config: str, length: int, **options: Any) -> Any:
+def transformers_case(kind: str, config: str, length: int, **options: Any) -> Any:
     transformers = _import_transformers()
     module = getattr(transformers, kind)(getattr(transformers, config)(**options))
     inputs = tokens(_VOCABULARY, ["input_ids"])
@@ -70,23 +70,24 @@ def _returning_tuples(module: Any) -> Any:
 
 def _t5_encoder() -> Any:
     options = {"d_model": 256, "d_kv": 64, "d_ff": 1024, "num_layers": 4, "num_heads": 4}
-    return _transformers("T5EncoderModel", "T5Config", 64, vocab_size=_VOCABULARY, **options)
+    return transformers_case("T5EncoderModel", "T5Config", 64, vocab_size=_VOCABULARY, **options)
 
 
 def _gpt2() -> Any:
     options = {"vocab_size": _VOCABULARY, "n_embd": 256, "n_layer": 4, "n_head": 4}
-    return _transformers("GPT2LMHeadModel", "GPT2Config", 64, **options, use_cache=False)
+    return transformers_case("GPT2LMHeadModel", "GPT2Config", 64, **options, use_cache=False)
 
 
 def _mamba() -> Any:
     options = {"vocab_size": _VOCABULARY, "hidden_size": 256, "num_hidden_layers": 2}
-    return _transformers("MambaForCausalLM", "MambaConfig", 16, **options, use_cache=False)
+    return transformers_case("MambaForCausalLM", "MambaConfig", 16, **options, use_cache=False)
 
 
-def _whisper_encoder() -> Any:
+def whisper_encoder(width: int, layers: int, heads: int) -> Any:
+    """For 30 seconds of sound."""
     transformers = _import_transformers()
-    options = {"d_model": 384, "encoder_layers": 4, "encoder_attention_heads": 6}
-    config = transformers.WhisperConfig(**options, encoder_ffn_dim=1536, decoder_layers=1)
+    options = {"d_model": width, "encoder_layers": layers, "encoder_attention_heads": heads}
+    config = transformers.WhisperConfig(**options, encoder_ffn_dim=4 * width, decoder_layers=1)
     encoder = _returning_tuples(transformers.WhisperModel(config).encoder)
     return Case(encoder, lambda batch, _: {"input_features": normal(batch, 80, 3000)})
 
@@ -135,11 +136,11 @@ MODELS: dict[str, Callable[[], Any]] = {
     "dcgan": _dcgan,
     "swin": lambda: _torchvision("swin_t"),
     "vit": lambda: _torchvision("vit_b_16"),
-    "whisper_encoder": _whisper_encoder,
-    "bert": lambda: _transformers("BertModel", "BertConfig", 128),
+    "whisper_encoder": lambda: whisper_encoder(384, 4, 6),
+    "bert": lambda: transformers_case("BertModel", "BertConfig", 128),
     "t5_encoder": _t5_encoder,
     "gpt2": _gpt2,
-    "llama": lambda: _transformers("LlamaForCausalLM", "LlamaConfig", 64, **_DECODER),
+    "llama": lambda: transformers_case("LlamaForCausalLM", "LlamaConfig", 64, **_DECODER),
     "mamba": _mamba,
     "lstm": lambda: _recurrent("LSTM"),
     "gru": lambda: _recurrent("GRU"),

@@ -11,12 +11,12 @@ from bench.models.results import Result, Row, geometric_mean, without_folders
 _MEASURES = ("wall", "cpu")
 
 
-def write_table(page: Path, what: str, rows: Sequence[Row]) -> None:
+def write_table(page: Path, what: str, tables: str) -> None:
     """Puts the tables into the page, in the place of those of `what` that are there."""
     text = page.read_text()
     begin = text.index(mark := f"<!-- {what} of bench.models: begin -->") + len(mark)
     end = text.index(f"<!-- {what} of bench.models: end -->")
-    page.write_text(f"{text[:begin]}\n{tables(rows)}\n{text[end:]}")
+    page.write_text(f"{text[:begin]}\n{tables}\n{text[end:]}")
 
 
 def tables(rows: Sequence[Row]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from bench.models.gpu import table as gpu_table
 from bench.models.profile import Step, report
 from bench.models.results import Result, Row, geometric_mean, load_all, rows
 from bench.models.table import tables, write_table
@@ -65,7 +67,7 @@ def test_the_table_goes_between_the_marks(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     begin, end = (f"<!-- models of bench.models: {side} -->" for side in ("begin", "end"))
     page.write_text(f"before\n{begin}\nold\n{end}\nafter\n")
-    write_table(page, "models", rows(RESULTS, ["gpt2"]))
+    write_table(page, "models", tables(rows(RESULTS, ["gpt2"])))
     text = page.read_text()
     assert text.startswith(f"before\n{begin}\n2 threads, batch 1:\n")
     assert text.endswith(f"| 2.00 | 2.00 |  |  |\n{end}\nafter\n")
@@ -98,4 +100,33 @@ def test_a_profile_has_the_longest_steps_first() -> None:
         "       ms     % count first\n"
         "    6.000  75.0     2     0  relu  8\n"
         "    2.000  25.0     1     1  conv  4x2\n"
+    )
+
+
+def test_the_table_of_a_gpu(tmp_path: Path) -> None:
+    """A later run's rows replace those of an earlier one; a failure has its reason below."""
+    engines = {
+        "aotc": {"us": 50.4, "error": 1e-4, "MiB": 10},
+        "eager": {"us": 200, "error": 2e-4, "MiB": 20},
+        "autotune": {"us": 100.8, "error": 2e-4, "MiB": 30},
+    }
+    first = {"model": "bert", "dtype": "f16", "batch": 1}
+    of_runs = [
+        [{**first, "engines": {}}, {"group": "vit.f16", "failure": "the limit"}],
+        [
+            {**first, "engines": engines},
+            {**first, "batch": 8, "engines": {"aotc": {"failure": "no <x>"}}},
+        ],
+    ]
+    files = [tmp_path / f"{number}.json" for number in range(len(of_runs))]
+    for file, run in zip(files, of_runs, strict=True):
+        file.write_text(json.dumps(run))
+    assert gpu_table.table(gpu_table.read(files)) == (
+        "| model | type | batch | aotc, µs | eager, µs | max-autotune, µs | aotc / best | error "
+        "| of eager | MiB, aotc | MiB, eager | MiB, max-autotune |\n"
+        "|---|---|---|---|---|---|---|---|---|---|---|---|\n"
+        "| bert | f16 | 1 | 50 | 200 | 101 | 0.50 | 1.0e-04 | 2.0e-04 | 10 | 20 | 30 |\n"
+        "| bert | f16 | 8 |  |  |  |  |  |  |  |  |  |\n"
+        "| geometric mean |  |  |  |  |  | 0.50 |  |  |  |  |  |\n\n"
+        "- `bert` in f16, batch 8, aotc: no &lt;x>"
     )

@@ -1,0 +1,293 @@
+"""Runs the models of this folder on a GPU, beside eager PyTorch and torch.compile.
+
+    ./run [MODEL ...] [--dtype f16] [--batch 1 8] [--engines aotc eager compile autotune]
+    ./run bert --kernels        # the kernels of a call of each, and what they take
+    ./run --limit 400           # ends after so many seconds: what is missing then is said
+
+Each model and type has a process of its own. Every engine's result is held against that of the same
+module in f64; then they are called in turns, in an order that is drawn anew, and a turn is some
+calls between two events: its time has the host's part in it, where that is the longer one. Told is
+the median. `autotune` is `torch.compile(mode="max-autotune")`, which makes CUDA graphs. f32 is
+without tf32 in all. Memory is the most that there was on the device at a time, with weights. Prints
+a line of JSON for each model, and writes --json FILE with all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import gc
+import importlib
+import json
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parents[3]
+ENGINES = ("aotc", "eager", "compile", "autotune")
+# Errors relative to the largest result: of any engine, and as a multiple of eager's.
+_LIMITS, _FACTOR = {"f32": 2e-5, "f16": 1e-2}, 4
+_TURN_SECONDS, _MOST_CALLS = 6e-3, 100
+
+Call = Callable[[], Sequence[Any]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="run", description=__doc__, formatter_class=_AsWritten)
+    add = parser.add_argument
+    add("models", nargs="*", metavar="MODEL")
+    add("--dtype", nargs="+", default=["f16", "f32"])
+    add("--batch", nargs="+", type=int, default=[1, 8, 64])
+    add("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
+    add("--rounds", type=int, default=15)
+    add("--kernels", action="store_true", help="instead of times")
+    add("--limit", type=float, default=3600, help="seconds in all")
+    add("--json", type=Path, metavar="FILE")
+    add("--group", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    cases = [
+        case
+        for case in json.loads((HERE / "cases.json").read_text())
+        if (not options.models or case["model"] in options.models)
+        and case["dtype"] in options.dtype
+        and case["batch"] in options.batch
+    ]
+    groups: dict[str, list[Any]] = {}
+    for case in cases:
+        groups.setdefault(f"{case['model']}.{case['dtype']}", []).append(case)
+    if options.group:
+        _write(options.json, _rows(groups[options.group], options))
+        return 0
+    end = time.monotonic() + options.limit
+    # As the models were named, so that the limit leaves out the last ones.
+    order = {name: place for place, name in enumerate(options.models)}
+    rows: list[dict[str, Any]] = []
+    for name in sorted(groups, key=lambda one: order.get(one.partition(".")[0], 0)):
+        found = _ask(name, end - time.monotonic())
+        rows += found if isinstance(found, list) else [{"group": name, "failure": found}]
+        for row in rows[-len(found) if isinstance(found, list) else -1 :]:
+            print(json.dumps({key: row[key] for key in row if key != "kernels"}), flush=True)
+            _print_kernels(row.get("kernels", {}))
+        _write(options.json, rows)
+    return int(not rows or any(_is_wrong(row) for row in rows))
+
+
+def _ask(group: str, seconds: float) -> Any:
+    """The rows of one model and type; else why there are none."""
+    if seconds < 5:
+        return "not begun: the limit"
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        words = [*sys.argv[1:], "--group", group, "--json", file.name]
+        command = [sys.executable, "-m", "bench.models.gpu.measure", *words]
+        try:
+            done = subprocess.run(
+                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                timeout=seconds, check=False,
+            )  # fmt: skip
+            said = f"exit code {done.returncode}: {done.stdout[-1500:]}"
+        except subprocess.TimeoutExpired:
+            said = "not done at the limit"
+        text = Path(file.name).read_text()
+        found = json.loads(text) if text else []
+        return found or said
+
+
+def _write(file: Path | None, rows: Any) -> None:
+    if file is not None:
+        file.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+def _rows(cases: Sequence[dict[str, Any]], options: argparse.Namespace) -> list[dict[str, Any]]:
+    torch = importlib.import_module("torch")
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.set_grad_enabled(False)
+    found: list[dict[str, Any]] = []
+    for case in cases:
+        case_of = _Case(case)
+        row = {key: case[key] for key in ("model", "dtype", "batch")}
+        row["device"] = torch.cuda.get_device_name()
+        row["engines"] = case_of.opened(options.engines)
+        if options.kernels:
+            row["kernels"] = {name: _kernels(call) for name, call in case_of.calls.items()}
+        else:
+            case_of.time(row["engines"], options.rounds)
+        found.append(row)
+        # A failure later on leaves these.
+        _write(options.json, found)
+        del case_of
+        torch._dynamo.reset()
+        gc.collect()
+        torch.cuda.empty_cache()
+    return found
+
+
+class _Case:
+    """One model, type and batch."""
+
+    def __init__(self, case: dict[str, Any]) -> None:
+        self._torch: Any = importlib.import_module("torch")
+        catalogue = importlib.import_module("bench.models.gpu.catalogue")
+        self._case, self.calls = case, dict[str, Call]()
+        make = catalogue.made
+        self._module, self._inputs = make(case["model"], case["batch"], case["dtype"], "cuda")
+        self._exact = self._reference()
+
+    def _reference(self) -> list[Any]:
+        """On the host, so that it is no memory of an engine's."""
+        wide = copy.deepcopy(self._module).double()
+        inputs = {k: x.double() if x.is_floating_point() else x for k, x in self._inputs.items()}
+        return [one.cpu() for one in _leaves(wide(**inputs))]
+
+    def opened(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """What is known of each engine after a call; `calls` has those that are right."""
+        found: dict[str, dict[str, Any]] = {}
+        cuda = self._torch.cuda
+        limit = _LIMITS[self._case["dtype"]]
+        for name in sorted(names, key=("eager", *ENGINES).index):
+            gc.collect()
+            cuda.empty_cache()
+            cuda.reset_peak_memory_stats()
+            start, (free, _), reserved = (
+                time.monotonic(),
+                cuda.mem_get_info(),
+                cuda.memory_reserved(),
+            )
+            before = cuda.memory_allocated()
+            row = found.setdefault(name, {})
+            try:
+                call: Call = getattr(self, f"_{name}")()
+                for _ in range(3):
+                    results = call()
+                cuda.synchronize()
+                row["seconds_to_start"] = round(time.monotonic() - start, 1)
+                row["error"] = _error(results, self._exact)
+                del results
+            except Exception as error:
+                row["failure"] = f"{type(error).__name__}: {str(error)[:500]}"
+                continue
+            row["MiB"] = round((cuda.max_memory_allocated() - before) / 2**20)
+            if name == "aotc":
+                # What the library has beside PyTorch's memory, its code among it.
+                taken = free - cuda.mem_get_info()[0] - (cuda.memory_reserved() - reserved)
+                row["MiB"] += round(taken / 2**20)
+            else:
+                row["MiB"] += round(self._bytes() / 2**20)
+            if row["error"] <= max(limit, _FACTOR * found.get("eager", {}).get("error", 0)):
+                self.calls[name] = call
+            else:
+                row["failure"] = "wrong"
+        return found
+
+    def _bytes(self) -> int:
+        """Of the module's weights."""
+        return sum(x.nbytes for x in self._module.state_dict().values())
+
+    def time(self, rows: dict[str, dict[str, Any]], rounds: int) -> None:
+        """Microseconds of a call of each, in turns."""
+        counts = {name: self._count(call) for name, call in self.calls.items()}
+        times: dict[str, list[float]] = {name: [] for name in self.calls}
+        for _ in range(rounds):
+            for name in random.sample(list(self.calls), len(self.calls)):
+                times[name].append(self._turn(self.calls[name], counts[name]))
+        for name, taken in times.items():
+            rows[name]["us"] = round(1e6 * statistics.median(taken), 1)
+
+    def _count(self, call: Call) -> int:
+        self._turn(call, 3)
+        return max(1, min(_MOST_CALLS, int(_TURN_SECONDS / self._turn(call, 3))))
+
+    def _turn(self, call: Call, count: int) -> float:
+        cuda = self._torch.cuda
+        start, end = (cuda.Event(enable_timing=True) for _ in range(2))
+        call()
+        start.record()
+        for _ in range(count):
+            call()
+        end.record()
+        cuda.synchronize()
+        return float(start.elapsed_time(end) * 1e-3 / count)
+
+    def _aotc(self) -> Call:
+        aotc = importlib.import_module("aotc")
+        module = importlib.import_module("aotc.library.torch_module").Module
+        weights = importlib.import_module("frontends.weights")
+        library = HERE / self._case["folder"] / "lib"
+        weights.put_back(library / "model.weights", self._case["weights"], self._module)
+        entry = module(aotc.load(library / "libmodel.so")["model"])
+        return lambda: _leaves(entry(**self._inputs))
+
+    def _eager(self) -> Call:
+        return lambda: _leaves(self._module(**self._inputs))
+
+    def _compile(self) -> Call:
+        compiled = self._torch.compile(self._module, dynamic=False)
+        return lambda: _leaves(compiled(**self._inputs))
+
+    def _autotune(self) -> Call:
+        self._torch._dynamo.reset()
+        compiled = self._torch.compile(self._module, dynamic=False, mode="max-autotune")
+        return lambda: _leaves(compiled(**self._inputs))
+
+
+def _leaves(value: Any) -> list[Any]:
+    torch: Any = importlib.import_module("torch")
+    value = dict(value) if isinstance(value, dict) else value
+    found = torch.utils._pytree.tree_leaves(value)
+    return [leaf for leaf in found if isinstance(leaf, torch.Tensor)]
+
+
+def _error(got: Sequence[Any], exact: Sequence[Any]) -> float:
+    """The largest error relative to the largest number of a result."""
+    if [one.shape for one in got] != [one.shape for one in exact]:
+        return float("inf")
+    errors = []
+    for one, right in zip(got, exact, strict=True):
+        size = float(right.abs().max()) or 1.0
+        errors.append(float((one.cpu().double() - right).abs().max()) / size)
+    return float("nan") if any(one != one for one in errors) else max(errors)
+
+
+def _kernels(call: Call) -> list[tuple[str, int, float]]:
+    """Kernels, copies and fills of a call: the name, how many, and their microseconds."""
+    torch: Any = importlib.import_module("torch")
+    calls = 5
+    activities = [torch.profiler.ProfilerActivity.CUDA]
+    for _ in range(3):
+        call()
+    torch.cuda.synchronize()
+    with torch.profiler.profile(activities=activities) as profile:
+        for _ in range(calls):
+            call()
+        torch.cuda.synchronize()
+    rows = [
+        (one.key, round(one.count / calls), one.self_device_time_total / calls)
+        for one in profile.key_averages()
+        if one.self_device_time_total > 0
+    ]
+    return sorted(rows, key=lambda row: -row[2])
+
+
+def _print_kernels(kernels: dict[str, list[tuple[str, int, float]]]) -> None:
+    for engine, rows in kernels.items():
+        print(f"  {engine}: {sum(row[2] for row in rows):.1f} us of {sum(r[1] for r in rows)}")
+        for name, count, taken in rows[:25]:
+            print(f"    {taken:9.1f} us {count:4} {name[:100]}")
+
+
+def _is_wrong(row: dict[str, Any]) -> bool:
+    return "failure" in row or "failure" in row["engines"].get("aotc", {})
+
+
+class _AsWritten(argparse.RawDescriptionHelpFormatter):
+    pass
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""What `measure` wrote → the table of docs/models.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.models.results import geometric_mean, without_folders
+
+ENGINES = {
+    "aotc": "aotc",
+    "eager": "eager",
+    "compile": "compile",
+    "autotune": "max-autotune",
+}
+
+Row = dict[str, Any]
+
+
+def read(files: Iterable[Path]) -> list[Row]:
+    """The rows of several runs; the last one of a model, type and batch counts."""
+    found: dict[tuple[str, str, int], Row] = {}
+    for file in files:
+        for row in json.loads(file.read_text()):
+            if "engines" in row:
+                found[row["model"], row["dtype"], row["batch"]] = row
+    return list(found.values())
+
+
+def ratio(row: Row) -> float | None:
+    """aotc's time in that of the fastest other engine."""
+    times = {name: one["us"] for name, one in row["engines"].items() if "us" in one}
+    ours = times.pop("aotc", None)
+    return ours / min(times.values()) if times and ours is not None else None
+
+
+def table(rows: Sequence[Row]) -> str:
+    names = [name for name in ENGINES if any(name in row["engines"] for row in rows)]
+    heads = ["model", "type", "batch", *(f"{ENGINES[name]}, µs" for name in names), "aotc / best"]
+    heads += ["error", "of eager", *(f"MiB, {ENGINES[name]}" for name in names)]
+    lines = [_line(heads), "|" + "---|" * len(heads)]
+    for row in rows:
+        of = row["engines"]
+        errors = (of.get(name, {}).get("error") for name in ("aotc", "eager"))
+        cells = [row["model"], row["dtype"], str(row["batch"])]
+        cells += [_number(of.get(name, {}).get("us"), 0) for name in names]
+        cells += [_number(ratio(row), 2), *("" if one is None else f"{one:.1e}" for one in errors)]
+        cells += [_number(of.get(name, {}).get("MiB"), 0) for name in names]
+        lines.append(_line(cells))
+    known = [one for one in map(ratio, rows) if one is not None]
+    empty = [""] * (2 + len(names))
+    lines.append(_line(["geometric mean", *empty, _number(geometric_mean(known), 2), *empty]))
+    reasons = [
+        f"- `{row['model']}` in {row['dtype']}, batch {row['batch']}, {name}: "
+        + without_folders(one["failure"]).replace("|", "\\|").replace("<", "&lt;")[:160]
+        for row in rows
+        for name, one in row["engines"].items()
+        if "failure" in one
+    ]
+    return "\n\n".join(["\n".join(lines), *(["\n".join(reasons)] if reasons else [])])
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
