@@ -24,6 +24,7 @@ from aotc.lower.passes.expand_reshapes import ExpandReshapes
 from aotc.lower.passes.expand_switches import ExpandSwitches
 from aotc.lower.passes.fold_constants import FoldConstants
 from aotc.lower.passes.free_buffers import FreeBuffers
+from aotc.lower.passes.fuse_concatenations import FuseConcatenations
 from aotc.lower.passes.fuse_dequantization import FuseDequantization
 from aotc.lower.passes.hoist_globals import HoistGlobals
 from aotc.lower.passes.insert_fusion_barriers import InsertFusionBarriers
@@ -69,6 +70,7 @@ OWN_PASSES: tuple[type[OwnPass], ...] = (
     SimplifySizes,
     SizeResults,
     TrimWindows,
+    FuseConcatenations,
     SinkTransposes,
     RaiseContractions,
     OrderLoops,

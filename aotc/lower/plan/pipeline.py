@@ -25,6 +25,7 @@ from aotc.lower.passes.expand_reshapes import ExpandReshapes
 from aotc.lower.passes.expand_switches import ExpandSwitches
 from aotc.lower.passes.fold_constants import FoldConstants
 from aotc.lower.passes.free_buffers import FreeBuffers
+from aotc.lower.passes.fuse_concatenations import FuseConcatenations
 from aotc.lower.passes.fuse_dequantization import FuseDequantization
 from aotc.lower.passes.hoist_globals import HoistGlobals
 from aotc.lower.passes.insert_fusion_barriers import InsertFusionBarriers
@@ -118,6 +119,7 @@ _TENSORS: tuple[Pass, ...] = (
     _CANONICALIZE,
     SizeResults(),
     TrimWindows(),
+    FuseConcatenations(),
     SinkTransposes(),
     *_upstream(
         "named operations become linalg.generic, without loops of one iteration",

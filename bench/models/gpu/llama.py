@@ -9,7 +9,7 @@ torch = importlib.import_module("torch")
 nn, functional = torch.nn, torch.nn.functional
 
 HIDDEN, WIDE, HEADS, KV_HEADS, DIM = 4096, 14336, 32, 8, 128
-LAYERS, VOCABULARY, CACHED, PROMPT = 4, 32000, 4096, 2048
+LAYERS, VOCABULARY, CACHED, PROMPT = 2, 32000, 4096, 2048
 
 
 def _turned(x: Any) -> Any:

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parents[3]
-ENGINES = ("aotc", "eager", "compile", "autotune")
+ENGINES = ("aotc", "eager", "captured", "compile", "autotune")
 # Errors relative to the largest result: of any engine, and as a multiple of eager's.
 _LIMITS, _FACTOR = {"f32": 2e-5, "f16": 1e-2}, 4
 _TURN_SECONDS, _MOST_CALLS = 6e-3, 100
@@ -46,7 +46,7 @@ def main() -> int:
     add("--batch", nargs="+", type=int, default=[1, 8, 64])
     add("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
     add("--rounds", type=int, default=15)
-    add("--kernels", action="store_true", help="instead of times")
+    add("--kernels", action="store_true", help="what a call is made of, too")
     add("--limit", type=float, default=3600, help="seconds in all")
     add("--json", type=Path, metavar="FILE")
     add("--group", help=argparse.SUPPRESS)
@@ -114,10 +114,9 @@ def _rows(cases: Sequence[dict[str, Any]], options: argparse.Namespace) -> list[
         row = {key: case[key] for key in ("model", "dtype", "batch")}
         row["device"] = torch.cuda.get_device_name()
         row["engines"] = case_of.opened(options.engines)
+        case_of.time(row["engines"], options.rounds)
         if options.kernels:
             row["kernels"] = {name: _kernels(call) for name, call in case_of.calls.items()}
-        else:
-            case_of.time(row["engines"], options.rounds)
         found.append(row)
         # A failure later on leaves these.
         _write(options.json, found)
@@ -225,6 +224,22 @@ class _Case:
 
     def _eager(self) -> Call:
         return lambda: _leaves(self._module(**self._inputs))
+
+    def _captured(self) -> Call:
+        eager, cuda = self._eager(), self._torch.cuda
+        side = cuda.Stream()
+        with cuda.stream(side):
+            eager()
+        cuda.current_stream().wait_stream(side)
+        graph = cuda.CUDAGraph()
+        with cuda.graph(graph):
+            results = eager()
+
+        def call() -> Sequence[Any]:
+            graph.replay()
+            return results
+
+        return call
 
     def _compile(self) -> Call:
         compiled = self._torch.compile(self._module, dynamic=False)

@@ -12,6 +12,7 @@ from bench.models.results import geometric_mean, without_folders
 ENGINES = {
     "aotc": "aotc",
     "eager": "eager",
+    "captured": "eager, captured",
     "compile": "compile",
     "autotune": "max-autotune",
 }

@@ -1,0 +1,186 @@
+"""`tensor.concat` that elementwise operations read → one elementwise operation.
+
+It looks for each element where it is from, and computes it there: what made a piece, as a sign for
+the half of a row that a rotary embedding turns, is a part of it, with slices and transposes. So it
+is fused with its readers, where the pieces and their concatenation would be a kernel each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aotc import ops
+from aotc.analysis.generics import body_of, has_reduction, maps_of
+from aotc.mlir import ir
+from aotc.rewrites.cloning import copy
+
+_MOST_PIECES = 4
+# Operations for an element of a piece that are computed again by each reader.
+_MOST_OPERATIONS = 4
+_ULT = 6
+
+Indices = Sequence[Any]
+
+
+def fuse_concatenations(module: Any) -> list[tuple[Any, str]]:
+    """Changes `module` in place; gives where it did, and what."""
+    fused = []
+    with module.context:
+        for concat in ops.find(module.operation, "tensor.concat"):
+            if _is_known(concat) and _is_read_elementwise(concat.results[0]):
+                text = f"{len(concat.operands)} pieces are computed by what reads them"
+                fused.append((concat.location, text))
+                _expand(concat)
+    return fused
+
+
+def _is_known(concat: Any) -> bool:
+    """Whether its pieces are few, and of known sizes. (Those of one element are a vector that
+    somebody counts with.)"""
+    values = [*concat.operands, concat.results[0]]
+    return 2 <= len(concat.operands) <= _MOST_PIECES and all(
+        value.type.has_static_shape and value.type.get_dim_size(_dimension(concat)) > 1
+        for value in values
+    )
+
+
+def _is_read_elementwise(value: Any) -> bool:
+    """Whether elementwise operations alone read it, each element of it once."""
+    users = [use.owner.operation for use in value.uses]
+    return bool(users) and all(
+        user.name == "linalg.generic"
+        and not has_reduction(user)
+        and all(
+            map_.is_permutation
+            for map_, operand in zip(maps_of(user), user.operands, strict=True)
+            if operand == value
+        )
+        for user in users
+    )
+
+
+def _dimension(concat: Any) -> int:
+    return int(ir.IntegerAttr(concat.attributes["dim"]).value)
+
+
+def _expand(concat: Any) -> None:
+    result, along = concat.results[0], _dimension(concat)
+    type_ = result.type
+    pieces = list(concat.operands)
+    with concat.location, ir.InsertionPoint(concat):
+        empty = ops.create("tensor.empty", [], [type_]).result
+        identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))
+        kind = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+        attributes = {
+            "indexing_maps": ir.ArrayAttr.get([identity]),
+            "iterator_types": ir.ArrayAttr.get([kind] * type_.rank),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 1]),
+        }
+        generic = ops.create("linalg.generic", [empty], [type_], attributes, regions=1)
+        block = generic.regions[0].blocks.append(type_.element_type)
+        with ir.InsertionPoint(block):
+            indices = [
+                ops.create(
+                    "linalg.index",
+                    [],
+                    [ir.IndexType.get()],
+                    {"dim": ir.IntegerAttr.get(ops.integer(64), dimension)},
+                ).result
+                for dimension in range(type_.rank)
+            ]
+            ops.create("linalg.yield", [_piece(pieces, indices, along)])
+    result.replace_all_uses_with(generic.results[0])
+    ops.erase(concat)
+
+
+def _piece(pieces: Sequence[Any], indices: Indices, along: int) -> Any:
+    """The element of the first piece that reaches as far as the index `along` a dimension."""
+    first, *rest = pieces
+    if not rest:
+        return _element(first, indices, _MOST_OPERATIONS)
+    element_type = first.type.element_type
+    size = ops.constant_index(first.type.get_dim_size(along))
+    branch = ops.create(
+        "scf.if", [ops.compare(_ULT, indices[along], size)], [element_type], regions=2
+    )
+
+    def then() -> Any:
+        return _element(first, indices, _MOST_OPERATIONS)
+
+    def other() -> Any:
+        moved = [*indices]
+        moved[along] = ops.index_op("arith.subi", indices[along], size)
+        return _piece(rest, moved, along)
+
+    for region, fill in zip(branch.regions, (then, other), strict=True):
+        with ir.InsertionPoint(region.blocks.append()):
+            ops.create("scf.yield", [fill()])
+    return branch.result
+
+
+def _element(value: Any, indices: Indices, budget: int) -> Any:
+    """The element of a tensor, computed of what the tensor is made of, as long as that is few
+    operations."""
+    producer: Any = ops.defining(value)
+    name = None if producer is None else producer.name
+    if name == "tensor.extract_slice" and (offsets := _offsets(producer)) is not None:
+        moved = [
+            index if offset == 0 else ops.index_op("arith.addi", index, ops.constant_index(offset))
+            for index, offset in zip(indices, offsets, strict=True)
+        ]
+        return _element(producer.operands[0], moved, budget)
+    if name == "linalg.transpose":
+        order = list(ir.DenseI64ArrayAttr(producer.attributes["permutation"]))
+        source = [indices[order.index(place)] for place in range(len(order))]
+        return _element(producer.operands[0], source, budget)
+    if name == "linalg.generic" and (count := _operations(producer)) <= budget:
+        return _computed(producer, indices, budget - count)
+    return ops.create("tensor.extract", [value, *indices], [value.type.element_type]).result
+
+
+def _offsets(slice_: Any) -> list[int] | None:
+    """Of a slice of neighbouring elements that keeps all dimensions, at known places."""
+    offsets, strides = (
+        list(ir.DenseI64ArrayAttr(slice_.attributes[f"static_{name}"]))
+        for name in ("offsets", "strides")
+    )
+    is_known = all(one >= 0 for one in offsets) and all(one == 1 for one in strides)
+    same_rank = slice_.operands[0].type.rank == slice_.results[0].type.rank
+    return offsets if is_known and same_rank else None
+
+
+def _operations(generic: Any) -> int:
+    """How many there are for an element of one result; more than any budget for what is more than
+    elementwise, or that others read, too."""
+    maps = maps_of(generic)
+    body = body_of(generic)
+    is_simple = (
+        len(generic.results) == 1
+        and not has_reduction(generic)
+        and len(list(generic.results[0].uses)) == 1
+        and all(map_.is_projected_permutation for map_ in maps)
+        and maps[-1].is_permutation
+        and not list(generic.regions[0].blocks[0].arguments[-1].uses)
+        and all(op.name.startswith("arith.") and not op.regions for op in body[:-1])
+    )
+    return len(body) - 1 if is_simple else _MOST_OPERATIONS + 1
+
+
+def _computed(generic: Any, indices: Indices, budget: int) -> Any:
+    """What an elementwise operation makes of the elements that it reads."""
+    *maps, result = maps_of(generic)
+    loops = {expression.position: index
+             for expression, index in zip(result.results, indices, strict=True)}  # fmt: skip
+    inputs, _ = ops.operand_groups(generic)
+    arguments = generic.regions[0].blocks[0].arguments
+    values = {}
+    for argument, value, map_ in zip(arguments, inputs, maps, strict=False):
+        places = [loops[expression.position] for expression in map_.results]
+        is_tensor = isinstance(value.type, ir.RankedTensorType)
+        values[argument] = _element(value, places, budget) if is_tensor else value
+    *body, returned = body_of(generic)
+    for operation in body:
+        copy(operation, values)
+    (value,) = returned.operands
+    return values.get(value, value)
