@@ -341,6 +341,7 @@ static void tensor_maps_share_slabs(void) {
                                                     0, 0, 0, &box));
   }
   CHECK_INT(2, driver->live_memory);
+  CHECK_INT(600, driver->tensor_map_count); // the driver was asked for each of them once
   CHECK_NO_FAILURE();
 }
 

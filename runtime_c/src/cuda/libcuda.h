@@ -141,9 +141,21 @@ static inline void *aotc_rt_cuda_pointer(CUdeviceptr address) {
 // -------------------------------------------------------------------------------------------------
 // Contexts
 
+#define AOTC_RT_CUDA_MAX_RANK 5
+
+// What a tensor map is encoded of, of fields without padding: they are compared as bytes. Sizes
+// and strides are in CUDA's order, innermost dimension first.
+typedef struct aotc_rt_cuda_encoding {
+  int64_t data_type, interleave, swizzle, l2_promotion, oob_fill, rank;
+  void *address;
+  uint64_t sizes[AOTC_RT_CUDA_MAX_RANK], strides[AOTC_RT_CUDA_MAX_RANK];
+  uint32_t box_sizes[AOTC_RT_CUDA_MAX_RANK], element_strides[AOTC_RT_CUDA_MAX_RANK];
+} aotc_rt_cuda_encoding;
+
 typedef struct aotc_rt_cuda_tensor_map {
   struct aotc_rt_cuda_tensor_map *next;
   CUtensorMap map;
+  aotc_rt_cuda_encoding encoding;
   CUdeviceptr address;
 } aotc_rt_cuda_tensor_map;
 
@@ -163,7 +175,7 @@ typedef struct aotc_rt_cuda_context {
   bool has_id;      // told apart from a later context at the same address
   unsigned long long id;
   CUmemoryPool memory_pool; // NULL where the device or the driver has none
-  // Under the lock: equal tensor maps share an address, cut from slabs.
+  // Under the lock: tensor maps of equal encodings share an address, cut from slabs.
   aotc_rt_cuda_tensor_map *tensor_maps[AOTC_RT_CUDA_TENSOR_MAP_BUCKETS];
   aotc_rt_cuda_slab *slabs; // the first has room
 } aotc_rt_cuda_context;

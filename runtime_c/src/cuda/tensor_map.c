@@ -6,17 +6,10 @@
 #include "libcuda.h"
 #include "mlir_cuda_runtime.h"
 
-#define MAX_RANK 5
+#define MAX_RANK AOTC_RT_CUDA_MAX_RANK
 #define SLAB_BYTES ((size_t)64 * 1024)
 
-typedef struct encoding {
-  int64_t data_type, interleave, swizzle, l2_promotion, oob_fill;
-  uint32_t rank;
-  void *address;
-  // CUDA's order: innermost dimension first.
-  uint64_t sizes[MAX_RANK], strides[MAX_RANK];
-  uint32_t box_sizes[MAX_RANK], element_strides[MAX_RANK];
-} encoding;
+typedef aotc_rt_cuda_encoding encoding;
 
 // Bytes of an element, 0 for types of less than a byte, which no memref has, and unknown ones.
 static uint64_t element_bytes(int64_t data_type) {
@@ -61,12 +54,12 @@ static const char *likely_cause(const encoding *e) {
   if ((uintptr_t)e->address % 16 != 0) {
     return "; the address must be a multiple of 16";
   }
-  for (uint32_t i = 0; i + 1 < e->rank; ++i) {
+  for (int64_t i = 0; i + 1 < e->rank; ++i) {
     if (e->strides[i] % 16 != 0) {
       return "; every stride but the innermost must be a multiple of 16 bytes";
     }
   }
-  for (uint32_t i = 0; i < e->rank; ++i) {
+  for (int64_t i = 0; i < e->rank; ++i) {
     if (e->box_sizes[i] > 256) {
       return "; a box has 256 elements at most in each dimension";
     }
@@ -95,13 +88,13 @@ static bool encode(const aotc_rt_scope *scope, const encoding *e, CUtensorMap *o
   }
   return CUDA_TRY(
       tensor_map_encode_tiled,
-      (out_map, (CUtensorMapDataType)e->data_type, e->rank, e->address, e->sizes, e->strides,
-       e->box_sizes, e->element_strides, (CUtensorMapInterleave)e->interleave,
+      (out_map, (CUtensorMapDataType)e->data_type, (uint32_t)e->rank, e->address, e->sizes,
+       e->strides, e->box_sizes, e->element_strides, (CUtensorMapInterleave)e->interleave,
        (CUtensorMapSwizzle)e->swizzle, (CUtensorMapL2promotion)e->l2_promotion,
        (CUtensorMapFloatOOBfill)e->oob_fill),
       "data type %d, rank %u, address %p, innermost size %llu, innermost box size %u, swizzle %d%s",
-      (int)e->data_type, e->rank, e->address, (unsigned long long)e->sizes[0], e->box_sizes[0],
-      (int)e->swizzle, likely_cause(e));
+      (int)e->data_type, (unsigned)e->rank, e->address, (unsigned long long)e->sizes[0],
+      e->box_sizes[0], (int)e->swizzle, likely_cause(e));
 }
 
 void mgpuTensorMapEncodeTiled(void *out_tensor_map, int32_t data_type, uint32_t rank, void *address,
@@ -191,13 +184,28 @@ static bool encoding_of(uint32_t rank, const aotc_rt_memref *memref, const int64
 // -------------------------------------------------------------------------------------------------
 // Where they stay
 
-static size_t bucket_of(const CUtensorMap *map) {
-  const unsigned char *bytes = (const unsigned char *)map;
-  uint64_t hash = 14695981039346656037u; // FNV-1a
-  for (size_t i = 0; i < sizeof(*map); ++i) {
-    hash = (hash ^ bytes[i]) * 1099511628211u;
+static size_t bucket_of(const encoding *e) {
+  uint64_t words[sizeof(*e) / sizeof(uint64_t)];
+  memcpy(words, e, sizeof(words));
+  uint64_t hash = 14695981039346656037u;
+  for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); ++i) {
+    hash = (hash ^ words[i]) * 1099511628211u; // as FNV-1a, by words
+    hash ^= hash >> 29;                        // what is in their upper halves counts, too
   }
   return (size_t)(hash ^ (hash >> 32)) % AOTC_RT_CUDA_TENSOR_MAP_BUCKETS;
+}
+
+static aotc_rt_cuda_tensor_map **bucket_for(const aotc_rt_scope *scope, const encoding *e) {
+  return &((aotc_rt_cuda_context *)scope->context)->tensor_maps[bucket_of(e)];
+}
+
+// 0 if there is none yet.
+static CUdeviceptr find_locked(const aotc_rt_scope *scope, const encoding *e) {
+  const aotc_rt_cuda_tensor_map *entry = *bucket_for(scope, e);
+  while (entry != NULL && memcmp(&entry->encoding, e, sizeof(*e)) != 0) {
+    entry = entry->next;
+  }
+  return entry != NULL ? entry->address : 0;
 }
 
 // What was full stays in use.
@@ -261,20 +269,14 @@ static bool upload_locked(aotc_rt_scope *scope, aotc_rt_cuda_tensor_map *entry) 
   return is_copied;
 }
 
-static CUdeviceptr keep_locked(aotc_rt_scope *scope, const CUtensorMap *map) {
-  aotc_rt_cuda_tensor_map **bucket =
-      &((aotc_rt_cuda_context *)scope->context)->tensor_maps[bucket_of(map)];
-  for (aotc_rt_cuda_tensor_map *entry = *bucket; entry != NULL; entry = entry->next) {
-    if (memcmp(&entry->map, map, sizeof(*map)) == 0) {
-      return entry->address;
-    }
-  }
+static CUdeviceptr keep_locked(aotc_rt_scope *scope, const encoding *e, const CUtensorMap *map) {
   aotc_rt_cuda_tensor_map *entry = NULL;
   if (posix_memalign((void **)&entry, _Alignof(aotc_rt_cuda_tensor_map), sizeof(*entry)) != 0) {
     aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory for a TMA descriptor");
     return 0;
   }
   entry->map = *map;
+  entry->encoding = *e;
   aotc_rt_capture_mode mode;
   bool is_relaxed = aotc_rt_capture_relax(scope->driver, &mode);
   bool is_kept = is_relaxed && upload_locked(scope, entry);
@@ -283,9 +285,27 @@ static CUdeviceptr keep_locked(aotc_rt_scope *scope, const CUtensorMap *map) {
     free(entry);
     return 0;
   }
+  aotc_rt_cuda_tensor_map **bucket = bucket_for(scope, e);
   entry->next = *bucket;
   *bucket = entry;
   return is_restored ? entry->address : 0;
+}
+
+// A call asks for the same maps each time, as a rule, and the driver takes microseconds for one.
+static CUdeviceptr address_of(aotc_rt_scope *scope, const encoding *e) {
+  CUtensorMap map;
+  bool is_cuda = scope->driver == &aotc_rt_cuda;
+  aotc_rt_lock();
+  CUdeviceptr found = is_cuda ? find_locked(scope, e) : 0;
+  aotc_rt_unlock();
+  if (found != 0 || !aotc_rt_make_current(scope) || !encode(scope, e, &map)) {
+    return found;
+  }
+  aotc_rt_lock();
+  found = find_locked(scope, e); // by another thread
+  found = found != 0 ? found : keep_locked(scope, e, &map);
+  aotc_rt_unlock();
+  return found;
 }
 
 void *mgpuTensorMapEncodeTiledMemref(int64_t rank, void *descriptor, int64_t data_type,
@@ -303,15 +323,10 @@ void *mgpuTensorMapEncodeTiledMemref(int64_t rank, void *descriptor, int64_t dat
       .l2_promotion = l2_promotion,
       .oob_fill = oob_fill,
   };
-  CUtensorMap map;
-  memset(&map, 0, sizeof(map)); // all of it is compared
   if (rank < 1 || rank > MAX_RANK || descriptor == NULL || box_sizes == NULL) {
     aotc_rt_fail(AOTC_INVALID_ARGUMENT, "rank %lld; it must be 1 to 5", (long long)rank);
-  } else if (encoding_of((uint32_t)rank, descriptor, box_sizes, &e) &&
-             aotc_rt_make_current(&scope) && encode(&scope, &e, &map)) {
-    aotc_rt_lock();
-    address = keep_locked(&scope, &map);
-    aotc_rt_unlock();
+  } else if (encoding_of((uint32_t)rank, descriptor, box_sizes, &e)) {
+    address = address_of(&scope, &e);
     if (address != 0 &&
         !aotc_rt_weight_pages_describe(&scope, aotc_rt_cuda_pointer(address), e.address)) {
       address = 0;
