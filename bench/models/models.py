@@ -87,6 +87,7 @@ def whisper_encoder(width: int, layers: int, heads: int) -> Any:
     """For 30 seconds of sound."""
     transformers = _import_transformers()
     options = {"d_model": width, "encoder_layers": layers, "encoder_attention_heads": heads}
+    options |= {"decoder_attention_heads": heads}
     config = transformers.WhisperConfig(**options, encoder_ffn_dim=4 * width, decoder_layers=1)
     encoder = _returning_tuples(transformers.WhisperModel(config).encoder)
     return Case(encoder, lambda batch, _: {"input_features": normal(batch, 80, 3000)})
