@@ -25,6 +25,9 @@ from aotc.sizes import dense_bytes, element_bytes
 SMALL = 1 << 16
 # A larger array is not kept, but made again.
 _KEPT = 1 << 20
+# What is made of more operations, one of the other's result, counts as not known: the steps of a
+# recurrent layer are thousands.
+_DEEPEST = 100
 _COLUMNS = 64
 # Between a filter and its convolution.
 _MOST_STEPS = 4
@@ -41,6 +44,8 @@ class KnownTensors:
         self._is_known: dict[Any, bool] = {}
         # A large one is asked for several times in a row.
         self._last: tuple[Any, np.ndarray] | None = None
+        # How many values are asked for, each on account of the one before.
+        self._depth = 0
 
     def has(self, value: Any) -> bool:
         """Whether `of` gives something."""
@@ -58,7 +63,11 @@ class KnownTensors:
         if not self._is_known.get(value, True):
             return None
         operation = ops.defining(value)
-        array = None if operation is None else self._result(operation, value)
+        array = None
+        if operation is not None and self._depth < _DEEPEST:
+            self._depth += 1
+            array = self._result(operation, value)
+            self._depth -= 1
         self._is_known[value] = array is not None
         if array is not None and compact(array).nbytes <= _KEPT:
             self._kept[value] = array

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aotc import mlir
 from aotc.lower.tensors.constants import fold_constants
+from aotc.lower.tensors.known import KnownTensors
 from aotc.mlir import ir
 
 _MAP = "affine_map<(i) -> (i)>"
@@ -66,3 +67,26 @@ func.func @f(%x: tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
         left = str(module)
     assert 'aotc.check = "good"' not in left
     assert 'aotc.check = "bad"' in left
+
+
+def test_long_chains_are_not_followed_to_their_end() -> None:
+    """The steps of a recurrent layer are each made of the one before."""
+    steps = [
+        f"%x{i + 1} = tensor.expand_shape %y{i} [[0, 1]] output_shape [4, 1]\n"
+        f"    : tensor<4xf32> into tensor<4x1xf32>\n"
+        f"%y{i + 1} = tensor.collapse_shape %x{i + 1} [[0, 1]]\n"
+        f"    : tensor<4x1xf32> into tensor<4xf32>"
+        for i in range(1000)
+    ]
+    lines = "\n".join(steps)
+    text = f"""
+func.func @f(%y0: tensor<4xf32>) -> tensor<4xf32> {{
+  {lines}
+  return %y1000 : tensor<4xf32>
+}}
+"""
+    with mlir.make_context():
+        module = ir.Module.parse(text)
+        known = KnownTensors()
+        last = module.body.operations[0].regions[0].blocks[0].operations[1999]
+        assert not known.has(last.operation.results[0])
