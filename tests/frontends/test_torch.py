@@ -545,3 +545,19 @@ def test_what_a_call_does(name: str, launches: int, allocations: int, tmp_path: 
     assert "memref.alloc" not in text
     assert "gpu.memcpy" not in text
     assert "aotc_wait" not in text
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_bags_of_one_length_are_a_kernel(mode: str, tmp_path: Path) -> None:
+    """Where the indices are a matrix, in the modes in which nothing is left out."""
+    table, indices = torch.randn(9, 5), torch.randint(0, 9, (4, 3))
+
+    def bags(i: Any, w: Any) -> Any:
+        return torch.nn.functional.embedding_bag(i, w, mode=mode)
+
+    files = {"emit": ("shared", "mlir"), "out": f"{tmp_path}/", "chips": CHIP}
+    built = aotc.torch.build(_Layers(bags), (indices, table), name="net", **files)
+    text = built.paths["mlir"].read_text()
+    assert text.count("gpu.launch_func") == 1
+    (got,) = call(built, "net", [indices.numpy(), table.numpy()], [np.zeros((4, 5), np.float32)])
+    np.testing.assert_allclose(got, bags(indices, table).numpy(), rtol=1e-6)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import operator
 from typing import Any
 
 Tensor = Any
@@ -58,3 +60,69 @@ def _embedding_bag(
         if mode == _MEAN:
             found = found / sizes.clamp(min=1).unsqueeze(1)
     return found.to(weight.dtype), bags, sizes, torch.zeros_like(sizes)
+
+
+def sum_equal_bags(program: Any) -> Any:
+    """The `torch.export.ExportedProgram`, in which bags that have as many indices each, as those of
+    an `nn.EmbeddingBag` of a matrix, are reductions of a dimension. Those of any length need the
+    indices of each to be found. The given program stays as it is."""
+    if not any(_length_of_bags(node) for node in program.graph.nodes):
+        return program
+    module = copy.deepcopy(program.graph_module)
+    for node in list(module.graph.nodes):
+        length = _length_of_bags(node)
+        if length:
+            _reduce(module.graph, node, length)
+    return program._update(module, program.graph_signature)
+
+
+def _length_of_bags(node: Any) -> int | None:
+    """How many indices each bag of a node has; None where bags may differ, or indices be left
+    out."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    aten = torch.ops.aten
+    if node.op != "call_function" or node.target is not aten.embedding_bag.padding_idx:
+        return None
+    indices, offsets, *options = node.args[1:]
+    mode, weights, has_last, padding = (
+        options[i] if i < len(options) else None for i in (1, 3, 4, 5)
+    )
+    is_plain = weights is None and not has_last and padding is None and mode in (_SUM, _MEAN, None)
+    if not is_plain or offsets.op != "call_function":
+        return None
+    if offsets.target is not aten.arange.start_step:
+        return None
+    start, end, step = (*offsets.args, 1)[:3]
+    is_all = start == 0 and isinstance(step, int) and step > 0
+    sizes = (getattr(end, "meta", {}).get("val", end), *indices.meta["val"].shape)
+    # Sizes that are not known are compared by how they are computed.
+    is_all = is_all and len({str(size) for size in sizes}) == 1
+    return step if is_all and offsets.meta["val"].shape[0] * step == sizes[0] else None
+
+
+def _reduce(graph: Any, bags: Any, length: int) -> None:
+    import torch
+
+    aten = torch.ops.aten
+    weight, indices, _, _, *options = bags.args
+    dtype = weight.meta["val"].dtype
+    wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+
+    def call(target: Any, *args: Any, **kwargs: Any) -> Any:
+        node = graph.call_function(target, args, kwargs)
+        known = torch.fx.node.map_arg(args, lambda one: one.meta["val"])
+        node.meta = {**bags.meta, "val": target(*known, **kwargs)}
+        return node
+
+    with graph.inserting_before(bags):
+        rows = call(aten.embedding.default, weight, call(aten.view.default, indices, [-1, length]))
+        reduction = aten.mean.dim if options[:1] == [_MEAN] else aten.sum.dim_IntList
+        sums = call(reduction, rows, [1], False, dtype=wide)
+    for user in list(bags.users):
+        if user.target is operator.getitem and user.args[1] == 0:
+            # Its name may be that of a result of the program.
+            user.target, user.args, user.kwargs = aten._to_copy.default, (sums,), {"dtype": dtype}
+        else:
+            graph.erase_node(user)
+    graph.erase_node(bags)

@@ -9,6 +9,7 @@ from typing import Any
 from aotc.errors import InputError
 from aotc.frontends.torch import compaction, elementwise, fourier_rows, scatters
 from aotc.frontends.torch.assertions import simplify_assertions
+from aotc.frontends.torch.bags import sum_equal_bags
 from aotc.frontends.torch.call import call_of, drop_constant_outputs, unsigned_results
 from aotc.frontends.torch.complex import remove_complex_numbers, with_complex_numbers
 from aotc.frontends.torch.constants import put_constants
@@ -85,7 +86,7 @@ def import_program(program: Any, name: str) -> Any:
             own = [lowering for module in modules for lowering in module.LOWERINGS]
             known = {**lowerings(), **{one.symbol: one for one in own}}
             check_bags(program)
-            program = name_buffers_once(program)
+            program = sum_equal_bags(name_buffers_once(program))
             table = {**decompositions(), **decompositions_of(known)}
             drop_ranges_of_expressions(program)
             conditions = noted_conditions(program)
