@@ -2,7 +2,8 @@
 of the slices.
 
 A transposed slice is fused with its consumer, and is how attention reads its heads. The transpose
-of all slices would be a copy of the tensor.
+of all slices would be a copy of the tensor. Between the transpose and the slices dimensions of 1
+may be dropped, as PyTorch's `nn.MultiheadAttention` does.
 """
 
 from __future__ import annotations
@@ -30,13 +31,70 @@ class SinkTransposes(OwnPass, frozen=True):
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
             for transpose in ops.find(lowering.module.operation, "linalg.transpose"):
-                slices = [
-                    use.owner.operation for result in transpose.results for use in result.uses
-                ]
+                for user in _users(transpose):
+                    if user.name == "tensor.collapse_shape" and _drops_ones(user):
+                        _slice_before(user)
+                slices = _users(transpose)
                 if slices and _can_sink(slices):
                     for slice_ in slices:
                         _transpose_slice(slice_, transpose)
                     ops.erase(transpose)
+
+
+def _users(operation: Any) -> list[Any]:
+    return [use.owner.operation for result in operation.results for use in result.uses]
+
+
+def _drops_ones(collapse: Any) -> bool:
+    """Whether it leaves out dimensions of 1 alone, and slices of its rank are all that reads it."""
+    shape, slices = collapse.operands[0].type.shape, _users(collapse)
+    return (
+        bool(slices)
+        and all(sum(shape[i] != 1 for i in group) <= 1 for group in _groups(collapse))
+        and all(
+            one.name == "tensor.extract_slice"
+            and one.results[0].type.rank == collapse.results[0].type.rank
+            for one in slices
+        )
+    )
+
+
+def _groups(collapse: Any) -> list[list[int]]:
+    """The dimensions that become each one of the result."""
+    return [
+        [ir.IntegerAttr(place).value for place in ir.ArrayAttr(group)]
+        for group in ir.ArrayAttr(collapse.attributes["reassociation"])
+    ]
+
+
+def _slice_before(collapse: Any) -> None:
+    """The slices of what drops dimensions of 1 drop these themselves."""
+    (source,) = collapse.operands
+    shape = source.type.shape
+    kept = [next((i for i in group if shape[i] != 1), group[0]) for group in _groups(collapse)]
+    for slice_ in _users(collapse):
+        lists = {kind: list(ir.DenseI64ArrayAttr(slice_.attributes[kind])) for kind in _KINDS}
+        wide = {
+            kind: [lists[kind][kept.index(i)] if i in kept else whole for i in range(len(shape))]
+            for kind, whole in zip(_KINDS, (0, 1, 1), strict=True)
+        }
+        attributes = {kind: ir.DenseI64ArrayAttr.get(wide[kind]) for kind in _KINDS}
+        attributes[_GROUPS] = slice_.attributes[_GROUPS]
+        sizes = list(slice_.results[0].type.shape)
+        sizes = [sizes[kept.index(i)] if i in kept else 1 for i in range(len(shape))]
+        with slice_.location, ir.InsertionPoint(slice_):
+            type_ = ir.RankedTensorType.get(sizes, source.type.element_type, source.type.encoding)
+            operands = [source, *list(slice_.operands)[1:]]
+            part = ops.create("tensor.extract_slice", operands, [type_], attributes).result
+            result = ops.create(
+                "tensor.collapse_shape",
+                [part],
+                [slice_.results[0].type],
+                {"reassociation": collapse.attributes["reassociation"]},
+            ).result
+        slice_.results[0].replace_all_uses_with(result)
+        ops.erase(slice_)
+    ops.erase(collapse)
 
 
 def _can_sink(slices: Sequence[Any]) -> bool:
