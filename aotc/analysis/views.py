@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from aotc import ops
+from aotc.mlir import ir
 
 # Operations whose result is (a part of) the buffer that is their first operand.
 VIEWS = (
@@ -21,6 +22,12 @@ VIEWS = (
     "memref.assume_alignment",
 )
 
+# Those that have no element that their operand has not.
+_WITHIN = (
+    *("memref.cast", "memref.subview", "memref.expand_shape", "memref.collapse_shape"),
+    *("memref.transpose", "memref.memory_space_cast", "memref.assume_alignment"),
+)
+
 
 def root_of(value: Any, views: Collection[str] = VIEWS) -> Any:
     """What `value` is a view of: an allocation, a block argument, a selection, ..."""
@@ -29,3 +36,46 @@ def root_of(value: Any, views: Collection[str] = VIEWS) -> Any:
         value = owner.operands[0]
         owner = ops.defining(value)
     return value
+
+
+def are_disjoint(one: Any, other: Any) -> bool:
+    """Whether two views are known to have no element in common: of parts of one buffer that lie
+    beside each other, at known places."""
+    return any(
+        ours.operands[0] == theirs.operands[0] and _lie_apart(ours, theirs)
+        for ours in _parts(one)
+        for theirs in _parts(other)
+    )
+
+
+def _parts(value: Any) -> list[Any]:
+    """The `memref.subview`s that a view is of, or of a part of."""
+    found = []
+    owner = ops.defining(value)
+    while owner is not None and owner.name in _WITHIN:
+        if owner.name == "memref.subview":
+            found.append(owner)
+        owner = ops.defining(owner.operands[0])
+    return found
+
+
+def _lie_apart(one: Any, other: Any) -> bool:
+    """Whether two parts of one memref have no index of one dimension in common."""
+    unknown = ir.ShapedType.get_dynamic_size(), ir.ShapedType.get_dynamic_stride_or_offset()
+    for ours, theirs in zip(_extents(one), _extents(other), strict=True):
+        if any(number in unknown for number in (*ours, *theirs)):
+            continue
+        (first, size, step), (other_first, other_size, other_step) = ours, theirs
+        last, other_last = first + (size - 1) * step, other_first + (other_size - 1) * other_step
+        if step > 0 < other_step and (last < other_first or other_last < first):
+            return True
+    return False
+
+
+def _extents(subview: Any) -> list[tuple[int, int, int]]:
+    """The offset, the size and the stride of each dimension."""
+    kinds = (
+        list(ir.DenseI64ArrayAttr(subview.attributes[f"static_{name}"]))
+        for name in ("offsets", "sizes", "strides")
+    )
+    return list(zip(*kinds, strict=True))

@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from aotc import ops
 from aotc.analysis.effects import Access, Overlaps, accesses_in, is_pure, is_understood
+from aotc.analysis.views import are_disjoint
 from aotc.lower.mapping.accumulators import accumulates
 from aotc.lower.mapping.blocks import BLOCK_ATTRIBUTE
 from aotc.lower.mapping.build import create_parallel
@@ -171,7 +172,9 @@ def _may_follow(loops: list[Any], rank: int, loop: Any, overlaps: Overlaps) -> b
         _is_of_same_row((other, one), (loop, access), rank)
         for access in accesses_in(loop)
         for other, one in earlier
-        if (one.writes or access.writes) and overlaps.may_overlap(one.memref, access.memref)
+        if (one.writes or access.writes)
+        and overlaps.may_overlap(one.memref, access.memref)
+        and not are_disjoint(one.memref, access.memref)
     )
 
 
