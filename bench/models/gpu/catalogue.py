@@ -89,7 +89,7 @@ def made(name: str, batch: int, dtype: str, device: str) -> tuple[Any, dict[str,
     with torch.device("cpu"):
         inputs = case.inputs(batch, 0)
     wanted = getattr(torch, _DTYPES[dtype])
-    return module.to(wanted), {
+    return module.to(device, wanted), {
         key: (x.to(wanted) if x.is_floating_point() else x).to(device) for key, x in inputs.items()
     }
 

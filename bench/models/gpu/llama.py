@@ -90,12 +90,14 @@ class Llama(nn.Module):  # type: ignore[misc, unused-ignore, name-defined]
         self.norm = Norm()
         self.words = nn.Linear(HIDDEN, VOCABULARY, bias=False)
         self.caches = batch is not None
-        places = torch.arange(CACHED)
-        rates = 500000.0 ** (-torch.arange(0, DIM, 2) / DIM)
-        angles = torch.outer(places.float(), rates).repeat(1, 2)
-        self.register_buffer("cos", angles.cos())
-        self.register_buffer("sin", angles.sin())
-        self.register_buffer("places", places)
+        # By the host, also where the module is made on a GPU: every machine has the same ones.
+        with torch.device("cpu"):
+            places = torch.arange(CACHED)
+            rates = 500000.0 ** (-torch.arange(0, DIM, 2) / DIM)
+            angles = torch.outer(places.float(), rates).repeat(1, 2)
+            tables = {"cos": angles.cos(), "sin": angles.sin(), "places": places}
+        for name, table in tables.items():
+            self.register_buffer(name, table)
 
     def forward(self, tokens: Any, at: Any = None) -> Any:
         x = self.embedding(tokens)

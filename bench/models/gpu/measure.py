@@ -49,6 +49,7 @@ def main() -> int:
     add("--kernels", action="store_true", help="what a call is made of, too")
     add("--limit", type=float, default=3600, help="seconds in all")
     add("--json", type=Path, metavar="FILE")
+    add("--together", action="store_true", help="in one process, which begins once")
     add("--group", help=argparse.SUPPRESS)
     options = parser.parse_args()
     cases = [
@@ -61,21 +62,22 @@ def main() -> int:
     groups: dict[str, list[Any]] = {}
     for case in cases:
         groups.setdefault(f"{case['model']}.{case['dtype']}", []).append(case)
-    if options.group:
-        _write(options.json, _rows(groups[options.group], options))
-        return 0
-    end = time.monotonic() + options.limit
     # As the models were named, so that the limit leaves out the last ones.
     order = {name: place for place, name in enumerate(options.models)}
-    rows: list[dict[str, Any]] = []
-    for name in sorted(groups, key=lambda one: order.get(one.partition(".")[0], 0)):
+    names = sorted(groups, key=lambda one: order.get(one.partition(".")[0], 0))
+    if options.group or options.together:
+        chosen = [case for name in names if options.group in (None, name) for case in groups[name]]
+        rows = _rows(chosen, options)
+        return int(options.together and any(map(_is_wrong, rows)))
+    end = time.monotonic() + options.limit
+    rows = []
+    for name in names:
         found = _ask(name, end - time.monotonic())
         rows += found if isinstance(found, list) else [{"group": name, "failure": found}]
         for row in rows[-len(found) if isinstance(found, list) else -1 :]:
-            print(json.dumps({key: row[key] for key in row if key != "kernels"}), flush=True)
-            _print_kernels(row.get("kernels", {}))
+            _print(row)
         _write(options.json, rows)
-    return int(not rows or any(_is_wrong(row) for row in rows))
+    return int(not rows or any(map(_is_wrong, rows)))
 
 
 def _ask(group: str, seconds: float) -> Any:
@@ -109,9 +111,13 @@ def _rows(cases: Sequence[dict[str, Any]], options: argparse.Namespace) -> list[
     torch.backends.cudnn.allow_tf32 = False
     torch.set_grad_enabled(False)
     found: list[dict[str, Any]] = []
+    end = time.monotonic() + options.limit
     for case in cases:
-        case_of = _Case(case)
+        if time.monotonic() > end:
+            print(f"not begun: {case['model']}", flush=True)
+            continue
         row = {key: case[key] for key in ("model", "dtype", "batch")}
+        case_of = _Case(case)
         row["device"] = torch.cuda.get_device_name()
         row["engines"] = case_of.opened(options.engines)
         case_of.time(row["engines"], options.rounds)
@@ -120,6 +126,7 @@ def _rows(cases: Sequence[dict[str, Any]], options: argparse.Namespace) -> list[
         found.append(row)
         # A failure later on leaves these.
         _write(options.json, found)
+        _print(row)
         del case_of
         torch._dynamo.reset()
         gc.collect()
@@ -289,8 +296,9 @@ def _kernels(call: Call) -> list[tuple[str, int, float]]:
     return sorted(rows, key=lambda row: -row[2])
 
 
-def _print_kernels(kernels: dict[str, list[tuple[str, int, float]]]) -> None:
-    for engine, rows in kernels.items():
+def _print(row: dict[str, Any]) -> None:
+    print(json.dumps({key: row[key] for key in row if key != "kernels"}), flush=True)
+    for engine, rows in row.get("kernels", {}).items():
         print(f"  {engine}: {sum(row[2] for row in rows):.1f} us of {sum(r[1] for r in rows)}")
         for name, count, taken in rows[:25]:
             print(f"    {taken:9.1f} us {count:4} {name[:100]}")
