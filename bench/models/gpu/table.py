@@ -39,8 +39,11 @@ def ratio(row: Row) -> float | None:
 
 def table(rows: Sequence[Row]) -> str:
     names = [name for name in ENGINES if any(name in row["engines"] for row in rows)]
+    measured = [
+        name for name in names if any("MiB" in row["engines"].get(name, {}) for row in rows)
+    ]
     heads = ["model", "type", "batch", *(f"{ENGINES[name]}, µs" for name in names), "aotc / best"]
-    heads += ["error", "of eager", *(f"MiB, {ENGINES[name]}" for name in names)]
+    heads += ["error", "of eager", *(f"MiB, {ENGINES[name]}" for name in measured)]
     lines = [_line(heads), "|" + "---|" * len(heads)]
     for row in rows:
         of = row["engines"]
@@ -48,11 +51,13 @@ def table(rows: Sequence[Row]) -> str:
         cells = [row["model"], row["dtype"], str(row["batch"])]
         cells += [_number(of.get(name, {}).get("us"), 0) for name in names]
         cells += [_number(ratio(row), 2), *("" if one is None else f"{one:.1e}" for one in errors)]
-        cells += [_number(of.get(name, {}).get("MiB"), 0) for name in names]
+        cells += [_number(of.get(name, {}).get("MiB"), 0) for name in measured]
         lines.append(_line(cells))
     known = [one for one in map(ratio, rows) if one is not None]
-    empty = [""] * (2 + len(names))
-    lines.append(_line(["geometric mean", *empty, _number(geometric_mean(known), 2), *empty]))
+    mean = _number(geometric_mean(known), 2)
+    lines.append(
+        _line(["geometric mean", *[""] * (2 + len(names)), mean, *[""] * (2 + len(measured))])
+    )
     reasons = [
         f"- `{row['model']}` in {row['dtype']}, batch {row['batch']}, {name}: "
         + without_folders(one["failure"]).replace("|", "\\|").replace("<", "&lt;")[:160]
