@@ -21,7 +21,7 @@ from aotc.lower.mapping.nest import product
 from aotc.lower.mapping.row_kernel import combine_threads
 from aotc.lower.mapping.strides import Team, go_through
 from aotc.mlir import ir
-from aotc.rewrites.cloning import copy
+from aotc.rewrites.cloning import body_of, copy
 
 # What one thread does behind a reduction, or before its end; with the values that it knows.
 _Step = Callable[[dict[Any, Any]], None]
@@ -85,7 +85,8 @@ def launch_full_reduction(plan: FullReductionPlan) -> None:
         else:
             _launch_both(plan, start, finish)
         for buffer, result in zip(results, loop.results, strict=False):
-            result.replace_all_uses_with(_read(buffer))
+            if not _load_in_loops(buffer, result, loop):
+                result.replace_all_uses_with(_read(buffer))
     for operation in reversed(stores):
         ops.erase(operation)
     ops.erase(loop)
@@ -132,11 +133,71 @@ def _stores_of_results(loop: Any) -> list[Any]:
 
 
 def _move_before(operation: Any, loop: Any, behind: Sequence[Any]) -> bool:
-    """Moves a constant in front of the loop."""
-    if operation.name != "arith.constant":
+    """Moves a constant or a view in front of the loop, with those behind it that it is made of."""
+    if not (is_pure(operation) or operation.name == "arith.constant"):
+        return False
+    made = [one for value in operation.operands if (one := ops.defining(value)) is not None]
+    if any(one == loop for one in made):
+        return False
+    if not all(_move_before(one, loop, behind) for one in made if one in behind):
         return False
     operation.move_before(loop)
     return True
+
+
+def _load_in_loops(buffer: Any, result: Any, loop: Any) -> bool:
+    """Has the parallel loops behind a loop load its result, if they, and what is computed for them
+    of it, are all that uses it: then the host need not wait for it. Frees the buffer. Whether it
+    did."""
+    readers: list[Any] = []
+    computed: list[Any] = []
+    if not _collect_readers(result, loop, readers, computed):
+        return False
+    block = [op.operation for op in loop.block.operations]
+    readers.sort(key=block.index)
+    computed.sort(key=block.index)
+    for reader in readers:
+        body = reader.regions[0].blocks[0]
+        with reader.location, ir.InsertionPoint.at_block_begin(body):
+            zero = ops.constant_index(0)
+            values = {result: ops.create("memref.load", [buffer, zero], [result.type]).result}
+            for operation in computed:
+                copy(operation, values)
+        for inner in [op for outer in body_of(reader) for op in ops.walk(outer)]:
+            for i, operand in enumerate(inner.operands):
+                if operand in values:
+                    inner.operands[i] = values[operand]
+    for operation in reversed(computed):
+        ops.erase(operation)
+    with loop.location, ir.InsertionPoint.after(readers[-1]):
+        ops.create("gpu.dealloc", [buffer])
+    return True
+
+
+def _collect_readers(value: Any, loop: Any, readers: list[Any], computed: list[Any]) -> bool:
+    """Adds the loops that use a value, and what is computed of it for them. False: others do."""
+    block = [op.operation for op in loop.block.operations]
+    users = [use.owner.operation for use in value.uses]
+    for user in users:
+        outer = next((one for one in (user, *ops.ancestors(user)) if one in block), None)
+        if outer is None:
+            return False
+        if user == outer:
+            if not is_pure(user):
+                return False
+            if user not in computed:
+                computed.append(user)
+                if not _collect_readers(user.results[0], loop, readers, computed):
+                    return False
+        elif outer.name != "scf.parallel" or outer.results or _has_launches(outer):
+            return False
+        elif outer not in readers:
+            readers.append(outer)
+    return bool(users)
+
+
+def _has_launches(loop: Any) -> bool:
+    return any(operation.name.startswith("gpu.") for operation in ops.walk(loop))
 
 
 def _allocate(type_: Any, size: Any | None = None) -> Any:
