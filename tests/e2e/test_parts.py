@@ -83,3 +83,43 @@ func.func @sums(%x: {types[0]}, %y: {types[1]}) attributes {{llvm.emit_c_interfa
     expected = sums + x.sum(dimension, dtype=np.float64)
     library.call("sums", x, sums)
     np.testing.assert_allclose(sums, expected, rtol=0, atol=2e-3)
+
+
+# The total is read by a kernel, and what is computed of another one is stored by its own.
+TOTALS = """
+func.func @centered(%x: memref<40000xf32>, %y: memref<40000xf32>, %root: memref<1xf32>)
+    attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 40000 : index
+  %zero = arith.constant 0.0 : f32
+  %total = scf.for %i = %c0 to %n step %c1 iter_args(%s = %zero) -> (f32) {
+    %v = memref.load %x[%i] : memref<40000xf32>
+    %t = arith.addf %s, %v : f32
+    scf.yield %t : f32
+  }
+  %negative = arith.negf %total : f32
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    %v = memref.load %x[%i] : memref<40000xf32>
+    %t = arith.addf %v, %negative : f32
+    memref.store %t, %y[%i] : memref<40000xf32>
+  }
+  %largest = scf.for %i = %c0 to %n step %c1 iter_args(%s = %zero) -> (f32) {
+    %v = memref.load %x[%i] : memref<40000xf32>
+    %t = arith.maximumf %s, %v : f32
+    scf.yield %t : f32
+  }
+  %view = memref.collapse_shape %root [] : memref<1xf32> into memref<f32>
+  %found = math.sqrt %largest : f32
+  memref.store %found, %view[] : memref<f32>
+  return
+}
+"""
+
+
+def test_totals_that_stay_on_the_device(tmp_path: Path) -> None:
+    x = RANDOM.integers(0, 10, 40000).astype(np.float32)
+    y, root = np.full_like(x, 77), np.full(1, 77, np.float32)
+    build_library(TOTALS, tmp_path).call("centered", x, y, root)
+    np.testing.assert_array_equal(y, x - x.sum(dtype=np.float64).astype(np.float32))
+    np.testing.assert_array_equal(root, [3])
