@@ -136,11 +136,11 @@ def _load_neighbours(
     if operand.element is None:
         return value
     buffer, (first,) = Buffer(value), place.columns
-    if not _has_column(operand):
+    if operand.is_constant(place.line):
         return b.load(buffer, _indices(operand, place, first))
     is_contiguous = value.type.get_strides_and_offset()[0][-1] == 1
     # Bits are no vector in memory.
-    if operand.is_along_rows and is_contiguous and operand.element in ELEMENT_BYTES:
+    if operand.is_along(place.line) and is_contiguous and operand.element in ELEMENT_BYTES:
         return b.load_vector(buffer, _indices(operand, place, first), width)
     elements = [b.load(buffer, _indices(operand, place, first + i)) for i in range(width)]
     return b.from_elements(elements, ir.VectorType.get([width], elements[0].type))
@@ -187,8 +187,16 @@ def _indices(operand: EpilogueOperand, place: Place, column: Number) -> list[Num
 def index_along(axis: Axis, place: Place, column: Number) -> Number:
     """An axis's index at a place."""
     index: Number = {"batch": place.batch, "row": place.row, "column": column}[axis.name]
-    index = index // axis.divisor
-    return index if axis.modulus is None else index % axis.modulus
+    divisor, modulus, line = axis.divisor, axis.modulus, place.line
+    if line is not None and axis.name == "column":
+        # The parts of a number of which the line is known take no division in the line.
+        if line.is_constant(axis):
+            index, divisor = line.number, divisor // line.size
+        elif modulus is not None and line.holds_neighbours(axis):
+            begin = line.number % (modulus // line.size) * line.size
+            return begin + (index - line.number * line.size)
+    index = index // divisor
+    return index if modulus is None else index % modulus
 
 
 def _has_column(operand: EpilogueOperand) -> bool:

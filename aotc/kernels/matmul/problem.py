@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from aotc.builder import Builder
-from aotc.numbers import Value
+from aotc.numbers import Number, Value
 
 # Bytes of the elements of matrices, by their types in MLIR.
 ELEMENT_BYTES = {
@@ -66,6 +66,19 @@ class EpilogueOperand(Struct, frozen=True):
     def is_along_rows(self) -> bool:
         """Whether neighbours in a row of C read neighbours of it."""
         return self.axes[-1:] == (Axis("column"),)
+
+    def is_along(self, line: Line | None) -> bool:
+        """Whether neighbours in a line read neighbours of it. Without a line, see above."""
+        if line is None or self.is_along_rows or not self.axes:
+            return self.is_along_rows
+        *outer, last = self.axes
+        return line.holds_neighbours(last) and all(map(line.is_constant, outer))
+
+    def is_constant(self, line: Line | None) -> bool:
+        """Whether neighbours read one element of it; without a line, those in a row of C."""
+        if line is None:
+            return all(axis.name != "column" for axis in self.axes)
+        return all(map(line.is_constant, self.axes))
 
 
 class Problem(Struct, frozen=True):
@@ -127,9 +140,27 @@ class Problem(Struct, frozen=True):
         return self.a.sizes[0 if self.a.transposed else 1]
 
 
+class Line(Struct, frozen=True):
+    """Columns of C by `size`, as the points of an image, or of a row of one: those of number
+    `number`."""
+
+    size: int
+    number: Number
+
+    def is_constant(self, axis: Axis) -> bool:
+        """Whether the axis has one index for all columns of a line."""
+        return axis.name != "column" or axis.divisor % self.size == 0
+
+    def holds_neighbours(self, axis: Axis) -> bool:
+        """Whether the axis has consecutive indices for those of a line."""
+        if axis.name != "column" or axis.divisor != 1:
+            return False
+        return axis.modulus is None or axis.modulus % self.size == 0
+
+
 class Place(Struct, frozen=True):
     """The indices of neighbouring elements of one row of C: batch (None without a batch), row, and
-    the column of each element; values of type index.
+    the column of each element; values of type index. `line`: where all columns are, if known.
 
     `is_whole`: the columns are consecutive, and the first one is a multiple of their number.
     Otherwise a column may occur twice, in place of one beyond C's last. `given`: the values of
@@ -141,6 +172,7 @@ class Place(Struct, frozen=True):
     columns: Sequence[Value]
     is_whole: bool = False
     given: Mapping[int, Sequence[Value]] = {}
+    line: Line | None = None
 
 
 class Arguments(Struct, frozen=True):

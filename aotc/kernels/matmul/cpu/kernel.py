@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from aotc.builder import Buffer, Builder
 from aotc.kernels.cpu.vectors import Vectors
 from aotc.kernels.matmul.epilogue import EpilogueOf
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, EpilogueBuilder, Place, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, EpilogueBuilder, Line, Place, Problem
 from aotc.mlir import ir
 from aotc.numbers import Number, Value
 
@@ -55,10 +55,15 @@ class CpuKernel(Vectors):
     # --- Results -------------------------------------------------------------------------------
 
     def store_result(
-        self, value: Value, c: Buffer, at: Sequence[Number], place: tuple[Number, Number]
+        self,
+        value: Value,
+        c: Buffer,
+        at: Sequence[Number],
+        place: tuple[Number, Number],
+        line: Line | None = None,
     ) -> None:
         """Stores an accumulator, or a vector of them, as elements of C. `place`: the row and the
-        column, which the epilogue is given."""
+        column, which the epilogue is given; `line`: see `Place`."""
         b, p = self.b, self.problem
         width = value.type.shape[0] if isinstance(value.type, ir.VectorType) else 1
         if p.adds:
@@ -68,7 +73,7 @@ class CpuKernel(Vectors):
             value = b.convert(value, self.of(p.c.element, width))
         else:
             row, column = b.values(place)
-            where = Place(self.batch if p.batched else None, row, [column])
+            where = Place(self.batch if p.batched else None, row, [column], line=line)
             if isinstance(self.epilogue, EpilogueOf) and width > 1:
                 value = self.epilogue.on_vector(b, value, where)
             else:

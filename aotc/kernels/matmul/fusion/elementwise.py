@@ -60,14 +60,17 @@ class Loops(Struct, frozen=True):
             parts.append(None if type_.is_dynamic_dim(dimension) else type_.shape[dimension])
         return cls(places, sizes)
 
-    def axis(self, loop: int) -> Axis | None:
-        """Where an element is along a loop; None where that takes sizes that are not known."""
+    def axis(self, loop: int, count: int = 1) -> Axis | None:
+        """Where an element is along `count` parts of an axis, of which the first one is this loop;
+        None where that takes sizes that are not known."""
         name, part = self.places[loop]
         sizes = self.sizes[name]
-        inner = [size for size in sizes[part + 1 :] if size is not None]
-        if len(inner) != len(sizes) - part - 1 or (part and sizes[part] is None):
+        own, inner = sizes[part : part + count], sizes[part + count :]
+        known = [size for size in inner if size is not None]
+        within = None if None in own else prod(size for size in own if size is not None)
+        if len(known) != len(inner) or (part and within is None):
             return None
-        return Axis(name, prod(inner), sizes[part] if part else None)
+        return Axis(name, prod(known), within if part else None)
 
 
 def _loops_of(map_: Any) -> list[int] | None:
@@ -208,7 +211,7 @@ def place_operand(
 ) -> tuple[Operand, Any, tuple[Axis, ...]] | None:
     """How a kernel is given a buffer: the view, its type, the axis along each dimension of it.
 
-    Parts of an axis are one dimension where all follow each other, in the map and in memory.
+    Parts of an axis are one dimension where they follow each other, in the map and in memory.
     """
     along = _loops_of(map_)
     if along is None:
@@ -216,13 +219,8 @@ def place_operand(
     groups: list[list[int]] = []
     axes: list[Axis | None] = []
     while (first := sum(map(len, groups))) < len(along):
-        name, _ = loops.places[along[first]]
-        group = list(range(first, first + len(loops.sizes[name])))
-        if len(group) > 1 and _are_one(value, group, along, name, loops):
-            axes.append(Axis(name))
-        else:
-            group = [first]
-            axes.append(loops.axis(along[first]))
+        group, axis = _longest(value, first, along, loops)
+        axes.append(axis)
         groups.append(group)
     type_ = collapsed_type(value, groups) if groups else ir.MemRefType(value.type)
     found = tuple(axis for axis in axes if axis is not None)
@@ -231,16 +229,25 @@ def place_operand(
     return Operand(value, groups or None), type_, found
 
 
-def _are_one(
-    value: Any, group: Sequence[int], along: Sequence[int], name: str, loops: Loops
-) -> bool:
-    """Whether the dimensions are all parts of an axis, one after the other."""
-    places = [loops.places[along[i]] for i in group if i < len(along)]
-    if places != [(name, part) for part in range(len(group))]:
-        return False
-    before, after = range(group[0]), range(group[-1] + 1, len(along))
-    groups = [*([i] for i in before), list(group), *([i] for i in after)]
-    return collapsed_type(value, groups) is not None
+def _longest(
+    value: Any, first: int, along: Sequence[int], loops: Loops
+) -> tuple[list[int], Axis | None]:
+    """The most dimensions from the first one on that are parts of an axis, one after the other in
+    memory, and what they are of it."""
+    name, part = loops.places[along[first]]
+    for count in range(len(loops.sizes[name]) - part, 1, -1):
+        group = list(range(first, first + count))
+        places = [loops.places[along[i]] for i in group if i < len(along)]
+        axis = loops.axis(along[first], count)
+        after = range(group[-1] + 1, len(along))
+        groups = [*([i] for i in range(first)), group, *([i] for i in after)]
+        if (
+            places == [(name, part + i) for i in range(count)]
+            and axis is not None
+            and collapsed_type(value, groups) is not None
+        ):
+            return group, axis
+    return [first], loops.axis(along[first])
 
 
 def _alignment(type_: Any, element: str) -> int:

@@ -1,9 +1,9 @@
 """Implicit GEMM for the CPU device: the blocks of `matmul.cpu.blocked`, packed from anywhere.
 
 The offsets of rows, of columns and of k are computed once for a block, or for a step along K, and
-are looked up in tables while A and B are packed. A is not packed if its rows are contiguous along
-K, as the weights of a convolution are. Columns that are contiguous in memory are still read and
-written as vectors.
+are looked up in tables while A and B are packed. Those that are all at one distance have no table.
+A is not packed if its rows are contiguous along K, as the weights of a convolution are. Columns
+that are contiguous in memory are still read and written as vectors.
 """
 
 from __future__ import annotations
@@ -11,16 +11,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from msgspec import Struct
+
 from aotc.kernels.cpu.mainloop import Row
 from aotc.kernels.cpu.vectors import VECTOR_STRIDES
 from aotc.kernels.matmul.cpu import blocked
 from aotc.kernels.matmul.cpu.blocked import Step, Tile
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
-from aotc.kernels.matmul.problem import Arguments
+from aotc.kernels.matmul.problem import Arguments, Line
 from aotc.numbers import Condition, Number, Scalar, Value, compare, signed_maximum, signed_minimum
 
 _ENTRY_BYTES = 8
+# The tables, by what they have offsets of, and in which operand.
+_TABLES = ("m_a", "m_c", "n_b", "n_c", "k_a", "k_b")
+
+
+class _Run(Struct, frozen=True):
+    """Numbers from `first` on, whose offsets from `base` on are all at one distance."""
+
+    layout: Layout
+    first: Number
+    base: Number
 
 
 class Kernel(blocked.Kernel):
@@ -40,6 +52,7 @@ class Kernel(blocked.Kernel):
     def find_operands(self, arguments: Arguments) -> None:
         b, p = self.b, self.problem
         self.of_a, self.of_b, self.of_c = (Operand(b, p, arguments, letter) for letter in "abc")
+        self.runs: dict[str, _Run] = {}
 
     @property
     def reads_a(self) -> bool:
@@ -69,8 +82,13 @@ class Kernel(blocked.Kernel):
         """The lengths of the tables: offsets of rows in A and C, of columns in B and C, and of k in
         A and B."""
         v = self.variant
-        m, n, k = v.tile_rows, v.tile_columns + self.width, v.tile_k
-        return {"m_a": m, "m_c": m, "n_b": n, "n_c": n, "k_a": k, "k_b": k}
+        lengths = {"m": v.tile_rows, "n": v.tile_columns + self.width, "k": v.tile_k}
+        return {name: lengths[name[0]] for name in _TABLES if len(self.layout_of(name).modes) > 1}
+
+    def layout_of(self, name: str) -> Layout:
+        """What a table has the offsets of."""
+        operand = {"a": self.of_a, "b": self.of_b, "c": self.of_c}[name[-1]]
+        return {"m": operand.m, "n": operand.n, "k": operand.k}[name[0]]
 
     def shared_bytes(self, rows: Number) -> Number:
         """The tables are behind the accumulators."""
@@ -86,34 +104,40 @@ class Kernel(blocked.Kernel):
             start = start + length * _ENTRY_BYTES
         for name, operand in (("m_a", self.of_a), ("m_c", self.of_c)):
             base = operand.batch.offset(self.batch)
-            self.fill(name, operand.m, tile.row, tile.rows, base)
-        if "n_b" in self.tables:
-            base = self.of_b.batch.offset(self.batch)
-            self.fill("n_b", self.of_b.n, tile.column, tile.columns, base)
-            self.fill("n_c", self.of_c.n, tile.column, tile.columns)
+            self.fill(name, tile.row, tile.rows, base)
+        self.fill_columns(tile)
 
-    def fill(
-        self, name: str, layout: Layout, first: Number, count: Number, base: Number = 0
-    ) -> None:
+    def fill_columns(self, tile: Tile) -> None:
+        base = self.of_b.batch.offset(self.batch)
+        self.fill("n_b", tile.column, tile.columns, base)
+        self.fill("n_c", tile.column, tile.columns)
+
+    def fill(self, name: str, first: Number, count: Number, base: Number = 0) -> None:
         """Stores the offsets of `count` numbers, from `first` on."""
-        b = self.b
+        b, layout = self.b, self.layout_of(name)
+        if name not in self.tables:
+            self.runs[name] = _Run(layout, first, base)
+            return
         with b.loop(0, count) as loop:
             offset = base + layout.offset(first + loop.index)
             b.store(b.signed_cast(offset, "i64"), self.tables[name], [loop.index])
 
-    def offset(self, name: str, number: Number) -> Scalar:
-        """Looks up the offset of a number, which counts from the first one in the table."""
+    def offset(self, name: str, number: Number) -> Number:
+        """The offset of a number, which counts from the first one in the table."""
+        if name in self.runs:
+            run = self.runs[name]
+            return run.base + run.layout.offset(run.first + number)
         return self.b.signed_cast(self.b.load(self.tables[name], [number]), "index")
 
     # --- Packing -------------------------------------------------------------------------------
 
     def start_step(self, step: Step) -> None:
-        self.fill("k_b", self.of_b.k, step.start, step.count)
+        self.fill("k_b", step.start, step.count)
 
     def pack_a(self, tile: Tile, step: Step) -> None:
         """A's part, row by row."""
         b, a = self.b, self.of_a
-        self.fill("k_a", a.k, step.start, step.count)
+        self.fill("k_a", step.start, step.count)
         is_contiguous = [mode.stride for mode in a.k.modes] == [1]
         with b.loop(0, tile.rows) as row:
             first = self.offset("m_a", row.index)
@@ -223,14 +247,16 @@ class Kernel(blocked.Kernel):
             with b.loop(0, self.groups(tile.columns, self.width)) as group:
                 self._store_group(tile, row.index, base, group.index * self.width)
 
-    def _store_group(self, tile: Tile, row: Scalar, base: Scalar, first: Number) -> None:
+    def _store_group(self, tile: Tile, row: Scalar, base: Number, first: Number) -> None:
         """A vector of columns of a row of the tile, whose elements of C are behind `base`."""
         b, c, row_of_c = self.b, self.of_c, tile.row + row
 
         def store(column: Number, width: int = 1) -> None:
             at = [base + self.offset("n_c", column)]
             value = self.load(self.tile_accumulators, [row, column], width)
-            self.store_result(value, c.buffer, at, (row_of_c, tile.column + column))
+            of_c = tile.column + column
+            line = None if width == 1 else _line_of(c.n, of_c)
+            self.store_result(value, c.buffer, at, (row_of_c, of_c), line)
 
         def store_elements() -> None:
             count = signed_minimum(tile.columns - first, self.width)
@@ -242,3 +268,9 @@ class Kernel(blocked.Kernel):
             self._if_contiguous(tile, first, c.n, store_vector, store_elements)
         else:
             store_elements()
+
+
+def _line_of(layout: Layout, column: Number) -> Line | None:
+    """The columns that are contiguous in memory with this one, if their number is known."""
+    size = layout.modes[-1].size
+    return Line(size, column // size) if isinstance(size, int) else None

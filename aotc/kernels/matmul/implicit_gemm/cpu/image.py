@@ -16,13 +16,13 @@ from aotc.kernels.matmul.cpu.kernel import computed_in
 from aotc.kernels.matmul.implicit_gemm.cpu.gathered import Kernel
 from aotc.kernels.matmul.implicit_gemm.operand import count_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Loop
-from aotc.kernels.matmul.problem import Arguments
+from aotc.kernels.matmul.problem import Arguments, Line
 from aotc.numbers import Number, Value, signed_maximum, signed_minimum
 
 # How many columns may be computed for each one of C. Beyond, packing takes less.
 _MOST_COMPUTED = 1.1
 # Smaller images of a batch are not worth matmuls of their own.
-_LEAST_COLUMNS = 96
+_LEAST_COLUMNS = 48
 
 
 class Image(Struct, frozen=True):
@@ -47,10 +47,13 @@ def image_of(problem: ImplicitGemm) -> Image | None:
     if outer.size is None or inner.size is None or pitch is None:
         return None
     image = Image(outer.size, inner.size, pitch)
+    if pitch == inner.size == step_of(problem, outer, "c"):
+        # Without gaps, all of an image's rows are one.
+        image = Image(1, outer.size * inner.size, outer.size * inner.size)
     is_one = len(problem.columns) == 2 or image.columns >= _LEAST_COLUMNS
     is_dense = image.columns <= _MOST_COMPUTED * image.height * image.width
     steps = [step_of(problem, inner, name) for name in "bc"]
-    is_contiguous = pitch >= image.width > 0 and steps == [1, 1]
+    is_contiguous = image.pitch >= image.width > 0 and steps == [1, 1]
     return image if is_one and is_dense and is_contiguous else None
 
 
@@ -93,8 +96,10 @@ class ImageKernel(Kernel):
 
     @property
     def table_lengths(self) -> dict[str, int]:
-        lengths = super().table_lengths
-        return {name: lengths[name] for name in ("m_a", "m_c", "k_a", "k_b")}
+        return {n: length for n, length in super().table_lengths.items() if not n.startswith("n_")}
+
+    def fill_columns(self, tile: Tile) -> None:
+        """Columns are contiguous."""
 
     @property
     def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -129,17 +134,20 @@ class ImageKernel(Kernel):
         first = tile.column // image.pitch
         end = tile.column + tile.columns
         # What is done with a result is told its column among those of all images.
-        of_images = self.batch % self.images * (image.height * image.width)
+        of_images = self.batch % self.images * image.height
         with b.loop(first, self.groups(end, image.pitch)) as line:
             begin = signed_maximum(line.index * image.pitch, tile.column)
             count = signed_minimum(line.index * image.pitch + image.width, end) - begin
             column = begin - line.index * (image.pitch - image.width)
             offset = self.of_c.n.offset(column)
+            number = of_images + line.index
+            of_all = of_images * image.width + column
             with b.loop(0, tile.rows) as row:
                 base = self.offset("m_c", row.index) + offset
                 for start, stop, width in self.vectorized(count):
                     with b.loop(start, stop, width) as j:
                         at = [row.index, begin - tile.column + j.index]
                         value = self.load(self.tile_accumulators, at, width)
-                        place = tile.row + row.index, of_images + column + j.index
-                        self.store_result(value, self.of_c.buffer, [base + j.index], place)
+                        place = tile.row + row.index, of_all + j.index
+                        of_line = Line(image.width, number)
+                        self.store_result(value, self.of_c.buffer, [base + j.index], place, of_line)

@@ -28,7 +28,7 @@ from aotc.kernels.matmul.implicit_gemm.cpu.copied import allocated
 from aotc.kernels.matmul.implicit_gemm.cpu.image import step_of
 from aotc.kernels.matmul.implicit_gemm.operand import Operand, count_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, known_count, likely_count
-from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder
+from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder, Line
 from aotc.mlir import ir
 from aotc.module_names import WINOGRAD_COPY
 from aotc.numbers import Number, Scalar, Value, compare, signed_maximum, signed_minimum
@@ -349,8 +349,8 @@ class WinogradKernel(blocked.Kernel):
             for i in range(_OUTPUTS):
                 of_line = tile_line * _OUTPUTS + i
                 with b.where(compare("slt", of_line, of.lines)):
-                    place = image, tile.row + row.index, of_line * of.columns + across
-                    self._store_line(place, outputs, i)
+                    place = image, tile.row + row.index, of_line
+                    self._store_line(place, (across, outputs), i)
 
     def _transform(self, row: Scalar, column: Number, group: Scalar) -> None:
         """The results of a vector of tiles, in the lines of results from `group` on."""
@@ -385,20 +385,26 @@ class WinogradKernel(blocked.Kernel):
         add, subtract = self.b.add, self.b.subtract
         return [add(add(m[0], m[1]), m[2]), subtract(subtract(m[1], m[2]), m[3])]
 
-    def _store_line(self, place: tuple[Number, Number, Number], count: Number, line: int) -> None:
-        """Stores `count` results as neighbours in a row of C. `place`: the image, the row and the
-        column in the image."""
-        b, c, (image, row, column) = self.b, self.of_c, place
+    def _store_line(
+        self, place: tuple[Number, Number, Number], columns: tuple[Number, Number], line: int
+    ) -> None:
+        """Stores results as neighbours in a row of C. `place`: the image, the row, and the line of
+        the image; `columns`: the first one in the line, and how many."""
+        b, c, of, (image, row, of_line) = self.b, self.of_c, self.convolution, place
+        across, count = columns
+        column = of_line * of.columns + across
         base = c.batch.offset(image) + c.m.offset(row) + c.n.offset(column)
         # What is done with a result is told its column among those of all images.
-        first = image * (self.convolution.lines * self.convolution.columns) + column
+        number = image * of.lines + of_line
+        first = number * of.columns + across
         width, begin = self.width if self.stores_vectors else 1, 0
         while True:
             stop = self.whole(count, width) if width > 1 else count
             with b.loop(begin, stop, width) as loop:
                 value = self.load(self.results, [line, loop.index], width)
                 at = row, first + loop.index
-                self.store_result(value, c.buffer, [base + loop.index], at)
+                of_c = Line(of.columns, number)
+                self.store_result(value, c.buffer, [base + loop.index], at, of_c)
             if width == 1:
                 return
             begin, width = stop, width // 2 if width > 4 else 1
