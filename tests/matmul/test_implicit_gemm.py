@@ -68,12 +68,20 @@ DEEP_LAST = convolution("deep_last", (2, 16, 5, 6), (40, 3, 3), strides=(2, 1), 
 IMAGE = convolution("image", (1, 5, 6, 30), (35, 3, 3))
 IMAGE_APART = convolution("image_apart", (1, 5, 6, 31), (35, 3, 3))
 IMAGES = convolution("images_in_place", (3, 23, 7, 28), (35, 1, 1))
+POINTS = convolution("points", (3, 23, 7, 7), (35, 1, 1))
 DYNAMIC_IMAGES = replace(IMAGES, name="dynamic_images", dynamic=(("a", 0), ("c", 0)), adds=True)
 GROUPED_IMAGES = Contraction(
     *("grouped_images", {"n": 2, "g": 3, "f": 12, "h": 6, "w": 31, "c": 5, "p": 3, "q": 3}),
     *(("n", "g", "c", "h + p", "w + q"), ("g", "f", "c", "p", "q"), ("n", "g", "f", "h", "w")),
 )
-IN_PLACE = (IMAGE, IMAGE_APART, IMAGES, DYNAMIC_IMAGES, GROUPED_IMAGES)
+GROUPED_POINTS = Contraction(
+    *("grouped_points", {"n": 2, "g": 3, "f": 12, "h": 9, "w": 7, "c": 5}),
+    *(("n", "g", "c", "h", "w"), ("g", "f", "c"), ("n", "g", "f", "h", "w")),
+)
+IN_PLACE = (
+    *(IMAGE, IMAGE_APART, IMAGES, POINTS, DYNAMIC_IMAGES),
+    *(GROUPED_IMAGES, GROUPED_POINTS),
+)
 # Every second pixel, in runs of a vector, of two vectors and more, and of less.
 WIDE = convolution("wide", (1, 3, 5, 33), (35, 3, 3), strides=(2, 2))
 STEM = convolution("stem", (1, 3, 3, 16), (12, 7, 7), strides=(2, 2))
@@ -222,7 +230,7 @@ def test_nothing_is_read_behind_the_operands(library: Library, case: Contraction
 
 def test_images_are_read_in_place() -> None:
     """What has too many columns that are dropped, or small images, is packed."""
-    small = convolution("small", (3, 5, 3, 28), (35, 1, 1))
+    small = convolution("small", (3, 5, 3, 14), (35, 1, 1))
     for case in (*IN_PLACE, *GATHERED, PLAIN, small):
         problem = case.problem
         assert problem is not None

@@ -99,10 +99,16 @@ HALF_EVEN = Layer(convolution("half_even", (2, 5, 6, 12), (35, 3, 3), **HALF), "
 HALF_ODD = Layer(replace(ODD.convolution, name="half_odd", **HALF), "f16")
 IN_PLACE = Layer(replace(EVEN.convolution, name="in_place"), "f32", in_place=True)
 LAST = Layer(convolution("last", (2, 5, 6, 12), (36, 3, 3), layout="nhwc"), "f32")
+# On the CPU, rows of images with gaps in B and without, and of a copy of B.
+LINES = Layer(convolution("lines", (3, 5, 5, 30), (35, 3, 3)), "f32")
+POINTS = Layer(convolution("points", (3, 5, 7, 9), (35, 1, 1)), "f32")
+POINTS_IN_PLACE = Layer(replace(POINTS.convolution, name="points_in_place"), "f32", in_place=True)
+COPIED = Layer(convolution("copied", (3, 5, 15, 19), (97, 3, 3), strides=(2, 2)), "f32")
 CASES: list[tuple[Layer, Any]] = [
     *((layer, variant) for layer in (EVEN, ODD, LAST, IN_PLACE) for variant in (WHOLE, PARTS)),
     *((layer, one) for layer in (HALF_EVEN, HALF_ODD) for one in (ELEMENTS, ELEMENT_PARTS)),
     *((layer, BLOCKS) for layer in (EVEN, ODD, LAST, HALF_EVEN, IN_PLACE)),
+    *((layer, BLOCKS) for layer in (LINES, POINTS, POINTS_IN_PLACE, COPIED)),
 ]
 NAMES = {id(variant): name for name, variant in list(globals().items()) if name.isupper()}
 
