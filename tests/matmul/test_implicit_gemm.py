@@ -230,7 +230,7 @@ def test_nothing_is_read_behind_the_operands(library: Library, case: Contraction
 
 def test_images_are_read_in_place() -> None:
     """What has too many columns that are dropped, or small images, is packed."""
-    small = convolution("small", (3, 5, 3, 14), (35, 1, 1))
+    small = convolution("small", (3, 5, 3, 10), (35, 1, 1))
     for case in (*IN_PLACE, *GATHERED, PLAIN, small):
         problem = case.problem
         assert problem is not None

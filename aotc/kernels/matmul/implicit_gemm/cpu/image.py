@@ -22,7 +22,7 @@ from aotc.numbers import Number, Value, signed_maximum, signed_minimum
 # How many columns may be computed for each one of C. Beyond, packing takes less.
 _MOST_COMPUTED = 1.1
 # Smaller images of a batch are not worth matmuls of their own.
-_LEAST_COLUMNS = 48
+_LEAST_COLUMNS = 32
 
 
 class Image(Struct, frozen=True):
