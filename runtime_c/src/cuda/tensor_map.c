@@ -73,9 +73,13 @@ static const char *likely_cause(const encoding *e) {
              : "";
 }
 
+// Another's table may stand before CUDA's functions, as that of a trace.
+static bool is_of_cuda(const aotc_rt_scope *scope) {
+  return scope->driver != NULL && scope->driver->context_open == aotc_rt_cuda_context_open;
+}
+
 static bool encode(const aotc_rt_scope *scope, const encoding *e, CUtensorMap *out_map) {
-  // Another's table may stand before CUDA's functions, as that of a trace.
-  if (scope->driver == NULL || scope->driver->context_open != aotc_rt_cuda_context_open) {
+  if (!is_of_cuda(scope)) {
     aotc_rt_fail(AOTC_UNSUPPORTED, "the CPU device has no TMA descriptors; they need a GPU from "
                                    "sm_90 on");
     return false;
@@ -294,7 +298,7 @@ static CUdeviceptr keep_locked(aotc_rt_scope *scope, const encoding *e, const CU
 // A call asks for the same maps each time, as a rule, and the driver takes microseconds for one.
 static CUdeviceptr address_of(aotc_rt_scope *scope, const encoding *e) {
   CUtensorMap map;
-  bool is_cuda = scope->driver == &aotc_rt_cuda;
+  bool is_cuda = is_of_cuda(scope);
   aotc_rt_lock();
   CUdeviceptr found = is_cuda ? find_locked(scope, e) : 0;
   aotc_rt_unlock();
