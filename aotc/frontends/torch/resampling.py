@@ -1,4 +1,4 @@
-"""PyTorch's adaptive pools, and its resizing of images with antialiasing.
+"""PyTorch's adaptive pools, and its resizing of images.
 
 Each result is made of a window of elements along one dimension after the other. Where windows
 begin, and how many elements each has, is computed on the device, so that sizes may be unknown.
@@ -17,7 +17,16 @@ Tensor = Any
 def resampling_decompositions(aten: Any, known: dict[Any, Any]) -> dict[Any, Any]:
     """`known`: other decompositions, which are used where all sizes are known."""
     average = aten._adaptive_avg_pool2d.default
+    interpolations = {
+        aten.upsample_bilinear2d.vec: _linear,
+        aten.upsample_trilinear3d.vec: _linear,
+        aten.upsample_bicubic2d.vec: _cubic_of_four,
+    }
     return {
+        **{
+            operator: functools.partial(_interpolated, taps, known[operator])
+            for operator, taps in interpolations.items()
+        },
         average: functools.partial(_adaptive_average, known[average]),
         aten._adaptive_avg_pool3d.default: functools.partial(_adaptive_average, None),
         aten.adaptive_max_pool2d.default: _adaptive_maximum,
@@ -71,12 +80,20 @@ def _adaptive_windows(x: Tensor, dim: int, count: int) -> tuple[Tensor, Tensor, 
     return _windows(x, dim, start, width), start, end - start, is_there
 
 
+def _are_equal_windows(x: Tensor, output_size: Sequence[int]) -> bool:
+    """Whether all sizes are known, and multiples of the results': an ordinary pool."""
+    return all(
+        isinstance(size, int) and isinstance(count, int) and size % max(count, 1) == 0
+        for size, count in zip(x.shape[-len(output_size) :], output_size, strict=True)
+    )
+
+
 def _adaptive_average(
     otherwise: Callable[..., Tensor] | None, x: Tensor, output_size: Sequence[int]
 ) -> Tensor:
     import torch
 
-    if all(isinstance(size, int) for size in (*x.shape, *output_size)):
+    if _are_equal_windows(x, output_size):
         return NotImplemented if otherwise is None else otherwise(x, output_size)
     averages = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     for dim, count in enumerate(output_size, x.dim() - len(output_size)):
@@ -94,10 +111,7 @@ def _adaptive_maximum(x: Tensor, output_size: Sequence[int]) -> Any:
     import torch
 
     first = x.dim() - len(output_size)
-    if all(
-        isinstance(size, int) and isinstance(count, int) and size % max(count, 1) == 0
-        for size, count in zip(x.shape[first:], output_size, strict=True)
-    ):
+    if _are_equal_windows(x, output_size):
         return NotImplemented
     places: Any = None
     maxima, stride = x, 1
@@ -167,3 +181,81 @@ def _resized(
         products = torch.where(_beside(weights != 0, windows, dim), windows, 0.0)
         resized = (products * _beside(weights, windows, dim)).sum(dim + 1)
     return resized.to(x.dtype)
+
+
+# --- Interpolation --------------------------------------------------------------------------------
+
+
+def _interpolated(
+    taps: Callable[[Tensor], tuple[Tensor, Sequence[Tensor]]],
+    otherwise: Callable[..., Tensor],
+    x: Tensor,
+    output_size: Sequence[int] | None,
+    align_corners: bool,
+    scale_factors: Sequence[float] | None,
+) -> Tensor:
+    """Resizes one dimension after the other, where PyTorch's decomposition gathers all neighbors of
+    each result: those that share a row interpolate it once, and whole rows are then added.
+
+    `taps` gives, for places between elements, the first element that a result is made of, and the
+    weights of those from there on; one weight is that of the second of two. `otherwise` is
+    PyTorch's, for sizes that are not known."""
+    import torch
+
+    sizes = [*x.shape[2:], *(output_size or ())]
+    is_known = all(isinstance(size, int) and size > 0 for size in sizes)
+    if not x.dtype.is_floating_point or not is_known:
+        return otherwise(x, output_size, align_corners, scale_factors)
+    given = scale_factors or [None] * (x.dim() - 2)
+    counts = output_size or [
+        int(size * scale) for size, scale in zip(x.shape[2:], given, strict=True)
+    ]
+    type_ = torch.float64 if x.dtype == torch.float64 else torch.float32
+    resized = x.to(type_)
+    ratios = {dim: count / x.shape[dim] for dim, count in enumerate(counts, 2)}
+    # What becomes smallest comes first. Of dimensions that grow alike, the last one does: the
+    # others then have whole rows to add.
+    for dim in sorted(ratios, key=lambda dim: (ratios[dim], dim if ratios[dim] < 1 else -dim)):
+        size, count, scale = x.shape[dim], counts[dim - 2], given[dim - 2]
+        places = torch.arange(count).to(type_)
+        if align_corners:
+            places = places * ((size - 1) / (count - 1) if count > 1 else 0)
+        else:
+            places = (places + 0.5) * (1 / scale if scale else size / count) - 0.5
+        start, weights = taps(places)
+        elements = [
+            resized.index_select(dim, (start + number).clamp(0, size - 1))
+            for number in range(max(2, len(weights)))
+        ]
+        resized = _combined(elements, [_beside(one, resized, dim) for one in weights])
+    return resized.to(x.dtype)
+
+
+def _combined(elements: Sequence[Tensor], weights: Sequence[Tensor]) -> Tensor:
+    """The sum of products; of two elements with one weight, that of the second."""
+    if len(weights) == 1:
+        first, second = elements
+        return first + (second - first) * weights[0]
+    products = [element * weight for element, weight in zip(elements, weights, strict=True)]
+    return functools.reduce(lambda left, right: left + right, products)
+
+
+def _linear(places: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
+    places = places.clamp(min=0)
+    start = places.long()
+    return start, [(places - start).clamp(0, 1)]
+
+
+def _cubic_of_four(places: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
+    """Keys' function with a = -3/4, of the elements' distances."""
+    a = -0.75
+    start = places.floor()
+    t = (places - start).clamp(0, 1)
+
+    def near(distance: Tensor) -> Tensor:
+        return ((a + 2) * distance - (a + 3)) * distance * distance + 1
+
+    def far(distance: Tensor) -> Tensor:
+        return ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
+
+    return start.long() - 1, [far(t + 1), near(t), near(1 - t), far(2 - t)]

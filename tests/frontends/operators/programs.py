@@ -306,6 +306,14 @@ def programs() -> list[Program]:
     }
     layers: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         "adaptive_avg_pool": (lambda x: functional.adaptive_avg_pool2d(x, 3), (image,)),
+        "adaptive_avg_pool, large windows": (
+            lambda x: functional.adaptive_avg_pool2d(x, (7, 5)),
+            (normal(1, 1, 160, 121),),
+        ),
+        "adaptive_avg_pool3d": (
+            lambda x: functional.adaptive_avg_pool3d(x, (2, 1, 3)),
+            (normal(1, 2, 3, 3, 5),),
+        ),
         "adaptive_max_pool": (lambda x: functional.adaptive_max_pool2d(x, 2), (image,)),
         "affine_grid": (
             lambda t: functional.affine_grid(t, (1, 2, 4, 4), align_corners=False),
@@ -328,7 +336,23 @@ def programs() -> list[Program]:
             lambda x: functional.interpolate(x, scale_factor=2, mode="bicubic"),
             (image,),
         ),
-        "interpolate, bilinear": (
+        "interpolate, bicubic, of a size": (
+            lambda x: functional.interpolate(x, (5, 11), mode="bicubic", align_corners=True),
+            (image,),
+        ),
+        "interpolate, bilinear, larger": (
+            lambda x: functional.interpolate(x, scale_factor=2.5, mode="bilinear"),
+            (image,),
+        ),
+        "interpolate, bilinear, smaller": (
+            lambda x: functional.interpolate(x, (3, 1), mode="bilinear", align_corners=True),
+            (image,),
+        ),
+        "interpolate, bilinear, wider": (
+            lambda x: functional.interpolate(x, (5, 40), mode="bilinear"),
+            (image,),
+        ),
+        "interpolate, antialias": (
             lambda x: functional.interpolate(x, scale_factor=2, mode="bilinear", antialias=True),
             (image,),
         ),
