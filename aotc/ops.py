@@ -173,11 +173,12 @@ def index_op(name: str, *operands: Any) -> Any:
 
 
 def compare(predicate: int, left: Any, right: Any) -> Any:
-    """`arith.cmpi` with a predicate by number (2 is slt, 6 is ult)."""
-    i64 = ir.IntegerType.get_signless(64)
+    """`arith.cmpi` with a predicate by number (2 is slt, 6 is ult), on vectors as on numbers."""
+    i64, i1 = (ir.IntegerType.get_signless(width) for width in (64, 1))
+    is_vector = isinstance(left.type, ir.VectorType)
     return ir.Operation.create(
         "arith.cmpi",
-        results=[ir.IntegerType.get_signless(1)],
+        results=[ir.VectorType.get(left.type.shape, i1) if is_vector else i1],
         operands=[left, right],
         attributes={"predicate": ir.IntegerAttr.get(i64, predicate)},
     ).result

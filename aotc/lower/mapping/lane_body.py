@@ -8,8 +8,9 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.effects import Access, access_of
 from aotc.lower.mapping.build import create_loop
+from aotc.lower.mapping.columns import Columns, describe_columns
 from aotc.lower.mapping.lane_kinds import UNIFORM, VECTOR, Kinds
-from aotc.lower.mapping.partials import LANES, splat, vector_of
+from aotc.lower.mapping.partials import LANES, Partials, splat, vector_of
 from aotc.mlir import ir
 from aotc.rewrites.cloning import body_of, copy
 
@@ -26,6 +27,11 @@ def compute(bodies: Sequence[LaneBody], operations: Sequence[Any]) -> None:
 
 def _compute_loop(bodies: Sequence[LaneBody], loop: Any) -> None:
     """One loop for all vectors of columns."""
+    columns = describe_columns(loop)
+    partials = [Partials.of(one) for one in columns.accumulators] if columns else []
+    if columns is not None and all(len(one.kinds) > 1 for one in partials):
+        _compute_extremes(bodies, columns, partials)
+        return
     bounds, inits = list(loop.operands)[:3], list(loop.operands)[3:]
     lower, upper, step = (bodies[0].here(bound) for bound in bounds)
     block = loop.regions[0].blocks[0]
@@ -46,6 +52,44 @@ def _compute_loop(bodies: Sequence[LaneBody], loop: Any) -> None:
     for number, body in enumerate(bodies):
         own = results[number * count : (number + 1) * count]
         body.enter(dict(zip(loop.results, own, strict=True)))
+
+
+def _compute_extremes(
+    bodies: Sequence[LaneBody], columns: Columns, partials: Sequence[Partials]
+) -> None:
+    """A loop, or a nest of them, that carries extremes of floats, as a pool's windows: it carries
+    their partial results, which take fewer instructions and do not wait for each other."""
+
+    def nest(variables: list[Any], carried: list[Any]) -> list[Any]:
+        if len(variables) == len(columns.bounds):
+            return add(variables, carried)
+        lower, upper, step = (bodies[0].here(one) for one in columns.bounds[len(variables)])
+        return create_loop(
+            *(lower, upper, step, carried),
+            lambda position, values: nest([*variables, position], values),
+        )
+
+    def add(variables: list[Any], carried: list[Any]) -> list[Any]:
+        named = dict(zip(columns.variables, variables, strict=True))
+        inside = [body.inside(named) for body in bodies]
+        compute(inside, columns.body)
+        values = iter(carried)
+        return [
+            new
+            for body in inside
+            for one in partials
+            for new in one.add(
+                [next(values) for _ in one.kinds], body.vector(one.accumulator.value), None
+            )
+        ]
+
+    neutral = [value for one in partials for value in one.neutral()]
+    found = iter(nest([], neutral * len(bodies)))
+    for body in bodies:
+        for one, result in zip(partials, columns.loop.results, strict=True):
+            extremes = one.lanes([next(found) for _ in one.kinds])
+            init = body.vector(one.accumulator.init)
+            body.enter({result: one.accumulator.combine(init, extremes)})
 
 
 class LaneBody:

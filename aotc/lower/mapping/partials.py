@@ -63,24 +63,30 @@ class Partials(Struct, frozen=True):
         for number, kind in enumerate(self.kinds):
             together = self._combine_all(kind, [vector[number] for vector in vectors])
             found.append(self._combine_lanes(kind, together))
+        return self._result(found, self.accumulator.type)
+
+    def lanes(self, values: Sequence[Any]) -> Any:
+        """A vector of what each lane has accumulated."""
+        return self._result(values, vector_of(self.accumulator.type))
+
+    def _result(self, found: Sequence[Any], type_: Any) -> Any:
         if len(found) == 1:
             return found[0]
-        return ops.unary("arith.bitcast", self._extreme(*found), self.accumulator.type)
+        return ops.unary("arith.bitcast", self._extreme(*found), type_)
 
     def _extreme(self, greatest: Any, least: Any, greatest_unsigned: Any) -> Any:
         """The bits of the maximum, or the minimum. Among numbers with a sign, the greater integer
         is the smaller float."""
+        type_ = greatest.type
         if self.accumulator.kind == "maximumf":
-            has_positive = ops.compare(_SGT, greatest, ops.constant(self.type, -1))
+            has_positive = ops.compare(_SGT, greatest, ops.constant(type_, -1))
             bits = _choose(has_positive, greatest, least)
             # NaN with a sign is the greatest of all, without sign. One that has none is `greatest`.
-            negative = ops.constant(self.type, self.infinity - (1 << (self.type.width - 1)))
+            negative = ops.constant(type_, self.infinity - (1 << (self.type.width - 1)))
             is_nan = ops.compare(_UGT, greatest_unsigned, negative)
             return _choose(is_nan, greatest_unsigned, bits)
-        bits = _choose(
-            ops.compare(_SLT, least, ops.constant(self.type, 0)), greatest_unsigned, least
-        )
-        is_nan = ops.compare(_SGT, greatest, ops.constant(self.type, self.infinity))
+        bits = _choose(ops.compare(_SLT, least, ops.constant(type_, 0)), greatest_unsigned, least)
+        is_nan = ops.compare(_SGT, greatest, ops.constant(type_, self.infinity))
         return _choose(is_nan, greatest, bits)
 
     def _bits(self, vector: Any) -> Any:

@@ -86,16 +86,19 @@ def plan_window_vectors(loop: Any) -> RowVectors | None:
 
 def _are_whole(columns: Columns, rows: int | None, kinds: Kinds) -> bool:
     """Whether rows of elementwise work, as a scale of each channel, had better be whole: there are
-    enough of them for all cores, and parts of them would be no whole warps, or compute a
-    function of the row again."""
+    enough of them for all cores, and parts of them would be no whole warps, compute a function of
+    the row again, or read again which row to read (LLVM, which knows no aliases, does so for each
+    element)."""
     count = columns.known_count
     if count is None or rows is None or rows < _LEAST_WHOLE_ROWS:
         return False
     if not LANES <= count <= _MOST_WHOLE_COLUMNS or any(op.regions for op in columns.body):
         return False
     return count % WARP != 0 or any(
-        (op.name.startswith("math.") or op.name == "arith.divf") and kinds[op.results[0]] == UNIFORM
+        op.name.startswith("math.")
+        or op.name in ("arith.divf", "arith.index_cast", "arith.index_castui")
         for op in columns.body
+        if op.results and kinds[op.results[0]] == UNIFORM
     )
 
 

@@ -68,17 +68,28 @@ def program(type_: str, stride: int, source: str = POOL) -> str:
     return replaced.replace("COMBINE", combine).replace("START", start)
 
 
-def expected(x: Array, type_: str, stride: int) -> Array:
+def windows_of(x: Array, type_: str, stride: int) -> Array:
     start = 0 if type_ == "f64" else -1000 if type_ == "i32" else -np.inf
     padded = np.pad(x, ((0, 0), (1, 1), (1, 1)), constant_values=start)
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))
+    return windows[:, ::stride, ::stride]
+
+
+def expected(x: Array, type_: str, stride: int) -> Array:
     reduce = np.sum if type_ == "f64" else np.max
-    return reduce(windows[:, ::stride, ::stride], axis=(3, 4))
+    return reduce(windows_of(x, type_, stride), axis=(3, 4))
 
 
 def numbers(type_: str, width: int) -> Array:
+    """Floats of which the maximum is taken have NaN and infinity of both signs in the second image,
+    and nothing but zeros of both signs in the third."""
     x = np.random.default_rng(width).standard_normal((3, 7, width)) * 10
-    return x.astype(TYPES[type_])
+    x = x.astype(TYPES[type_])
+    if type_ in FLOATS:
+        for start, value in enumerate((np.nan, np.inf, -np.nan, -np.inf)):
+            x[1].reshape(-1)[start * 5 :: 23] = value
+        x[2] = np.copysign(0, x[2])
+    return x
 
 
 def lowered(text: str, folder: Path) -> str:
@@ -127,6 +138,10 @@ def test_pools(type_: str, stride: int, tmp_path: Path) -> None:
             found = np.load(tmp_path / f"y{width}.npy")
             right = expected(numbers(type_, width), type_, stride)
             np.testing.assert_allclose(found, right, rtol=1e-12, err_msg=f"{level} {width}")
+            if type_ in FLOATS:
+                # Zero is greater with a plus.
+                signs = np.signbit(windows_of(numbers(type_, width), type_, stride)[2])
+                np.testing.assert_array_equal(np.signbit(found[2]), signs.min(axis=(2, 3)))
 
 
 def test_beyond_a_page(tmp_path: Path) -> None:
