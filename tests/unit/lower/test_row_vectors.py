@@ -384,3 +384,27 @@ def test_what_is_not_is_kept(tmp_path: Path) -> None:
     end = "      memref.store %w, %y[%i, %j]"
     text = WIDENED.replace("OPERATION", "arith.extf").replace(end, written + end)
     assert "alloc" in lowered(text, tmp_path)
+
+
+BY_TABLE = """
+func.func @f(%x: memref<9x64xf32>, %table: memref<20xi64>, %y: memref<20x64xf32>)
+    attributes {llvm.emit_c_interface} {
+  affine.parallel (%i, %j) = (0, 0) to (20, 64) {
+    %place = affine.load %table[%i] : memref<20xi64>
+    %row = arith.index_cast %place : i64 to index
+    %v = memref.load %x[%row, %j] : memref<9x64xf32>
+    %w = arith.addf %v, %v : f32
+    affine.store %w, %y[%i, %j] : memref<20x64xf32>
+  }
+  return
+}
+"""
+
+
+def test_rows_that_a_table_chooses(tmp_path: Path) -> None:
+    """Each is read in vectors, as rows that an embedding or an interpolation chooses."""
+    assert "vector.load" in cpu_kernels(BY_TABLE, tmp_path)
+    x = np.random.default_rng(0).standard_normal((9, 64)).astype(np.float32)
+    table, y = np.arange(20) * 7 % 9, np.zeros((20, 64), np.float32)
+    build_library(BY_TABLE, tmp_path).call("f", x, table, y)
+    np.testing.assert_array_equal(y, 2 * x[table])
