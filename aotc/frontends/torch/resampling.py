@@ -1,4 +1,4 @@
-"""PyTorch's adaptive pools, and its resizing of images.
+"""PyTorch's adaptive pools and large windows of maxima, and its resizing of images.
 
 Each result is made of a window of elements along one dimension after the other. Where windows
 begin, and how many elements each has, is computed on the device, so that sizes may be unknown.
@@ -29,6 +29,7 @@ def resampling_decompositions(aten: Any, known: dict[Any, Any]) -> dict[Any, Any
         },
         average: functools.partial(_adaptive_average, known[average]),
         aten._adaptive_avg_pool3d.default: functools.partial(_adaptive_average, None),
+        aten.max_pool2d.default: _maximum,
         aten.adaptive_max_pool2d.default: _adaptive_maximum,
         aten.adaptive_max_pool3d.default: _adaptive_maximum,
         aten._upsample_bilinear2d_aa.default: functools.partial(_resized, _triangle, 2),
@@ -125,6 +126,35 @@ def _adaptive_maximum(x: Tensor, output_size: Sequence[int]) -> Any:
     return maxima, places
 
 
+# --- Large windows of maxima ----------------------------------------------------------------------
+
+# How many elements fewer a result must read to be worth a second pass over the image.
+_LEAST_SAVING = 4
+
+
+def _maximum(
+    x: Tensor,
+    kernel_size: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    ceil_mode: bool = False,
+) -> Tensor:
+    """The maxima of rows, and then those of columns of these, where windows share so much that it
+    is far less work."""
+    import torch
+
+    pool = torch.ops.aten.max_pool2d_with_indices.default
+    sizes = [kernel_size, stride or kernel_size, padding, dilation]
+    (high, wide), (down, across), (above, left), (apart, aside) = (
+        tuple(one) * (2 // len(one)) for one in sizes
+    )
+    if high * wide < _LEAST_SAVING * (down * wide + high):
+        return pool(x, kernel_size, stride, padding, dilation, ceil_mode)[0]
+    rows = pool(x, (1, wide), (1, across), (0, left), (1, aside), ceil_mode)[0]
+    return pool(rows, (high, 1), (down, 1), (above, 0), (apart, 1), ceil_mode)[0]
+
+
 # --- Antialiased resizing -------------------------------------------------------------------------
 
 
@@ -206,9 +236,9 @@ def _interpolated(
     is_known = all(isinstance(size, int) and size > 0 for size in sizes)
     if not x.dtype.is_floating_point or not is_known:
         return otherwise(x, output_size, align_corners, scale_factors)
-    given = scale_factors or [None] * (x.dim() - 2)
+    given: Sequence[float | None] = scale_factors or [None] * (x.dim() - 2)
     counts = output_size or [
-        int(size * scale) for size, scale in zip(x.shape[2:], given, strict=True)
+        int(size * scale) for size, scale in zip(x.shape[2:], scale_factors or (), strict=True)
     ]
     type_ = torch.float64 if x.dtype == torch.float64 else torch.float32
     resized = x.to(type_)

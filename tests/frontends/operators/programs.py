@@ -363,6 +363,14 @@ def programs() -> list[Program]:
         "kron": (lambda a: torch.kron(a, a), (square,)),
         "local_response_norm": (lambda x: functional.local_response_norm(x, 2), (image,)),
         "lp_pool": (lambda x: functional.lp_pool2d(x, 2, 2), (image,)),
+        "max_pool2d, large windows": (
+            lambda x: functional.max_pool2d(x, (11, 20), (1, 3), 5, ceil_mode=True),
+            (normal(1, 2, 20, 21),),
+        ),
+        "max_pool2d, larger": (
+            lambda x: functional.max_pool2d(x, 9, 1, 4, dilation=(2, 1)),
+            (normal(1, 2, 20, 20),),
+        ),
         "max_pool3d": (lambda x: functional.max_pool3d(x, 2), (normal(1, 2, 4, 4, 4),)),
         "max_unpool": (
             lambda x: functional.max_unpool2d(*functional.max_pool2d(x, 2, return_indices=True), 2),
