@@ -13,6 +13,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from aotc.frontends.torch.taps import without_dead_taps
+
 Tensor = Any
 # How many places one convolution may compute for each one of the result.
 _MOST_COMPUTED = 1.2
@@ -35,11 +37,12 @@ def _convolution(
 ) -> Any:
     import torch  # type: ignore[import-not-found, unused-ignore]
 
+    if not transposed:
+        return without_dead_taps(x, weight, bias, stride, padding, dilation, groups)
     rank = x.dim() - 2
     numbers = [*stride, *padding, *dilation, *output_padding]
     if (
-        not transposed
-        or rank < 1
+        rank < 1
         or (max(stride) == 1 and not any(_is_one(size) for size in x.shape[2:]))
         or max(dilation) > 1
         or x.is_complex()

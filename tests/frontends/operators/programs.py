@@ -322,6 +322,17 @@ def programs() -> list[Program]:
         "baddbmm": (lambda a: torch.baddbmm(a, a, a), (normal(2, 3, 3),)),
         "bilinear": (lambda a, w: functional.bilinear(a, a, w), (others, normal(2, 3, 3))),
         "chain_matmul": (lambda a: linalg.multi_dot([a, a, a]), (square,)),
+        "conv2d, taps in padding alone": (
+            lambda x, w: (
+                functional.conv2d(x, w, padding=12, dilation=12)
+                + functional.conv2d(x, w, padding=(1, 9), dilation=(1, 9))
+            ),
+            (image, normal(2, 3, 3, 3)),
+        ),
+        "conv2d, taps in padding, strides": (
+            lambda x, w: functional.conv2d(x[:, :, :1, :5], w, stride=(1, 3), padding=(2, 3)),
+            (image, normal(2, 3, 5, 4)),
+        ),
         "einsum": (lambda x: torch.einsum("abc,adc->bd", x, x), (x,)),
         "grid_sample": (
             lambda x, g: functional.grid_sample(x, g, align_corners=False),
