@@ -17,14 +17,18 @@ from aotc import ops
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.functions import Functions
 from aotc.builder import Builder
+from aotc.kernels.matmul.dequantized import mma_sync
 from aotc.kernels.matmul.dequantized.kernel import Kernel, Variant
-from aotc.kernels.matmul.dequantized.recognition import recognise_product
+from aotc.kernels.matmul.dequantized.operands import Result
+from aotc.kernels.matmul.dequantized.recognition import matmul_of, recognise_product
+from aotc.kernels.matmul.fusion.fuse import unfused
 from aotc.mlir import ir
 
 
 class Case(Struct, frozen=True):
     """`bits` of a weight; `body` makes %w of %byte, the shift %s, %scale and %zero. `group`: of
-    inputs that have them in common. `adds`: to what is in y."""
+    inputs that have them in common. `adds`: to what is in y. `variant`: of the kernel on tensor
+    cores. `columns`: several vectors."""
 
     bits: int
     rows: int
@@ -33,6 +37,8 @@ class Case(Struct, frozen=True):
     body: str
     element: str = "f16"
     adds: bool = False
+    variant: mma_sync.Variant | None = None
+    columns: int = 0
 
     @property
     def in_a_byte(self) -> int:
@@ -73,6 +79,12 @@ CASES = {
     "int8": Case(8, 33, 32, 40, SIGNED),
     "int4_biased": Case(4, 8, 32, 33, BIASED),
     "int8_f32": Case(8, 12, 16, 9, TO_F32, element="f32"),
+    # With a loop, and steps before it; fewer rows than a tile; two tiles of columns.
+    "mma_int4": Case(4, 72, 128, 10, UNSIGNED, variant=mma_sync.Variant(1, 2, 2, warps=4)),
+    "mma_int4_adds": Case(4, 9, 64, 4, BIASED, adds=True, variant=mma_sync.Variant(1, 1, 2, 1)),
+    "mma_int2": Case(2, 40, 64, 16, UNSIGNED, variant=mma_sync.Variant(2, 1, 3, 2)),
+    "mma_int8": Case(8, 33, 32, 8, SIGNED, variant=mma_sync.Variant(1, 4, 1, 4), columns=3),
+    "mma_int8_wide": Case(8, 33, 32, 6, SIGNED, variant=mma_sync.Variant(2, 1, 2, 1), columns=11),
 }
 
 
@@ -82,17 +94,19 @@ def _function(name: str, case: Case) -> str:
     wide = "" if case.element == "f32" else "    %wx = arith.extf %x : f16 to f32\n"
     of_x = "%x" if case.element == "f32" else "%wx"
     of_w = "" if "f16 to f32" in case.body else "    %ww = arith.extf %w : f16 to f32\n"
+    m, of_m, loop = (f"{case.columns}x", "m, ", '"parallel", ') if case.columns else ("", "", "")
+    last = 4 if case.columns else 3
     x, packed = (
-        f"memref<{case.groups}x{bytes_}x{count}x{case.element}>",
+        f"memref<{m}{case.groups}x{bytes_}x{count}x{case.element}>",
         (f"memref<{case.rows}x{case.groups}x{bytes_}xi8>"),
     )
-    scales, y = f"memref<{case.rows}x{case.groups}xf16>", f"memref<{case.rows}xf32>"
+    scales, y = f"memref<{case.rows}x{case.groups}xf16>", f"memref<{m}{case.rows}xf32>"
     fill = f"  linalg.fill ins(%none : f32) outs(%y : {y})\n"
     if case.adds:
         fill = ""
     maps = ", ".join(
-        f"affine_map<(n, g, b, h) -> ({one})>"
-        for one in ("g, b, h", "n, g, b", "n, g", "n, g", "n")
+        f"affine_map<({of_m}n, g, b, h) -> ({one})>"
+        for one in (f"{of_m}g, b, h", "n, g, b", "n, g", "n, g", f"{of_m}n")
     )
     return f"""
 func.func @{name}(%X: {x}, %packed: {packed}, %scales: {scales}, %zeros: {scales}, %y: {y})
@@ -102,10 +116,10 @@ func.func @{name}(%X: {x}, %packed: {packed}, %scales: {scales}, %zeros: {scales
   %bias = arith.constant 8 : i32
   %bits_of_one = arith.constant {case.bits} : index
 {fill}  linalg.generic {{indexing_maps = [{maps}],
-      iterator_types = ["parallel", "reduction", "reduction", "reduction"]}}
+      iterator_types = [{loop}"parallel", "reduction", "reduction", "reduction"]}}
       ins(%X, %packed, %scales, %zeros : {x}, {packed}, {scales}, {scales}) outs(%y : {y}) {{
   ^bb0(%x: {case.element}, %byte: i8, %scale: f16, %zero: f16, %o: f32):
-    %h = linalg.index 3 : index
+    %h = linalg.index {last} : index
     %hs = arith.muli %h, %bits_of_one : index
     %s = arith.index_cast %hs : index to i32{case.body}
 {wide}{of_w}    %p = arith.mulf {of_x}, {"%ww" if of_w else "%w"} : f32
@@ -125,9 +139,15 @@ def _with_kernels(text: str) -> str:
         generics = ops.find(module.operation, "linalg.generic")
         products = [one for one in (recognise_product(each, roots) for each in generics) if one]
         assert len(products) == len(CASES)
-        for product in products:
+        for product, case in zip(products, CASES.values(), strict=True):
             with ir.InsertionPoint(product.operation):
-                Kernel(Builder(), product, Variant()).build()
+                c = unfused(matmul_of(product)).operands[2].make()
+                b, result = Builder(), Result(c, adds=case.adds)
+                if case.variant is None:
+                    Kernel(b, product, Variant(), result).build()
+                else:
+                    assert mma_sync.can_take(product)
+                    mma_sync.TensorCoreKernel(b, product, case.variant, result).build()
             for operation in filter(None, (product.operation, product.fill)):
                 ops.erase(operation)
         module.operation.verify()
@@ -152,16 +172,17 @@ def test_products_are_right(library: package.Library, name: str) -> None:
     case = CASES[name]
     random = np.random.default_rng(case.rows)
     dtype = np.float32 if case.element == "f32" else np.float16
-    x = random.standard_normal(case.inputs).astype(dtype)
+    outer = (case.columns,) if case.columns else ()
+    x = random.standard_normal((*outer, case.inputs)).astype(dtype)
     packed = random.integers(-128, 128, (case.rows, case.inputs // case.in_a_byte), np.int8)
     shape = (case.rows, case.groups)
     scales = (random.random(shape) * 0.1).astype(np.float16)
     zeros = random.integers(0, 16, shape).astype(np.float16)
-    y = random.standard_normal(case.rows).astype(np.float32)
+    y = random.standard_normal((*outer, case.rows)).astype(np.float32)
     old = y.copy() if case.adds else 0
     bytes_ = case.group // case.in_a_byte
     library[name](
-        x.reshape(case.groups, bytes_, case.in_a_byte),
+        x.reshape(*outer, case.groups, bytes_, case.in_a_byte),
         packed.reshape(case.rows, case.groups, bytes_),
         scales,
         zeros,
@@ -177,8 +198,9 @@ def test_products_are_right(library: package.Library, name: str) -> None:
     elif case.body is BIASED:
         q = q - np.float16(8)
     w = q.astype(dtype) * scales[..., None].astype(dtype)
-    expected = w.reshape(case.rows, -1).astype(np.float64) @ x.astype(np.float64) + old
-    scale = np.abs(w).reshape(case.rows, -1).astype(np.float64) @ np.abs(x).astype(np.float64)
+    exact = w.reshape(case.rows, -1).astype(np.float64).T
+    expected = x.astype(np.float64) @ exact + old
+    scale = np.abs(x).astype(np.float64) @ np.abs(exact)
     assert (np.abs(y - expected) / scale).max() < 1e-6
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -36,7 +37,8 @@ class Matmul(Struct):
 
     `a_groups`, `c_groups`: the dimensions of A and of C, that follow each other, of which each of
     the problem's is made; None where they have the problem's.
-    `has_rows`: A and C are vectors, and the problem's are of one row each."""
+    `has_rows`: A and C are vectors, and the problem's are of one row each.
+    `others`: what the operation reads besides A and B."""
 
     operation: Any
     a: Any
@@ -47,6 +49,7 @@ class Matmul(Struct):
     has_rows: bool = False
     a_groups: Groups | None = None
     c_groups: Groups | None = None
+    others: Sequence[Any] = ()
 
 
 def recognise_matmul(

@@ -1,9 +1,9 @@
-"""A matrix-vector product of computed weights → one `linalg.generic`, on tensors.
+"""A product of a vector, or of few, and computed weights → one `linalg.generic`, on tensors.
 
 The matrix's elements are followed back to tensors that nothing elementwise makes: packed weights,
 and scales and zeros of groups. Reshapes on the way say how K is divided: into groups, and into the
-weights of a byte. The new operation has a loop for each of these digits of K, and its body computes
-an element of the matrix before it multiplies and adds.
+weights of a byte. The new operation has a loop for each of these digits of K, behind those of the
+result, and its body computes an element of the matrix before it multiplies and adds.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from aotc import ops
 from aotc.analysis.generics import body_of, has_reduction, maps_of
 from aotc.dense import content_of, is_splat
 from aotc.kernels.attention.elements import Constant, Element, Expression, Operation, Place, Reader
+from aotc.kernels.matmul.dequantized.recognition import MOST_COLUMNS
 from aotc.kernels.matmul.least_work import LEAST_WORK
 from aotc.kernels.matmul.recognition import multiplies
 from aotc.mlir import ir
 from aotc.sizes import dense_bytes
 
-_ROW, _K = "n", "k"
+_COLUMN, _ROW, _K = "m", "n", "k"
 _FROM_INTEGERS = ("sitofp", "uitofp")
 _MOST_STEPS = 64
 _NARROW_BITS = 8
@@ -48,7 +49,7 @@ def fuse_dequantization(module: Any) -> None:
     """Changes `module`, in which linalg is on tensors and `linalg.generic`, in place."""
     with module.context:
         for generic in ops.find(module.operation, "linalg.generic"):
-            if not _is_matrix_vector(generic):
+            if not _is_product(generic):
                 continue
             try:
                 with generic.location:
@@ -57,8 +58,8 @@ def fuse_dequantization(module: Any) -> None:
                 continue
 
 
-def _is_matrix_vector(generic: Any) -> bool:
-    """Whether it is a product of a vector and a matrix of known sizes, on tensors."""
+def _is_product(generic: Any) -> bool:
+    """Whether it is a product of a vector, or of few, and a matrix of known sizes, on tensors."""
     inputs, outputs = ops.operand_groups(generic)
     values = [*inputs, *outputs]
     if len(inputs) != 2 or len(generic.results) != 1 or not has_reduction(generic):
@@ -66,36 +67,57 @@ def _is_matrix_vector(generic: Any) -> bool:
     types = [value.type for value in values]
     if not all(isinstance(one, ir.RankedTensorType) and one.has_static_shape for one in types):
         return False
-    if sorted(one.rank for one in types[:2]) != [1, 2] or types[2].rank != 1:
+    rank, maps = types[2].rank, maps_of(generic)
+    if rank not in (1, 2) or sorted(one.rank for one in types[:2]) != [rank, 2]:
         return False
-    maps = maps_of(generic)
     return bool(
-        maps[0].n_dims == 2
+        maps[0].n_dims == 1 + rank
         and all(one.is_projected_permutation for one in maps)
         and isinstance(types[2].element_type, ir.F32Type | ir.F64Type)
         and multiplies(generic)
-        and math.prod(max(types[:2], key=lambda one: one.rank).shape) >= LEAST_WORK
+        and max(math.prod(one.shape) for one in types[:2] if one.rank == 2) >= LEAST_WORK
+        and (rank == 1 or _has_few_columns(types, [_loops(one) for one in maps]))
     )
+
+
+def _has_few_columns(types: Sequence[Any], loops: Sequence[tuple[int, ...]]) -> bool:
+    """Whether tensor cores can have the few rows of x, which are C's."""
+    column, row = loops[2]
+    matrix = next(i for i in range(2) if row in loops[i])
+    element = types[matrix].element_type
+    return bool(
+        column not in loops[matrix]
+        and loops[1 - matrix][0] == column
+        and types[2].shape[0] <= MOST_COLUMNS
+        and isinstance(element, ir.F16Type | ir.BF16Type)
+        and types[1 - matrix].element_type == element
+    )
+
+
+def _loops(map_: Any) -> tuple[int, ...]:
+    return tuple(ir.AffineDimExpr(one).position for one in map_.results)
 
 
 class _Fusion:
     def __init__(self, generic: Any) -> None:
         self.generic = generic
         self.inputs, (self.out,) = ops.operand_groups(generic)
-        self.number = max(range(2), key=lambda i: self.inputs[i].type.rank)  # of the matrix
-        self.maps = maps_of(generic)
-        self.row_loop = ir.AffineDimExpr(self.maps[2].results[0]).position
+        loops = [_loops(map_) for map_ in maps_of(generic)]
+        *columns, row = loops[2]
+        # Of the matrix, which is an operand that has the rows.
+        self.number = next(i for i in range(2) if row in loops[i])
+        symbols = dict.fromkeys(range(2 + len(columns)), _K)
+        self.symbols = symbols | dict.fromkeys(columns, _COLUMN) | {row: _ROW}
+        self.places = [tuple(self.symbols[loop] for loop in own) for own in loops]
+        self.columns = len(columns)
         self.reader = Reader()
         self.leaves: list[_Leaf] = []
 
     def apply(self) -> None:
         matrix = self.inputs[self.number]
-        symbols = {self.row_loop: _ROW, 1 - self.row_loop: _K}
-        places = [ir.AffineDimExpr(one).position for one in self.maps[self.number].results]
-        self.sizes = {
-            symbols[place]: int(size) for place, size in zip(places, matrix.type.shape, strict=True)
-        }
-        element = Element(matrix, tuple(symbols[place] for place in places))
+        places = self.places[self.number]
+        self.sizes = dict(zip(places, map(int, matrix.type.shape), strict=True))
+        element = Element(matrix, places)
         expression = self._read(element, 0)
         if not self._is_dequantized(expression, matrix.type.element_type):
             raise _NoContractionError
@@ -165,10 +187,12 @@ class _Fusion:
         """The loops of a place."""
         if place == 0:
             return []
-        if place == _ROW:
+        if place == _COLUMN:
             return [0]
+        if place == _ROW:
+            return [self.columns]
         weights = [math.prod(self.radices[i + 1 :]) for i in range(len(self.radices))]
-        loops = [(1 + i, weight) for i, weight in enumerate(weights)]
+        loops = [(1 + self.columns + i, weight) for i, weight in enumerate(weights)]
         if isinstance(place, tuple):
             is_high = place[0] == "high"
             return [i for i, weight in loops if (weight >= place[2]) == is_high]
@@ -182,7 +206,10 @@ class _Fusion:
         tables: dict[int, tuple[int, int, int]] = {}
         with ir.InsertionPoint(generic):
             for number, (tensor, index) in enumerate(
-                [(vector, (_K,)), *((leaf.tensor, leaf.index) for leaf in self.leaves)]
+                [
+                    (vector, self.places[1 - self.number]),
+                    *((leaf.tensor, leaf.index) for leaf in self.leaves),
+                ]
             ):
                 table = self._table(tensor, index)
                 if table is not None:
@@ -191,13 +218,14 @@ class _Fusion:
                 inputs.append(self._expanded(tensor, index))
                 loops = [loop for place in index for loop in self._digits(place)]
                 maps.append(self._map(loops))
-            kinds = ["parallel", *["reduction"] * len(self.radices)]
+            parallel = [*range(self.columns + 1)]
+            kinds = ["parallel"] * len(parallel) + ["reduction"] * len(self.radices)
             made = ops.create(
                 "linalg.generic",
                 [*inputs, self.out],
                 [generic.results[0].type],
                 {
-                    "indexing_maps": ir.ArrayAttr.get([*maps, self._map([0])]),
+                    "indexing_maps": ir.ArrayAttr.get([*maps, self._map(parallel)]),
                     "iterator_types": ir.ArrayAttr.get(
                         [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
                     ),
@@ -222,7 +250,7 @@ class _Fusion:
         ops.erase(generic)
 
     def _map(self, loops: Sequence[int]) -> Any:
-        count = 1 + len(self.radices)
+        count = 1 + self.columns + len(self.radices)
         dims = [ir.AffineDimExpr.get(loop) for loop in loops]
         return ir.AffineMapAttr.get(ir.AffineMap.get(count, 0, dims))
 
@@ -230,7 +258,8 @@ class _Fusion:
         """The tensor with a dimension for each loop of its index; without dimensions of 1 that are
         no loops."""
         groups, shape, next_ = [], [], 0
-        sizes = [self.sizes[_ROW], *self.radices]
+        columns = [int(self.out.type.shape[0])] * self.columns
+        sizes = [*columns, self.sizes[_ROW], *self.radices]
         for place in index:
             own = [sizes[loop] for loop in self._digits(place)]
             if not own:

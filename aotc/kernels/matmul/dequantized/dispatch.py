@@ -1,11 +1,14 @@
-"""Products of a vector and packed weights → a choice, made at run time, between the kernel and the
-loops: those are for the CPU device, and for buffers at odd addresses."""
+"""Products of packed weights → a choice, made at run time, between kernels and the loops: those are
+for the CPU device, and for buffers at odd addresses."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from operator import and_
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.analysis.aliasing import Roots
@@ -13,8 +16,10 @@ from aotc.analysis.functions import Functions
 from aotc.builder import WIDEST_ACCESS, Builder
 from aotc.input.entries import functions_of
 from aotc.kernels.family import ANY_GPU, SM_90A
+from aotc.kernels.matmul.dequantized import mma_sync
 from aotc.kernels.matmul.dequantized.kernel import Kernel, Variant
-from aotc.kernels.matmul.dequantized.recognition import Product, recognise_product
+from aotc.kernels.matmul.dequantized.operands import Result
+from aotc.kernels.matmul.dequantized.recognition import Product, matmul_of, recognise_product
 from aotc.kernels.matmul.dispatch import (
     PARALLEL,
     STEP,
@@ -23,6 +28,7 @@ from aotc.kernels.matmul.dispatch import (
     chips_of,
     name_modules,
 )
+from aotc.kernels.matmul.fusion.fuse import Fused, fuse
 from aotc.mlir import ir
 from aotc.module_names import CAPABILITY, LEAST_CAPABILITY
 from aotc.numbers import Condition, Scalar, compare
@@ -31,7 +37,22 @@ from aotc.remarks import Remarks
 from aotc.request import BuildRequest, Chip
 from aotc.rewrites.capability import declare_capability
 
-_VARIANTS = {ANY_GPU: Variant(), SM_90A: Variant(overlaps_previous=True)}
+
+class _Taken(Struct):
+    product: Product
+    fused: Fused
+
+    def __str__(self) -> str:
+        count = self.product.in_a_byte
+        few = self.product.columns
+        what = f"{count} weights in a byte" if count > 1 else "weights of a byte"
+        with_ = "a vector" if few == 1 else f"{few} vectors"
+        how = ", by mma.sync" if mma_sync.can_take(self.product) else ""
+        steps = " with an epilogue" if self.fused.epilogue else ""
+        return (
+            f"product of {with_} and {what}{steps}: "
+            f"one pass over them as they are packed on GPUs{how}, else loops"
+        )
 
 
 def choose_dequantized_kernels(module: Any, request: BuildRequest, remarks: Remarks) -> None:
@@ -48,54 +69,74 @@ def choose_dequantized_kernels(module: Any, request: BuildRequest, remarks: Rema
             if ops.enclosing(generic, *PARALLEL) is None
         ]
         found = [one for one in (recognise_product(each, roots) for each in generics) if one]
-        for number, product in enumerate(found):
-            _replace(product, request, remarks, number)
+        taken = _with_epilogues(found, roots)
+        for one in taken:
+            remarks.add(STEP, one.product.operation.location, str(one))
+        # From below: what a product takes with it is not before it.
+        for number, one in enumerate(reversed(taken)):
+            _replace(one, request, number)
         if found:
             declare_capability(module)
 
 
-def _replace(product: Product, request: BuildRequest, remarks: Remarks, number: int) -> None:
-    generic = product.operation
-    count = product.in_a_byte
-    what = f"{count} weights in a byte" if count > 1 else "weights of a byte"
-    text = f"product of a vector and {what}: one pass over them as they are packed on GPUs"
-    remarks.add(STEP, generic.location, f"{text}, else loops")
+def _with_epilogues(products: Sequence[Product], roots: Roots) -> list[_Taken]:
+    taken: list[_Taken] = []
+    for number, product in enumerate(products):
+        done = [operation for one in taken for operation in one.fused.replaced]
+        later = [other.y for other in products[number + 1 :]]
+        with product.operation.location:
+            taken.append(_Taken(product, fuse(matmul_of(product), roots, done, later)))
+    return taken
+
+
+def _replace(taken: _Taken, request: BuildRequest, number: int) -> None:
+    product, fused = taken.product, taken.fused
+    last = fused.replaced[-1]
     b = Builder()
     has_hopper = any(chip == Chip(SM_90A) for chip in chips_of(request))
-    with generic.location, ir.InsertionPoint(generic):
+    with last.location, ir.InsertionPoint(last):
+        _, _, c, *values = [operand.make() for operand in fused.operands]
+        epilogue = None
+        if fused.epilogue is not None:
+            epilogue = fused.epilogue.bind(fused.problem.epilogue_operands, values)
+        result = Result(c, fused.problem.adds, epilogue)
         callee = ir.FlatSymbolRefAttr.get(CAPABILITY)
         capability: Scalar = b.op("func.call", (), "i32", callee=callee)
         aligned = [_is_aligned(b, product.inputs[i]) for i in (product.vector, product.packed)]
         runs = reduce(and_, aligned, compare("sge", capability, LEAST_CAPABILITY))
         with b.where(runs) as branch:
             is_hopper = compare("eq", capability, Chip(SM_90A).capability) if has_hopper else False
-            _launch(b, product, is_hopper)
+            _launch(b, product, result, is_hopper)
         with branch.otherwise():
-            for operation in filter(None, (product.fill, generic)):
+            for operation in fused.replaced:
                 ir.InsertionPoint.current.insert(operation.detach_from_parent())
     name_modules(branch.operation, request.capabilities, f"dequantized_{number}")
 
 
-def _launch(b: Builder, product: Product, is_hopper: Condition) -> None:
+def _launch(b: Builder, product: Product, result: Result, is_hopper: Condition) -> None:
     if is_hopper is False:
-        _kernel(b, product, ANY_GPU)
+        _kernel(b, product, result, ANY_GPU)
         return
     with b.where(is_hopper) as branch:
-        _kernel(b, product, SM_90A)
+        _kernel(b, product, result, SM_90A)
     with branch.otherwise():
-        _kernel(b, product, ANY_GPU)
+        _kernel(b, product, result, ANY_GPU)
 
 
-def _kernel(b: Builder, product: Product, target: str) -> None:
-    with b.execute_region() as region, b.kernel_name(_name(product)):
-        Kernel(b, product, _VARIANTS[target]).build()
-    region.attributes[TARGET] = ir.StringAttr.get(target)
-
-
-def _name(product: Product) -> str:
+def _kernel(b: Builder, product: Product, result: Result, target: str) -> None:
+    early = target == SM_90A
     element = product.inputs[product.vector].type.element_type
-    bits = 8 // product.in_a_byte
-    return f"gemv_{element}_w{bits}_{_VARIANTS[ANY_GPU].rows}x{_VARIANTS[ANY_GPU].warps}"
+    name = f"gemv_{element}_w{8 // product.in_a_byte}"
+    with b.execute_region() as region:
+        if mma_sync.can_take(product):
+            chosen = mma_sync.choose_variant(product, overlaps_previous=early)
+            with b.kernel_name(f"{name}_mma_m{product.columns}_k{chosen.along}"):
+                mma_sync.TensorCoreKernel(b, product, chosen, result).build()
+        else:
+            variant = Variant(overlaps_previous=early)
+            with b.kernel_name(f"{name}_{variant.rows}x{variant.warps}"):
+                Kernel(b, product, variant, result).build()
+    region.attributes[TARGET] = ir.StringAttr.get(target)
 
 
 def _is_aligned(b: Builder, buffer: Any) -> Condition:

@@ -10,17 +10,27 @@ from msgspec import Struct
 from aotc import ops
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.generics import body_of, maps_of
-from aotc.kernels.matmul.problem import ELEMENT_BYTES
-from aotc.kernels.matmul.recognition import fill_of, unwidened
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
+from aotc.kernels.matmul.recognition import (
+    Matmul,
+    accumulator_of,
+    fill_of,
+    matrix_of_type,
+    unwidened,
+)
+from aotc.kernels.matmul.vectors import row_type
 from aotc.mlir import ir
 
 CHUNK = 16  # bytes of packed weights that a thread reads at once
 _VECTOR_ELEMENTS = ("f16", "bf16", "f32")
 _MOST_IN_A_BYTE = 8
+MOST_COLUMNS = 16  # of the small matrix: more are a matmul's
 
 
 class Product(Struct, frozen=True, eq=False):
     """y = W · x, where an element of W is computed from the elements of several buffers.
+
+    It may be several y and x, at most `MOST_COLUMNS`: `column` is their loop.
 
     `places`: the loops of each input's dimensions. `sizes`: of each loop. `row`: the loop of y, and
     `digits` those that it sums over, which are the digits of K, the slowest first; `inner` of them,
@@ -39,6 +49,11 @@ class Product(Struct, frozen=True, eq=False):
     vector: int
     packed: int
     fill: Any | None
+    column: int | None = None
+
+    @property
+    def columns(self) -> int:
+        return 1 if self.column is None else self.sizes[self.column]
 
     @property
     def outer_digits(self) -> tuple[int, ...]:
@@ -65,19 +80,22 @@ def recognise_product(generic: Any, roots: Roots) -> Product | None:
     if not all(map_.is_projected_permutation for map_ in maps):
         return None
     *places, out = (tuple(ir.AffineDimExpr(one).position for one in map_.results) for map_ in maps)
-    if len(out) != 1 or str(outputs[0].type.element_type) != "f32":
+    if len(out) not in (1, 2) or str(outputs[0].type.element_type) != "f32":
         return None
-    reduced = set(range(maps[0].n_dims)) - set(out)
+    *columns, row = out
+    reduced = {*range(maps[0].n_dims)} - {row}
     vector = next((i for i, one in enumerate(places) if set(one) == reduced), None)
     if vector is None or str(inputs[vector].type.element_type) not in _VECTOR_ELEMENTS:
         return None
-    digits = places[vector]
+    if [*places[vector][: len(columns)]] != columns:
+        return None
+    digits = places[vector][len(columns) :]
     found = [
         i
         for i, one in enumerate(places)
         if str(inputs[i].type.element_type) == "i8"
         and len(one) > 1
-        and one == (*out, *digits[: len(one) - 1])
+        and one == (row, *digits[: len(one) - 1])
     ]
     if len(found) != 1:
         return None
@@ -93,12 +111,13 @@ def recognise_product(generic: Any, roots: Roots) -> Product | None:
         places=tuple(places),
         y=outputs[0],
         sizes=tuple(sizes[i] for i in range(maps[0].n_dims)),
-        row=out[0],
+        row=row,
         digits=digits,
         inner=len(digits) - (len(places[packed]) - 1),
         vector=vector,
         packed=packed,
         fill=fill_of(generic, outputs[0], roots),
+        column=columns[0] if columns else None,
     )
     return product if _can_take(product) else None
 
@@ -115,14 +134,47 @@ def _is_contiguous(type_: Any) -> bool:
 
 def _can_take(product: Product) -> bool:
     last = product.sizes[product.outer_digits[-1]]
-    if last % CHUNK or product.in_a_byte > _MOST_IN_A_BYTE:
+    if last % CHUNK or product.in_a_byte > _MOST_IN_A_BYTE or product.columns > MOST_COLUMNS:
         return False
     for number, places in enumerate(product.places):
         is_other = number not in (product.vector, product.packed)
         # Neighbours in a row of packed weights have the same of all others.
-        if is_other and product.outer_digits[-1] in places:
+        if is_other and {product.outer_digits[-1], product.column} & {*places}:
             return False
     return _has_body(product)
+
+
+def matmul_of(product: Product) -> Matmul:
+    """The product as a matmul whose epilogue is looked for: x is A, and packed weights are B."""
+    x, packed = (product.inputs[i] for i in (product.vector, product.packed))
+    y = ir.MemRefType(product.y.type)
+    has_rows = product.column is None
+    sizes = (
+        ([product.columns, product.row_bytes * product.in_a_byte], x.type.element_type),
+        ([product.sizes[product.row], product.row_bytes], packed.type.element_type),
+    )
+    types = [ir.MemRefType.get(*one) for one in sizes] + [row_type(y) if has_rows else y]
+    a, b, c = (matrix_of_type(type_, batched=False) for type_ in types)
+    assert a is not None
+    assert b is not None
+    assert c is not None
+    problem = Problem(a, b, c, accumulator_of(c.element), adds=product.fill is None)
+    others = [
+        one for i, one in enumerate(product.inputs) if i not in (product.vector, product.packed)
+    ]
+    return Matmul(
+        product.operation, x, packed, product.y, problem, product.fill, has_rows, others=others
+    )
+
+
+def factor_of(product: Product, *, narrow: bool) -> Any:
+    """The body's value that is an element of W; with `narrow`, before it is widened."""
+    *_, add, _ = body_of(product.operation)
+    y = product.operation.regions[0].blocks[0].arguments[-1]
+    x = product.operation.regions[0].blocks[0].arguments[product.vector]
+    multiply: Any = next(ops.defining(one) for one in add.operands if one != y)
+    factor = next(one for one in multiply.operands if unwidened(one) != x)
+    return unwidened(factor) if narrow else factor
 
 
 def _has_body(product: Product) -> bool:
@@ -144,6 +196,7 @@ def _has_body(product: Product) -> bool:
         if operation.name == "linalg.index":
             if ir.IntegerAttr(operation.attributes["dim"]).value in (
                 product.row,
+                product.column,
                 *product.outer_digits,
             ):
                 return False

@@ -172,7 +172,7 @@ class _Fusing:
         self._names = axes_of(matmul) or []
         self._full = tuple(Axis(name) for name in dict.fromkeys(self._names))
         # What nothing may write before the matmul has read it.
-        self._reads = [matmul.a, matmul.b]
+        self._reads = [matmul.a, matmul.b, *matmul.others]
 
     def result(self) -> Fused:
         fused, reading = self._fused, self._reading
@@ -279,7 +279,7 @@ class _Fusing:
             found = self._moved(output, new, loops)
         elif old is not None and old == new:
             found = self._moved_implicit_gemm(output)
-        inputs = (self._matmul.a, self._matmul.b)
+        inputs = (self._matmul.a, self._matmul.b, *self._matmul.others)
         if (
             found is None
             or self._fused.problem.adds

@@ -1,0 +1,274 @@
+"""The kernel of a product of packed weights and few columns on tensor cores: mma.sync with W as A.
+
+A warp has tiles of 16 rows of W, and a part of K. A lane reads 16 bytes of two rows of each tile,
+whose weights are its part of A in some instructions, with K in another order: x is taken in the
+same one. W is computed in registers as the body says, and rounded where that does; products are
+exact, and sums in f32. Chunks of W are loaded some steps before they are used. At the end, the
+warps that share K add their sums through shared memory, in a fixed order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial, reduce
+
+from msgspec import Struct
+
+from aotc.builder import Buffer, Builder
+from aotc.chips import H100, WARP
+from aotc.kernels.matmul.dequantized.body import weights
+from aotc.kernels.matmul.dequantized.operands import Operands, Result
+from aotc.kernels.matmul.dequantized.recognition import CHUNK, Product, factor_of
+from aotc.kernels.matmul.scalar import launch
+from aotc.kernels.tensor_core import Mma, add_accumulators, fragment
+from aotc.numbers import Number, Value, compare, divide_up, minimum, unravel
+
+_LANES = 4  # that share a row
+_STEP = _LANES * CHUNK  # bytes of a row
+_ROWS, _COLUMNS = 16, 8  # of an instruction
+_ELEMENTS = ("f16", "bf16")
+_ENOUGH_WARPS = 16 * H100.multiprocessors
+_WARPS = 8
+# Accumulators of a tile that take turns: instructions do not wait for each other.
+_CHAINS = 2
+
+
+class Variant(Struct, frozen=True):
+    """`tiles`: of a warp. `along`: warps of a block that share K. `depth`: steps between the loads
+    and their use."""
+
+    tiles: int
+    along: int
+    depth: int
+    warps: int = _WARPS
+    overlaps_previous: bool = False
+
+    @property
+    def rows_of_block(self) -> int:
+        return self.warps // self.along * self.tiles * _ROWS
+
+
+def can_take(product: Product) -> bool:
+    """Whether W is computed in the type of x, which tensor cores multiply."""
+    x = product.inputs[product.vector].type.element_type
+    return (
+        str(x) in _ELEMENTS
+        and factor_of(product, narrow=True).type == x
+        and product.row_bytes % _STEP == 0
+    )
+
+
+def choose_variant(product: Product, *, overlaps_previous: bool) -> Variant:
+    """As many warps along K as make enough for all multiprocessors."""
+    steps, tiles = product.row_bytes // _STEP, divide_up(product.sizes[product.row], _ROWS)
+    along = 1
+    while along < _WARPS and steps % (2 * along) == 0 and tiles * along < _ENOUGH_WARPS:
+        along *= 2
+    depth = min(4, steps // along)
+    return Variant(1, along, depth, overlaps_previous=overlaps_previous)
+
+
+class _Chunk(Struct, frozen=True):
+    """What a lane has loaded of a row: the words, and what `load_others` gives."""
+
+    words: list[Value]
+    others: list[dict[int, Value]]
+
+    def values(self) -> list[Value]:
+        return [*self.words, *_distinct(self.others)]
+
+    def with_values(self, values: Sequence[Value]) -> _Chunk:
+        """The same of other values, in the order of `values`."""
+        count = len(self.words)
+        new = dict(zip(_distinct(self.others), values[count:], strict=True))
+        others = [{number: new[one] for number, one in each.items()} for each in self.others]
+        return _Chunk(list(values[:count]), others)
+
+
+def _distinct(others: Sequence[dict[int, Value]]) -> list[Value]:
+    return list(dict.fromkeys(one for each in others for one in each.values()))
+
+
+class TensorCoreKernel:
+    """Builds the kernel at the insertion point."""
+
+    def __init__(self, b: Builder, product: Product, variant: Variant, result: Result) -> None:
+        self.b, self.product, self.variant = b, product, variant
+        self.operands = Operands(b, product, result)
+        element = self.operands.x.element
+        self.mma = Mma(_ROWS, _COLUMNS, 16, element, "f32", 2)
+        self.rows, self.columns = self.operands.rows, product.columns
+        self.column_tiles = divide_up(self.columns, _COLUMNS)
+        assert isinstance(self.column_tiles, int)
+        # Columns of the sums in shared memory.
+        self.width = 1 if self.columns == 1 else self.column_tiles * _COLUMNS
+
+    def build(self) -> None:
+        b, variant = self.b, self.variant
+        shape = (variant.along, self.width, variant.rows_of_block)
+        blocks = divide_up(self.rows, variant.rows_of_block)
+        early, bytes_ = variant.overlaps_previous, 4 * shape[0] * shape[1] * shape[2]
+        with launch(b, blocks, variant.warps * WARP, bytes_, overlaps_previous=early) as block:
+            self.thread, self.first = block.thread, block.index * variant.rows_of_block
+            sums = b.shared_buffer(block.shared, 0, shape, "f32")
+            self._compute(sums)
+            b.barrier()
+            self._store(sums)
+
+    def _compute(self, sums: Buffer) -> None:
+        b, variant = self.b, self.variant
+        warp, lane = unravel(self.thread, WARP)
+        group, part = unravel(warp, variant.along)
+        self.row_of_lane, self.lane_of_row = unravel(lane, _LANES)
+        own = group * (variant.tiles * _ROWS) + self.row_of_lane
+        local = [own + i * _COLUMNS for i in range(2 * variant.tiles)]
+        rows = [self.first + one for one in local]
+        if self.rows % variant.rows_of_block:
+            rows = [minimum(row, self.rows - 1) for row in rows]
+        steps = self.product.row_bytes // _STEP // variant.along
+        self.begin = (part * steps) * _STEP + self.lane_of_row * CHUNK
+        accumulators = self._over_k(rows, steps)
+        tiles = [
+            reduce(partial(add_accumulators, b), accumulators[first : first + _CHAINS])
+            for first in range(0, len(accumulators), _CHAINS)
+        ]
+        for number, tile in enumerate(tiles):
+            of_rows, of_columns = divmod(number, self.column_tiles)
+            self._share(tile, local[2 * of_rows :], of_columns * _COLUMNS, part, sums)
+
+    # --- Accumulators ------------------------------------------------------------------------
+
+    def _over_k(self, rows: Sequence[Number], steps: int) -> list[Value]:
+        """The accumulators of tiles, of columns, of chains."""
+        b, depth = self.b, self.variant.depth
+        count = self.variant.tiles * self.column_tiles * _CHAINS
+        zero = b.zero(self.mma.accumulator_type)
+        # What is no multiple of the depth comes first.
+        rest = steps % depth
+        first = [self._load(rows, step) for step in range(rest + depth)]
+        sums = [zero] * count
+        for step in range(rest):
+            sums = self._multiply(step, first[step], sums)
+        held = first[rest:]
+        shape = held
+        if steps > rest + depth:
+            # LLVM would move loads from in front of the loop into it, to where they are used.
+            b.barrier()
+            carried = [*sums, *_values(held)]
+            with b.loop(rest, steps - depth, depth, carried) as loop:
+                sums, held = loop.carried[:count], _with_values(shape, loop.carried[count:])
+                next_ = []
+                for number, chunk in enumerate(held):
+                    step = loop.index + number
+                    next_.append(self._load(rows, step + depth))
+                    sums = self._multiply(step, chunk, sums)
+                loop.next([*sums, *_values(next_)])
+            sums, held = loop.results[:count], _with_values(shape, loop.results[count:])
+        for number, chunk in enumerate(held):
+            sums = self._multiply(steps - depth + number, chunk, sums)
+        return sums
+
+    def _place(self, step: Number) -> Number:
+        return self.begin + step * _STEP
+
+    def _load(self, rows: Sequence[Number], step: Number) -> list[_Chunk]:
+        """A chunk of each row."""
+        place, operands = self._place(step), self.operands
+        words = [operands.load_words(row, place) for row in rows]
+        others = [operands.load_others(row, place) for row in rows]
+        return [_Chunk(*one) for one in zip(words, others, strict=True)]
+
+    def _multiply(
+        self, step: Number, chunks: Sequence[_Chunk], sums: Sequence[Value]
+    ) -> list[Value]:
+        """The accumulators with a step."""
+        b, operands, added = self.b, self.operands, list(sums)
+        place = self._place(step)
+        x = []
+        for tile in range(self.column_tiles):
+            column = self.row_of_lane + tile * _COLUMNS
+            if self.columns % _COLUMNS:
+                column = minimum(column, self.columns - 1)
+            x.append(operands.load_x(column, place))
+        for number, inner in enumerate(operands.inner):
+            right = [_fragments(b, [vectors[number]]) for vectors in x]
+            for tile in range(self.variant.tiles):
+                rows = [
+                    weights(b, self.product, one.words, one.others[number], inner, narrow=True)
+                    for one in chunks[2 * tile : 2 * tile + 2]
+                ]
+                for i, left in enumerate(_fragments(b, rows)):
+                    for column_tile, fragments in enumerate(right):
+                        at = (tile * self.column_tiles + column_tile) * _CHAINS + i % _CHAINS
+                        added[at] = self.mma.multiply(b, left, fragments[i], added[at])
+        return added
+
+    # --- Sums ----------------------------------------------------------------------------------
+
+    def _share(
+        self, tile: Value, rows: Sequence[Number], first: int, part: Number, sums: Buffer
+    ) -> None:
+        """Writes a tile's sums, of a lane's two rows and two columns."""
+        b = self.b
+        if self.width == 1:
+            with b.where(compare("eq", self.lane_of_row, 0)):
+                for i in range(2):
+                    b.store(b.extract(tile, [i, 0]), sums, [part, 0, rows[i]])
+            return
+        for i in range(2):
+            for j in range(2):
+                column = self.lane_of_row * 2 + (first + j)
+                b.store(b.extract(tile, [i, j]), sums, [part, column, rows[i]])
+
+    def _store(self, sums: Buffer) -> None:
+        b, variant = self.b, self.variant
+        threads, count = variant.warps * WARP, variant.rows_of_block * self.columns
+        for first in range(0, count, threads):
+            place = self.thread + first
+            column, local = unravel(place, variant.rows_of_block)
+            row = self.first + local
+            is_there = first + threads <= count or compare("ult", place, count)
+            with b.where(is_there):
+                is_row = self.rows % variant.rows_of_block == 0 or compare("ult", row, self.rows)
+                with b.where(is_row):
+                    parts = [b.load(sums, [i, column, local]) for i in range(variant.along)]
+                    self.operands.store(column, row, reduce(b.add, parts))
+
+
+def _values(steps: Sequence[Sequence[_Chunk]]) -> list[Value]:
+    return [value for chunks in steps for chunk in chunks for value in chunk.values()]
+
+
+def _with_values(shape: Sequence[Sequence[_Chunk]], values: Sequence[Value]) -> list[list[_Chunk]]:
+    """Chunks like those of `shape`, of other values."""
+    found, rest = [], list(values)
+    for chunks in shape:
+        own = []
+        for chunk in chunks:
+            count = len(chunk.values())
+            own.append(chunk.with_values(rest[:count]))
+            rest = rest[count:]
+        found.append(own)
+    return found
+
+
+def _fragments(b: Builder, rows: Sequence[Value]) -> list[Value]:
+    """The fragments of vectors of 16 elements: of a row each for x, of two rows for W. A fragment
+    has two pairs of each row; the pairs of different rows are neighbours."""
+    found = []
+    for first in range(0, CHUNK, 4):
+        pairs = [_pair(b, row, first + i) for i in (0, 2) for row in rows]
+        found.append(fragment(b, pairs))
+    return found
+
+
+def _pair(b: Builder, vector: Value, first: int) -> Value:
+    element = vector.type.element_type
+    return b.op(
+        "vector.extract_strided_slice",
+        [vector],
+        f"vector<2x{element}>",
+        offsets=f"[{first}]",
+        sizes="[2]",
+        strides="[1]",
+    )
