@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from aotc.mlir import ir
+from aotc.module_names import READS_CONSTANT
 from aotc.numbers import (
     Condition,
     Number,
@@ -124,6 +125,7 @@ class Builder:
     def __init__(self) -> None:
         self._parsed: dict[str, Any] = {}
         self._kernel_name = ""
+        self._reads_constants = False
 
     def type(self, type_: Type) -> Any:
         """The type of a text. A type is given back."""
@@ -472,7 +474,8 @@ class Builder:
     def load(self, buffer: Buffer, at: Sequence[Number]) -> Value:
         """An element."""
         operands = [buffer.value, *self._place(buffer, at)]
-        return wrap(create("memref.load", operands, [buffer.type.element_type]).result)
+        attributes = self._read_attributes()
+        return wrap(create("memref.load", operands, [buffer.type.element_type], attributes).result)
 
     def store(self, value: Value, buffer: Buffer, at: Sequence[Number]) -> None:
         create("memref.store", [value, buffer.value, *self._place(buffer, at)])
@@ -484,7 +487,8 @@ class Builder:
         known than what an element has."""
         operands = [buffer.value, *self._place(buffer, at)]
         vector = ir.VectorType.get([count], buffer.type.element_type)
-        return create("vector.load", operands, [vector], self._aligned(alignment)).result
+        attributes = self._aligned(alignment) | self._read_attributes()
+        return create("vector.load", operands, [vector], attributes).result
 
     def store_vector(
         self, vector: Value, buffer: Buffer, at: Sequence[Number], alignment: int | None = None
@@ -536,6 +540,17 @@ class Builder:
 
     def _place(self, buffer: Buffer, at: Sequence[Number]) -> list[Value]:
         return self.values((*buffer.leading, *at))
+
+    @contextmanager
+    def reads_constants(self) -> Iterator[None]:
+        """What is loaded inside is constant: a kernel may read it before it waits for the one
+        before it."""
+        outer, self._reads_constants = self._reads_constants, True
+        yield
+        self._reads_constants = outer
+
+    def _read_attributes(self) -> dict[str, Any]:
+        return {READS_CONSTANT: ir.UnitAttr.get()} if self._reads_constants else {}
 
     def _aligned(self, alignment: int | None) -> dict[str, Any]:
         if alignment is None:

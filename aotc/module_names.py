@@ -50,6 +50,8 @@ ASSEMBLED = "aotc.assembled"
 # `length`, the `sign` of the exponent, and how what it reads and writes lies, `in` and `out`
 # (points_last, rows_last).
 FOURIER = "aotc.fourier"
+# Of a load in a kernel: what it reads is a constant, which no kernel writes.
+READS_CONSTANT = "aotc.reads_constant"
 # Of a `vector.vscale`: it is the level of the CPU's instruction set (`kernels/cpu/levels.py`), and
 # vectors are not scalable.
 CPU_LEVEL = "aotc.cpu_level"

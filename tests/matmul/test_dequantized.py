@@ -270,3 +270,37 @@ def test_the_loops_are_right(tmp_path: Path) -> None:
     w = q.astype(np.float16).reshape(512, 32, 32) * scales[..., None]
     expected = w.reshape(512, 1024).astype(np.float64) @ x.astype(np.float64)
     np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.parametrize("is_constant", [True, False])
+def test_constant_weights_are_read_before_the_wait(is_constant: bool) -> None:
+    """For the previous kernel, which may have written all others."""
+    case = Case(8, 32, 64, 4, SIGNED)
+    text = _function("product", case)
+    for name, type_ in (("packed", "memref<32x4x64xi8>"), ("scales", "memref<32x4xf16>")):
+        if is_constant:
+            get = f"  %{name} = memref.get_global @{name} : {type_}\n"
+            text = text.replace(f"%{name}: {type_}, ", "")
+            text = text.replace("  %none =", f"{get}  %none =")
+            text = f"memref.global constant @{name} : {type_} = dense<1>\n{text}".replace(
+                "xf16> = dense<1>", "xf16> = dense<1.0>"
+            )
+    text = text.replace("%scales, %zeros : ", "%scales, %scales : ").replace(
+        "%zeros: memref<32x4xf16>, ", ""
+    )
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        roots = Roots(Functions(module))
+        (product,) = [
+            one
+            for generic in ops.find(module.operation, "linalg.generic")
+            if (one := recognise_product(generic, roots))
+        ]
+        with ir.InsertionPoint(product.operation):
+            c = unfused(matmul_of(product)).operands[2].make()
+            variant = mma_sync.choose_variant(product, overlaps_previous=True)
+            mma_sync.TensorCoreKernel(Builder(), product, variant, Result(c, adds=False)).build()
+        (launch,) = ops.find(module.operation, "gpu.launch")
+        names = [one.name for one in ops.walk(launch)]
+    first_load, wait = names.index("vector.load"), names.index("nvvm.griddepcontrol")
+    assert (first_load < wait) == is_constant

@@ -15,6 +15,7 @@ from math import gcd, prod
 
 from msgspec import Struct
 
+from aotc.analysis.constants import is_constant
 from aotc.builder import WIDEST_ACCESS, Buffer, Builder
 from aotc.chips import (
     H100,
@@ -36,6 +37,7 @@ from aotc.kernels.matmul.scalar import (
     has_known_types,
     launch,
     sum_type,
+    wait_for_previous,
 )
 from aotc.numbers import (
     Condition,
@@ -152,6 +154,13 @@ class _Shape:
         self.shared = (self.warps_along, variant.small, self.strip)
         self.shared_bytes = self.warps_along * variant.small * self.strip * ELEMENT_BYTES[self.type]
 
+        # Of K, what the block's threads load before they use any of it; whether all of them do.
+        first = self.lanes_along * self.warps_along * variant.unroll
+        first *= self.width if self.large.is_k_major else 1
+        extent, has_whole_k = self.large.extent, variant.split_k == 1 and first <= (problem.k or 0)
+        is_whole = self.large.is_k_major or (extent or self.width + 1) % self.width == 0
+        self.has_whole_start = has_whole_k and is_whole
+
 
 class _Kernel(_Shape):
     def __init__(
@@ -171,6 +180,8 @@ class _Kernel(_Shape):
         self.small_buffer, self.large_buffer = buffers
         self.small_extent, self.large_extent = extents
         self.workspace: Buffer | None = None
+        large = arguments.a if variant.is_right else arguments.b
+        self._loads_early = variant.uses_pdl and self.has_whole_start and is_constant(large)
 
     def build(self) -> None:
         """One kernel, or two with a buffer between them."""
@@ -182,8 +193,14 @@ class _Kernel(_Shape):
         blocks = prod(counts, start=o.batches)
         if variant.split_k > 1:
             self.workspace = self._allocate()
-        early = variant.uses_pdl
-        with launch(b, blocks, self.threads, self.shared_bytes, overlaps_previous=early) as block:
+        with launch(
+            b,
+            blocks,
+            self.threads,
+            self.shared_bytes,
+            overlaps_previous=variant.uses_pdl,
+            waits_later=self._loads_early,
+        ) as block:
             self._compute(block, counts)
         if self.workspace is not None:
             elements = o.batches * (o.m * o.n)
@@ -282,7 +299,8 @@ class _Kernel(_Shape):
         self, slice_: Number, chunk: int, at_once: int, load: _Load, multiply: _Multiply
     ) -> list[Value]:
         """The accumulators over one slice of K. Slices take chunks of `chunk` elements by turns;
-        `at_once` chunks are loaded before the first is used."""
+        `at_once` chunks are loaded before the first is used; of a constant, the first ones before
+        the wait for the previous kernel."""
         b, slices = self.b, self.lanes_along * self.warps_along
         begin, end = self._k_range(chunk)
         stride = slices * chunk
@@ -299,6 +317,14 @@ class _Kernel(_Shape):
             return loop.results
 
         k = begin + slice_ * chunk
+        if self._loads_early:
+            ks = [k + number * stride for number in range(at_once)]
+            with b.reads_constants():
+                loaded = [load(one, chunk) for one in ks]
+            wait_for_previous(b)
+            for one, values in zip(ks, loaded, strict=True):
+                sums = multiply(one, values, sums)
+            k = k + stride * at_once
         if at_once > 1:
             stop = end - (stride * (at_once - 1) + chunk - 1)
             step = stride * at_once

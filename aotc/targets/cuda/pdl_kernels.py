@@ -4,7 +4,8 @@ A kernel that is launched with PDL may start while the previous kernel of its st
 blocks are scheduled to multiprocessors that the previous kernel has left, or has released by
 `nvvm.griddepcontrol launch_dependents`. `nvvm.griddepcontrol wait` blocks until the previous kernel
 has ended and its writes are visible. A kernel whose threads all execute the wait before they access
-global memory computes the same with and without PDL. This module finds these kernels.
+global memory computes the same with and without PDL, and so does one that only reads constants
+before, as no kernel writes these. This module finds these kernels.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.module_names import READS_CONSTANT
 from aotc.ops import symbol_of
 
 _CONTROL = "nvvm.griddepcontrol"
@@ -44,7 +46,10 @@ _HARMLESS = (
     "nvvm.read.ptx.sreg.",
     "nvvm.shfl.sync",
     "scf.yield",
+    "vector.bitcast",
+    "vector.extract",
 )
+_LOADS = ("memref.load", "vector.load")
 
 
 def pdl_kernels(gpu_module: Any) -> list[str]:
@@ -71,4 +76,6 @@ def _is_harmless(operation: Any) -> bool:
             for block in region.blocks
             for inner in block.operations
         )
+    if operation.name in _LOADS:
+        return READS_CONSTANT in operation.attributes
     return bool(operation.name.startswith(_HARMLESS))

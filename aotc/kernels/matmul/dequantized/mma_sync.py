@@ -3,13 +3,15 @@
 A warp has tiles of 16 rows of W, and a part of K. A lane reads 16 bytes of two rows of each tile,
 whose weights are its part of A in some instructions, with K in another order: x is taken in the
 same one. W is computed in registers as the body says, and rounded where that does; products are
-exact, and sums in f32. Chunks of W are loaded some steps before they are used. At the end, the
-warps that share K add their sums through shared memory, in a fixed order.
+exact, and sums in f32. Chunks of W are loaded some steps before they are used; the first of them,
+of constant weights, before the kernel waits for the previous one. At the end, the warps that share
+K add their sums through shared memory, in a fixed order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial, reduce
 
 from msgspec import Struct
@@ -19,7 +21,7 @@ from aotc.chips import H100, WARP
 from aotc.kernels.matmul.dequantized.body import weights
 from aotc.kernels.matmul.dequantized.operands import Operands, Result
 from aotc.kernels.matmul.dequantized.recognition import CHUNK, Product, factor_of
-from aotc.kernels.matmul.scalar import launch
+from aotc.kernels.matmul.scalar import launch, wait_for_previous
 from aotc.kernels.tensor_core import Mma, add_accumulators, fragment
 from aotc.numbers import Number, Value, compare, divide_up, minimum, unravel
 
@@ -97,6 +99,7 @@ class TensorCoreKernel:
         self.operands = Operands(b, product, result)
         element = self.operands.x.element
         self.mma = Mma(_ROWS, _COLUMNS, 16, element, "f32", 2)
+        self.loads_early = variant.overlaps_previous and product.has_constant_weights
         self.rows, self.columns = self.operands.rows, product.columns
         self.column_tiles = divide_up(self.columns, _COLUMNS)
         assert isinstance(self.column_tiles, int)
@@ -108,7 +111,10 @@ class TensorCoreKernel:
         shape = (variant.along, self.width, variant.rows_of_block)
         blocks = divide_up(self.rows, variant.rows_of_block)
         early, bytes_ = variant.overlaps_previous, 4 * shape[0] * shape[1] * shape[2]
-        with launch(b, blocks, variant.warps * WARP, bytes_, overlaps_previous=early) as block:
+        later, threads = self.loads_early, variant.warps * WARP
+        with launch(
+            b, blocks, threads, bytes_, overlaps_previous=early, waits_later=later
+        ) as block:
             self.thread, self.first = block.thread, block.index * variant.rows_of_block
             sums = b.shared_buffer(block.shared, 0, shape, "f32")
             self._compute(sums)
@@ -145,7 +151,10 @@ class TensorCoreKernel:
         zero = b.zero(self.mma.accumulator_type)
         # What is no multiple of the depth comes first.
         rest = steps % depth
-        first = [self._load(rows, step) for step in range(rest + depth)]
+        with b.reads_constants() if self.loads_early else nullcontext():
+            first = [self._load(rows, step) for step in range(rest + depth)]
+        if self.loads_early:
+            wait_for_previous(b)
         sums = [zero] * count
         for step in range(rest):
             sums = self._multiply(step, first[step], sums)

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.analysis.aliasing import Roots
+from aotc.analysis.constants import is_constant
 from aotc.analysis.generics import body_of, maps_of
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
 from aotc.kernels.matmul.recognition import (
@@ -54,6 +55,11 @@ class Product(Struct, frozen=True, eq=False):
     @property
     def columns(self) -> int:
         return 1 if self.column is None else self.sizes[self.column]
+
+    @property
+    def has_constant_weights(self) -> bool:
+        """Whether all that W is computed from is constant."""
+        return all(is_constant(one) for i, one in enumerate(self.inputs) if i != self.vector)
 
     @property
     def outer_digits(self) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from aotc.targets.cuda.pdl_kernels import pdl_kernels
 WAIT = "nvvm.griddepcontrol wait"
 LET_GO = "nvvm.griddepcontrol launch_dependents"
 LOAD = "%v = memref.load %x[%c0] : memref<4xi32>"
+OF_CONSTANT = "%w = vector.load %x[%c0] {aotc.reads_constant} : memref<4xi32>, vector<4xi32>"
 
 
 def kernel(*lines: str) -> str:
@@ -33,6 +34,7 @@ def found(text: str) -> list[str]:
     "lines",
     [
         (WAIT, LOAD),
+        (OF_CONSTANT, WAIT, LOAD),
         (LET_GO, "%t = gpu.thread_id x", WAIT, LOAD),
         ("gpu.barrier", WAIT),
         ("scf.if %is_first {", "%one = arith.constant 1 : index", "}", WAIT, LOAD),

@@ -1,0 +1,30 @@
+"""Whether a buffer is a constant of the module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.ops import symbol_of
+
+_VIEWS = tuple(
+    f"memref.{word}"
+    for word in ("cast", "collapse_shape", "expand_shape", "reinterpret_cast", "subview")
+)
+
+
+def is_constant(buffer: Any) -> bool:
+    """Whether `buffer` is a view of a constant `memref.global`, which no kernel writes."""
+    owner = ops.defining(buffer)
+    while owner is not None and owner.name in _VIEWS:
+        owner = ops.defining(owner.operands[0])
+    if owner is None or owner.name != "memref.get_global":
+        return False
+    name = ops.global_of(owner)
+    module = next(one for one in ops.ancestors(owner) if one.name == "builtin.module")
+    return any(
+        op.operation.name == "memref.global"
+        and symbol_of(op.operation) == name
+        and "constant" in op.operation.attributes
+        for op in ops.body_of_module(module).operations
+    )
