@@ -2,10 +2,11 @@
 
 A warp has tiles of 16 rows of W, and a part of K. A lane reads 16 bytes of two rows of each tile,
 whose weights are its part of A in some instructions, with K in another order: x is taken in the
-same one. W is computed in registers as the body says, and rounded where that does; products are
-exact, and sums in f32. Chunks of W are loaded some steps before they are used; the first of them,
-of constant weights, before the kernel waits for the previous one. At the end, the warps that share
-K add their sums through shared memory, in a fixed order.
+same one, from shared memory (L1 answers loads in their order: x would wait there for the loads of
+W that are in flight). W is computed in registers as the body says, and rounded where that does;
+products are exact, and sums in f32. Chunks of W are loaded some steps before they are used; the
+first of them, of constant weights, before the kernel waits for the previous one. At the end, the
+warps that share K add their sums through shared memory, in a fixed order.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial, reduce
+from math import prod
 
 from msgspec import Struct
 
-from aotc.builder import Buffer, Builder
+from aotc.builder import WIDEST_ACCESS, Buffer, Builder
 from aotc.chips import H100, WARP
 from aotc.kernels.matmul.dequantized.body import weights
 from aotc.kernels.matmul.dequantized.operands import Operands, Result
@@ -31,6 +33,8 @@ _ROWS, _COLUMNS = 16, 8  # of an instruction
 _ELEMENTS = ("f16", "bf16")
 _ENOUGH_WARPS = 16 * H100.multiprocessors
 _WARPS = 8
+# Bytes of x that are copied to shared memory. More is read from global memory.
+_MOST_SHARED_X = 64 * 1024
 # Accumulators of a tile that take turns: instructions do not wait for each other.
 _CHAINS = 2
 
@@ -103,6 +107,13 @@ class TensorCoreKernel:
         self.rows, self.columns = self.operands.rows, product.columns
         self.column_tiles = divide_up(self.columns, _COLUMNS)
         assert isinstance(self.column_tiles, int)
+        # x in shared memory, in vectors as lanes read them: of columns, steps, vectors, lanes.
+        self.vectors = product.in_a_byte * CHUNK * self.operands.x.element_bytes // WIDEST_ACCESS
+        steps, elements = product.row_bytes // _STEP, WIDEST_ACCESS // self.operands.x.element_bytes
+        self.x_shape = (self.columns, steps, self.vectors, _LANES, elements)
+        x_bytes = prod(self.x_shape) * self.operands.x.element_bytes
+        self.shares_x = x_bytes <= _MOST_SHARED_X
+        self.x_bytes = x_bytes if self.shares_x else 0
         # Columns of the sums in shared memory.
         self.width = 1 if self.columns == 1 else self.column_tiles * _COLUMNS
 
@@ -110,13 +121,15 @@ class TensorCoreKernel:
         b, variant = self.b, self.variant
         shape = (variant.along, self.width, variant.rows_of_block)
         blocks = divide_up(self.rows, variant.rows_of_block)
-        early, bytes_ = variant.overlaps_previous, 4 * shape[0] * shape[1] * shape[2]
+        early, bytes_ = variant.overlaps_previous, self.x_bytes + 4 * prod(shape)
         later, threads = self.loads_early, variant.warps * WARP
         with launch(
             b, blocks, threads, bytes_, overlaps_previous=early, waits_later=later
         ) as block:
             self.thread, self.first = block.thread, block.index * variant.rows_of_block
-            sums = b.shared_buffer(block.shared, 0, shape, "f32")
+            sums = b.shared_buffer(block.shared, self.x_bytes, shape, "f32")
+            if self.shares_x:
+                self.x = b.shared_buffer(block.shared, 0, self.x_shape, self.operands.x.element)
             self._compute(sums)
             b.barrier()
             self._store(sums)
@@ -132,7 +145,8 @@ class TensorCoreKernel:
         if self.rows % variant.rows_of_block:
             rows = [minimum(row, self.rows - 1) for row in rows]
         steps = self.product.row_bytes // _STEP // variant.along
-        self.begin = (part * steps) * _STEP + self.lane_of_row * CHUNK
+        self.first_step = part * steps
+        self.begin = self.first_step * _STEP + self.lane_of_row * CHUNK
         accumulators = self._over_k(rows, steps)
         tiles = [
             reduce(partial(add_accumulators, b), accumulators[first : first + _CHAINS])
@@ -155,14 +169,16 @@ class TensorCoreKernel:
             first = [self._load(rows, step) for step in range(rest + depth)]
         if self.loads_early:
             wait_for_previous(b)
+        if self.shares_x:
+            self._copy_x()
+        # Also where x is not copied: LLVM would move loads from in front of the loop to their uses.
+        b.barrier()
         sums = [zero] * count
         for step in range(rest):
             sums = self._multiply(step, first[step], sums)
         held = first[rest:]
         shape = held
         if steps > rest + depth:
-            # LLVM would move loads from in front of the loop into it, to where they are used.
-            b.barrier()
             carried = [*sums, *_values(held)]
             with b.loop(rest, steps - depth, depth, carried) as loop:
                 sums, held = loop.carried[:count], _with_values(shape, loop.carried[count:])
@@ -198,7 +214,7 @@ class TensorCoreKernel:
             column = self.row_of_lane + tile * _COLUMNS
             if self.columns % _COLUMNS:
                 column = minimum(column, self.columns - 1)
-            x.append(operands.load_x(column, place))
+            x.append(self._load_x(column, step, place))
         for number, inner in enumerate(operands.inner):
             right = [_fragments(b, [vectors[number]]) for vectors in x]
             for tile in range(self.variant.tiles):
@@ -211,6 +227,39 @@ class TensorCoreKernel:
                         at = (tile * self.column_tiles + column_tile) * _CHAINS + i % _CHAINS
                         added[at] = self.mma.multiply(b, left, fragments[i], added[at])
         return added
+
+    # --- x -------------------------------------------------------------------------------------
+
+    def _copy_x(self) -> None:
+        """Copies x to shared memory, chunk by chunk of what a lane reads in a step."""
+        b, threads = self.b, self.variant.warps * WARP
+        columns, steps, vectors, lanes, width = self.x_shape
+        count = columns * steps * lanes
+        for first in range(0, count, threads):
+            number = self.thread + first
+            is_there = first + threads <= count or compare("ult", number, count)
+            with b.where(is_there):
+                column, step, lane = unravel(number, steps, lanes)
+                chunk = self.operands.load_x(column, step * _STEP + lane * CHUNK)
+                elements = [one for vector in chunk for one in b.elements(vector)]
+                for i in range(vectors):
+                    own = elements[i * width : (i + 1) * width]
+                    b.store_elements(own, self.x, [column, step, i, lane, 0])
+
+    def _load_x(self, column: Number, step: Number, place: Number) -> list[Value]:
+        """A vector for each of a byte's weights, in the order of bytes in `weights`."""
+        if not self.shares_x:
+            return self.operands.load_x(column, place)
+        b, (_, _, vectors, _, width) = self.b, self.x_shape
+        step = self.first_step + step
+        elements = [
+            one
+            for i in range(vectors)
+            for one in b.load_elements(self.x, [column, step, i, self.lane_of_row, 0], width)
+        ]
+        type_ = f"vector<{CHUNK}x{self.operands.x.element}>"
+        parts = range(0, len(elements), CHUNK)
+        return [b.from_elements(elements[first : first + CHUNK], type_) for first in parts]
 
     # --- Sums ----------------------------------------------------------------------------------
 
