@@ -185,8 +185,10 @@ class TensorCoreKernel:
                 next_ = []
                 for number, chunk in enumerate(held):
                     step = loop.index + number
-                    next_.append(self._load(rows, step + depth))
                     sums = self._multiply(step, chunk, sums)
+                    # After the use, so that the registers are those of what was loaded before:
+                    # a copy of them would wait for the load.
+                    next_.append(self._load(rows, step + depth))
                 loop.next([*sums, *_values(next_)])
             sums, held = loop.results[:count], _with_values(shape, loop.results[count:])
         for number, chunk in enumerate(held):
