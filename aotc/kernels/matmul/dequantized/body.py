@@ -26,6 +26,7 @@ from aotc.ops import create, defining
 WORD = 4
 ORDER = tuple(word + byte for word in range(0, CHUNK, WORD) for byte in (0, 2, 1, 3))
 _HALF_BITS = 10  # of an f16's mantissa
+_EXPONENT = 0x6400  # the bits of 1024
 
 
 def weights(
@@ -34,13 +35,25 @@ def weights(
     words: Sequence[Value],
     others: Mapping[int, Value],
     inner: Mapping[int, int],
+    bits: Mapping[int, Value],
     *,
     narrow: bool = False,
 ) -> Value:
     """A vector of one of the weights of each byte, in `ORDER`. `words`: the 16 bytes. `others`:
     what all bytes have in common, by the numbers of the inputs. `inner`: the values of the digits
-    of a byte's weights. `narrow`: before they are widened to the type of the sums."""
-    return _Body(b, product, words, others, inner).weights(narrow=narrow)
+    of a byte's weights. `bits`: what `exponent_bits` made. `narrow`: before they are widened to the
+    type of the sums."""
+    return _Body(b, product, words, others, inner, bits).weights(narrow=narrow)
+
+
+def exponent_bits(b: Builder) -> dict[int, Value]:
+    """The bits that make an f16 of the bits of a byte, by number, for both halves of a word. LLVM
+    and ptxas do not see what they are, as lanes exchange them: of two constants, ptxas would make
+    two instructions of the mask and of these bits, where one can do both."""
+    return {
+        bits: b.shuffle_xor(b.constant(bits | bits << 16, "i32"), 1)
+        for bits in (_EXPONENT, _EXPONENT | Field(0, 0, is_signed=True).bias)
+    }
 
 
 class _Body:
@@ -51,8 +64,10 @@ class _Body:
         words: Sequence[Value],
         others: Mapping[int, Value],
         inner: Mapping[int, int],
+        bits: Mapping[int, Value],
     ) -> None:
         self.b, self.product, self.words, self.inner = b, product, words, inner
+        self.bits = bits
         arguments = list(product.operation.regions[0].blocks[0].arguments)
         self.values: dict[Any, Any] = {}
         for number, value in others.items():
@@ -123,7 +138,7 @@ class _Body:
         shift = field.shift
         in_place = Field(0, field.mask << shift, field.is_signed)
         magic = 1 << _HALF_BITS
-        half = b.op("vector.bitcast", [self._halves(in_place, 0x6400)], f16)
+        half = b.op("vector.bitcast", [self._halves(in_place, _EXPONENT)], f16)
         if shift:
             half = b.multiply(half, b.constant(2.0**-shift, f16))
         numbers = b.add(half, b.constant(-(magic >> shift) - field.bias, f16))
@@ -137,7 +152,9 @@ class _Body:
         mask = b.constant(field.mask | field.mask << 16, "i32")
         # The bits of the field and those above it are others.
         flipped = field.bias | above
-        flips = b.constant(flipped | flipped << 16, "i32")
+        flips = self.bits.get(flipped)
+        if flips is None:
+            flips = b.constant(flipped | flipped << 16, "i32")
         for word in self.words:
             for shift in (field.shift, field.shift + 8):
                 moved = word

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from aotc.builder import WIDEST_ACCESS, Buffer, Builder
 from aotc.chips import H100, WARP
-from aotc.kernels.matmul.dequantized.body import weights
+from aotc.kernels.matmul.dequantized.body import exponent_bits, weights
 from aotc.kernels.matmul.dequantized.operands import Operands, Result
 from aotc.kernels.matmul.dequantized.recognition import CHUNK, Product, factor_of
 from aotc.kernels.matmul.scalar import launch, wait_for_previous
@@ -31,7 +31,7 @@ _LANES = 4  # that share a row
 _STEP = _LANES * CHUNK  # bytes of a row
 _ROWS, _COLUMNS = 16, 8  # of an instruction
 _ELEMENTS = ("f16", "bf16")
-_ENOUGH_WARPS = 16 * H100.multiprocessors
+_ENOUGH_WARPS = 24 * H100.multiprocessors
 _WARPS = 8
 # Bytes of x that are copied to shared memory. More is read from global memory.
 _MOST_SHARED_X = 64 * 1024
@@ -65,12 +65,13 @@ def can_take(product: Product) -> bool:
 
 
 def choose_variant(product: Product, *, overlaps_previous: bool) -> Variant:
-    """As many warps along K as make enough for all multiprocessors."""
+    """As many warps along K as make enough for all multiprocessors; a longer way from loads to
+    their use where there are few."""
     steps, tiles = product.row_bytes // _STEP, divide_up(product.sizes[product.row], _ROWS)
     along = 1
     while along < _WARPS and steps % (2 * along) == 0 and tiles * along < _ENOUGH_WARPS:
         along *= 2
-    depth = min(4, steps // along)
+    depth = min(2 if tiles * along > _ENOUGH_WARPS else 3, steps // along)
     return Variant(1, along, depth, overlaps_previous=overlaps_previous)
 
 
@@ -147,6 +148,7 @@ class TensorCoreKernel:
         steps = self.product.row_bytes // _STEP // variant.along
         self.first_step = part * steps
         self.begin = self.first_step * _STEP + self.lane_of_row * CHUNK
+        self.bits = exponent_bits(b)
         accumulators = self._over_k(rows, steps)
         tiles = [
             reduce(partial(add_accumulators, b), accumulators[first : first + _CHAINS])
@@ -165,12 +167,14 @@ class TensorCoreKernel:
         zero = b.zero(self.mma.accumulator_type)
         # What is no multiple of the depth comes first.
         rest = steps % depth
+        # The loads of x first, which are waited for first; but for those in front of the wait.
+        chunks = [] if self.loads_early or not self.shares_x else self._chunks_of_x()
         with b.reads_constants() if self.loads_early else nullcontext():
             first = [self._load(rows, step) for step in range(rest + depth)]
         if self.loads_early:
             wait_for_previous(b)
         if self.shares_x:
-            self._copy_x()
+            self._share_x(chunks or self._chunks_of_x())
         # Also where x is not copied: LLVM would move loads from in front of the loop to their uses.
         b.barrier()
         sums = [zero] * count
@@ -217,36 +221,48 @@ class TensorCoreKernel:
             if self.columns % _COLUMNS:
                 column = minimum(column, self.columns - 1)
             x.append(self._load_x(column, step, place))
-        for number, inner in enumerate(operands.inner):
+        for number in range(len(operands.inner)):
             right = [_fragments(b, [vectors[number]]) for vectors in x]
             for tile in range(self.variant.tiles):
-                rows = [
-                    weights(b, self.product, one.words, one.others[number], inner, narrow=True)
-                    for one in chunks[2 * tile : 2 * tile + 2]
-                ]
+                rows = [self._weights(one, number) for one in chunks[2 * tile : 2 * tile + 2]]
                 for i, left in enumerate(_fragments(b, rows)):
                     for column_tile, fragments in enumerate(right):
                         at = (tile * self.column_tiles + column_tile) * _CHAINS + i % _CHAINS
                         added[at] = self.mma.multiply(b, left, fragments[i], added[at])
         return added
 
+    def _weights(self, chunk: _Chunk, number: int) -> Value:
+        """One of the weights of each byte of a chunk."""
+        others, inner = chunk.others[number], self.operands.inner[number]
+        return weights(self.b, self.product, chunk.words, others, inner, self.bits, narrow=True)
+
     # --- x -------------------------------------------------------------------------------------
 
-    def _copy_x(self) -> None:
-        """Copies x to shared memory, chunk by chunk of what a lane reads in a step."""
+    def _chunks_of_x(self) -> list[list[Value]]:
+        """The elements of each chunk, which is what a lane reads in a step, that a thread copies to
+        shared memory; the last chunk once more behind it."""
+        columns, steps, _, lanes, _ = self.x_shape
+        count, threads = columns * steps * lanes, self.variant.warps * WARP
+        found = []
+        for first in range(0, count, threads):
+            number = minimum(self.thread + first, count - 1)
+            column, step, lane = unravel(number, steps, lanes)
+            chunk = self.operands.load_x(column, step * _STEP + lane * CHUNK)
+            found.append([one for vector in chunk for one in self.b.elements(vector)])
+        return found
+
+    def _share_x(self, chunks: Sequence[list[Value]]) -> None:
         b, threads = self.b, self.variant.warps * WARP
         columns, steps, vectors, lanes, width = self.x_shape
         count = columns * steps * lanes
-        for first in range(0, count, threads):
-            number = self.thread + first
-            is_there = first + threads <= count or compare("ult", number, count)
+        for i, elements in enumerate(chunks):
+            number = self.thread + i * threads
+            is_there = (i + 1) * threads <= count or compare("ult", number, count)
             with b.where(is_there):
                 column, step, lane = unravel(number, steps, lanes)
-                chunk = self.operands.load_x(column, step * _STEP + lane * CHUNK)
-                elements = [one for vector in chunk for one in b.elements(vector)]
-                for i in range(vectors):
-                    own = elements[i * width : (i + 1) * width]
-                    b.store_elements(own, self.x, [column, step, i, lane, 0])
+                for vector in range(vectors):
+                    own = elements[vector * width : (vector + 1) * width]
+                    b.store_elements(own, self.x, [column, step, vector, lane, 0])
 
     def _load_x(self, column: Number, step: Number, place: Number) -> list[Value]:
         """A vector for each of a byte's weights, in the order of bytes in `weights`."""
