@@ -14,6 +14,8 @@ HEADS, KV_HEADS, COLUMNS = 32, 8, 128
 # Outputs and inputs of a layer's products, and those of the words.
 PRODUCTS = ((6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336), (128256, 4096))
 QUANTIZED = ((4096, 4096), (28672, 4096), (4096, 14336))
+# Vectors that one product has.
+FEW = (28672, 4096, 8)
 TOKENS = (1024, 4096, 32768)
 
 
@@ -64,20 +66,23 @@ def _dense(outputs: int, inputs: int, device: str) -> tuple[Any, ...]:
     return _half(device, 1, inputs), _half(device, outputs, inputs)
 
 
-def _dense_peer(outputs: int, inputs: int, device: str) -> tuple[Any, tuple[Any, ...]]:
-    return Dense(), _dense(outputs, inputs, device)
+def _dense_peer(
+    outputs: int, inputs: int, device: str, rows: int = 1
+) -> tuple[Any, tuple[Any, ...]]:
+    _, w = _dense(outputs, inputs, device)
+    return Dense(), (_half(device, rows, inputs), w)
 
 
-def _int8(outputs: int, inputs: int, device: str) -> tuple[Any, ...]:
+def _int8(outputs: int, inputs: int, device: str, rows: int = 1) -> tuple[Any, ...]:
     w = torch.randint(-128, 128, (outputs, inputs), device=device).to(torch.int8)
-    return _half(device, 1, inputs), w, _half(device, outputs, inputs // GROUP, 1) * 0.02
+    return _half(device, rows, inputs), w, _half(device, outputs, inputs // GROUP, 1) * 0.02
 
 
-def _int4(outputs: int, inputs: int, device: str) -> tuple[Any, ...]:
+def _int4(outputs: int, inputs: int, device: str, rows: int = 1) -> tuple[Any, ...]:
     w = torch.randint(0, 256, (outputs, inputs // 2), device=device, dtype=torch.uint8)
     groups = (outputs, inputs // GROUP, 1)
     zero = torch.randint(0, 16, groups, device=device).half()
-    return _half(device, 1, inputs), w, zero, _half(device, *groups) * 0.02
+    return _half(device, rows, inputs), w, zero, _half(device, *groups) * 0.02
 
 
 def _attention(tokens: int, device: str) -> tuple[Any, ...]:
@@ -93,6 +98,14 @@ CASES: dict[str, Case] = {
         )
         for kind, inputs in ((Int8, _int8), (Int4, _int4))
         for n, k in QUANTIZED
+    },
+    **{
+        f"{kind.__name__.lower()}_{FEW[0]}x{FEW[1]}_of_{FEW[2]}": Case(
+            kind,
+            partial(inputs, *FEW[:2], rows=FEW[2]),
+            partial(_dense_peer, *FEW[:2], rows=FEW[2]),
+        )
+        for kind, inputs in ((Int8, _int8), (Int4, _int4))
     },
     **{f"attention_{tokens}": Case(Attention, partial(_attention, tokens)) for tokens in TOKENS},
 }

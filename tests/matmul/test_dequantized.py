@@ -21,14 +21,14 @@ from aotc.kernels.matmul.dequantized import mma_sync
 from aotc.kernels.matmul.dequantized.kernel import Kernel, Variant
 from aotc.kernels.matmul.dequantized.operands import Result
 from aotc.kernels.matmul.dequantized.recognition import matmul_of, recognise_product
-from aotc.kernels.matmul.fusion.fuse import unfused
+from aotc.kernels.matmul.fusion.fuse import fuse, remove_temporary, unfused
 from aotc.mlir import ir
 
 
 class Case(Struct, frozen=True):
     """`bits` of a weight; `body` makes %w of %byte, the shift %s, %scale and %zero. `group`: of
     inputs that have them in common. `adds`: to what is in y. `variant`: of the kernel on tensor
-    cores. `columns`: several vectors."""
+    cores. `columns`: several vectors. `has_epilogue`: y is doubled and added to what is there."""
 
     bits: int
     rows: int
@@ -39,6 +39,7 @@ class Case(Struct, frozen=True):
     adds: bool = False
     variant: mma_sync.Variant | None = None
     columns: int = 0
+    has_epilogue: bool = False
 
     @property
     def in_a_byte(self) -> int:
@@ -75,15 +76,20 @@ TO_F32 = """
 CASES = {
     "int4": Case(4, 72, 128, 10, UNSIGNED),
     "int4_few_groups": Case(4, 16, 64, 2, UNSIGNED, adds=True),
+    "int4_epilogue": Case(4, 9, 64, 2, UNSIGNED, has_epilogue=True),
     "int2": Case(2, 9, 64, 8, UNSIGNED),
     "int8": Case(8, 33, 32, 40, SIGNED),
     "int4_biased": Case(4, 8, 32, 33, BIASED),
     "int8_f32": Case(8, 12, 16, 9, TO_F32, element="f32"),
     # With a loop, and steps before it; fewer rows than a tile; two tiles of columns.
-    "mma_int4": Case(4, 72, 128, 10, UNSIGNED, variant=mma_sync.Variant(1, 2, 2, warps=4)),
+    "mma_int4": Case(
+        4, 72, 128, 10, UNSIGNED, variant=mma_sync.Variant(1, 2, 2, 4, loads_first=True)
+    ),
     "mma_int4_adds": Case(4, 9, 64, 4, BIASED, adds=True, variant=mma_sync.Variant(1, 1, 2, 1)),
-    "mma_int2": Case(2, 40, 64, 16, UNSIGNED, variant=mma_sync.Variant(2, 1, 3, 2)),
-    "mma_int8": Case(8, 33, 32, 8, SIGNED, variant=mma_sync.Variant(1, 4, 1, 4), columns=3),
+    "mma_int2": Case(2, 40, 64, 16, UNSIGNED, variant=mma_sync.Variant(2, 1, 1, 2)),
+    "mma_int8": Case(
+        8, 33, 32, 8, SIGNED, variant=mma_sync.Variant(1, 4, 1, 4), columns=3, has_epilogue=True
+    ),
     "mma_int8_wide": Case(8, 33, 32, 6, SIGNED, variant=mma_sync.Variant(2, 1, 2, 1), columns=11),
 }
 
@@ -101,15 +107,33 @@ def _function(name: str, case: Case) -> str:
         (f"memref<{case.rows}x{case.groups}x{bytes_}xi8>"),
     )
     scales, y = f"memref<{case.rows}x{case.groups}xf16>", f"memref<{m}{case.rows}xf32>"
-    fill = f"  linalg.fill ins(%none : f32) outs(%y : {y})\n"
+    ids = "affine_map<(i, j) -> (i, j)>" if case.columns else "affine_map<(i) -> (i)>"
+    fill = f"""  linalg.generic {{indexing_maps = [{ids}], iterator_types = [{loop}"parallel"]}}
+      outs(%y : {y}) {{
+  ^bb0(%o: f32):
+    linalg.yield %none : f32
+  }}
+"""
     if case.adds:
         fill = ""
     maps = ", ".join(
         f"affine_map<({of_m}n, g, b, h) -> ({one})>"
         for one in (f"{of_m}g, b, h", "n, g, b", "n, g", "n, g", f"{of_m}n")
     )
+    given, end = "%y", ""
+    if case.has_epilogue:
+        given = "%z"
+        fill = f"  %y = memref.alloc() : {y}\n{fill}"
+        end = f"""  linalg.generic {{indexing_maps = [{ids}, {ids}],
+      iterator_types = [{loop}"parallel"]}} ins(%y : {y}) outs(%z : {y}) {{
+  ^bb0(%a: f32, %o: f32):
+    %twice = arith.addf %a, %a : f32
+    %more = arith.addf %twice, %o : f32
+    linalg.yield %more : f32
+  }}
+"""
     return f"""
-func.func @{name}(%X: {x}, %packed: {packed}, %scales: {scales}, %zeros: {scales}, %y: {y})
+func.func @{name}(%X: {x}, %packed: {packed}, %scales: {scales}, %zeros: {scales}, {given}: {y})
     attributes {{llvm.emit_c_interface}} {{
   %none = arith.constant 0.0 : f32
   %mask = arith.constant {(1 << case.bits) - 1} : i32
@@ -126,7 +150,7 @@ func.func @{name}(%X: {x}, %packed: {packed}, %scales: {scales}, %zeros: {scales
     %sum = arith.addf %o, %p : f32
     linalg.yield %sum : f32
   }}
-  return
+{end}  return
 }}
 """
 
@@ -140,16 +164,23 @@ def _with_kernels(text: str) -> str:
         products = [one for one in (recognise_product(each, roots) for each in generics) if one]
         assert len(products) == len(CASES)
         for product, case in zip(products, CASES.values(), strict=True):
-            with ir.InsertionPoint(product.operation):
-                c = unfused(matmul_of(product)).operands[2].make()
-                b, result = Builder(), Result(c, adds=case.adds)
+            fused = fuse(matmul_of(product), roots, [], [])
+            assert (fused.epilogue is not None) == case.has_epilogue
+            with ir.InsertionPoint(fused.replaced[-1]):
+                c, *values = [one.make() for one in fused.operands[2:]]
+                epilogue = fused.epilogue and fused.epilogue.bind(
+                    fused.problem.epilogue_operands, values
+                )
+                b, result = Builder(), Result(c, case.adds, epilogue)
                 if case.variant is None:
                     Kernel(b, product, Variant(), result).build()
                 else:
                     assert mma_sync.can_take(product)
                     mma_sync.TensorCoreKernel(b, product, case.variant, result).build()
-            for operation in filter(None, (product.operation, product.fill)):
+            for operation in reversed(fused.replaced):
                 ops.erase(operation)
+            for temporary in fused.temporaries:
+                remove_temporary(temporary)
         module.operation.verify()
         return str(module)
 
@@ -179,7 +210,7 @@ def test_products_are_right(library: package.Library, name: str) -> None:
     scales = (random.random(shape) * 0.1).astype(np.float16)
     zeros = random.integers(0, 16, shape).astype(np.float16)
     y = random.standard_normal((*outer, case.rows)).astype(np.float32)
-    old = y.copy() if case.adds else 0
+    old = y.copy() if case.adds or case.has_epilogue else 0
     bytes_ = case.group // case.in_a_byte
     library[name](
         x.reshape(*outer, case.groups, bytes_, case.in_a_byte),
@@ -199,16 +230,18 @@ def test_products_are_right(library: package.Library, name: str) -> None:
         q = q - np.float16(8)
     w = q.astype(dtype) * scales[..., None].astype(dtype)
     exact = w.reshape(case.rows, -1).astype(np.float64).T
-    expected = x.astype(np.float64) @ exact + old
+    expected = (1 + case.has_epilogue) * (x.astype(np.float64) @ exact) + old
     scale = np.abs(x).astype(np.float64) @ np.abs(exact)
     assert (np.abs(y - expected) / scale).max() < 1e-6
 
 
-def _quantized(element: str = "f16", weight: str = "i8") -> str:
+def _quantized(element: str = "f16", weight: str = "i8", rows: int = 0) -> str:
     """A product as people write it, of weights of a byte with a scale for 32 inputs."""
+    m, of_m, loop = (f"{rows}x", "m, ", '"parallel", ') if rows else ("", "", "")
+    y = f"tensor<{m}512xf32>"
     return f"""
-func.func @product(%x: tensor<1024xf16>, %q: tensor<512x1024x{weight}>,
-                   %scales: tensor<512x32x{element}>) -> tensor<512xf32>
+func.func @product(%x: tensor<{m}1024xf16>, %q: tensor<512x1024x{weight}>,
+                   %scales: tensor<512x32x{element}>) -> {y}
     attributes {{llvm.emit_c_interface}} {{
   %zero = arith.constant 0.0 : f32
   %groups = tensor.expand_shape %q [[0], [1, 2]] output_shape [512, 32, 32]
@@ -226,11 +259,20 @@ func.func @product(%x: tensor<1024xf16>, %q: tensor<512x1024x{weight}>,
   }} -> tensor<512x32x32x{element}>
   %W = tensor.collapse_shape %scaled [[0], [1, 2]]
       : tensor<512x32x32x{element}> into tensor<512x1024x{element}>
-  %empty = tensor.empty() : tensor<512xf32>
-  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<512xf32>) -> tensor<512xf32>
-  %y = linalg.matvec ins(%W, %x : tensor<512x1024x{element}>, tensor<1024xf16>)
-      outs(%zeros : tensor<512xf32>) -> tensor<512xf32>
-  return %y : tensor<512xf32>
+  %empty = tensor.empty() : {y}
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : {y}) -> {y}
+  %y = linalg.generic {{indexing_maps = [affine_map<({of_m}n, k) -> ({of_m}k)>,
+      affine_map<({of_m}n, k) -> (n, k)>, affine_map<({of_m}n, k) -> ({of_m}n)>],
+      iterator_types = [{loop}"parallel", "reduction"]}}
+      ins(%x, %W : tensor<{m}1024xf16>, tensor<512x1024x{element}>) outs(%zeros : {y}) {{
+  ^bb0(%a: f16, %b: {element}, %o: f32):
+    %wa = arith.extf %a : f16 to f32
+    %wb = arith.extf %b : {element} to f32
+    %p = arith.mulf %wa, %wb : f32
+    %s = arith.addf %o, %p : f32
+    linalg.yield %s : f32
+  }} -> {y}
+  return %y : {y}
 }}
 """
 
@@ -239,6 +281,8 @@ func.func @product(%x: tensor<1024xf16>, %q: tensor<512x1024x{weight}>,
     ("why", "text", "is_found"),
     [
         ("weights of a byte", _quantized(), True),
+        ("several vectors", _quantized(rows=5), True),
+        ("many vectors are a matmul's", _quantized(rows=17), False),
         ("weights of two bytes are no narrower", _quantized(weight="i16"), False),
     ],
 )
@@ -252,23 +296,29 @@ def test_what_is_found(
 ) -> None:
     arguments = ("--chip", "sm_90a", "--emit", "mlir", "--explain", "-o", tmp_path / "out.mlir")
     done = aotc("build", mlir_file(text), *arguments).succeeded()
-    found = re.findall(r"product of a vector and weights of a byte", done.stderr + done.stdout)
+    found = re.findall(
+        r"product of (a vector|5 vectors) and weights of a byte: .* by mma.sync",
+        done.stderr + done.stdout,
+    )
     assert bool(found) == is_found, why
 
 
-def test_the_loops_are_right(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rows", [0, 3])
+def test_the_loops_are_right(tmp_path: Path, rows: int) -> None:
     """The CPU device has them, in the place of the kernel."""
-    package.build(_quantized(), emit="shared", out=f"{tmp_path}/", name="q", chips=("sm_90a",))
+    text = _quantized(rows=rows)
+    package.build(text, emit="shared", out=f"{tmp_path}/", name="q", chips=("sm_90a",))
     random = np.random.default_rng(2)
-    x = random.standard_normal(1024).astype(np.float16)
+    outer = (rows,) if rows else ()
+    x = random.standard_normal((*outer, 1024)).astype(np.float16)
     q = random.integers(-128, 128, (512, 1024), np.int8)
     scales = (random.random((512, 32)) * 0.1).astype(np.float16)
-    y = np.full(512, np.nan, np.float32)
+    y = np.full((*outer, 512), np.nan, np.float32)
     library = package.load(tmp_path)
     library.set_device("cpu")
     library.product(x, q, scales, y)
     w = q.astype(np.float16).reshape(512, 32, 32) * scales[..., None]
-    expected = w.reshape(512, 1024).astype(np.float64) @ x.astype(np.float64)
+    expected = x.astype(np.float64) @ w.reshape(512, 1024).astype(np.float64).T
     np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-3)
 
 

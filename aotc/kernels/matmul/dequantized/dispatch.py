@@ -95,7 +95,7 @@ def _replace(taken: _Taken, request: BuildRequest, number: int) -> None:
     b = Builder()
     has_hopper = any(chip == Chip(SM_90A) for chip in chips_of(request))
     with last.location, ir.InsertionPoint(last):
-        _, _, c, *values = [operand.make() for operand in fused.operands]
+        c, *values = [operand.make() for operand in fused.operands[2:]]
         epilogue = None
         if fused.epilogue is not None:
             epilogue = fused.epilogue.bind(fused.problem.epilogue_operands, values)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial, reduce
-from math import prod
+from math import gcd, prod
 
 from msgspec import Struct
 
@@ -32,6 +32,7 @@ _STEP = _LANES * CHUNK  # bytes of a row
 _ROWS, _COLUMNS = 16, 8  # of an instruction
 _ELEMENTS = ("f16", "bf16")
 _ENOUGH_WARPS = 24 * H100.multiprocessors
+_MANY_STEPS = 8
 _WARPS = 8
 # Bytes of x that are copied to shared memory. More is read from global memory.
 _MOST_SHARED_X = 64 * 1024
@@ -41,12 +42,14 @@ _CHAINS = 2
 
 class Variant(Struct, frozen=True):
     """`tiles`: of a warp. `along`: warps of a block that share K. `depth`: steps between the loads
-    and their use."""
+    and their use. `loads_first`: a step's loads are begun before the step that is used, into
+    registers of their own; else after it, into those that it has left."""
 
     tiles: int
     along: int
     depth: int
     warps: int = _WARPS
+    loads_first: bool = False
     overlaps_previous: bool = False
 
     @property
@@ -65,14 +68,14 @@ def can_take(product: Product) -> bool:
 
 
 def choose_variant(product: Product, *, overlaps_previous: bool) -> Variant:
-    """As many warps along K as make enough for all multiprocessors; a longer way from loads to
-    their use where there are few."""
+    """Of those that were measured on an H200, the best: with all warps of a block along K, and few
+    registers, but for few warps with many steps."""
     steps, tiles = product.row_bytes // _STEP, divide_up(product.sizes[product.row], _ROWS)
-    along = 1
-    while along < _WARPS and steps % (2 * along) == 0 and tiles * along < _ENOUGH_WARPS:
-        along *= 2
-    depth = min(2 if tiles * along > _ENOUGH_WARPS else 3, steps // along)
-    return Variant(1, along, depth, overlaps_previous=overlaps_previous)
+    along = gcd(steps, _WARPS)
+    own = steps // along
+    is_long = own > _MANY_STEPS and tiles * along < _ENOUGH_WARPS
+    depth = min(3 if is_long else 2, own)
+    return Variant(1, along, depth, loads_first=is_long, overlaps_previous=overlaps_previous)
 
 
 class _Chunk(Struct, frozen=True):
@@ -189,10 +192,11 @@ class TensorCoreKernel:
                 next_ = []
                 for number, chunk in enumerate(held):
                     step = loop.index + number
+                    if self.variant.loads_first:
+                        next_.append(self._load(rows, step + depth))
                     sums = self._multiply(step, chunk, sums)
-                    # After the use, so that the registers are those of what was loaded before:
-                    # a copy of them would wait for the load.
-                    next_.append(self._load(rows, step + depth))
+                    if not self.variant.loads_first:
+                        next_.append(self._load(rows, step + depth))
                 loop.next([*sums, *_values(next_)])
             sums, held = loop.results[:count], _with_values(shape, loop.results[count:])
         for number, chunk in enumerate(held):
