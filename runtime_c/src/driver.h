@@ -65,6 +65,7 @@ typedef struct aotc_rt_launch {
   int64_t grid[3], block[3];
   int64_t cluster[3]; // 0: no clusters
   bool is_cooperative;
+  bool begins_alone; // not while the kernel before it runs, also if it could
   int32_t dynamic_shared_bytes;
   void **parameters, **extra;
 } aotc_rt_launch;

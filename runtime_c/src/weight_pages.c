@@ -359,8 +359,11 @@ bool aotc_rt_weight_pages_launch(aotc_rt_scope *scope, const aotc_rt_launch *l,
   bool is_launched = aotc_rt_weight_reader_begin(driver, p);
   uint64_t count = is_launched ? want_parameters(p, parameters, l->parameters) : 0;
   if (is_launched && count > 0) {
+    // It may read weights before it waits for the kernel before it.
+    aotc_rt_launch behind_copies = *l;
+    behind_copies.begins_alone = true;
     is_launched = begin_use(scope, p, count, stream) &&
-                  aotc_rt_launch_now(driver, l, binding, stream) &&
+                  aotc_rt_launch_now(driver, &behind_copies, binding, stream) &&
                   aotc_rt_weight_reader_end(driver, p, stream);
   } else if (is_launched) {
     --p->launches;

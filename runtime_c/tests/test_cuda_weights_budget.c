@@ -85,21 +85,40 @@ static void run(int index) {
   the_read[the_read_count++] = value;
 }
 
+static char own_image[] = FAKE_IMAGE("90", "add");
+// Which may begin while the kernel before it ends.
+static const char *const with_pdl[] = {"add"};
+static const aotc_module_info own_info = {
+    .version = AOTC_MODULE_INFO_VERSION,
+    .image = own_image,
+    .image_bytes = sizeof(own_image),
+    .name = "own",
+    .built_for = "sm_90",
+    .pdl_kernel_count = 1,
+    .pdl_kernels = with_pdl,
+};
+static void *the_module;
+static bool all_fit;
+
 static fake_driver *start(const char *budget) {
   fake_driver *driver = scenario_driver();
   driver->has_parameters = true;
   driver->parameter_bytes = sizeof(void *);
   setenv("AOTC_WEIGHTS_BUDGET", budget, 1);
   entries_load("cuda");
+  aotc_module_register(&own_info);
+  the_module = mgpuModuleLoad(own_image, sizeof(own_image));
   make_weights();
   fake_work_late(launched, run);
   return driver;
 }
 
+// Under a budget, not while the kernel before it runs: it may read the weight at once.
 static void launch(const void *pointer, void *stream) {
   void *parameters[] = {&pointer};
-  mgpuLaunchKernel(mgpuModuleGetFunction(entries_module(), "add"), 1, 1, 1, 32, 1, 1, 0, stream,
+  mgpuLaunchKernel(mgpuModuleGetFunction(the_module, "add"), 1, 1, 1, 32, 1, 1, 0, stream,
                    parameters, NULL, 1);
+  CHECK_INT(all_fit, scenario_driver()->last_launch.uses_pdl);
 }
 
 static const int *the_order;
@@ -192,6 +211,7 @@ static void many_kernels_at_once(void) {
 
 static void what_fits_is_copied_as_ever(void) {
   fake_driver *driver = start("1M");
+  all_fit = true;
   call(all, WEIGHTS);
   CHECK_INT(0, driver->live_reservations);
   CHECK_INT(WEIGHTS, driver->copy_count);

@@ -28,6 +28,11 @@ aotc_rt_result aotc_rt_cuda_kernel_allow(aotc_rt_function function, aotc_rt_allo
   return CUDA_CALL(func_set_attribute, ((CUfunction)function, attributes[what], value));
 }
 
+// All blocks of a cooperative grid run at once: there is no room beside another kernel's.
+static bool may_begin_early(const aotc_rt_binding *binding, const aotc_rt_launch *l) {
+  return binding->uses_pdl && !l->is_cooperative && !l->begins_alone;
+}
+
 static aotc_rt_result launch_extended(const aotc_rt_binding *binding, const aotc_rt_launch *l,
                                       aotc_rt_stream stream) {
   CUlaunchAttribute attributes[3];
@@ -45,7 +50,7 @@ static aotc_rt_result launch_extended(const aotc_rt_binding *binding, const aotc
     attributes[count].value.cooperative = 1;
     ++count;
   }
-  if (binding->uses_pdl && !l->is_cooperative) {
+  if (may_begin_early(binding, l)) {
     attributes[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     attributes[count].value.programmaticStreamSerializationAllowed = 1;
     ++count;
@@ -69,7 +74,7 @@ static aotc_rt_result launch_extended(const aotc_rt_binding *binding, const aotc
 // Hands the launch to the driver by the oldest call that can do it.
 aotc_rt_result aotc_rt_cuda_launch(const aotc_rt_binding *binding, const aotc_rt_launch *l,
                                    aotc_rt_stream stream) {
-  if (aotc_rt_has_clusters(l) || (binding->uses_pdl && !l->is_cooperative)) {
+  if (aotc_rt_has_clusters(l) || may_begin_early(binding, l)) {
     return launch_extended(binding, l, stream);
   }
   CUfunction function = (CUfunction)binding->function;
