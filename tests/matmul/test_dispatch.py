@@ -98,7 +98,7 @@ def test_without_the_cpu_there_is_no_kernel_for_it(tmp_path: Path) -> None:
         # No asynchronous copies.
         (module("64x64xf32", "64x64xf32", "64x64xf32"), ("sm_75", "sm_80")),
         # No type that kernels have.
-        (module("64x64xi16", "64x64xi16", "64x64xi16"), ("sm_80",)),
+        (module("64x64xi64", "64x64xi64", "64x64xi64"), ("sm_80",)),
         # Nothing to multiply: C is filled.
         (module("64x0xf32, strided<[1, 64]>", "0x64xf32", "64x64xf32"), ("sm_80",)),
     ],
