@@ -15,14 +15,14 @@ from aotc.manifest import RESULT_SHAPES, WORKSPACE, Entry, Manifest, Weights
 CALLED = frozenset(
     """
     bcmp calloc clock_gettime close dlerror dlopen dlsym dprintf fclose flock fopen free fstat
-    ftruncate getdelim getenv getline getpid madvise malloc malloc_usable_size memcmp memcpy memmove
-    memset mmap munmap open posix_memalign pread pthread_atfork pthread_attr_destroy
+    ftruncate getdelim getenv getline getpid madvise malloc malloc_usable_size memchr memcmp memcpy
+    memmove memset mmap munmap open posix_memalign pread pthread_atfork pthread_attr_destroy
     pthread_attr_init pthread_attr_setguardsize pthread_attr_setstacksize pthread_cond_broadcast
     pthread_cond_init pthread_cond_signal pthread_cond_wait pthread_create pthread_join
-    pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock pthread_once pthread_self
-    pthread_sigmask pwrite realloc rename sched_getaffinity sched_yield sigfillset siglongjmp
-    sigsetjmp snprintf sscanf stat strcmp strdup strerror strlen strncmp strrchr strstr strtol
-    syscall sysconf unlink vsnprintf
+    pthread_mutex_destroy pthread_mutex_init pthread_mutex_lock pthread_mutex_trylock
+    pthread_mutex_unlock pthread_once pthread_self pthread_sigmask pwrite realloc rename
+    sched_getaffinity sched_yield sigfillset siglongjmp sigsetjmp snprintf sscanf stat strcmp strdup
+    strerror strlen strncmp strrchr strstr strtol strtoull syscall sysconf unlink vsnprintf
     """.split()
 )
 

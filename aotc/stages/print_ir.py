@@ -94,8 +94,8 @@ def _pass_names(request: BuildRequest) -> Iterator[str]:
     """The names of all passes that a build may run."""
     yield from (one.name for one in OWN_PASSES)
     passes = [*SCHEDULE]
-    # Sparse tensors and others have passes of their own.
-    for levels in (set(Level), set(Level) - {Level.SPARSE}):
+    # Modules without sparse tensors, or without tasks, have passes of their own.
+    for levels in (set(Level), set(Level) - {Level.SPARSE}, set(Level) - {Level.ASYNC}):
         passes += plan_for(levels, block=None, memory=request.memory, verify=True)
     if request.pipeline is not None:
         passes += parse_plan(request.pipeline)

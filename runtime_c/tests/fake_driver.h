@@ -30,7 +30,6 @@ typedef struct fake_driver {
   int capability[FAKE_MAX_DEVICES]; // 90 for sm_90
   bool has_memory_pools;
   bool has_parameters; // tells those of kernels: one
-  size_t parameter_bytes;
 
   // What it fails: the fail_at-th call of all (from 1), or the fail_at-th call of fail_symbol.
   int fail_at;    // 0: none
@@ -53,9 +52,7 @@ typedef struct fake_driver {
   int allocation_count;
   int live_memory; // allocations not freed yet
   int live_pools;
-  int live_reservations, live_pages; // of addresses, and of memory behind them
-  uint64_t page_bytes;               // of all pages that were made
-  uint64_t kept_bytes;               // by pools that nobody uses
+  uint64_t kept_bytes; // by pools that nobody uses
   int live_events;
   int live_graphs; // and executable ones
   int graph_launch_count;
@@ -76,6 +73,9 @@ typedef struct fake_driver {
   uint32_t tensor_map_box_sizes[5], tensor_map_element_strides[5];
   int tensor_map_data_type, tensor_map_interleave, tensor_map_swizzle, tensor_map_l2_promotion,
       tensor_map_oob_fill;
+  size_t parameter_bytes;            // of has_parameters
+  int live_reservations, live_pages; // of addresses, and of memory behind them
+  uint64_t page_bytes;               // of all pages that were made
   // A use that a real driver would punish later, "" when there was none.
   char violation[256];
 } fake_driver;
