@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import aotc
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.epilogue import Epilogue, Step
-from aotc.kernels.matmul.gemv import GEMV
+from aotc.kernels.matmul.gemv.family import GEMV
 from aotc.kernels.matmul.mma_sync.family import MMA_SYNC
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, EpilogueOperand, Matrix, Problem
 from aotc.kernels.matmul.simt.family import SIMT

@@ -11,7 +11,8 @@ from helpers.command import build_here
 from helpers.shared import shared_folder
 from matmul.scalar_products import CLAMPED, Product, build, call
 
-from aotc.kernels.matmul.gemv import GEMV, Variant
+from aotc.kernels.matmul.gemv.family import GEMV
+from aotc.kernels.matmul.gemv.shape import Variant
 
 # Loads of an element or of several, k divided by lanes, warps, blocks. `small` differs from sizes.
 ONE = Variant(small=2, warps=2, load_bytes=4, unroll=2, rows=2, lanes=8)

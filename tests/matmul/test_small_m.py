@@ -10,7 +10,7 @@ from matmul.scalar_products import Product
 from matmul.test_dispatch import TRANSPOSED_B, explanation, module
 
 import aotc
-from aotc.kernels.matmul.gemv import GEMV
+from aotc.kernels.matmul.gemv.family import GEMV
 from aotc.kernels.matmul.wgmma.family import WGMMA
 from aotc.kernels.matmul.wgmma.small_m import SmallM, small_m_kernels
 

@@ -18,7 +18,7 @@ from aotc.kernels.matmul.cpu.streamed import CPU_STREAMED
 from aotc.kernels.matmul.depthwise.channels_first import CHANNELS_FIRST
 from aotc.kernels.matmul.depthwise.channels_last import CHANNELS_LAST
 from aotc.kernels.matmul.family import MatmulFamily, least_clocks
-from aotc.kernels.matmul.gemv import GEMV
+from aotc.kernels.matmul.gemv.family import GEMV
 from aotc.kernels.matmul.implicit_gemm.cpu.family import IMPLICIT_CPU
 from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm

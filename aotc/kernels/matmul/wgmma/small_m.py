@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from aotc.chips import H100
 from aotc.kernels.matmul.family import MatmulFamily
-from aotc.kernels.matmul.gemv import GEMV, MOST_ROWS_OF_SMALL_M
+from aotc.kernels.matmul.gemv.family import GEMV, MOST_ROWS_OF_SMALL_M
 from aotc.kernels.matmul.problem import Matrix, Problem
 from aotc.kernels.matmul.wgmma.cluster_split_k import MOST_SPLITS
 from aotc.kernels.matmul.wgmma.family import WGMMA

@@ -1,11 +1,4 @@
-"""Small-M and small-N matmuls (GEMV among them), which are bound by memory bandwidth.
-
-`small` is the matrix with few rows or columns of C, `large` the other one: A and B, or B and A
-where C has few columns. Each element of `large` is read once, in the widest accesses that are known
-to be aligned, and multiplied with all of `small` that it meets, which caches hold. Threads share K
-and add their accumulators in a fixed order: first the lanes of a warp, then warps, then, where
-`split_k` says so, blocks, whose sums a second kernel adds.
-"""
+"""A block of a product with few rows or columns."""
 
 from __future__ import annotations
 
@@ -13,30 +6,20 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
 from math import gcd, prod
 
-from msgspec import Struct
-
 from aotc.analysis.constants import is_constant
 from aotc.builder import WIDEST_ACCESS, Buffer, Builder
 from aotc.chips import (
-    H100,
-    MAX_BLOCK_THREADS,
-    MAX_THREAD_REGISTERS,
-    REGISTERS,
-    STATIC_SHARED_BYTES,
     WARP,
 )
-from aotc.kernels.family import ANY_GPU
 from aotc.kernels.lanes import add_over_lanes, halvings
-from aotc.kernels.matmul.family import MatmulFamily
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Matrix, Problem
+from aotc.kernels.matmul.gemv.shape import Shape, Variant
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
 from aotc.kernels.matmul.scalar import (
     Block,
     Coordinate,
     Operands,
     elements_of_c,
-    has_known_types,
     launch,
-    sum_type,
     wait_for_previous,
 )
 from aotc.numbers import (
@@ -50,12 +33,7 @@ from aotc.numbers import (
     unravel,
 )
 
-MOST_ROWS_OF_SMALL_M = 8  # rows or columns
-_WIDEST_OF_BYTES = 8  # elements of a byte take many instructions
 _REDUCTION_THREADS = 128
-_MANY_ACCUMULATORS = 64
-# Strips of a matrix that is not K-major, as an H200 likes them.
-_FEW_STRIPS, _ENOUGH_STRIPS, _MANY_STRIPS = 120, 160, 2 * H100.multiprocessors
 
 # From an index of K and a number of them, the elements of each access.
 _Load = Callable[[Number, int], list[list[Value]]]
@@ -63,106 +41,7 @@ _Load = Callable[[Number, int], list[list[Value]]]
 _Multiply = Callable[[Number, list[list[Value]], list[Value]], list[Value]]
 
 
-class Variant(Struct, frozen=True):
-    """A block's part: `small` rows of the small matrix (a block for each so many), of the large one
-
-    - if it is K-major: `rows` rows for each `warps_along` of its `warps`, which share K;
-    - if it is not: `lanes` accesses side by side; the other lanes, and all warps, share K.
-
-    `load_bytes`: the bytes of an access to the large matrix, a power of two up to 16. `unroll`: how
-    many accesses a thread begins before it uses the first. `split_k`: so many blocks share K.
-    `is_right`: the small matrix is B. `uses_pdl`: programmatic dependent launch (from sm_90 on):
-    the kernel may start while the one before it runs, and waits for that one itself.
-    """
-
-    small: int
-    warps: int
-    load_bytes: int
-    unroll: int
-    rows: int = 1
-    warps_along: int = 1
-    lanes: int = WARP
-    split_k: int = 1
-    is_right: bool = False
-    uses_pdl: bool = False
-
-
-class _Operand(Struct, frozen=True):
-    """A or B. `extent`: its rows or columns of C, None if unknown. `is_k_major`: K is
-    contiguous."""
-
-    matrix: Matrix
-    extent: int | None
-    is_k_major: bool
-
-
-def _operands(problem: Problem, is_right: bool) -> tuple[_Operand, _Operand]:
-    """The small operand and the large one."""
-    a = _Operand(problem.a, problem.m, not problem.a.transposed)
-    b = _Operand(problem.b, problem.n, problem.b.transposed)
-    return (b, a) if is_right else (a, b)
-
-
-def _k_major_shapes(
-    problem: Problem, small_rows: int, width: int
-) -> list[tuple[int, int, int, int]]:
-    """Warps, those of them along K, rows, unroll: for one row, as many loads at once as there are
-    in K. (Of more, two rows save loads and conversions of the small matrix.)"""
-    if small_rows > 1:
-        return []
-    k = problem.k or 1 << 30
-    step = WARP * width  # of a warp
-    along = next((warps for warps in (4, 2) if warps * step * 4 <= k), 1)
-    return [(4, along, 1, 8 if 4 * step * 8 <= k else 4)]
-
-
-def _other_shapes(large: _Operand, small_rows: int, width: int) -> list[tuple[int, int, int, int]]:
-    """Warps, lanes side by side, unroll, split-K: for one row, strips as wide as leave enough of
-    them for all multiprocessors, and fewer loads of a thread where there are many."""
-    if small_rows > 1:
-        return []
-    columns = (large.extent or 1 << 12) // width
-    lanes = 8 if columns >= 8 * _ENOUGH_STRIPS else 4 if columns >= 4 * _FEW_STRIPS else 2
-    return [(16, lanes, 4 if columns > lanes * _MANY_STRIPS else 8, 1)]
-
-
-class _Shape:
-    """What a block and a thread have, in numbers."""
-
-    def __init__(self, problem: Problem, variant: Variant) -> None:
-        self.type = sum_type(problem)
-        self.small, self.large = _operands(problem, variant.is_right)
-        self.width = max(1, variant.load_bytes // ELEMENT_BYTES[self.large.matrix.element])
-        self.threads = variant.warps * WARP
-        if self.large.is_k_major:
-            # A thread has accesses to `rows` rows, at the same k.
-            self.lanes_along, self.warps_along = WARP, variant.warps_along
-            self.per_thread = variant.rows
-            self.strip = variant.rows * (variant.warps // variant.warps_along)
-        else:
-            # A thread has accesses to one row after the other, at the same columns.
-            self.lanes_along, self.warps_along = WARP // variant.lanes, variant.warps
-            self.per_thread = self.width
-            self.strip = self.width * variant.lanes
-        accumulators = variant.small * self.per_thread
-        # About what a thread needs: accumulators, what it has loaded and converted, factors,
-        # addresses.
-        at_once = variant.unroll * (variant.rows if self.large.is_k_major else 1)
-        words = ELEMENT_BYTES[self.type] // 4
-        self.registers = (accumulators + at_once * self.width) * words + variant.small + 22
-        # Sums of warps: of each that shares outputs, of each row of `small`, of the strip.
-        self.shared = (self.warps_along, variant.small, self.strip)
-        self.shared_bytes = self.warps_along * variant.small * self.strip * ELEMENT_BYTES[self.type]
-
-        # Of K, what the block's threads load before they use any of it; whether all of them do.
-        first = self.lanes_along * self.warps_along * variant.unroll
-        first *= self.width if self.large.is_k_major else 1
-        extent, has_whole_k = self.large.extent, variant.split_k == 1 and first <= (problem.k or 0)
-        is_whole = self.large.is_k_major or (extent or self.width + 1) % self.width == 0
-        self.has_whole_start = has_whole_k and is_whole
-
-
-class _Kernel(_Shape):
+class Kernel(Shape):
     def __init__(
         self,
         b: Builder,
@@ -440,105 +319,3 @@ class _Kernel(_Shape):
             total = reduce(b.add, [b.load(workspace, [at]) for at in places])
             row, column = unravel(place, o.n)
             self._store_result((batch, row, column), total)
-
-
-class Gemv(MatmulFamily[Problem]):
-    """See the module's docstring."""
-
-    name = "one pass over the large matrix"
-    mnemonic = "gemv"
-    target = ANY_GPU
-    variant_type = Variant
-    has_cost_model = False
-    is_bandwidth_bound = True
-
-    def can_take(self, problem: Problem, variant: Variant) -> bool:
-        if not has_known_types(problem):
-            return False
-        _, large = _operands(problem, variant.is_right)
-        width = variant.load_bytes // ELEMENT_BYTES[large.matrix.element]
-        kernel = _Shape(problem, variant)
-        return (
-            1 <= variant.warps <= MAX_BLOCK_THREADS // WARP
-            and 0 < variant.load_bytes <= min(WIDEST_ACCESS, large.matrix.alignment)
-            and width > 0
-            and large.matrix.alignment % variant.load_bytes == 0
-            and variant.lanes in (1, 2, 4, 8, 16, WARP)
-            and variant.warps % variant.warps_along == 0
-            and kernel.shared_bytes <= STATIC_SHARED_BYTES
-            and kernel.registers <= min(MAX_THREAD_REGISTERS, REGISTERS // kernel.threads)
-        )
-
-    def variants(self, problem: Problem) -> tuple[Variant, ...]:
-        """For at most 16 rows or columns: of the smaller of the two."""
-        if not has_known_types(problem):
-            return ()
-        known = [size if size is not None else 1 << 30 for size in (problem.m, problem.n)]
-        is_right = known[1] < known[0]
-        small_rows = min(known)
-        if small_rows > 16:
-            return ()
-        small_rows = max(small_rows, 1)
-        _, large = _operands(problem, is_right)
-        element_bytes = ELEMENT_BYTES[large.matrix.element]
-        widest = gcd(WIDEST_ACCESS, large.matrix.alignment)
-        if large.is_k_major:
-            shapes = (
-                *_k_major_shapes(problem, small_rows, widest // element_bytes),
-                *(
-                    (4, 4, 2, 2),
-                    (8, 1, 2, 2),
-                    (8, 1, 4, 1),
-                    (8, 1, 1, 4),
-                    (8, 8, 1, 4),
-                    (8, 2, 2, 2),
-                ),
-            )
-            found = [
-                Variant(small_rows, warps, widest, unroll, rows, along, is_right=is_right)
-                for warps, along, rows, unroll in shapes
-            ]
-        else:
-            # Narrower accesses, of more lanes, where a thread would have too many sums.
-            if small_rows == 1 and element_bytes == 1:
-                widest = min(widest, _WIDEST_OF_BYTES)
-            while (
-                widest > element_bytes and small_rows * widest // element_bytes > _MANY_ACCUMULATORS
-            ):
-                widest //= 2
-            found = [
-                Variant(
-                    *(small_rows, warps, widest, unroll),
-                    lanes=min(WARP, lanes * WIDEST_ACCESS // widest),
-                    split_k=split_k,
-                    is_right=is_right,
-                )
-                for warps, lanes, unroll, split_k in (
-                    *_other_shapes(large, small_rows, widest // element_bytes),
-                    *((16, 4, 8, 1), (16, 4, 4, 1), (16, 8, 8, 1), (16, 8, 4, 1), (16, 4, 16, 1)),
-                    *((8, 8, 8, 4), (8, 16, 4, 8), (8, 4, 4, 1), (16, 2, 8, 1), (8, 8, 4, 1)),
-                )
-            ]
-        able = (variant for variant in found if self.can_take(problem, variant))
-        return tuple(dict.fromkeys(able))
-
-    def tile_name(self, problem: Problem, variant: Variant) -> str:
-        del problem
-        tile = f"m{variant.small}_w{variant.warps}_b{variant.load_bytes}"
-        return tile if variant.split_k == 1 else f"{tile}_splitk{variant.split_k}"
-
-    def shared_bytes(self, problem: Problem, variant: Variant) -> int:
-        return _Shape(problem, variant).shared_bytes
-
-    def insert(
-        self,
-        b: Builder,
-        problem: Problem,
-        variant: Variant,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None = None,
-    ) -> None:
-        _Kernel(b, problem, variant, arguments, epilogue).build()
-
-
-GEMV = Gemv()
