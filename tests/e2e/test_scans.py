@@ -88,10 +88,10 @@ SHIFTED = (
 TEXT = "".join(_rows(type_, columns) for type_ in OPERATIONS for columns in ("?", "1000")) + SHARES
 
 
-def _launch_together(loop: Any, rows: Any, points: Any, overlaps: Any) -> None:
+def _launch_together(loop: Any, name: str, launch_on_gpu: Callable[[], None], points: Any) -> None:
     """In the place of what launches this on GPUs alone."""
-    del points
-    loops.launch_rows(loop, rows, overlaps)
+    del loop, name, points
+    launch_on_gpu()
 
 
 @pytest.fixture(scope="module", params=["together", "alone"])
@@ -99,7 +99,7 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     folder = tmp_path_factory.mktemp(request.param)
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "together":
-            patch.setattr(loops, "_launch_scan", _launch_together)
+            patch.setattr(loops, "_launch_by_device", _launch_together)
         return build_library(TEXT, folder, "--no-cache")
 
 
