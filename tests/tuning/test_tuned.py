@@ -167,7 +167,7 @@ def test_all_that_kernels_depend_on_is_in_the_key() -> None:
         *("exact_accumulation", "epilogue_operands"),
     )
     assert Matrix.__struct_fields__ == (
-        *("type", "element", "sizes", "pitch", "alignment", "transposed"),
+        *("type", "element", "sizes", "pitch", "alignment", "transposed", "unsigned"),
     )
     problem = square(64)
     a = problem.a
@@ -179,6 +179,8 @@ def test_all_that_kernels_depend_on_is_in_the_key() -> None:
         replace(problem, a=replace(a, pitch=None)),
         replace(problem, a=replace(a, alignment=8)),
         replace(problem, a=replace(a, transposed=True)),
+        replace(problem, a=replace(a, unsigned=True)),
+        replace(problem, b=replace(problem.b, unsigned=True)),
         replace(problem, accumulator="f16"),
         replace(problem, adds=True),
         replace(problem, batched=True),

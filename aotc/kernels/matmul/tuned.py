@@ -91,6 +91,9 @@ def problem_words(problem: Problem) -> str:
     pitches = [_pitch(one) for one in matrices(problem)]
     if any(pitches):
         words.append(f"pitches {'/'.join(pitch or '-' for pitch in pitches)}")
+    unsigned = [name for name, one in (("A", problem.a), ("B", problem.b)) if one.unsigned]
+    if unsigned:
+        words.append(f"{' and '.join(unsigned)} unsigned")
     if problem.batched:
         words.append("in batches")
     if problem.adds:

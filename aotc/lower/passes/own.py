@@ -45,6 +45,7 @@ from aotc.lower.passes.return_in_arguments import ReturnInArguments
 from aotc.lower.passes.separate_casts import SeparateCasts
 from aotc.lower.passes.separate_fills import SeparateFills
 from aotc.lower.passes.simplify_sizes import SimplifySizes
+from aotc.lower.passes.sink_conversions import SinkConversions
 from aotc.lower.passes.sink_transposes import SinkTransposes
 from aotc.lower.passes.sink_vectors import SinkVectors
 from aotc.lower.passes.size_results import SizeResults
@@ -71,6 +72,7 @@ OWN_PASSES: tuple[type[OwnPass], ...] = (
     SizeResults,
     TrimWindows,
     FuseConcatenations,
+    SinkConversions,
     SinkTransposes,
     RaiseContractions,
     OrderLoops,

@@ -47,6 +47,7 @@ from aotc.lower.passes.return_in_arguments import ReturnInArguments
 from aotc.lower.passes.separate_casts import SeparateCasts
 from aotc.lower.passes.separate_fills import SeparateFills
 from aotc.lower.passes.simplify_sizes import SimplifySizes
+from aotc.lower.passes.sink_conversions import SinkConversions
 from aotc.lower.passes.sink_transposes import SinkTransposes
 from aotc.lower.passes.sink_vectors import SinkVectors
 from aotc.lower.passes.size_results import SizeResults
@@ -135,6 +136,7 @@ _TENSORS: tuple[Pass, ...] = (
     NarrowIntegers(),
     # What several layers begin from is each one's own, before their operations are outlined.
     SeparateFills(),
+    SinkConversions(),
     OutlineAttention(),
     FuseDequantization(),
     FoldConstants(),

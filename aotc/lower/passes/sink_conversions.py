@@ -1,0 +1,92 @@
+"""Matrices that are converted and then repeated become matrices that are repeated and then
+converted.
+
+PyTorch's attention of grouped queries converts K and V to f32 before it repeats them for the heads
+that share them. The kernels take tensors of 16 bits, which they look for behind conversions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.analysis.generics import body_of, maps_of
+from aotc.lower.passes.base import Lowering, OwnPass
+from aotc.lower.tensors.spread import create_spread
+from aotc.mlir import ir
+
+
+class SinkConversions(OwnPass, frozen=True):
+    """Runs where named operations are `linalg.generic`."""
+
+    name = "aotc-sink-conversions"
+    reason: str = "matrices are repeated in their own type: attention reads them so"
+
+    def run(self, lowering: Lowering) -> None:
+        with lowering.module.context:
+            for repeat in ops.find(lowering.module.operation, "linalg.generic"):
+                conversion = ops.defining(repeat.operands[0]) if _repeats_matrices(repeat) else None
+                if conversion is not None and _widens(conversion):
+                    _exchange(repeat, conversion)
+
+
+def _repeats_matrices(generic: Any) -> bool:
+    """Whether the result, of known sizes, has each matrix of the input several times."""
+    inputs, outs = ops.operand_groups(generic)
+    if (
+        len(inputs) != 1
+        or len(generic.results) != 1
+        or not generic.results[0].type.has_static_shape
+    ):
+        return False
+    maker = ops.defining(outs[0])
+    if maker is None or maker.name != "tensor.empty" or not _is_tensor(inputs[0]):
+        return False
+    source, result = maps_of(generic)
+    places = [str(place) for place in source.results]
+    dimensions = [f"d{i}" for i in range(result.n_dims)]
+    end, *others = reversed(body_of(generic))
+    return (
+        not others
+        and end.operands[0] == generic.regions[0].blocks[0].arguments[0]
+        and result == ir.AffineMap.get_identity(result.n_dims)
+        and 3 <= len(places) < result.n_dims
+        and places[-2:] == dimensions[-2:]
+        and sorted(set(places)) == sorted(places)
+        and set(places) <= set(dimensions)
+    )
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value.type, ir.ShapedType)
+
+
+def _widens(generic: Any) -> bool:
+    """Whether it is an `arith.extf` of each element of a tensor."""
+    if generic.name != "linalg.generic" or len(generic.results) != 1:
+        return False
+    inputs, _ = ops.operand_groups(generic)
+    identity = ir.AffineMap.get_identity(generic.results[0].type.rank)
+    body = body_of(generic)
+    return (
+        len(inputs) == 1
+        and _is_tensor(inputs[0])
+        and all(map_ == identity for map_ in maps_of(generic))
+        and [one.name for one in body] == ["arith.extf", "linalg.yield"]
+        and body[0].operands[0] == generic.regions[0].blocks[0].arguments[0]
+        and body[1].operands[0] == body[0].results[0]
+    )
+
+
+def _exchange(repeat: Any, conversion: Any) -> None:
+    narrow, (wide,) = conversion.operands[0], list(repeat.results)
+    maker = ops.defining(repeat.operands[1])
+    assert maker is not None
+    sizes = list(maker.operands)
+    with repeat.location, ir.InsertionPoint(repeat):
+        type_ = ir.RankedTensorType.get(wide.type.shape, narrow.type.element_type)
+        repeated = create_spread(narrow, type_, maps_of(repeat)[0], sizes)
+        identity = ir.AffineMap.get_identity(type_.rank)
+        converted = create_spread(repeated, wide.type, identity, sizes, "arith.extf")
+    wide.replace_all_uses_with(converted)
+    ops.erase(repeat)
