@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import tempfile
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -187,8 +188,12 @@ def test_threads(tmp_path: Path) -> None:
 
 
 class Attention(torch.nn.Module):
+    def __init__(self, **options: bool) -> None:
+        super().__init__()
+        self.options = options
+
     def forward(self, q: Any, k: Any, v: Any) -> Any:
-        return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, **self.options)
 
 
 def test_sizes_of_one_symbol_are_one(tmp_path: Path) -> None:
@@ -392,6 +397,17 @@ def test_attention_of_heads_has_a_kernel_on_the_cpu(tmp_path: Path) -> None:
     expected = module(x).detach().numpy()
     (found,) = call(artifact, "heads", [x.numpy()], [expected])
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_attention_of_grouped_queries_has_kernels(dtype: Any, tmp_path: Path) -> None:
+    """K and V are converted before they are repeated."""
+    module = Attention(is_causal=True, enable_gqa=True)
+    inputs = tuple(torch.randn(2, heads, 70, 64, dtype=dtype) for heads in (8, 2, 2))
+    artifact = _build(module, inputs, "grouped", tmp_path)
+    kernels = [kernel.name for kernel in artifact.manifest.kernels]
+    assert any(re.match(r"attention_\w+_causal_(?!cpu)", name) for name in kernels), kernels
+    _check(artifact, "grouped", module, inputs, dtype)
 
 
 def _first_token(layer: Any, x: Any) -> Any:

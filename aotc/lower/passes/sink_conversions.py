@@ -82,11 +82,31 @@ def _exchange(repeat: Any, conversion: Any) -> None:
     narrow, (wide,) = conversion.operands[0], list(repeat.results)
     maker = ops.defining(repeat.operands[1])
     assert maker is not None
-    sizes = list(maker.operands)
     with repeat.location, ir.InsertionPoint(repeat):
         type_ = ir.RankedTensorType.get(wide.type.shape, narrow.type.element_type)
-        repeated = create_spread(narrow, type_, maps_of(repeat)[0], sizes)
-        identity = ir.AffineMap.get_identity(type_.rank)
-        converted = create_spread(repeated, wide.type, identity, sizes, "arith.extf")
-    wide.replace_all_uses_with(converted)
+        repeated = create_spread(narrow, type_, maps_of(repeat)[0], list(maker.operands))
+        for collapse in [use.owner.operation for use in wide.uses]:
+            if collapse.name == "tensor.collapse_shape":
+                _convert(_collapsed(repeated, collapse), collapse.results[0])
+                ops.erase(collapse)
+        if list(wide.uses):
+            _convert(repeated, wide)
     ops.erase(repeat)
+
+
+def _collapsed(tensor: Any, collapse: Any) -> Any:
+    """The tensor in the shape of what `collapse` makes of another one."""
+    type_ = ir.RankedTensorType.get(collapse.results[0].type.shape, tensor.type.element_type)
+    groups = {"reassociation": collapse.attributes["reassociation"]}
+    return ops.create("tensor.collapse_shape", [tensor], [type_], groups).result
+
+
+def _convert(narrow: Any, wide: Any) -> None:
+    """Puts the tensor, converted, in the place of another one."""
+    sizes = [
+        ops.create("tensor.dim", [narrow, ops.constant_index(i)], [ir.IndexType.get()]).result
+        for i in range(wide.type.rank)
+        if wide.type.is_dynamic_dim(i)
+    ]
+    identity = ir.AffineMap.get_identity(wide.type.rank)
+    wide.replace_all_uses_with(create_spread(narrow, wide.type, identity, sizes, "arith.extf"))
