@@ -150,7 +150,8 @@ def _maximum(
         tuple(one) * (2 // len(one)) for one in sizes
     )
     if high * wide < _LEAST_SAVING * (down * wide + high):
-        return pool(x, kernel_size, stride, padding, dilation, ceil_mode)[0]
+        # torch-mlir does not know that a stride may be left out.
+        return pool(x, (high, wide), (down, across), (above, left), (apart, aside), ceil_mode)[0]
     rows = pool(x, (1, wide), (1, across), (0, left), (1, aside), ceil_mode)[0]
     return pool(rows, (high, 1), (down, 1), (above, 0), (apart, 1), ceil_mode)[0]
 
