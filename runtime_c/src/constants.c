@@ -15,7 +15,11 @@ const constant_copy *aotc_rt_constant_copies(const aotc_constant *constant) {
 }
 
 bool aotc_rt_constant_is_copied(const aotc_constant *constant) {
-  return aotc_rt_constant_copies(constant) != NULL;
+  const constant_copy *copy = aotc_rt_constant_copies(constant);
+  while (copy != NULL && copy->context == NULL) { // in host memory, as packed matrices
+    copy = copy->next;
+  }
+  return copy != NULL;
 }
 
 const constant_copy *aotc_rt_constant_find(const aotc_constant *constant,
