@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cpu/thread.h"
+
 // Less is copied by the driver.
 #define LEAST_BYTES ((size_t)1 << 20)
 #define BUFFER_BYTES ((size_t)16 << 20)
@@ -56,7 +58,7 @@ static void copy_by_threads(char *to, const char *from, size_t bytes) {
     size_t start = each * (size_t)i < bytes ? each * (size_t)i : bytes;
     size_t end = bytes - start < each ? bytes : start + each;
     parts[i] = (part){.to = to + start, .from = from + start, .bytes = end - start};
-    is_started[i] = i > 0 && pthread_create(&threads[i], NULL, copy_part, &parts[i]) == 0;
+    is_started[i] = i > 0 && aotc_rt_cpu_thread_start(&threads[i], copy_part, &parts[i]);
     if (!is_started[i]) {
       copy_part(&parts[i]); // this thread's part is the first one
     }
