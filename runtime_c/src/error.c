@@ -45,7 +45,7 @@ static void tell(const aotc_rt_error *error) {
 
 void aotc_rt_tell_untold(void) {
   aotc_rt_thread *thread = &aotc_rt_this_thread;
-  if (thread->has_untold) {
+  if (thread->has_untold && thread->lock_depth == 0) {
     thread->has_untold = false;
     tell(&thread->error);
   }

@@ -63,7 +63,7 @@ typedef struct aotc_rt_thread {
   aotc_rt_workspace workspace;
   struct aotc_rt_recording *recording; // of the entry's launches; NULL: each is launched at once
   int launches_of_entry;               // so far
-  int32_t lock_depth;                  // of the state's lock
+  int32_t lock_depth;                  // of locks: the state's, of weights under a budget
   bool has_untold;                     // a failure that the hook is to hear of after the lock
   aotc_rt_launch_label last_launch;
   uint64_t least_weights_budget; // for the launches that were left out; 0: there is none

@@ -95,10 +95,12 @@ static bool bring_page(aotc_rt_scope *scope, weight_pages *p, paged_file *file, 
   b->page = index;
   bool is_copied =
       aotc_rt_upload(scope, file->base + at, data, (size_t)bytes, p->stream, "a page of weights");
+  p->copying = p->launches;
   aotc_rt_lock();
   aotc_rt_weights_read_ahead_locked(data + bytes, left - bytes < bytes ? left - bytes : bytes);
   aotc_rt_unlock();
   if (!is_copied) {
+    aotc_rt_weight_reader_fail(scope->driver, p); // a part may be on its way
     empty_block(scope->driver, p, b);
     return false;
   }
@@ -108,7 +110,9 @@ static bool bring_page(aotc_rt_scope *scope, weight_pages *p, paged_file *file, 
 
 bool aotc_rt_weight_blocks_bring(aotc_rt_scope *scope, weight_pages *p, aotc_rt_stream stream) {
   const aotc_rt_driver *driver = scope->driver;
-  bool is_any = false;
+  if (p->launches > AOTC_RT_READERS && !wait_for(driver, p, p->launches - AOTC_RT_READERS)) {
+    return false; // its event is this launch's, too
+  }
   for (int r = 0; r < p->range_count; ++r) {
     for (size_t i = p->ranges[r].first; i < p->ranges[r].end; ++i) {
       if (p->ranges[r].file->pages[i].block != AOTC_RT_NO_BLOCK) {
@@ -118,27 +122,44 @@ bool aotc_rt_weight_blocks_bring(aotc_rt_scope *scope, weight_pages *p, aotc_rt_
       if (p->stream == NULL || !bring_page(scope, p, p->ranges[r].file, i)) {
         return false;
       }
-      is_any = true;
     }
   }
-  return !is_any || ((p->copied != NULL ||
-                      AOTC_RT_TRY(driver, event_create(false, &p->copied), "of copies")) &&
-                     AOTC_RT_TRY(driver, event_record(p->copied, p->stream), "behind weights") &&
-                     AOTC_RT_TRY(driver, stream_wait_event(stream, p->copied), "for weights"));
+  if (p->copying == p->launches &&
+      ((p->copied == NULL && !AOTC_RT_TRY(driver, event_create(false, &p->copied), "of copies")) ||
+       !AOTC_RT_TRY(driver, event_record(p->copied, p->stream), "behind weights"))) {
+    return false;
+  }
+  // Also copies for another stream's launch, until that is known to have ended.
+  return p->copying <= p->waited ||
+         AOTC_RT_TRY(driver, stream_wait_event(stream, p->copied), "for weights");
 }
 
-bool aotc_rt_weight_reader_begin(const aotc_rt_driver *driver, weight_pages *p) {
+void aotc_rt_weight_reader_begin(weight_pages *p) {
   p->range_count = 0;
   ++p->launches;
-  return p->launches <= AOTC_RT_READERS || wait_for(driver, p, p->launches - AOTC_RT_READERS);
+}
+
+void aotc_rt_weight_reader_cancel(weight_pages *p) {
+  --p->launches;
 }
 
 bool aotc_rt_weight_reader_end(const aotc_rt_driver *driver, weight_pages *p,
                                aotc_rt_stream stream) {
   aotc_rt_event *event = &p->events[p->launches % AOTC_RT_READERS];
-  return (*event != NULL ||
-          AOTC_RT_TRY(driver, event_create(false, event), "of weights' readers")) &&
-         AOTC_RT_TRY(driver, event_record(*event, stream), "behind a weight's reader");
+  bool is_noted =
+      (*event != NULL || AOTC_RT_TRY(driver, event_create(false, event), "of weights' readers")) &&
+      AOTC_RT_TRY(driver, event_record(*event, stream), "behind a weight's reader");
+  if (!is_noted) { // its pages may be taken next
+    AOTC_RT_TRY_RELEASE(driver, stream_synchronize(stream), "of a weight's reader");
+  }
+  return is_noted;
+}
+
+void aotc_rt_weight_reader_fail(const aotc_rt_driver *driver, weight_pages *p) {
+  if (p->copying == p->launches) {
+    AOTC_RT_TRY_RELEASE(driver, stream_synchronize(p->stream), "behind weights");
+    p->copying = 0;
+  }
 }
 
 // -------------------------------------------------------------------------------------------------

@@ -42,7 +42,8 @@ typedef struct alias {
 } alias;
 
 struct aotc_rt_weight_pages {
-  pthread_mutex_t lock; // of all here; the state's may be taken under it
+  // Of all here, taken by the functions below. The state's may be taken under it.
+  pthread_mutex_t lock;
   uint64_t budget, whole_bytes;
   uint64_t page_bytes;
   paged_file *files;
@@ -51,6 +52,7 @@ struct aotc_rt_weight_pages {
   uint32_t window; // the blocks at the end that take turns
   uint32_t turn;
   uint64_t launches, waited; // how many there were, and are known to have ended
+  uint64_t copying;          // the latest that brought pages; 0: all are there
   aotc_rt_event events[AOTC_RT_READERS], copied;
   aotc_rt_stream stream; // of the copies
   range ranges[AOTC_RT_MOST_RANGES];
@@ -60,13 +62,18 @@ struct aotc_rt_weight_pages {
 };
 typedef struct aotc_rt_weight_pages weight_pages;
 
-// Begins a launch, or a copy, of a number of its own.
-bool aotc_rt_weight_reader_begin(const aotc_rt_driver *driver, weight_pages *p);
-// Brings the pages of all ranges that are not there, in front of what comes next on the stream.
+// Begins a launch, or a copy, of a number of its own; takes that back, if it reads no weight.
+void aotc_rt_weight_reader_begin(weight_pages *p);
+void aotc_rt_weight_reader_cancel(weight_pages *p);
+// Brings the pages of all ranges that are not there. What comes next on the stream is behind their
+// copies, and behind those that other streams' launches began.
 bool aotc_rt_weight_blocks_bring(aotc_rt_scope *scope, weight_pages *p, aotc_rt_stream stream);
 // Notes on the stream where the launch ends.
 bool aotc_rt_weight_reader_end(const aotc_rt_driver *driver, weight_pages *p,
                                aotc_rt_stream stream);
+
+// Waits for the copies of a launch that failed: nothing that is waited for later is behind them.
+void aotc_rt_weight_reader_fail(const aotc_rt_driver *driver, weight_pages *p);
 
 // Takes what is behind a file's pages; frees all memory of pages.
 void aotc_rt_weight_blocks_empty(const aotc_rt_driver *driver, weight_pages *p,

@@ -80,6 +80,18 @@ static weight_pages *pages_of(const aotc_rt_context *context) {
   return atomic_load_explicit(&context->weight_pages, memory_order_acquire);
 }
 
+// Whom the program lets hear of failures hears of them without the lock: it may call the runtime.
+static void lock(weight_pages *p) {
+  pthread_mutex_lock(&p->lock);
+  ++aotc_rt_this_thread.lock_depth;
+}
+
+static void unlock(weight_pages *p) {
+  --aotc_rt_this_thread.lock_depth;
+  pthread_mutex_unlock(&p->lock);
+  aotc_rt_tell_untold();
+}
+
 static weight_pages *make_pages(aotc_rt_context *context) {
   weight_pages *made = calloc(1, sizeof(*made));
   if (made == NULL || pthread_mutex_init(&made->lock, NULL) != 0) {
@@ -203,9 +215,9 @@ void *aotc_rt_weight_pages_get(aotc_rt_scope *scope, const aotc_rt_weights_file 
   if (p == NULL) {
     return NULL;
   }
-  pthread_mutex_lock(&p->lock);
+  lock(p);
   const paged_file *found = find_or_add(scope, p, file);
-  pthread_mutex_unlock(&p->lock);
+  unlock(p);
   *out_is_whole = found != NULL && found->base == NULL;
   return found != NULL && found->base != NULL ? found->base + ((const char *)data - file->data)
                                               : NULL;
@@ -228,9 +240,9 @@ bool aotc_rt_weight_pages_have(const aotc_rt_context *context, const void *addre
   if (p == NULL) {
     return false;
   }
-  pthread_mutex_lock(&p->lock);
+  lock(p);
   bool is_there = file_at(p, (uintptr_t)address) != NULL;
-  pthread_mutex_unlock(&p->lock);
+  unlock(p);
   return is_there;
 }
 
@@ -267,9 +279,9 @@ bool aotc_rt_weight_pages_describe(aotc_rt_scope *scope, const void *descriptor,
   if (p == NULL) {
     return true;
   }
-  pthread_mutex_lock(&p->lock);
+  lock(p);
   bool is_known = add_alias(p, (uintptr_t)descriptor, (uintptr_t)address);
-  pthread_mutex_unlock(&p->lock);
+  unlock(p);
   return is_known;
 }
 
@@ -341,9 +353,23 @@ static bool begin_use(aotc_rt_scope *scope, weight_pages *p, uint64_t count,
     return false;
   }
   aotc_rt_capture_mode mode; // of other threads
-  bool is_there =
-      aotc_rt_capture_relax(scope->driver, &mode) && aotc_rt_weight_blocks_bring(scope, p, stream);
+  if (!aotc_rt_capture_relax(scope->driver, &mode)) {
+    return false;
+  }
+  bool is_there = aotc_rt_weight_blocks_bring(scope, p, stream);
+  if (!is_there) {
+    aotc_rt_weight_reader_fail(scope->driver, p);
+  }
   return aotc_rt_capture_restore(scope->driver, mode) && is_there;
+}
+
+// Ends it, if that was made: nothing is behind the copies of one that was not.
+static bool end_use(const aotc_rt_driver *driver, weight_pages *p, aotc_rt_stream stream,
+                    bool is_made) {
+  if (!is_made) {
+    aotc_rt_weight_reader_fail(driver, p);
+  }
+  return is_made && aotc_rt_weight_reader_end(driver, p, stream);
 }
 
 bool aotc_rt_weight_pages_launch(aotc_rt_scope *scope, const aotc_rt_launch *l,
@@ -352,25 +378,33 @@ bool aotc_rt_weight_pages_launch(aotc_rt_scope *scope, const aotc_rt_launch *l,
   weight_pages *p = pages_of(scope->context);
   const aotc_rt_parameters *parameters =
       l->parameters != NULL ? aotc_rt_binding_parameters(driver, binding) : NULL;
+  if (parameters == NULL && l->parameters != NULL) {
+    aotc_rt_fail(AOTC_UNSUPPORTED,
+                 "the driver does not tell the parameters of kernel '%s': so it is not known which "
+                 "weights are to be there",
+                 l->kernel->name);
+    return false;
+  }
   if (parameters == NULL) {
     return aotc_rt_launch_now(driver, l, binding, stream);
   }
-  pthread_mutex_lock(&p->lock);
-  bool is_launched = aotc_rt_weight_reader_begin(driver, p);
-  uint64_t count = is_launched ? want_parameters(p, parameters, l->parameters) : 0;
-  if (is_launched && count > 0) {
+  lock(p);
+  aotc_rt_weight_reader_begin(p);
+  uint64_t count = want_parameters(p, parameters, l->parameters);
+  bool is_launched = false;
+  if (count > 0) {
     // It may read weights before it waits for the kernel before it.
     aotc_rt_launch behind_copies = *l;
     behind_copies.begins_alone = true;
-    is_launched = begin_use(scope, p, count, stream) &&
-                  aotc_rt_launch_now(driver, &behind_copies, binding, stream) &&
-                  aotc_rt_weight_reader_end(driver, p, stream);
-  } else if (is_launched) {
-    --p->launches;
+    is_launched =
+        begin_use(scope, p, count, stream) &&
+        end_use(driver, p, stream, aotc_rt_launch_now(driver, &behind_copies, binding, stream));
+  } else {
+    aotc_rt_weight_reader_cancel(p);
     is_launched =
         scope->thread->least_weights_budget == 0 && aotc_rt_launch_now(driver, l, binding, stream);
   }
-  pthread_mutex_unlock(&p->lock);
+  unlock(p);
   return is_launched;
 }
 
@@ -378,14 +412,18 @@ bool aotc_rt_weight_pages_copy(aotc_rt_scope *scope, void *to, const void *from,
                                aotc_rt_stream stream) {
   const aotc_rt_driver *driver = scope->driver;
   weight_pages *p = pages_of(scope->context);
-  pthread_mutex_lock(&p->lock);
-  bool is_copied = aotc_rt_weight_reader_begin(driver, p);
-  uint64_t count = is_copied ? want(p, (uintptr_t)from) : 0;
-  is_copied = is_copied && (count == 0 || begin_use(scope, p, count, stream)) &&
-              AOTC_RT_TRY(driver, memory_copy(to, from, bytes, stream), "%zu bytes from %p to %p",
-                          bytes, from, to) &&
-              (count == 0 || aotc_rt_weight_reader_end(driver, p, stream));
-  pthread_mutex_unlock(&p->lock);
+  lock(p);
+  aotc_rt_weight_reader_begin(p);
+  uint64_t count = want(p, (uintptr_t)from);
+  bool is_copied = (count == 0 || begin_use(scope, p, count, stream)) &&
+                   AOTC_RT_TRY(driver, memory_copy(to, from, bytes, stream),
+                               "%zu bytes from %p to %p", bytes, from, to);
+  if (count == 0) {
+    aotc_rt_weight_reader_cancel(p);
+  } else {
+    is_copied = end_use(driver, p, stream, is_copied);
+  }
+  unlock(p);
   return is_copied;
 }
 
@@ -424,6 +462,12 @@ void aotc_rt_weight_pages_unload(const aotc_rt_driver *driver, aotc_rt_context *
   if (p == NULL) {
     return;
   }
+  // Other programs' kernels may be launched. Not where there is no driver any more: in a child, who
+  // held the lock is not there either.
+  bool is_shared = file != NULL && aotc_rt_driver_to_release(&aotc_rt_state_of_process) != NULL;
+  if (is_shared) {
+    lock(p);
+  }
   for (paged_file **link = &p->files; *link != NULL;) {
     paged_file *one = *link;
     if (file != NULL && one->file != file) {
@@ -435,6 +479,9 @@ void aotc_rt_weight_pages_unload(const aotc_rt_driver *driver, aotc_rt_context *
     aotc_rt_weight_blocks_empty(driver, p, one);
     forget_aliases(p, one);
     free_file(driver, one);
+  }
+  if (is_shared) {
+    unlock(p);
   }
   if (file == NULL) {
     atomic_store(&context->has_paged_weights, false);

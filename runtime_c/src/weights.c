@@ -133,12 +133,13 @@ void aotc_weights_release(aotc_weights *weights) {
     aotc_rt_constant_release_locked(&weights->weights[i]->constant);
   }
   aotc_rt_weights_file *file = atomic_exchange(file_of(weights), NULL);
-  if (file != NULL) {
-    aotc_rt_weights_close_locked(file, weights);
-  }
+  bool is_last = file != NULL && aotc_rt_weights_close_locked(file, weights);
   const void *stand_in = weights->stand_in;
   weights->stand_in = NULL;
   aotc_rt_unlock();
+  if (is_last) {
+    aotc_rt_weights_file_free(file);
+  }
   if (stand_in != NULL) {
     munmap((void *)(uintptr_t)stand_in, (size_t)weights->stand_in_bytes);
   }

@@ -207,8 +207,8 @@ static aotc_rt_weights_file *map_or_find(const char *path) {
   return file;
 }
 
-// Gives back what contexts have of a file.
-static void empty_contexts_locked(const aotc_rt_weights_file *file) {
+// Gives back what contexts have of a file. Not under the lock, which is taken behind theirs.
+static void empty_contexts(const aotc_rt_weights_file *file) {
   const aotc_rt_driver *driver = aotc_rt_driver_to_release(&aotc_rt_state_of_process);
   aotc_rt_context *context = atomic_load(&aotc_rt_state_of_process.contexts);
   for (; context != NULL; context = context->next) {
@@ -221,16 +221,20 @@ static void empty_contexts_locked(const aotc_rt_weights_file *file) {
   }
 }
 
-static void close_if_unused_locked(aotc_rt_weights_file *file) {
+// Whether nobody uses the file: then nobody finds it any more, either.
+static bool leave_if_unused_locked(aotc_rt_weights_file *file) {
   if (file->users > 0) {
-    return;
+    return false;
   }
-  empty_contexts_locked(file);
   aotc_rt_weights_file **link = &aotc_rt_state_of_process.weights_files;
   while (*link != file) {
     link = &(*link)->next;
   }
   *link = file->next;
+  return true;
+}
+
+static void unmap(aotc_rt_weights_file *file) {
   munmap((void *)(uintptr_t)file->data, file->bytes);
   free(file->weights);
   free(file);
@@ -358,14 +362,16 @@ aotc_rt_weights_file *aotc_rt_weights_open_locked(const aotc_weights *weights) {
       ++((aotc_rt_shared_weight *)weights->weights[i]->shared)->users;
     }
   } else if (file != NULL) {
-    close_if_unused_locked(file);
+    if (leave_if_unused_locked(file)) {
+      unmap(file); // no context has any of it
+    }
     file = NULL;
   }
   free(path);
   return file;
 }
 
-void aotc_rt_weights_close_locked(aotc_rt_weights_file *file, const aotc_weights *weights) {
+bool aotc_rt_weights_close_locked(aotc_rt_weights_file *file, const aotc_weights *weights) {
   for (uint64_t i = 0; i < weights->count; ++i) {
     aotc_rt_shared_weight *weight = weights->weights[i]->shared;
     if (--weight->users == 0) {
@@ -373,5 +379,10 @@ void aotc_rt_weights_close_locked(aotc_rt_weights_file *file, const aotc_weights
     }
   }
   --file->users;
-  close_if_unused_locked(file);
+  return leave_if_unused_locked(file);
+}
+
+void aotc_rt_weights_file_free(aotc_rt_weights_file *file) {
+  empty_contexts(file);
+  unmap(file);
 }

@@ -37,7 +37,9 @@ bool aotc_rt_weights_file_find(const aotc_rt_weights_file *file, uint64_t at, ui
 // with the failure recorded.
 aotc_rt_weights_file *aotc_rt_weights_open_locked(const aotc_weights *weights);
 
-// Gives up what a call of aotc_rt_weights_open_locked gave.
-void aotc_rt_weights_close_locked(aotc_rt_weights_file *file, const aotc_weights *weights);
+// Gives up what a call of aotc_rt_weights_open_locked gave. True for the last one: the file is to
+// be freed then, without the lock.
+bool aotc_rt_weights_close_locked(aotc_rt_weights_file *file, const aotc_weights *weights);
+void aotc_rt_weights_file_free(aotc_rt_weights_file *file);
 
 #endif // AOTC_RT_WEIGHTS_FILE_H

@@ -1,7 +1,10 @@
 // Weights that are larger than their budget: brought in parts, by a driver whose streams work late.
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cuda.h>
@@ -25,30 +28,40 @@ static char the_path[64];
 static aotc_weights the_weights;
 static aotc_weight the_list[WEIGHTS];
 static aotc_weight *the_pointers[WEIGHTS];
+// Another program's, in a file of its own.
+static char other_path[64];
+static aotc_weights the_other;
+static aotc_weight the_others[WEIGHTS];
+static aotc_weight *other_pointers[WEIGHTS];
 
 // Every byte of weight i is i + 1.
-static void make_weights(void) {
+static void make_file(char *path, aotc_weights *weights, aotc_weight *list,
+                      aotc_weight **pointers) {
   static unsigned char content[FILE_BYTES] = "aotc-wts";
   content[8] = 2;
   content[12] = WEIGHTS;
   uint64_t size = FILE_BYTES;
   memcpy(content + 16, &size, sizeof(size));
-  the_weights = (aotc_weights){.file = "model.weights", .weights = the_pointers, .count = WEIGHTS};
+  *weights = (aotc_weights){.file = "model.weights", .weights = pointers, .count = WEIGHTS};
   for (int i = 0; i < WEIGHTS; ++i) {
     uint64_t numbers[] = {(uint64_t)(FIRST + i * BYTES), BYTES};
     unsigned char *row = content + 64 + (ptrdiff_t)i * 64;
     memset(row, i + 1, 32);
     memcpy(row + 32, numbers, sizeof(numbers));
     memset(content + numbers[0], i + 1, BYTES);
-    the_pointers[i] = &the_list[i];
-    the_list[i] = (aotc_weight){.weights = &the_weights, .constant = {.bytes = BYTES}};
-    memset(the_list[i].digest, i + 1, sizeof(the_list[i].digest));
+    pointers[i] = &list[i];
+    list[i] = (aotc_weight){.weights = weights, .constant = {.bytes = BYTES}};
+    memset(list[i].digest, i + 1, sizeof(list[i].digest));
   }
-  strcpy(the_path, "/tmp/aotc-budget-XXXXXX");
-  int file = mkstemp(the_path);
+  strcpy(path, "/tmp/aotc-budget-XXXXXX");
+  int file = mkstemp(path);
   CHECK(file >= 0 && write(file, content, FILE_BYTES) == FILE_BYTES);
   CHECK_INT(0, close(file));
-  setenv("AOTC_WEIGHTS", the_path, 1);
+  setenv("AOTC_WEIGHTS", path, 1);
+}
+
+static void make_weights(void) {
+  make_file(the_path, &the_weights, the_list, the_pointers);
 }
 
 static void remove_weights(void) {
@@ -100,7 +113,7 @@ static const aotc_module_info own_info = {
 static void *the_module;
 static bool all_fit;
 
-static fake_driver *start(const char *budget) {
+static fake_driver *start_at_once(const char *budget) {
   fake_driver *driver = scenario_driver();
   driver->has_parameters = true;
   driver->parameter_bytes = sizeof(void *);
@@ -109,6 +122,11 @@ static fake_driver *start(const char *budget) {
   aotc_module_register(&own_info);
   the_module = mgpuModuleLoad(own_image, sizeof(own_image));
   make_weights();
+  return driver;
+}
+
+static fake_driver *start(const char *budget) {
+  fake_driver *driver = start_at_once(budget);
   fake_work_late(launched, run);
   return driver;
 }
@@ -290,6 +308,180 @@ static void not_in_a_captured_stream(void) {
   CHECK_TEXT("", driver->violation);
 }
 
+static void launch_without_weights(const void *data, void *stream) {
+  void *parameters[] = {&data};
+  mgpuLaunchKernel(mgpuModuleGetFunction(the_module, "add"), 1, 1, 1, 32, 1, 1, 0, stream,
+                   parameters, NULL, 1);
+}
+
+static void what_reads_no_weights_can_be_captured(void) {
+  static unsigned char data[BYTES], copied[BYTES];
+  fake_driver *driver = start("16384");
+  void *stream = mgpuStreamCreate();
+  for (int i = 0; i < 100; ++i) { // more than there are events, of weights that stay
+    launch(aotc_weight_get_on_device(&the_list[0]), stream);
+  }
+  driver->is_capturing = true;
+  launch_without_weights(data, stream);
+  mgpuMemcpy(copied, data, BYTES, stream);
+  driver->is_capturing = false;
+  mgpuStreamSynchronize(stream);
+  CHECK_INT(101, the_read_count);
+  CHECK_NO_FAILURE();
+  remove_weights();
+  CHECK_TEXT("", driver->violation);
+}
+
+// What one stream's launch brought is not there yet when the launch on another one is made.
+static void another_stream_waits_for_the_copies(void) {
+  fake_driver *driver = start("40960");
+  void *streams[] = {mgpuStreamCreate(), mgpuStreamCreate()};
+  const void *weight = aotc_weight_get_on_device(&the_list[0]);
+  launch(weight, streams[0]);
+  int since = driver->call_count, copies = driver->copy_count;
+  launch(weight, streams[1]);
+  CHECK_INT(copies, driver->copy_count);
+  CHECK_INT(1, entries_count_calls(driver, since, "cuStreamWaitEvent"));
+  for (int i = 0; i < 70; ++i) { // until the first ones are known to have ended
+    launch(weight, streams[0]);
+  }
+  since = driver->call_count;
+  launch(weight, streams[1]);
+  CHECK_INT(0, entries_count_calls(driver, since, "cuStreamWaitEvent"));
+  mgpuStreamSynchronize(streams[0]);
+  CHECK_NO_FAILURE();
+  remove_weights();
+  CHECK_TEXT("", driver->violation);
+}
+
+static void parameters_have_to_be_known(void) {
+  fake_driver *driver = start("16384");
+  driver->has_parameters = false;
+  launch(aotc_weight_get_on_device(&the_list[0]), mgpuStreamCreate());
+  CHECK_FAILED(AOTC_UNSUPPORTED, "the driver does not tell the parameters of kernel 'add'");
+  CHECK_INT(0, driver->launch_count);
+  remove_weights();
+}
+
+static unsigned char the_copy[BYTES];
+
+static void copy_a_weight(int32_t status, const char *message, void *data) {
+  (void)status;
+  (void)message;
+  aotc_error_hook_set(NULL, NULL);
+  scenario_driver()->is_capturing = false;
+  aotc_error_clear();
+  CHECK_INT(AOTC_OK, aotc_memory_copy(the_copy, data, BYTES));
+}
+
+static void failures_are_told_without_the_lock(void) {
+  fake_driver *driver = start("16384");
+  void *weight = aotc_weight_get_on_device(&the_list[1]);
+  void *stream = mgpuStreamCreate();
+  aotc_error_hook_set(copy_a_weight, weight);
+  driver->is_capturing = true;
+  launch(weight, stream);
+  CHECK_INT(2, the_copy[BYTES - 1]);
+  remove_weights();
+  CHECK_TEXT("", driver->violation);
+}
+
+// -------------------------------------------------------------------------------------------------
+// Beside another program's calls
+
+static atomic_bool is_over;
+
+static void *launch_again_and_again(void *stream) {
+  for (int i = 0; !atomic_load(&is_over); ++i) {
+    launch(aotc_weight_get_on_device(&the_list[i % WEIGHTS]), stream);
+  }
+  CHECK_NO_FAILURE();
+  return NULL;
+}
+
+static void a_file_is_closed_beside_calls(void) {
+  fake_driver *driver = start_at_once("24576");
+  aotc_weight_get_on_device(&the_list[0]);
+  make_file(other_path, &the_other, the_others, other_pointers); // AOTC_WEIGHTS is this one now
+  void *stream = mgpuStreamCreate();
+  pthread_t thread;
+  CHECK_INT(0, pthread_create(&thread, NULL, launch_again_and_again, mgpuStreamCreate()));
+  for (int i = 0; i < 3000; ++i) {
+    launch(aotc_weight_get_on_device(&the_others[i % WEIGHTS]), stream);
+    aotc_weights_release(&the_other);
+  }
+  atomic_store(&is_over, true);
+  CHECK_INT(0, pthread_join(thread, NULL));
+  CHECK_NO_FAILURE();
+  CHECK_INT(1, driver->live_reservations);
+  CHECK_INT(0, unlink(other_path));
+  remove_weights();
+  CHECK_INT(0, driver->live_reservations);
+  CHECK_INT(AOTC_OK, aotc_unload());
+  CHECK_INT(0, driver->live_pages);
+  CHECK_TEXT("", driver->violation);
+}
+
+// -------------------------------------------------------------------------------------------------
+// Where the driver fails
+
+typedef struct attempt {
+  int call;
+  int *call_count;
+} attempt;
+
+static void run_attempt(void *of) {
+  const attempt *a = of;
+  fake_driver *driver = start("16384");
+  the_order = all;
+  the_order_count = WEIGHTS;
+  int since = driver->call_count;
+  driver->fail_at = a->call;
+  driver->fail_result = CUDA_ERROR_UNKNOWN;
+  aotc_status status = aotc_entry_call(&entry_in_order, NULL);
+  if (a->call == 0) {
+    *a->call_count = driver->call_count - since;
+  } else {
+    check_note(driver->failed_symbol);
+    CHECK(status != AOTC_OK || strcmp(driver->failed_symbol, "cuStreamDestroy_v2") == 0);
+  }
+  aotc_error_clear();
+  void *stream = mgpuStreamCreate();
+  mgpuStreamSynchronize(stream); // with what was left
+  mgpuStreamDestroy(stream);
+  CHECK_NO_FAILURE();
+  call(all, WEIGHTS);
+  remove_weights();
+  CHECK_INT(0, driver->live_reservations);
+  CHECK_INT(AOTC_OK, aotc_unload());
+  CHECK_INT(0, driver->live_pages);
+  CHECK_INT(0, driver->live_memory);
+  CHECK_INT(0, driver->live_events);
+  CHECK_TEXT("", driver->violation);
+}
+
+static void every_call_fails(void) {
+  int *call_count =
+      mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  CHECK(call_count != MAP_FAILED);
+  attempt a = {.call_count = call_count};
+  CHECK(check_in_child(run_attempt, &a));
+  CHECK(*call_count > 100);
+  for (a.call = 1; a.call <= *call_count; ++a.call) {
+    CHECK(check_in_child(run_attempt, &a));
+  }
+  munmap(call_count, sizeof(int));
+}
+
+static void a_budget_is_the_gpus(void) {
+  setenv("AOTC_DEVICE", "cpu", 1);
+  make_weights();
+  CHECK(aotc_weight_get_packed(&the_list[0], 4) != NULL);
+  CHECK_INT(AOTC_OK, aotc_weights_budget_set(4096));
+  CHECK_NO_FAILURE();
+  remove_weights();
+}
+
 static void budgets_that_are_none(void) {
   const char *const texts[] = {"much", "-1", "0", "12X", "6GB", "G", "99999999999T"};
   for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); ++i) {
@@ -322,6 +514,13 @@ int main(int argc, char **argv) {
       CHECK_TEST(not_in_a_captured_stream),
       CHECK_TEST(budgets_that_are_none),
       CHECK_TEST(what_the_driver_refuses_is_told),
+      CHECK_TEST(what_reads_no_weights_can_be_captured),
+      CHECK_TEST(another_stream_waits_for_the_copies),
+      CHECK_TEST(parameters_have_to_be_known),
+      CHECK_TEST(failures_are_told_without_the_lock),
+      CHECK_TEST(a_file_is_closed_beside_calls),
+      CHECK_TEST(every_call_fails),
+      CHECK_TEST(a_budget_is_the_gpus),
   };
   return check_main(argc, argv, tests, (int)(sizeof(tests) / sizeof(tests[0])));
 }

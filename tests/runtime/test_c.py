@@ -1,6 +1,6 @@
 """Runs the C tests of the runtime: against a fake driver, an old one, and none.
 
-With its sources they are checked for undefined behaviour, those of the CPU device for data races.
+With its sources they are checked for undefined behaviour, those with threads for data races.
 """
 
 from __future__ import annotations
@@ -68,7 +68,14 @@ WITH_ENTRIES = (
     *("cuda_weights_budget", "old_driver"),
 )
 # What ThreadSanitizer looks at. It does not know processes that fork while they have threads.
-CONCURRENT = ("cpu_blocks", "cpu_steps", "cpu_streams", "cpu_stress", "async")
+CONCURRENT = (
+    "cpu_blocks",
+    "cpu_steps",
+    "cpu_streams",
+    "cpu_stress",
+    "async",
+    "cuda_weights_budget",
+)
 WITH_CPU_MODULE = tuple(program for program in PROGRAMS if program.startswith("cpu_"))
 WITH_TASKS = ("async", "async_process")
 WITH_UTILITIES = ("programs", *WITH_TASKS)
@@ -187,7 +194,7 @@ def test_program_has_no_races(program: str, drivers: Path, tmp_path: Path) -> No
     _build_with_sources(program, executable, THREAD_SANITIZER_FLAGS)
     # As malloc does without it.
     options = {"TSAN_OPTIONS": "allocator_may_return_null=1"}
-    _check_run(program, executable, program_environment(drivers / "none", **options))
+    _check_run(program, executable, program_environment(drivers / PROGRAMS[program], **options))
 
 
 _IS_X86 = platform.machine() == "x86_64"

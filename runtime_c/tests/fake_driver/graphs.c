@@ -164,8 +164,8 @@ EXPORT CUresult CUDAAPI cuGraphExecKernelNodeSetParams_v2(CUgraphExec executable
   memcpy(changed->launch.block, (uint32_t[3]){new->blockDimX, new->blockDimY, new->blockDimZ},
          sizeof(changed->launch.block));
   changed->launch.dynamic_shared_bytes = new->sharedMemBytes;
-  changed->parameter = *(const int *)new->kernelParams[0];
-  changed->launch.first_parameter = changed->parameter;
+  changed->parameter = parameter_of(new->kernelParams);
+  changed->launch.first_parameter = (int)changed->parameter;
   return CUDA_SUCCESS;
 }
 

@@ -244,14 +244,24 @@ static CUresult launch(CUfunction function, const unsigned int grid[3], const un
   fake_launch made = *how;
   made.dynamic_shared_bytes = shared_bytes;
   made.stream = stream;
-  made.first_parameter = parameters != NULL ? *(int *)parameters[0] : 0;
+  uint64_t parameter = parameter_of(parameters);
+  made.first_parameter = (int)parameter;
   memcpy(made.kernel, f->name, sizeof(made.kernel));
   memcpy(made.grid, grid, sizeof(made.grid));
   memcpy(made.block, block, sizeof(made.block));
-  if (!record_node(stream, &(fake_node){made, made.first_parameter})) {
+  if (!record_node(stream, &(fake_node){made, parameter})) {
     do_launch(&made, parameters);
   }
   return CUDA_SUCCESS;
+}
+
+uint64_t parameter_of(void *const *parameters) {
+  uint64_t parameter = 0;
+  if (parameters != NULL) {
+    size_t bytes = the_driver.parameter_bytes;
+    memcpy(&parameter, parameters[0], bytes < sizeof(parameter) ? bytes : sizeof(parameter));
+  }
+  return parameter;
 }
 
 void do_launch(const fake_launch *made, void **parameters) {

@@ -96,12 +96,13 @@ CUresult enter(const char *symbol);
     }                                                                                              \
   } while (0)
 
-// A launch that a graph has: kernels have one parameter, of 4 bytes.
+// A launch that a graph has: kernels have one parameter, of 8 bytes at most.
 #define MAX_NODES 64
 typedef struct fake_node {
   fake_launch launch;
-  int parameter;
+  uint64_t parameter;
 } fake_node;
+uint64_t parameter_of(void *const *parameters); // 0 if there is none
 // Whether launches on a stream are recorded for a graph; then `node` was.
 bool record_node(CUstream stream, const fake_node *node);
 // Does a launch.

@@ -88,6 +88,9 @@ EXPORT CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream) {
 
 EXPORT CUresult CUDAAPI cuEventSynchronize(CUevent event) {
   ENTER_WITH_CONTEXT("cuEventSynchronize");
+  if (the_driver.is_capturing && the_capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED) {
+    violate("a wait for an event beside a capture");
+  }
   do_late_work();
   return is_object(event, OBJECT_EVENT) ? (CUresult)the_driver.asynchronous_result
                                         : CUDA_ERROR_INVALID_HANDLE;
