@@ -50,3 +50,64 @@ func.func @handed_over(%x: memref<40000xf32>, %y: memref<40000xf32>) {
 // CHECK:       arith.negf
 // CHECK:       gpu.dealloc %[[TOTAL]]
 // CHECK-NOT:   memref.load
+
+// What is computed of it between two loops is not computed in the first one.
+func.func @handed_over_twice(%x: memref<40000xf32>, %y: memref<40000xf32>, %w: memref<1xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 40000 : index
+  %zero = arith.constant 0.0 : f32
+  %total = scf.for %i = %c0 to %n step %c1 iter_args(%s = %zero) -> (f32) {
+    %v = memref.load %x[%i] : memref<40000xf32>
+    %t = arith.addf %s, %v : f32
+    scf.yield %t : f32
+  }
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    memref.store %total, %y[%i] : memref<40000xf32>
+    scf.reduce
+  }
+  %late = memref.load %w[%c0] : memref<1xf32>
+  %product = arith.mulf %total, %late : f32
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    memref.store %product, %x[%i] : memref<40000xf32>
+    scf.reduce
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @handed_over_twice
+// CHECK:       %[[TOTAL:.*]] = gpu.alloc () : memref<1xf32>
+// CHECK:       memref.store %{{.*}}, %[[TOTAL]][
+// CHECK:       gpu.launch
+// CHECK:       memref.load %[[TOTAL]][
+// CHECK-NOT:   arith.mulf
+// CHECK:       %[[LATE:.*]] = memref.load %arg2[
+// CHECK:       gpu.launch
+// CHECK:       %[[AGAIN:.*]] = memref.load %[[TOTAL]][
+// CHECK:       arith.mulf %[[AGAIN]], %[[LATE]]
+// CHECK:       gpu.dealloc %[[TOTAL]]
+
+// All results of an operation count.
+func.func @handed_to_host_code(%x: memref<40000xi32>) -> i1 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 40000 : index
+  %zero = arith.constant 0 : i32
+  %total = scf.for %i = %c0 to %n step %c1 iter_args(%s = %zero) -> (i32) {
+    %v = memref.load %x[%i] : memref<40000xi32>
+    %t = arith.addi %s, %v : i32
+    scf.yield %t : i32
+  }
+  %sum, %overflow = arith.addui_extended %total, %total : i32, i1
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    memref.store %sum, %x[%i] : memref<40000xi32>
+    scf.reduce
+  }
+  return %overflow : i1
+}
+
+// CHECK-LABEL: func.func @handed_to_host_code
+// CHECK:       gpu.memcpy
+// CHECK:       %[[SUM:.*]], %[[OVERFLOW:.*]] = arith.addui_extended
+// CHECK:       memref.store %[[SUM]],
+// CHECK:       return %[[OVERFLOW]]

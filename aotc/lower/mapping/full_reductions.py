@@ -151,7 +151,7 @@ def _load_in_loops(buffer: Any, result: Any, loop: Any) -> bool:
     did."""
     readers: list[Any] = []
     computed: list[Any] = []
-    if not _collect_readers(result, loop, readers, computed):
+    if not _collect_readers([result], loop, readers, computed):
         return False
     block = [op.operation for op in loop.block.operations]
     readers.sort(key=block.index)
@@ -161,8 +161,10 @@ def _load_in_loops(buffer: Any, result: Any, loop: Any) -> bool:
         with reader.location, ir.InsertionPoint.at_block_begin(body):
             zero = ops.constant_index(0)
             values = {result: ops.create("memref.load", [buffer, zero], [result.type]).result}
+            # What stands behind the loop is made of values that there are not yet.
             for operation in computed:
-                copy(operation, values)
+                if block.index(operation) < block.index(reader):
+                    copy(operation, values)
         for inner in [op for outer in body_of(reader) for op in ops.walk(outer)]:
             for i, operand in enumerate(inner.operands):
                 if operand in values:
@@ -174,10 +176,13 @@ def _load_in_loops(buffer: Any, result: Any, loop: Any) -> bool:
     return True
 
 
-def _collect_readers(value: Any, loop: Any, readers: list[Any], computed: list[Any]) -> bool:
-    """Adds the loops that use a value, and what is computed of it for them. False: others do."""
+def _collect_readers(
+    made: Sequence[Any], loop: Any, readers: list[Any], computed: list[Any]
+) -> bool:
+    """Adds the loops that use what was made, and what is computed of it for them. False: others
+    do."""
     block = [op.operation for op in loop.block.operations]
-    users = [use.owner.operation for use in value.uses]
+    users = [use.owner.operation for value in made for use in value.uses]
     for user in users:
         outer = next((one for one in (user, *ops.ancestors(user)) if one in block), None)
         if outer is None:
@@ -187,7 +192,7 @@ def _collect_readers(value: Any, loop: Any, readers: list[Any], computed: list[A
                 return False
             if user not in computed:
                 computed.append(user)
-                if not _collect_readers(user.results[0], loop, readers, computed):
+                if not _collect_readers(user.results, loop, readers, computed):
                     return False
         elif outer.name != "scf.parallel" or outer.results or _has_launches(outer):
             return False
