@@ -145,17 +145,21 @@ void aotc_error_clear(void) {
   thread->error.message[0] = '\0';
   thread->told.status = AOTC_OK;
   thread->told.message[0] = '\0';
+  thread->least_weights_budget = 0;
 }
 
 void aotc_error_set_aside(void) {
   aotc_rt_thread *thread = &aotc_rt_this_thread;
+  aotc_rt_weight_pages_tell(thread);
   thread->aside = thread->error;
   aotc_error_clear();
 }
 
 bool aotc_is_stopped(void) {
-  aotc_rt_this_thread.aside.status = AOTC_OK;
-  return aotc_rt_this_thread.error.status != AOTC_OK;
+  aotc_rt_thread *thread = &aotc_rt_this_thread;
+  aotc_rt_weight_pages_tell(thread);
+  thread->aside.status = AOTC_OK;
+  return thread->error.status != AOTC_OK;
 }
 
 void aotc_error_adopt(aotc_status status, const char *message) {

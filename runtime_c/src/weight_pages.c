@@ -432,7 +432,6 @@ void aotc_rt_weight_pages_tell(aotc_rt_thread *thread) {
   if (least == 0) {
     return;
   }
-  thread->least_weights_budget = 0;
   // What failed since read what was never written.
   aotc_error_clear();
   aotc_rt_fail(AOTC_OUT_OF_MEMORY,

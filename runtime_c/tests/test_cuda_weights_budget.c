@@ -253,6 +253,13 @@ static void too_little_names_the_least_that_works(void) {
   CHECK_INT(0, driver->launch_count);
   call_in_order(NULL); // as programs do
   CHECK_FAILED(AOTC_OUT_OF_MEMORY, "the least that works is 12288");
+  call_in_order(NULL);
+  CHECK(aotc_is_stopped()); // as tasks ask
+  CHECK_FAILED(AOTC_OUT_OF_MEMORY, "the least that works is 12288");
+  call_in_order(NULL);
+  aotc_error_clear();
+  CHECK(!aotc_is_stopped());
+  CHECK_NO_FAILURE();
   CHECK_INT(AOTC_INVALID_ARGUMENT, aotc_weights_budget_set(12288));
   CHECK_FAILED(AOTC_INVALID_ARGUMENT, "before the first of them is used");
   CHECK_INT(AOTC_OK, aotc_unload());
