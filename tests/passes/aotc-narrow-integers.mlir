@@ -87,6 +87,35 @@ func.func @large(%x: tensor<?x64xi32>, %zero_point: tensor<?xi8>, %y: tensor<64x
   return %sum : tensor<?x32xi64>
 }
 
+func.func @wide_zero_points(%x: tensor<5x64xi8>, %zero_point: i64, %y: tensor<64x32xi64>) -> tensor<5x32xi32> {
+  %zero = arith.constant 0 : i64
+  %wide = tensor.empty() : tensor<5x64xi64>
+  %a = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<5x64xi8>) outs(%wide : tensor<5x64xi64>) {
+  ^bb0(%in: i8, %out: i64):
+    %0 = arith.extsi %in : i8 to i64
+    %1 = arith.subi %0, %zero_point : i64
+    linalg.yield %1 : i64
+  } -> tensor<5x64xi64>
+  %empty = tensor.empty() : tensor<5x32xi64>
+  %start = linalg.generic {indexing_maps = [#scalar, #map], iterator_types = ["parallel", "parallel"]} ins(%zero : i64) outs(%empty : tensor<5x32xi64>) {
+  ^bb0(%in: i64, %out: i64):
+    linalg.yield %in : i64
+  } -> tensor<5x32xi64>
+  %sum = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %y : tensor<5x64xi64>, tensor<64x32xi64>) outs(%start : tensor<5x32xi64>) {
+  ^bb0(%in: i64, %other: i64, %out: i64):
+    %0 = arith.muli %in, %other : i64
+    %1 = arith.addi %out, %0 : i64
+    linalg.yield %1 : i64
+  } -> tensor<5x32xi64>
+  %narrow = tensor.empty() : tensor<5x32xi32>
+  %cut = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]} ins(%sum : tensor<5x32xi64>) outs(%narrow : tensor<5x32xi32>) {
+  ^bb0(%in: i64, %out: i32):
+    %0 = arith.trunci %in : i64 to i32
+    linalg.yield %0 : i32
+  } -> tensor<5x32xi32>
+  return %cut : tensor<5x32xi32>
+}
+
 // A byte and a constant, as signed bytes; with the columns' sums, products of 32 bits are what is cut.
 // CHECK-LABEL: @one_zero_point
 // CHECK: arith.subi %{{.*}}, %c128_i32
@@ -105,3 +134,10 @@ func.func @large(%x: tensor<?x64xi32>, %zero_point: tensor<?xi8>, %y: tensor<64x
 // CHECK-LABEL: @large
 // CHECK-NOT: trunci
 // CHECK: arith.muli {{.*}} : i64
+
+// Sums of columns of 64 bits, and the zero point, are cut as the products are.
+// CHECK-LABEL: @wide_zero_points
+// CHECK: arith.trunci {{.*}} : i64 to i32
+// CHECK: iterator_types = ["reduction", "parallel"]
+// CHECK: arith.trunci {{.*}} : i64 to i32
+// CHECK: arith.addi {{.*}} : i32

@@ -104,7 +104,7 @@ def _narrow_sum(generic: Any) -> Any:
     multiply = next(op for op in body_of(generic) if op.name == "arith.muli")
     with ir.InsertionPoint(block):
         pair = [
-            _as_i32(block.arguments[arguments.index(unwidened(factor))])
+            _as(block.arguments[arguments.index(unwidened(factor))], i32)
             for factor in multiply.operands
         ]
         term = ops.binary("arith.muli", *pair)
@@ -115,11 +115,13 @@ def _narrow_sum(generic: Any) -> Any:
     return product
 
 
-def _as_i32(value: Any) -> Any:
-    i32 = ir.IntegerType.get_signless(_SUM_BITS)
-    if value.type == i32:
+def _as(value: Any, type_: Any) -> Any:
+    """The integer with as many bits as the type, the lowest ones if it has more."""
+    if value.type == type_:
         return value
-    return ops.unary("arith.extsi" if value.type.width < _SUM_BITS else "arith.trunci", value, i32)
+    return ops.unary(
+        "arith.extsi" if value.type.width < type_.width else "arith.trunci", value, type_
+    )
 
 
 def _is_cut(tensor: Any) -> bool:
@@ -280,17 +282,14 @@ def _sum_of(tensor: Any, dimensions: Sequence[int], like: Any) -> Any:
     block, result = _generic([tensor, start], maps, kinds)
     with ir.InsertionPoint(block):
         term, total = block.arguments
-        if term.type != element:
-            term = ops.unary("arith.extsi", term, element)
-        ops.create("linalg.yield", [ops.binary("arith.addi", total, term)])
+        ops.create("linalg.yield", [ops.binary("arith.addi", total, _as(term, element))])
     return result
 
 
 def _add_multiple(tensor: Any, factor: Any, sums: Any, dimensions: Sequence[int]) -> Any:
     """The tensor plus a scalar times `sums`, which is along some of its dimensions."""
     rank, element = tensor.type.rank, tensor.type.element_type
-    if factor.type != element:
-        factor = ops.unary("arith.extsi", factor, element)
+    factor = _as(factor, element)
     empty = ops.create("tensor.empty", _sizes_of(tensor), [tensor.type]).result
     identity = ir.AffineMap.get_identity(rank)
     along = ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(i) for i in dimensions])
