@@ -374,6 +374,7 @@ def programs() -> list[Program]:
         "kron": (lambda a: torch.kron(a, a), (square,)),
         "local_response_norm": (lambda x: functional.local_response_norm(x, 2), (image,)),
         "lp_pool": (lambda x: functional.lp_pool2d(x, 2, 2), (image,)),
+        "max_pool2d, no stride": (lambda x: functional.max_pool2d(x, 2), (image,)),
         "max_pool2d, large windows": (
             lambda x: functional.max_pool2d(x, (11, 20), (1, 3), 5, ceil_mode=True),
             (normal(1, 2, 20, 21),),
@@ -381,6 +382,17 @@ def programs() -> list[Program]:
         "max_pool2d, larger": (
             lambda x: functional.max_pool2d(x, 9, 1, 4, dilation=(2, 1)),
             (normal(1, 2, 20, 20),),
+        ),
+        "pools without a batch": (
+            lambda x: (
+                *functional.max_pool2d(x[0], 2, return_indices=True),
+                functional.max_pool3d(x, 2),
+                functional.max_pool1d(x[0, 0], 2),
+                functional.avg_pool1d(x[0, 0], 2),
+                functional.avg_pool2d(x[0], 2),
+                functional.avg_pool3d(x, 2),
+            ),
+            (normal(2, 3, 4, 6),),
         ),
         "max_pool3d": (lambda x: functional.max_pool3d(x, 2), (normal(1, 2, 4, 4, 4),)),
         "max_unpool": (

@@ -1,0 +1,45 @@
+"""Pools of PyTorch: how windows are given, and images without a batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'aotc[torch]'")
+
+from frontends.support import call  # noqa: E402
+
+import aotc.torch  # noqa: E402
+
+functional = torch.nn.functional
+
+
+class Pools(torch.nn.Module):
+    """`x` is two images of three channels, or a volume of two."""
+
+    def forward(self, x: Any) -> Any:
+        return (
+            functional.max_pool2d(x, 2),
+            functional.max_pool2d(x, (2, 3), padding=(0, 1)),
+            functional.max_pool2d(x, 5, 1, 2),
+            functional.max_pool2d(x[0], 2),
+            *functional.max_pool2d(x[0], 2, return_indices=True),
+            functional.max_pool1d(x[0, 0], 2),
+            functional.max_pool3d(x, 2),
+            *functional.max_pool3d(x, 2, return_indices=True),
+            functional.avg_pool1d(x[0, 0], 2),
+            functional.avg_pool2d(x[0], 2, 1, 1, count_include_pad=False),
+            functional.avg_pool3d(x, 2),
+        )
+
+
+def test_pools(tmp_path: Path) -> None:
+    x = torch.from_numpy(np.random.default_rng(3).standard_normal((2, 3, 6, 7), np.float32))
+    files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80"}
+    artifact = aotc.torch.build(Pools(), (x,), name="pools", **files)
+    expected = [result.numpy() for result in Pools()(x)]
+    for ours, theirs in zip(call(artifact, "pools", [x.numpy()], expected), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
