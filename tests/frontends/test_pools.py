@@ -1,4 +1,4 @@
-"""Pools of PyTorch: how windows are given, and images without a batch."""
+"""Pools of PyTorch: how windows are given, and images without a batch; pads that take away."""
 
 from __future__ import annotations
 
@@ -33,6 +33,9 @@ class Pools(torch.nn.Module):
             functional.avg_pool1d(x[0, 0], 2),
             functional.avg_pool2d(x[0], 2, 1, 1, count_include_pad=False),
             functional.avg_pool3d(x, 2),
+            functional.pad(x, (-1, -2, -1, 0)),
+            functional.pad(x, (0, 0, 3, -2, -1, 0), value=1.5),
+            functional.fold(functional.unfold(x, 3, padding=1), (6, 7), 3, padding=1),
         )
 
 
