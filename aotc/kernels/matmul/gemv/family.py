@@ -53,7 +53,7 @@ def _other_shapes(large: Operand, small_rows: int, width: int) -> list[tuple[int
 
 
 class Gemv(MatmulFamily[Problem]):
-    """See the module's docstring."""
+    """Each element of the large matrix is read once."""
 
     name = "one pass over the large matrix"
     mnemonic = "gemv"
