@@ -1,0 +1,211 @@
+"""Memory: buffers that are made and viewed, and their elements and vectors, loaded and stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from aotc.builder.operations import Operations, Type, bytes_of
+from aotc.mlir import ir
+from aotc.module_names import READS_CONSTANT
+from aotc.numbers import (
+    Number,
+    Scalar,
+    Value,
+    wrap,
+)
+from aotc.ops import create
+
+_WORKGROUP = "#gpu.address_space<workgroup>"
+# The dynamic shared memory of a block.
+SHARED_MEMORY = f"memref<?xi8, {_WORKGROUP}>"
+# Bytes of the widest access to memory.
+WIDEST_ACCESS = 16
+
+
+class Buffer:
+    """A memref, and the text of its elements' type. `leading`: indices in front of those that an
+    access gives. `unsigned`: its integers are."""
+
+    def __init__(
+        self, value: Value, leading: Sequence[Number] = (), *, unsigned: bool = False
+    ) -> None:
+        self.value, self.leading, self.unsigned = value, tuple(leading), unsigned
+        self.type = ir.MemRefType(value.type)
+        self.element = str(self.type.element_type)
+        self.element_bytes = bytes_of(self.type.element_type)
+
+
+class Memory(Operations):
+    """What makes and accesses it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._reads_constants = False
+
+    def alloc(self, sizes: Sequence[Number], type_: Type) -> Value:
+        """A buffer of a type, of whose dynamic dimensions `sizes` are the sizes."""
+        segments = ir.DenseI32ArrayAttr.get([len(sizes), 0])
+        return self.op("memref.alloc", self.values(sizes), type_, operandSegmentSizes=segments)
+
+    def prefix(self, memref: Value, sizes: Sequence[Number], type_: Type) -> Value:
+        """The view of a memref's first elements along each dimension."""
+        rank = len(sizes)
+        kept = [ir.ShapedType.get_dynamic_size()] * rank
+        return self.op(
+            "memref.subview",
+            [memref, *self.values(sizes)],
+            type_,
+            operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, 0, rank, 0]),
+            static_offsets=ir.DenseI64ArrayAttr.get([0] * rank),
+            static_sizes=ir.DenseI64ArrayAttr.get(kept),
+            static_strides=ir.DenseI64ArrayAttr.get([1] * rank),
+        )
+
+    def reinterpret_cast(
+        self,
+        memref: Value,
+        offset: Number,
+        sizes: Sequence[Number],
+        strides: Sequence[Number],
+        type_: Type,
+    ) -> Value:
+        """A memref's memory as one of another type, whose dynamic offset, sizes and strides are
+        values here."""
+        groups = ([offset], sizes, strides)
+        dynamic = [[one for one in group if not isinstance(one, int)] for group in groups]
+        unknown = ir.ShapedType.get_dynamic_size()
+        static = [
+            ir.DenseI64ArrayAttr.get([one if isinstance(one, int) else unknown for one in group])
+            for group in groups
+        ]
+        return self.op(
+            "memref.reinterpret_cast",
+            [memref, *(one for group in dynamic for one in group)],
+            type_,
+            operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, *map(len, dynamic)]),
+            static_offsets=static[0],
+            static_sizes=static[1],
+            static_strides=static[2],
+        )
+
+    def dim(self, memref: Value, axis: int) -> Scalar:
+        return Scalar(self.op("memref.dim", [memref, self.constant(axis)], "index"))
+
+    def strides(self, memref: Value) -> tuple[Scalar, list[Scalar]]:
+        """The offset of the first element, and the distance of neighbours along each dimension, in
+        elements."""
+        offset, _, strides = self.metadata(memref)
+        return offset, strides
+
+    def metadata(self, memref: Value) -> tuple[Scalar, list[Scalar], list[Scalar]]:
+        """The offset, sizes and strides of a memref, in elements."""
+        type_, index = ir.MemRefType(memref.type), ir.IndexType.get()
+        results = [ir.MemRefType.get([], type_.element_type), *[index] * (1 + 2 * type_.rank)]
+        _, offset, *rest = create("memref.extract_strided_metadata", [memref], results).results
+        numbers = [Scalar(one) for one in rest]
+        return Scalar(offset), numbers[: type_.rank], numbers[type_.rank :]
+
+    def shared_memory(self) -> Value:
+        """The block's dynamic shared memory, in bytes. (Not `workgroup(...)` of gpu.launch: such a
+        buffer is only aligned as its elements are.)"""
+        return self.op("gpu.dynamic_shared_memory", (), SHARED_MEMORY)
+
+    def view(self, memory: Value, offset: Number, type_: Type) -> Value:
+        """The bytes of a memref of i8 from an offset on, as a memref of a type."""
+        return self.op("memref.view", [memory, self.value(offset)], type_)
+
+    def shared_buffer(
+        self, memory: Value, offset: Number, shape: Sequence[int], element: str
+    ) -> Buffer:
+        """A buffer in shared memory, `offset` bytes behind its beginning."""
+        sizes = "x".join(map(str, shape))
+        return Buffer(self.view(memory, offset, f"memref<{sizes}x{element}, {_WORKGROUP}>"))
+
+    def load(self, buffer: Buffer, at: Sequence[Number]) -> Value:
+        """An element."""
+        operands = [buffer.value, *self._place(buffer, at)]
+        attributes = self._read_attributes()
+        return wrap(create("memref.load", operands, [buffer.type.element_type], attributes).result)
+
+    def store(self, value: Value, buffer: Buffer, at: Sequence[Number]) -> None:
+        create("memref.store", [value, buffer.value, *self._place(buffer, at)])
+
+    def load_vector(
+        self, buffer: Buffer, at: Sequence[Number], count: int, alignment: int | None = None
+    ) -> Value:
+        """`count` elements of a row. `alignment`: of their address, in bytes; None where no more is
+        known than what an element has."""
+        operands = [buffer.value, *self._place(buffer, at)]
+        vector = ir.VectorType.get([count], buffer.type.element_type)
+        attributes = self._aligned(alignment) | self._read_attributes()
+        return create("vector.load", operands, [vector], attributes).result
+
+    def store_vector(
+        self, vector: Value, buffer: Buffer, at: Sequence[Number], alignment: int | None = None
+    ) -> None:
+        operands = [vector, buffer.value, *self._place(buffer, at)]
+        create("vector.store", operands, (), self._aligned(alignment))
+
+    def load_elements(self, buffer: Buffer, at: Sequence[Number], count: int) -> list[Value]:
+        """`count` elements of a row in one access, whose address is a multiple of its size, or of
+        16 bytes if it has more."""
+        if count == 1:
+            return [self.load(buffer, at)]
+        alignment = min(count * buffer.element_bytes, WIDEST_ACCESS)
+        return self.elements(self.load_vector(buffer, at, count, alignment))
+
+    def store_elements(self, values: Sequence[Value], buffer: Buffer, at: Sequence[Number]) -> None:
+        """Stores `values` to a row in one access, aligned as in `load_elements`."""
+        if len(values) == 1:
+            self.store(values[0], buffer, at)
+            return
+        place = self._place(buffer, at)
+        vector = ir.VectorType.get([len(values)], buffer.type.element_type)
+        made = self.from_elements(values, vector)
+        alignment = min(len(values) * buffer.element_bytes, WIDEST_ACCESS)
+        operands = [made, buffer.value, *place]
+        create("vector.store", operands, (), self._aligned(alignment))
+
+    def elements(self, vector: Value) -> list[Value]:
+        """All elements of a vector of one dimension."""
+        return [self.extract(vector, [number]) for number in range(vector.type.shape[0])]
+
+    def extract(self, vector: Value, at: Sequence[int]) -> Value:
+        """The element, or the vector, at a known place of a vector."""
+        type_ = ir.VectorType(vector.type)
+        rest = list(type_.shape)[len(at) :]
+        element = type_.element_type
+        result = ir.VectorType.get(rest, element) if rest else element
+        place = {"static_position": ir.DenseI64ArrayAttr.get(list(at))}
+        return wrap(create("vector.extract", [vector], [result], place).result)
+
+    def insert(self, value: Value, vector: Value, at: Sequence[int]) -> Value:
+        """The vector with another element, or vector, at a known place of it."""
+        place = {"static_position": ir.DenseI64ArrayAttr.get(list(at))}
+        return create("vector.insert", [value, vector], [vector.type], place).result
+
+    def from_elements(self, values: Sequence[Value], type_: Type) -> Value:
+        """The vector of a type that has these elements, the last dimension's side by side."""
+        return create("vector.from_elements", values, [self.type(type_)]).result
+
+    def _place(self, buffer: Buffer, at: Sequence[Number]) -> list[Value]:
+        return self.values((*buffer.leading, *at))
+
+    @contextmanager
+    def reads_constants(self) -> Iterator[None]:
+        """What is loaded inside is constant: a kernel may read it before it waits for the one
+        before it."""
+        outer, self._reads_constants = self._reads_constants, True
+        yield
+        self._reads_constants = outer
+
+    def _read_attributes(self) -> dict[str, Any]:
+        return {READS_CONSTANT: ir.UnitAttr.get()} if self._reads_constants else {}
+
+    def _aligned(self, alignment: int | None) -> dict[str, Any]:
+        if alignment is None:
+            return {}
+        i64 = ir.IntegerType.get_signless(64)
+        return {"alignment": ir.IntegerAttr.get(i64, alignment)}
