@@ -116,6 +116,31 @@ func.func @wide_zero_points(%x: tensor<5x64xi8>, %zero_point: i64, %y: tensor<64
   return %cut : tensor<5x32xi32>
 }
 
+func.func @any_zero_point(%x: tensor<5x64xi8>, %zero_point: i32, %y: tensor<64x32xi8>) -> tensor<5x32xi64> {
+  %zero = arith.constant 0 : i64
+  %wide = tensor.empty() : tensor<5x64xi32>
+  %a = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<5x64xi8>) outs(%wide : tensor<5x64xi32>) {
+  ^bb0(%in: i8, %out: i32):
+    %0 = arith.extsi %in : i8 to i32
+    %1 = arith.subi %0, %zero_point : i32
+    linalg.yield %1 : i32
+  } -> tensor<5x64xi32>
+  %empty = tensor.empty() : tensor<5x32xi64>
+  %start = linalg.generic {indexing_maps = [#scalar, #map], iterator_types = ["parallel", "parallel"]} ins(%zero : i64) outs(%empty : tensor<5x32xi64>) {
+  ^bb0(%in: i64, %out: i64):
+    linalg.yield %in : i64
+  } -> tensor<5x32xi64>
+  %sum = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %y : tensor<5x64xi32>, tensor<64x32xi8>) outs(%start : tensor<5x32xi64>) {
+  ^bb0(%in: i32, %other: i8, %out: i64):
+    %0 = arith.extsi %in : i32 to i64
+    %1 = arith.extsi %other : i8 to i64
+    %2 = arith.muli %0, %1 : i64
+    %3 = arith.addi %out, %2 : i64
+    linalg.yield %3 : i64
+  } -> tensor<5x32xi64>
+  return %sum : tensor<5x32xi64>
+}
+
 // A byte and a constant, as signed bytes; with the columns' sums, products of 32 bits are what is cut.
 // CHECK-LABEL: @one_zero_point
 // CHECK: arith.subi %{{.*}}, %c128_i32
@@ -141,3 +166,10 @@ func.func @wide_zero_points(%x: tensor<5x64xi8>, %zero_point: i64, %y: tensor<64
 // CHECK: iterator_types = ["reduction", "parallel"]
 // CHECK: arith.trunci {{.*}} : i64 to i32
 // CHECK: arith.addi {{.*}} : i32
+
+// The difference may be too large for its 32 bits, which sums of 64 show: it stays what it is.
+// CHECK-LABEL: @any_zero_point
+// CHECK-SAME: %[[POINT:[a-z0-9_]*]]: i32
+// CHECK: arith.subi %{{.*}}, %[[POINT]] : i32
+// CHECK-NOT: arith.subi
+// CHECK: return

@@ -214,6 +214,10 @@ def _center_factor(product: Any, number: int) -> None:
     least, largest = _range_of_minuend(difference)
     if largest - least >= 1 << _FACTOR_BITS[0]:
         return
+    # Sums of as many bits are the same whether the difference is too large for its type or not.
+    is_wider = product.results[0].type.element_type.width > found.type.width
+    if is_wider and not _can_differ((least, largest), found):
+        return
     center = ops.constant(found.type, least + (1 << _FACTOR_BITS[0] - 1))
     product.operands[number] = _subtract_instead(difference, center)
     rest = ops.binary("arith.subi", center, found)
@@ -225,6 +229,13 @@ def _center_factor(product: Any, number: int) -> None:
         whole = _add_multiple(product.results[0], rest, sums, columns)
     for reader, operand in readers:
         reader.operands[operand] = whole
+
+
+def _can_differ(minuend: _Range, subtrahend: Any) -> bool:
+    """Whether each difference is a number of the subtrahend's type."""
+    least, largest = _range_of_scalar(subtrahend, {}, _MOST_STEPS)
+    lowest, highest = _range_of_type(subtrahend.type)
+    return lowest <= minuend[0] - largest and minuend[1] - least <= highest
 
 
 def _difference(generic: Any) -> Any | None:
