@@ -175,6 +175,16 @@ static bool reserve(aotc_rt_scope *scope, weight_pages *p, paged_file *made) {
   return made->base != NULL;
 }
 
+// Another thread's capture is no business of these addresses.
+static bool reserve_beside_captures(aotc_rt_scope *scope, weight_pages *p, paged_file *made) {
+  aotc_rt_capture_mode mode;
+  if (!aotc_rt_capture_relax(scope->driver, &mode)) {
+    return false;
+  }
+  bool is_reserved = reserve(scope, p, made);
+  return aotc_rt_capture_restore(scope->driver, mode) && is_reserved;
+}
+
 // The file on the scope's device; NULL, with the failure recorded.
 static paged_file *find_or_add(aotc_rt_scope *scope, weight_pages *p,
                                const aotc_rt_weights_file *file) {
@@ -195,7 +205,7 @@ static paged_file *find_or_add(aotc_rt_scope *scope, weight_pages *p,
   bool is_whole = p->page_bytes == 0 && file->bytes <= p->budget - p->whole_bytes;
   if (is_whole) {
     p->whole_bytes += file->bytes;
-  } else if (!aotc_rt_make_current(scope) || !reserve(scope, p, made)) {
+  } else if (!aotc_rt_make_current(scope) || !reserve_beside_captures(scope, p, made)) {
     free_file(NULL, made);
     return NULL;
   }

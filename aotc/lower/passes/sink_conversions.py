@@ -12,7 +12,7 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.generics import body_of, maps_of
 from aotc.lower.passes.base import Lowering, OwnPass
-from aotc.lower.tensors.spread import create_spread
+from aotc.lower.tensors.spread import create_spread, sizes_of
 from aotc.mlir import ir
 
 
@@ -103,10 +103,6 @@ def _collapsed(tensor: Any, collapse: Any) -> Any:
 
 def _convert(narrow: Any, wide: Any) -> None:
     """Puts the tensor, converted, in the place of another one."""
-    sizes = [
-        ops.create("tensor.dim", [narrow, ops.constant_index(i)], [ir.IndexType.get()]).result
-        for i in range(wide.type.rank)
-        if wide.type.is_dynamic_dim(i)
-    ]
     identity = ir.AffineMap.get_identity(wide.type.rank)
-    wide.replace_all_uses_with(create_spread(narrow, wide.type, identity, sizes, "arith.extf"))
+    converted = create_spread(narrow, wide.type, identity, sizes_of(narrow), "arith.extf")
+    wide.replace_all_uses_with(converted)

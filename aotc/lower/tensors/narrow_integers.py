@@ -20,7 +20,7 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, has_reduction, loops_of_reduction, maps_of
 from aotc.kernels.matmul.recognition import multiplies, unwidened
-from aotc.lower.tensors.spread import create_spread
+from aotc.lower.tensors.spread import create_spread, sizes_of
 from aotc.mlir import ir
 
 _SUM_BITS = 32
@@ -90,7 +90,7 @@ def _narrow_sum(generic: Any) -> Any:
     else:
         type_ = ir.RankedTensorType.get(list(start.type.shape), i32)
         value = ops.create("arith.trunci", [zero], [i32]).result
-        start = create_spread(value, type_, ir.AffineMap.get(type_.rank, 0, []), _sizes_of(start))
+        start = create_spread(value, type_, ir.AffineMap.get(type_.rank, 0, []), sizes_of(start))
     product = ops.create(
         "linalg.generic",
         [*factors, start],
@@ -181,20 +181,11 @@ def _filled_with(tensor: Any) -> Any | None:
     return inputs[0] if yielded == fill.regions[0].blocks[0].arguments[0] else None
 
 
-def _sizes_of(tensor: Any) -> list[Any]:
-    """Those that the type does not say."""
-    return [
-        ops.create("tensor.dim", [tensor, ops.constant_index(number)], [ir.IndexType.get()]).result
-        for number in range(tensor.type.rank)
-        if tensor.type.is_dynamic_dim(number)
-    ]
-
-
 def _cast(tensor: Any, name: str, bits: int) -> Any:
     """The tensor with elements of so many bits."""
     type_ = ir.RankedTensorType.get(list(tensor.type.shape), ir.IntegerType.get_signless(bits))
     identity = ir.AffineMap.get_identity(type_.rank)
-    return create_spread(tensor, type_, identity, _sizes_of(tensor), name)
+    return create_spread(tensor, type_, identity, sizes_of(tensor), name)
 
 
 # --- Zero points -------------------------------------------------------------------------------
@@ -278,11 +269,7 @@ def _sum_of(tensor: Any, dimensions: Sequence[int], like: Any) -> Any:
     rank, element = tensor.type.rank, like.element_type
     kept = [i for i in range(rank) if i not in dimensions]
     type_ = ir.RankedTensorType.get([tensor.type.shape[i] for i in kept], element)
-    sizes = [
-        ops.create("tensor.dim", [tensor, ops.constant_index(i)], [ir.IndexType.get()]).result
-        for i in kept
-        if tensor.type.is_dynamic_dim(i)
-    ]
+    sizes = sizes_of(tensor, kept)
     none = ir.AffineMap.get(type_.rank, 0, [])
     start = create_spread(ops.constant(element, 0), type_, none, sizes)
     maps = [
@@ -301,7 +288,7 @@ def _add_multiple(tensor: Any, factor: Any, sums: Any, dimensions: Sequence[int]
     """The tensor plus a scalar times `sums`, which is along some of its dimensions."""
     rank, element = tensor.type.rank, tensor.type.element_type
     factor = _as(factor, element)
-    empty = ops.create("tensor.empty", _sizes_of(tensor), [tensor.type]).result
+    empty = ops.create("tensor.empty", sizes_of(tensor), [tensor.type]).result
     identity = ir.AffineMap.get_identity(rank)
     along = ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(i) for i in dimensions])
     none = ir.AffineMap.get(rank, 0, [])

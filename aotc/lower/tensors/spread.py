@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from aotc import ops
 from aotc.mlir import ir
+
+
+def sizes_of(tensor: Any, dimensions: Iterable[int] | None = None) -> list[Any]:
+    """The sizes of a tensor, or of some of its dimensions, that its type does not say."""
+    return [
+        ops.create("tensor.dim", [tensor, ops.constant_index(i)], [ir.IndexType.get()]).result
+        for i in (range(tensor.type.rank) if dimensions is None else dimensions)
+        if tensor.type.is_dynamic_dim(i)
+    ]
 
 
 def create_spread(
