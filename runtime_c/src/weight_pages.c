@@ -206,7 +206,7 @@ static paged_file *find_or_add(aotc_rt_scope *scope, weight_pages *p,
   if (is_whole) {
     p->whole_bytes += file->bytes;
   } else if (!aotc_rt_make_current(scope) || !reserve_beside_captures(scope, p, made)) {
-    free_file(NULL, made);
+    free_file(scope->driver, made);
     return NULL;
   }
   made->next = p->files;
