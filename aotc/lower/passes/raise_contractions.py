@@ -23,6 +23,7 @@ from aotc.lower.passes.parallelize_loops import (
     make_parallel,
     raise_to_affine,
 )
+from aotc.lower.tensors.spread import create_generic
 from aotc.mlir import ir
 from aotc.rewrites.loop_distribution import distribute
 
@@ -346,20 +347,7 @@ def _create_generic(operands: list[Any], dimensions: list[list[int]], rank: int)
         for loops in dimensions
     ]
     kinds = ["parallel" if i in dimensions[-1] else "reduction" for i in range(rank)]
-    generic = ops.create(
-        "linalg.generic",
-        operands,
-        attributes={
-            "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps]),
-            "iterator_types": ir.ArrayAttr.get(
-                [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
-            ),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands) - 1, 1]),
-        },
-        regions=1,
-    )
-    types = [getattr(operand.type, "element_type", operand.type) for operand in operands]
-    return generic.regions[0].blocks.append(*types)
+    return create_generic(operands, maps, kinds).regions[0].blocks[0]
 
 
 def _view(one: _Contraction, access: _Access, sizes: list[Any]) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.generics import body_of, has_reduction, maps_of
+from aotc.lower.tensors.spread import create_generic
 from aotc.mlir import ir
 from aotc.rewrites.cloning import copy
 
@@ -70,15 +71,9 @@ def _expand(concat: Any) -> None:
     pieces = list(concat.operands)
     with concat.location, ir.InsertionPoint(concat):
         empty = ops.create("tensor.empty", [], [type_]).result
-        identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))
-        kind = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-        attributes = {
-            "indexing_maps": ir.ArrayAttr.get([identity]),
-            "iterator_types": ir.ArrayAttr.get([kind] * type_.rank),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 1]),
-        }
-        generic = ops.create("linalg.generic", [empty], [type_], attributes, regions=1)
-        block = generic.regions[0].blocks.append(type_.element_type)
+        identity = ir.AffineMap.get_identity(type_.rank)
+        generic = create_generic([empty], [identity], ["parallel"] * type_.rank)
+        block = generic.regions[0].blocks[0]
         with ir.InsertionPoint(block):
             indices = [
                 ops.create(

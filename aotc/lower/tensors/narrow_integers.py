@@ -20,7 +20,7 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, has_reduction, loops_of_reduction, maps_of
 from aotc.kernels.matmul.recognition import multiplies, unwidened
-from aotc.lower.tensors.spread import create_spread, sizes_of
+from aotc.lower.tensors.spread import create_generic, create_spread, sizes_of
 from aotc.mlir import ir
 
 _SUM_BITS = 32
@@ -304,21 +304,8 @@ def _add_multiple(tensor: Any, factor: Any, sums: Any, dimensions: Sequence[int]
 
 def _generic(operands: Sequence[Any], maps: Sequence[Any], kinds: Sequence[str]) -> tuple[Any, Any]:
     """The block of an operation that is yet to be filled, and its result."""
-    generic = ops.create(
-        "linalg.generic",
-        operands,
-        [operands[-1].type],
-        {
-            "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps]),
-            "iterator_types": ir.ArrayAttr.get(
-                [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
-            ),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands) - 1, 1]),
-        },
-        regions=1,
-    )
-    types = [getattr(one.type, "element_type", one.type) for one in operands]
-    return generic.regions[0].blocks.append(*types), generic.result
+    generic = create_generic(operands, maps, kinds)
+    return generic.regions[0].blocks[0], generic.result
 
 
 # --- Ranges ------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A `linalg.generic` that copies elements to where a map says."""
+"""A `linalg.generic` made: any, and one that copies elements to where a map says."""
 
 from __future__ import annotations
 
@@ -18,6 +18,28 @@ def sizes_of(tensor: Any, dimensions: Iterable[int] | None = None) -> list[Any]:
     ]
 
 
+def create_generic(operands: Sequence[Any], maps: Sequence[Any], kinds: Sequence[str]) -> Any:
+    """An operation whose last operand is what it writes, a tensor or a buffer, with a block that is
+    yet to be filled. `kinds`: of each loop, parallel or reduction."""
+    result = operands[-1].type
+    generic = ops.create(
+        "linalg.generic",
+        list(operands),
+        [] if isinstance(result, ir.MemRefType) else [result],
+        {
+            "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps]),
+            "iterator_types": ir.ArrayAttr.get(
+                [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
+            ),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands) - 1, 1]),
+        },
+        regions=1,
+    )
+    types = [getattr(one.type, "element_type", one.type) for one in operands]
+    generic.regions[0].blocks.append(*types)
+    return generic
+
+
 def create_spread(
     source: Any, type_: Any, map_: Any, sizes: Sequence[Any] = (), cast: str = ""
 ) -> Any:
@@ -26,22 +48,10 @@ def create_spread(
     that converts each element, where they have another type."""
     empty = ops.create("tensor.empty", list(sizes), [type_]).result
     maps = [map_, ir.AffineMap.get_identity(type_.rank)]
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-    generic = ops.create(
-        "linalg.generic",
-        [source, empty],
-        [type_],
-        {
-            "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps]),
-            "iterator_types": ir.ArrayAttr.get([parallel] * type_.rank),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1]),
-        },
-        regions=1,
-    )
-    element = type_.element_type
-    given = source.type.element_type if isinstance(source.type, ir.ShapedType) else source.type
-    block = generic.regions[0].blocks.append(given, element)
+    generic = create_generic([source, empty], maps, ["parallel"] * type_.rank)
+    block = generic.regions[0].blocks[0]
     with ir.InsertionPoint(block):
         value = block.arguments[0]
-        ops.create("linalg.yield", [ops.unary(cast, value, element) if cast else value])
+        given = ops.unary(cast, value, type_.element_type) if cast else value
+        ops.create("linalg.yield", [given])
     return generic.result
