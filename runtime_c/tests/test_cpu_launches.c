@@ -60,6 +60,33 @@ static void find_last(void *const *parameters, const aotc_cpu_block *block) {
   }
 }
 
+// A block of these waits until all have begun, so that each has a thread of its own.
+#define MEETING 3
+
+typedef struct meeting {
+  atomic_int present;
+  pthread_t threads[MEETING]; // of each block
+} meeting;
+
+static void meet(void *const *parameters, const aotc_cpu_block *block) {
+  meeting *m = *(meeting *const *)parameters[0];
+  m->threads[block->block_id[0]] = pthread_self();
+  atomic_fetch_add(&m->present, 1);
+  while (atomic_load(&m->present) < MEETING) {
+    sched_yield();
+  }
+  nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); // enough for all threads next time
+}
+
+// A block of these waits for the one before it.
+static void follow(void *const *parameters, const aotc_cpu_block *block) {
+  atomic_int *done = *(atomic_int *const *)parameters[0];
+  while (atomic_load(done) < (int)block->block_id[0]) {
+    sched_yield();
+  }
+  atomic_fetch_add(done, 1);
+}
+
 static const aotc_cpu_kernel kernels[] = {
     {.name = "note_block", .run = cpu_module_note_block},
     {.name = "note_runner", .run = cpu_module_note_runner},
@@ -67,6 +94,8 @@ static const aotc_cpu_kernel kernels[] = {
     {.name = "use_shared", .run = use_shared},
     {.name = "need_no_shared", .run = need_no_shared},
     {.name = "find_last", .run = find_last},
+    {.name = "meet", .run = meet},
+    {.name = "follow", .run = follow},
 };
 
 static void *load(const char *threads) {
@@ -93,12 +122,36 @@ static void every_block_runs_once_in_one_thread(void) {
 
 static void every_block_runs_once_in_many_threads(void) {
   check_coverages("61");
+  check_coverages("150"); // more than a launch has shares
 }
 
 static void blocks_are_spread_over_the_threads(void) {
   void *module = load("4");
   cpu_module_launch(module, "note_runner", (cpu_sizes){400, 1, 1}, THREADS, 0, NULL);
   CHECK(the_runner_count >= 2 && the_runner_count <= 4);
+}
+
+static void a_thread_runs_the_same_blocks_again(void) {
+  void *module = load("3");
+  meeting first = {0};
+  cpu_module_launch(module, "meet", (cpu_sizes){MEETING, 1, 1}, THREADS, 0, &first);
+  CHECK(pthread_equal(first.threads[0], pthread_self()));
+  for (int i = 0; i < 20; ++i) {
+    meeting again = {0};
+    cpu_module_launch(module, "meet", (cpu_sizes){MEETING, 1, 1}, THREADS, 0, &again);
+    for (int block = 0; block < MEETING; ++block) {
+      CHECK(pthread_equal(first.threads[block], again.threads[block]));
+    }
+  }
+}
+
+static void blocks_may_wait_for_earlier_ones(void) {
+  void *module = load("4");
+  for (int i = 0; i < 100; ++i) {
+    atomic_int done = 0;
+    cpu_module_launch(module, "follow", (cpu_sizes){37, 1, 1}, THREADS, 0, &done);
+    CHECK_INT(37, done);
+  }
 }
 
 static void one_thread_means_the_caller(void) {
@@ -232,6 +285,8 @@ int main(int argc, char **argv) {
       CHECK_TEST(every_block_runs_once_in_one_thread),
       CHECK_TEST(every_block_runs_once_in_many_threads),
       CHECK_TEST(blocks_are_spread_over_the_threads),
+      CHECK_TEST(a_thread_runs_the_same_blocks_again),
+      CHECK_TEST(blocks_may_wait_for_earlier_ones),
       CHECK_TEST(one_thread_means_the_caller),
       CHECK_TEST(host_threads_launch_at_once),
       CHECK_TEST(shared_memory_is_the_blocks_own),

@@ -71,7 +71,6 @@ static bool begin_failure(runner *r) {
 
 // Ends the launch, and what this thread runs of it.
 __attribute__((noreturn)) static void end_failed(runner *r) {
-  atomic_store_explicit(&r->launched->next_block, r->launched->block_count, memory_order_relaxed);
   siglongjmp(r->failed, 1);
 }
 
@@ -147,21 +146,62 @@ static void run_chunk(runner *r, uint64_t first, uint64_t end) {
   }
 }
 
-static uint64_t run_chunks(runner *r) {
+static uint64_t run_share(runner *r, aotc_rt_cpu_share *share) {
   aotc_rt_cpu_launched *l = r->launched;
-  for (uint64_t count = 0;;) {
-    uint64_t first = atomic_fetch_add_explicit(&l->next_block, l->chunk, memory_order_relaxed);
-    if (first >= l->block_count) {
-      return count;
+  uint64_t count = 0;
+  while (!atomic_load_explicit(&l->has_failed, memory_order_relaxed)) {
+    uint64_t first = atomic_fetch_add_explicit(&share->next, l->chunk, memory_order_relaxed);
+    if (first >= share->end) {
+      break;
     }
-    uint64_t left = l->block_count - first;
+    uint64_t left = share->end - first;
     uint64_t own = left < l->chunk ? left : l->chunk;
     run_chunk(r, first, first + own);
     count += own;
   }
+  return count;
 }
 
-uint64_t aotc_rt_cpu_run_blocks(aotc_rt_cpu_launched *launched, char *memory) {
+static bool has_blocks(const aotc_rt_cpu_share *share) {
+  return atomic_load_explicit(&share->next, memory_order_relaxed) < share->end;
+}
+
+static uint64_t run_shares(runner *r, int32_t own) {
+  aotc_rt_cpu_launched *l = r->launched;
+  uint64_t count = run_share(r, &l->shares[own]);
+  for (int32_t i = 0; i < l->share_count; ++i) {
+    if (has_blocks(&l->shares[i])) {
+      count += run_share(r, &l->shares[i]);
+    }
+  }
+  return count;
+}
+
+void aotc_rt_cpu_divide(aotc_rt_cpu_launched *launched, aotc_rt_cpu_share *shares, int32_t count) {
+  uint64_t each = launched->block_count / (uint64_t)count;
+  uint64_t more = launched->block_count % (uint64_t)count; // shares with one more
+  uint64_t first = 0;
+  for (int32_t i = 0; i < count; ++i) {
+    uint64_t end = first + each + ((uint64_t)i < more ? 1 : 0);
+    atomic_init(&shares[i].next, first);
+    shares[i].end = end;
+    first = end;
+  }
+  launched->shares = shares;
+  launched->share_count = count;
+}
+
+bool aotc_rt_cpu_has_blocks(const aotc_rt_cpu_launched *launched) {
+  bool has_some = false;
+  if (!atomic_load_explicit(&launched->has_failed, memory_order_relaxed)) {
+    for (int32_t i = 0; i < launched->share_count && !has_some; ++i) {
+      has_some = has_blocks(&launched->shares[i]);
+    }
+  }
+  return has_some;
+}
+
+uint64_t aotc_rt_cpu_run_blocks(aotc_rt_cpu_launched *launched, int32_t share, char *memory) {
   const aotc_rt_cpu_scratch *scratch = &launched->scratch;
   runner r = {
       .block =
@@ -185,5 +225,5 @@ uint64_t aotc_rt_cpu_run_blocks(aotc_rt_cpu_launched *launched, char *memory) {
   };
   // A failure comes back here, out of the middle of a block: nothing of this thread's is left to
   // run then.
-  return sigsetjmp(r.failed, 0) == 0 ? run_chunks(&r) : 0;
+  return sigsetjmp(r.failed, 0) == 0 ? run_shares(&r, share) : 0;
 }

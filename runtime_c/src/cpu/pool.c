@@ -18,9 +18,11 @@
 #define SPIN_NANOSECONDS 50000
 #define PAUSES_PER_LOOK 64
 
-// A thread more takes part for so much work: with less, calling it takes longer than it saves. What
-// a block of a kernel takes is known from the last launch of it.
-#define WORK_NANOSECONDS 6000
+// What each thread that takes part adds to a launch's time: they come and leave one by one. Work
+// that takes one thread T takes n of them T / n + n * THREAD_NANOSECONDS, which is least for the
+// root of T / THREAD_NANOSECONDS. What a block of a kernel takes is known from the last launch of
+// it.
+#define THREAD_NANOSECONDS 2000
 #define REMEMBERED_KERNELS 512
 
 // What a block of a kernel took, in picoseconds: 0 for not known. Kernels whose addresses have the
@@ -39,6 +41,7 @@ typedef struct job {
   char *memory;                    // scratch memory for each slot, or NULL
   size_t bytes;                    // of all slots
   int32_t slots_taken, slot_count; // threads that took part; under the pool's lock
+  uint64_t shares_taken;           // a bit for each share that a thread has; under the lock
   atomic_int workers;              // that take part now; changed under the pool's lock
 } job;
 
@@ -47,7 +50,7 @@ typedef struct pool {
   pthread_cond_t has_work;
   pthread_cond_t has_left; // a worker left a job
   job *jobs;
-  atomic_uint jobs_added; // changed under the lock
+  atomic_uint jobs_added;
   pthread_t *threads;
   int32_t thread_count, sleepers, spinners;
   bool is_started, is_stopping;
@@ -64,17 +67,30 @@ static pool the_pool = {
 // -------------------------------------------------------------------------------------------------
 // Workers
 
-static uint64_t work_on(const job *j, int32_t slot) {
+static uint64_t work_on(const job *j, int32_t slot, int32_t share) {
   char *memory = j->memory != NULL ? j->memory + (size_t)slot * j->launched->scratch.end : NULL;
-  return aotc_rt_cpu_run_blocks(j->launched, memory);
+  return aotc_rt_cpu_run_blocks(j->launched, share, memory);
+}
+
+// The share that a thread had in its last launch, or else the first that nobody has, if there is
+// one.
+static int32_t take_share_locked(job *j, int32_t last) {
+  int32_t share = last;
+  int32_t count = j->launched->share_count;
+  if (share >= count || (j->shares_taken >> share & 1) != 0) {
+    share = 0;
+    while (share < count - 1 && (j->shares_taken >> share & 1) != 0) {
+      ++share;
+    }
+  }
+  j->shares_taken |= (uint64_t)1 << share;
+  return share;
 }
 
 // A job with blocks that nobody took yet, and room for one more thread.
 static job *find_job(const pool *p) {
   job *j = p->jobs;
-  while (j != NULL && (j->slots_taken == j->slot_count ||
-                       atomic_load_explicit(&j->launched->next_block, memory_order_relaxed) >=
-                           j->launched->block_count)) {
+  while (j != NULL && (j->slots_taken == j->slot_count || !aotc_rt_cpu_has_blocks(j->launched))) {
     j = j->next;
   }
   return j;
@@ -104,6 +120,17 @@ static bool has_no_worker(const void *job_, unsigned none) {
   return atomic_load_explicit(&j->workers, memory_order_acquire) == (int)none;
 }
 
+// The lock is held for less time than a thread needs to sleep and to be woken up.
+static void lock_pool(pool *p) {
+  for (int i = 0; i < PAUSES_PER_LOOK; ++i) {
+    if (pthread_mutex_trylock(&p->lock) == 0) {
+      return;
+    }
+    pause_shortly();
+  }
+  pthread_mutex_lock(&p->lock);
+}
+
 // Looks until it is true, for SPIN_NANOSECONDS. Where threads share CPUs, others run meanwhile.
 static bool spin_until(bool (*is_true)(const void *, unsigned), const void *of, unsigned number) {
   int64_t start = now();
@@ -123,6 +150,7 @@ static void *worker(void *argument) {
   pool *p = argument;
   pthread_mutex_lock(&p->lock);
   bool has_looked = true;
+  int32_t share = 0;
   while (!p->is_stopping) {
     job *j = find_job(p);
     if (j == NULL && !has_looked) {
@@ -131,7 +159,7 @@ static void *worker(void *argument) {
       ++p->spinners;
       pthread_mutex_unlock(&p->lock);
       spin_until(has_new_job, p, seen);
-      pthread_mutex_lock(&p->lock);
+      lock_pool(p);
       --p->spinners;
       continue;
     }
@@ -143,10 +171,11 @@ static void *worker(void *argument) {
     }
     has_looked = false;
     int32_t slot = j->slots_taken++;
+    share = take_share_locked(j, share);
     atomic_fetch_add_explicit(&j->workers, 1, memory_order_relaxed);
     pthread_mutex_unlock(&p->lock);
-    work_on(j, slot);
-    pthread_mutex_lock(&p->lock);
+    work_on(j, slot, share);
+    lock_pool(p);
     if (atomic_fetch_sub_explicit(&j->workers, 1, memory_order_release) == 1) {
       pthread_cond_broadcast(&p->has_left);
     }
@@ -259,14 +288,21 @@ static int32_t useful_threads(const aotc_rt_cpu_launched *launched, int32_t most
     return most;
   }
   double block = (double)atomic_load_explicit(&known->picoseconds, memory_order_relaxed);
-  double count = 1 + block * (double)launched->block_count / 1000 / WORK_NANOSECONDS;
-  return block > 0 && count < most ? (int32_t)count : most;
+  double squared = block * (double)launched->block_count / 1000 / THREAD_NANOSECONDS;
+  if (block <= 0 || squared >= (double)most * most) {
+    return most;
+  }
+  int32_t count = 1;
+  while ((double)(count + 1) * (count + 1) <= squared) {
+    ++count;
+  }
+  return count;
 }
 
 // Runs the launching thread's part of a job, and remembers what a block of it took.
 static void work_and_time(const job *j) {
   int64_t start = now();
-  uint64_t count = work_on(j, 0);
+  uint64_t count = work_on(j, 0, 0);
   if (count > 0) {
     block_time *known = time_of(j->launched->kernel);
     uint64_t took = (uint64_t)(now() - start) * 1000 / count;
@@ -276,21 +312,22 @@ static void work_and_time(const job *j) {
 }
 
 static void run_with_workers(pool *p, job *j) {
-  pthread_mutex_lock(&p->lock);
+  lock_pool(p);
   if (!p->is_started && !p->is_stopping) {
     start_locked(p, aotc_rt_state_of_process.device.multiprocessors - 1);
   }
   j->next = p->jobs;
   p->jobs = j;
-  atomic_fetch_add_explicit(&p->jobs_added, 1, memory_order_release);
   for (int32_t i = p->spinners; i < j->slot_count - 1 && i - p->spinners < p->sleepers; ++i) {
     pthread_cond_signal(&p->has_work);
   }
   pthread_mutex_unlock(&p->lock);
+  // Behind the lock, which all who see it take.
+  atomic_fetch_add_explicit(&p->jobs_added, 1, memory_order_release);
 
   work_and_time(j);
 
-  pthread_mutex_lock(&p->lock);
+  lock_pool(p);
   job **link = &p->jobs;
   while (*link != j) {
     link = &(*link)->next;
@@ -299,7 +336,7 @@ static void run_with_workers(pool *p, job *j) {
   if (!has_no_worker(j, 0)) {
     pthread_mutex_unlock(&p->lock);
     spin_until(has_no_worker, j, 0);
-    pthread_mutex_lock(&p->lock);
+    lock_pool(p);
   }
   while (!has_no_worker(j, 0)) {
     pthread_cond_wait(&p->has_left, &p->lock);
@@ -313,12 +350,16 @@ bool aotc_rt_cpu_pool_run(aotc_rt_cpu_launched *launched, int32_t thread_count) 
       .launched = launched,
       .slots_taken = 1, // the caller's
       .slot_count = thread_count > 1 ? useful_threads(launched, thread_count) : 1,
+      .shares_taken = 1,
   };
+  aotc_rt_cpu_share shares[AOTC_RT_CPU_SHARES];
+  aotc_rt_cpu_divide(launched, shares,
+                     j.slot_count < AOTC_RT_CPU_SHARES ? j.slot_count : AOTC_RT_CPU_SHARES);
   if (!take_memory(p, &j)) {
     return false;
   }
   if (thread_count == 1) {
-    work_on(&j, 0);
+    work_on(&j, 0, 0);
   } else if (j.slot_count == 1) {
     work_and_time(&j);
   } else {
