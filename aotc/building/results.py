@@ -47,8 +47,8 @@ class Loaded(StageResult, frozen=True):
 
 class Outlined(StageResult, frozen=True):
     """The module with its kernels in gpu.modules. `managed_globals` are the variables that kernels
-    use, `given` the gpu.binary operations that came with the input. Kernels of the gpu.modules
-    `for_cpu` are launched on the CPU alone."""
+    use, `given` the gpu.binary operations that came with the input, and `by_hand` its gpu.modules.
+    Kernels of the gpu.modules `for_cpu` are launched on the CPU alone."""
 
     source: Source
     entries: tuple[Entry, ...]
@@ -59,6 +59,7 @@ class Outlined(StageResult, frozen=True):
     for_cpu: frozenset[str]
     state: tuple[Initial, ...] = ()
     held: tuple[HeldWeight, ...] = ()
+    by_hand: frozenset[str] = frozenset()
 
     @property
     def module(self) -> Any:

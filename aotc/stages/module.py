@@ -106,6 +106,7 @@ def outline_module(build: Build, loaded: Loaded) -> Outlined:
     explanation = Explanation(Remarks(source), _quick(build.request))
     # At once: it is printed where the build fails, too.
     build.log.explanation = explanation
+    by_hand = frozenset(symbol_of(op) for op in gpu_modules(source.module))
     managed_globals = outline(source, r, explanation, build.watch("mlir"))
     build.log.warnings += explanation.remarks.warnings
     # Tensors are memrefs now, and results may be arguments.
@@ -140,6 +141,7 @@ def outline_module(build: Build, loaded: Loaded) -> Outlined:
         frozenset(symbol_of(op) for op in modules if runs_on(op) == CPU),
         loaded.state,
         loaded.held,
+        by_hand,
         files=build.printed(MLIR, source.module.operation),
     )
 

@@ -304,8 +304,9 @@ typedef struct aotc_module_info {
   // none. On others it is not loaded, and says nothing of whether the program can use them.
   int32_t only_capability;
   uint32_t pdl_kernel_count;
-  // Kernels that wait (griddepcontrol.wait) for the work before them before they touch memory: the
-  // driver may begin them while the kernel before them on their stream ends.
+  // Kernels that wait (griddepcontrol.wait) for the work before them before they touch memory, in
+  // the images for GPUs that have it: the driver may begin them while the kernel before them on
+  // their stream ends. Images that are made of PTX for older GPUs are launched without.
   const char *const *pdl_kernels; // pdl_kernel_count names
 } aotc_module_info;
 

@@ -135,7 +135,8 @@ typedef struct aotc_rt_driver {
   // then there is no handle, and no context need be current.
   bool (*module_load)(aotc_rt_module *module, aotc_rt_module_handle *out_handle);
   aotc_rt_result (*module_unload)(const aotc_rt_module *module, aotc_rt_module_handle handle);
-  // Sets the binding's function and its dynamic_shared_limit.
+  // Sets the binding's function and its dynamic_shared_limit; unsets uses_pdl where what was loaded
+  // cannot be launched so.
   bool (*kernel_find)(const aotc_rt_kernel *kernel, aotc_rt_module_handle handle,
                       aotc_rt_binding *binding);
   aotc_rt_result (*kernel_allow)(aotc_rt_function function, aotc_rt_allowance what, int value);

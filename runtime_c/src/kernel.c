@@ -76,12 +76,12 @@ static aotc_rt_binding *bind_locked(const aotc_rt_driver *driver, aotc_rt_kernel
     aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory for kernel '%s'", kernel->name);
     return NULL;
   }
+  binding->uses_pdl = uses_pdl(kernel);
   if (!driver->kernel_find(kernel, module, binding)) {
     free(binding);
     return NULL;
   }
   binding->context = context;
-  binding->uses_pdl = uses_pdl(kernel);
   binding->next = atomic_load_explicit(&kernel->bindings, memory_order_relaxed);
   atomic_store_explicit(&kernel->bindings, binding, memory_order_release);
   return binding;

@@ -78,6 +78,7 @@ typedef struct fake_driver {
   uint64_t page_bytes;               // of all pages that were made
   // A use that a real driver would punish later, "" when there was none.
   char violation[256];
+  int ptx_version; // that kernels are made of
 } fake_driver;
 
 // The controls of the driver in this process; exported by the fake libcuda.so.1.

@@ -165,6 +165,29 @@ static void graphs_of_older_drivers_have_no_pdl(void) {
   CHECK_NO_FAILURE();
 }
 
+// What the driver makes of PTX for older GPUs has no wait in it.
+static void code_made_of_older_ptx_is_launched_without_pdl(void) {
+  fake_driver *driver = scenario_driver();
+  driver->ptx_version = 80;
+  setenv("AOTC_DEVICE", "cuda", 1);
+  static char image[] = FAKE_IMAGE("90", "scale");
+  static const char *const with_pdl[] = {"scale"};
+  static const aotc_module_info info = {
+      .version = AOTC_MODULE_INFO_VERSION,
+      .image = image,
+      .image_bytes = sizeof(image),
+      .name = "kernels",
+      .built_for = "PTX compute_80",
+      .pdl_kernel_count = 1,
+      .pdl_kernels = with_pdl,
+  };
+  aotc_module_register(&info);
+  scenario_launch(mgpuModuleLoad(image, sizeof(image)), "scale");
+  CHECK_INT(1, driver->launch_count);
+  CHECK(!driver->last_launch.uses_pdl);
+  CHECK_NO_FAILURE();
+}
+
 static void kernel_names_may_be_built_in_a_buffer(void) {
   static char image[] =
       FAKE_IMAGE("90", "first,second,k0,k1,k2,k3,k4,k5,k6,k7,k8,k9,k10,k11,k12,k13,"
@@ -340,6 +363,7 @@ int main(int argc, char **argv) {
       CHECK_TEST(shared_memory_is_allowed_once),
       CHECK_TEST(kernels_that_wait_are_launched_with_pdl),
       CHECK_TEST(graphs_of_older_drivers_have_no_pdl),
+      CHECK_TEST(code_made_of_older_ptx_is_launched_without_pdl),
       CHECK_TEST(kernel_names_may_be_built_in_a_buffer),
       CHECK_TEST(threads_launch_at_once),
       CHECK_TEST(streams_come_from_a_pool),

@@ -15,6 +15,7 @@ from typing import Any
 from aotc import ops
 from aotc.module_names import READS_CONSTANT
 from aotc.ops import symbol_of
+from aotc.symbols import is_kernel
 
 _CONTROL = "nvvm.griddepcontrol"
 # What touches no global memory, by the beginnings of names. (A descriptor of TMA's is the host's,
@@ -52,10 +53,14 @@ _HARMLESS = (
 _LOADS = ("memref.load", "vector.load")
 
 
-def pdl_kernels(gpu_module: Any) -> list[str]:
-    """Their names."""
-    kernels = ops.find(gpu_module, "gpu.func")
-    return [symbol_of(kernel) for kernel in kernels if _waits_first(kernel)]
+def pdl_kernels(gpu_module: Any, *, adds_waits: bool = False) -> list[str]:
+    """Their names. `adds_waits`: those that say nothing of it are given a wait (`ptx_waits`)."""
+    return [
+        symbol_of(kernel)
+        for kernel in ops.find(gpu_module, "gpu.func")
+        if is_kernel(kernel)
+        and (_waits_first(kernel) or (adds_waits and not ops.find(kernel, _CONTROL)))
+    ]
 
 
 def _waits_first(kernel: Any) -> bool:

@@ -27,6 +27,7 @@ from aotc.targets.cuda.compile import DeviceCompiler
 from aotc.targets.cuda.lower import lower_device
 from aotc.targets.cuda.pdl_kernels import pdl_kernels
 from aotc.targets.cuda.ptx_levels import level_of, retarget
+from aotc.targets.cuda.ptx_waits import add_waits
 from aotc.targets.cuda.requirements import Need, find_needs
 from aotc.targets.cuda.results import (
     CompiledPtx,
@@ -59,13 +60,14 @@ def lower_to_nvvm(build: Build, outlined: Outlined) -> DeviceModules:
         if target == CPU:
             continue
         only_chip = None if target in (None, ANY_GPU) else Chip(target)
-        with_pdl = tuple(pdl_kernels(gpu_module))
+        adds_waits = name not in outlined.by_hand
+        with_pdl = tuple(pdl_kernels(gpu_module, adds_waits=adds_waits))
         module, text = None, _lowered_before(build, name, gpu_module)
         if text is None:
             watch = build.watch("device-mlir")
             module = lower_device(gpu_module, outlined.source, debug=build.has_lines, watch=watch)
             files += build.printed(DEVICE_MLIR, module.operation, **_words(build, name))
-        lowered.append(DeviceModule(name, module, text, only_chip, with_pdl))
+        lowered.append(DeviceModule(name, module, text, only_chip, with_pdl, adds_waits))
     return DeviceModules(tuple(lowered), files=tuple(files))
 
 
@@ -108,10 +110,9 @@ def begin_device(build: Build, outlined: Outlined, device: DeviceModules) -> Dev
         wanted = _of_use(module, _ptx_chips(build))
         chips, refusals = _able(build, outlined.source, module.name, needs[module.name], wanted)
         translation = None if module.module is None else build.translation(module.module)
+        needed, text, adds_waits = needs[module.name], module.llvm_ir, module.adds_waits
         units.append(
-            DeviceUnit(
-                module.name, needs[module.name], chips, refusals, module.llvm_ir, translation
-            )
+            DeviceUnit(module.name, needed, chips, refusals, text, translation, adds_waits)
         )
     jobs = [(unit.name, chip) for unit in units for chip in unit.chips]
     for kind in KINDS:
@@ -166,9 +167,10 @@ def _compiler(build: Build) -> DeviceCompiler:
 def compile_ptx(build: Build, device: TranslatedDevice) -> CompiledPtx:
     jobs = [(unit, chip) for unit in device.units for chip in unit.chips]
     levels = _levels(build, device.units)
+    units = {unit.name: unit for unit in device.units}
     wanted = unique((unit.name, levels[unit.name, chip]) for unit, chip in jobs)
     compiled = build.runner.in_parallel(
-        [functools.partial(_compile_level, build, *one) for one in wanted]
+        [functools.partial(_compile_level, build, units[name], level) for name, level in wanted]
     )
     able = {one for one, is_compiled in zip(wanted, compiled, strict=True) if is_compiled}
     made = build.runner.in_parallel(
@@ -238,14 +240,15 @@ def _levels(build: Build, units: Iterable[DeviceUnit]) -> dict[tuple[str, Chip],
     return levels
 
 
-def _compile_level(build: Build, gpu_module: str, level: Chip) -> bool:
+def _compile_level(build: Build, unit: DeviceUnit, level: Chip) -> bool:
     """Makes the PTX that chips share, if that chip has all that the code needs."""
     try:
         _compiler(build).compile_ptx(
-            _name(build, DEVICE_LL, gpu_module), level, _name(build, PTX, gpu_module, level)
+            _name(build, DEVICE_LL, unit.name), level, _name(build, PTX, unit.name, level)
         )
     except InputError:
         return False
+    _add_waits(build, unit, level)
     return True
 
 
@@ -259,8 +262,7 @@ def _compile_ptx_for(
         candidate = _candidates(build, unit.needs, chip)[0]
         if candidate != level:
             ptx = (build.folder / _name(build, PTX, unit.name, level)).read_bytes()
-            own = build.folder / _name(build, PTX, unit.name, candidate)
-            own.write_bytes(retarget(ptx, candidate))
+            _write_ptx(build, unit, candidate, retarget(ptx, candidate))
         return candidate
     for candidate in _candidates(build, unit.needs, chip):
         try:
@@ -274,8 +276,19 @@ def _compile_ptx_for(
                 raise
             refusal = error
             continue
+        _add_waits(build, unit, candidate)
         return candidate
     return refusal
+
+
+def _add_waits(build: Build, unit: DeviceUnit, chip: Chip) -> None:
+    file = build.folder / _name(build, PTX, unit.name, chip)
+    _write_ptx(build, unit, chip, file.read_bytes())
+
+
+def _write_ptx(build: Build, unit: DeviceUnit, chip: Chip, ptx: bytes) -> None:
+    file = build.folder / _name(build, PTX, unit.name, chip)
+    file.write_bytes(add_waits(ptx, chip) if unit.adds_waits else ptx)
 
 
 def _candidates(build: Build, needs: tuple[Need, ...], chip: Chip) -> list[Chip]:

@@ -3,6 +3,19 @@
 
 #include "libcuda.h"
 
+#define FIRST_PTX_WITH_PDL 90
+
+// Code that the driver has made of PTX for older GPUs has no wait.
+static bool find_wait(const aotc_rt_kernel *kernel, CUfunction function, aotc_rt_binding *binding) {
+  int ptx = 0;
+  if (!CUDA_TRY(func_get_attribute, (&ptx, CU_FUNC_ATTRIBUTE_PTX_VERSION, function), "kernel '%s'",
+                kernel->name)) {
+    return false;
+  }
+  binding->uses_pdl = ptx >= FIRST_PTX_WITH_PDL;
+  return true;
+}
+
 bool aotc_rt_cuda_kernel_find(const aotc_rt_kernel *kernel, aotc_rt_module_handle handle,
                               aotc_rt_binding *binding) {
   CUfunction function = NULL;
@@ -16,7 +29,7 @@ bool aotc_rt_cuda_kernel_find(const aotc_rt_kernel *kernel, aotc_rt_module_handl
   }
   binding->function = (aotc_rt_function)function;
   atomic_init(&binding->dynamic_shared_limit, limit);
-  return true;
+  return !binding->uses_pdl || find_wait(kernel, function, binding);
 }
 
 aotc_rt_result aotc_rt_cuda_kernel_allow(aotc_rt_function function, aotc_rt_allowance what,

@@ -189,11 +189,16 @@ EXPORT CUresult CUDAAPI cuModuleGetFunction(CUfunction *function, CUmodule modul
 EXPORT CUresult CUDAAPI cuFuncGetAttribute(int *value, CUfunction_attribute attribute,
                                            CUfunction function) {
   ENTER_WITH_CONTEXT("cuFuncGetAttribute");
-  if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
+  switch (attribute) {
+  case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+    *value = ((object *)function)->max_dynamic_shared;
+    return CUDA_SUCCESS;
+  case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+    *value = the_driver.ptx_version;
+    return CUDA_SUCCESS;
+  default:
     return CUDA_ERROR_INVALID_VALUE;
   }
-  *value = ((object *)function)->max_dynamic_shared;
-  return CUDA_SUCCESS;
 }
 
 // Shared memory of a block that asks for it. The GPUs that are not named have the least.

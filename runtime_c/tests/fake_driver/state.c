@@ -13,6 +13,7 @@ fake_driver the_driver = {
     .version = 13000,
     .device_count = 1,
     .capability = {90, 90, 90, 90},
+    .ptx_version = 90,
     .has_memory_pools = true,
     .parameter_bytes = sizeof(int),
     .jit_optimization_level = -1,

@@ -24,10 +24,11 @@ gpu.module @kernels {{
 }}"""
 
 
-def found(text: str) -> list[str]:
+def found(text: str, *, adds_waits: bool = False) -> list[str]:
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(text)
-        return pdl_kernels(next(iter(module.body.operations)).operation)
+        gpu_module = next(iter(module.body.operations)).operation
+        return pdl_kernels(gpu_module, adds_waits=adds_waits)
 
 
 @pytest.mark.parametrize(
@@ -62,3 +63,13 @@ def test_others_may_not(lines: tuple[str, ...]) -> None:
         "gpu.module @kernels {", "gpu.module @kernels {\nfunc.func private @somewhere()"
     )
     assert found(text) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "names"),
+    [((LOAD,), ["one"]), ((WAIT, LOAD), ["one"]), ((LOAD, WAIT), []), ((LET_GO, LOAD), [])],
+)
+def test_kernels_that_say_nothing_of_it_may_begin_where_they_get_a_wait(
+    lines: tuple[str, ...], names: list[str]
+) -> None:
+    assert found(kernel(*lines), adds_waits=True) == names
