@@ -85,3 +85,49 @@ func.func @kept(%x: tensor<4x3xf32>, %w: tensor<6x5xf32>, %o: tensor<4x5xf32>) -
 // CHECK-LABEL: func.func @kept
 // CHECK: tensor.concat
 // CHECK: tensor.concat
+
+// A loop that writes a row of a cache: it computes the row's elements.
+func.func @written(%a: tensor<8x64xf16>, %b: tensor<8x64xf16>, %cache: tensor<8x32x128xf16>, %at: index) -> tensor<8x32x128xf16> {
+  %e = tensor.empty() : tensor<8x64xf16>
+  %n = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%b : tensor<8x64xf16>) outs(%e : tensor<8x64xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    %0 = arith.negf %in : f16
+    linalg.yield %0 : f16
+  } -> tensor<8x64xf16>
+  %c = tensor.concat dim(1) %n, %a : (tensor<8x64xf16>, tensor<8x64xf16>) -> tensor<8x128xf16>
+  %r = scf.forall (%i, %j) in (8, 128) shared_outs(%o = %cache) -> (tensor<8x32x128xf16>) {
+    %x = tensor.extract %c[%i, %j] : tensor<8x128xf16>
+    %y = tensor.from_elements %x : tensor<1x1x1xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %y into %o[%i, %at, %j] [1, 1, 1] [1, 1, 1] : tensor<1x1x1xf16> into tensor<8x32x128xf16>
+    }
+  }
+  return %r : tensor<8x32x128xf16>
+}
+
+// CHECK-LABEL: func.func @written
+// CHECK-NOT: tensor.concat
+// CHECK: scf.forall (%[[I:.*]], %[[J:.*]]) in (8, 128)
+// CHECK: %[[FIRST:.*]] = arith.cmpi ult, %[[J]], %c64
+// CHECK: scf.if %[[FIRST]] -> (f16)
+// CHECK: %[[B:.*]] = tensor.extract %arg1[%[[I]], %[[J]]]
+// CHECK: arith.negf %[[B]]
+// CHECK: %[[LATER:.*]] = arith.subi %[[J]], %c64
+// CHECK: tensor.extract %arg0[%[[I]], %[[LATER]]]
+
+// Each element is read for several rows.
+func.func @of_each_row(%a: tensor<1x64xf16>, %b: tensor<1x64xf16>, %cache: tensor<8x32x128xf16>, %at: index) -> tensor<8x32x128xf16> {
+  %c = tensor.concat dim(1) %a, %b : (tensor<1x64xf16>, tensor<1x64xf16>) -> tensor<1x128xf16>
+  %c0 = arith.constant 0 : index
+  %r = scf.forall (%i, %j) in (8, 128) shared_outs(%o = %cache) -> (tensor<8x32x128xf16>) {
+    %x = tensor.extract %c[%c0, %j] : tensor<1x128xf16>
+    %y = tensor.from_elements %x : tensor<1x1x1xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %y into %o[%i, %at, %j] [1, 1, 1] [1, 1, 1] : tensor<1x1x1xf16> into tensor<8x32x128xf16>
+    }
+  }
+  return %r : tensor<8x32x128xf16>
+}
+
+// CHECK-LABEL: func.func @of_each_row
+// CHECK: tensor.concat

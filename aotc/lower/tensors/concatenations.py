@@ -1,4 +1,5 @@
-"""`tensor.concat` that elementwise operations read → one elementwise operation.
+"""`tensor.concat` that elementwise operations read → one elementwise operation; that a parallel
+loop reads (as one that writes a row of a cache of keys) → a part of the loop.
 
 It looks for each element where it is from, and computes it there: what made a piece, as a sign for
 the half of a row that a rotary embedding turns, is a part of it, with slices and transposes. So it
@@ -7,6 +8,7 @@ is fused with its readers, where the pieces and their concatenation would be a k
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,10 +31,16 @@ def fuse_concatenations(module: Any) -> list[tuple[Any, str]]:
     fused = []
     with module.context:
         for concat in ops.find(module.operation, "tensor.concat"):
-            if _is_known(concat) and _is_read_elementwise(concat.results[0]):
+            if not _is_known(concat):
+                continue
+            extract = _only_extract(concat.results[0])
+            if extract is not None or _is_read_elementwise(concat.results[0]):
                 text = f"{len(concat.operands)} pieces are computed by what reads them"
                 fused.append((concat.location, text))
-                _expand(concat)
+                if extract is not None:
+                    _expand_into(concat, extract)
+                else:
+                    _expand(concat)
     return fused
 
 
@@ -61,6 +69,25 @@ def _is_read_elementwise(value: Any) -> bool:
     )
 
 
+def _only_extract(value: Any) -> Any | None:
+    """The `tensor.extract` in a parallel loop that alone reads a tensor, each element once: its
+    indices are the loop's, of as many iterations."""
+    users = [use.owner.operation for use in value.uses]
+    if len(users) != 1 or users[0].name != "tensor.extract":
+        return None
+    (extract,) = users
+    loop = ops.enclosing(extract, "scf.forall")
+    if loop is None:
+        return None
+    _, *indices = extract.operands
+    own = [index for index, size in zip(indices, value.type.shape, strict=True) if size > 1]
+    variables = list(loop.regions[0].blocks[0].arguments)
+    counts = list(ir.DenseI64ArrayAttr(loop.attributes["staticUpperBound"]))
+    is_once = len(set(own)) == len(own) and all(index in variables for index in own)
+    is_all = math.prod(counts) == math.prod(value.type.shape)
+    return extract if is_once and is_all else None
+
+
 def _dimension(concat: Any) -> int:
     return int(ir.IntegerAttr(concat.attributes["dim"]).value)
 
@@ -86,6 +113,15 @@ def _expand(concat: Any) -> None:
             ]
             ops.create("linalg.yield", [_piece(pieces, indices, along)])
     result.replace_all_uses_with(generic.results[0])
+    ops.erase(concat)
+
+
+def _expand_into(concat: Any, extract: Any) -> None:
+    _, *indices = extract.operands
+    with extract.location, ir.InsertionPoint(extract):
+        element = _piece(list(concat.operands), indices, _dimension(concat))
+    extract.results[0].replace_all_uses_with(element)
+    ops.erase(extract)
     ops.erase(concat)
 
 
