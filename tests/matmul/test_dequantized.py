@@ -208,7 +208,9 @@ def test_products_are_right(library: package.Library, name: str) -> None:
     packed = random.integers(-128, 128, (case.rows, case.inputs // case.in_a_byte), np.int8)
     shape = (case.rows, case.groups)
     scales = (random.random(shape) * 0.1).astype(np.float16)
+    # Of integers, and of numbers whose difference to 1024 is rounded.
     zeros = random.integers(0, 16, shape).astype(np.float16)
+    zeros[1::2] += random.random(shape)[1::2].astype(np.float16)
     y = random.standard_normal((*outer, case.rows)).astype(np.float32)
     old = y.copy() if case.adds or case.has_epilogue else 0
     bytes_ = case.group // case.in_a_byte
