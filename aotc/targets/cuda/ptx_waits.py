@@ -12,7 +12,7 @@ import re
 
 from aotc.request import Chip
 
-FIRST_CAPABILITY = 90
+FIRST_WITH_WAITS = 90
 _CONTROL = b"griddepcontrol."
 _BEGIN = b"\tgriddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;\n"
 # A kernel up to what is no declaration: the first label, comment or instruction.
@@ -25,7 +25,7 @@ _KERNEL = re.compile(
 def add_waits(ptx: bytes, chip: Chip) -> bytes:
     """PTX in which the kernels that have no `griddepcontrol` begin with a wait, if the chip has
     it."""
-    if chip.capability < FIRST_CAPABILITY:
+    if chip.capability < FIRST_WITH_WAITS:
         return ptx
     return _KERNEL.sub(_with_wait, ptx)
 

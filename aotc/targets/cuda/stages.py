@@ -27,7 +27,7 @@ from aotc.targets.cuda.compile import DeviceCompiler
 from aotc.targets.cuda.lower import lower_device
 from aotc.targets.cuda.pdl_kernels import pdl_kernels
 from aotc.targets.cuda.ptx_levels import level_of, retarget
-from aotc.targets.cuda.ptx_waits import add_waits
+from aotc.targets.cuda.ptx_waits import FIRST_WITH_WAITS, add_waits
 from aotc.targets.cuda.requirements import Need, find_needs
 from aotc.targets.cuda.results import (
     CompiledPtx,
@@ -49,6 +49,7 @@ def lower_to_nvvm(build: Build, outlined: Outlined) -> DeviceModules:
     lowered: list[DeviceModule] = []
     files: list[ArtifactFile] = []
     modules = gpu_modules(outlined.module)
+    has_waits = any(chip.capability >= FIRST_WITH_WAITS for chip in _ptx_chips(build))
     on_gpu = [symbol_of(op) for op in modules if runs_on(op) != CPU]
     for kind in KINDS:
         # Of images, the chips decide how many there are: `begin_device` knows these.
@@ -60,7 +61,7 @@ def lower_to_nvvm(build: Build, outlined: Outlined) -> DeviceModules:
         if target == CPU:
             continue
         only_chip = None if target in (None, ANY_GPU) else Chip(target)
-        adds_waits = name not in outlined.by_hand
+        adds_waits = has_waits and name not in outlined.by_hand
         with_pdl = tuple(pdl_kernels(gpu_module, adds_waits=adds_waits))
         module, text = None, _lowered_before(build, name, gpu_module)
         if text is None:

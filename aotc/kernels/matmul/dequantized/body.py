@@ -146,12 +146,9 @@ class _Body:
         if operation.name == "linalg.index":
             loop = ir.IntegerAttr(operation.attributes["dim"]).value
             return Known(self.inner[loop])
-        if self.has_exact_zeros and (found := self._subtraction(operation)) is not None:
-            scalar, field = found
-            shifted = self._shifted(scalar, field)
-            vector = ir.VectorType.get([CHUNK], shifted.type)
-            less = self.b.op("vector.broadcast", [shifted], vector)
-            return self.b.add(self._half(field), less)
+        subtracted = self._subtraction(operation) if self.has_exact_zeros else None
+        if subtracted is not None:
+            return self._less(*subtracted)
         given = [self._value(one) for one in operation.operands]
         found = integer_result(operation, given)
         if found is not None:
@@ -206,6 +203,12 @@ class _Body:
         in_place = Field(0, field.mask << shift, field.is_signed)
         half = b.op("vector.bitcast", [self._halves(in_place, _EXPONENT)], f16)
         return b.multiply(half, b.constant(2.0**-shift, f16)) if shift else half
+
+    def _less(self, zero: Value, field: Field) -> Value:
+        """The field as f16 less the zero, where that is exact (`is_exact`)."""
+        shifted = self._shifted(zero, field)
+        vector = ir.VectorType.get([CHUNK], shifted.type)
+        return self.b.add(self._half(field), self.b.op("vector.broadcast", [shifted], vector))
 
     def _least(self, field: Field, type_: str = "f16") -> Value:
         return self.b.constant(-((1 << _HALF_BITS) >> field.shift) - field.bias, type_)
