@@ -8,12 +8,9 @@ integer of at most 10 bits becomes f16 as the lowest bits of 1024, from which 10
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
-from operator import and_
 from typing import Any
 
-from aotc.analysis.generics import body_of
-from aotc.builder import Buffer, Builder
+from aotc.builder import Builder
 from aotc.kernels.matmul.dequantized.integers import (
     Field,
     Known,
@@ -23,16 +20,13 @@ from aotc.kernels.matmul.dequantized.integers import (
 )
 from aotc.kernels.matmul.dequantized.recognition import CHUNK, Product, factor_of
 from aotc.mlir import ir
-from aotc.numbers import Condition, Value
+from aotc.numbers import Value
 from aotc.ops import create, defining
 
 WORD = 4
 ORDER = tuple(word + byte for word in range(0, CHUNK, WORD) for byte in (0, 2, 1, 3))
 _HALF_BITS = 10  # of an f16's mantissa
 _EXPONENT = 0x6400  # the bits of 1024
-_EXPONENTS = (_EXPONENT, _EXPONENT | Field(0, 0, is_signed=True).bias)
-EXPONENT_BYTES = 4 * len(_EXPONENTS)
-EXPONENTS = (len(_EXPONENTS),)
 
 
 def weights(
@@ -44,44 +38,25 @@ def weights(
     bits: Mapping[int, Value],
     *,
     narrow: bool = False,
-    has_exact_zeros: bool = False,
 ) -> Value:
     """A vector of one of the weights of each byte, in `ORDER`. `words`: the 16 bytes. `others`:
     what all bytes have in common, by the numbers of the inputs. `inner`: the values of the digits
     of a byte's weights. `bits`: what `exponent_bits` made. `narrow`: before they are widened to the
-    type of the sums. `has_exact_zeros`: `zeros_are_exact` holds."""
-    body = _Body(b, product, words, others, inner, bits, has_exact_zeros=has_exact_zeros)
-    return body.weights(narrow=narrow)
+    type of the sums."""
+    return _Body(b, product, words, others, inner, bits).weights(narrow=narrow)
 
 
-def zeros_are_exact(
-    b: Builder, product: Product, others: Mapping[int, Value], inner: Mapping[int, int]
-) -> Condition:
-    """Whether what is subtracted of the weights can be subtracted together with the exponent that
-    they have as f16 (see `_Body`), with the same results: integers can. False if nothing is."""
-    body = _Body(b, product, (), others, inner, {})
-    found = [body.is_exact(zero, field) for zero, field in body.subtractions()]
-    return reduce(and_, found) if found else False
-
-
-def share_exponent_bits(b: Builder, shared: Buffer) -> None:
-    """Writes what `exponent_bits` loads behind a barrier to `EXPONENT_BYTES` of shared memory."""
-    for number, bits in enumerate(_EXPONENTS):
-        b.store(b.constant(bits | bits << 16, "i32"), shared, [number])
-
-
-def exponent_bits(b: Builder, shared: Buffer) -> dict[int, Value]:
-    """The bits that make an f16 of the bits of a byte, by number, for both halves of a word. They
-    come from shared memory, so that LLVM and ptxas do not see what they are: of two constants,
-    ptxas would make two instructions of the mask and of these bits, where one can do both."""
-    return {bits: b.load(shared, [number]) for number, bits in enumerate(_EXPONENTS)}
+def exponent_bits(b: Builder) -> dict[int, Value]:
+    """The bits that make an f16 of the bits of a byte, by number, for both halves of a word. LLVM
+    and ptxas do not see what they are, as lanes exchange them: of two constants, ptxas would make
+    two instructions of the mask and of these bits, where one can do both."""
+    return {
+        bits: b.shuffle_xor(b.constant(bits | bits << 16, "i32"), 1)
+        for bits in (_EXPONENT, _EXPONENT | Field(0, 0, is_signed=True).bias)
+    }
 
 
 class _Body:
-    """Computes a body. A number of f16 is q + 1024 first, of the bits q of a byte. Its zero and
-    1024 are one subtraction, where their sum is exact: the result is then rounded once, as the
-    body's is."""
-
     def __init__(
         self,
         b: Builder,
@@ -90,41 +65,15 @@ class _Body:
         others: Mapping[int, Value],
         inner: Mapping[int, int],
         bits: Mapping[int, Value],
-        *,
-        has_exact_zeros: bool = False,
     ) -> None:
         self.b, self.product, self.words, self.inner = b, product, words, inner
-        self.bits, self.has_exact_zeros = bits, has_exact_zeros
+        self.bits = bits
         arguments = list(product.operation.regions[0].blocks[0].arguments)
-        self.scalars = {arguments[number]: value for number, value in others.items()}
         self.values: dict[Any, Any] = {}
+        for number, value in others.items():
+            vector = ir.VectorType.get([CHUNK], value.type)
+            self.values[arguments[number]] = b.op("vector.broadcast", [value], vector)
         self.values[arguments[product.packed]] = Field.of_byte()
-
-    def subtractions(self) -> list[tuple[Value, Field]]:
-        """The scalars that are subtracted of numbers, and the bits of these, each once."""
-        found = [
-            one
-            for operation in body_of(self.product.operation)
-            if (one := self._subtraction(operation)) is not None
-        ]
-        return list(dict.fromkeys(found))
-
-    def is_exact(self, zero: Value, field: Field) -> Condition:
-        """Whether `_shifted` is not rounded. (Were it, its difference to the number would not be
-        the zero, but another by at least the zero's last bit.)"""
-        less = self.b.subtract(self._least(field), self._shifted(zero, field))
-        return self.b.compare_floats("oeq", less, zero)
-
-    def _subtraction(self, operation: Any) -> tuple[Value, Field] | None:
-        """The scalar that an operation subtracts of a field as f16, and the field."""
-        if operation.name != "arith.subf" or str(operation.results[0].type) != "f16":
-            return None
-        number, zero = operation.operands
-        converts, scalar = defining(number), self.scalars.get(zero)
-        if converts is None or scalar is None or not converts.name.endswith("itofp"):
-            return None
-        field = float_field(converts, [self._value(one) for one in converts.operands])
-        return None if field is None else (scalar, field)
 
     def weights(self, *, narrow: bool) -> Value:
         factor = factor_of(self.product, narrow=narrow)
@@ -132,10 +81,6 @@ class _Body:
 
     def _value(self, value: Any) -> Any:
         """A vector, or what is known of an integer; None for a constant of another kind."""
-        if value in self.scalars and value not in self.values:
-            scalar = self.scalars[value]
-            vector = ir.VectorType.get([CHUNK], scalar.type)
-            self.values[value] = self.b.op("vector.broadcast", [scalar], vector)
         if value not in self.values:
             operation = defining(value)
             is_constant = operation is None or operation.name == "arith.constant"
@@ -146,9 +91,6 @@ class _Body:
         if operation.name == "linalg.index":
             loop = ir.IntegerAttr(operation.attributes["dim"]).value
             return Known(self.inner[loop])
-        subtracted = self._subtraction(operation) if self.has_exact_zeros else None
-        if subtracted is not None:
-            return self._less(*subtracted)
         given = [self._value(one) for one in operation.operands]
         found = integer_result(operation, given)
         if found is not None:
@@ -192,29 +134,16 @@ class _Body:
     def _float(self, field: Field, operation: Any) -> Value:
         """A field as a float: exactly, as f16 has 11 bits. The bits of a byte stay where they are
         in it: a multiplication by a power of two moves them, with the subtraction."""
-        b = self.b
-        numbers = b.add(self._half(field), self._least(field, f"vector<{CHUNK}xf16>"))
+        b, f16 = self.b, f"vector<{CHUNK}xf16>"
+        shift = field.shift
+        in_place = Field(0, field.mask << shift, field.is_signed)
+        magic = 1 << _HALF_BITS
+        half = b.op("vector.bitcast", [self._halves(in_place, _EXPONENT)], f16)
+        if shift:
+            half = b.multiply(half, b.constant(2.0**-shift, f16))
+        numbers = b.add(half, b.constant(-(magic >> shift) - field.bias, f16))
         target = operation.results[0].type
         return b.convert(numbers, ir.VectorType.get([CHUNK], target))
-
-    def _half(self, field: Field) -> Value:
-        """The field as f16, plus what `_least` takes away."""
-        b, shift, f16 = self.b, field.shift, f"vector<{CHUNK}xf16>"
-        in_place = Field(0, field.mask << shift, field.is_signed)
-        half = b.op("vector.bitcast", [self._halves(in_place, _EXPONENT)], f16)
-        return b.multiply(half, b.constant(2.0**-shift, f16)) if shift else half
-
-    def _less(self, zero: Value, field: Field) -> Value:
-        """The field as f16 less the zero, where that is exact (`is_exact`)."""
-        shifted = self._shifted(zero, field)
-        vector = ir.VectorType.get([CHUNK], shifted.type)
-        return self.b.add(self._half(field), self.b.op("vector.broadcast", [shifted], vector))
-
-    def _least(self, field: Field, type_: str = "f16") -> Value:
-        return self.b.constant(-((1 << _HALF_BITS) >> field.shift) - field.bias, type_)
-
-    def _shifted(self, zero: Value, field: Field) -> Value:
-        return self.b.subtract(self._least(field), zero)
 
     def _halves(self, field: Field, above: int) -> Value:
         """The field's bits of each byte, plus its bias, in halves of words, with the bits `above`

@@ -14,13 +14,7 @@ from msgspec import Struct
 from aotc.builder import Builder
 from aotc.chips import WARP
 from aotc.kernels.lanes import add_over_lanes, halvings
-from aotc.kernels.matmul.dequantized.body import (
-    EXPONENT_BYTES,
-    EXPONENTS,
-    exponent_bits,
-    share_exponent_bits,
-    weights,
-)
+from aotc.kernels.matmul.dequantized.body import exponent_bits, weights
 from aotc.kernels.matmul.dequantized.operands import Operands, Result
 from aotc.kernels.matmul.dequantized.recognition import CHUNK, Product
 from aotc.kernels.matmul.scalar import launch
@@ -50,12 +44,9 @@ class Kernel:
         strips = divide_up(self.rows, rows_of_block)
         blocks, threads = strips * self.product.columns, variant.warps * WARP
         early = variant.overlaps_previous
-        with launch(b, blocks, threads, EXPONENT_BYTES, overlaps_previous=early) as block:
+        with launch(b, blocks, threads, overlaps_previous=early) as block:
             warp, self.lane = unravel(block.thread, WARP)
-            shared = b.shared_buffer(block.shared, 0, EXPONENTS, "i32")
-            share_exponent_bits(b, shared)
-            b.barrier()
-            self.bits = exponent_bits(b, shared)
+            self.bits = exponent_bits(b)
             strip, self.column = unravel(block.index, self.product.columns)
             self._compute((strip * variant.warps + warp) * variant.rows)
 

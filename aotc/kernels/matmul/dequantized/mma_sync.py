@@ -15,20 +15,12 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial, reduce
 from math import gcd, prod
-from operator import and_
 
 from msgspec import Struct
 
 from aotc.builder import WIDEST_ACCESS, Buffer, Builder
 from aotc.chips import H100, WARP
-from aotc.kernels.matmul.dequantized.body import (
-    EXPONENT_BYTES,
-    EXPONENTS,
-    exponent_bits,
-    share_exponent_bits,
-    weights,
-    zeros_are_exact,
-)
+from aotc.kernels.matmul.dequantized.body import exponent_bits, weights
 from aotc.kernels.matmul.dequantized.operands import Operands, Result
 from aotc.kernels.matmul.dequantized.recognition import CHUNK, Product, factor_of
 from aotc.kernels.matmul.scalar import launch, wait_for_previous
@@ -133,15 +125,13 @@ class TensorCoreKernel:
         b, variant = self.b, self.variant
         shape = (variant.along, self.width, variant.rows_of_block)
         blocks = divide_up(self.rows, variant.rows_of_block)
-        sums_at = self.x_bytes + EXPONENT_BYTES
-        early, bytes_ = variant.overlaps_previous, sums_at + 4 * prod(shape)
+        early, bytes_ = variant.overlaps_previous, self.x_bytes + 4 * prod(shape)
         later, threads = self.loads_early, variant.warps * WARP
         with launch(
             b, blocks, threads, bytes_, overlaps_previous=early, waits_later=later
         ) as block:
             self.thread, self.first = block.thread, block.index * variant.rows_of_block
-            self.exponents = b.shared_buffer(block.shared, self.x_bytes, EXPONENTS, "i32")
-            sums = b.shared_buffer(block.shared, sums_at, shape, "f32")
+            sums = b.shared_buffer(block.shared, self.x_bytes, shape, "f32")
             if self.shares_x:
                 self.x = b.shared_buffer(block.shared, 0, self.x_shape, self.operands.x.element)
             self._compute(sums)
@@ -161,6 +151,7 @@ class TensorCoreKernel:
         steps = self.product.row_bytes // _STEP // variant.along
         self.first_step = part * steps
         self.begin = self.first_step * _STEP + self.lane_of_row * CHUNK
+        self.bits = exponent_bits(b)
         accumulators = self._over_k(rows, steps)
         tiles = [
             reduce(partial(add_accumulators, b), accumulators[first : first + _CHAINS])
@@ -187,10 +178,8 @@ class TensorCoreKernel:
             wait_for_previous(b)
         if self.shares_x:
             self._share_x(chunks or self._chunks_of_x())
-        share_exponent_bits(b, self.exponents)
         # Also where x is not copied: LLVM would move loads from in front of the loop to their uses.
         b.barrier()
-        self.bits = exponent_bits(b, self.exponents)
         sums = [zero] * count
         for step in range(rest):
             sums = self._multiply(step, first[step], sums)
@@ -236,45 +225,20 @@ class TensorCoreKernel:
             if self.columns % _COLUMNS:
                 column = minimum(column, self.columns - 1)
             x.append(self._load_x(column, step, place))
-        values = self._weights(chunks)
         for number in range(len(operands.inner)):
             right = [_fragments(b, [vectors[number]]) for vectors in x]
             for tile in range(self.variant.tiles):
-                rows = [one[number] for one in values[2 * tile : 2 * tile + 2]]
+                rows = [self._weights(one, number) for one in chunks[2 * tile : 2 * tile + 2]]
                 for i, left in enumerate(_fragments(b, rows)):
                     for column_tile, fragments in enumerate(right):
                         at = (tile * self.column_tiles + column_tile) * _CHAINS + i % _CHAINS
                         added[at] = self.mma.multiply(b, left, fragments[i], added[at])
         return added
 
-    def _weights(self, chunks: Sequence[_Chunk]) -> list[list[Value]]:
-        """For each chunk, vectors of the first weight of each byte, of the second, ..."""
-        b, product, inner = self.b, self.product, self.operands.inner
-
-        def compute(*, has_exact_zeros: bool) -> list[Value]:
-            return [
-                weights(
-                    *(b, product, chunk.words, chunk.others[number], inner[number], self.bits),
-                    narrow=True,
-                    has_exact_zeros=has_exact_zeros,
-                )
-                for chunk in chunks
-                for number in range(len(inner))
-            ]
-
-        are_exact = [
-            zeros_are_exact(b, product, chunk.others[number], inner[number])
-            for chunk in chunks
-            for number in range(len(inner))
-        ]
-        type_ = f"vector<{CHUNK}x{self.operands.x.element}>"
-        found = b.choose(
-            reduce(and_, are_exact),
-            [type_] * (len(chunks) * len(inner)),
-            partial(compute, has_exact_zeros=True),
-            partial(compute, has_exact_zeros=False),
-        )
-        return [found[i : i + len(inner)] for i in range(0, len(found), len(inner))]
+    def _weights(self, chunk: _Chunk, number: int) -> Value:
+        """One of the weights of each byte of a chunk."""
+        others, inner = chunk.others[number], self.operands.inner[number]
+        return weights(self.b, self.product, chunk.words, others, inner, self.bits, narrow=True)
 
     # --- x -------------------------------------------------------------------------------------
 
