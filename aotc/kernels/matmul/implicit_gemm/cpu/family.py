@@ -11,6 +11,7 @@ from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.implicit_gemm.cpu.copied import CopyKernel, copy_of
 from aotc.kernels.matmul.implicit_gemm.cpu.gathered import Kernel
 from aotc.kernels.matmul.implicit_gemm.cpu.image import ImageKernel, image_of
+from aotc.kernels.matmul.implicit_gemm.cpu.lines import LineKernel, lines_of
 from aotc.kernels.matmul.implicit_gemm.cpu.winograd import insert_winograd, winograd_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder
@@ -53,12 +54,17 @@ class ImplicitCpu(MatmulFamily[ImplicitGemm]):
             return
         copy = copy_of(seen)
         if copy is None:
-            kind = Kernel if image_of(seen) is None else ImageKernel
-            kind(b, seen, variant, epilogue).build(arguments)
+            _kernel_of(seen)(b, seen, variant, epilogue).build(arguments)
             return
         with copy.allocate(b, arguments) as memref:
             CopyKernel(b, seen, copy).build(arguments, memref)
             ImageKernel(b, copy.problem, variant, epilogue).build(replace(arguments, b=memref))
+
+
+def _kernel_of(problem: ImplicitGemm) -> type[Kernel]:
+    if image_of(problem) is not None:
+        return ImageKernel
+    return Kernel if lines_of(problem) is None else LineKernel
 
 
 IMPLICIT_CPU = ImplicitCpu()
