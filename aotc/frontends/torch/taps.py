@@ -1,15 +1,23 @@
-"""Convolutions without the taps that read nothing but padding.
+"""Convolutions without the products of padding, where most of their products are such.
 
 With a dilation as large as the image, as in DeepLab's pyramid of small images, the taps beside the
-middle one are outside of it at each place: a 3x3 filter is a 1x1 one then.
+middle one are outside of it at each place: a 3x3 filter is a 1x1 one then. With one almost as
+large, they are inside at a few places: each tap is a convolution of its own, of the part of the
+image that it reaches, and the result is their sum.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
+from math import prod
 from typing import Any
 
 Tensor = Any
+# Which part of the products may be those of elements of the image: with more, all are computed.
+_MOST_LIVE = 0.6
+# The same of one dimension, which is taken tap by tap then.
+_MOST_LIVE_ALONG = 0.75
 
 
 def without_dead_taps(
@@ -21,8 +29,8 @@ def without_dead_taps(
     dilation: Sequence[int],
     groups: int,
 ) -> Any:
-    """The convolution with the part of the filter that some place of the result needs;
-    NotImplemented where that is all of it, or sizes are not known."""
+    """The convolution with the part of the filter that some place of the result needs, or the sum
+    of its taps; NotImplemented where neither is less work, or sizes are not known."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     rank = x.dim() - 2
@@ -45,6 +53,10 @@ def without_dead_taps(
         # The padding is the same on both sides.
         if pad >= 0 and places == _places(size, count, strides[axis], pad, apart[axis]):
             weight, pads[axis] = weight.narrow(2 + axis, first, count), pad
+    if groups == 1 and not x.is_complex():
+        found = _by_taps(x, weight, bias, strides, pads, apart)
+        if found is not NotImplemented:
+            return found
     if list(weight.shape[2:]) == numbers[rank : 2 * rank]:
         return NotImplemented
     return torch.ops.aten.convolution.default(
@@ -56,3 +68,71 @@ def _places(size: int, taps: int, stride: int, pad: int, apart: int) -> range:
     """Where the first tap is at each place of the result, from the padding's begin on."""
     end = size + 2 * pad - apart * (taps - 1)
     return range(0, max(end, 0), stride)
+
+
+def _by_taps(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    strides: Sequence[int],
+    pads: Sequence[int],
+    apart: Sequence[int],
+) -> Any:
+    """The sum of convolutions with single taps, of the places where each is inside of the image;
+    NotImplemented where most taps are inside at most places."""
+    import torch
+
+    rank = x.dim() - 2
+    counts: list[int] = []
+    # For each dimension, the places of each tap that are inside: the first one, and behind the last.
+    inside: list[list[tuple[int, int]]] = []
+    for axis in range(rank):
+        size, taps = x.shape[2 + axis], weight.shape[2 + axis]
+        counts.append(len(_places(size, taps, strides[axis], pads[axis], apart[axis])))
+        reached = [tap * apart[axis] - pads[axis] for tap in range(taps)]
+        inside.append(
+            [
+                (
+                    min(max(0, -(first // strides[axis])), counts[axis]),
+                    max(0, min(counts[axis], (size - 1 - first) // strides[axis] + 1)),
+                )
+                for first in reached
+            ]
+        )
+    if 0 in counts:
+        return NotImplemented
+    live = [
+        sum(max(stop - start, 0) for start, stop in own) / (len(own) * count)
+        for own, count in zip(inside, counts, strict=True)
+    ]
+    if prod(live) > _MOST_LIVE:
+        return NotImplemented
+    # The taps of a part along each dimension: a single one, or None for all.
+    choices: list[list[int | None]] = [
+        [tap for tap, (start, stop) in enumerate(own) if start < stop]
+        if share <= _MOST_LIVE_ALONG
+        else [None]
+        for own, share in zip(inside, live, strict=True)
+    ]
+    total = None
+    for taps_of_part in product(*choices):
+        read, filter_, own_pads, around = x, weight, list(pads), []
+        for axis, tap in enumerate(taps_of_part):
+            if tap is None:
+                around.append((0, 0))
+                continue
+            start, stop = inside[axis][tap]
+            first = start * strides[axis] + tap * apart[axis] - pads[axis]
+            read = read.narrow(2 + axis, first, (stop - start - 1) * strides[axis] + 1)
+            filter_, own_pads[axis] = filter_.narrow(2 + axis, tap, 1), 0
+            around.append((start, counts[axis] - stop))
+        made = torch.ops.aten.convolution.default(
+            read, filter_, None, strides, own_pads, apart, False, [0] * rank, 1
+        )
+        if any(sum(both) for both in around):
+            before_and_after = [number for both in reversed(around) for number in both]
+            made = torch.ops.aten.constant_pad_nd.default(made, before_and_after, 0)
+        total = made if total is None else total + made
+    if total is None:
+        return NotImplemented
+    return total if bias is None else total + bias.reshape([-1] + [1] * rank)

@@ -31,10 +31,17 @@ def fold_constants(module: Any) -> None:
     """
     with module.context:
         known = KnownTensors()
-        generics = [
-            op
+        functions = [
+            function
             for function in ops.find(module.operation, "func.func")
             if ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs
+        ]
+        for function in functions:
+            for constant in ops.find(function, "arith.constant"):
+                _fold_slices(constant, known)
+        generics = [
+            op
+            for function in functions
             for op in ops.find(function, "linalg.generic")
             if op.results
         ]
@@ -55,6 +62,51 @@ def fold_constants(module: Any) -> None:
                     if CHECK in select.attributes and known.is_true(select.operands[0]):
                         select.results[0].replace_all_uses_with(select.operands[1])
                         ops.erase(select)
+
+
+def _fold_slices(constant: Any, known: KnownTensors) -> None:
+    """Makes a constant of each slice of one of which nothing else is used, as of each tap of a
+    filter, if they have no more elements together. Slices that are one run of memory stay."""
+    (whole,) = constant.results
+    if not isinstance(whole.type, ir.RankedTensorType):
+        return
+    slices = list(ops.users_through(whole, RESHAPES))
+    # Slices of slices, too.
+    while inner := [one for one in slices if _is_slice(one) and _has_only_slices(one)]:
+        slices = [one for one in slices if one not in inner]
+        slices += [user for one in inner for user in ops.users_through(one.results[0], RESHAPES)]
+    if not slices or not all(map(_is_slice, slices)):
+        return
+    sizes = [dense_bytes(one.results[0].type) for one in slices]
+    if None in sizes or sum(size or 0 for size in sizes) > (dense_bytes(whole.type) or 0):
+        return
+    arrays = [known.of(one.results[0]) for one in slices]
+    if any(array is None for array in arrays) or all(
+        array is not None and array.flags.c_contiguous for array in arrays
+    ):
+        return
+    for one, array in zip(slices, arrays, strict=True):
+        assert array is not None
+        _replace(one, one.results[0], array)
+        _erase_unused(one)
+
+
+def _erase_unused(operation: Any) -> None:
+    """Erases it, and the views and the constant that it was made of, if nothing else uses them."""
+    made = operation
+    while made is not None and not any(list(result.uses) for result in made.results):
+        source = ops.defining(made.operands[0]) if len(made.operands) else None
+        ops.erase(made)
+        made = source
+
+
+def _is_slice(operation: Any) -> bool:
+    return bool(operation.name == "tensor.extract_slice")
+
+
+def _has_only_slices(operation: Any) -> bool:
+    users = list(ops.users_through(operation.results[0], RESHAPES))
+    return bool(users) and all(map(_is_slice, users))
 
 
 def _takes_tensors(generic: Any) -> bool:
