@@ -24,6 +24,7 @@ from aotc.kernels.matmul.epilogue import Epilogue, Step
 from aotc.kernels.matmul.implicit_gemm.cpu.copied import copy_of
 from aotc.kernels.matmul.implicit_gemm.cpu.family import IMPLICIT_CPU
 from aotc.kernels.matmul.implicit_gemm.cpu.image import image_of
+from aotc.kernels.matmul.implicit_gemm.cpu.lines import lines_of
 from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
 from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
 from aotc.request import Chip
@@ -86,6 +87,26 @@ IN_PLACE = (
 WIDE = convolution("wide", (1, 3, 5, 33), (35, 3, 3), strides=(2, 2))
 STEM = convolution("stem", (1, 3, 3, 16), (12, 7, 7), strides=(2, 2))
 GATHERED = (WIDE, STEM, replace(WIDE, name="wide_f64", element="f64", result="f64"))
+# Lines of an image, which end with whole vectors, and with 8, 4 and 1 columns that are none.
+LINE_GROUPS = Contraction(
+    *("line_groups", {"n": 2, "g": 3, "f": 12, "h": 4, "w": 30, "c": 3, "p": 2, "q": 7}),
+    *(("n", "g", "c", "h + p", "w + q"), ("g", "f", "c", "p", "q"), ("n", "g", "f", "h", "w")),
+)
+LINES = (
+    STEM,
+    convolution("lines", (2, 3, 7, 29), (35, 3, 3), strides=(2, 2)),
+    convolution("lines_apart", (1, 5, 6, 30), (35, 3, 3), dilations=(1, 3)),
+    replace(
+        convolution("dynamic_lines", (2, 3, 5, 29), (9, 3, 3), strides=(1, 2)),
+        dynamic=(("a", 0), ("c", 0)),
+        adds=True,
+    ),
+    replace(WIDE, name="lines_f64", element="f64", result="f64", sizes={**WIDE.sizes, "w": 31}),
+    LINE_GROUPS,
+    Contraction(
+        *("line", {"f": 9, "w": 27, "c": 5, "q": 3}), ("c", "w + q"), ("f", "c", "q"), ("f", "w")
+    ),
+)
 # Of more rows than a block has: B is copied, once for all vertical taps if strides are 1.
 COPIED_IMAGES = convolution("copied_images", (2, 5, 10, 19), (97, 3, 3), strides=(2, 2))
 COPIED_GROUPS = Contraction(
@@ -153,7 +174,7 @@ CASES: list[tuple[Contraction, Any]] = [
 
 # The CPU's blocks take all of them.
 CASES += [(case, BLOCKS) for case in {case.name: case for case, _ in CASES}.values()]
-CASES += [(case, BLOCKS) for case in (*IN_PLACE, *GATHERED, *COPIED)]
+CASES += [(case, BLOCKS) for case in (*IN_PLACE, *GATHERED, *LINES[1:], *COPIED)]
 
 
 def family_of(variant: Any) -> Any:
@@ -218,7 +239,7 @@ def test_result_is_numpys(library: Library, case: Contraction, variant: Any) -> 
     check(library, case, name_of(case, variant), is_turned=is_turned(case))
 
 
-@pytest.mark.parametrize("case", [*IN_PLACE, *GATHERED, *COPIED, PLAIN], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*IN_PLACE, *GATHERED, *LINES[1:], *COPIED, PLAIN], ids=lambda case: case.name)
 def test_nothing_is_read_behind_the_operands(library: Library, case: Contraction) -> None:
     """On the CPU, whose kernels read vectors: the last elements are the last of a page."""
     a, b, c = case.operands()
@@ -235,6 +256,16 @@ def test_images_are_read_in_place() -> None:
         problem = case.problem
         assert problem is not None
         assert (image_of(problem) is not None) == (case in IN_PLACE), case.name
+
+
+def test_lines_are_read_in_place() -> None:
+    """If they are about whole vectors, and read by few rows."""
+    many_rows = convolution("many_rows", (1, 3, 3, 16), (96, 3, 3), strides=(2, 2))
+    thirds = convolution("thirds", (1, 3, 3, 16), (12, 3, 3), strides=(3, 3))
+    for case in (*LINES, WIDE, COPIED_GROUPS, many_rows, thirds):
+        problem = case.problem
+        assert problem is not None
+        assert (lines_of(problem) is not None) == (case in LINES), case.name
 
 
 def test_what_several_blocks_would_pack_is_copied() -> None:

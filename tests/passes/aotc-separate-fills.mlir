@@ -16,3 +16,17 @@ func.func @f(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
 // CHECK: %[[OTHER:.*]] = linalg.generic {{.*}} ins(%cst : f32)
 // CHECK: linalg.generic {{.*}} ins(%arg0 : tensor<8xf32>) outs(%[[OTHER]] :
 // CHECK:   math.log
+
+// A bias that two layers share.
+func.func @bias(%x: tensor<2x8xf32>, %bias: tensor<2xf32>) -> (tensor<2x8xf32>, tensor<2x8xf32>) {
+  %empty = tensor.empty() : tensor<2x8xf32>
+  %spread = linalg.broadcast ins(%bias : tensor<2xf32>) outs(%empty : tensor<2x8xf32>) dimensions = [1]
+  %a = linalg.exp ins(%x : tensor<2x8xf32>) outs(%spread : tensor<2x8xf32>) -> tensor<2x8xf32>
+  %b = linalg.log ins(%x : tensor<2x8xf32>) outs(%spread : tensor<2x8xf32>) -> tensor<2x8xf32>
+  return %a, %b : tensor<2x8xf32>, tensor<2x8xf32>
+}
+
+// CHECK-LABEL: func.func @bias
+// CHECK-COUNT-2: linalg.generic {{.*}} ins(%arg1 : tensor<2xf32>)
+// CHECK-NOT: linalg.generic {{.*}} ins(%arg1 : tensor<2xf32>)
+// CHECK: return

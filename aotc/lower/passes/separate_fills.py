@@ -1,5 +1,5 @@
 """A tensor that is filled with one value is made for each operation that starts from it, in its
-shape.
+shape. So is one that repeats a smaller tensor, as the bias of a layer that is applied twice.
 
 Equal ones were made one, and reshaped: then the first one to write into it must copy it, and what
 fills it runs in front of all. One for each is filled by the loop that goes on.
@@ -21,7 +21,7 @@ class SeparateFills(OwnPass, frozen=True):
     """Runs where named operations are `linalg.generic`."""
 
     name = "aotc-separate-fills"
-    reason: str = "each operation that starts from a tensor filled with one value has its own"
+    reason: str = "each operation that starts from a filled tensor has its own"
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
@@ -30,6 +30,30 @@ class SeparateFills(OwnPass, frozen=True):
                 if value is not None and sizes is not None:
                     _reshape(generic.results[0], value)
                     _part(generic.results[0], value, sizes)
+                elif _is_repeated(generic):
+                    _part_repeated(generic)
+
+
+def _is_repeated(generic: Any) -> bool:
+    """Whether its result has each element of one smaller tensor several times, and no others."""
+    inputs, _ = ops.operand_groups(generic)
+    end, *others = reversed(body_of(generic))
+    if others or len(generic.results) != 1 or len(inputs) != 1:
+        return False
+    (source,), (result,) = inputs, generic.results
+    is_it = list(end.operands) == [generic.regions[0].blocks[0].arguments[0]]
+    is_tensor = isinstance(source.type, ir.RankedTensorType)
+    return bool(is_it and is_tensor and source.type.rank < result.type.rank)
+
+
+def _part_repeated(generic: Any) -> None:
+    """Gives each operation but one that writes into its result a copy of the operation."""
+    (result,) = generic.results
+    for use in list(result.uses):
+        if _is_written(use) and len(list(result.uses)) > 1:
+            user = use.owner.operation
+            made = generic.clone(ip=ir.InsertionPoint(user))
+            user.operands[use.operand_number] = made.results[0]
 
 
 def _value(generic: Any) -> Any | None:
