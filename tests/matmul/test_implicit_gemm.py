@@ -239,7 +239,9 @@ def test_result_is_numpys(library: Library, case: Contraction, variant: Any) -> 
     check(library, case, name_of(case, variant), is_turned=is_turned(case))
 
 
-@pytest.mark.parametrize("case", [*IN_PLACE, *GATHERED, *LINES[1:], *COPIED, PLAIN], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [*IN_PLACE, *GATHERED, *LINES[1:], *COPIED, PLAIN], ids=lambda case: case.name
+)
 def test_nothing_is_read_behind_the_operands(library: Library, case: Contraction) -> None:
     """On the CPU, whose kernels read vectors: the last elements are the last of a page."""
     a, b, c = case.operands()

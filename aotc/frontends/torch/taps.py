@@ -84,7 +84,7 @@ def _by_taps(
 
     rank = x.dim() - 2
     counts: list[int] = []
-    # For each dimension, the places of each tap that are inside: the first one, and behind the last.
+    # Of each dimension, the places of each tap that are inside: the first one, and the end.
     inside: list[list[tuple[int, int]]] = []
     for axis in range(rank):
         size, taps = x.shape[2 + axis], weight.shape[2 + axis]

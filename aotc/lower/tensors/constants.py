@@ -68,7 +68,7 @@ def _fold_slices(constant: Any, known: KnownTensors) -> None:
     """Makes a constant of each slice of one of which nothing else is used, as of each tap of a
     filter, if they have no more elements together. Slices that are one run of memory stay."""
     (whole,) = constant.results
-    if not isinstance(whole.type, ir.RankedTensorType):
+    if not isinstance(whole.type, ir.RankedTensorType) or _is_of_bits(whole):
         return
     slices = list(ops.users_through(whole, RESHAPES))
     # Slices of slices, too.

@@ -21,7 +21,7 @@ from aotc.kernels.matmul.implicit_gemm.cpu.image import step_of
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Line
-from aotc.numbers import Number, Scalar, Value, compare, signed_maximum, signed_minimum
+from aotc.numbers import Number, Value, compare, signed_maximum, signed_minimum
 
 # How many columns may be computed for each one of C. Beyond, packing takes less.
 _MOST_COMPUTED = 1.2
