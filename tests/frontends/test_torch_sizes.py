@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'aotc[torch]'")
 
 from frontends.support import call  # noqa: E402
+from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 import aotc.torch  # noqa: E402
 from aotc.frontends.torch.transposed import transposed_decompositions  # noqa: E402
@@ -243,6 +244,37 @@ def test_phases_of_small_images_are_groups(stride: int) -> None:
         numbers = [stride, stride], [padding, padding], [1, 1], True, [more, more], 1
         expected = aten.convolution.default(x, weight, None, *numbers)
         torch.testing.assert_close(convolution(x, weight, None, *numbers), expected)
+
+
+# Stride, dilation and padding of a 3x3 filter, and how many products 14 x 15 points have with it; 0
+# where it stays as it is.
+DILATED = {
+    (1, 12, 12): 18 * 21,
+    (2, 12, 12): 9 * 12,
+    (1, 24, 24): 14 * 15,
+    (3, 8, 9): 10 * 11,
+    (1, 6, 6): 30 * 33,
+    (1, 2, 2): 0,
+}
+
+
+@pytest.mark.parametrize(("numbers", "products"), DILATED.items())
+def test_padding_is_not_multiplied(numbers: tuple[int, int, int], products: int) -> None:
+    """Where most of what a dilated filter reads is padding."""
+    stride, dilation, padding = numbers
+    aten = torch.ops.aten
+    convolution = transposed_decompositions(aten)[aten.convolution.default]
+    x, weight, bias = (
+        torch.randn(size, dtype=torch.float64) for size in ((2, 3, 14, 15), (4, 3, 3, 3), (4,))
+    )
+    given = x, weight, bias, [stride], [padding], [dilation], False, [0, 0], 1
+    with FlopCounterMode(display=False) as counter:
+        found = convolution(*given)
+    assert counter.get_total_flops() == 2 * (2 * 3 * 4) * products
+    if products:
+        torch.testing.assert_close(found, aten.convolution.default(*given))
+    else:
+        assert found is NotImplemented
 
 
 def images(number: int) -> Any:
