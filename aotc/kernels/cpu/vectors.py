@@ -67,12 +67,15 @@ class Vectors:
     def load_masked(self, buffer: Buffer, at: Sequence[Number], mask: Value) -> Value:
         """A vector in the type of accumulators, with zeros where the mask has none: there, nothing
         is read."""
+        loaded = self.load_elements_masked(buffer, at, mask)
+        return self.b.convert(loaded, self.vector_type, unsigned=buffer.unsigned)
+
+    def load_elements_masked(self, buffer: Buffer, at: Sequence[Number], mask: Value) -> Value:
+        """As `load_masked`, in the buffer's own type."""
         b = self.b
         type_ = self.of(buffer.element, self.width)
         places = b.values((*buffer.leading, *at))
-        operands = [buffer.value, *places, mask, b.zero(type_)]
-        loaded = b.op("vector.maskedload", operands, type_)
-        return b.convert(loaded, self.vector_type, unsigned=buffer.unsigned)
+        return b.op("vector.maskedload", [buffer.value, *places, mask, b.zero(type_)], type_)
 
     def masks_of(self, count: Number, stride: int) -> dict[int, Value]:
         """Where the vectors begin that have the elements of a vector of a stride: the last one ends
@@ -98,11 +101,14 @@ class Vectors:
             vectors = [self.load(buffer, [first + start], self.width) for start in starts]
         else:
             vectors = [self.load_masked(buffer, [first + i], mask) for i, mask in masks.items()]
-        if len(vectors) == 1:
-            return vectors[0]
+        return vectors[0] if len(vectors) == 1 else self.every_second(*vectors)
+
+    def every_second(self, one: Value, other: Value) -> Value:
+        """Every second element of what two vectors have, the second of which begins with the last
+        element of the first."""
         odd = range(self.width + 1, 2 * self.width, 2)
         mask = ir.DenseI64ArrayAttr.get([*range(0, self.width, 2), *odd])
-        return self.b.op("vector.shuffle", vectors, self.vector_type, mask=mask)
+        return self.b.op("vector.shuffle", [one, other], one.type, mask=mask)
 
     def store(self, value: Value, buffer: Buffer, at: Sequence[Number]) -> None:
         """Stores an element or a vector."""

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from msgspec import Struct
 
@@ -40,19 +42,20 @@ _MOVE = -128
 class _Operands(Struct, frozen=True):
     """What the mainloop reads, whose elements are groups."""
 
-    kernel: _Branch
+    kernel: Branch
     tile: Tile
     step: Step
 
     def row_of_a(self, v: Vectors, row: Number) -> Row:
-        return lambda k, width=1: self.kernel.group_of_a(self.tile, self.step, row, k)
+        group = self.kernel.groups_of_a(self.tile, self.step, row)
+        return lambda k, width=1: group(k)
 
     def vector_of_b(self, v: Vectors, column: Number, k: Number) -> Value:
         return self.kernel.packed_vector(column, k)
 
 
 class _Mainloop(Mainloop):
-    kernel: _Branch
+    kernel: Branch
 
     def factor(self, element: Value) -> Value:
         return element
@@ -61,7 +64,7 @@ class _Mainloop(Mainloop):
         return self.kernel.add_products(sums, factor, vector)
 
 
-class _Branch(blocked.Kernel):
+class Branch(blocked.Kernel):
     """The part of a kernel that uses `dot`."""
 
     reads_b = False
@@ -69,13 +72,18 @@ class _Branch(blocked.Kernel):
 
     def __init__(self, kernel: Kernel, dot: Dot) -> None:
         super().__init__(kernel.b, kernel.problem, kernel.variant, kernel.epilogue)
-        self.arguments, self.batch, self.dot = kernel.arguments, kernel.batch, dot
+        self.batch, self.dot = kernel.batch, dot
+        self.take_operands(kernel)
         self.step_unit = self.width * dot.group
         self.longest_step = self.variant.tile_k * dot.group
         self.groups_type = self.of(dot.element, self.width * dot.group)
         a, b = self.problem.a, self.problem.b
         self.moves_a = dot.is_mixed and a.unsigned == b.unsigned
         self.is_a_first = a.unsigned is not self.moves_a
+
+    def take_operands(self, kernel: Any) -> None:
+        """Takes over where the kernel's operands are."""
+        self.arguments = kernel.arguments
 
     # --- Memory --------------------------------------------------------------------------------
 
@@ -147,19 +155,27 @@ class _Branch(blocked.Kernel):
 
     # --- What the mainloop reads ---------------------------------------------------------------
 
-    def group_of_a(self, tile: Tile, step: Step, row: Number, k: Number) -> Value:
-        """A group of a row, in each place of a vector."""
+    def groups_of_a(self, tile: Tile, step: Step, row: Number) -> Callable[[Number], Value]:
+        """The groups of a row by their numbers, each in all places of a vector."""
         b, group = self.b, self.dot.group
-        if self.reads_a:
-            at = [tile.row + row, step.start + k * group]
-            vector = b.load_vector(self.source_a, at, group)
-        else:
-            at = [k, row * group] if self.problem.a.transposed else [row, k * group]
-            vector = b.load_vector(self.packed_a, at, group)
-        bits = b.op("vector.bitcast", [vector], "vector<1xi32>")
-        return self._of_groups(
-            b.op("vector.broadcast", [b.extract(bits, [0])], self.of("i32", self.width))
-        )
+        *outer, first = self.place_in_a(tile, step, row)
+
+        def load(k: Number) -> Value:
+            if self.reads_a:
+                vector = b.load_vector(self.source_a, [*outer, first + k * group], group)
+            else:
+                at = [k, row * group] if self.problem.a.transposed else [row, k * group]
+                vector = b.load_vector(self.packed_a, at, group)
+            bits = b.op("vector.bitcast", [vector], "vector<1xi32>")
+            return self._of_groups(
+                b.op("vector.broadcast", [b.extract(bits, [0])], self.of("i32", self.width))
+            )
+
+        return load
+
+    def place_in_a(self, tile: Tile, step: Step, row: Number) -> list[Number]:
+        """The indices of the first element of a row in a step, where rows are along K."""
+        return [tile.row + row, step.start]
 
     def packed_vector(self, column: Number, k: Number) -> Value:
         at = [self.signed("divsi", column, self.width), k, 0]
@@ -173,17 +189,18 @@ class _Branch(blocked.Kernel):
     # --- Packing -------------------------------------------------------------------------------
 
     def pack_a(self, tile: Tile, step: Step) -> None:
-        pack = _Packing(self, self.source_a, self.problem.a.unsigned, moves=self.moves_a)
+        pack = Packing(self, self.source_a, self.problem.a.unsigned, moves=self.moves_a)
         if self.problem.a.transposed:
             pack.rows((step.start, tile.row), (step.count, tile.rows), self._store_groups_of_a)
         else:
-            pack.copy((tile.row, step.start), (tile.rows, step.count), self.packed_a)
+            place = partial(self.place_in_a, tile, step)
+            pack.copy(place, (tile.rows, step.count), self.packed_a)
 
     def _store_groups_of_a(self, groups: Value, k: Number, row: Number) -> None:
         self.b.store_vector(groups, self.packed_a, [k, row * self.dot.group])
 
     def pack_b(self, tile: Tile, step: Step, start: Number) -> None:
-        pack = _Packing(self, self.source_b, self.problem.b.unsigned)
+        pack = Packing(self, self.source_b, self.problem.b.unsigned)
         first, counts = (step.start, tile.column), (step.count, tile.columns)
         if self.problem.b.transposed:
             pack.columns(first, counts, self.packed_b)
@@ -195,11 +212,11 @@ class _Branch(blocked.Kernel):
         self.b.store_vector(groups, self.packed_b, at)
 
 
-class _Packing(Struct):
+class Packing(Struct):
     """Packs a part of a matrix in groups. `unsigned`: how its elements are widened; `moves`: bytes
     become those of the other kind."""
 
-    kernel: _Branch
+    kernel: Branch
     source: Buffer
     unsigned: bool
     moves: bool = False
@@ -243,6 +260,12 @@ class _Packing(Struct):
             operands = [self.source.value, *places, mask, b.zero(type_)]
             return b.op("vector.maskedload", operands, type_)
 
+        return self.gathered(load, type_, rows)
+
+    def gathered(self, load: Callable[[int], Value], type_: str, rows: Number) -> Value:
+        """The elements of so many rows, a group's at most, one column's beside each other: `load`
+        gives the vector of a row, of `type_`."""
+        v, b = self.kernel, self.kernel.b
         vectors = [
             load(number)
             if isinstance(rows, int)
@@ -254,24 +277,27 @@ class _Packing(Struct):
             )[0]
             for number in range(v.dot.group)
         ]
-        return interleaved(b, [self._converted(vector) for vector in vectors])
+        return interleaved(b, [self.converted(vector) for vector in vectors])
 
     def copy(
-        self, first: tuple[Number, Number], counts: tuple[Number, Number], packed: Buffer
+        self,
+        place_of: Callable[[Number], list[Number]],
+        counts: tuple[Number, Number],
+        packed: Buffer,
     ) -> None:
-        """Of a matrix whose rows are along K: as it is."""
+        """Of a matrix whose rows are along K: as it is. `place_of`: where a row begins."""
         v, group = self.kernel, self.kernel.dot.group
         b, (rows, k_count) = v.b, counts
         size = v.width * group
         whole = v.whole(k_count, size)
         with b.loop(0, rows) as row:
-            at = first[0] + row.index
+            *outer, first = place_of(row.index)
             with b.loop(0, whole, size) as k:
-                vector = b.load_vector(self.source, [at, first[1] + k.index], size)
-                b.store_vector(self._converted(vector), packed, [row.index, k.index])
+                vector = b.load_vector(self.source, [*outer, first + k.index], size)
+                b.store_vector(self.converted(vector), packed, [row.index, k.index])
             with b.loop(whole, k_count) as k:
-                element = b.load(self.source, [at, first[1] + k.index])
-                b.store(self._converted(element), packed, [row.index, k.index])
+                element = b.load(self.source, [*outer, first + k.index])
+                b.store(self.converted(element), packed, [row.index, k.index])
             with b.loop(k_count, v.groups(k_count, group) * group) as k:
                 b.store(b.zero(packed.element), packed, [row.index, k.index])
 
@@ -306,7 +332,7 @@ class _Packing(Struct):
                     for i in range(_SIDE)
                 ]
                 bits = [
-                    b.op("vector.bitcast", [self._converted(one)], v.of("i32", _SIDE))
+                    b.op("vector.bitcast", [self.converted(one)], v.of("i32", _SIDE))
                     for one in loaded
                 ]
                 for i, vector in enumerate(transposed(v, bits)):
@@ -318,9 +344,9 @@ class _Packing(Struct):
             element = b.load(self.source, [column + j.index, first[0] + k.index])
             place = j.index * group + v.signed("remsi", k.index, group)
             at = v.signed("divsi", k.index, group)
-            b.store(self._converted(element), packed, [number, at, place])
+            b.store(self.converted(element), packed, [number, at, place])
 
-    def _converted(self, value: Value) -> Value:
+    def converted(self, value: Value) -> Value:
         """An element, or a vector of them, as the packed matrix has it."""
         b = self.kernel.b
         is_vector = isinstance(value.type, ir.VectorType)
@@ -332,14 +358,16 @@ class _Packing(Struct):
 class Kernel(blocked.Kernel):
     """See the module's docstring."""
 
+    branch_type: type[Any] = Branch
+
     def compute_tile(self, tile: Tile, k: Number, rows: Number) -> None:
-        self._compute(_dots_of(self.problem), tile, k, rows)
+        self._compute(dots_of_problem(self.problem), tile, k, rows)
 
     def _compute(self, dots: Sequence[Dot], tile: Tile, k: Number, rows: Number) -> None:
         if not dots:
             super().compute_tile(tile, k, rows)
             return
-        branch = _Branch(self, dots[0])
+        branch = self.branch_type(self, dots[0])
         assert sum(branch.packed_bytes()) <= sum(self.packed_bytes())
         with self.b.where(has_level(self.b, dots[0].level)) as where:
             branch.compute_tile(tile, k, rows)
@@ -347,7 +375,8 @@ class Kernel(blocked.Kernel):
             self._compute(dots[1:], tile, k, rows)
 
 
-def _dots_of(problem: Problem) -> tuple[Dot, ...]:
+def dots_of_problem(problem: Problem) -> tuple[Dot, ...]:
+    """The instructions for a problem, see `dots_of`."""
     return dots_of(problem.a.element, problem.b.element, computed_in(problem))
 
 
@@ -359,7 +388,7 @@ class CpuGrouped(CpuBlocked):
     kernel_type = Kernel
 
     def can_take(self, problem: Problem, variant: Variant) -> bool:
-        return bool(_dots_of(problem)) and super().can_take(problem, variant)
+        return bool(dots_of_problem(problem)) and super().can_take(problem, variant)
 
 
 CPU_GROUPED: CpuBlocked = CpuGrouped()

@@ -10,6 +10,8 @@ from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED, Variant
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.implicit_gemm.cpu.copied import CopyKernel, copy_of
 from aotc.kernels.matmul.implicit_gemm.cpu.gathered import Kernel
+from aotc.kernels.matmul.implicit_gemm.cpu.grouped import Kernel as GroupedKernel
+from aotc.kernels.matmul.implicit_gemm.cpu.grouped import takes_groups
 from aotc.kernels.matmul.implicit_gemm.cpu.image import ImageKernel, image_of
 from aotc.kernels.matmul.implicit_gemm.cpu.lines import LineKernel, lines_of
 from aotc.kernels.matmul.implicit_gemm.cpu.winograd import insert_winograd, winograd_of
@@ -18,9 +20,9 @@ from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder
 
 
 class ImplicitCpu(MatmulFamily[ImplicitGemm]):
-    """Filters of 3 x 3 may be applied by Winograd's algorithm. Otherwise B is read in place where
-    its columns are rows of an image; or it is copied, if several blocks read it; or else each block
-    packs it."""
+    """Filters of 3 x 3 may be applied by Winograd's algorithm, and narrow elements are multiplied
+    in groups. Otherwise B is read in place where its columns are rows of an image; or it is copied,
+    if several blocks read it; or else each block packs it."""
 
     name = "implicit GEMM"
     mnemonic = "cpu"
@@ -51,6 +53,9 @@ class ImplicitCpu(MatmulFamily[ImplicitGemm]):
         )
         convolution = winograd_of(seen)
         if convolution and insert_winograd(b, convolution, variant, arguments, epilogue):
+            return
+        if takes_groups(seen):
+            GroupedKernel(b, seen, variant, epilogue).build(arguments)
             return
         copy = copy_of(seen)
         if copy is None:

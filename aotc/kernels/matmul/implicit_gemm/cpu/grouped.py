@@ -1,0 +1,187 @@
+"""Implicit GEMM for the CPU device of elements of 8 or 16 bits, by the instructions of
+`kernels/cpu/dots.py`: the addresses of `gathered`, with the mainloop of `matmul.cpu.grouped`.
+
+A, whose rows are contiguous along K as those of a filter are, is read or packed as that of a
+matmul. The elements of a group of B are anywhere: it is packed from as many rows of B, whose
+columns are neighbours or every second element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from aotc.kernels.cpu.levels import AVX512
+from aotc.kernels.cpu.vectors import VECTOR_STRIDES
+from aotc.kernels.matmul.cpu import grouped
+from aotc.kernels.matmul.cpu.blocked import Step, Tile
+from aotc.kernels.matmul.cpu.grouped import Packing, dots_of_problem
+from aotc.kernels.matmul.implicit_gemm.cpu import gathered
+from aotc.kernels.matmul.implicit_gemm.cpu.image import step_of
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, known_count
+from aotc.numbers import Number, Value, compare, signed_maximum, signed_minimum
+
+
+def takes_groups(problem: ImplicitGemm) -> bool:
+    """Whether there are instructions for the problem, and its operands lie as the kernel reads
+    them."""
+    stride = step_of(problem, problem.columns[-1], "b")
+    if not dots_of_problem(problem) or stride not in VECTOR_STRIDES:
+        return False
+    run: int | None = 1
+    for loop in reversed(problem.k_loops):
+        if run is None or step_of(problem, loop, "a") != run:
+            return False
+        run = None if loop.size is None else run * loop.size
+    return True
+
+
+class Branch(grouped.Branch, gathered.Kernel):
+    """See `grouped.Branch`."""
+
+    def take_operands(self, kernel: Any) -> None:
+        self.of_a, self.of_b, self.of_c = kernel.of_a, kernel.of_b, kernel.of_c
+        self.runs = {}
+
+    @property
+    def reads_a(self) -> bool:
+        k = known_count(self.problem.k_loops)
+        is_whole = k is not None and k % self.dot.group == 0
+        return is_whole and self.problem.a.element == self.dot.element and not self.moves_a
+
+    @property
+    def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """As in `gathered`, B's rows of groups follow each other."""
+        a, _ = super().packed_shapes
+        columns = self.variant.tile_columns + 2 * self.width
+        return a, (self.variant.tile_k, columns * self.dot.group)
+
+    @property
+    def table_lengths(self) -> dict[str, int]:
+        return _with_groups(super().table_lengths, self.dot.group)
+
+    def prepare(self, tile: Tile, rows: Number) -> None:
+        super().prepare(tile, rows)
+        self.source_a = self.of_a.buffer
+
+    def place_in_a(self, tile: Tile, step: Step, row: Number) -> list[Number]:
+        return [self.offset("m_a", row) + step.start]
+
+    def packed_vector(self, column: Number, k: Number) -> Value:
+        group = self.dot.group
+        return self.b.load_vector(self.packed_b, [k, column * group], self.width * group)
+
+    # --- Packing -------------------------------------------------------------------------------
+
+    def pack_a(self, tile: Tile, step: Step) -> None:
+        grouped.Branch.pack_a(self, tile, step)
+
+    def pack_b(self, tile: Tile, step: Step, start: Number) -> None:
+        """B's part, in runs of columns that are a step apart in memory, see `gathered`."""
+        del start
+        b, last = self.b, self.of_b.n.modes[-1]
+        skipped = tile.column % last.size
+        with b.loop(0, self.groups(tile.columns + skipped, last.size)) as run:
+            begin = signed_maximum(run.index * last.size - skipped, 0)
+            end = signed_minimum((run.index + 1) * last.size - skipped, tile.columns)
+            self._pack_run_of_groups(step, begin, end, last.stride)
+
+    def _pack_run_of_groups(self, step: Step, begin: Number, end: Number, stride: int) -> None:
+        b, group = self.b, self.dot.group
+        whole = self.whole(step.count, group)
+        first = self.offset("n_b", begin)
+
+        def pack(k: Number, rows: Number) -> None:
+            places = [first + self.offset("k_b", k + i) for i in range(group)]
+            run = _Run(self, places, rows, stride)
+            run.pack([self.signed("divsi", k, group), begin * group], end - begin)
+
+        with b.loop(0, whole, group) as k:
+            pack(k.index, group)
+        with b.where(compare("slt", whole, step.count)):
+            pack(whole, step.count - whole)
+
+
+class _Run(Struct, frozen=True):
+    """Columns of a group: where each row of B has the first one, of which there are `rows`, and how
+    far it is to the next."""
+
+    branch: Branch
+    places: Sequence[Number]
+    rows: Number
+    stride: int
+
+    def pack(self, to: Sequence[Number], columns: Number) -> None:
+        """Packs so many columns. Whole vectors are stored: the next run, or nobody, has what is
+        behind the last column."""
+        v, group = self.branch, self.branch.dot.group
+        b, (row, first) = v.b, to
+        whole = v.whole(columns, v.width)
+        with b.loop(0, whole, v.width) as column:
+            groups = self._groups(column.index, None)
+            b.store_vector(groups, v.packed_b, [row, first + column.index * group])
+        if v.dot.level >= AVX512:
+            with b.where(compare("slt", whole, columns)):
+                groups = self._groups(whole, columns - whole)
+                b.store_vector(groups, v.packed_b, [row, first + whole * group])
+            return
+        with b.loop(whole, columns) as column:
+            for number in range(group):
+                element = self._element(number, column.index)
+                b.store(element, v.packed_b, [row, first + column.index * group + number])
+
+    @property
+    def _source(self) -> Packing:
+        v = self.branch
+        return Packing(v, v.of_b.buffer, v.problem.b.unsigned)
+
+    def _groups(self, column: Number, count: Number | None) -> Value:
+        """A vector of groups, of the columns from `column` on; with `count`, of so many."""
+        v, source = self.branch, self._source
+        type_ = v.of(source.source.element, v.width)
+        # The last element of every second one is the last that is read.
+        starts = (0,) if self.stride == 1 else (0, v.width - 1)
+        masks = None if count is None else list(v.masks_of(count, self.stride).values())
+
+        def load(number: int) -> Value:
+            first = self.places[number] + column * self.stride
+            vectors = [
+                v.b.load_vector(source.source, [first + start], v.width)
+                if masks is None
+                else v.load_elements_masked(source.source, [first + start], masks[i])
+                for i, start in enumerate(starts)
+            ]
+            return vectors[0] if self.stride == 1 else v.every_second(*vectors)
+
+        return source.gathered(load, type_, self.rows)
+
+    def _element(self, number: int, column: Number) -> Value:
+        b, source = self.branch.b, self._source
+
+        def load() -> list[Value]:
+            at = [self.places[number] + column * self.stride]
+            return [source.converted(b.load(source.source, at))]
+
+        if isinstance(self.rows, int):
+            return load()[0]
+        type_ = self.branch.dot.element
+        is_there = compare("slt", number, self.rows)
+        return b.choose(is_there, [type_], load, lambda: [b.zero(type_)])[0]
+
+
+class Kernel(grouped.Kernel, gathered.Kernel):
+    """See the module's docstring."""
+
+    branch_type: type[Any] = Branch
+
+    @property
+    def table_lengths(self) -> dict[str, int]:
+        most = max(dot.group for dot in dots_of_problem(self.problem))
+        return _with_groups(super().table_lengths, most)
+
+
+def _with_groups(lengths: dict[str, int], group: int) -> dict[str, int]:
+    """The lengths of tables, with those of k for as many groups."""
+    return {name: n * group if name.startswith("k") else n for name, n in lengths.items()}

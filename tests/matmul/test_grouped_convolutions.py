@@ -1,0 +1,101 @@
+"""Convolutions of narrow elements for the CPU device, with each instruction set that this processor
+has, against NumPy."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.guarded import at_end_of_page
+from helpers.native import Library, build_library
+from helpers.shared import made_once, shared_folder
+from matmul.contracted import Contraction, convolution
+from matmul.scalar_products import entry
+from matmul.test_grouped import LEVELS
+
+from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
+from aotc.kernels.matmul.implicit_gemm.cpu.family import IMPLICIT_CPU
+from aotc.kernels.matmul.implicit_gemm.cpu.grouped import takes_groups
+
+BYTES = {"element": "i8", "result": "i32"}
+BF16 = {"element": "bf16", "result": "f32"}
+# Several steps along K, of a tile of two groups of rows.
+BLOCKS = CPU_BLOCKED.variant_type(6, 1, 24, 192, 32)
+
+# K that is no multiple of a group, and one that is; runs of less than a vector, of one and more.
+PLAIN = convolution("plain", (2, 5, 6, 11), (35, 3, 3))
+STRIDED = convolution("strided", (1, 16, 9, 33), (35, 3, 3), strides=(2, 2))
+STEM = convolution("stem", (1, 3, 3, 16), (12, 7, 7), strides=(2, 2))
+OF_GROUPS = Contraction(
+    *("of_groups", {"n": 2, "g": 3, "f": 12, "h": 6, "w": 31, "c": 5, "p": 3, "q": 3}),
+    *(("n", "g", "c", "h + p", "w + q"), ("g", "f", "c", "p", "q"), ("n", "g", "f", "h", "w")),
+)
+IMAGES = replace(
+    convolution("images", (3, 24, 7, 7), (35, 3, 3)), dynamic=(("a", 0), ("c", 0)), adds=True
+)
+CASES = tuple(
+    replace(case, name=f"{case.name}_{types['element']}", **types)
+    for case in (PLAIN, STRIDED, STEM, OF_GROUPS, IMAGES)
+    for types in (BYTES, BF16)
+)
+_CHECK = """
+import pathlib, sys
+from matmul.test_grouped_convolutions import check
+check(pathlib.Path(sys.argv[1]))
+"""
+
+
+def check(folder: Path) -> None:
+    """Nothing is read behind the operands, whose last elements are the last of a page."""
+    library = Library(folder / "lib" / "libgrouped.so", folder / "grouped.json")
+    for case in CASES:
+        a, b, before = case.operands()
+        expected, size = case.expected(a, b, before)
+        found = []
+        for _ in range(2):
+            c = before.copy()
+            library.call(case.name, at_end_of_page(b), at_end_of_page(a), c)
+            found.append(c)
+        assert found[0].tobytes() == found[1].tobytes(), case.name
+        # Sums of f32, of exact products.
+        allowed = 0 if case.element == "i8" else size * 1e-6
+        assert np.all(np.abs(found[0].astype(np.float64) - expected) <= allowed), case.name
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All cases, built once for all workers."""
+
+    def text_of(case: Contraction) -> str:
+        problem = case.problem
+        assert problem is not None
+        assert takes_groups(problem)
+        return entry(IMPLICIT_CPU.function(problem, BLOCKS, case.name))
+
+    def make(folder: Path) -> None:
+        build_library("\n".join(map(text_of, CASES)), folder, name="grouped")
+
+    return made_once(shared_folder(tmp_path_factory) / "grouped_convolutions", make)
+
+
+def test_every_level(folder: Path) -> None:
+    """A level that the processor lacks is the highest that it has."""
+    for level in LEVELS:
+        settings = {"AOTC_CPU_LEVEL": str(level), "AOTC_DEVICE": "cpu"}
+        path = {"PYTHONPATH": os.pathsep.join(one for one in sys.path if one)}
+        command = [sys.executable, "-c", _CHECK, str(folder)]
+        subprocess.run(command, env=os.environ | settings | path, check=True)
+
+
+def test_what_has_no_instructions_is_gathered() -> None:
+    """Other elements, and rows of B whose columns are far apart."""
+    last = convolution("last", (2, 5, 5, 7), (34, 3, 2), layout="nhwc")
+    for case in (PLAIN, replace(PLAIN, element="f16"), replace(last, **BYTES)):
+        problem = case.problem
+        assert problem is not None
+        assert not takes_groups(problem)
