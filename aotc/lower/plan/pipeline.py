@@ -33,6 +33,7 @@ from aotc.lower.passes.map_parallel_loops import MapParallelLoops
 from aotc.lower.passes.mark_parallel import MarkParallel
 from aotc.lower.passes.mark_tensors import MarkTensors
 from aotc.lower.passes.merge_kernels import MergeKernels
+from aotc.lower.passes.multiply_quantized import MultiplyQuantized
 from aotc.lower.passes.narrow_integers import NarrowIntegers
 from aotc.lower.passes.order_loops import OrderLoops
 from aotc.lower.passes.outline_attention import OutlineAttention
@@ -133,6 +134,7 @@ _TENSORS: tuple[Pass, ...] = (
         "cse",
     ),
     OrderLoops(),
+    MultiplyQuantized(),
     NarrowIntegers(),
     # What several layers begin from is each one's own, before their operations are outlined.
     SeparateFills(),

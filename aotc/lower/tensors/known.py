@@ -83,10 +83,19 @@ class KnownTensors:
         if operation.name in _SLICES:
             return self._sliced(operation)
         if operation.name != "linalg.generic":
-            return None
+            return self._scalar(operation)
         with np.errstate(all="ignore"):
             results = self._computed(operation)
         return results[list(operation.results).index(value)] if results else None
+
+    def _scalar(self, operation: Any) -> np.ndarray | None:
+        """Of an operation on scalars, or that reads one."""
+        is_tensor = any(isinstance(result.type, ir.ShapedType) for result in operation.results)
+        if is_tensor or not operation.name.startswith(("arith.", "tensor.extract")):
+            return None
+        found = [self.of(operand) for operand in operation.operands]
+        arrays = [array for array in found if array is not None]
+        return apply(operation, arrays) if arrays and len(arrays) == len(found) else None
 
     def _reshaped(self, operation: Any) -> np.ndarray | None:
         type_ = operation.results[0].type

@@ -197,19 +197,23 @@ def _center_factor(product: Any, number: int) -> None:
     maps, reductions = maps_of(product), loops_of_reduction(product)
     factor, other = product.operands[number], product.operands[1 - number]
     difference = ops.defining(factor)
-    if not all(map_.is_projected_permutation for map_ in maps) or difference is None:
+    # The factor's elements are anywhere, as those of an image are.
+    is_known = all(map_.is_projected_permutation for map_ in (maps[1 - number], maps[2]))
+    if not is_known or difference is None:
         return
     loops = [ir.AffineDimExpr(one).position for one in maps[1 - number].results]
     if not set(reductions) <= set(loops) or (found := _difference(difference)) is None:
         return
     least, largest = _range_of_minuend(difference)
-    if largest - least >= 1 << _FACTOR_BITS[0]:
+    middle = least + (1 << _FACTOR_BITS[0] - 1)
+    is_centered = _range_of_scalar(found, {}, 1) == (middle, middle)
+    if largest - least >= 1 << _FACTOR_BITS[0] or is_centered:
         return
     # Sums of as many bits are the same whether the difference is too large for its type or not.
     is_wider = product.results[0].type.element_type.width > found.type.width
     if is_wider and not _can_differ((least, largest), found):
         return
-    center = ops.constant(found.type, least + (1 << _FACTOR_BITS[0] - 1))
+    center = ops.constant(found.type, middle)
     product.operands[number] = _subtract_instead(difference, center)
     rest = ops.binary("arith.subi", center, found)
     readers = [(use.owner.operation, use.operand_number) for use in product.results[0].uses]

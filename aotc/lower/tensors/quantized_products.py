@@ -1,0 +1,434 @@
+"""Products of tensors that were dequantized → products of integers, whose sums are scaled.
+
+Of integers x and w with zero points and scales,
+
+    sum of (x - p) s * (w - q) t = s t * sum of (x - p) (w - q)
+
+if the scale s is one number, and the scale t is the same for all products of a sum, as that of a
+filter's channel is. The sums of integers are exact: what is rounded is their product with the
+scale, where the product of floats rounds each term and each sum.
+
+Scales and zero points are to be known when built, as those of a network quantized before are.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from aotc import ops
+from aotc.analysis.generics import RESHAPES, body_of, has_reduction, loops_of_reduction, maps_of
+from aotc.kernels.matmul.recognition import multiplies
+from aotc.lower.tensors.known import SMALL, KnownTensors
+from aotc.lower.tensors.known_operations import NUMBERS, apply
+from aotc.lower.tensors.spread import create_generic, create_spread, sizes_of
+from aotc.mlir import ir
+
+_FLOATS = ("f32", "f64")
+_VIEWS = (*RESHAPES, "tensor.extract_slice", "tensor.cast")
+# What widens integers, or makes floats of them, and whether they have no sign.
+_WIDENING = {
+    "arith.extui": True,
+    "arith.extsi": False,
+    "arith.uitofp": True,
+    "arith.sitofp": False,
+}
+_LOOP = re.compile(r"d\d+")
+_BYTE = 8
+_SUM_BITS = 32
+# How many operations are looked through.
+_MOST_STEPS = 12
+
+
+class _Affine(Struct, frozen=True):
+    """(integer - zero) * scale, for each element of a tensor of bytes. `zero` and `scale` have its
+    dimensions, each with its size or 1; `unsigned` is None before bytes are widened."""
+
+    source: Any
+    unsigned: bool | None
+    zero: np.ndarray
+    scale: np.ndarray
+
+
+class _Dequantized(Struct, frozen=True):
+    """A tensor of floats: `affine`, whose elements `moves` put elsewhere, the first one first.
+    `scale` is that of this tensor's elements, as `_Affine` has it."""
+
+    affine: _Affine
+    moves: tuple[Any, ...]
+    scale: np.ndarray
+
+
+def multiply_quantized(module: Any) -> None:
+    """Changes `module` in place, where named operations are `linalg.generic` on tensors."""
+    with module.context:
+        known = KnownTensors()
+        for generic in ops.find(module.operation, "linalg.generic"):
+            if not _is_product(generic):
+                continue
+            left, right = (_dequantized(one, known, _MOST_STEPS) for one in generic.operands[:2])
+            if left is not None and right is not None:
+                with generic.location, ir.InsertionPoint(generic):
+                    _multiply(generic, (left, right), known)
+
+
+def _is_product(generic: Any) -> bool:
+    if not has_reduction(generic) or len(generic.results) != 1 or not multiplies(generic):
+        return False
+    types = {str(value.type.element_type) for value in generic.operands}
+    return len(types) == 1 and types <= set(_FLOATS)
+
+
+# --- Products ----------------------------------------------------------------------------------
+
+
+def _multiply(generic: Any, factors: Sequence[_Dequantized], known: KnownTensors) -> None:
+    """Replaces the product, if its sums fit 32 bits and have one scale each."""
+    result, start, maps = generic.results[0], generic.operands[2], maps_of(generic)
+    found = [_along_result(one.scale, generic, number) for number, one in enumerate(factors)]
+    scales = [one for one in found if one is not None]
+    integers = [one for one in (_Integers.of(one, known) for one in factors) if one is not None]
+    count = _count_of_terms(generic)
+    if len(scales) < len(factors) or len(integers) < len(factors) or count is None:
+        return
+    largest = math.prod(one.largest for one in integers) * count
+    if largest >= 1 << _SUM_BITS - 1 or _is_of_channels(maps):
+        return
+    i32 = ir.IntegerType.get_signless(_SUM_BITS)
+    type_ = ir.RankedTensorType.get(list(result.type.shape), i32)
+    none = ir.AffineMap.get(type_.rank, 0, [])
+    zeros = create_spread(ops.constant(i32, 0), type_, none, sizes_of(start))
+    summed = loops_of_reduction(generic)
+    kinds = ["reduction" if i in summed else "parallel" for i in range(maps[0].n_dims)]
+    product = create_generic([*(one.make() for one in integers), zeros], maps, kinds)
+    block = product.regions[0].blocks[0]
+    with ir.InsertionPoint(block):
+        x, w, total = block.arguments
+        x, w = (one if one.type == i32 else ops.unary("arith.extsi", one, i32) for one in (x, w))
+        ops.create(
+            "linalg.yield", [ops.binary("arith.addi", total, ops.binary("arith.muli", x, w))]
+        )
+    result.replace_all_uses_with(_scaled(product.results[0], scales[0] * scales[1], start))
+    ops.erase(generic)
+
+
+def _along_result(scale: np.ndarray, generic: Any, number: int) -> np.ndarray | None:
+    """The scale of a factor along the result's dimensions, in f64; None if products of one sum have
+    several."""
+    maps = maps_of(generic)
+    places, shape = [str(place) for place in maps[2].results], [1] * len(maps[2].results)
+    axes = [axis for axis, size in enumerate(scale.shape) if size > 1]
+    names = [str(maps[number].results[axis]) for axis in axes]
+    if not set(names) <= set(places):
+        return None
+    order = sorted(range(len(axes)), key=lambda i: places.index(names[i]))
+    for i in order:
+        shape[places.index(names[i])] = scale.shape[axes[i]]
+    return scale.squeeze().transpose(order).astype(np.float64).reshape(shape)
+
+
+def _count_of_terms(generic: Any) -> int | None:
+    """How many products a sum has, as far as the types say."""
+    sizes: dict[str, int] = {}
+    for value, map_ in zip(generic.operands, maps_of(generic), strict=True):
+        for dimension, place in enumerate(map_.results):
+            if not value.type.is_dynamic_dim(dimension):
+                sizes[str(place)] = value.type.shape[dimension]
+    found = [sizes.get(f"d{loop}") for loop in loops_of_reduction(generic)]
+    return None if None in found else math.prod(one for one in found if one is not None)
+
+
+def _is_of_channels(maps: Sequence[Any]) -> bool:
+    """Whether all loops of a factor are the other's, too: products of channels alone, and those of
+    vectors, have kernels for floats."""
+    one, other = (set(_LOOP.findall(str(map_).rpartition("->")[2])) for map_ in maps[:2])
+    return one <= other or other <= one
+
+
+def _scaled(sums: Any, scale: np.ndarray, start: Any) -> Any:
+    """`start`, which the product began from, plus the sums times their scales."""
+    type_, element = start.type, start.type.element_type
+    axes = [i for i, size in enumerate(scale.shape) if size > 1]
+    numbers = scale.reshape([scale.shape[i] for i in axes]).astype(NUMBERS[str(element)])
+    factor = _constant(numbers, element)
+    identity = ir.AffineMap.get_identity(type_.rank)
+    along = ir.AffineMap.get(type_.rank, 0, [ir.AffineDimExpr.get(i) for i in axes])
+    empty = ops.create("tensor.empty", sizes_of(start), [type_]).result
+    maps = [identity, along, identity, identity]
+    scaled = create_generic([sums, factor, start, empty], maps, ["parallel"] * type_.rank)
+    block = scaled.regions[0].blocks[0]
+    with ir.InsertionPoint(block):
+        total, by, before, _ = block.arguments
+        product = ops.binary("arith.mulf", ops.unary("arith.sitofp", total, element), by)
+        ops.create("linalg.yield", [ops.binary("arith.addf", before, product)])
+    return scaled.results[0]
+
+
+def _constant(array: np.ndarray, element: Any) -> Any:
+    """A tensor of these elements; where it is large, with the array's own memory."""
+    array = np.ascontiguousarray(array)
+    type_ = ir.RankedTensorType.get(array.shape, element)
+    attribute = (
+        ir.DenseElementsAttr.get(array, type=element, shape=array.shape)
+        if array.nbytes <= SMALL
+        else ir.DenseResourceElementsAttr.get_from_buffer(array, "aotc_quantized", type_)
+    )
+    return ops.create("arith.constant", results=[type_], attributes={"value": attribute}).result
+
+
+class _Integers(Struct, frozen=True):
+    """The integers of a factor, less their zero points: `values`, if they are known and fit a byte
+    with a sign. `largest`: no absolute value is larger."""
+
+    factor: _Dequantized
+    values: np.ndarray | None
+    largest: int
+
+    @classmethod
+    def of(cls, factor: _Dequantized, known: KnownTensors) -> _Integers | None:
+        affine = factor.affine
+        array = known.of(affine.source)
+        if array is not None:
+            bytes_ = array.view(np.uint8) if affine.unsigned else array
+            values = bytes_.astype(np.int64) - affine.zero.astype(np.int64)
+            largest = int(np.abs(values).max(initial=0))
+            if values.min(initial=0) >= -128 and values.max(initial=0) <= 127:
+                return cls(factor, values.astype(np.int8), largest)
+        zero = _byte(affine)
+        if zero is None:
+            return None
+        least = 0 if affine.unsigned else -128
+        return cls(factor, None, max(zero - least, least + 255 - zero))
+
+    def make(self) -> Any:
+        """A tensor of i32, or of bytes with a sign, at the insertion point."""
+        affine, i32 = self.factor.affine, ir.IntegerType.get_signless(_SUM_BITS)
+        zero = _byte(affine) or 0
+        tensor = affine.source
+        if self.values is not None:
+            zero, tensor = 0, _constant(self.values, tensor.type.element_type)
+        for move in self.factor.moves:
+            tensor = _moved(tensor, move, zero)
+        if self.values is not None or (zero == 0 and not affine.unsigned):
+            return tensor
+        type_ = ir.RankedTensorType.get(list(tensor.type.shape), i32)
+        identity = ir.AffineMap.get_identity(type_.rank)
+        number = ops.constant(i32, zero)
+        empty = ops.create("tensor.empty", sizes_of(tensor), [type_]).result
+        generic = create_generic([tensor, empty], [identity] * 2, ["parallel"] * type_.rank)
+        block = generic.regions[0].blocks[0]
+        with ir.InsertionPoint(block):
+            widen = "arith.extui" if affine.unsigned else "arith.extsi"
+            wide = ops.unary(widen, block.arguments[0], i32)
+            ops.create("linalg.yield", [ops.binary("arith.subi", wide, number)])
+        return generic.results[0]
+
+
+def _byte(affine: _Affine) -> int | None:
+    """The zero point, if it is one for all and one of the bytes."""
+    if affine.zero.size != 1:
+        return None
+    zero, least = int(affine.zero.reshape(())), 0 if affine.unsigned else -128
+    return zero if least <= zero <= least + 255 else None
+
+
+def _moved(tensor: Any, move: Any, padding: int) -> Any:
+    """What an operation that only moves elements makes of bytes, with another number as padding."""
+    clone, byte = move.clone(), tensor.type.element_type
+    type_ = ir.RankedTensorType.get(list(move.results[0].type.shape), byte)
+    clone.results[0].set_type(type_)
+    if move.name != "linalg.generic":
+        clone.operands[0] = tensor
+        return clone.results[0]
+    inputs, (out,) = ops.operand_groups(move)
+    with ir.InsertionPoint(clone):
+        empty = ops.create("tensor.empty", sizes_of(out), [type_]).result
+        number = ops.constant(byte, padding)
+    clone.operands[len(inputs)] = empty
+    for argument in clone.regions[0].blocks[0].arguments:
+        argument.set_type(byte)
+    if inputs:
+        clone.operands[0] = tensor
+        return clone.results[0]
+    padding_of = _padding(clone)
+    assert padding_of is not None
+    select, extract = padding_of
+    extract.operands[0] = tensor
+    extract.results[0].set_type(byte)
+    select.operands[2] = number
+    select.results[0].set_type(byte)
+    return clone.results[0]
+
+
+# --- What is dequantized ------------------------------------------------------------------------
+
+
+def _dequantized(tensor: Any, known: KnownTensors, steps: int) -> _Dequantized | None:
+    """How a tensor of floats is made of bytes; None if it is not."""
+    producer = ops.defining(tensor)
+    if producer is None or steps == 0:
+        return None
+    if producer.name in _VIEWS:
+        return _with_move(_dequantized(producer.operands[0], known, steps - 1), producer)
+    if producer.name != "linalg.generic" or len(producer.results) != 1 or has_reduction(producer):
+        return None
+    rank = tensor.type.rank
+    if maps_of(producer)[-1] != ir.AffineMap.get_identity(rank):
+        return None
+    if (padding := _padding(producer)) is not None:
+        select, extract = padding
+        fill = known.of(select.operands[2])
+        inner = _dequantized(extract.operands[0], known, steps - 1)
+        is_zero = fill is not None and not fill.any()
+        return _with_move(inner, producer) if is_zero and inner and _has_one(inner) else None
+    arguments = list(producer.regions[0].blocks[0].arguments)
+    if len(body_of(producer)) == 1 and len(arguments) == 2:
+        is_copy = body_of(producer)[0].operands[0] == arguments[0]
+        source = producer.operands[0]
+        if not is_copy or not isinstance(source.type, ir.RankedTensorType):
+            return None
+        return _with_move(_dequantized(source, known, steps - 1), producer)
+    affine = _Body(producer, known, steps).affine(body_of(producer)[-1].operands[0])
+    if affine is None or affine.unsigned is None:
+        return None
+    return _Dequantized(affine, (), affine.scale)
+
+
+def _padding(generic: Any) -> tuple[Any, Any] | None:
+    """The operation that selects a tensor's elements or a number, and the one that reads them, of a
+    `linalg.generic` that only pads a tensor."""
+    select = ops.defining(body_of(generic)[-1].operands[0])
+    inputs, _ = ops.operand_groups(generic)
+    if inputs or select is None or select.name != "arith.select":
+        return None
+    extract = ops.defining(select.operands[1])
+    if extract is None or extract.name != "tensor.extract" or len(list(extract.result.uses)) != 1:
+        return None
+    return (select, extract) if extract.parent == select.parent == generic else None
+
+
+def _has_one(one: _Dequantized) -> bool:
+    """Whether there is one scale and one zero point."""
+    return bool(one.scale.size == one.affine.zero.size == 1)
+
+
+def _with_move(one: _Dequantized | None, move: Any) -> _Dequantized | None:
+    if one is None:
+        return None
+    type_ = move.results[0].type
+    if one.scale.size == 1:
+        scale = one.scale.reshape([1] * type_.rank)
+    elif move.name in RESHAPES and type_.has_static_shape:
+        whole = np.broadcast_to(one.scale, move.operands[0].type.shape).reshape(type_.shape)
+        scale = _without_repeats(whole)
+    elif move.name == "linalg.generic" and maps_of(move)[0].is_permutation:
+        loops = [ir.AffineDimExpr(place).position for place in maps_of(move)[0].results]
+        scale = one.scale.transpose(np.argsort(loops))
+    else:
+        return None
+    return replace(one, moves=(*one.moves, move), scale=scale)
+
+
+def _without_repeats(array: np.ndarray) -> np.ndarray:
+    """`array` with one element along each axis along which it does not change."""
+    for axis in range(array.ndim):
+        first = array.take([0], axis)
+        if array.shape[axis] and (array == first).all():
+            array = first
+    return array
+
+
+class _Body(Struct, frozen=True):
+    """The body of an elementwise `linalg.generic`. `steps`: how far back operands are followed."""
+
+    generic: Any
+    known: KnownTensors
+    steps: int
+
+    def affine(self, value: Any) -> _Affine | None:
+        """A value as an affine function of a byte; None if it is none."""
+        operation = ops.defining(value)
+        if operation is None:
+            return self._of_argument(value)
+        if operation.parent != self.generic:
+            return None
+        name, operands = operation.name, list(operation.operands)
+        if name in _WIDENING:
+            inner = self.affine(operands[0])
+            unsigned = _WIDENING[name]
+            if inner is None:
+                return None
+            return replace(inner, unsigned=unsigned) if inner.unsigned is None else inner
+        if name in ("arith.subi", "arith.subf"):
+            return self._moved(operands[0], operands[1], 1)
+        if name in ("arith.addi", "arith.addf"):
+            return self._moved(operands[0], operands[1], -1) or self._moved(
+                operands[1], operands[0], -1
+            )
+        if name == "arith.mulf":
+            return self._scaled(*operands) or self._scaled(*operands[::-1])
+        return None
+
+    def _of_argument(self, argument: Any) -> _Affine | None:
+        number = list(self.generic.regions[0].blocks[0].arguments).index(argument)
+        operand, map_ = self.generic.operands[number], maps_of(self.generic)[number]
+        if not isinstance(operand.type, ir.RankedTensorType) or number == len(self.inputs):
+            return None
+        if map_ != ir.AffineMap.get_identity(map_.n_dims):
+            return None
+        if argument.type == ir.IntegerType.get_signless(_BYTE):
+            ones = [1] * operand.type.rank
+            return _Affine(operand, None, np.zeros(ones), np.ones(ones, np.float32))
+        inner = _dequantized(operand, self.known, self.steps - 1)
+        return inner.affine if inner is not None and not inner.moves else None
+
+    @property
+    def inputs(self) -> list[Any]:
+        return ops.operand_groups(self.generic)[0]
+
+    def _moved(self, value: Any, by: Any, sign: int) -> _Affine | None:
+        number = self.number(by)
+        inner = None if number is None else self.affine(value)
+        # What is scaled before is none of integers.
+        if inner is None or number is None or not (inner.scale == 1).all():
+            return None
+        if not (number == np.round(number)).all():
+            return None
+        return replace(inner, zero=inner.zero + sign * number)
+
+    def _scaled(self, value: Any, by: Any) -> _Affine | None:
+        number = self.number(by)
+        inner = None if number is None else self.affine(value)
+        if inner is None or number is None or not np.isfinite(number).all():
+            return None
+        return replace(inner, scale=inner.scale * number)
+
+    def number(self, value: Any) -> np.ndarray | None:
+        """What a value is known to be in each iteration, with a dimension for each loop of its size
+        or 1."""
+        rank = maps_of(self.generic)[0].n_dims
+        operation = ops.defining(value)
+        if operation is not None and operation.parent == self.generic:
+            found = [self.number(operand) for operand in operation.operands]
+            arrays = [one for one in found if one is not None]
+            return apply(operation, arrays) if arrays and len(arrays) == len(found) else None
+        if operation is not None:
+            array = self.known.of(value)
+            return None if array is None else array.reshape([1] * rank)
+        number = list(self.generic.regions[0].blocks[0].arguments).index(value)
+        if number >= len(self.inputs):
+            return None
+        array, map_ = self.known.of(self.inputs[number]), maps_of(self.generic)[number]
+        if array is None or not map_.is_projected_permutation:
+            return None
+        loops = [ir.AffineDimExpr(place).position for place in map_.results]
+        shape = [1] * rank
+        for loop, size in zip(loops, array.shape, strict=True):
+            shape[loop] = size
+        return _without_repeats(array.transpose(np.argsort(loops)).reshape(shape))
