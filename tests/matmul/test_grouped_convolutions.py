@@ -28,20 +28,17 @@ BF16 = {"element": "bf16", "result": "f32"}
 BLOCKS = CPU_BLOCKED.variant_type(6, 1, 24, 192, 32)
 
 # K that is no multiple of a group, and one that is; runs of less than a vector, of one and more.
-PLAIN = convolution("plain", (2, 5, 6, 11), (35, 3, 3))
-STRIDED = convolution("strided", (1, 16, 9, 33), (35, 3, 3), strides=(2, 2))
-STEM = convolution("stem", (1, 3, 3, 16), (12, 7, 7), strides=(2, 2))
+STRIDED = convolution("strided", (1, 3, 5, 33), (35, 3, 3), strides=(2, 2))
 OF_GROUPS = Contraction(
-    *("of_groups", {"n": 2, "g": 3, "f": 12, "h": 6, "w": 31, "c": 5, "p": 3, "q": 3}),
+    *("of_groups", {"n": 2, "g": 2, "f": 12, "h": 6, "w": 31, "c": 5, "p": 3, "q": 3}),
     *(("n", "g", "c", "h + p", "w + q"), ("g", "f", "c", "p", "q"), ("n", "g", "f", "h", "w")),
 )
 IMAGES = replace(
     convolution("images", (3, 24, 7, 7), (35, 3, 3)), dynamic=(("a", 0), ("c", 0)), adds=True
 )
-CASES = tuple(
-    replace(case, name=f"{case.name}_{types['element']}", **types)
-    for case in (PLAIN, STRIDED, STEM, OF_GROUPS, IMAGES)
-    for types in (BYTES, BF16)
+CASES = (
+    *(replace(case, **BYTES) for case in (STRIDED, OF_GROUPS, IMAGES)),
+    replace(STRIDED, name="strided_bf16", **BF16),
 )
 _CHECK = """
 import pathlib, sys
@@ -95,7 +92,7 @@ def test_every_level(folder: Path) -> None:
 def test_what_has_no_instructions_is_gathered() -> None:
     """Other elements, and rows of B whose columns are far apart."""
     last = convolution("last", (2, 5, 5, 7), (34, 3, 2), layout="nhwc")
-    for case in (PLAIN, replace(PLAIN, element="f16"), replace(last, **BYTES)):
+    for case in (STRIDED, replace(STRIDED, element="f16"), replace(last, **BYTES)):
         problem = case.problem
         assert problem is not None
         assert not takes_groups(problem)

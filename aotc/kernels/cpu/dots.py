@@ -80,11 +80,33 @@ def _elements(
 
 def interleaved(b: Builder, vectors: Sequence[Value]) -> Value:
     """The first elements of 2 or 4 vectors, then the second ones, and so on."""
+    count = vectors[0].type.shape[0]
+    if len(vectors) == 4 and count % 4 == 0 and vectors[0].type.element_type.width == 8:
+        return _interleaved_bytes(b, vectors)
     if len(vectors) > 2:
         vectors = [interleaved(b, vectors[0::2]), interleaved(b, vectors[1::2])]
-    count = vectors[0].type.shape[0]
     places = [place + start for place in range(count) for start in (0, count)]
     return _elements(b, vectors[0], places, vectors[1])
+
+
+def _interleaved_bytes(b: Builder, vectors: Sequence[Value]) -> Value:
+    """Words of 4 bytes of each vector are brought side by side, and their bytes exchanged within
+    16: an instruction for each, where interleaving takes as many as there are halves."""
+    count = vectors[0].type.shape[0]
+    while len(vectors) > 1:
+        size = vectors[0].type.shape[0]
+        pairs = zip(vectors[0::2], vectors[1::2], strict=True)
+        vectors = [_elements(b, one, range(2 * size), other) for one, other in pairs]
+    words = b.op("vector.bitcast", [vectors[0]], ir.VectorType.get([count], b.type("i32")))
+    order = [row * (count // 4) + word for word in range(count // 4) for row in range(4)]
+    bytes_ = b.op("vector.bitcast", [_elements(b, words, order)], vectors[0].type)
+    places = [
+        start + row * 4 + column
+        for start in range(0, 4 * count, 16)
+        for column in range(4)
+        for row in range(4)
+    ]
+    return _elements(b, bytes_, places)
 
 
 _OF_BF16 = Dot(BF16, "bf16", 2, _add_bf16)

@@ -278,15 +278,6 @@ def _dequantized(tensor: Any, known: KnownTensors, steps: int) -> _Dequantized |
         return _with_move(_dequantized(producer.operands[0], known, steps - 1), producer)
     if producer.name != "linalg.generic" or len(producer.results) != 1 or has_reduction(producer):
         return None
-    rank = tensor.type.rank
-    if maps_of(producer)[-1] != ir.AffineMap.get_identity(rank):
-        return None
-    if (padding := _padding(producer)) is not None:
-        select, extract = padding
-        fill = known.of(select.operands[2])
-        inner = _dequantized(extract.operands[0], known, steps - 1)
-        is_zero = fill is not None and not fill.any()
-        return _with_move(inner, producer) if is_zero and inner and _has_one(inner) else None
     arguments = list(producer.regions[0].blocks[0].arguments)
     if len(body_of(producer)) == 1 and len(arguments) == 2:
         is_copy = body_of(producer)[0].operands[0] == arguments[0]
@@ -294,6 +285,14 @@ def _dequantized(tensor: Any, known: KnownTensors, steps: int) -> _Dequantized |
         if not is_copy or not isinstance(source.type, ir.RankedTensorType):
             return None
         return _with_move(_dequantized(source, known, steps - 1), producer)
+    if maps_of(producer)[-1] != ir.AffineMap.get_identity(tensor.type.rank):
+        return None
+    if (padding := _padding(producer)) is not None:
+        select, extract = padding
+        fill = known.of(select.operands[2])
+        inner = _dequantized(extract.operands[0], known, steps - 1)
+        is_zero = fill is not None and not fill.any()
+        return _with_move(inner, producer) if is_zero and inner and _has_one(inner) else None
     affine = _Body(producer, known, steps).affine(body_of(producer)[-1].operands[0])
     if affine is None or affine.unsigned is None:
         return None
@@ -327,9 +326,9 @@ def _with_move(one: _Dequantized | None, move: Any) -> _Dequantized | None:
     elif move.name in RESHAPES and type_.has_static_shape:
         whole = np.broadcast_to(one.scale, move.operands[0].type.shape).reshape(type_.shape)
         scale = _without_repeats(whole)
-    elif move.name == "linalg.generic" and maps_of(move)[0].is_permutation:
-        loops = [ir.AffineDimExpr(place).position for place in maps_of(move)[0].results]
-        scale = one.scale.transpose(np.argsort(loops))
+    elif move.name == "linalg.generic" and all(map_.is_permutation for map_ in maps_of(move)):
+        source, result = ([str(place) for place in map_.results] for map_ in maps_of(move))
+        scale = one.scale.transpose([source.index(place) for place in result])
     else:
         return None
     return replace(one, moves=(*one.moves, move), scale=scale)

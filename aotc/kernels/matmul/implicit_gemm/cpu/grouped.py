@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc.kernels.cpu.levels import AVX512
+from aotc.kernels.cpu.mainloop import LONG_ROWS
 from aotc.kernels.cpu.vectors import VECTOR_STRIDES
 from aotc.kernels.matmul.cpu import grouped
 from aotc.kernels.matmul.cpu.blocked import Step, Tile
@@ -22,6 +23,9 @@ from aotc.kernels.matmul.implicit_gemm.cpu import gathered
 from aotc.kernels.matmul.implicit_gemm.cpu.image import step_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, known_count
 from aotc.numbers import Number, Value, compare, signed_maximum, signed_minimum
+
+# About how many rows tiles have.
+_ROWS = 128
 
 
 def takes_groups(problem: ImplicitGemm) -> bool:
@@ -92,11 +96,14 @@ class Branch(grouped.Branch, gathered.Kernel):
         b, group = self.b, self.dot.group
         whole = self.whole(step.count, group)
         first = self.offset("n_b", begin)
+        columns = end - begin
+        rest = columns - self.whole(columns, self.width)
+        masks = list(self.masks_of(rest, stride).values()) if self.dot.level >= AVX512 else []
 
         def pack(k: Number, rows: Number) -> None:
             places = [first + self.offset("k_b", k + i) for i in range(group)]
-            run = _Run(self, places, rows, stride)
-            run.pack([self.signed("divsi", k, group), begin * group], end - begin)
+            run = _Run(self, places, rows, stride, masks)
+            run.pack([self.signed("divsi", k, group), begin * group], columns)
 
         with b.loop(0, whole, group) as k:
             pack(k.index, group)
@@ -106,12 +113,13 @@ class Branch(grouped.Branch, gathered.Kernel):
 
 class _Run(Struct, frozen=True):
     """Columns of a group: where each row of B has the first one, of which there are `rows`, and how
-    far it is to the next."""
+    far it is to the next. `masks`: of the columns behind the last whole vector."""
 
     branch: Branch
     places: Sequence[Number]
     rows: Number
     stride: int
+    masks: Sequence[Value]
 
     def pack(self, to: Sequence[Number], columns: Number) -> None:
         """Packs so many columns. Whole vectors are stored: the next run, or nobody, has what is
@@ -120,11 +128,11 @@ class _Run(Struct, frozen=True):
         b, (row, first) = v.b, to
         whole = v.whole(columns, v.width)
         with b.loop(0, whole, v.width) as column:
-            groups = self._groups(column.index, None)
+            groups = self._groups(column.index, ())
             b.store_vector(groups, v.packed_b, [row, first + column.index * group])
-        if v.dot.level >= AVX512:
+        if self.masks:
             with b.where(compare("slt", whole, columns)):
-                groups = self._groups(whole, columns - whole)
+                groups = self._groups(whole, self.masks)
                 b.store_vector(groups, v.packed_b, [row, first + whole * group])
             return
         with b.loop(whole, columns) as column:
@@ -137,19 +145,19 @@ class _Run(Struct, frozen=True):
         v = self.branch
         return Packing(v, v.of_b.buffer, v.problem.b.unsigned)
 
-    def _groups(self, column: Number, count: Number | None) -> Value:
-        """A vector of groups, of the columns from `column` on; with `count`, of so many."""
+    def _groups(self, column: Number, masks: Sequence[Value]) -> Value:
+        """A vector of groups, of the columns from `column` on; of those of `masks`, if there are
+        any."""
         v, source = self.branch, self._source
         type_ = v.of(source.source.element, v.width)
         # The last element of every second one is the last that is read.
         starts = (0,) if self.stride == 1 else (0, v.width - 1)
-        masks = None if count is None else list(v.masks_of(count, self.stride).values())
 
         def load(number: int) -> Value:
             first = self.places[number] + column * self.stride
             vectors = [
                 v.b.load_vector(source.source, [first + start], v.width)
-                if masks is None
+                if not masks
                 else v.load_elements_masked(source.source, [first + start], masks[i])
                 for i, start in enumerate(starts)
             ]
@@ -175,6 +183,11 @@ class Kernel(grouped.Kernel, gathered.Kernel):
     """See the module's docstring."""
 
     branch_type: type[Any] = Branch
+
+    def tile_sizes(self, m: Number, n: Number) -> tuple[Number, Number, Number]:
+        """Tiles of many rows: each row of tiles packs the same B."""
+        rows, columns, across = super().tile_sizes(m, n)
+        return signed_maximum(rows, self.even(m, _ROWS, LONG_ROWS)), columns, across
 
     @property
     def table_lengths(self) -> dict[str, int]:
