@@ -20,6 +20,13 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, has_reduction, loops_of_reduction, maps_of
 from aotc.kernels.matmul.recognition import multiplies, unwidened
+from aotc.lower.tensors.integer_ranges import (
+    Range,
+    range_of,
+    range_of_scalar,
+    range_of_type,
+    ranges_in,
+)
 from aotc.lower.tensors.spread import create_generic, create_spread, sizes_of
 from aotc.mlir import ir
 
@@ -27,9 +34,6 @@ _SUM_BITS = 32
 _FACTOR_BITS = (8, 16)
 # How far back a value's range is looked for.
 _MOST_STEPS = 12
-
-# The least and the largest value.
-_Range = tuple[int, int]
 
 
 def narrow_integers(module: Any) -> None:
@@ -59,7 +63,7 @@ def _narrow_factors(generic: Any) -> None:
         element = factor.type.element_type
         if _is_widened(factor):
             continue  # which the product does itself
-        least, largest = _range_of(factor, _MOST_STEPS)
+        least, largest = range_of(factor, _MOST_STEPS)
         for bits in _FACTOR_BITS:
             if bits < element.width and -(1 << bits - 1) <= least and largest < 1 << bits - 1:
                 narrow = _cast(factor, "arith.trunci", bits)
@@ -149,11 +153,11 @@ def _is_small(generic: Any) -> bool:
     """Whether no sum has more than 32 bits, which begin with 0."""
     *factors, start = generic.operands
     zero = _filled_with(start)
-    is_zero = zero is not None and _range_of_scalar(zero, {}, 1) == (0, 0)
+    is_zero = zero is not None and range_of_scalar(zero, {}, 1) == (0, 0)
     count = _extent_of_reduction(generic)
     if not is_zero or count is None:
         return False
-    largest = (max(map(abs, _range_of(factor, _MOST_STEPS))) for factor in factors)
+    largest = (max(map(abs, range_of(factor, _MOST_STEPS))) for factor in factors)
     return math.prod(largest) * count < 1 << _SUM_BITS - 1
 
 
@@ -206,7 +210,7 @@ def _center_factor(product: Any, number: int) -> None:
         return
     least, largest = _range_of_minuend(difference)
     middle = least + (1 << _FACTOR_BITS[0] - 1)
-    is_centered = _range_of_scalar(found, {}, 1) == (middle, middle)
+    is_centered = range_of_scalar(found, {}, 1) == (middle, middle)
     if largest - least >= 1 << _FACTOR_BITS[0] or is_centered:
         return
     # Sums of as many bits are the same whether the difference is too large for its type or not.
@@ -226,10 +230,10 @@ def _center_factor(product: Any, number: int) -> None:
         reader.operands[operand] = whole
 
 
-def _can_differ(minuend: _Range, subtrahend: Any) -> bool:
+def _can_differ(minuend: Range, subtrahend: Any) -> bool:
     """Whether each difference is a number of the subtrahend's type."""
-    least, largest = _range_of_scalar(subtrahend, {}, _MOST_STEPS)
-    lowest, highest = _range_of_type(subtrahend.type)
+    least, largest = range_of_scalar(subtrahend, {}, _MOST_STEPS)
+    lowest, highest = range_of_type(subtrahend.type)
     return lowest <= minuend[0] - largest and minuend[1] - least <= highest
 
 
@@ -256,9 +260,9 @@ def _difference(generic: Any) -> Any | None:
     return ops.create("tensor.extract", [value], [value.type.element_type]).result
 
 
-def _range_of_minuend(generic: Any) -> _Range:
+def _range_of_minuend(generic: Any) -> Range:
     subtract: Any = ops.defining(body_of(generic)[-1].operands[0])
-    return _range_of_scalar(subtract.operands[0], _ranges_in(generic, _MOST_STEPS), _MOST_STEPS)
+    return range_of_scalar(subtract.operands[0], ranges_in(generic, _MOST_STEPS), _MOST_STEPS)
 
 
 def _subtract_instead(generic: Any, value: Any) -> Any:
@@ -310,84 +314,3 @@ def _generic(operands: Sequence[Any], maps: Sequence[Any], kinds: Sequence[str])
     """The block of an operation that is yet to be filled, and its result."""
     generic = create_generic(operands, maps, kinds)
     return generic.regions[0].blocks[0], generic.result
-
-
-# --- Ranges ------------------------------------------------------------------------------------
-
-
-def _range_of(tensor: Any, steps: int) -> _Range:
-    """The range of a tensor's elements."""
-    producer = ops.defining(tensor)
-    element = tensor.type.element_type
-    if producer is None or steps == 0:
-        return _range_of_type(element)
-    if producer.name in (*RESHAPES, "tensor.cast", "tensor.extract_slice"):
-        return _range_of(producer.operands[0], steps - 1)
-    if producer.name == "arith.constant" and (known := _range_of_constant(producer)) is not None:
-        return known
-    if producer.name != "linalg.generic" or has_reduction(producer):
-        return _range_of_type(element)
-    number = [result == tensor for result in producer.results].index(True)
-    ranges = _ranges_in(producer, steps)
-    return _range_of_scalar(body_of(producer)[-1].operands[number], ranges, steps - 1)
-
-
-def _ranges_in(generic: Any, steps: int) -> dict[Any, _Range]:
-    """The ranges of the integers that an operation computes with."""
-    inputs, _ = ops.operand_groups(generic)
-    return {
-        argument: _range_of(value, steps - 1)
-        if isinstance(value.type, ir.RankedTensorType)
-        else _range_of_scalar(value, {}, steps - 1)
-        for argument, value in zip(generic.regions[0].blocks[0].arguments, inputs, strict=False)
-        if isinstance(argument.type, ir.IntegerType)
-    }
-
-
-def _range_of_constant(constant: Any) -> _Range | None:
-    attribute = constant.attributes["value"]
-    if isinstance(attribute, ir.IntegerAttr):
-        return attribute.value, attribute.value
-    if isinstance(attribute, ir.DenseIntElementsAttr) and attribute.is_splat:
-        value = ir.IntegerAttr(attribute.get_splat_value()).value
-        return value, value
-    return None
-
-
-def _range_of_scalar(value: Any, known: dict[Any, _Range], steps: int) -> _Range:
-    """The range of an integer that is computed of some whose ranges are known."""
-    widest = _range_of_type(value.type)
-    if value in known:
-        return known[value]
-    operation = ops.defining(value)
-    if operation is None or steps == 0:
-        return widest
-    if operation.name == "arith.constant":
-        return _range_of_constant(operation) or widest
-    if operation.name == "tensor.extract":
-        return _range_of(operation.operands[0], steps - 1)
-    integers = [one for one in operation.operands if isinstance(one.type, ir.IntegerType)]
-    found = _computed(operation, [_range_of_scalar(one, known, steps - 1) for one in integers])
-    return found if found and widest[0] <= found[0] and found[1] <= widest[1] else widest
-
-
-def _computed(operation: Any, operands: Sequence[_Range]) -> _Range | None:
-    """The range of what an operation gives, as if integers had no end; None if it is not known."""
-    if operation.name == "arith.extui":
-        (least, largest), bits = operands[0], operation.operands[0].type.width
-        return (least, largest) if least >= 0 else (0, (1 << bits) - 1)
-    if operation.name in ("arith.extsi", "arith.trunci"):
-        return operands[0]
-    if operation.name == "arith.andi":
-        bounds = [largest for least, largest in operands if least >= 0]
-        return (0, min(bounds)) if bounds else None
-    if operation.name == "arith.addi":
-        return operands[0][0] + operands[1][0], operands[0][1] + operands[1][1]
-    if operation.name == "arith.subi":
-        return operands[0][0] - operands[1][1], operands[0][1] - operands[1][0]
-    return None
-
-
-def _range_of_type(type_: Any) -> _Range:
-    half = 1 << type_.width - 1
-    return -half, half - 1

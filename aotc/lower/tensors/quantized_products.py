@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, has_reduction, loops_of_reduction, maps_of
 from aotc.kernels.matmul.recognition import multiplies
+from aotc.lower.tensors.integer_ranges import range_of
 from aotc.lower.tensors.known import SMALL, KnownTensors
 from aotc.lower.tensors.known_operations import NUMBERS, apply
 from aotc.lower.tensors.spread import create_generic, create_spread, sizes_of
@@ -47,7 +48,8 @@ _MOST_STEPS = 12
 
 
 class _Affine(Struct, frozen=True):
-    """(integer - zero) * scale, for each element of a tensor of bytes. `zero` and `scale` have its
+    """(integer - zero) * scale, for each element of a tensor of bytes, or of integers that are no
+    larger. `zero` and `scale` have its
     dimensions, each with its size or 1; `unsigned` is None before bytes are widened."""
 
     source: Any
@@ -195,8 +197,9 @@ class _Integers(Struct, frozen=True):
         affine = factor.affine
         array = known.of(affine.source)
         if array is not None:
-            bytes_ = array.view(np.uint8) if affine.unsigned else array
-            values = bytes_.astype(np.int64) - affine.zero.astype(np.int64)
+            is_bits = affine.unsigned and array.itemsize == 1
+            integers = (array.view(np.uint8) if is_bits else array).astype(np.int64)
+            values = integers - affine.zero.astype(np.int64)
             largest = int(np.abs(values).max(initial=0))
             if values.min(initial=0) >= -128 and values.max(initial=0) <= 127:
                 return cls(factor, values.astype(np.int8), largest)
@@ -211,8 +214,13 @@ class _Integers(Struct, frozen=True):
         affine, i32 = self.factor.affine, ir.IntegerType.get_signless(_SUM_BITS)
         zero = _byte(affine) or 0
         tensor = affine.source
+        byte = ir.IntegerType.get_signless(_BYTE)
         if self.values is not None:
-            zero, tensor = 0, _constant(self.values, tensor.type.element_type)
+            zero, tensor = 0, _constant(self.values, byte)
+        elif tensor.type.element_type != byte:
+            type_ = ir.RankedTensorType.get(list(tensor.type.shape), byte)
+            identity = ir.AffineMap.get_identity(type_.rank)
+            tensor = create_spread(tensor, type_, identity, sizes_of(tensor), "arith.trunci")
         for move in self.factor.moves:
             tensor = _moved(tensor, move, zero)
         if self.values is not None or (zero == 0 and not affine.unsigned):
@@ -381,11 +389,19 @@ class _Body(Struct, frozen=True):
             return None
         if map_ != ir.AffineMap.get_identity(map_.n_dims):
             return None
-        if argument.type == ir.IntegerType.get_signless(_BYTE):
-            ones = [1] * operand.type.rank
-            return _Affine(operand, None, np.zeros(ones), np.ones(ones, np.float32))
+        ones = [1] * operand.type.rank
+        byte = _Affine(operand, None, np.zeros(ones), np.ones(ones, np.float32))
+        is_integer = isinstance(argument.type, ir.IntegerType)
+        if is_integer and argument.type.width <= _BYTE:
+            return byte if argument.type.width == _BYTE else None
         inner = _dequantized(operand, self.known, self.steps - 1)
-        return inner.affine if inner is not None and not inner.moves else None
+        if inner is not None:
+            return None if inner.moves else inner.affine
+        # Front ends have bytes as wider integers, too.
+        least, largest = range_of(operand, self.steps) if is_integer else (0, 1 << _BYTE)
+        if least >= 0 and largest <= 255:
+            return replace(byte, unsigned=True)
+        return replace(byte, unsigned=False) if least >= -128 and largest <= 127 else None
 
     @property
     def inputs(self) -> list[Any]:

@@ -1,0 +1,91 @@
+"""The ranges of integers, by the operations that compute them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aotc import ops
+from aotc.analysis.generics import RESHAPES, body_of, has_reduction
+from aotc.mlir import ir
+
+# The least and the largest value.
+Range = tuple[int, int]
+
+
+def range_of(tensor: Any, steps: int) -> Range:
+    """The range of a tensor's elements."""
+    producer = ops.defining(tensor)
+    element = tensor.type.element_type
+    if producer is None or steps == 0:
+        return range_of_type(element)
+    if producer.name in (*RESHAPES, "tensor.cast", "tensor.extract_slice"):
+        return range_of(producer.operands[0], steps - 1)
+    if producer.name == "arith.constant" and (known := _range_of_constant(producer)) is not None:
+        return known
+    if producer.name != "linalg.generic" or has_reduction(producer):
+        return range_of_type(element)
+    number = [result == tensor for result in producer.results].index(True)
+    ranges = ranges_in(producer, steps)
+    return range_of_scalar(body_of(producer)[-1].operands[number], ranges, steps - 1)
+
+
+def ranges_in(generic: Any, steps: int) -> dict[Any, Range]:
+    """The ranges of the integers that an operation computes with."""
+    inputs, _ = ops.operand_groups(generic)
+    return {
+        argument: range_of(value, steps - 1)
+        if isinstance(value.type, ir.RankedTensorType)
+        else range_of_scalar(value, {}, steps - 1)
+        for argument, value in zip(generic.regions[0].blocks[0].arguments, inputs, strict=False)
+        if isinstance(argument.type, ir.IntegerType)
+    }
+
+
+def _range_of_constant(constant: Any) -> Range | None:
+    attribute = constant.attributes["value"]
+    if isinstance(attribute, ir.IntegerAttr):
+        return attribute.value, attribute.value
+    if isinstance(attribute, ir.DenseIntElementsAttr) and attribute.is_splat:
+        value = ir.IntegerAttr(attribute.get_splat_value()).value
+        return value, value
+    return None
+
+
+def range_of_scalar(value: Any, known: dict[Any, Range], steps: int) -> Range:
+    """The range of an integer that is computed of some whose ranges are known."""
+    widest = range_of_type(value.type)
+    if value in known:
+        return known[value]
+    operation = ops.defining(value)
+    if operation is None or steps == 0:
+        return widest
+    if operation.name == "arith.constant":
+        return _range_of_constant(operation) or widest
+    if operation.name == "tensor.extract":
+        return range_of(operation.operands[0], steps - 1)
+    integers = [one for one in operation.operands if isinstance(one.type, ir.IntegerType)]
+    found = _computed(operation, [range_of_scalar(one, known, steps - 1) for one in integers])
+    return found if found and widest[0] <= found[0] and found[1] <= widest[1] else widest
+
+
+def _computed(operation: Any, operands: Sequence[Range]) -> Range | None:
+    """The range of what an operation gives, as if integers had no end; None if it is not known."""
+    if operation.name == "arith.extui":
+        (least, largest), bits = operands[0], operation.operands[0].type.width
+        return (least, largest) if least >= 0 else (0, (1 << bits) - 1)
+    if operation.name in ("arith.extsi", "arith.trunci"):
+        return operands[0]
+    if operation.name == "arith.andi":
+        bounds = [largest for least, largest in operands if least >= 0]
+        return (0, min(bounds)) if bounds else None
+    if operation.name == "arith.addi":
+        return operands[0][0] + operands[1][0], operands[0][1] + operands[1][1]
+    if operation.name == "arith.subi":
+        return operands[0][0] - operands[1][1], operands[0][1] - operands[1][0]
+    return None
+
+
+def range_of_type(type_: Any) -> Range:
+    half = 1 << type_.width - 1
+    return -half, half - 1
