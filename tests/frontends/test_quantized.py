@@ -145,11 +145,11 @@ def test_onnx_products(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from onnx.reference import ReferenceEvaluator
 
     monkeypatch.setenv("AOTC_DEVICE", "cpu")
-    text = """<ir_version: 8, opset_import: ["": 17]>
+    text = """<ir_version: 9, opset_import: ["": 19]>
         net (float[N, 3, 19, 31] x, int8[16, 3, 3, 3] w, int8[16, 10] u) => (uint8[N, 16, 10, 16] y,
             uint8[N, 16, 10, 16] z, int8[N, 10] v)
         <float sx = {0.03}, uint8 zx = {131}, float[16] sw = {SCALES}, int8[16] zw = {ZEROS},
-         float sy = {0.02}, uint8 zy = {3}, float su = {0.01}, int8 zu = {-7}> {
+         float sy = {0.02}, uint8 zy = {3}, float su = {0.01}, int8 zu = {-7}, int8 zo = {0}> {
             q = QuantizeLinear (x, sx, zx)
             d = DequantizeLinear (q, sx, zx)
             f = DequantizeLinear <axis: int = 0> (w, sw, zw)
@@ -158,10 +158,11 @@ def test_onnx_products(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             z = QLinearConv <pads: ints = [1, 1, 1, 1], strides: ints = [2, 2]>
                 (q, sx, zx, w, sw, zw, sy, zy)
             e = DequantizeLinear (y, sy, zy)
-            means = ReduceMean <axes: ints = [2, 3], keepdims: int = 0> (e)
+            pooled = GlobalAveragePool (e)
+            means = Flatten (pooled)
             m = QuantizeLinear (means, su, zu)
             n = DequantizeLinear (m, su, zu)
-            g = DequantizeLinear (u, su)
+            g = DequantizeLinear (u, su, zo)
             p = MatMul (n, g)
             v = QuantizeLinear (p, sy, zu)
         }"""

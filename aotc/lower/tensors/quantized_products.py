@@ -216,7 +216,10 @@ class _Integers(Struct, frozen=True):
         tensor = affine.source
         byte = ir.IntegerType.get_signless(_BYTE)
         if self.values is not None:
-            zero, tensor = 0, _constant(self.values, byte)
+            is_same = tensor.type.element_type == byte and not (
+                affine.unsigned or affine.zero.any()
+            )
+            zero, tensor = 0, tensor if is_same else _constant(self.values, byte)
         elif tensor.type.element_type != byte:
             type_ = ir.RankedTensorType.get(list(tensor.type.shape), byte)
             identity = ir.AffineMap.get_identity(type_.rank)

@@ -36,7 +36,7 @@ _GROUP_BYTES = 4
 # Columns that are transposed in registers at a time.
 _SIDE = 8
 # What a byte is moved by to become one of the other kind: its highest bit changes.
-_MOVE = -128
+MOVE = -128
 
 
 class _Operands(Struct, frozen=True):
@@ -69,6 +69,8 @@ class Branch(blocked.Kernel):
 
     reads_b = False
     columns_apart = 0
+    # What moves, if anything does.
+    moves_a = True
 
     def __init__(self, kernel: Kernel, dot: Dot) -> None:
         super().__init__(kernel.b, kernel.problem, kernel.variant, kernel.epilogue)
@@ -78,8 +80,9 @@ class Branch(blocked.Kernel):
         self.longest_step = self.variant.tile_k * dot.group
         self.groups_type = self.of(dot.element, self.width * dot.group)
         a, b = self.problem.a, self.problem.b
-        self.moves_a = dot.is_mixed and a.unsigned == b.unsigned
-        self.is_a_first = a.unsigned is not self.moves_a
+        # Whether A, or B in other kernels, is moved to become of the other kind.
+        self.moves = dot.is_mixed and a.unsigned == b.unsigned
+        self.is_a_first = a.unsigned is not (self.moves and self.moves_a)
 
     def take_operands(self, kernel: Any) -> None:
         """Takes over where the kernel's operands are."""
@@ -91,7 +94,8 @@ class Branch(blocked.Kernel):
     def reads_a(self) -> bool:
         a, k = self.problem.a, self.problem.k
         is_whole = k is not None and k % self.dot.group == 0
-        return is_whole and not a.transposed and a.element == self.dot.element and not self.moves_a
+        is_as_read = a.element == self.dot.element and not (self.moves and self.moves_a)
+        return is_whole and not a.transposed and is_as_read
 
     @property
     def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -123,8 +127,8 @@ class Branch(blocked.Kernel):
         count = self.groups(step.count, self.dot.group)
         is_first: Condition = compare("eq", step.start, 0)
         self.pack_b(tile, step, 0)
-        if self.moves_a:
-            self._begin_accumulators(tile, count, is_first)
+        if self.moves:
+            self.begin_accumulators(tile, step, is_first)
             is_first = False
         operands = _Operands(self, tile, step)
         mainloop = _Mainloop(self, self.variant.rows, operands, self.tile_accumulators)
@@ -135,23 +139,28 @@ class Branch(blocked.Kernel):
         pair = (of_a, of_b) if self.is_a_first else (of_b, of_a)
         return self.dot.add(self, sums, *pair)
 
-    def _begin_accumulators(self, tile: Tile, count: Number, is_first: Condition) -> None:
+    def begin_accumulators(self, tile: Tile, step: Step, is_first: Condition) -> None:
         """Subtracts what A's move adds: B's columns times it."""
-        b = self.b
-        move = b.constant(_MOVE, self.groups_type)
+        b, count = self.b, self.groups(step.count, self.dot.group)
+        move = b.constant(MOVE, self.groups_type)
         with b.loop(0, tile.columns, self.width) as column:
             with b.loop(0, count, 1, [b.zero(self.vector_type)]) as loop:
                 vector = self.packed_vector(column.index, loop.index)
                 loop.next([self.add_products(loop.carried[0], move, vector)])
             with b.loop(0, tile.rows) as row:
                 at = [row.index, column.index]
-                [before] = b.choose(
-                    is_first,
-                    [self.vector_type],
-                    lambda: [b.zero(self.vector_type)],
-                    lambda at=at: [self.load(self.tile_accumulators, at, self.width)],
-                )
+                before = self.accumulators_before(at, is_first)
                 self.store(b.subtract(before, loop.results[0]), self.tile_accumulators, at)
+
+    def accumulators_before(self, at: Sequence[Number], is_first: Condition) -> Value:
+        """A vector of them, which are 0 before the first step."""
+        [before] = self.b.choose(
+            is_first,
+            [self.vector_type],
+            lambda: [self.b.zero(self.vector_type)],
+            lambda: [self.load(self.tile_accumulators, at, self.width)],
+        )
+        return before
 
     # --- What the mainloop reads ---------------------------------------------------------------
 
@@ -189,7 +198,8 @@ class Branch(blocked.Kernel):
     # --- Packing -------------------------------------------------------------------------------
 
     def pack_a(self, tile: Tile, step: Step) -> None:
-        pack = Packing(self, self.source_a, self.problem.a.unsigned, moves=self.moves_a)
+        moves = self.moves and self.moves_a
+        pack = Packing(self, self.source_a, self.problem.a.unsigned, moves=moves)
         if self.problem.a.transposed:
             pack.rows((step.start, tile.row), (step.count, tile.rows), self._store_groups_of_a)
         else:
@@ -277,7 +287,7 @@ class Packing(Struct):
             )[0]
             for number in range(v.dot.group)
         ]
-        return interleaved(b, [self.converted(vector) for vector in vectors])
+        return self._moved(interleaved(b, [self._widened(vector) for vector in vectors]))
 
     def copy(
         self,
@@ -348,11 +358,18 @@ class Packing(Struct):
 
     def converted(self, value: Value) -> Value:
         """An element, or a vector of them, as the packed matrix has it."""
-        b = self.kernel.b
+        return self._moved(self._widened(value))
+
+    def _widened(self, value: Value) -> Value:
         is_vector = isinstance(value.type, ir.VectorType)
         type_ = self.kernel.of(self.kernel.dot.element, value.type.shape[0] if is_vector else 1)
-        value = b.convert(value, type_, unsigned=self.unsigned)
-        return b.op("arith.xori", [value, b.constant(_MOVE, type_)], type_) if self.moves else value
+        return self.kernel.b.convert(value, type_, unsigned=self.unsigned)
+
+    def _moved(self, value: Value) -> Value:
+        b = self.kernel.b
+        if not self.moves:
+            return value
+        return b.op("arith.xori", [value, b.constant(MOVE, value.type)], value.type)
 
 
 class Kernel(blocked.Kernel):

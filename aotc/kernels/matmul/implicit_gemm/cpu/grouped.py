@@ -18,11 +18,11 @@ from aotc.kernels.cpu.mainloop import LONG_ROWS
 from aotc.kernels.cpu.vectors import VECTOR_STRIDES
 from aotc.kernels.matmul.cpu import grouped
 from aotc.kernels.matmul.cpu.blocked import Step, Tile
-from aotc.kernels.matmul.cpu.grouped import Packing, dots_of_problem
+from aotc.kernels.matmul.cpu.grouped import MOVE, Packing, dots_of_problem
 from aotc.kernels.matmul.implicit_gemm.cpu import gathered
 from aotc.kernels.matmul.implicit_gemm.cpu.image import step_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, known_count
-from aotc.numbers import Number, Value, compare, signed_maximum, signed_minimum
+from aotc.numbers import Condition, Number, Value, compare, signed_maximum, signed_minimum
 
 # About how many rows tiles have.
 _ROWS = 128
@@ -43,7 +43,9 @@ def takes_groups(problem: ImplicitGemm) -> bool:
 
 
 class Branch(grouped.Branch, gathered.Kernel):
-    """See `grouped.Branch`."""
+    """See `grouped.Branch`. B moves, as it is packed anyway."""
+
+    moves_a = False
 
     def take_operands(self, kernel: Any) -> None:
         self.of_a, self.of_b, self.of_c = kernel.of_a, kernel.of_b, kernel.of_c
@@ -53,7 +55,7 @@ class Branch(grouped.Branch, gathered.Kernel):
     def reads_a(self) -> bool:
         k = known_count(self.problem.k_loops)
         is_whole = k is not None and k % self.dot.group == 0
-        return is_whole and self.problem.a.element == self.dot.element and not self.moves_a
+        return is_whole and self.problem.a.element == self.dot.element
 
     @property
     def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -76,6 +78,30 @@ class Branch(grouped.Branch, gathered.Kernel):
     def packed_vector(self, column: Number, k: Number) -> Value:
         group = self.dot.group
         return self.b.load_vector(self.packed_b, [k, column * group], self.width * group)
+
+    def begin_accumulators(self, tile: Tile, step: Step, is_first: Condition) -> None:
+        """Subtracts what B's move adds: A's rows times it."""
+        b, each = self.b, self.width * self.dot.group
+        move = b.constant(MOVE, self.groups_type)
+        whole = self.whole(step.count, each)
+        rest = self.b.op("vector.create_mask", [b.value(step.count - whole)], self.of("i1", each))
+        with b.loop(0, tile.rows) as row:
+            source, at = self.packed_a, [row.index, 0]
+            if self.reads_a:
+                source, at = self.source_a, self.place_in_a(tile, step, row.index)
+            *outer, first = at
+            with b.loop(0, whole, each, [b.zero(self.vector_type)]) as loop:
+                vector = b.load_vector(source, [*outer, first + loop.index], each)
+                loop.next([self.add_products(loop.carried[0], vector, move)])
+            zeros = b.zero(self.groups_type)
+            places = b.values([*source.leading, *outer, first + whole])
+            vector = b.op("vector.maskedload", [source.value, *places, rest, zeros], zeros.type)
+            sums = self.add_products(loop.results[0], vector, move)
+            total = self.broadcast(self.total(sums))
+            with b.loop(0, tile.columns, self.width) as column:
+                place = [row.index, column.index]
+                before = self.accumulators_before(place, is_first)
+                self.store(b.subtract(before, total), self.tile_accumulators, place)
 
     # --- Packing -------------------------------------------------------------------------------
 
@@ -143,7 +169,7 @@ class _Run(Struct, frozen=True):
     @property
     def _source(self) -> Packing:
         v = self.branch
-        return Packing(v, v.of_b.buffer, v.problem.b.unsigned)
+        return Packing(v, v.of_b.buffer, v.problem.b.unsigned, moves=v.moves)
 
     def _groups(self, column: Number, masks: Sequence[Value]) -> Value:
         """A vector of groups, of the columns from `column` on; of those of `masks`, if there are
