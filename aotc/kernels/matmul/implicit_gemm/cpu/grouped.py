@@ -213,7 +213,11 @@ class Kernel(grouped.Kernel, gathered.Kernel):
     def tile_sizes(self, m: Number, n: Number) -> tuple[Number, Number, Number]:
         """Tiles of many rows: each row of tiles packs the same B."""
         rows, columns, across = super().tile_sizes(m, n)
-        return signed_maximum(rows, self.even(m, _ROWS, LONG_ROWS)), columns, across
+        return (
+            signed_maximum(rows, self.even(m, min(_ROWS, self.variant.tile_rows), LONG_ROWS)),
+            columns,
+            across,
+        )
 
     @property
     def table_lengths(self) -> dict[str, int]:
