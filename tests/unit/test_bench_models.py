@@ -104,15 +104,20 @@ def test_a_profile_has_the_longest_steps_first() -> None:
 
 
 def test_the_table_of_a_gpu(tmp_path: Path) -> None:
-    """A later run's rows replace those of an earlier one; a failure has its reason below."""
+    """A later run's rows replace those of an earlier one, and those of a model are together; a
+    failure has its reason below."""
     engines = {
         "aotc": {"us": 50.4, "error": 1e-4, "MiB": 10},
         "eager": {"us": 200, "error": 2e-4, "MiB": 20},
         "autotune": {"us": 100.8, "error": 2e-4, "MiB": 30},
     }
-    first = {"model": "bert", "dtype": "f16", "batch": 1}
+    first = {"model": "bert", "dtype": "f16", "batch": 1, "of_any": False}
     of_runs = [
-        [{**first, "engines": {}}, {"group": "vit.f16", "failure": "the limit"}],
+        [
+            {**first, "engines": {}},
+            {"case": "vit.f16.b1", "failure": "the limit"},
+            {**first, "model": "lstm", "of_any": True, "engines": {}},
+        ],
         [
             {**first, "engines": engines},
             {**first, "batch": 8, "engines": {"aotc": {"failure": "no <x>"}}},
@@ -127,6 +132,7 @@ def test_the_table_of_a_gpu(tmp_path: Path) -> None:
         "|---|---|---|---|---|---|---|---|---|---|---|---|\n"
         "| bert | f16 | 1 | 50 | 200 | 101 | 0.50 | 1.0e-04 | 2.0e-04 | 10 | 20 | 30 |\n"
         "| bert | f16 | 8 |  |  |  |  |  |  |  |  |  |\n"
+        "| lstm | f16 | 1, of any |  |  |  |  |  |  |  |  |  |\n"
         "| geometric mean |  |  |  |  |  | 0.50 |  |  |  |  |  |\n\n"
         "- `bert` in f16, batch 8, aotc: no &lt;x>"
     )

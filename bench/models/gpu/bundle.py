@@ -36,8 +36,16 @@ cd "$(dirname "$0")" && PYTHONPATH=. exec python3 -m bench.models.gpu.measure "$
 """
 
 
-def write(out: Path, names: Sequence[str], dtypes: Sequence[str], batches: Sequence[int]) -> int:
-    """Adds these to the folder `out`; gives how many could not be built."""
+def write(
+    out: Path,
+    names: Sequence[str],
+    dtypes: Sequence[str],
+    batches: Sequence[int],
+    *,
+    of_any: bool = False,
+) -> int:
+    """Adds these to the folder `out`; gives how many could not be built. `of_any`: libraries for a
+    batch of any size, which are called with these."""
     out.mkdir(parents=True, exist_ok=True)
     _copy_files(out)
     failed = 0
@@ -45,7 +53,7 @@ def write(out: Path, names: Sequence[str], dtypes: Sequence[str], batches: Seque
         for dtype in dtypes:
             for batch in batches:
                 # In a process of its own: exports and imports of large models keep memory.
-                words = (str(out), name, dtype, str(batch))
+                words = (str(out), name, dtype, str(batch), *(["any"] if of_any else []))
                 done = subprocess.run([sys.executable, "-m", "bench.models.gpu.bundle", *words])
                 failed += done.returncode != 0
     notes = sorted((out / "lib").glob("*/case.json"))
@@ -67,25 +75,30 @@ def _copy_files(out: Path) -> None:
     run.chmod(0o755)
 
 
-def _write_case(out: Path, name: str, dtype: str, batch: int) -> None:
+def _write_case(out: Path, name: str, dtype: str, batch: int, *, of_any: bool) -> None:
     import torch  # type: ignore[import-not-found, unused-ignore]
     from frontends.weights import cut  # type: ignore[import-not-found, unused-ignore]
 
     import aotc.torch
 
-    folder = out / "lib" / f"{name}.{dtype}.b{batch}"
+    folder = out / "lib" / f"{name}.{dtype}.b{batch}{'.any' if of_any else ''}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     module, inputs = made(name, batch, dtype, "cpu")
     start = time.process_time()
+    sizes = {
+        name: {0: torch.export.Dim.AUTO} if one.shape[:1] == (batch,) else {}
+        for name, one in inputs.items()
+    }
     with torch.no_grad():
-        program = torch.export.export(module, (), inputs)
+        program = torch.export.export(module, (), inputs, dynamic_shapes=sizes if of_any else None)
     weights = folder / "lib" / "model.weights"
     options: dict[str, Any] = {"chips": (CHIP,), "cpu_kernels": False, "weights": weights}
     emit = ("shared", "manifest")
     aotc.torch.build(program, (), name="model", emit=emit, out=f"{folder}/", **options)
     # What the compiler's processes use is not in it.
-    note = {"model": name, "dtype": dtype, "batch": batch, "folder": str(folder.relative_to(out))}
+    note: dict[str, Any] = {"model": name, "dtype": dtype, "batch": batch, "of_any": of_any}
+    note["folder"] = str(folder.relative_to(out))
     note["build"] = round(time.process_time() - start, 1)
     note["weights"] = cut(weights, module)
     (folder / "case.json").write_text(json.dumps(note))
@@ -94,4 +107,6 @@ def _write_case(out: Path, name: str, dtype: str, batch: int) -> None:
 
 
 if __name__ == "__main__":
-    _write_case(Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]))
+    _write_case(
+        Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]), of_any="any" in sys.argv[5:]
+    )

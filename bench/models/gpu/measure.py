@@ -3,19 +3,22 @@
     ./run [MODEL ...] [--dtype f16] [--batch 1 8] [--engines aotc eager compile autotune]
     ./run bert --kernels        # the kernels of a call of each, and what they take
     ./run --limit 400           # ends after so many seconds: what is missing then is said
+    ./run --jobs 8              # makes so many modules beside each other
 
-Each model and type has a process of its own. Every engine's result is held against that of the same
-module in f64; then they are called in turns, in an order that is drawn anew, and a turn is some
-calls between two events: its time has the host's part in it, where that is the longer one. Told is
-the median. `autotune` is `torch.compile(mode="max-autotune")`, which makes CUDA graphs. f32 is
-without tf32 in all. Memory is the most that there was on the device at a time, with weights. Prints
-a line of JSON for each model, and writes --json FILE with all of them.
+Each model, type and batch has a process of its own. `--jobs` of them make their modules and weights
+on the host at once; a lock gives the GPU to one at a time. Every engine's result is held against
+that of the same module in f64; then they are called in turns, in an order that is drawn anew, and a
+turn is some calls between two events: its time has the host's part in it, where that is the longer
+one. Told is the median. `autotune` is `torch.compile(mode="max-autotune")`, with CUDA graphs that
+it makes. f32 is without tf32 in all. Memory is the most that there was on the device at a time,
+with weights. Prints a line of JSON for each, and writes --json FILE with all of them.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
+import fcntl
 import gc
 import importlib
 import json
@@ -25,7 +28,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,55 +55,55 @@ def main() -> int:
     add("--kernels", action="store_true", help="what a call is made of, too")
     add("--limit", type=float, default=3600, help="seconds in all")
     add("--json", type=Path, metavar="FILE")
-    add("--together", action="store_true", help="in one process, which does not tell the memory")
-    add("--group", help=argparse.SUPPRESS)
+    add("--jobs", type=int, default=1, metavar="N", help="modules that are made at once (1)")
+    add("--lock", type=Path, help=argparse.SUPPRESS)
+    add("--case", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    cases = [
-        case
-        for case in json.loads((HERE / "cases.json").read_text())
-        if (not options.models or case["model"] in options.models)
-        and case["dtype"] in options.dtype
-        and case["batch"] in options.batch
-    ]
-    groups: dict[str, list[Any]] = {}
-    for case in cases:
-        groups.setdefault(f"{case['model']}.{case['dtype']}", []).append(case)
+    known = {Path(one["folder"]).name: one for one in json.loads((HERE / "cases.json").read_text())}
+    if options.case is not None:
+        return _measure(known[options.case], options)
     # As the models were named, so that the limit leaves out the last ones.
     order = {name: place for place, name in enumerate(options.models)}
-    names = sorted(groups, key=lambda one: order.get(one.partition(".")[0], 0))
-    if options.group or options.together:
-        chosen = [case for name in names if options.group in (None, name) for case in groups[name]]
-        rows = _rows(chosen, options)
-        return int(options.together and any(map(_is_wrong, rows)))
-    end = time.monotonic() + options.limit
+    names = sorted(
+        (
+            name
+            for name, case in known.items()
+            if (not options.models or case["model"] in options.models)
+            and case["dtype"] in options.dtype
+            and case["batch"] in options.batch
+        ),
+        key=lambda name: order.get(known[name]["model"], 0),
+    )
     rows = []
-    for name in names:
-        found = _ask(name, end - time.monotonic())
-        rows += found if isinstance(found, list) else [{"group": name, "failure": found}]
-        for row in rows[-len(found) if isinstance(found, list) else -1 :]:
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
+        end = time.monotonic() + options.limit
+        for row in pool.map(partial(_ask, Path(folder), end), names):
+            rows.append(row)
             _print(row)
-        _write(options.json, rows)
+            # A failure later on leaves these.
+            _write(options.json, rows)
     return int(not rows or any(map(_is_wrong, rows)))
 
 
-def _ask(group: str, seconds: float) -> Any:
-    """The rows of one model and type; else why there are none."""
+def _ask(folder: Path, end: float, name: str) -> dict[str, Any]:
+    """The row of one case; else why there is none."""
+    seconds = end - time.monotonic()
     if seconds < 5:
-        return "not begun: the limit"
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        words = [*sys.argv[1:], "--group", group, "--json", file.name]
-        command = [sys.executable, "-m", "bench.models.gpu.measure", *words]
-        try:
-            done = subprocess.run(
-                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                timeout=seconds, check=False,
-            )  # fmt: skip
-            said = f"exit code {done.returncode}: {done.stdout[-1500:]}"
-        except subprocess.TimeoutExpired:
-            said = "not done at the limit"
-        text = Path(file.name).read_text()
-        found = json.loads(text) if text else []
-        return found or said
+        return {"case": name, "failure": "not begun: the limit"}
+    file = folder / f"{name}.json"
+    words = [*sys.argv[1:], "--case", name, "--json", str(file), "--lock", str(folder / "lock")]
+    command = [sys.executable, "-m", "bench.models.gpu.measure", *words]
+    try:
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            timeout=seconds, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return {"case": name, "failure": "not done at the limit"}
+    if not file.exists():
+        return {"case": name, "failure": f"exit code {done.returncode}: {done.stdout[-1500:]}"}
+    row: dict[str, Any] = json.loads(file.read_text())
+    return row
 
 
 def _write(file: Path | None, rows: Any) -> None:
@@ -105,49 +111,58 @@ def _write(file: Path | None, rows: Any) -> None:
         file.write_text(json.dumps(rows, indent=1) + "\n")
 
 
-def _rows(cases: Sequence[dict[str, Any]], options: argparse.Namespace) -> list[dict[str, Any]]:
+def _measure(case: dict[str, Any], options: argparse.Namespace) -> int:
     torch = importlib.import_module("torch")
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     torch.set_grad_enabled(False)
-    found: list[dict[str, Any]] = []
-    end = time.monotonic() + options.limit
-    for case in cases:
-        if time.monotonic() > end:
-            print(f"not begun: {case['model']}", flush=True)
-            continue
-        row = {key: case[key] for key in ("model", "dtype", "batch")}
-        case_of = _Case(case)
-        row["device"] = torch.cuda.get_device_name()
-        row["engines"] = case_of.opened(options.engines)
-        case_of.time(row["engines"], options.rounds)
-        if options.kernels:
-            row["kernels"] = {name: _kernels(call) for name, call in case_of.calls.items()}
-        found.append(row)
-        if options.together:
-            # What was freed for a model before may be taken for this one, without being counted.
-            for one in row["engines"].values():
-                one.pop("MiB", None)
-        # A failure later on leaves these.
-        _write(options.json, found)
-        _print(row)
-        del case_of
-        torch._dynamo.reset()
-        gc.collect()
-        torch.cuda.empty_cache()
-    return found
+    made = _Case(case)
+    try:
+        with _alone(options.lock):
+            row = {key: case[key] for key in ("model", "dtype", "batch", "of_any")}
+            row["device"] = torch.cuda.get_device_name()
+            made.move()
+            row["engines"] = made.opened(options.engines)
+            made.time(row["engines"], options.rounds)
+            if options.kernels:
+                row["kernels"] = {name: _kernels(call) for name, call in made.calls.items()}
+    finally:
+        made.remove_weights()
+    _write(options.json, row)
+    return 0
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """While no other process has the lock."""
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 class _Case:
     """One model, type and batch."""
 
     def __init__(self, case: dict[str, Any]) -> None:
+        """What needs no GPU."""
         self._torch: Any = importlib.import_module("torch")
         catalogue = importlib.import_module("bench.models.gpu.catalogue")
+        weights = importlib.import_module("frontends.weights")
         self._case, self.calls = case, dict[str, Call]()
-        make = catalogue.made
-        self._module, self._inputs = make(case["model"], case["batch"], case["dtype"], "cuda")
+        made = catalogue.made(case["model"], case["batch"], case["dtype"], "cpu")
+        self._module, self._inputs = made
+        self._library = HERE / case["folder"] / "lib"
+        weights.put_back(self._library / "model.weights", case["weights"], self._module)
+
+    def move(self) -> None:
+        """To the GPU."""
+        self._module = self._module.to("cuda")
+        self._inputs = {name: value.to("cuda") for name, value in self._inputs.items()}
         self._exact = self._reference()
+
+    def remove_weights(self) -> None:
+        """Those of all models are more than a disk may have."""
+        (self._library / "model.weights").unlink()
 
     def _reference(self) -> list[Any]:
         """On the host, so that it is no memory of an engine's."""
@@ -227,10 +242,7 @@ class _Case:
     def _aotc(self) -> Call:
         aotc = importlib.import_module("aotc")
         module = importlib.import_module("aotc.library.torch_module").Module
-        weights = importlib.import_module("frontends.weights")
-        library = HERE / self._case["folder"] / "lib"
-        weights.put_back(library / "model.weights", self._case["weights"], self._module)
-        entry = module(aotc.load(library / "libmodel.so")["model"])
+        entry = module(aotc.load(self._library / "libmodel.so")["model"])
         return lambda: _leaves(entry(**self._inputs))
 
     def _eager(self) -> Call:

@@ -21,13 +21,15 @@ Row = dict[str, Any]
 
 
 def read(files: Iterable[Path]) -> list[Row]:
-    """The rows of several runs; the last one of a model, type and batch counts."""
-    found: dict[tuple[str, str, int], Row] = {}
+    """The rows of several runs, of one model behind each other; the last one of a model, type and
+    batch counts."""
+    found: dict[tuple[str, str, int, bool], Row] = {}
     for file in files:
         for row in json.loads(file.read_text()):
             if "engines" in row:
-                found[row["model"], row["dtype"], row["batch"]] = row
-    return list(found.values())
+                found[row["model"], row["dtype"], row["batch"], row["of_any"]] = row
+    models = list(dict.fromkeys(model for model, *_ in found))
+    return [found[key] for key in sorted(found, key=lambda key: (models.index(key[0]), *key[1:]))]
 
 
 def ratio(row: Row) -> float | None:
@@ -48,7 +50,7 @@ def table(rows: Sequence[Row]) -> str:
     for row in rows:
         of = row["engines"]
         errors = (of.get(name, {}).get("error") for name in ("aotc", "eager"))
-        cells = [row["model"], row["dtype"], str(row["batch"])]
+        cells = [row["model"], row["dtype"], _batch(row)]
         cells += [_number(of.get(name, {}).get("us"), 0) for name in names]
         cells += [_number(ratio(row), 2), *("" if one is None else f"{one:.1e}" for one in errors)]
         cells += [_number(of.get(name, {}).get("MiB"), 0) for name in measured]
@@ -59,13 +61,17 @@ def table(rows: Sequence[Row]) -> str:
         _line(["geometric mean", *[""] * (2 + len(names)), mean, *[""] * (2 + len(measured))])
     )
     reasons = [
-        f"- `{row['model']}` in {row['dtype']}, batch {row['batch']}, {name}: "
+        f"- `{row['model']}` in {row['dtype']}, batch {_batch(row)}, {name}: "
         + without_folders(one["failure"]).replace("|", "\\|").replace("<", "&lt;")[:160]
         for row in rows
         for name, one in row["engines"].items()
         if "failure" in one
     ]
     return "\n\n".join(["\n".join(lines), *(["\n".join(reasons)] if reasons else [])])
+
+
+def _batch(row: Row) -> str:
+    return f"{row['batch']}{', of any' if row['of_any'] else ''}"
 
 
 def _number(value: float | None, digits: int) -> str:
