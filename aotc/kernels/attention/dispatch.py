@@ -61,15 +61,18 @@ def choose_attention_kernels(module: Any, request: BuildRequest, remarks: Remark
 
 
 class _Kernels(Struct, frozen=True):
-    """What an attention gets: kernels for GPUs, one for the CPU, and whether every GPU that the
-    build is for has one, wherever matrices lie."""
+    """What an attention gets: kernels for GPUs, one for the CPU, whether every GPU that the build
+    is for has one, wherever matrices lie, and whether the build is for the CPU device, too."""
 
     on_gpus: list[Choice]
     on_cpu: Choice | None
     has_all_gpus: bool
+    is_for_cpu: bool
 
     def __str__(self) -> str:
         named = ", else ".join(map(str, [*self.on_gpus, *filter(None, [self.on_cpu])]))
+        if self.has_all_gpus and not self.is_for_cpu:
+            return named
         if self.has_all_gpus:
             return named if self.is_all_of_cpu else f"{named}; as it was written on the CPU"
         return f"{named}, else as it was written"
@@ -90,7 +93,8 @@ def _replace(
     on_cpu = choose_for_cpu(problem) if request.cpu_kernels else None
     if not choices and on_cpu is None:
         return False
-    kernels = _Kernels(choices, on_cpu, bool(choices) and _has_all_gpus(choices, request))
+    has_all_gpus = bool(choices) and _has_all_gpus(choices, request)
+    kernels = _Kernels(choices, on_cpu, has_all_gpus, request.cpu_kernels)
     what = "causal attention" if problem.causal else "attention"
     if problem.group:
         what += " of one query"
@@ -219,22 +223,30 @@ class Dispatch:
 
     def build(self, kernels: _Kernels, call: Any) -> Any:
         """Launches one of the kernels, or calls what `call` does, of which each place has a copy.
-        Returns the outermost `scf.if`."""
+        Returns the operation with all of it."""
         b = self.b
+        if kernels.has_all_gpus and not kernels.is_for_cpu:
+            with b.execute_region() as outermost:
+                self._choose_unless_empty(kernels.on_gpus)
+            return outermost
         least = LEAST_CAPABILITY if kernels.has_all_gpus else 1
         with b.where(compare("sge", self.capability, least)) as branch:
             if kernels.has_all_gpus:
-                with b.where(self.has_keys) as inner:
-                    self._choose(kernels.on_gpus, None)
-                if inner.operation is not None:
-                    with inner.otherwise():
-                        o = self.arguments[3]
-                        dialect("linalg").fill(b.zero(str(o.type.element_type)), outs=[o])
+                self._choose_unless_empty(kernels.on_gpus)
             else:
                 self._choose(kernels.on_gpus, call)
         with branch.otherwise():
             self._build_for_cpu(kernels, call)
         return branch.operation
+
+    def _choose_unless_empty(self, choices: Sequence[Choice]) -> None:
+        """As `_choose`, without a call. Where there are no keys, the result is zero."""
+        with self.b.where(self.has_keys) as branch:
+            self._choose(choices, None)
+        if branch.operation is not None:
+            with branch.otherwise():
+                o = self.arguments[3]
+                dialect("linalg").fill(self.b.zero(str(o.type.element_type)), outs=[o])
 
     def _build_for_cpu(self, kernels: _Kernels, call: Any) -> None:
         if kernels.on_cpu is None:

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.analysis.access import DESCRIBES
 from aotc.lower.placement.alias_classes import (
     AliasClass,
     AliasClasses,
@@ -48,7 +49,7 @@ _BY_DEVICE = (
 )
 # Operations that touch no memory, or only what `AliasClasses` follows.
 _QUIET_DIALECTS = ("arith", "math", "index", "complex", "scf", "cf", "ub", "memref", "vector")
-_QUIET = ("func.return", "gpu.alloc", "gpu.dealloc", "gpu.host_register", "affine.apply")
+_QUIET = ("func.return", "gpu.alloc", "gpu.dealloc", "gpu.host_register", "affine.apply", DESCRIBES)
 _LOUD = ("vector.print",)
 _NUMBER = "aotc.number"
 
