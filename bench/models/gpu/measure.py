@@ -6,19 +6,19 @@
     ./run --jobs 8              # makes so many modules beside each other
 
 Each model, type and batch has a process of its own. `--jobs` of them make their modules and weights
-on the host at once; a lock gives the GPU to one at a time. Every engine's result is held against
-that of the same module in f64; then they are called in turns, in an order that is drawn anew, and a
-turn is some calls between two events: its time has the host's part in it, where that is the longer
-one. Told is the median. `autotune` is `torch.compile(mode="max-autotune")`, with CUDA graphs that
-it makes. f32 is without tf32 in all. Memory is the most that there was on the device at a time,
-with weights. Prints a line of JSON for each, and writes --json FILE with all of them.
+on the host at once; then one after the other measures, while the machine is quiet. Every engine's
+result is held against that of the same module in f64; then they are called in turns, in an order
+that is drawn anew, and a turn is some calls between two events: its time has the host's part in it,
+where that is the longer one. Told is the median. `captured` and `aotc_captured` are eager's and
+aotc's calls in CUDA graphs; `autotune` is `torch.compile(mode="max-autotune")`, with CUDA graphs
+that it makes. f32 is without tf32 in all. Memory is the most that there was on the device at a
+time, with weights. Prints a line of JSON for each, and writes --json FILE with all of them.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
-import fcntl
 import gc
 import importlib
 import json
@@ -28,15 +28,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parents[3]
-ENGINES = ("aotc", "eager", "captured", "compile", "autotune")
+ENGINES = ("aotc", "aotc_captured", "eager", "captured", "compile", "autotune")
 # Errors relative to the largest result: of any engine, and as a multiple of eager's.
 _LIMITS, _FACTOR = {"f32": 2e-5, "f16": 1e-2}, 4
 _TURN_SECONDS, _MOST_CALLS = 6e-3, 100
@@ -56,7 +53,6 @@ def main() -> int:
     add("--limit", type=float, default=3600, help="seconds in all")
     add("--json", type=Path, metavar="FILE")
     add("--jobs", type=int, default=1, metavar="N", help="modules that are made at once (1)")
-    add("--lock", type=Path, help=argparse.SUPPRESS)
     add("--case", help=argparse.SUPPRESS)
     options = parser.parse_args()
     known = {Path(one["folder"]).name: one for one in json.loads((HERE / "cases.json").read_text())}
@@ -75,35 +71,52 @@ def main() -> int:
         key=lambda name: order.get(known[name]["model"], 0),
     )
     rows = []
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
-        end = time.monotonic() + options.limit
-        for row in pool.map(partial(_ask, Path(folder), end), names):
-            rows.append(row)
-            _print(row)
-            # A failure later on leaves these.
-            _write(options.json, rows)
+    end = time.monotonic() + options.limit
+    with tempfile.TemporaryDirectory() as folder:
+        for first in range(0, len(names), options.jobs):
+            cases = [_Process(Path(folder), name) for name in names[first : first + options.jobs]]
+            for case in cases:
+                case.prepare(end)
+            for case in cases:
+                rows.append(case.measure(end))
+                _print(rows[-1])
+                # A failure later on leaves these.
+                _write(options.json, rows)
     return int(not rows or any(map(_is_wrong, rows)))
 
 
-def _ask(folder: Path, end: float, name: str) -> dict[str, Any]:
-    """The row of one case; else why there is none."""
-    seconds = end - time.monotonic()
-    if seconds < 5:
-        return {"case": name, "failure": "not begun: the limit"}
-    file = folder / f"{name}.json"
-    words = [*sys.argv[1:], "--case", name, "--json", str(file), "--lock", str(folder / "lock")]
-    command = [sys.executable, "-m", "bench.models.gpu.measure", *words]
-    try:
-        done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            timeout=seconds, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return {"case": name, "failure": "not done at the limit"}
-    if not file.exists():
-        return {"case": name, "failure": f"exit code {done.returncode}: {done.stdout[-1500:]}"}
-    row: dict[str, Any] = json.loads(file.read_text())
-    return row
+class _Process:
+    """That of one case, which makes its module, and waits for a line before it measures."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._name, self._file, self._said = name, folder / f"{name}.json", folder / f"{name}.log"
+        words = [*sys.argv[1:], "--case", name, "--json", str(self._file)]
+        command = [sys.executable, "-m", "bench.models.gpu.measure", *words]
+        with self._said.open("w") as said:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said
+            )
+
+    def prepare(self, end: float) -> None:
+        """Until its module is there, or its process has ended."""
+        stdout = self._process.stdout
+        assert stdout is not None
+        if time.monotonic() < end:
+            stdout.readline()
+
+    def measure(self, end: float) -> dict[str, Any]:
+        """Its row; else why there is none."""
+        try:
+            self._process.communicate(b"\n", timeout=max(0, end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            return {"case": self._name, "failure": "not done at the limit"}
+        if not self._file.exists():
+            said = self._said.read_text()[-1500:]
+            return {"case": self._name, "failure": f"exit code {self._process.returncode}: {said}"}
+        row: dict[str, Any] = json.loads(self._file.read_text())
+        return row
 
 
 def _write(file: Path | None, rows: Any) -> None:
@@ -118,26 +131,19 @@ def _measure(case: dict[str, Any], options: argparse.Namespace) -> int:
     torch.set_grad_enabled(False)
     made = _Case(case)
     try:
-        with _alone(options.lock):
-            row = {key: case[key] for key in ("model", "dtype", "batch", "of_any")}
-            row["device"] = torch.cuda.get_device_name()
-            made.move()
-            row["engines"] = made.opened(options.engines)
-            made.time(row["engines"], options.rounds)
-            if options.kernels:
-                row["kernels"] = {name: _kernels(call) for name, call in made.calls.items()}
+        print(flush=True)
+        sys.stdin.readline()
+        row = {key: case[key] for key in ("model", "dtype", "batch", "of_any")}
+        row["device"] = torch.cuda.get_device_name()
+        made.move()
+        row["engines"] = made.opened(options.engines)
+        made.time(row["engines"], options.rounds)
+        if options.kernels:
+            row["kernels"] = {name: _kernels(call) for name, call in made.calls.items()}
     finally:
         made.remove_weights()
     _write(options.json, row)
     return 0
-
-
-@contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """While no other process has the lock."""
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 class _Case:
@@ -197,13 +203,13 @@ class _Case:
             except Exception as error:
                 row["failure"] = f"{type(error).__name__}: {str(error)[:500]}"
                 continue
-            row["MiB"] = round((cuda.max_memory_allocated() - before) / 2**20)
+            used = round((cuda.max_memory_allocated() - before) / 2**20)
             if name == "aotc":
                 # What the library has beside PyTorch's memory, its code among it.
                 taken = free - cuda.mem_get_info()[0] - (cuda.memory_reserved() - reserved)
-                row["MiB"] += round(taken / 2**20)
-            else:
-                row["MiB"] += round(self._bytes() / 2**20)
+                row["MiB"] = used + round(taken / 2**20)
+            elif name != "aotc_captured":
+                row["MiB"] = used + round(self._bytes() / 2**20)
             if row["error"] <= max(limit, _FACTOR * found.get("eager", {}).get("error", 0)):
                 self.calls[name] = call
             else:
@@ -248,15 +254,21 @@ class _Case:
     def _eager(self) -> Call:
         return lambda: _leaves(self._module(**self._inputs))
 
+    def _aotc_captured(self) -> Call:
+        return self._in_a_graph(self._aotc())
+
     def _captured(self) -> Call:
-        eager, cuda = self._eager(), self._torch.cuda
+        return self._in_a_graph(self._eager())
+
+    def _in_a_graph(self, plain: Call) -> Call:
+        cuda = self._torch.cuda
         side = cuda.Stream()
         with cuda.stream(side):
-            eager()
+            plain()
         cuda.current_stream().wait_stream(side)
         graph = cuda.CUDAGraph()
         with cuda.graph(graph):
-            results = eager()
+            results = plain()
 
         def call() -> Sequence[Any]:
             graph.replay()

@@ -11,6 +11,7 @@ from bench.models.results import geometric_mean, without_folders
 
 ENGINES = {
     "aotc": "aotc",
+    "aotc_captured": "aotc, captured",
     "eager": "eager",
     "captured": "eager, captured",
     "compile": "compile",
@@ -33,9 +34,10 @@ def read(files: Iterable[Path]) -> list[Row]:
 
 
 def ratio(row: Row) -> float | None:
-    """aotc's time in that of the fastest other engine."""
+    """aotc's time, captured where that was measured, in that of the fastest other engine."""
     times = {name: one["us"] for name, one in row["engines"].items() if "us" in one}
-    ours = times.pop("aotc", None)
+    plain, captured = (times.pop(name, None) for name in ("aotc", "aotc_captured"))
+    ours = plain if captured is None else captured
     return ours / min(times.values()) if times and ours is not None else None
 
 
