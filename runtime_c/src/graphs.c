@@ -14,6 +14,8 @@
 #define LEAST_LAUNCHES 4
 // Of a context; those that were not used for the longest go.
 #define MOST_GRAPHS 64
+// Of the same kernels with other pointers: an allocator gives a loop's calls a few by turns.
+#define MOST_VARIANTS 4
 #define ENTRIES 256
 
 typedef struct aotc_rt_kept_graph {
@@ -252,17 +254,59 @@ static kept_graph *take_oldest_locked(aotc_rt_context *context) {
   return found;
 }
 
+static bool is_like(const aotc_rt_recorded *a, const aotc_rt_recorded *b, const char *a_values,
+                    const char *b_values) {
+  return memcmp(a->launch.grid, b->launch.grid, sizeof(a->launch.grid)) == 0 &&
+         memcmp(a->launch.block, b->launch.block, sizeof(a->launch.block)) == 0 &&
+         a->launch.dynamic_shared_bytes == b->launch.dynamic_shared_bytes &&
+         memcmp(a_values + a->values_at, b_values + b->values_at, a->value_bytes) == 0;
+}
+
+// Whether launching costs less than changing the graph: half of its launches would be changed.
+static bool differs_much(const aotc_rt_recording *r, const kept_graph *kept) {
+  int count = 0;
+  for (int i = 0; i < r->count; ++i) {
+    count += is_like(&kept->launches[i], &r->launches[i], kept->values, r->values) ? 0 : 1;
+  }
+  return 2 * count > r->count;
+}
+
+static bool is_of(const kept_graph *kept, const aotc_rt_recording *r, uint64_t key) {
+  return kept->key == key && kept->stream == r->stream && kept->count == r->count &&
+         are_same_kernels(kept, r);
+}
+
+// The place of the graph for these launches: one that few of them would change. If there is none,
+// the end of the list; or, where these kernels have enough graphs, that of the one that was not
+// used for the longest.
+static kept_graph **find_locked(aotc_rt_context *context, const aotc_rt_recording *r, uint64_t key,
+                                int *out_variants) {
+  kept_graph **place = &context->graphs;
+  kept_graph **oldest = NULL;
+  *out_variants = 0;
+  for (; *place != NULL; place = &(*place)->next) {
+    if (!is_of(*place, r, key)) {
+      continue;
+    }
+    // What another thread has it may be changing.
+    if (!(*place)->is_busy && !differs_much(r, *place)) {
+      return place;
+    }
+    oldest = place;
+    ++*out_variants;
+  }
+  return *out_variants < MOST_VARIANTS ? place : oldest;
+}
+
 // The graph for these launches, which is this thread's until it is given back. NULL where another
-// thread has it; and the first time if there are many, as what does not come again would cost more.
+// thread has it; and the first time if there are many, or another of these kernels, as what does
+// not come again would cost more.
 static kept_graph *take(const aotc_rt_recording *r) {
   aotc_rt_context *context = r->scope->context;
   uint64_t key = key_of(r);
   pthread_mutex_lock(&the_lock);
-  kept_graph **place = &context->graphs;
-  while (*place != NULL && ((*place)->key != key || (*place)->stream != r->stream ||
-                            (*place)->count != r->count || !are_same_kernels(*place, r))) {
-    place = &(*place)->next;
-  }
+  int variants = 0;
+  kept_graph **place = find_locked(context, r, key, &variants);
   kept_graph *found = *place;
   kept_graph *old = NULL;
   bool is_new = found == NULL;
@@ -276,7 +320,8 @@ static kept_graph *take(const aotc_rt_recording *r) {
     context->graphs = found;
     old = is_new ? take_oldest_locked(context) : NULL;
   }
-  bool is_ours = found != NULL && old == NULL && !found->is_busy && !found->is_refused;
+  bool is_first = is_new && (old != NULL || variants > 0);
+  bool is_ours = found != NULL && !is_first && !found->is_busy && !found->is_refused;
   if (is_ours) {
     found->is_busy = true;
   }
@@ -321,23 +366,6 @@ static void remember(const aotc_rt_recording *r, kept_graph *kept) {
   memcpy(kept->values, r->values, r->bytes);
 }
 
-static bool is_like(const aotc_rt_recorded *a, const aotc_rt_recorded *b, const char *a_values,
-                    const char *b_values) {
-  return memcmp(a->launch.grid, b->launch.grid, sizeof(a->launch.grid)) == 0 &&
-         memcmp(a->launch.block, b->launch.block, sizeof(a->launch.block)) == 0 &&
-         a->launch.dynamic_shared_bytes == b->launch.dynamic_shared_bytes &&
-         memcmp(a_values + a->values_at, b_values + b->values_at, a->value_bytes) == 0;
-}
-
-// Whether launching costs less than changing the graph: half of its launches would be changed.
-static bool differs_much(const aotc_rt_recording *r, const kept_graph *kept) {
-  int count = 0;
-  for (int i = 0; i < r->count; ++i) {
-    count += is_like(&kept->launches[i], &r->launches[i], kept->values, r->values) ? 0 : 1;
-  }
-  return 2 * count > r->count;
-}
-
 // Changes what is another's in the graph.
 static bool update(const aotc_rt_recording *r, kept_graph *kept) {
   for (int i = 0; i < r->count; ++i) {
@@ -367,7 +395,14 @@ static bool submit_graph(const aotc_rt_recording *r) {
   if (kept == NULL) {
     return false;
   }
-  if (kept->graph != NULL && differs_much(r, kept)) {
+  if (differs_much(r, kept)) {
+    // It becomes a graph of these launches, should they come again.
+    if (kept->graph != NULL) {
+      AOTC_RT_TRY_RELEASE(r->scope->driver, graph_destroy(kept->graph),
+                          "a graph of other launches");
+      kept->graph = NULL;
+    }
+    remember(r, kept);
     give_back(kept);
     return false;
   }

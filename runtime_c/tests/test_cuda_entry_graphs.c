@@ -128,6 +128,38 @@ static void second_call_is_one_submission(void) {
   CHECK_TEXT("", driver->violation);
 }
 
+// As an allocator has it whose memory the calls of a loop get by turns.
+static void pointers_by_turns_have_a_graph_each(void) {
+  fake_driver *driver = start();
+  for (int round = 0; round < 4; ++round) {
+    int since = driver->call_count;
+    for (int turn = 0; turn < 3; ++turn) {
+      the_base = 100 * turn;
+      call(NULL, the_base);
+    }
+    if (round > 2) {
+      CHECK_INT(3, submissions(driver, since));
+      CHECK_INT(0, updates(driver, since));
+    }
+  }
+  CHECK_INT(2 * 3, driver->live_graphs);
+  // What does not come again has none, and those that come no more give way.
+  for (int turn = 3; turn < 20; ++turn) {
+    the_base = 100 * turn;
+    call(NULL, the_base);
+  }
+  CHECK(driver->live_graphs <= 2 * 3);
+  int since = driver->call_count;
+  for (int i = 0; i < 3; ++i) {
+    call(NULL, the_base);
+  }
+  CHECK_INT(3, entries_count_calls(driver, since, "cuGraphLaunch"));
+  the_base = 0;
+  CHECK_INT(AOTC_OK, aotc_unload());
+  CHECK_INT(0, driver->live_graphs);
+  CHECK_TEXT("", driver->violation);
+}
+
 static void other_kernels_are_another_graph(void) {
   fake_driver *driver = start();
   for (int round = 0; round < 3; ++round) {
@@ -269,6 +301,7 @@ static void every_call_for_graphs_fails(void) {
 int main(int argc, char **argv) {
   static const check_test tests[] = {
       CHECK_TEST(second_call_is_one_submission),
+      CHECK_TEST(pointers_by_turns_have_a_graph_each),
       CHECK_TEST(other_kernels_are_another_graph),
       CHECK_TEST(graphs_are_bounded),
       CHECK_TEST(small_entries_are_launched_at_once),

@@ -21,11 +21,16 @@ from aotc.sizes import LARGEST_MEMORY, element_bytes
 ALIGNMENT = 256
 # What does not keep a buffer beyond itself.
 _USES = ("gpu.launch_func", "gpu.memcpy", "gpu.memset", "memref.dim")
+# A larger buffer that only one branch uses stays there: the branch may not be taken, and filling the
+# buffer takes longer than allocating it.
+_MOST_CONDITIONAL = 16 * 2**20
+_CONDITIONS = ("scf.if", "scf.execute_region")
 
 
 class _Buffer(Struct):
-    """A buffer that the operations `first` to `last` of its block use. It has `size` bytes, times
-    the sizes that are operands of its allocation."""
+    """A buffer that the operations `first` to `last` of the function's block use, and which is freed
+    by or in the operation `freed`. It has `size` bytes, times the sizes that are operands of its
+    allocation."""
 
     allocation: Any
     free: Any
@@ -44,23 +49,28 @@ class _Buffer(Struct):
         return self.offset + self.size
 
     def is_beside(self, other: _Buffer) -> bool:
-        """Whether both are in use at a time."""
-        return self.first <= other.last and other.first <= self.last
+        """Whether both may be in use at a time."""
+        is_apart = self.last < other.first or other.last < self.first
+        return not is_apart and not _are_alternatives(self.allocation, other.allocation)
 
 
 def share_allocation(function: Any, given: Sequence[Any]) -> None:
-    """Merges the allocations that a function of one block makes and frees there, and whose work is
-    in the order of one stream; `given` are the module's own, which stay. Changes `function` in
-    place.
+    """Merges the allocations that a function of one block makes and frees there, or in a branch, and
+    whose work is in the order of one stream; `given` are the module's own, which stay. Changes
+    `function` in place.
 
     Buffers of known size share their bytes. Behind them are those whose size is known when the
     first one is allocated; of these, buffers share that have equal sizes, times a number.
     """
     buffers = [buffer for buffer in _buffers(function) if buffer.allocation not in given]
-    buffers = [buffer for buffer in buffers if _is_size_known_at(buffers[0].allocation, buffer)]
+    if not buffers:
+        return
+    (block,) = function.regions[0].blocks
+    first = _in_block(buffers[0].allocation, block)
+    buffers = [buffer for buffer in buffers if _is_size_known_at(first, buffer)]
     if len(buffers) < 2:
         return
-    first, last = buffers[0].allocation, max(buffers, key=lambda one: one.freed).free
+    behind = block.operations[max(buffer.freed for buffer in buffers) + 1].operation
     with first.location, ir.InsertionPoint(first):
         whole, offsets = _allocate(buffers)
     for buffer, offset in zip(buffers, offsets, strict=True):
@@ -69,7 +79,7 @@ def share_allocation(function: Any, given: Sequence[Any]) -> None:
             view = ops.create("memref.view", [whole, offset, *sizes], [old.type]).result
         old.replace_all_uses_with(view)
         ops.erase(buffer.allocation)
-    with last.location, ir.InsertionPoint(last):
+    with behind.location, ir.InsertionPoint(behind):
         ops.create("gpu.dealloc", [whole])
     for buffer in buffers:
         ops.erase(buffer.free)
@@ -143,23 +153,47 @@ def _buffers(function: Any) -> Iterator[_Buffer]:
     (block,) = function.regions[0].blocks
     operations = [op.operation for op in block.operations]
     places = {operation: place for place, operation in enumerate(operations)}
-    for allocation in operations:
+    for allocation in ops.find(function, "gpu.alloc"):
         size = plain_bytes(allocation)
-        if size is None:
+        if size is None or not _is_taken_along(allocation, size, block):
             continue
         users = list(ops.users_through(allocation.results[0], VIEWS))
         frees = [user for user in users if user.name == "gpu.dealloc"]
         if (
             len(frees) != 1
-            or frees[0] not in places
+            or frees[0].block != allocation.block
             or frees[0].operands[0] != allocation.results[0]
         ):
             continue
+        at, freed = (places[_in_block(op, block)] for op in (allocation, frees[0]))
         used = [places[_in_block(user, block)] for user in users if user not in frees]
         is_known = all(user.name in _USES for user in users if user not in frees)
-        last = max(used, default=places[allocation]) if is_known else len(operations)
-        first = min(used, default=places[allocation]) if is_known else places[allocation]
-        yield _Buffer(allocation, frees[0], places[frees[0]], size, first, last)
+        last = max(used, default=at) if is_known else len(operations)
+        first = min(used, default=at) if is_known else at
+        yield _Buffer(allocation, frees[0], freed, size, first, last)
+
+
+def _is_taken_along(allocation: Any, size: int, block: Any) -> bool:
+    """Whether the function's block makes the allocation, or may make it for a branch."""
+    if allocation.block == block:
+        return True
+    inside = [a for a in ops.ancestors(allocation) if a.name != "func.func"]
+    is_conditional = all(one.name in _CONDITIONS for one in inside if one.block is not None)
+    return is_conditional and not allocation.operands and size <= _MOST_CONDITIONAL
+
+
+def _are_alternatives(one: Any, other: Any) -> bool:
+    """Whether they are in two branches, of which one is taken."""
+    branches = {}
+    for inner in (one, *ops.ancestors(one)):
+        outer = inner.parent
+        if outer is not None and outer.operation.name == "scf.if":
+            branches[outer.operation] = inner.block
+    for inner in (other, *ops.ancestors(other)):
+        outer = inner.parent
+        if outer is not None and outer.operation in branches:
+            return bool(branches[outer.operation] != inner.block)
+    return False
 
 
 def plain_bytes(operation: Any) -> int | None:
