@@ -21,16 +21,16 @@ from aotc.sizes import LARGEST_MEMORY, element_bytes
 ALIGNMENT = 256
 # What does not keep a buffer beyond itself.
 _USES = ("gpu.launch_func", "gpu.memcpy", "gpu.memset", "memref.dim")
-# A larger buffer that only one branch uses stays there: the branch may not be taken, and filling the
-# buffer takes longer than allocating it.
+# A larger buffer that only one branch uses stays there: the branch may not be taken, and filling
+# the buffer takes longer than allocating it.
 _MOST_CONDITIONAL = 16 * 2**20
 _CONDITIONS = ("scf.if", "scf.execute_region")
 
 
 class _Buffer(Struct):
-    """A buffer that the operations `first` to `last` of the function's block use, and which is freed
-    by or in the operation `freed`. It has `size` bytes, times the sizes that are operands of its
-    allocation."""
+    """A buffer that the operations `first` to `last` of the function's block use, and which is
+    freed by or in the operation `freed`. It has `size` bytes, times the sizes that are operands of
+    its allocation. `branches`: the conditions that it is used under, and which way of each."""
 
     allocation: Any
     free: Any
@@ -38,6 +38,7 @@ class _Buffer(Struct):
     size: int
     first: int
     last: int
+    branches: tuple[tuple[int, int], ...]
     offset: int = 0
 
     @property
@@ -51,12 +52,12 @@ class _Buffer(Struct):
     def is_beside(self, other: _Buffer) -> bool:
         """Whether both may be in use at a time."""
         is_apart = self.last < other.first or other.last < self.first
-        return not is_apart and not _are_alternatives(self.allocation, other.allocation)
+        return not is_apart and not _are_alternatives(self.branches, other.branches)
 
 
 def share_allocation(function: Any, given: Sequence[Any]) -> None:
-    """Merges the allocations that a function of one block makes and frees there, or in a branch, and
-    whose work is in the order of one stream; `given` are the module's own, which stay. Changes
+    """Merges the allocations that a function of one block makes and frees there, or in a branch,
+    and whose work is in the order of one stream; `given` are the module's own, which stay. Changes
     `function` in place.
 
     Buffers of known size share their bytes. Behind them are those whose size is known when the
@@ -153,6 +154,7 @@ def _buffers(function: Any) -> Iterator[_Buffer]:
     (block,) = function.regions[0].blocks
     operations = [op.operation for op in block.operations]
     places = {operation: place for place, operation in enumerate(operations)}
+    numbers: dict[Any, int] = {}
     for allocation in ops.find(function, "gpu.alloc"):
         size = plain_bytes(allocation)
         if size is None or not _is_taken_along(allocation, size, block):
@@ -170,30 +172,41 @@ def _buffers(function: Any) -> Iterator[_Buffer]:
         is_known = all(user.name in _USES for user in users if user not in frees)
         last = max(used, default=at) if is_known else len(operations)
         first = min(used, default=at) if is_known else at
-        yield _Buffer(allocation, frees[0], freed, size, first, last)
+        branches = _branches(allocation, block, numbers)
+        yield _Buffer(allocation, frees[0], freed, size, first, last, branches)
 
 
 def _is_taken_along(allocation: Any, size: int, block: Any) -> bool:
     """Whether the function's block makes the allocation, or may make it for a branch."""
     if allocation.block == block:
         return True
-    inside = [a for a in ops.ancestors(allocation) if a.name != "func.func"]
-    is_conditional = all(one.name in _CONDITIONS for one in inside if one.block is not None)
+    is_conditional = all(outer.name in _CONDITIONS for outer in _around(allocation, block))
     return is_conditional and not allocation.operands and size <= _MOST_CONDITIONAL
 
 
-def _are_alternatives(one: Any, other: Any) -> bool:
+def _around(operation: Any, block: Any) -> Iterator[Any]:
+    """The operations around it, up to the one that is in the block."""
+    while operation.block != block:
+        operation = operation.parent.operation
+        yield operation
+
+
+def _branches(allocation: Any, block: Any, numbers: dict[Any, int]) -> tuple[tuple[int, int], ...]:
+    """The `scf.if`s around it, by their numbers, and in which region of each it is."""
+    found = []
+    for inner in (allocation, *_around(allocation, block)):
+        if inner.block == block or inner.parent.operation.name != "scf.if":
+            continue
+        outer = inner.parent.operation
+        (region,) = (i for i, one in enumerate(outer.regions) if inner.block in list(one.blocks))
+        found.append((numbers.setdefault(outer, len(numbers)), region))
+    return tuple(found)
+
+
+def _are_alternatives(some: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> bool:
     """Whether they are in two branches, of which one is taken."""
-    branches = {}
-    for inner in (one, *ops.ancestors(one)):
-        outer = inner.parent
-        if outer is not None and outer.operation.name == "scf.if":
-            branches[outer.operation] = inner.block
-    for inner in (other, *ops.ancestors(other)):
-        outer = inner.parent
-        if outer is not None and outer.operation in branches:
-            return bool(branches[outer.operation] != inner.block)
-    return False
+    regions = dict(some)
+    return any(regions.get(number, region) != region for number, region in others)
 
 
 def plain_bytes(operation: Any) -> int | None:
