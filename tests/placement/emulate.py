@@ -137,7 +137,7 @@ def call(library: Any, gpu: Gpu, request: dict[str, Any]) -> dict[str, Any]:
         "allocations": sum(counted[name] for name in _ALLOCATIONS),
         "frees": sum(counted[name] for name in _FREES),
         "copies": counted["cuMemcpyAsync"],
-        "launches": counted["cuLaunchKernel"],
+        "launches": counted["cuLaunchKernel"] + counted["cuLaunchKernelEx"],
         "waits": sum(counted[name] for name in _WAITS),
         "managed": counted["cuMemAllocManaged"],
     }

@@ -162,6 +162,32 @@ _ALL = (
         Counts(1, 0, 2, 1),
         out=5.0,
     ),
+    # Those of both branches are parts of the one allocation, at the same place.
+    _pattern(
+        "temporaries_of_branches",
+        "%out: memref<32xf32>, %n: index",
+        f"""{ALLOC}
+    {launch("fill", "%t")}
+    %is_more = arith.cmpi ult, %c6, %n : index
+    scf.if %is_more {{
+      %u = memref.alloc() : memref<32xf32>
+      {launch("fill", "%u")}
+      {launch("inc", "%u")}
+      {launch("add", "%u", "%out")}
+      memref.dealloc %u : memref<32xf32>
+    }} else {{
+      %u = memref.alloc() : memref<32xf32>
+      {launch("fill", "%u")}
+      {launch("add", "%u", "%out")}
+      memref.dealloc %u : memref<32xf32>
+    }}
+    {launch("add", "%t", "%out")}
+    {DEALLOC}
+    return""",
+        Counts(1, 0, 5, 1),
+        number=7,
+        out=11.0,
+    ),
     # One copy of what the host wrote, none in the loop. One wait at the end: the host's memory is
     # freed there, which the copy read.
     _pattern(

@@ -172,6 +172,8 @@ def _buffers(function: Any) -> Iterator[_Buffer]:
         is_known = all(user.name in _USES for user in users if user not in frees)
         last = max(used, default=at) if is_known else len(operations)
         first = min(used, default=at) if is_known else at
+        if allocation.block != block:
+            first = last = at
         branches = _branches(allocation, block, numbers)
         yield _Buffer(allocation, frees[0], freed, size, first, last, branches)
 
