@@ -35,7 +35,6 @@ WGMMA = Need("nvvm.wgmma.fence.aligned", None, only=("sm_90a",))
         ("sm_75", PLAIN, (), "sm_75"),
         ("sm_89", BF16, (), "sm_80"),
         ("sm_90", BF16, (), "sm_90"),
-        ("sm_90a", "call void @llvm.nvvm.griddepcontrol.wait()", (), "sm_90"),
         ("sm_100", BF16, (), "sm_90"),
         ("sm_89", F8, (), "sm_89"),
         ("sm_120", F8, (), "sm_89"),
