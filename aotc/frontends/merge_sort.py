@@ -4,6 +4,9 @@ A thread sorts `CHUNK` adjacent elements. Then a thread of each merge writes `CH
 bisection, it finds how many elements of either run are before its first one, and takes one after
 the other. Threads are independent, and become a kernel. Elements that are equal keep their order.
 
+Where only the first elements are asked for, runs grow to as many of them, and not further: a merge
+of two such runs writes the first half of what they have, and half of the elements are left.
+
 In between, element p is in row p % CHUNK and column p / CHUNK of a buffer: threads that are
 neighbours access neighbours.
 """
@@ -29,25 +32,38 @@ class MergeSort:
     `types` are the tensors' types, all of one shape. `is_before` writes lines that make the i1
     `%NAME`, whether the elements `%FIRST0`, ... belong before `%SECOND0`, ..., of these three
     names. It must order all elements strictly and weakly: of equal ones neither is before the
-    other.
+    other. With `first`, the results have that many elements along the dimension: the first ones.
     """
 
     def __init__(
-        self, types: Sequence[Any], dimension: int, is_before: Callable[[str, str, str], str]
+        self,
+        types: Sequence[Any],
+        dimension: int,
+        is_before: Callable[[str, str, str], str],
+        first: int | None = None,
     ) -> None:
         self._types = types
         self._elements = [type_.element_type for type_ in types]
         self._rank = types[0].rank
         self._dimension = dimension % self._rank
         self._is_before = is_before
+        self._first = first
         # The buffers, and the part of each that a thread writes.
         sizes = [self._size(i) for i in range(self._rank)]
         self._buffers = [f"tensor<{self._around(sizes)}x{e}>" for e in self._elements]
         self._parts = [f"tensor<{CHUNK}x{e}>" for e in self._elements]
+        made = "".join(f"{size}x" for size in self._result_sizes())
+        self._results = [f"tensor<{made}{e}>" for e in self._elements]
 
     def _size(self, dimension: int) -> str:
         is_dynamic = self._types[0].is_dynamic_dim(dimension)
         return "?" if is_dynamic else str(self._types[0].shape[dimension])
+
+    def _result_sizes(self) -> list[str]:
+        sizes = [self._size(i) for i in range(self._rank)]
+        if self._first is not None:
+            sizes[self._dimension] = str(self._first)
+        return sizes
 
     def _around(self, sizes: Sequence[str]) -> str:
         """The sizes of a buffer, as a type has them."""
@@ -56,11 +72,11 @@ class MergeSort:
 
     def _each(self, form: str, separator: str = ", ") -> str:
         """The form for each operand: {i} is its number, {t} its type, {e} that of its elements, {b}
-        that of its buffers, {p} that of a part."""
-        operands = zip(self._types, self._elements, self._buffers, self._parts, strict=True)
+        that of its buffers, {p} that of a part, {r} that of its result."""
+        types = (self._types, self._elements, self._buffers, self._parts, self._results)
         return separator.join(
-            form.format(i=i, t=type_, e=element, b=buffer, p=part)
-            for i, (type_, element, buffer, part) in enumerate(operands)
+            form.format(i=i, t=type_, e=element, b=buffer, p=part, r=result)
+            for i, (type_, element, buffer, part, result) in enumerate(zip(*types, strict=True))
         )
 
     def _lines(self, form: str) -> str:
@@ -88,10 +104,11 @@ class MergeSort:
         given = ", ".join(size for size in sizes if size)
         return self._lines(f"%{name}{{i}} = bufferization.alloc_tensor({given}) : {{b}}")
 
-    def _chunks(self, made: str, target: str, body: str) -> str:
-        """Makes %MADE0, ... of what `body` makes for each chunk, %done0, ... of the parts %part0,
-        ... of the buffers %TARGET0, ... The chunk's elements begin at %begin of the dimension."""
-        counts = self._along("%chunks", "%size{i}")
+    def _chunks(self, made: str, target: str, body: str, chunks: str = "chunks") -> str:
+        """Makes %MADE0, ... of what `body` makes for each of %CHUNKS chunks, %done0, ... of the
+        parts %part0, ... of the buffers %TARGET0, ... The chunk's elements begin at %begin of the
+        dimension."""
+        counts = self._along(f"%{chunks}", "%size{i}")
         ones, sizes = ["1"] * (self._rank + 1), ["1"] * (self._rank + 1)
         sizes[self._dimension] = str(CHUNK)
         slice_ = f"[{self._along('0, %column')}] [{', '.join(sizes)}] [{', '.join(ones)}]"
@@ -156,8 +173,35 @@ class MergeSort:
             before = after
         return "\n".join(lines)
 
-    def _merge_chunk(self, source: str, run: str) -> str:
-        """The body of a chunk of the merges of `source`, whose runs have %RUN elements."""
+    def _merge(self, made: str, target: str, source: str, merges: str) -> str:
+        """Makes %MADE0, ... in the buffers %TARGET0, ... of the runs of %SOURCE0, ..., which are
+        those after %MERGES merges."""
+        if self._first is None:
+            counts = f"%{made}_run = arith.shli %chunk, %{merges} : index"
+            body = self._merge_chunk(source, f"{made}_run", "n")
+            return f"{counts}{self._chunks(made, target, body)}"
+
+        # Of the elements of each run, or of the last one, the first ones are there.
+        def left(name: str, merges: str) -> str:
+            return f"""
+    %{name}_covered = arith.shli %chunk, %{merges} : index
+    %{name}_run = arith.minui %{name}_covered, %kept : index
+    %{name}_full = arith.divui %n, %{name}_covered : index
+    %{name}_rest = arith.remui %n, %{name}_covered : index
+    %{name}_in_full = arith.muli %{name}_full, %{name}_run : index
+    %{name}_in_last = arith.minui %{name}_rest, %{name}_run : index
+    %{name}_count = arith.addi %{name}_in_full, %{name}_in_last : index"""
+
+        after = f"""
+    %{made}_merges = arith.addi %{merges}, %c1 : index
+    {left(f"{made}_after", f"{made}_merges")}
+    %{made}_chunks = arith.ceildivui %{made}_after_count, %chunk : index"""
+        body = self._merge_chunk(source, f"{made}_run", f"{made}_count", f"{made}_after_run")
+        return f"{left(made, merges)}{after}{self._chunks(made, target, body, f'{made}_chunks')}"
+
+    def _merge_chunk(self, source: str, run: str, count: str, made: str = "both") -> str:
+        """The body of a chunk of the merges of `source`, whose %COUNT elements are in runs of %RUN.
+        The runs that are made have %MADE: as many as two together, or as one."""
         # The first two results are places.
         done = "\n".join(
             f"%done{i} = tensor.cast %merged#{2 + i} : {part} to {part}"
@@ -167,13 +211,13 @@ class MergeSort:
       // The place of its first element in the two runs together, and where they begin and end.
       %both = arith.addi %{run}, %{run} : index
       // Runs are as long as a power of two.
-      %mask = arith.subi %both, %c1 : index
+      %mask = arith.subi %{made}, %c1 : index
       %place = arith.andi %begin, %mask : index
-      %runs = arith.subi %begin, %place : index
+      {self._runs(made)}
       %run_end = arith.addi %runs, %{run} : index
-      %middle = arith.minui %run_end, %n : index
+      %middle = arith.minui %run_end, %{count} : index
       %both_end = arith.addi %runs, %both : index
-      %end = arith.minui %both_end, %n : index
+      %end = arith.minui %both_end, %{count} : index
       %firsts = arith.subi %middle, %runs : index
       %seconds = arith.subi %end, %middle : index
       // How many before it are of the first run: from %least to %most.
@@ -227,15 +271,26 @@ class MergeSort:
       }}
       {done}"""
 
+    def _runs(self, made: str) -> str:
+        """Lines that make %runs, where the two runs begin."""
+        if made == "both":
+            return "%runs = arith.subi %begin, %place : index"
+        return f"""
+      %before = arith.subi %begin, %place : index
+      %read_for_one = arith.divui %both, %{made} : index
+      %runs = arith.muli %before, %read_for_one : index"""
+
     def text(self) -> str:
         """The text of `func.func @sort`."""
-        types, buffers, count = self._each("{t}"), self._each("{b}"), len(self._types)
+        results, buffers, count = self._each("{r}"), self._each("{b}"), len(self._types)
         dimensions = ", ".join(f"d{i}" for i in range(self._rank))
         identity = f"affine_map<({dimensions}) -> ({dimensions})>"
-        dynamic = ", ".join(f"%size{i}" for i in range(self._rank) if self._size(i) == "?")
+        dynamic = ", ".join(
+            f"%size{i}" for i, size in enumerate(self._result_sizes()) if size == "?"
+        )
         # Two merges a round, there and back: two buffers are enough.
         return f"""
-func.func @sort({self._each("%given{i}: {t}")}) -> ({types}) {{
+func.func @sort({self._each("%given{i}: {t}")}) -> ({results}) {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -260,27 +315,26 @@ func.func @sort({self._each("%given{i}: {t}")}) -> ({types}) {{
   {self._spare("from")}
   {self._spare("spare")}
   {self._chunks("sorted", "from", self._sort_chunk())}
-  %double = arith.constant {2 * CHUNK} : index
+  %kept = arith.constant {max(CHUNK, 1 << ((self._first or 1) - 1).bit_length())} : index
   %round:{2 * count} = scf.for %merge = %c0 to %merges step %c2
       iter_args({self._each("%x{i} = %sorted{i}")}, {self._each("%y{i} = %spare{i}")})
       -> ({buffers}, {buffers}) {{
-    %run = arith.shli %chunk, %merge : index
-    %next_run = arith.shli %double, %merge : index
-    {self._chunks("there", "y", self._merge_chunk("x", "run"))}
-    {self._chunks("back", "x", self._merge_chunk("there", "next_run"))}
+    %next_merge = arith.addi %merge, %c1 : index
+    {self._merge("there", "y", "x", "merge")}
+    {self._merge("back", "x", "there", "next_merge")}
     scf.yield {self._each("%back{i}")}, {self._each("%there{i}")} : {buffers}, {buffers}
   }}
-  {self._each("%empty{i} = tensor.empty(" + dynamic + ") : {t}", chr(10))}
+  {self._each("%empty{i} = tensor.empty(" + dynamic + ") : {r}", chr(10))}
   {self._named("plain") if count > 1 else "%plain"} = linalg.generic {{
       indexing_maps = [{", ".join([identity] * count)}],
       iterator_types = [{", ".join(['"parallel"'] * self._rank)}]}}
-      outs({self._each("%empty{i}")} : {types}) {{
+      outs({self._each("%empty{i}")} : {results}) {{
   ^bb0({self._each("%unused{i}: {e}")}):
     {chr(10).join(f"%d{i} = linalg.index {i} : index" for i in range(self._rank))}
     {self._lines("%last_round{i} = tensor.cast %round#{i} : {b} to {b}")}
     {self._read("v", "last_round", f"d{self._dimension}")}
     linalg.yield {self._each("%v{i}")} : {self._each("{e}")}
-  }} -> ({types})
-  return {self._each("%plain#{i}") if count > 1 else "%plain"} : {types}
+  }} -> ({results})
+  return {self._each("%plain#{i}") if count > 1 else "%plain"} : {results}
 }}
 """

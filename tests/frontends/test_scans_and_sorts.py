@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,18 @@ def test_sorts_of_many_lengths(tmp_path: Path) -> None:
     torch.manual_seed(6)
     rows = [torch.randint(0, 9, (n,)).float() for n in (1, 7, 8, 9, 16, 17, 31, 65, 1000, 4097)]
     check({"sort": lambda x: tuple(x.sort(dim=0, stable=True))}, rows, tmp_path)
+
+
+def test_first_elements_of_many_lengths(tmp_path: Path) -> None:
+    """As few as a chunk has, and more; of one run, of several, and of a last one that is short."""
+    torch.manual_seed(7)
+
+    def first(count: int, x: Any) -> Any:
+        return tuple(result[:count] for result in x.sort(dim=0, stable=True))
+
+    functions = {str(count): partial(first, count) for count in (1, 9, 30)}
+    rows = [torch.randint(0, 9, (n,)).float() for n in (31, 1000)]
+    check(functions, rows, tmp_path)
 
 
 def test_numbers_that_are_none_are_last(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def decompositions() -> dict[Any, Any]:
     aten = torch.ops.aten
     table: dict[Any, Any] = fx_decomp_util.get_decomposition_table()
     # torch-mlir takes the epsilon for 0 where none is given, and not for the type's.
-    rms_norm = torch.export.default_decompositions()[aten.rms_norm.default]
+    defaults = torch.export.default_decompositions()
     return {
         **table,
         **special_functions(aten),
@@ -52,7 +52,7 @@ def decompositions() -> dict[Any, Any]:
         **pool_decompositions(aten),
         **resampling_decompositions(aten, table),
         **transposed_decompositions(aten),
-        aten.rms_norm.default: rms_norm,
+        aten.rms_norm.default: defaults[aten.rms_norm.default],
         aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,
         aten.sort.stable: _sort,
         aten.median.default: _median,
@@ -76,6 +76,9 @@ def decompositions() -> dict[Any, Any]:
         aten.isin.Tensor_Tensor: _isin,
         aten._cdist_forward.default: _cdist,
         aten._pdist_forward.default: _pdist,
+        # torch-mlir's own leaves a norm of all dimensions.
+        aten.linalg_norm.default: defaults[aten.linalg_norm.default],
+        aten.linalg_vector_norm.default: _vector_norm,
         aten.searchsorted.Tensor: _searchsorted,
         aten.histc.default: _histc,
         **scatter_decompositions(aten),
@@ -405,6 +408,19 @@ def _pdist(x: Tensor, p: float = 2) -> Tensor:
 
     first, second = torch.triu_indices(x.shape[0], x.shape[0], 1).unbind(0)
     return torch.linalg.vector_norm(x[first] - x[second], p, -1)
+
+
+def _vector_norm(
+    x: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
+    """Of all elements: torch-mlir has those of given dimensions."""
+    if dim:
+        return NotImplemented
+    import torch
+
+    some = x if x.dim() else x.reshape(1)
+    norm = torch.linalg.vector_norm(some, ord, list(range(some.dim())), keepdim, dtype=dtype)
+    return norm if x.dim() else norm.reshape(())
 
 
 # --- Counts ---------------------------------------------------------------------------------------

@@ -15,32 +15,60 @@ _DESCENDING = {"arith.cmpi": (4, 5, 8, 9), "arith.cmpf": (2, 3, 9, 10)}
 
 
 def sort_text(ir: Any, operation: Any) -> str | None:
+    """Where slices alone use the results, and none of them ends behind a known place, the results
+    end there: `topk` is a sort, of which the first elements are taken."""
     types = [ir.RankedTensorType(value.type) for value in operation.operands]
-    sort = _merge_sort(ir, operation, types)
+    sort = _merge_sort(ir, operation, types, _used_length(operation, dimension_of(ir, operation)))
     return None if sort is None else sort.text()
 
 
+def _used_length(operation: Any, dimension: int) -> int | None:
+    """How many of the results' first elements along the dimension are used; None if all may be."""
+    ends = [0]
+    for use in (use for result in operation.results for use in result.uses):
+        if use.owner.name != "tensor.extract_slice":
+            return None
+        offset, size, stride = (
+            use.owner.attributes[f"static_{kind}"][dimension]
+            for kind in ("offsets", "sizes", "strides")
+        )
+        if min(offset, size) < 0 or stride != 1:
+            return None
+        ends.append(offset + size)
+    return max(ends) or None
+
+
 def topk_text(ir: Any, operation: Any) -> str | None:
-    """The first elements, of a tensor alone, and where they were, by sorting all."""
+    """The first elements, of a tensor alone, and where they were."""
     if len(operation.operands) != 3:
         return None
     source, values, indices = (ir.RankedTensorType(value.type) for value in operation.operands)
     element, rank, dimension = indices.element_type, source.rank, dimension_of(ir, operation)
     places = ir.RankedTensorType.get(source.shape, element)
-    sort = _merge_sort(ir, operation, [source, places])
+    # Of a number that depends on sizes all are sorted.
+    is_known = not values.is_dynamic_dim(dimension)
+    known = values.shape[dimension] if is_known else None
+    sort = _merge_sort(ir, operation, [source, places], known)
     if sort is None:
         return None
     dimensions = ", ".join(f"d{i}" for i in range(rank))
     dynamic = ", ".join(f"%size{i}" for i in range(rank) if source.is_dynamic_dim(i))
-    counts = [
-        f"%count{i}" if values.is_dynamic_dim(i) else str(values.shape[i]) for i in range(rank)
-    ]
-    first = f"[{', '.join('0' * rank)}] [{', '.join(counts)}] [{', '.join('1' * rank)}]"
+    results = f"{values}, {indices}"
+    # The types of the sort's results, and what makes those of this function of them.
+    sorted_types, first = results, f"return %sorted#0, %sorted#1 : {results}"
+    if not is_known:
+        counts = [
+            f"%count{i}" if values.is_dynamic_dim(i) else str(values.shape[i]) for i in range(rank)
+        ]
+        slice_ = f"[{', '.join('0' * rank)}] [{', '.join(counts)}] [{', '.join('1' * rank)}]"
+        sorted_types = f"{source}, {places}"
+        first = f"""{size_lines("count", "%values", values)}
+  %first = tensor.extract_slice %sorted#0{slice_} : {source} to {values}
+  %first_places = tensor.extract_slice %sorted#1{slice_} : {places} to {indices}
+  return %first, %first_places : {results}"""
     return f"""{sort.text()}
-func.func @topk(%source: {source}, %values: {values}, %indices: {indices})
-    -> ({values}, {indices}) {{
+func.func @topk(%source: {source}, %values: {values}, %indices: {indices}) -> ({results}) {{
   {size_lines("size", "%source", source)}
-  {size_lines("count", "%values", values)}
   %empty = tensor.empty({dynamic}) : {places}
   %places = linalg.generic {{
       indexing_maps = [affine_map<({dimensions}) -> ({dimensions})>],
@@ -50,15 +78,15 @@ func.func @topk(%source: {source}, %values: {values}, %indices: {indices})
       %place = arith.index_cast %at : index to {element}
       linalg.yield %place : {element}
   }} -> {places}
-  %sorted:2 = func.call @sort(%source, %places) : ({source}, {places}) -> ({source}, {places})
-  %first = tensor.extract_slice %sorted#0{first} : {source} to {values}
-  %first_places = tensor.extract_slice %sorted#1{first} : {places} to {indices}
-  return %first, %first_places : {values}, {indices}
+  %sorted:2 = func.call @sort(%source, %places) : ({source}, {places}) -> ({sorted_types})
+  {first}
 }}
 """
 
 
-def _merge_sort(ir: Any, operation: Any, types: list[Any]) -> MergeSort | None:
+def _merge_sort(
+    ir: Any, operation: Any, types: list[Any], first: int | None = None
+) -> MergeSort | None:
     """A sort by the operation's region. Of NaN, PyTorch says that it is larger than all else; the
     region says nothing of use."""
     *body, _ = operation.regions[0].blocks[0].operations
@@ -89,4 +117,4 @@ def _merge_sort(ir: Any, operation: Any, types: list[Any]) -> MergeSort | None:
         %{name}_ends = arith.andi %{name}_is_number, %{name}_is_nan : i1
         %{name} = arith.ori %{name}_less, %{name}_ends : i1"""
 
-    return MergeSort(types, dimension_of(ir, operation), is_before)
+    return MergeSort(types, dimension_of(ir, operation), is_before, first)
