@@ -399,6 +399,24 @@ def test_attention_of_heads_has_a_kernel_on_the_cpu(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
+class _AlternatingHeads(torch.nn.Module):
+    """Rows have Q, K and V of one head, then those of the next, as in GPT-NeoX and CodeGen."""
+
+    def forward(self, x: Any) -> Any:
+        heads = (part.transpose(1, 2) for part in x.view(2, 12, 4, 48).split(16, -1))
+        return torch.nn.functional.scaled_dot_product_attention(*heads)
+
+
+def test_attention_of_heads_with_others_in_between(tmp_path: Path) -> None:
+    """They are put beside each other for the kernel."""
+    torch.manual_seed(0)
+    x = torch.randn(2, 12, 4 * 48)
+    artifact = _build(_AlternatingHeads(), (x,), "alternating", tmp_path)
+    kernels = {kernel.name for kernel in artifact.manifest.kernels}
+    assert any(name.startswith("attention") for name in kernels), kernels
+    _check(artifact, "alternating", _AlternatingHeads(), (x,), torch.float32)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
 def test_attention_of_grouped_queries_has_kernels(dtype: Any, tmp_path: Path) -> None:
     """K and V are converted before they are repeated."""

@@ -149,7 +149,11 @@ def _problem(call: Any, function: Any) -> Attention | None:
             return None
         if not one[0] and value.type.affine_map != ir.AffineMap.get_identity(value.type.rank):
             return None
-        if value.type.get_strides_and_offset()[0][-1] != 1:
+        strides, _ = value.type.get_strides_and_offset()
+        if strides[-1] != 1:
+            return None
+        # Heads with a dimension of their own follow each other in a row.
+        if one[1] and strides[-2] != value.type.shape[-1]:
             return None
     return problem_of(
         [value.type for value in operands],

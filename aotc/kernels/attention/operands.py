@@ -108,6 +108,39 @@ def operand_of(element: Element, row: str, column: str, *, is_batched: bool) -> 
     return None
 
 
+def has_adjacent_heads(operand: Operand) -> bool:
+    """Whether the heads of a row lie next to each other, as far as can be seen: slices and reshapes
+    are views, and a slice of columns leaves others between the heads."""
+    value = operand.tensor
+    count = operand.heads * int(value.type.shape[-1]) if operand.has_head_dimension else 1
+    while (owner := ops.defining(value)) is not None:
+        if owner.name == "tensor.extract_slice":
+            if _adjacent_elements(owner) < count:
+                return False
+        elif owner.name not in RESHAPES:
+            return True
+        value = owner.operands[0]
+    return True
+
+
+def _adjacent_elements(slice_: Any) -> int:
+    """How many elements of a slice follow each other in what it is of, at least."""
+    sizes, strides = (
+        list(ir.DenseI64ArrayAttr(slice_.attributes[f"static_{kind}"]))
+        for kind in ("sizes", "strides")
+    )
+    count = 1
+    for size, stride, whole in zip(
+        reversed(sizes), reversed(strides), reversed(slice_.operands[0].type.shape), strict=True
+    ):
+        if size < 0 or stride != 1:
+            break
+        count *= size
+        if size != whole:
+            break
+    return count
+
+
 def is_narrow(tensor: Any) -> bool:
     """Whether sums of f32 are at least as wide as its elements."""
     return str(tensor.type.element_type) in (*OF_16_BITS, "f32")

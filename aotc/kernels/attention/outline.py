@@ -17,6 +17,7 @@ from aotc.kernels.attention.choice import choose, choose_for_cpu
 from aotc.kernels.attention.elements import Place
 from aotc.kernels.attention.layout import ALIGNMENT, Layout, sizes_of
 from aotc.kernels.attention.mask_sums import MaskSum
+from aotc.kernels.attention.operands import has_adjacent_heads
 from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.attention.recognition import Found, recognise_attention
 from aotc.kernels.matmul.dispatch import PARALLEL, called_inside, chips_of
@@ -299,10 +300,11 @@ def _function(name: str, found: Found, added: MaskSum, arguments: list[Any]) -> 
 
 def _layouts(found: Found, arguments: list[Any]) -> list[Any]:
     """The layout attributes of the arguments. Q, K or V with heads in rows may be a slice of a
-    larger tensor, which a strided layout passes without a copy."""
+    larger tensor, which a strided layout passes without a copy. Heads that do not follow each other
+    in their row are copied."""
     attributes = [ir.DictAttr.get({}) for _ in arguments]
     for i, operand in enumerate((found.q, found.k, found.v)):
-        if operand.heads:
+        if operand.heads and has_adjacent_heads(operand):
             strides = ", ".join(["?"] * (operand.tensor.type.rank - 1))
             layout = ir.Attribute.parse(f"strided<[{strides}, 1], offset: ?>")
             attributes[i] = ir.DictAttr.get({"bufferization.buffer_layout": layout})
