@@ -55,6 +55,7 @@ def decompositions() -> dict[Any, Any]:
         aten.rms_norm.default: defaults[aten.rms_norm.default],
         aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,
         aten.sort.stable: _sort,
+        aten.topk.default: _topk,
         aten.median.default: _median,
         aten.median.dim: _median_of_rows,
         aten.nanmedian.default: _nanmedian,
@@ -116,6 +117,17 @@ def _sort(x: Tensor, *, stable: bool | None, dim: int = -1, descending: bool = F
 
     del stable
     return torch.ops.aten.sort.default(x, dim, descending)
+
+
+def _topk(
+    x: Tensor, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[Tensor, Tensor]:
+    """In order also where any order will do, which torch-mlir does not know."""
+    if sorted:
+        return NotImplemented
+    import torch
+
+    return torch.ops.aten.topk.default(x, k, dim, largest)
 
 
 # --- Attention ------------------------------------------------------------------------------------
