@@ -139,10 +139,12 @@ class LaneBody:
         if value not in self._made:
             vector = splat(here)
             if kind != UNIFORM:
-                numbers = ops.create("vector.step", results=[vector.type]).result
-                stride = splat(ops.constant_index(kind))
-                numbers = ops.binary("arith.muli", numbers, stride) if kind > 1 else numbers
-                vector = ops.binary("arith.addi", vector, numbers)
+                # As constants: LLVM's backend fails for some masks of `vector.step`.
+                (lanes,) = vector.type.shape
+                each = [ir.IntegerAttr.get(ops.index(), kind * lane) for lane in range(lanes)]
+                numbers = {"value": ir.DenseElementsAttr.get(each, type=vector.type)}
+                places = ops.create("arith.constant", results=[vector.type], attributes=numbers)
+                vector = ops.binary("arith.addi", vector, places.result)
             self._made[value] = vector
         return self._made[value]
 
