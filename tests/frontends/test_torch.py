@@ -399,6 +399,18 @@ def test_attention_of_heads_has_a_kernel_on_the_cpu(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
+class _Padded(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return torch.nn.functional.pad(x, (1, 2))
+
+
+def test_rows_of_several_vectors_are_padded(tmp_path: Path) -> None:
+    """LLVM's backend failed for the masks of these on AVX2."""
+    x = torch.randn(130, 32)
+    artifact = _build(_Padded(), (x,), "padded", tmp_path)
+    _check(artifact, "padded", _Padded(), (x,), torch.float32)
+
+
 class _AlternatingHeads(torch.nn.Module):
     """Rows have Q, K and V of one head, then those of the next, as in GPT-NeoX and CodeGen."""
 

@@ -119,9 +119,7 @@ def _sort(x: Tensor, *, stable: bool | None, dim: int = -1, descending: bool = F
     return torch.ops.aten.sort.default(x, dim, descending)
 
 
-def _topk(
-    x: Tensor, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True
-) -> tuple[Tensor, Tensor]:
+def _topk(x: Tensor, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """In order also where any order will do, which torch-mlir does not know."""
     if sorted:
         return NotImplemented
@@ -424,7 +422,7 @@ def _pdist(x: Tensor, p: float = 2) -> Tensor:
 
 def _vector_norm(
     x: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
-) -> Tensor:
+) -> Any:
     """Of all elements: torch-mlir has those of given dimensions."""
     if dim:
         return NotImplemented
