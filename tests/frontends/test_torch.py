@@ -440,6 +440,29 @@ def test_attention_of_grouped_queries_has_kernels(dtype: Any, tmp_path: Path) ->
     _check(artifact, "grouped", module, inputs, dtype)
 
 
+@pytest.mark.parametrize("queries", [1, 66])
+def test_attention_of_grouped_queries_of_any_number_has_kernels(
+    queries: int, tmp_path: Path
+) -> None:
+    """What repeats K and V asks whether there is one key."""
+    dtype, dim = torch.float16, torch.export.Dim
+    inputs = tuple(
+        torch.randn(2, heads, rows, 64, dtype=dtype)
+        for heads, rows in ((8, queries), (2, 80), (2, 80))
+    )
+    batch, any_keys = dim("batch", min=2), {2: dim("keys", min=2)}
+    shapes = [{0: batch, **one} for one in ({}, any_keys, any_keys)]
+    if queries > 1:
+        shapes[0][2] = dim("queries", min=2)
+    module = Attention(enable_gqa=True)
+    options = {"dynamic_shapes": {"q": shapes[0], "k": shapes[1], "v": shapes[2]}}
+    artifact = _build(module, inputs, "grouped", tmp_path, **options)
+    kernels = [kernel.name for kernel in artifact.manifest.kernels]
+    expected_name = r"attention_f16_d64_decode_4x" if queries == 1 else r"attention_f16_d64_wgmma"
+    assert any(re.match(expected_name, name) for name in kernels), kernels
+    _check(artifact, "grouped", module, inputs, dtype)
+
+
 def _first_token(layer: Any, x: Any) -> Any:
     return layer(x[:, 0])
 

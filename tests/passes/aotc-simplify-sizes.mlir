@@ -1,4 +1,6 @@
 // RUN: aotc-simplify-sizes
+#all = affine_map<(b, g, h, i, j) -> (b, g, h, i, j)>
+
 func.func @f(%x: index) -> (index, index) {
   %c12 = arith.constant 12 : index
   %c5 = arith.constant 5 : index
@@ -8,6 +10,76 @@ func.func @f(%x: index) -> (index, index) {
   return %whole, %part : index, index
 }
 
+// K is repeated for heads: along what is of an unknown size it is asked whether that is 1.
+func.func @repeated(%k: tensor<1x2x1x?x8xf32>) -> tensor<1x2x4x?x8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %size = tensor.dim %k, %c3 : tensor<1x2x1x?x8xf32>
+  %empty = tensor.empty(%size) : tensor<1x2x4x?x8xf32>
+  %repeated = linalg.generic {indexing_maps = [#all],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel"]}
+      outs(%empty : tensor<1x2x4x?x8xf32>) {
+  ^bb0(%old: f32):
+    %head = linalg.index 1 : index
+    %row = linalg.index 3 : index
+    %column = linalg.index 4 : index
+    %is_one = arith.cmpi eq, %size, %c1 : index
+    %place = arith.select %is_one, %c0, %row : index
+    %x = tensor.extract %k[%c0, %head, %c0, %place, %column] : tensor<1x2x1x?x8xf32>
+    linalg.yield %x : f32
+  } -> tensor<1x2x4x?x8xf32>
+  return %repeated : tensor<1x2x4x?x8xf32>
+}
+
+// A tensor that is broadcast to its own size.
+func.func @same(%x: tensor<1x?xf32>) -> tensor<1x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %size = tensor.dim %x, %c1 : tensor<1x?xf32>
+  %empty = tensor.empty(%size) : tensor<1x?xf32>
+  %same = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} outs(%empty : tensor<1x?xf32>) {
+  ^bb0(%old: f32):
+    %column = linalg.index 1 : index
+    %is_one = arith.cmpi eq, %size, %c1 : index
+    %place = arith.select %is_one, %c0, %column : index
+    %element = tensor.extract %x[%c0, %place] : tensor<1x?xf32>
+    linalg.yield %element : f32
+  } -> tensor<1x?xf32>
+  return %same : tensor<1x?xf32>
+}
+
+// What has perhaps one row is broadcast when the program runs.
+func.func @perhaps(%x: tensor<?xf32>, %size: index) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %own = tensor.dim %x, %c0 : tensor<?xf32>
+  %empty = tensor.empty(%size) : tensor<?xf32>
+  %wide = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      outs(%empty : tensor<?xf32>) {
+  ^bb0(%old: f32):
+    %row = linalg.index 0 : index
+    %is_one = arith.cmpi eq, %own, %c1 : index
+    %place = arith.select %is_one, %c0, %row : index
+    %element = tensor.extract %x[%place] : tensor<?xf32>
+    linalg.yield %element : f32
+  } -> tensor<?xf32>
+  return %wide : tensor<?xf32>
+}
+
+// CHECK-DAG: #[[SHARED:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, 0, d3, d4)>
+// CHECK-DAG: #[[ALL:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3, d4)>
+// CHECK-LABEL: func.func @f
 // CHECK:     %[[PRODUCT:.*]] = affine.apply
 // CHECK:     %[[PART:.*]] = arith.divsi %[[PRODUCT]], %c5
 // CHECK:     return %arg0, %[[PART]]
+// CHECK-LABEL: func.func @repeated
+// CHECK-SAME:      %[[K:.*]]: tensor<1x2x1x?x8xf32>
+// CHECK:         linalg.generic {indexing_maps = [#[[SHARED]], #[[ALL]]], {{.*}} ins(%[[K]] : tensor<1x2x1x?x8xf32>)
+// CHECK-NOT:     tensor.extract
+// CHECK-LABEL: func.func @same
+// CHECK-SAME:      %[[X:.*]]: tensor<1x?xf32>
+// CHECK:         return %[[X]]
+// CHECK-LABEL: func.func @perhaps
+// CHECK:         tensor.extract

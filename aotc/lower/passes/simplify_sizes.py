@@ -2,7 +2,8 @@
 
 PyTorch's programs for a batch of any size part a dimension by a division that undoes a product, and
 ask wherever they broadcast whether the batch is 1. Both come out as what was there before: then
-equal sizes are one value, and a tensor that is broadcast to its own size is that tensor.
+equal sizes are one value, and what is broadcast is read at a loop's index, or at 0; a tensor that is
+broadcast to its own size is that tensor.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from aotc import ops
 from aotc.analysis.generics import body_of, maps_of
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.size_products import ONE, Product, product_of, size_of
+from aotc.lower.tensors.spread import create_spread
 from aotc.mlir import ir
 
 _EQ = 0
@@ -30,7 +32,7 @@ class SimplifySizes(OwnPass, frozen=True):
             for division in ops.find(lowering.module.operation, "arith.divsi"):
                 _undo_product(division)
             for generic in ops.find(lowering.module.operation, "linalg.generic"):
-                _drop_broadcast(generic)
+                _simplify_broadcast(generic)
 
 
 def _undo_product(division: Any) -> None:
@@ -58,44 +60,63 @@ def _undo_product(division: Any) -> None:
     ops.erase(division)
 
 
-def _drop_broadcast(generic: Any) -> None:
-    """Where each element of a new tensor is the one at its own place in another of the same
-    sizes, that takes its place."""
+def _simplify_broadcast(generic: Any) -> None:
+    """Where the elements of a new tensor are read from another at the indices of loops, along
+    dimensions of the same sizes, or at 0 along dimensions of 1, that is an operand, which other
+    passes understand. Where each is the one at its own place, the other tensor takes its place."""
     inputs, outputs = ops.operand_groups(generic)
     if inputs or len(outputs) != 1 or not isinstance(outputs[0].type, ir.RankedTensorType):
         return
     out = outputs[0]
     (map_,) = maps_of(generic)
-    if map_ != ir.AffineMap.get_identity(map_.n_dims):
-        return
-    read = ops.defining(body_of(generic)[-1].operands[0])
-    if read is None or read.name != "tensor.extract":
+    identity = ir.AffineMap.get_identity(map_.n_dims)
+    maker, read = ops.defining(out), ops.defining(body_of(generic)[-1].operands[0])
+    if map_ != identity or read is None or read.name != "tensor.extract":
         return
     source, *indices = read.operands
-    if source.type != out.type or not ops.is_made_outside(source, generic):
+    if not ops.is_made_outside(source, generic):
         return
-    for dimension, index in enumerate(indices):
-        size = size_of(out, dimension)
-        if size != size_of(source, dimension):
-            return
-        if not _counts(index, dimension, size):
-            return
-    generic.results[0].replace_all_uses_with(source)
+    places = [_place(index, i, source, out) for i, index in enumerate(indices)]
+    if any(one is None for one in places):
+        return
+    is_same = source.type == out.type and places == list(map_.results)
+    if is_same:
+        found = source
+    elif maker is not None and maker.name == "tensor.empty":
+        with generic.location, ir.InsertionPoint(generic):
+            spread = ir.AffineMap.get(map_.n_dims, 0, places)
+            found = create_spread(source, out.type, spread, list(maker.operands))
+    else:
+        return
+    generic.results[0].replace_all_uses_with(found)
     ops.erase(generic)
 
 
-def _counts(index: Any, dimension: int, size: Product) -> bool:
-    """Whether it is the loop's index along the dimension, of which it is perhaps asked whether its
-    size is 1: then 0, which is the same."""
+def _place(index: Any, dimension: int, source: Any, out: Any) -> Any:
+    """The loop's dimension that an index along a dimension of the source is, or the constant 0;
+    else None."""
+    size = size_of(source, dimension)
+    if ops.known_index(index) == 0 and size == ONE:
+        is_own = dimension < out.type.rank and size_of(out, dimension) == ONE
+        return ir.AffineDimExpr.get(dimension) if is_own else ir.AffineConstantExpr.get(0)
+    loop = _loop_of(index, size)
+    if loop is None or size_of(out, loop) != size:
+        return None
+    return ir.AffineDimExpr.get(loop)
+
+
+def _loop_of(index: Any, size: Product) -> int | None:
+    """The loop whose index it is, of which it is perhaps asked whether the size is 1: then 0, which
+    is the same."""
     owner = ops.defining(index)
     if owner is not None and owner.name == "arith.select":
         condition, zero, other = owner.operands
         if ops.known_index(zero) != 0 or not _is_one(condition, size):
-            return False
+            return None
         owner = ops.defining(other)
     if owner is None or owner.name != "linalg.index":
-        return False
-    return bool(ir.IntegerAttr(owner.attributes["dim"]).value == dimension)
+        return None
+    return int(ir.IntegerAttr(owner.attributes["dim"]).value)
 
 
 def _is_one(condition: Any, size: Product) -> bool:
