@@ -458,8 +458,8 @@ def test_attention_of_grouped_queries_of_any_number_has_kernels(
     options = {"dynamic_shapes": {"q": shapes[0], "k": shapes[1], "v": shapes[2]}}
     artifact = _build(module, inputs, "grouped", tmp_path, **options)
     kernels = [kernel.name for kernel in artifact.manifest.kernels]
-    expected_name = r"attention_f16_d64_decode_4x" if queries == 1 else r"attention_f16_d64_wgmma"
-    assert any(re.match(expected_name, name) for name in kernels), kernels
+    expected_name = "attention_f16_d64_" + ("decode_4x" if queries == 1 else "mma_sync")
+    assert any(name.startswith(expected_name) for name in kernels), kernels
     _check(artifact, "grouped", module, inputs, dtype)
 
 

@@ -7,6 +7,8 @@ operations.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -196,8 +198,8 @@ def _splat(constant: Any) -> Constant | None:
 
 
 def _reshaped(reshape: Any, index: Index) -> Index | None:
-    """The index in what is reshaped; None where it takes more than taking two dimensions as one, or
-    one as two."""
+    """The index in what is reshaped; None where more than the first of several dimensions that are
+    one there is of an unknown size."""
     groups = [
         [int(ir.IntegerAttr(number).value) for number in ir.ArrayAttr(group)]
         for group in ir.ArrayAttr(reshape.attributes["reassociation"])
@@ -210,30 +212,39 @@ def _reshaped(reshape: Any, index: Index) -> Index | None:
     found: dict[int, Place] = dict.fromkeys(range(source.rank), 0) if not groups else {}
     for number, group in enumerate(groups):
         longer = [i for i in group if wide.is_dynamic_dim(i) or wide.get_dim_size(i) != 1]
-        if len(longer) > 2:
+        if any(wide.is_dynamic_dim(i) for i in longer[1:]):
             return None
-        if len(longer) == 2 and wide.is_dynamic_dim(longer[1]):
-            return None
-        inner = int(wide.get_dim_size(longer[1])) if len(longer) == 2 else 0
+        sizes = [int(wide.get_dim_size(i)) for i in longer[1:]]
         if collapses:
-            parts = _split(index[number], inner) if inner else (index[number],)
             found.update(dict.fromkeys(group, 0))
-            found.update(zip(longer, parts, strict=False))
-        elif inner:
-            found[number] = _joined(index[longer[0]], index[longer[1]], inner)
+            found.update(zip(longer, _split(index[number], sizes), strict=False))
         else:
-            found[number] = index[longer[0]] if longer else 0
+            found[number] = _joined([index[i] for i in longer], sizes)
     return tuple(found[i] for i in range(source.rank))
 
 
-def _split(place: Place, inner: int) -> tuple[Place, Place]:
+def _split(place: Place, sizes: Sequence[int]) -> list[Place]:
+    """The indices along dimensions that are one, of all but the first of which `sizes` are the
+    sizes."""
+    if not sizes:
+        return [place]
+    inner = math.prod(sizes)
+    first: Place = ("high", place, inner)
+    rest: Place = ("low", place, inner)
     if isinstance(place, tuple) and place[0] == "joined" and place[2] == inner:
-        first, second = place[1]
-        return first, second
-    return ("high", place, inner), ("low", place, inner)
+        first, rest = place[1]
+    return [first, *_split(rest, sizes[1:])]
 
 
-def _joined(first: Place, second: Place, inner: int) -> Place:
+def _joined(places: Sequence[Place], sizes: Sequence[int]) -> Place:
+    """The index along dimensions taken as one; 0 for none. `sizes`: see `_split`."""
+    if len(places) < 2:
+        return places[0] if places else 0
+    return joined_place(places[0], _joined(places[1:], sizes[1:]), math.prod(sizes))
+
+
+def joined_place(first: Place, second: Place, inner: int) -> Place:
+    """The place `first * inner + second`."""
     is_one = (
         isinstance(first, tuple)
         and isinstance(second, tuple)
@@ -252,3 +263,12 @@ def renamed_place(place: Any, symbol: Any, to: str) -> Any:
     if isinstance(place, tuple):
         return tuple(renamed_place(one, symbol, to) for one in place)
     return place
+
+
+def parts_of(place: Any) -> Iterator[tuple[str, Any, int]]:
+    """The quotients, remainders and joined places that a place is made of, itself among them."""
+    if isinstance(place, tuple):
+        if isinstance(place[0], str):
+            yield place
+        for one in place:
+            yield from parts_of(one)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, maps_of
-from aotc.kernels.attention.elements import Element, Index, renamed_place
+from aotc.kernels.attention.elements import Element, Index, joined_place, parts_of
 from aotc.mlir import ir
 
 BATCH, QUERY, KEY = "b", "i", "j"
@@ -64,19 +64,33 @@ def row_operand(element: Element, column: str) -> Operand | None:
 
 def shared_operand(element: Element, row: str, column: str) -> Operand | None:
     """The tensor of an element of K or V that several matrices of Q may share."""
-    groups = {
-        place[2] for place in element.index if isinstance(place, tuple) and place[0] == "high"
-    }
-    for group in (1, *groups):
+    groups = {place[2] for one in element.index for place in parts_of(one) if place[0] == "high"}
+    for group in (1, *sorted(groups, reverse=True)):
         index = element.index
         if group > 1:
-            # The batch of the matrices that are shared.
-            shared = ("high", BATCH, group)
-            index = tuple(renamed_place(place, shared, BATCH) for place in index)
+            index = tuple(_of_shared_batch(place, group) for place in index)
         found = operand_of(Element(element.tensor, index), row, column, is_batched=True)
         if found is not None:
             return replace(found, group=group)
     return None
+
+
+def _of_shared_batch(place: Any, group: int) -> Any:
+    """The place in terms of the batch of the matrices that are shared: b / group is `BATCH`."""
+    if not isinstance(place, tuple):
+        return place
+    part, of, number = place
+    if part == "joined":
+        first, second = (_of_shared_batch(one, group) for one in of)
+        return joined_place(first, second, number)
+    if of == BATCH and part == "high" and number % group == 0:
+        return BATCH if number == group else ("high", BATCH, number // group)
+    # (b % n) / group is (b / group) % (n / group).
+    if part == "high" and number == group and isinstance(of, tuple):
+        inner, of_inner, heads = of
+        if (inner, of_inner) == ("low", BATCH) and heads % group == 0:
+            return 0 if heads == group else ("low", BATCH, heads // group)
+    return (part, _of_shared_batch(of, group), number)
 
 
 def operand_of(element: Element, row: str, column: str, *, is_batched: bool) -> Operand | None:

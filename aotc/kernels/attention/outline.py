@@ -112,7 +112,9 @@ def layouts_of(types: Sequence[Any], forms: Sequence[tuple[int, bool]], group: i
 def _shares_k_and_v(q: Layout, k: Layout, v: Layout, group: int) -> bool:
     """Whether K and V have a matrix for each `group` of Q, as far as sizes are known."""
     if q.batch is None:
-        return k.batch is None and v.batch is None and group == 1
+        # Whole groups: the heads, which are known, are a multiple.
+        *_, heads, _ = [1, *sizes_of(q.type)]
+        return group == 1 or (heads is not None and heads % group == 0)
     return all(one.batch is not None and one.batch * group == q.batch for one in (k, v))
 
 
