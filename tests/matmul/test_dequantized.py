@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 from helpers.command import Outcome
@@ -40,6 +41,7 @@ class Case(Struct, frozen=True):
     variant: mma_sync.Variant | None = None
     columns: int = 0
     has_epilogue: bool = False
+    packed: str = "i8"
 
     @property
     def in_a_byte(self) -> int:
@@ -68,6 +70,17 @@ BIASED = """
     %less = arith.subi %bits, %bias : i32
     %number = arith.sitofp %less : i32 to f16
     %w = arith.mulf %number, %scale : f16"""
+E4M3 = """
+    %number = arith.extf %byte : f8E4M3FN to f16
+    %w = arith.mulf %number, %scale : f16"""
+E5M2 = E4M3.replace("f8E4M3FN", "f8E5M2")
+# Without a scale.
+E4M3_ALONE = """
+    %w = arith.extf %byte : f8E4M3FN to f16"""
+FLOATS = {
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E5M2": ml_dtypes.float8_e5m2,
+}
 TO_F32 = """
     %number = arith.sitofp %byte : i8 to f32
     %ws = arith.extf %scale : f16 to f32
@@ -81,6 +94,9 @@ CASES = {
     "int8": Case(8, 33, 32, 40, SIGNED),
     "int4_biased": Case(4, 8, 32, 33, BIASED),
     "int8_f32": Case(8, 12, 16, 9, TO_F32, element="f32"),
+    "e4m3": Case(8, 33, 32, 40, E4M3, packed="f8E4M3FN"),
+    "e5m2": Case(8, 9, 64, 3, E5M2, packed="f8E5M2", adds=True),
+    "e4m3_alone": Case(8, 9, 32, 4, E4M3_ALONE, packed="f8E4M3FN"),
     # With a loop, and steps before it; fewer rows than a tile; two tiles of columns.
     "mma_int4": Case(
         4, 72, 128, 10, UNSIGNED, variant=mma_sync.Variant(1, 2, 2, 4, loads_first=True)
@@ -89,6 +105,9 @@ CASES = {
     "mma_int2": Case(2, 40, 64, 16, UNSIGNED, variant=mma_sync.Variant(2, 1, 1, 2)),
     "mma_int8": Case(
         8, 33, 32, 8, SIGNED, variant=mma_sync.Variant(1, 4, 1, 4), columns=3, has_epilogue=True
+    ),
+    "mma_e4m3": Case(
+        8, 33, 32, 8, E4M3, variant=mma_sync.Variant(1, 4, 1, 4), columns=3, packed="f8E4M3FN"
     ),
     "mma_int8_wide": Case(8, 33, 32, 6, SIGNED, variant=mma_sync.Variant(2, 1, 2, 1), columns=11),
 }
@@ -104,7 +123,7 @@ def _function(name: str, case: Case) -> str:
     last = 4 if case.columns else 3
     x, packed = (
         f"memref<{m}{case.groups}x{bytes_}x{count}x{case.element}>",
-        (f"memref<{case.rows}x{case.groups}x{bytes_}xi8>"),
+        (f"memref<{case.rows}x{case.groups}x{bytes_}x{case.packed}>"),
     )
     scales, y = f"memref<{case.rows}x{case.groups}xf16>", f"memref<{m}{case.rows}xf32>"
     ids = "affine_map<(i, j) -> (i, j)>" if case.columns else "affine_map<(i) -> (i)>"
@@ -142,7 +161,7 @@ func.func @{name}(%X: {x}, %packed: {packed}, %scales: {scales}, %zeros: {scales
 {fill}  linalg.generic {{indexing_maps = [{maps}],
       iterator_types = [{loop}"parallel", "reduction", "reduction", "reduction"]}}
       ins(%X, %packed, %scales, %zeros : {x}, {packed}, {scales}, {scales}) outs(%y : {y}) {{
-  ^bb0(%x: {case.element}, %byte: i8, %scale: f16, %zero: f16, %o: f32):
+  ^bb0(%x: {case.element}, %byte: {case.packed}, %scale: f16, %zero: f16, %o: f32):
     %h = linalg.index {last} : index
     %hs = arith.muli %h, %bits_of_one : index
     %s = arith.index_cast %hs : index to i32{case.body}
@@ -206,6 +225,9 @@ def test_products_are_right(library: package.Library, name: str) -> None:
     outer = (case.columns,) if case.columns else ()
     x = random.standard_normal((*outer, case.inputs)).astype(dtype)
     packed = random.integers(-128, 128, (case.rows, case.inputs // case.in_a_byte), np.int8)
+    if case.packed in FLOATS:
+        packed = packed.view(FLOATS[case.packed])
+        packed[~np.isfinite(packed.astype(np.float32))] = 0
     shape = (case.rows, case.groups)
     scales = (random.random(shape) * 0.1).astype(np.float16)
     # Of integers, and of numbers whose difference to 1024 is rounded.
@@ -230,6 +252,8 @@ def test_products_are_right(library: package.Library, name: str) -> None:
         q = q - zeros[..., None]
     elif case.body is BIASED:
         q = q - np.float16(8)
+    elif case.body is E4M3_ALONE:
+        scales[:] = 1
     w = q.astype(dtype) * scales[..., None].astype(dtype)
     exact = w.reshape(case.rows, -1).astype(np.float64).T
     expected = (1 + case.has_epilogue) * (x.astype(np.float64) @ exact) + old
@@ -239,6 +263,7 @@ def test_products_are_right(library: package.Library, name: str) -> None:
 
 def _quantized(element: str = "f16", weight: str = "i8", rows: int = 0) -> str:
     """A product as people write it, of weights of a byte with a scale for 32 inputs."""
+    cast = "sitofp" if weight.startswith("i") else "extf"
     m, of_m, loop = (f"{rows}x", "m, ", '"parallel", ') if rows else ("", "", "")
     y = f"tensor<{m}512xf32>"
     return f"""
@@ -255,7 +280,7 @@ func.func @product(%x: tensor<{m}1024xf16>, %q: tensor<512x1024x{weight}>,
       ins(%groups, %scales : tensor<512x32x32x{weight}>, tensor<512x32x{element}>)
       outs(%e : tensor<512x32x32x{element}>) {{
   ^bb0(%byte: {weight}, %scale: {element}, %o: {element}):
-    %number = arith.sitofp %byte : {weight} to {element}
+    %number = arith.{cast} %byte : {weight} to {element}
     %w = arith.mulf %number, %scale : {element}
     linalg.yield %w : {element}
   }} -> tensor<512x32x32x{element}>
@@ -283,6 +308,7 @@ func.func @product(%x: tensor<{m}1024xf16>, %q: tensor<512x1024x{weight}>,
     ("why", "text", "is_found"),
     [
         ("weights of a byte", _quantized(), True),
+        ("floats of a byte", _quantized(weight="f8E4M3FN"), True),
         ("several vectors", _quantized(rows=5), True),
         ("many vectors are a matmul's", _quantized(rows=17), False),
         ("weights of two bytes are no narrower", _quantized(weight="i16"), False),

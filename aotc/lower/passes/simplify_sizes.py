@@ -2,8 +2,8 @@
 
 PyTorch's programs for a batch of any size part a dimension by a division that undoes a product, and
 ask wherever they broadcast whether the batch is 1. Both come out as what was there before: then
-equal sizes are one value, and what is broadcast is read at a loop's index, or at 0; a tensor that is
-broadcast to its own size is that tensor.
+equal sizes are one value, and what is broadcast is read at a loop's index, or at 0. A tensor that
+is broadcast to its own size is that tensor.
 """
 
 from __future__ import annotations

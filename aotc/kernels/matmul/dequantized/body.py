@@ -3,6 +3,7 @@
 Operations of 16 bits are done for two elements at once. The bytes of a word are taken in the order
 0, 2, 1, 3: so the halves of a word that a shift and a mask leave are two elements. An unsigned
 integer of at most 10 bits becomes f16 as the lowest bits of 1024, from which 1024 is subtracted.
+Floats of 8 bits are widened as everywhere.
 """
 
 from __future__ import annotations
@@ -73,11 +74,22 @@ class _Body:
         for number, value in others.items():
             vector = ir.VectorType.get([CHUNK], value.type)
             self.values[arguments[number]] = b.op("vector.broadcast", [value], vector)
-        self.values[arguments[product.packed]] = Field.of_byte()
+        packed = arguments[product.packed]
+        is_integer = isinstance(packed.type, ir.IntegerType)
+        self.values[packed] = Field.of_byte() if is_integer else self._floats(packed.type)
 
     def weights(self, *, narrow: bool) -> Value:
         factor = factor_of(self.product, narrow=narrow)
         return self._vector(self._value(factor), factor.type)
+
+    def _floats(self, element: Any) -> Value:
+        """The bytes as floats of 8 bits, which the target widens: by instructions from sm_89 on."""
+        b, bytes_ = self.b, f"vector<{CHUNK}xi8>"
+        words = b.from_elements(list(self.words), f"vector<{CHUNK // WORD}xi32>")
+        as_stored = b.op("vector.bitcast", [words], bytes_)
+        order = ir.DenseI64ArrayAttr.get(ORDER)
+        ordered = b.op("vector.shuffle", [as_stored, as_stored], bytes_, mask=order)
+        return b.op("arith.bitcast", [ordered], ir.VectorType.get([CHUNK], element))
 
     def _value(self, value: Any) -> Any:
         """A vector, or what is known of an integer; None for a constant of another kind."""

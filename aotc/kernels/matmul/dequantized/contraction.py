@@ -19,7 +19,7 @@ from aotc import ops
 from aotc.analysis.generics import body_of, has_reduction, maps_of
 from aotc.dense import content_of, is_splat
 from aotc.kernels.attention.elements import Constant, Element, Expression, Operation, Place, Reader
-from aotc.kernels.matmul.dequantized.recognition import MOST_COLUMNS
+from aotc.kernels.matmul.dequantized.recognition import FLOATS_OF_A_BYTE, MOST_COLUMNS
 from aotc.kernels.matmul.least_work import LEAST_WORK
 from aotc.kernels.matmul.recognition import multiplies
 from aotc.mlir import ir
@@ -146,10 +146,8 @@ class _Fusion:
         return [Element(leaf.tensor, leaf.index) for leaf in self.leaves]
 
     def _is_dequantized(self, expression: Expression, element: Any) -> bool:
-        """Whether it is computed from narrower integers: one for each element or for several, and
-        other tensors that are much smaller."""
-        if not _has_operation(expression, _FROM_INTEGERS):
-            return False
+        """Whether it is computed from narrower integers, one for each element or for several, or
+        from floats of 8 bits, and from other tensors that are much smaller."""
         count = math.prod(self.sizes.values())
         large = []
         for leaf in self.leaves:
@@ -158,13 +156,13 @@ class _Fusion:
                 return False
             if math.prod(type_.shape) * _LEAST_GROUP > count:
                 large.append(type_)
-        return (
-            len(large) == 1
-            and isinstance(large[0].element_type, ir.IntegerType)
-            and large[0].element_type.width == _NARROW_BITS
-            and element.width > _NARROW_BITS
-            and math.prod(large[0].shape) <= count
-        )
+        if len(large) != 1 or element.width <= _NARROW_BITS or math.prod(large[0].shape) > count:
+            return False
+        (type_,) = large
+        if isinstance(type_.element_type, ir.IntegerType):
+            is_byte = type_.element_type.width == _NARROW_BITS
+            return is_byte and _has_operation(expression, _FROM_INTEGERS)
+        return str(type_.element_type) in FLOATS_OF_A_BYTE
 
     def _radices(self) -> list[int]:
         """The sizes of the digits of K, the slowest first."""

@@ -24,6 +24,8 @@ from aotc.mlir import ir
 
 CHUNK = 16  # bytes of packed weights that a thread reads at once
 _VECTOR_ELEMENTS = ("f16", "bf16", "f32")
+FLOATS_OF_A_BYTE = ("f8E4M3FN", "f8E5M2")
+_PACKED_ELEMENTS = ("i8", *FLOATS_OF_A_BYTE)
 _MOST_IN_A_BYTE = 8
 MOST_COLUMNS = 16  # of the small matrix: more are a matmul's
 
@@ -99,7 +101,7 @@ def recognise_product(generic: Any, roots: Roots) -> Product | None:
     found = [
         i
         for i, one in enumerate(places)
-        if str(inputs[i].type.element_type) == "i8"
+        if str(inputs[i].type.element_type) in _PACKED_ELEMENTS
         and len(one) > 1
         and one == (row, *digits[: len(one) - 1])
     ]
