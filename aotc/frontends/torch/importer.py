@@ -22,6 +22,7 @@ from aotc.frontends.torch.guards import (
     noted_conditions,
     without_noted_conditions,
 )
+from aotc.frontends.torch.loops import carry_inputs, keep_conditions
 from aotc.frontends.torch.logs import kept_logs, reason_of
 from aotc.frontends.torch.operators import (
     call_functions,
@@ -105,6 +106,7 @@ def import_program(program: Any, name: str) -> Any:
             changes = take_state(program)
             _drop_fixed_inputs(program)
             _take_weights_out_of_lists(program)
+            carry_inputs(program)
             fold_empties(program)
             fold_splats(program)
             wrap_scalars(program)
@@ -125,7 +127,7 @@ def import_program(program: Any, name: str) -> Any:
         raise InputError(
             f"torch-mlir cannot lower this program: {type(error).__name__}: {reason_of(error)}"
         ) from error
-    functions = call_functions(module, known)
+    functions = [*call_functions(module, known), *keep_conditions(module)]
     assign_rows(module)
     lower_numbers(module)
     check_operators(module)

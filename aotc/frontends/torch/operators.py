@@ -234,11 +234,21 @@ def _text(lowering: OperatorLowering, call: OperatorCall) -> str:
 
 
 def _call(module: Any, operation: Any, name: str, tensors: Sequence[Any]) -> None:
+    results = [value.type for value in operation.results]
+    made = call_declared(module, operation, name, tensors, results)
+    for old, new in zip(operation.results, made, strict=True):
+        old.replace_all_uses_with(new)
+    ops.erase(operation)
+
+
+def call_declared(
+    module: Any, before: Any, name: str, operands: Sequence[Any], results: Sequence[Any]
+) -> list[Any]:
+    """The results, of these types, of a call of a function that it declares."""
     from torch_mlir import ir
 
-    results = [value.type for value in operation.results]
-    with module.context, operation.location:
-        type_ = ir.FunctionType.get([value.type for value in tensors], results)
+    with module.context, before.location:
+        type_ = ir.FunctionType.get([value.type for value in operands], list(results))
         attributes = {
             "sym_name": ir.StringAttr.get(name),
             "sym_visibility": ir.StringAttr.get("private"),
@@ -246,12 +256,10 @@ def _call(module: Any, operation: Any, name: str, tensors: Sequence[Any]) -> Non
         }
         with ir.InsertionPoint.at_block_begin(module.body):
             ir.Operation.create("func.func", attributes=attributes, regions=1)
-        with ir.InsertionPoint(operation):
+        with ir.InsertionPoint(before):
             callee = {"callee": ir.FlatSymbolRefAttr.get(name)}
-            made = ir.Operation.create("func.call", results, list(tensors), callee)
-    for old, new in zip(operation.results, made.results, strict=True):
-        old.replace_all_uses_with(new)
-    ops.erase(operation)
+            made = ir.Operation.create("func.call", list(results), list(operands), callee)
+    return list(made.results)
 
 
 def _constant(lowering: OperatorLowering, value: Any) -> Any:
