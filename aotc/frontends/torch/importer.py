@@ -22,8 +22,8 @@ from aotc.frontends.torch.guards import (
     noted_conditions,
     without_noted_conditions,
 )
-from aotc.frontends.torch.loops import carry_inputs, keep_conditions
 from aotc.frontends.torch.logs import kept_logs, reason_of
+from aotc.frontends.torch.loops import carry_inputs, keep_conditions
 from aotc.frontends.torch.operators import (
     call_functions,
     decompositions_of,
