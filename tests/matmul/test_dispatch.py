@@ -95,8 +95,6 @@ def test_without_the_cpu_there_is_no_kernel_for_it(tmp_path: Path) -> None:
     [
         # A launch costs as much.
         (module("8x8xf32", "8x8xf32", "8x8xf32"), ("sm_80",)),
-        # No asynchronous copies.
-        (module("64x64xf32", "64x64xf32", "64x64xf32"), ("sm_75", "sm_80")),
         # No type that kernels have.
         (module("64x64xi64", "64x64xi64", "64x64xi64"), ("sm_80",)),
         # Nothing to multiply: C is filled.
@@ -105,6 +103,20 @@ def test_without_the_cpu_there_is_no_kernel_for_it(tmp_path: Path) -> None:
 )
 def test_other_products_stay_loops(text: str, chips: tuple[str, ...], tmp_path: Path) -> None:
     assert kernels(text, tmp_path, chips=chips) == {"any": chips}
+
+
+@pytest.mark.parametrize(
+    ("text", "chips"),
+    [
+        # GPUs have no asynchronous copies.
+        (module("64x64xf32", "64x64xf32", "64x64xf32"), ("sm_75", "sm_80")),
+        # Each product alone is small.
+        (module("64x8x32xf32", "64x32x32xf32", "64x8x32xf32", "batch_matmul"), ("sm_80",)),
+    ],
+)
+def test_the_cpu_alone_has_a_kernel(text: str, chips: tuple[str, ...], tmp_path: Path) -> None:
+    found = kernels(text, tmp_path, chips=chips)
+    assert found == {"any": chips, "cpu": ()}
 
 
 def test_equal_products_share_a_kernel(tmp_path: Path) -> None:

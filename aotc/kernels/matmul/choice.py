@@ -77,6 +77,8 @@ _MOST_CANDIDATES = 12
 _MOST_OF_OTHERS = 3
 # With fewer multiply-adds of a matrix and a vector than this, loops are as fast as a kernel.
 _LEAST_OF_VECTORS = 64 * 64
+# With fewer of each product of a batch, most of a tile of the CPU's kernels is not used.
+_LEAST_OF_BATCHED = 1000
 
 _P = TypeVar("_P", bound=Problem)
 _Buffer = TypeVar("_Buffer", Matrix, EpilogueOperand)
@@ -213,6 +215,15 @@ def _fastest(
     for_any_address = [family for family in families if family.takes_any_address]
     anywhere = _best(_without_alignment(problem), for_any_address, ANY_GPU, others or chips)[:1]
     return (*found, *_for_any_tile_count(anywhere)) if anywhere else ()
+
+
+def is_worth_on_cpu(problem: Problem) -> bool:
+    """Whether a problem for which GPUs have no kernel is so large that the CPU's beats loops, as that
+    of a batch of many small products."""
+    m, n, k = problem.m, problem.n, problem.k
+    if not (m and n and k) or 1 in (m, n) or m * n * k < _LEAST_OF_BATCHED:
+        return False
+    return problem.likely_batch * m * n * k >= LEAST_WORK
 
 
 def _is_worth_a_kernel(problem: Problem, chips: Sequence[Chip]) -> bool:

@@ -25,7 +25,7 @@ from aotc.errors import InternalError
 from aotc.input.entries import functions_of
 from aotc.kernels.cpu.constant_copies import copy_of_constant
 from aotc.kernels.family import ANY_GPU, CPU, EVERYWHERE
-from aotc.kernels.matmul.choice import FAMILIES, Choice, choose, choose_for_cpu
+from aotc.kernels.matmul.choice import FAMILIES, Choice, choose, choose_for_cpu, is_worth_on_cpu
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.cpu.packed import CPU_PACKED, packed_problem
 from aotc.kernels.matmul.depthwise.problem import Depthwise
@@ -162,13 +162,19 @@ def _matmuls(generics: Sequence[Any], roots: Roots, request: BuildRequest) -> li
             matmul = _recognise(generic, roots, request)
         if matmul is None:
             continue
-        if _is_for_cpu(generic) or isinstance(matmul.problem, Depthwise):
-            has_kernels = request.cpu_kernels and choose_for_cpu(matmul.problem) is not None
-        else:
-            has_kernels = bool(_choose(matmul.problem, request))
-        if has_kernels:
+        if _has_kernels(matmul.problem, request, is_for_cpu=_is_for_cpu(generic)):
             matmuls.append(matmul)
     return matmuls
+
+
+def _has_kernels(problem: Problem, request: BuildRequest, *, is_for_cpu: bool) -> bool:
+    if isinstance(problem, Depthwise):
+        is_for_cpu = True
+    if not is_for_cpu and _choose(problem, request):
+        return True
+    if not request.cpu_kernels or not (is_for_cpu or is_worth_on_cpu(problem)):
+        return False
+    return choose_for_cpu(problem) is not None
 
 
 def _take(
@@ -233,7 +239,7 @@ def _with_kernels(fused: Fused, request: BuildRequest, remarks: Remarks) -> _Tak
     loops_on = None
     if request.cpu_kernels and cpu is None:
         loops_on = CPU
-    elif isinstance(fused.problem, Depthwise) and not _is_for_cpu(last):
+    elif cpu is not None and not choices and not _is_for_cpu(last):
         loops_on = ANY_GPU
     return _Taken(fused, choices, cpu, loops_on, request.capabilities)
 

@@ -23,6 +23,10 @@ ELEMENT_BYTES = {
 }
 
 
+# Of a batch of unknown size.
+LIKELY_SIZE = 8
+
+
 class Matrix(Struct, frozen=True):
     """An operand: the type of its buffer (`memref<?x64xf16>`), whose last dimension is contiguous,
     with a leading dimension for the batch if the problem has one.
@@ -122,6 +126,14 @@ class Problem(Struct, frozen=True):
         return types | {
             f"e{number}": operand.type for number, operand in enumerate(self.epilogue_operands)
         }
+
+    @property
+    def likely_batch(self) -> int:
+        """The number of products, with a guess for an unknown one."""
+        if not self.batched:
+            return 1
+        first = self.c.type.removeprefix("memref<").partition("x")[0]
+        return int(first) if first.isdigit() else LIKELY_SIZE
 
     @property
     def has_known_sizes(self) -> bool:

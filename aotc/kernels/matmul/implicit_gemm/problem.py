@@ -13,11 +13,10 @@ from math import prod
 
 from msgspec import Struct
 
-from aotc.kernels.matmul.problem import Problem
+from aotc.kernels.matmul.problem import LIKELY_SIZE, Problem
 
 # The dimensions of an operand that a loop moves along, each with its step per iteration.
 Moves = tuple[tuple[int, int], ...]
-_LIKELY_SIZE = 8  # of a loop of unknown size, which is mostly a batch
 
 
 class Loop(Struct, frozen=True):
@@ -46,6 +45,10 @@ class ImplicitGemm(Problem, frozen=True, kw_only=True):
     strides: tuple[tuple[int | None, ...], ...]
 
     @property
+    def likely_batch(self) -> int:
+        return likely_count(self.batch)
+
+    @property
     def operation(self) -> str:
         """See `Problem`. Operands of any rank have no layout that two letters name."""
         return "_".join(("implicit_gemm", *self._elements()))
@@ -59,4 +62,4 @@ def known_count(loops: Sequence[Loop]) -> int | None:
 
 def likely_count(loops: Sequence[Loop]) -> int:
     """The number of iterations of the loops, with a guess for unknown sizes."""
-    return prod(_LIKELY_SIZE if loop.size is None else loop.size for loop in loops)
+    return prod(LIKELY_SIZE if loop.size is None else loop.size for loop in loops)
