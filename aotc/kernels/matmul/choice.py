@@ -218,8 +218,8 @@ def _fastest(
 
 
 def is_worth_on_cpu(problem: Problem) -> bool:
-    """Whether a problem for which GPUs have no kernel is so large that the CPU's beats loops, as that
-    of a batch of many small products."""
+    """Whether a problem for which GPUs have no kernel is so large that the CPU's beats loops, as
+    that of a batch of many small products."""
     m, n, k = problem.m, problem.n, problem.k
     if not (m and n and k) or 1 in (m, n) or m * n * k < _LEAST_OF_BATCHED:
         return False
