@@ -10,6 +10,7 @@ before, as no kernel writes these. This module finds these kernels.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from aotc import ops
@@ -53,14 +54,22 @@ _HARMLESS = (
 _LOADS = ("memref.load", "vector.load")
 
 
-def pdl_kernels(gpu_module: Any, *, adds_waits: bool = False) -> list[str]:
-    """Their names. `adds_waits`: those that say nothing of it are given a wait (`ptx_waits`)."""
+def pdl_kernels(gpu_module: Any, given_waits: Collection[str] = ()) -> list[str]:
+    """Their names, with those of the kernels that are given a wait (`ptx_waits`)."""
     return [
         symbol_of(kernel)
-        for kernel in ops.find(gpu_module, "gpu.func")
-        if is_kernel(kernel)
-        and (_waits_first(kernel) or (adds_waits and not ops.find(kernel, _CONTROL)))
+        for kernel in _kernels(gpu_module)
+        if symbol_of(kernel) in given_waits or _waits_first(kernel)
     ]
+
+
+def kernels_without_control(gpu_module: Any) -> list[str]:
+    """The names of kernels that say nothing of it themselves, and so may be given a wait."""
+    return [symbol_of(kernel) for kernel in _kernels(gpu_module) if not ops.find(kernel, _CONTROL)]
+
+
+def _kernels(gpu_module: Any) -> list[Any]:
+    return [kernel for kernel in ops.find(gpu_module, "gpu.func") if is_kernel(kernel)]
 
 
 def _waits_first(kernel: Any) -> bool:

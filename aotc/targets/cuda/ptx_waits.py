@@ -9,27 +9,33 @@ into the PTX for chips that have it. The runtime asks the driver which PTX a ker
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from aotc.request import Chip
 
 FIRST_WITH_WAITS = 90
-_CONTROL = b"griddepcontrol."
 _BEGIN = b"\tgriddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;\n"
 # A kernel up to what is no declaration: the first label, comment or instruction.
-_KERNEL = re.compile(
-    rb"(?P<head>\.entry [^{]*\{\n(?:[ \t]*(?:\.[^\n]*)?\n)*)(?P<rest>.*?^\})",
-    re.MULTILINE | re.DOTALL,
+_HEAD = re.compile(
+    rb"\.entry (?P<name>[^\s(]+)[^{]*\{\n(?:[ \t]*(?:\.[^\n]*)?\n)*",
 )
 
 
-def add_waits(ptx: bytes, chip: Chip) -> bytes:
-    """PTX in which the kernels that have no `griddepcontrol` begin with a wait, if the chip has
-    it."""
+def add_waits(ptx: bytes, chip: Chip, kernels: Collection[str]) -> bytes:
+    """PTX in which those kernels begin with a wait, if the chip has it. They are launched as such:
+    whatever else is in their code, what they call and what is inlined in them, they have one."""
     if chip.capability < FIRST_WITH_WAITS:
         return ptx
-    return _KERNEL.sub(_with_wait, ptx)
+    left = set(kernels)
 
+    def with_wait(found: re.Match[bytes]) -> bytes:
+        name = found["name"].decode()
+        if name not in left:
+            return found[0]
+        left.remove(name)
+        is_there = ptx.startswith(_BEGIN, found.end())
+        return found[0] + (b"" if is_there else _BEGIN)
 
-def _with_wait(found: re.Match[bytes]) -> bytes:
-    begin = b"" if _CONTROL in found["rest"] else _BEGIN
-    return found["head"] + begin + found["rest"]
+    waiting = _HEAD.sub(with_wait, ptx)
+    assert not left, left
+    return waiting

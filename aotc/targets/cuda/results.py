@@ -22,8 +22,8 @@ class DeviceModule(Struct, frozen=True):
     """A gpu.module that runs on GPUs: lowered, or as LLVM IR if the cache has that.
 
     If it was written for one chip, its kernels are launched on `only_chip` alone. Its
-    `pdl_kernels` may begin while the work before them ends: with `adds_waits`, those that say
-    nothing of it wait first, where the chip can.
+    `pdl_kernels` may begin while the work before them ends: of these, `given_waits` get a wait
+    in the PTX for chips that have it.
     """
 
     name: str
@@ -31,7 +31,7 @@ class DeviceModule(Struct, frozen=True):
     llvm_ir: str | None
     only_chip: Chip | None
     pdl_kernels: tuple[str, ...]
-    adds_waits: bool
+    given_waits: tuple[str, ...]
 
 
 class DeviceModules(StageResult, frozen=True):
@@ -51,7 +51,7 @@ class DeviceUnit(Struct, frozen=True):
     refusals: tuple[InputError, ...]
     llvm_ir: str | None
     translation: Translation | None
-    adds_waits: bool
+    given_waits: tuple[str, ...]
 
 
 class DeviceUnits(Struct, frozen=True):

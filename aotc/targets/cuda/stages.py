@@ -25,7 +25,7 @@ from aotc.request import KNOWN_CHIPS, Chip, unique
 from aotc.targets.cuda.artifacts import CUBIN, DEVICE_LL, DEVICE_MLIR, FATBIN, KINDS, PTX
 from aotc.targets.cuda.compile import DeviceCompiler
 from aotc.targets.cuda.lower import lower_device
-from aotc.targets.cuda.pdl_kernels import pdl_kernels
+from aotc.targets.cuda.pdl_kernels import kernels_without_control, pdl_kernels
 from aotc.targets.cuda.ptx_levels import level_of, retarget
 from aotc.targets.cuda.ptx_waits import FIRST_WITH_WAITS, add_waits
 from aotc.targets.cuda.requirements import Need, find_needs
@@ -62,13 +62,14 @@ def lower_to_nvvm(build: Build, outlined: Outlined) -> DeviceModules:
             continue
         only_chip = None if target in (None, ANY_GPU) else Chip(target)
         adds_waits = has_waits and name not in outlined.by_hand
-        with_pdl = tuple(pdl_kernels(gpu_module, adds_waits=adds_waits))
+        given_waits = tuple(kernels_without_control(gpu_module)) if adds_waits else ()
+        with_pdl = tuple(pdl_kernels(gpu_module, given_waits))
         module, text = None, _lowered_before(build, name, gpu_module)
         if text is None:
             watch = build.watch("device-mlir")
             module = lower_device(gpu_module, outlined.source, debug=build.has_lines, watch=watch)
             files += build.printed(DEVICE_MLIR, module.operation, **_words(build, name))
-        lowered.append(DeviceModule(name, module, text, only_chip, with_pdl, adds_waits))
+        lowered.append(DeviceModule(name, module, text, only_chip, with_pdl, given_waits))
     return DeviceModules(tuple(lowered), files=tuple(files))
 
 
@@ -111,10 +112,8 @@ def begin_device(build: Build, outlined: Outlined, device: DeviceModules) -> Dev
         wanted = _of_use(module, _ptx_chips(build))
         chips, refusals = _able(build, outlined.source, module.name, needs[module.name], wanted)
         translation = None if module.module is None else build.translation(module.module)
-        needed, text, adds_waits = needs[module.name], module.llvm_ir, module.adds_waits
-        units.append(
-            DeviceUnit(module.name, needed, chips, refusals, text, translation, adds_waits)
-        )
+        needed, text, waits = needs[module.name], module.llvm_ir, module.given_waits
+        units.append(DeviceUnit(module.name, needed, chips, refusals, text, translation, waits))
     jobs = [(unit.name, chip) for unit in units for chip in unit.chips]
     for kind in KINDS:
         if kind.is_per_chip:
@@ -289,7 +288,7 @@ def _add_waits(build: Build, unit: DeviceUnit, chip: Chip) -> None:
 
 def _write_ptx(build: Build, unit: DeviceUnit, chip: Chip, ptx: bytes) -> None:
     file = build.folder / _name(build, PTX, unit.name, chip)
-    file.write_bytes(add_waits(ptx, chip) if unit.adds_waits else ptx)
+    file.write_bytes(add_waits(ptx, chip, unit.given_waits))
 
 
 def _candidates(build: Build, needs: tuple[Need, ...], chip: Chip) -> list[Chip]:
@@ -383,6 +382,7 @@ def _assemble_for(
         try:
             if candidate != chip:
                 compiler.compile_ptx(source, candidate, ptx)
+                _add_waits(build, unit, candidate)
             cubin = _name(build, CUBIN, unit.name, candidate)
             try:
                 return candidate, compiler.assemble(ptx, candidate, cubin, ir=source)

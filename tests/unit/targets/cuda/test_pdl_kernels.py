@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aotc.mlir import ir
-from aotc.targets.cuda.pdl_kernels import pdl_kernels
+from aotc.targets.cuda.pdl_kernels import kernels_without_control, pdl_kernels
 
 WAIT = "nvvm.griddepcontrol wait"
 LET_GO = "nvvm.griddepcontrol launch_dependents"
@@ -24,11 +24,12 @@ gpu.module @kernels {{
 }}"""
 
 
-def found(text: str, *, adds_waits: bool = False) -> list[str]:
+def found(text: str, *, gives_waits: bool = False) -> list[str]:
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         gpu_module = next(iter(module.body.operations)).operation
-        return pdl_kernels(gpu_module, adds_waits=adds_waits)
+        given = kernels_without_control(gpu_module) if gives_waits else []
+        return pdl_kernels(gpu_module, given)
 
 
 @pytest.mark.parametrize(
@@ -72,4 +73,4 @@ def test_others_may_not(lines: tuple[str, ...]) -> None:
 def test_kernels_that_say_nothing_of_it_may_begin_where_they_get_a_wait(
     lines: tuple[str, ...], names: list[str]
 ) -> None:
-    assert found(kernel(*lines), adds_waits=True) == names
+    assert found(kernel(*lines), gives_waits=True) == names
