@@ -15,6 +15,8 @@ from aotc.kernels.attention.elements import Element, Index, joined_place, parts_
 from aotc.mlir import ir
 
 BATCH, QUERY, KEY = "b", "i", "j"
+# The batch of Q, where `BATCH` is that of matrices which several of Q's share.
+_OF_Q = "q"
 OF_16_BITS = ("f16", "bf16")
 _MOST_DIMENSIONS = 4
 
@@ -76,9 +78,10 @@ def shared_operand(element: Element, row: str, column: str) -> Operand | None:
 
 
 def _of_shared_batch(place: Any, group: int) -> Any:
-    """The place in terms of the batch of the matrices that are shared: b / group is `BATCH`."""
+    """The place in terms of the batch of the matrices that are shared: b / group is `BATCH`, and b
+    itself is not."""
     if not isinstance(place, tuple):
-        return place
+        return _OF_Q if place == BATCH else place
     part, of, number = place
     if part == "joined":
         first, second = (_of_shared_batch(one, group) for one in of)
