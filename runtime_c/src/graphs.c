@@ -360,18 +360,27 @@ static bool make_graph(const aotc_rt_recording *r, kept_graph *kept) {
   return is_good && kept->graph != NULL && is_restored;
 }
 
-// What the graph was made of.
+// What the graph is made of now. The rest is the same, and other threads look at it meanwhile.
+static void remember_launch(const aotc_rt_recording *r, kept_graph *kept, int i) {
+  aotc_rt_recorded *old = &kept->launches[i];
+  const aotc_rt_recorded *new = &r->launches[i];
+  memcpy(old->launch.grid, new->launch.grid, sizeof(old->launch.grid));
+  memcpy(old->launch.block, new->launch.block, sizeof(old->launch.block));
+  old->launch.dynamic_shared_bytes = new->launch.dynamic_shared_bytes;
+  memcpy(kept->values + old->values_at, r->values + new->values_at, new->value_bytes);
+}
+
 static void remember(const aotc_rt_recording *r, kept_graph *kept) {
-  memcpy(kept->launches, r->launches, (size_t)r->count * sizeof(*r->launches));
-  memcpy(kept->values, r->values, r->bytes);
+  for (int i = 0; i < r->count; ++i) {
+    remember_launch(r, kept, i);
+  }
 }
 
 // Changes what is another's in the graph.
 static bool update(const aotc_rt_recording *r, kept_graph *kept) {
   for (int i = 0; i < r->count; ++i) {
-    aotc_rt_recorded *old = &kept->launches[i];
     const aotc_rt_recorded *new = &r->launches[i];
-    if (is_like(old, new, kept->values, r->values)) {
+    if (is_like(&kept->launches[i], new, kept->values, r->values)) {
       continue;
     }
     aotc_rt_launch l = new->launch;
@@ -382,8 +391,7 @@ static bool update(const aotc_rt_recording *r, kept_graph *kept) {
     if (!is_updated) {
       return false;
     }
-    old->launch = new->launch;
-    memcpy(kept->values + old->values_at, r->values + new->values_at, new->value_bytes);
+    remember_launch(r, kept, i);
   }
   return true;
 }

@@ -1,4 +1,5 @@
 // Calls of entries on a fake driver whose launches are graphs.
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,9 +15,9 @@
 
 // What the entry launches, and what ran.
 static int the_count = 6;
-static int the_first;    // parameters: of the first two launches, from there on
-static int the_base;     // parameter: of the other ones, likewise
-static int the_grid = 1; // of the last
+static int the_first;              // parameters: of the first two launches, from there on
+static _Thread_local int the_base; // parameter: of the other ones, likewise
+static int the_grid = 1;           // of the last
 static bool the_memory_is_freed, the_stream_is_filled, the_call_fails;
 static int the_runs[2 * MOST];
 static int the_run_count;
@@ -77,10 +78,15 @@ static void call(void *stream, int first) {
   }
 }
 
-static fake_driver *start(void) {
+static fake_driver *start_without_results(void) {
   fake_driver *driver = scenario_driver();
   driver->has_parameters = true;
   entries_load("cuda");
+  return driver;
+}
+
+static fake_driver *start(void) {
+  fake_driver *driver = start_without_results();
   fake_work_late(launched, run);
   return driver;
 }
@@ -155,6 +161,31 @@ static void pointers_by_turns_have_a_graph_each(void) {
   }
   CHECK_INT(3, entries_count_calls(driver, since, "cuGraphLaunch"));
   the_base = 0;
+  CHECK_INT(AOTC_OK, aotc_unload());
+  CHECK_INT(0, driver->live_graphs);
+  CHECK_TEXT("", driver->violation);
+}
+
+// Most of the pointers differ from those of all graphs that there are.
+static void *call_by_turns(void *unused) {
+  unsigned seed = (unsigned)(uintptr_t)&unused;
+  for (int i = 0; i < 300; ++i) {
+    the_base = 100 * (rand_r(&seed) % 6);
+    CHECK_INT(AOTC_OK, aotc_entry_call(&entry_many, NULL));
+  }
+  return NULL;
+}
+
+static void threads_share_graphs(void) {
+  fake_driver *driver = start_without_results();
+  pthread_t threads[4];
+  for (int i = 0; i < 4; ++i) {
+    CHECK_INT(0, pthread_create(&threads[i], NULL, call_by_turns, NULL));
+  }
+  for (int i = 0; i < 4; ++i) {
+    CHECK_INT(0, pthread_join(threads[i], NULL));
+  }
+  CHECK(driver->graph_launch_count > 0);
   CHECK_INT(AOTC_OK, aotc_unload());
   CHECK_INT(0, driver->live_graphs);
   CHECK_TEXT("", driver->violation);
@@ -302,6 +333,7 @@ int main(int argc, char **argv) {
   static const check_test tests[] = {
       CHECK_TEST(second_call_is_one_submission),
       CHECK_TEST(pointers_by_turns_have_a_graph_each),
+      CHECK_TEST(threads_share_graphs),
       CHECK_TEST(other_kernels_are_another_graph),
       CHECK_TEST(graphs_are_bounded),
       CHECK_TEST(small_entries_are_launched_at_once),

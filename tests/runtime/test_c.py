@@ -74,6 +74,7 @@ CONCURRENT = (
     "cpu_streams",
     "cpu_stress",
     "async",
+    "cuda_entry_graphs",
     "cuda_weights_budget",
 )
 WITH_CPU_MODULE = tuple(program for program in PROGRAMS if program.startswith("cpu_"))
