@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, has_reduction, loops_of_reduction, maps_of
 from aotc.kernels.matmul.recognition import multiplies
-from aotc.lower.tensors.integer_ranges import range_of
+from aotc.lower.tensors.integer_ranges import range_of, range_of_type
 from aotc.lower.tensors.known import SMALL, KnownTensors
 from aotc.lower.tensors.known_operations import NUMBERS, apply
 from aotc.lower.tensors.spread import create_generic, create_spread, sizes_of
@@ -56,6 +56,13 @@ class _Affine(Struct, frozen=True):
     unsigned: bool | None
     zero: np.ndarray
     scale: np.ndarray
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The least and the largest of the integers less their zero points."""
+        least = 0 if self.unsigned else -128
+        largest_zero, least_zero = self.zero.max(initial=0), self.zero.min(initial=0)
+        return int(least - largest_zero), int(least + 255 - least_zero)
 
 
 class _Dequantized(Struct, frozen=True):
@@ -100,7 +107,8 @@ def _multiply(generic: Any, factors: Sequence[_Dequantized], known: KnownTensors
     if len(scales) < len(factors) or len(integers) < len(factors) or count is None:
         return
     largest = math.prod(one.largest for one in integers) * count
-    if largest >= 1 << _SUM_BITS - 1 or _is_of_channels(maps):
+    scale = _product(scales, result.type.element_type)
+    if largest >= 1 << _SUM_BITS - 1 or scale is None or _is_of_channels(maps):
         return
     i32 = ir.IntegerType.get_signless(_SUM_BITS)
     type_ = ir.RankedTensorType.get(list(result.type.shape), i32)
@@ -116,7 +124,7 @@ def _multiply(generic: Any, factors: Sequence[_Dequantized], known: KnownTensors
         ops.create(
             "linalg.yield", [ops.binary("arith.addi", total, ops.binary("arith.muli", x, w))]
         )
-    result.replace_all_uses_with(_scaled(product.results[0], scales[0] * scales[1], start))
+    result.replace_all_uses_with(_scaled(product.results[0], scale, start))
     ops.erase(generic)
 
 
@@ -127,12 +135,23 @@ def _along_result(scale: np.ndarray, generic: Any, number: int) -> np.ndarray | 
     places, shape = [str(place) for place in maps[2].results], [1] * len(maps[2].results)
     axes = [axis for axis, size in enumerate(scale.shape) if size > 1]
     names = [str(maps[number].results[axis]) for axis in axes]
-    if not set(names) <= set(places):
+    if not set(names) <= set(places) or len(set(names)) < len(names):
         return None
     order = sorted(range(len(axes)), key=lambda i: places.index(names[i]))
     for i in order:
         shape[places.index(names[i])] = scale.shape[axes[i]]
     return scale.squeeze().transpose(order).astype(np.float64).reshape(shape)
+
+
+def _product(scales: Sequence[np.ndarray], element: Any) -> np.ndarray | None:
+    """The scale of sums, in the type of their elements; None if it is not as exact there as the
+    scales are, which may be so small, or so large, that their product is no normal number."""
+    type_, (left, right) = NUMBERS[str(element)], scales
+    with np.errstate(over="ignore", under="ignore"):
+        product = left * right
+    limits, absolute = np.finfo(type_), np.abs(product)
+    is_normal = (limits.tiny <= absolute) & (absolute <= limits.max)
+    return product.astype(type_) if (is_normal | (left == 0) | (right == 0)).all() else None
 
 
 def _count_of_terms(generic: Any) -> int | None:
@@ -157,8 +176,7 @@ def _scaled(sums: Any, scale: np.ndarray, start: Any) -> Any:
     """`start`, which the product began from, plus the sums times their scales."""
     type_, element = start.type, start.type.element_type
     axes = [i for i, size in enumerate(scale.shape) if size > 1]
-    numbers = scale.reshape([scale.shape[i] for i in axes]).astype(NUMBERS[str(element)])
-    factor = _constant(numbers, element)
+    factor = _constant(scale.reshape([scale.shape[i] for i in axes]), element)
     identity = ir.AffineMap.get_identity(type_.rank)
     along = ir.AffineMap.get(type_.rank, 0, [ir.AffineDimExpr.get(i) for i in axes])
     empty = ops.create("tensor.empty", sizes_of(start), [type_]).result
@@ -174,7 +192,7 @@ def _scaled(sums: Any, scale: np.ndarray, start: Any) -> Any:
 
 def _constant(array: np.ndarray, element: Any) -> Any:
     """A tensor of these elements; where it is large, with the array's own memory."""
-    array = np.ascontiguousarray(array)
+    array = np.require(array, requirements="C")
     type_ = ir.RankedTensorType.get(array.shape, element)
     attribute = (
         ir.DenseElementsAttr.get(array, type=element, shape=array.shape)
@@ -372,9 +390,9 @@ class _Body(Struct, frozen=True):
         if name in _WIDENING:
             inner = self.affine(operands[0])
             unsigned = _WIDENING[name]
-            if inner is None:
-                return None
-            return replace(inner, unsigned=unsigned) if inner.unsigned is None else inner
+            if inner is None or inner.unsigned is None:
+                return inner and replace(inner, unsigned=unsigned)
+            return None if unsigned and inner.range[0] < 0 else inner
         if name in ("arith.subi", "arith.subf"):
             return self._moved(operands[0], operands[1], 1)
         if name in ("arith.addi", "arith.addf"):
@@ -393,7 +411,7 @@ class _Body(Struct, frozen=True):
         if map_ != ir.AffineMap.get_identity(map_.n_dims):
             return None
         ones = [1] * operand.type.rank
-        byte = _Affine(operand, None, np.zeros(ones), np.ones(ones, np.float32))
+        byte = _Affine(operand, None, np.zeros(ones), np.ones(ones))
         is_integer = isinstance(argument.type, ir.IntegerType)
         if is_integer and argument.type.width <= _BYTE:
             return byte if argument.type.width == _BYTE else None
@@ -416,20 +434,24 @@ class _Body(Struct, frozen=True):
         # What is scaled before is none of integers.
         if inner is None or number is None or not (inner.scale == 1).all():
             return None
-        if not (number == np.round(number)).all():
+        if not (np.isfinite(number) & (number == np.round(number))).all():
             return None
-        return replace(inner, zero=inner.zero + sign * number)
+        moved = replace(inner, zero=inner.zero + sign * number.astype(np.float64))
+        if not isinstance(value.type, ir.IntegerType):
+            return moved
+        least, largest = range_of_type(value.type)
+        return moved if least <= moved.range[0] and moved.range[1] <= largest else None
 
     def _scaled(self, value: Any, by: Any) -> _Affine | None:
         number = self.number(by)
         inner = None if number is None else self.affine(value)
         if inner is None or number is None or not np.isfinite(number).all():
             return None
-        return replace(inner, scale=inner.scale * number)
+        return replace(inner, scale=inner.scale * number.astype(np.float64))
 
     def number(self, value: Any) -> np.ndarray | None:
         """What a value is known to be in each iteration, with a dimension for each loop of its size
-        or 1."""
+        or 1; None if it is not known, or if there are no iterations."""
         rank = maps_of(self.generic)[0].n_dims
         operation = ops.defining(value)
         if operation is not None and operation.parent == self.generic:
@@ -443,7 +465,7 @@ class _Body(Struct, frozen=True):
         if number >= len(self.inputs):
             return None
         array, map_ = self.known.of(self.inputs[number]), maps_of(self.generic)[number]
-        if array is None or not map_.is_projected_permutation:
+        if array is None or array.size == 0 or not map_.is_projected_permutation:
             return None
         loops = [ir.AffineDimExpr(place).position for place in map_.results]
         shape = [1] * rank
