@@ -17,6 +17,7 @@ from helpers.shared import made_once, shared_folder
 from matmul.contracted import Contraction, convolution
 from matmul.scalar_products import entry
 from matmul.test_grouped import LEVELS
+from msgspec import structs
 
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.implicit_gemm.cpu.family import IMPLICIT_CPU
@@ -36,8 +37,11 @@ OF_GROUPS = Contraction(
 IMAGES = replace(
     convolution("images", (3, 24, 7, 7), (35, 3, 3)), dynamic=(("a", 0), ("c", 0)), adds=True
 )
+# Whose bytes have no sign.
+UNSIGNED = replace(STRIDED, name="unsigned", **BYTES)
 CASES = (
     *(replace(case, **BYTES) for case in (STRIDED, OF_GROUPS, IMAGES)),
+    UNSIGNED,
     replace(STRIDED, name="strided_bf16", **BF16),
 )
 _CHECK = """
@@ -52,7 +56,8 @@ def check(folder: Path) -> None:
     library = Library(folder / "lib" / "libgrouped.so", folder / "grouped.json")
     for case in CASES:
         a, b, before = case.operands()
-        expected, size = case.expected(a, b, before)
+        given = [one.view(np.uint8) if case == UNSIGNED else one for one in (a, b)]
+        expected, size = case.expected(*given, before)
         found = []
         for _ in range(2):
             c = before.copy()
@@ -71,6 +76,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def text_of(case: Contraction) -> str:
         problem = case.problem
         assert problem is not None
+        if case == UNSIGNED:
+            a, b = (structs.replace(one, unsigned=True) for one in (problem.a, problem.b))
+            problem = structs.replace(problem, a=a, b=b)
         assert takes_groups(problem)
         return entry(IMPLICIT_CPU.function(problem, BLOCKS, case.name))
 

@@ -84,7 +84,8 @@ class Operand:
         for one in (self.batch, self.m, self.n, self.k):
             for mode in one.modes:
                 extent = extent + (mode.size - 1) * mode.stride
-        self.buffer = Buffer(_row_of_elements(b, memref, begin, extent))
+        row = _row_of_elements(b, memref, begin, extent)
+        self.buffer = Buffer(row, unsigned=getattr(problem, name).unsigned)
 
 
 def _coalesced(modes: Sequence[Mode]) -> list[Mode]:
