@@ -254,6 +254,7 @@ DILATED = {
     (1, 24, 24): 14 * 15,
     (3, 8, 9): 10 * 11,
     (1, 6, 6): 30 * 33,
+    (1, 5, 5): 0,
     (1, 2, 2): 0,
 }
 
@@ -275,6 +276,14 @@ def test_padding_is_not_multiplied(numbers: tuple[int, int, int], products: int)
         torch.testing.assert_close(found, aten.convolution.default(*given))
     else:
         assert found is NotImplemented
+
+
+def test_taps_of_narrow_floats_are_not_rounded_apart() -> None:
+    """What one convolution rounds once stays one."""
+    convolution = transposed_decompositions(torch.ops.aten)[torch.ops.aten.convolution.default]
+    x, weight = (torch.ones(size, dtype=torch.float16) for size in ((2, 3, 14, 15), (4, 3, 3, 3)))
+    given = x, weight, None, [1], [6], [6], False, [0, 0], 1
+    assert convolution(*given) is NotImplemented
 
 
 def images(number: int) -> Any:

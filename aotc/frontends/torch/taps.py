@@ -18,6 +18,8 @@ Tensor = Any
 _MOST_LIVE = 0.6
 # The same of one dimension, which is taken tap by tap then.
 _MOST_LIVE_ALONG = 0.75
+# How many bytes a float has whose sums are as exact as one convolution's.
+_WIDE = 4
 
 
 def without_dead_taps(
@@ -53,7 +55,9 @@ def without_dead_taps(
         # The padding is the same on both sides.
         if pad >= 0 and places == _places(size, count, strides[axis], pad, apart[axis]):
             weight, pads[axis] = weight.narrow(2 + axis, first, count), pad
-    if groups == 1 and not x.is_complex():
+    # Narrow floats would be rounded after each tap, where one convolution rounds once.
+    is_rounded = x.is_floating_point() and x.dtype.itemsize < _WIDE
+    if groups == 1 and not x.is_complex() and not is_rounded:
         found = _by_taps(x, weight, bias, strides, pads, apart)
         if found is not NotImplemented:
             return found
@@ -79,7 +83,7 @@ def _by_taps(
     apart: Sequence[int],
 ) -> Any:
     """The sum of convolutions with single taps, of the places where each is inside of the image;
-    NotImplemented where most taps are inside at most places."""
+    NotImplemented where most taps are inside at most places, as a whole or along each dimension."""
     import torch
 
     rank = x.dim() - 2
@@ -105,7 +109,7 @@ def _by_taps(
         sum(max(stop - start, 0) for start, stop in own) / (len(own) * count)
         for own, count in zip(inside, counts, strict=True)
     ]
-    if prod(live) > _MOST_LIVE:
+    if prod(live) > _MOST_LIVE or min(live) > _MOST_LIVE_ALONG:
         return NotImplemented
     # The taps of a part along each dimension: a single one, or None for all.
     choices: list[list[int | None]] = [
