@@ -13,6 +13,7 @@ from aotc.lower.mapping.lane_kinds import UNIFORM, VECTOR, Kinds
 from aotc.lower.mapping.partials import LANES, Partials, splat, vector_of
 from aotc.mlir import ir
 from aotc.rewrites.cloning import body_of, copy
+from aotc.sizes import element_bytes
 
 
 def compute(bodies: Sequence[LaneBody], operations: Sequence[Any]) -> None:
@@ -90,6 +91,10 @@ def _compute_extremes(
             extremes = one.lanes([next(found) for _ in one.kinds])
             init = body.vector(one.accumulator.init)
             body.enter({result: one.accumulator.combine(init, extremes)})
+
+
+# What a masked load has at once.
+_MASKED_BYTES = 32
 
 
 class LaneBody:
@@ -191,11 +196,33 @@ def _load(memref: Any, indices: Sequence[Any], type_: Any, stride: int, mask: An
         bits = ir.VectorType.get([width], ops.integer(1))
         places = [i // stride if i % stride == 0 else LANES for i in range(width)]
         mask = _shuffle(mask, no, places, bits)
-    operands = [memref, *indices, mask, _zero(wide)]
-    loaded = ops.create("vector.maskedload", operands, [wide]).result
+    loaded = _load_masked(memref, indices, mask, wide)
     if stride == 1:
         return loaded
     return _shuffle(loaded, loaded, list(range(0, width, stride)), vector_of(type_))
+
+
+def _load_masked(memref: Any, indices: Sequence[Any], mask: Any, type_: Any) -> Any:
+    """In vectors that AVX2 has: LLVM's backend fails for some masks of two such vectors, where it
+    knows that one of them loads nothing."""
+    (width,), element = type_.shape, ops.element_type(type_)
+    count = min(LANES, _MASKED_BYTES // (element_bytes(element) or 1))
+    part, bits = (ir.VectorType.get([count], one) for one in (element, ops.integer(1)))
+    *outer, first = indices
+    loaded = _zero(type_)
+    for start in range(0, width, count):
+        at = ops.binary("arith.addi", first, ops.constant_index(start)) if start else first
+        own = _shuffle(mask, mask, range(start, start + count), bits)
+        found = ops.create("vector.maskedload", [memref, *outer, at, own, _zero(part)], [part])
+        if count == width:
+            return found.result
+        place = {
+            name: ir.Attribute.parse(f"[{n}]") for name, n in (("offsets", start), ("strides", 1))
+        }
+        loaded = ops.create(
+            "vector.insert_strided_slice", [found.result, loaded], [type_], place
+        ).result
+    return loaded
 
 
 def _shuffle(left: Any, right: Any, places: Sequence[int], type_: Any) -> Any:

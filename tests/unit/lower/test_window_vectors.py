@@ -144,6 +144,48 @@ def test_pools(type_: str, stride: int, tmp_path: Path) -> None:
                 np.testing.assert_array_equal(np.signbit(found[2]), signs.min(axis=(2, 3)))
 
 
+PADDED = """
+func.func @PLACE(%x: memref<16x9x9xTYPE>, %y: memref<16xSIZExSIZExTYPE>)
+    attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c9 = arith.constant 9 : index
+  %before = arith.constant BEFORE : index
+  %size = arith.constant SIZE : index
+  %zero = arith.constant 0.0 : TYPE
+  scf.parallel (%i, %j, %k) = (%c0, %c0, %c0) to (%c16, %size, %size) step (%c1, %c1, %c1) {
+    %row = arith.subi %j, %before : index
+    %column = arith.subi %k, %before : index
+    %is_row = arith.cmpi ult, %row, %c9 : index
+    %is_column = arith.cmpi ult, %column, %c9 : index
+    %is_in = arith.andi %is_row, %is_column : i1
+    %a = arith.select %is_in, %row, %c0 : index
+    %b = arith.select %is_in, %column, %c0 : index
+    %loaded = memref.load %x[%i, %a, %b] : memref<16x9x9xTYPE>
+    %value = arith.select %is_in, %loaded, %zero : TYPE
+    memref.store %value, %y[%i, %j, %k] : memref<16xSIZExSIZExTYPE>
+  }
+  return
+}
+"""
+
+
+def test_rows_padded_by_whole_vectors(tmp_path: Path) -> None:
+    """LLVM has code for masks of which it knows that a half of them loads nothing."""
+    cases = [(type_, before) for type_ in ("f32", "f64") for before in (3, 8, 14)]
+    text = ""
+    for type_, before in cases:
+        made = PADDED.replace("PLACE", f"{type_}_{before}").replace("TYPE", type_)
+        text += made.replace("SIZE", str(9 + 2 * before)).replace("BEFORE", str(before))
+    library = build_library(text, tmp_path)
+    for type_, before in cases:
+        x = np.random.default_rng(before).standard_normal((16, 9, 9)).astype(TYPES[type_])
+        right = np.pad(x, ((0, 0), (before, before), (before, before)))
+        library.call(f"{type_}_{before}", x, y := np.full_like(right, np.nan))
+        np.testing.assert_array_equal(y, right)
+
+
 def test_beyond_a_page(tmp_path: Path) -> None:
     """Nothing is read behind the image, or in front of it."""
     page = mmap.PAGESIZE
