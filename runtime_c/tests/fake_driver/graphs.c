@@ -20,14 +20,19 @@ typedef struct fake_graph {
 // Of graphs, and of executable ones, which are copies of them.
 #define MAX_GRAPHS 160
 static fake_graph the_graphs[MAX_GRAPHS];
+// Of their handles and streams; the nodes are a thread's that captures or launches them.
+static pthread_mutex_t the_graphs_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static fake_graph *captured_on(CUstream stream) {
-  for (int i = 0; stream != NULL && i < MAX_GRAPHS; ++i) {
+  fake_graph *found = NULL;
+  pthread_mutex_lock(&the_graphs_lock);
+  for (int i = 0; stream != NULL && found == NULL && i < MAX_GRAPHS; ++i) {
     if (the_graphs[i].handle != NULL && the_graphs[i].stream == stream) {
-      return &the_graphs[i];
+      found = &the_graphs[i];
     }
   }
-  return NULL;
+  pthread_mutex_unlock(&the_graphs_lock);
+  return found;
 }
 
 bool record_node(CUstream stream, const fake_node *node) {
@@ -44,7 +49,7 @@ bool record_node(CUstream stream, const fake_node *node) {
 }
 
 #ifndef FAKE_OLD_DRIVER
-static fake_graph *find_graph(const void *handle) {
+static fake_graph *find_graph_locked(const void *handle) {
   for (int i = 0; i < MAX_GRAPHS; ++i) {
     if (the_graphs[i].handle == handle) {
       return &the_graphs[i];
@@ -54,9 +59,19 @@ static fake_graph *find_graph(const void *handle) {
   return &the_graphs[MAX_GRAPHS - 1];
 }
 
-static fake_graph *make_graph(object_kind kind) {
-  fake_graph *made = find_graph(NULL);
-  *made = (fake_graph){.handle = make_object(kind)};
+static fake_graph *find_graph(const void *handle) {
+  pthread_mutex_lock(&the_graphs_lock);
+  fake_graph *found = find_graph_locked(handle);
+  pthread_mutex_unlock(&the_graphs_lock);
+  return found;
+}
+
+static fake_graph *make_graph(object_kind kind, CUstream captured) {
+  object *handle = make_object(kind);
+  pthread_mutex_lock(&the_graphs_lock);
+  fake_graph *made = find_graph_locked(NULL);
+  *made = (fake_graph){.handle = handle, .stream = captured};
+  pthread_mutex_unlock(&the_graphs_lock);
   COUNT(live_graphs, 1);
   return made;
 }
@@ -67,8 +82,13 @@ static CUresult destroy_graph(const void *handle, object_kind kind) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   fake_graph *graph = find_graph(handle);
-  graph->handle->kind = OBJECT_NONE;
+  object *destroyed = graph->handle;
+  pthread_mutex_lock(&the_graphs_lock);
   graph->handle = NULL;
+  pthread_mutex_unlock(&the_graphs_lock);
+  pthread_mutex_lock(&the_lock);
+  destroyed->kind = OBJECT_NONE; // it may be another graph from now on
+  pthread_mutex_unlock(&the_lock);
   COUNT(live_graphs, -1);
   return CUDA_SUCCESS;
 }
@@ -93,7 +113,7 @@ EXPORT CUresult CUDAAPI cuStreamBeginCapture_v2(CUstream stream, CUstreamCapture
       captured_on(stream) != NULL) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  make_graph(OBJECT_GRAPH)->stream = stream;
+  make_graph(OBJECT_GRAPH, stream);
   return CUDA_SUCCESS;
 }
 
@@ -123,7 +143,9 @@ EXPORT CUresult CUDAAPI cuStreamEndCapture(CUstream stream, CUgraph *graph) {
     violate("the end of a capture that did not begin");
     return CUDA_ERROR_INVALID_VALUE;
   }
+  pthread_mutex_lock(&the_graphs_lock);
   captured->stream = NULL;
+  pthread_mutex_unlock(&the_graphs_lock);
   if (entered != CUDA_SUCCESS) {
     destroy_graph(captured->handle, OBJECT_GRAPH);
     return entered;
@@ -139,7 +161,7 @@ EXPORT CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec *executable, CUg
     return CUDA_ERROR_INVALID_VALUE;
   }
   const fake_graph *of = find_graph(graph);
-  fake_graph *made = make_graph(OBJECT_EXECUTABLE_GRAPH);
+  fake_graph *made = make_graph(OBJECT_EXECUTABLE_GRAPH, NULL);
   made->count = of->count;
   memcpy(made->nodes, of->nodes, sizeof(made->nodes));
   *executable = (CUgraphExec)made->handle;
