@@ -8,7 +8,9 @@ from helpers.passes import run_passes_on
 ONE = "%f = arith.sitofp %in : i8 to f32"
 _PRODUCT = """
 #pair = affine_map<(d0, d1) -> (d0, d1)>
-func.func @f(%x: tensor<5x4xi8>, %y: tensor<4x2xi8>, %start: tensor<5x2xf32>) -> tensor<5x2xf32> {
+func.func @f(%x: tensor<5x4xi8>, %y: tensor<4x2xi8>, %start: tensor<5x2xf32>, %given: f32)
+    -> tensor<5x2xf32> {
+  %table = arith.constant dense<[1.0, 2.0, 3.0, 4.0, 5.0]> : tensor<5xf32>
   %hundred = arith.constant 100 : i8
   %infinity = arith.constant 0x7F800000 : f32
   %small = arith.constant 1.0e-30 : f32
@@ -61,6 +63,14 @@ def test_exact_integers_are_multiplied(left: str) -> None:
         # A negative one is a large number without a sign.
         ("%w = arith.extsi %in : i8 to i16\n %f = arith.uitofp %w : i16 to f32", ONE),
         ("%w = arith.sitofp %in : i8 to f32\n %f = arith.subf %w, %infinity : f32", ONE),
+        # What the body reads from outside.
+        ("%w = arith.sitofp %in : i8 to f32\n %f = arith.mulf %w, %given : f32", ONE),
+        ("%w = arith.sitofp %in : i8 to f32\n %f = arith.mulf %given, %w : f32", ONE),
+        (
+            "%i = linalg.index 0 : index\n %t = tensor.extract %table[%i] : tensor<5xf32>\n"
+            "%w = arith.sitofp %in : i8 to f32\n %f = arith.mulf %w, %t : f32",
+            ONE,
+        ),
         # The product of the scales is 0 in f32.
         (scaled := "%w = arith.sitofp %in : i8 to f32\n %f = arith.mulf %w, %small : f32", scaled),
     ],

@@ -404,9 +404,11 @@ class _Body(Struct, frozen=True):
         return None
 
     def _of_argument(self, argument: Any) -> _Affine | None:
-        number = list(self.generic.regions[0].blocks[0].arguments).index(argument)
+        number = self._number_of(argument)
+        if number is None:
+            return None
         operand, map_ = self.generic.operands[number], maps_of(self.generic)[number]
-        if not isinstance(operand.type, ir.RankedTensorType) or number == len(self.inputs):
+        if not isinstance(operand.type, ir.RankedTensorType):
             return None
         if map_ != ir.AffineMap.get_identity(map_.n_dims):
             return None
@@ -427,6 +429,11 @@ class _Body(Struct, frozen=True):
     @property
     def inputs(self) -> list[Any]:
         return ops.operand_groups(self.generic)[0]
+
+    def _number_of(self, argument: Any) -> int | None:
+        """Of the input whose elements an argument is; None for those of other blocks, too."""
+        arguments = list(self.generic.regions[0].blocks[0].arguments)[: len(self.inputs)]
+        return arguments.index(argument) if argument in arguments else None
 
     def _moved(self, value: Any, by: Any, sign: int) -> _Affine | None:
         number = self.number(by)
@@ -460,9 +467,10 @@ class _Body(Struct, frozen=True):
             return apply(operation, arrays) if arrays and len(arrays) == len(found) else None
         if operation is not None:
             array = self.known.of(value)
-            return None if array is None else array.reshape([1] * rank)
-        number = list(self.generic.regions[0].blocks[0].arguments).index(value)
-        if number >= len(self.inputs):
+            # What is no scalar is a tensor that the body extracts elements of.
+            return array.reshape([1] * rank) if array is not None and array.ndim == 0 else None
+        number = self._number_of(value)
+        if number is None:
             return None
         array, map_ = self.known.of(self.inputs[number]), maps_of(self.generic)[number]
         if array is None or array.size == 0 or not map_.is_projected_permutation:
