@@ -57,7 +57,8 @@ def without_dead_taps(
             weight, pads[axis] = weight.narrow(2 + axis, first, count), pad
     # Narrow floats would be rounded after each tap, where one convolution rounds once.
     is_rounded = x.is_floating_point() and x.dtype.itemsize < _WIDE
-    if groups == 1 and not x.is_complex() and not is_rounded:
+    # Without a dilation the image has two rows or columns, and one kernel is better than several.
+    if max(apart) > 1 and groups == 1 and not x.is_complex() and not is_rounded:
         found = _by_taps(x, weight, bias, strides, pads, apart)
         if found is not NotImplemented:
             return found
