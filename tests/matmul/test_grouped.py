@@ -115,6 +115,16 @@ def check(folder: Path) -> None:
             assert np.all(np.abs(found - exact) <= 1e-4 + rounding), (one.name, m, n, k)
 
 
+def check_every_level(code: str, folder: Path) -> None:
+    """Runs Python's code with the folder as its argument, at each level. One that the processor
+    lacks is the highest that it has."""
+    for level in LEVELS:
+        settings = {"AOTC_CPU_LEVEL": str(level), "AOTC_DEVICE": "cpu"}
+        path = {"PYTHONPATH": os.pathsep.join(one for one in sys.path if one)}
+        command = [sys.executable, "-c", code, str(folder)]
+        subprocess.run(command, env=os.environ | settings | path, check=True)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All cases, built once for all workers."""
@@ -126,12 +136,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_level(folder: Path) -> None:
-    """A level that the processor lacks is the highest that it has."""
-    for level in LEVELS:
-        settings = {"AOTC_CPU_LEVEL": str(level), "AOTC_DEVICE": "cpu"}
-        path = {"PYTHONPATH": os.pathsep.join(one for one in sys.path if one)}
-        command = [sys.executable, "-c", _CHECK, str(folder)]
-        subprocess.run(command, env=os.environ | settings | path, check=True)
+    check_every_level(_CHECK, folder)
 
 
 def test_which_problems_it_takes() -> None:

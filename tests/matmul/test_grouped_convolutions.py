@@ -3,9 +3,6 @@ has, against NumPy."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +13,7 @@ from helpers.native import Library, build_library
 from helpers.shared import made_once, shared_folder
 from matmul.contracted import Contraction, convolution
 from matmul.scalar_products import entry
-from matmul.test_grouped import LEVELS
+from matmul.test_grouped import check_every_level
 from msgspec import structs
 
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
@@ -89,12 +86,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_level(folder: Path) -> None:
-    """A level that the processor lacks is the highest that it has."""
-    for level in LEVELS:
-        settings = {"AOTC_CPU_LEVEL": str(level), "AOTC_DEVICE": "cpu"}
-        path = {"PYTHONPATH": os.pathsep.join(one for one in sys.path if one)}
-        command = [sys.executable, "-c", _CHECK, str(folder)]
-        subprocess.run(command, env=os.environ | settings | path, check=True)
+    check_every_level(_CHECK, folder)
 
 
 def test_what_has_no_instructions_is_gathered() -> None:

@@ -158,10 +158,14 @@ class Kernel(blocked.Kernel):
         with b.loop(0, self.groups(tile.columns + skipped, last.size)) as run:
             begin = signed_maximum(run.index * last.size - skipped, 0)
             end = signed_minimum((run.index + 1) * last.size - skipped, tile.columns)
-            if last.stride in VECTOR_STRIDES:
-                self._pack_vectors(step, begin, end, last.stride)
-            else:
-                self._pack_run(step, begin, end, last.stride)
+            self.pack_run(step, begin, end, last.stride)
+
+    def pack_run(self, step: Step, begin: Number, end: Number, stride: int | Number) -> None:
+        """Columns that are `stride` apart in memory."""
+        if stride in VECTOR_STRIDES:
+            self._pack_vectors(step, begin, end, stride)
+        else:
+            self._pack_run(step, begin, end, stride)
 
     def pack_column(self, tile: Tile, step: Step, column: Number, number: Number) -> None:
         b = self.b

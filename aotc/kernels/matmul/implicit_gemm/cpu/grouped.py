@@ -22,7 +22,7 @@ from aotc.kernels.matmul.cpu.grouped import MOVE, Packing, dots_of_problem
 from aotc.kernels.matmul.implicit_gemm.cpu import gathered
 from aotc.kernels.matmul.implicit_gemm.cpu.image import step_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, known_count
-from aotc.numbers import Condition, Number, Value, compare, signed_maximum, signed_minimum
+from aotc.numbers import Condition, Number, Value, compare, signed_maximum
 
 # About how many rows tiles have.
 _ROWS = 128
@@ -109,16 +109,9 @@ class Branch(grouped.Branch, gathered.Kernel):
         grouped.Branch.pack_a(self, tile, step)
 
     def pack_b(self, tile: Tile, step: Step, start: Number) -> None:
-        """B's part, in runs of columns that are a step apart in memory, see `gathered`."""
-        del start
-        b, last = self.b, self.of_b.n.modes[-1]
-        skipped = tile.column % last.size
-        with b.loop(0, self.groups(tile.columns + skipped, last.size)) as run:
-            begin = signed_maximum(run.index * last.size - skipped, 0)
-            end = signed_minimum((run.index + 1) * last.size - skipped, tile.columns)
-            self._pack_run_of_groups(step, begin, end, last.stride)
+        gathered.Kernel.pack_b(self, tile, step, start)
 
-    def _pack_run_of_groups(self, step: Step, begin: Number, end: Number, stride: int) -> None:
+    def pack_run(self, step: Step, begin: Number, end: Number, stride: int) -> None:
         b, group = self.b, self.dot.group
         whole = self.whole(step.count, group)
         first = self.offset("n_b", begin)

@@ -69,7 +69,29 @@ def step_of(problem: ImplicitGemm, loop: Loop, name: str) -> int | None:
     return total
 
 
-class ImageKernel(Kernel):
+class InPlaceKernel(Kernel):
+    """A kernel that computes where a column of B is, and has no tables for that."""
+
+    def launch_columns(self, arguments: Arguments, columns: Number) -> None:
+        """A matmul of as many columns for each batch of the problem."""
+        b, p = self.b, self.problem
+        self.find_operands(arguments)
+        m, k, batches = (count_of(b, arguments, loops) for loops in (p.rows, p.k_loops, p.batch))
+        self.launch(m, columns, k, batches)
+
+    @property
+    def reads_b(self) -> bool:
+        return True
+
+    @property
+    def table_lengths(self) -> dict[str, int]:
+        return {n: length for n, length in super().table_lengths.items() if not n.startswith("n_")}
+
+    def fill_columns(self, tile: Tile) -> None:
+        """There are no tables of columns."""
+
+
+class ImageKernel(InPlaceKernel):
     """Tiles and columns are those of B; `image` says which are C's."""
 
     image: Image
@@ -81,25 +103,11 @@ class ImageKernel(Kernel):
         self.image, images = image, p.columns[:-2]
         self.images = count_of(b, arguments, images)
         self.problem = replace(p, batch=(*p.batch, *images), columns=p.columns[-2:])
-        self.find_operands(arguments)
-        p = self.problem
-        m, k, batches = (count_of(b, arguments, loops) for loops in (p.rows, p.k_loops, p.batch))
-        self.launch(m, image.columns, k, batches)
-
-    @property
-    def reads_b(self) -> bool:
-        return True
+        self.launch_columns(arguments, image.columns)
 
     @property
     def columns(self) -> int:
         return self.image.columns
-
-    @property
-    def table_lengths(self) -> dict[str, int]:
-        return {n: length for n, length in super().table_lengths.items() if not n.startswith("n_")}
-
-    def fill_columns(self, tile: Tile) -> None:
-        """Columns are contiguous."""
 
     @property
     def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:

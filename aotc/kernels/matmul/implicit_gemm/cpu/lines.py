@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from aotc.kernels.cpu.vectors import VECTOR_BYTES, VECTOR_STRIDES
 from aotc.kernels.matmul.cpu.blocked import Step, Tile
 from aotc.kernels.matmul.cpu.kernel import computed_in
-from aotc.kernels.matmul.implicit_gemm.cpu.gathered import Kernel
-from aotc.kernels.matmul.implicit_gemm.cpu.image import step_of
+from aotc.kernels.matmul.implicit_gemm.cpu.image import InPlaceKernel, step_of
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Line
@@ -65,7 +64,7 @@ def lines_of(problem: ImplicitGemm) -> Lines | None:
     return lines if lines.padded <= _MOST_COMPUTED * lines.size else None
 
 
-class LineKernel(Kernel):
+class LineKernel(InPlaceKernel):
     """Tiles and columns are those of the vectors of lines."""
 
     lines: Lines
@@ -81,7 +80,6 @@ class LineKernel(Kernel):
         self.line_count = count_of(b, arguments, line)
         self.image_count = count_of(b, arguments, images)
         self.problem = replace(p, batch=(*p.batch, *images), columns=p.columns[-2:])
-        self.find_operands(arguments)
         # The layouts of lines, and of columns in one.
         apart = replace(self.problem, rows=tuple(line), columns=(column,))
         in_b, in_c = (Operand(b, apart, arguments, letter) for letter in "bc")
@@ -89,13 +87,7 @@ class LineKernel(Kernel):
             "b": (in_b.m, in_b.n),
             "c": (in_c.m, in_c.n),
         }
-        p = self.problem
-        m, k, batches = (count_of(b, arguments, loops) for loops in (p.rows, p.k_loops, p.batch))
-        self.launch(m, self.line_count * lines.padded, k, batches)
-
-    @property
-    def reads_b(self) -> bool:
-        return True
+        self.launch_columns(arguments, self.line_count * lines.padded)
 
     @property
     def columns(self) -> int | None:
@@ -105,13 +97,6 @@ class LineKernel(Kernel):
     @property
     def columns_apart(self) -> int:
         return 0
-
-    @property
-    def table_lengths(self) -> dict[str, int]:
-        return {n: length for n, length in super().table_lengths.items() if not n.startswith("n_")}
-
-    def fill_columns(self, tile: Tile) -> None:
-        """Columns are computed."""
 
     @property
     def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
