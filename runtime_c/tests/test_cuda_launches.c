@@ -143,49 +143,36 @@ static void kernels_that_wait_are_launched_with_pdl(void) {
   CHECK_NO_FAILURE();
 }
 
-static void graphs_of_older_drivers_have_no_pdl(void) {
-  fake_driver *driver = scenario_driver();
-  driver->version = 12020;
+// A kernel that may start early, and is launched as it would be without that.
+static void check_is_launched_without_pdl(const char *built_for) {
   setenv("AOTC_DEVICE", "cuda", 1);
   static char image[] = FAKE_IMAGE("90", "scale");
   static const char *const with_pdl[] = {"scale"};
-  static const aotc_module_info info = {
+  static aotc_module_info info = {
       .version = AOTC_MODULE_INFO_VERSION,
       .image = image,
       .image_bytes = sizeof(image),
       .name = "kernels",
-      .built_for = "sm_90",
       .pdl_kernel_count = 1,
       .pdl_kernels = with_pdl,
   };
+  info.built_for = built_for;
   aotc_module_register(&info);
   scenario_launch(mgpuModuleLoad(image, sizeof(image)), "scale");
-  CHECK_INT(1, driver->launch_count);
-  CHECK(!driver->last_launch.uses_pdl);
+  CHECK_INT(1, scenario_driver()->launch_count);
+  CHECK(!scenario_driver()->last_launch.uses_pdl);
   CHECK_NO_FAILURE();
+}
+
+static void graphs_of_older_drivers_have_no_pdl(void) {
+  scenario_driver()->version = 12020;
+  check_is_launched_without_pdl("sm_90");
 }
 
 // What the driver makes of PTX for older GPUs has no wait in it.
 static void code_made_of_older_ptx_is_launched_without_pdl(void) {
-  fake_driver *driver = scenario_driver();
-  driver->ptx_version = 80;
-  setenv("AOTC_DEVICE", "cuda", 1);
-  static char image[] = FAKE_IMAGE("90", "scale");
-  static const char *const with_pdl[] = {"scale"};
-  static const aotc_module_info info = {
-      .version = AOTC_MODULE_INFO_VERSION,
-      .image = image,
-      .image_bytes = sizeof(image),
-      .name = "kernels",
-      .built_for = "PTX compute_80",
-      .pdl_kernel_count = 1,
-      .pdl_kernels = with_pdl,
-  };
-  aotc_module_register(&info);
-  scenario_launch(mgpuModuleLoad(image, sizeof(image)), "scale");
-  CHECK_INT(1, driver->launch_count);
-  CHECK(!driver->last_launch.uses_pdl);
-  CHECK_NO_FAILURE();
+  scenario_driver()->ptx_version = 80;
+  check_is_launched_without_pdl("PTX compute_80");
 }
 
 static void kernel_names_may_be_built_in_a_buffer(void) {
