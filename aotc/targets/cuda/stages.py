@@ -243,12 +243,9 @@ def _levels(build: Build, units: Iterable[DeviceUnit]) -> dict[tuple[str, Chip],
 def _compile_level(build: Build, unit: DeviceUnit, level: Chip) -> bool:
     """Makes the PTX that chips share, if that chip has all that the code needs."""
     try:
-        _compiler(build).compile_ptx(
-            _name(build, DEVICE_LL, unit.name), level, _name(build, PTX, unit.name, level)
-        )
+        _compile(build, unit, level)
     except InputError:
         return False
-    _add_waits(build, unit, level)
     return True
 
 
@@ -266,24 +263,22 @@ def _compile_ptx_for(
         return candidate
     for candidate in _candidates(build, unit.needs, chip):
         try:
-            _compiler(build).compile_ptx(
-                _name(build, DEVICE_LL, unit.name),
-                candidate,
-                _name(build, PTX, unit.name, candidate),
-            )
+            _compile(build, unit, candidate)
         except InputError as error:
             if not build.request.has_default_chips:
                 raise
             refusal = error
             continue
-        _add_waits(build, unit, candidate)
         return candidate
     return refusal
 
 
-def _add_waits(build: Build, unit: DeviceUnit, chip: Chip) -> None:
-    file = build.folder / _name(build, PTX, unit.name, chip)
-    _write_ptx(build, unit, chip, file.read_bytes())
+def _compile(build: Build, unit: DeviceUnit, chip: Chip) -> None:
+    """Makes the PTX for the chip, with the waits that its kernels are launched with: the only way
+    to PTX from LLVM IR."""
+    file = _name(build, PTX, unit.name, chip)
+    _compiler(build).compile_ptx(_name(build, DEVICE_LL, unit.name), chip, file)
+    _write_ptx(build, unit, chip, (build.folder / file).read_bytes())
 
 
 def _write_ptx(build: Build, unit: DeviceUnit, chip: Chip, ptx: bytes) -> None:
@@ -381,8 +376,7 @@ def _assemble_for(
         ptx = _name(build, PTX, unit.name, candidate)
         try:
             if candidate != chip:
-                compiler.compile_ptx(source, candidate, ptx)
-                _add_waits(build, unit, candidate)
+                _compile(build, unit, candidate)
             cubin = _name(build, CUBIN, unit.name, candidate)
             try:
                 return candidate, compiler.assemble(ptx, candidate, cubin, ir=source)
