@@ -1,0 +1,115 @@
+"""Attention of PyTorch's programs: it has kernels, and right values on the CPU device."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'aotc[torch]'")
+
+from frontends.support import call  # noqa: E402
+from frontends.torch_builds import build, check  # noqa: E402
+
+import aotc  # noqa: E402
+import aotc.torch  # noqa: E402
+
+
+class Attention(torch.nn.Module):
+    def __init__(self, **options: bool) -> None:
+        super().__init__()
+        self.options = options
+
+    def forward(self, q: Any, k: Any, v: Any) -> Any:
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, **self.options)
+
+
+def test_sizes_of_one_symbol_are_one(tmp_path: Path) -> None:
+    """Others are an error, where a batch of 1 would else be broadcast."""
+    batch, queries, keys = (torch.export.Dim(name, max=4096) for name in ("b", "i", "j"))
+    shapes = ({0: batch, 2: queries}, {0: batch, 2: keys}, {0: batch, 2: keys})
+
+    def inputs(batch: int, queries: int, keys: int) -> Any:
+        sizes = ((batch, 2, rows, 64) for rows in (queries, keys, keys))
+        return tuple(torch.randn(one, dtype=torch.float16) for one in sizes)
+
+    module, given = Attention(), inputs(2, 70, 131)
+    artifact = build(module, given, "attention", tmp_path, dynamic_shapes=shapes)
+    for one in (given, inputs(1, 3, 5)):
+        check(artifact, "attention", module, one, torch.float16)
+    q, (k, v) = inputs(2, 8, 8)[0], inputs(1, 8, 8)[1:]
+    message = "'k' has another size in dimension 0 than 'q' in dimension 0"
+    with pytest.raises(aotc.LibraryError, match=message):
+        aotc.load(artifact.path).attention(q.numpy(), k.numpy(), v.numpy())
+
+
+class _Heads(torch.nn.Module):
+    """Attention whose heads are parts of rows, as in Whisper."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts = torch.nn.ModuleList(torch.nn.Linear(48, 48) for _ in range(3))
+
+    def forward(self, x: Any) -> Any:
+        heads = (part(x).view(1, 50, 3, 16).transpose(1, 2) for part in self.parts)
+        found = torch.nn.functional.scaled_dot_product_attention(*heads)
+        return found.transpose(1, 2).reshape(1, 50, 48)
+
+
+def test_attention_of_heads_has_a_kernel_on_the_cpu(tmp_path: Path) -> None:
+    """Which reads the heads where they are, of operands whose strides it does not know."""
+    torch.manual_seed(0)
+    module, x = _Heads().eval(), torch.randn(1, 50, 48)
+    artifact = build(module, (x,), "heads", tmp_path)
+    kernels = {kernel.name for kernel in artifact.manifest.kernels}
+    assert any(name.startswith("attention") and "_cpu_" in name for name in kernels), kernels
+    expected = module(x).detach().numpy()
+    (found,) = call(artifact, "heads", [x.numpy()], [expected])
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+class _AlternatingHeads(torch.nn.Module):
+    """Rows have Q, K and V of one head, then those of the next, as in GPT-NeoX and CodeGen."""
+
+    def forward(self, x: Any) -> Any:
+        heads = (part.transpose(1, 2) for part in x.view(2, 12, 4, 48).split(16, -1))
+        return torch.nn.functional.scaled_dot_product_attention(*heads)
+
+
+def test_attention_of_heads_with_others_in_between(tmp_path: Path) -> None:
+    """They are put beside each other for the kernel."""
+    torch.manual_seed(0)
+    x = torch.randn(2, 12, 4 * 48)
+    artifact = build(_AlternatingHeads(), (x,), "alternating", tmp_path)
+    kernels = {kernel.name for kernel in artifact.manifest.kernels}
+    assert any(name.startswith("attention") for name in kernels), kernels
+    check(artifact, "alternating", _AlternatingHeads(), (x,), torch.float32)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_attention_of_grouped_queries_has_kernels(dtype: Any, tmp_path: Path) -> None:
+    """K and V are converted before they are repeated."""
+    module = Attention(is_causal=True, enable_gqa=True)
+    inputs = tuple(torch.randn(2, heads, 70, 64, dtype=dtype) for heads in (8, 2, 2))
+    artifact = build(module, inputs, "grouped", tmp_path)
+    kernels = [kernel.name for kernel in artifact.manifest.kernels]
+    assert any(re.match(r"attention_\w+_causal_(?!cpu)", name) for name in kernels), kernels
+    check(artifact, "grouped", module, inputs, dtype)
+
+
+def test_attention_of_one_query_of_a_batch_has_a_kernel(tmp_path: Path) -> None:
+    """Of grouped queries, where what repeats K and V asks whether there is one key."""
+    dtype, dim = torch.float16, torch.export.Dim
+    inputs = tuple(
+        torch.randn(2, heads, rows, 64, dtype=dtype) for heads, rows in ((8, 1), (2, 80), (2, 80))
+    )
+    batch, keys = dim("batch", min=2), dim("keys", min=2)
+    shapes = {"q": {0: batch}, "k": {0: batch, 2: keys}, "v": {0: batch, 2: keys}}
+    module = Attention(enable_gqa=True)
+    artifact = build(module, inputs, "grouped", tmp_path, dynamic_shapes=shapes)
+    kernels = [kernel.name for kernel in artifact.manifest.kernels]
+    assert any(name.startswith("attention_f16_d64_decode_4x") for name in kernels), kernels
+    check(artifact, "grouped", module, inputs, dtype)
