@@ -15,7 +15,7 @@ from aotc.numbers import (
     compare_values,
     wrap,
 )
-from aotc.ops import create
+from aotc.ops import create, with_element_type
 
 # An `ir.Type`, or its text.
 Type = Any
@@ -182,11 +182,12 @@ class Operations:
         flags = {"fastmath": self.attribute(_FAST_MATH_CONTRACT)}
         return create(f"arith.{name}f", [x, y], [type_], flags).result
 
-    def compare_floats(self, predicate: str, x: Value, y: Value) -> Scalar:
-        """`arith.cmpf`. `predicate`: as MLIR spells it (oeq, olt, uno, ...)."""
+    def compare_floats(self, predicate: str, x: Value, y: Value) -> Any:
+        """`arith.cmpf` of scalars, or of vectors. `predicate`: as MLIR has it (oeq, olt, uno)."""
         i64, bit = ir.IntegerType.get_signless(64), ir.IntegerType.get_signless(1)
         number = ir.IntegerAttr.get(i64, _FLOAT_PREDICATES.index(predicate))
-        return Scalar(create("arith.cmpf", [x, y], [bit], {"predicate": number}).result)
+        bits = with_element_type(x.type, bit)
+        return wrap(create("arith.cmpf", [x, y], [bits], {"predicate": number}).result)
 
     def select(self, condition: Condition, yes: Value, no: Value) -> Value:
         """One of two values of any one type."""

@@ -27,6 +27,7 @@ from aotc.rewrites.tensor_maps import lower_tensor_maps
 from aotc.targets.cuda.assertions import join_assertions
 from aotc.targets.cuda.exchanges import expand_exchanges
 from aotc.targets.cuda.float8 import Float8Conversions
+from aotc.targets.cuda.masked_bits import merge_masks
 from aotc.targets.cuda.matrices import replace_elementwise
 from aotc.targets.cuda.tanh import replace_narrow_tanh
 from aotc.targets.cuda.wide_products import replace_wide_products
@@ -113,6 +114,7 @@ def lower_device(
         take_points_together(device)
         replace_questions(device)
         replace_narrow_tanh(device)
+        merge_masks(device)
         widen_packed_vectors(device)
         expand_bit_casts(device)
         expand_small_floats(device, watch, Float8Conversions(device))

@@ -2,15 +2,23 @@
 
 Operations of 16 bits are done for two elements at once. The bytes of a word are taken in the order
 0, 2, 1, 3: so the halves of a word that a shift and a mask leave are two elements. An unsigned
-integer of at most 10 bits becomes f16 as the lowest bits of 1024, from which 1024 is subtracted.
-Floats of 8 bits are widened as everywhere.
+integer of at most 10 bits becomes f16 as the lowest bits of 1024, from which 1024 is subtracted;
+one of at most 7 bits becomes bf16 as those of 128. What the body subtracts then (a zero) is
+subtracted together with it where their sum is exact (`Shifts`). Floats of 8 bits are widened as
+everywhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import and_
+from types import MappingProxyType
 from typing import Any
 
+from msgspec import Struct
+
+from aotc.analysis.generics import body_of
 from aotc.builder import Builder
 from aotc.kernels.matmul.dequantized.integers import (
     Field,
@@ -21,13 +29,47 @@ from aotc.kernels.matmul.dequantized.integers import (
 )
 from aotc.kernels.matmul.dequantized.recognition import CHUNK, Product, factor_of
 from aotc.mlir import ir
-from aotc.numbers import Value
+from aotc.numbers import Condition, Value
 from aotc.ops import create, defining
 
 WORD = 4
 ORDER = tuple(word + byte for word in range(0, CHUNK, WORD) for byte in (0, 2, 1, 3))
-_HALF_BITS = 10  # of an f16's mantissa
-_EXPONENT = 0x6400  # the bits of 1024
+_MANTISSAS = {"f16": 10, "bf16": 7}  # in bits
+_EXPONENTS = {"f16": 0x6400, "bf16": 0x4300}  # the bits of 1024, and of 128
+
+
+class Shifts(Struct, frozen=True):
+    """What is subtracted of fields as floats: the zeros of the body, and what the fields have more
+    than their numbers as bits of a float, in one sum. `are_exact`: whether no sum is rounded, so
+    that a difference has the bits that two of them have; False if there are none."""
+
+    are_exact: Condition
+    sums: dict[tuple[Value, Field], Value]
+
+
+def shifts(
+    b: Builder, product: Product, elements: Sequence[tuple[Mapping[int, Value], Mapping[int, int]]]
+) -> Shifts:
+    """Those of some elements, each given by `others` and `inner` of `weights`."""
+    zeros: dict[tuple[str, Field], list[Value]] = {}
+    for others, inner in elements:
+        for zero, field in _Body(b, product, (), others, inner).subtractions():
+            same = zeros.setdefault((str(zero.type), field), [])
+            if zero not in same:
+                same.append(zero)
+    are_exact: list[Condition] = []
+    sums = {}
+    for (element, field), group in zeros.items():
+        vector = f"vector<{len(group)}x{element}>"
+        all_, excess = b.from_elements(group, vector), b.constant(_excess(field, element), vector)
+        sum_ = b.add(excess, all_)
+        # Were the sum rounded, its difference to the excess would not be the zero, but another
+        # number by at least the zero's last bit.
+        equal = b.compare_floats("oeq", b.subtract(sum_, excess), all_)
+        for zero, total, is_exact in zip(group, *map(b.elements, (sum_, equal)), strict=True):
+            sums[zero, field] = total
+            are_exact.append(is_exact)
+    return Shifts(reduce(and_, are_exact) if are_exact else False, sums)
 
 
 def weights(
@@ -36,25 +78,29 @@ def weights(
     words: Sequence[Value],
     others: Mapping[int, Value],
     inner: Mapping[int, int],
-    bits: Mapping[int, Value],
     *,
     narrow: bool = False,
+    sums: Mapping[tuple[Value, Field], Value] = MappingProxyType({}),
 ) -> Value:
     """A vector of one of the weights of each byte, in `ORDER`. `words`: the 16 bytes. `others`:
     what all bytes have in common, by the numbers of the inputs. `inner`: the values of the digits
-    of a byte's weights. `bits`: what `exponent_bits` made. `narrow`: before they are widened to the
-    type of the sums."""
-    return _Body(b, product, words, others, inner, bits).weights(narrow=narrow)
+    of a byte's weights. `narrow`: before they are widened to the type of the sums. `sums`: of
+    `Shifts`, if they are exact."""
+    return _Body(b, product, words, others, inner, sums).weights(narrow=narrow)
 
 
-def exponent_bits(b: Builder) -> dict[int, Value]:
-    """The bits that make an f16 of the bits of a byte, by number, for both halves of a word. LLVM
-    and ptxas do not see what they are, as lanes exchange them: of two constants, ptxas would make
-    two instructions of the mask and of these bits, where one can do both."""
-    return {
-        bits: b.shuffle_xor(b.constant(bits | bits << 16, "i32"), 1)
-        for bits in (_EXPONENT, _EXPONENT | Field(0, 0, is_signed=True).bias)
-    }
+def _excess(field: Field, element: str) -> int:
+    """What a field has more than its number, where its bits are a float's lowest."""
+    return (1 << _MANTISSAS[element] >> _place(field, element)) + field.bias + field.less
+
+
+def _place(field: Field, element: str) -> int:
+    """The field's lowest bit in a float's mantissa. A bf16's has no room for another place."""
+    return field.shift if element == "f16" else 0
+
+
+def _has_element(field: Field, element: str) -> bool:
+    return element == "f16" or (element == "bf16" and not field.mask >> _MANTISSAS[element])
 
 
 class _Body:
@@ -65,18 +111,43 @@ class _Body:
         words: Sequence[Value],
         others: Mapping[int, Value],
         inner: Mapping[int, int],
-        bits: Mapping[int, Value],
+        sums: Mapping[tuple[Value, Field], Value] = MappingProxyType({}),
     ) -> None:
         self.b, self.product, self.words, self.inner = b, product, words, inner
-        self.bits = bits
+        self.sums = sums
         arguments = list(product.operation.regions[0].blocks[0].arguments)
+        self.scalars = {arguments[number]: value for number, value in others.items()}
         self.values: dict[Any, Any] = {}
-        for number, value in others.items():
-            vector = ir.VectorType.get([CHUNK], value.type)
-            self.values[arguments[number]] = b.op("vector.broadcast", [value], vector)
         packed = arguments[product.packed]
-        is_integer = isinstance(packed.type, ir.IntegerType)
-        self.values[packed] = Field.of_byte() if is_integer else self._floats(packed.type)
+        if isinstance(packed.type, ir.IntegerType):
+            self.values[packed] = Field.of_byte()
+        elif words:
+            self.values[packed] = self._floats(packed.type)
+
+    def subtractions(self) -> list[tuple[Value, Field]]:
+        """The scalars that are subtracted of fields as floats, and these."""
+        found = map(self._subtraction, body_of(self.product.operation))
+        return [one for one in found if one is not None]
+
+    def _subtraction(self, operation: Any) -> tuple[Value, Field] | None:
+        if operation.name != "arith.subf":
+            return None
+        number, zero = operation.operands
+        converts, scalar = defining(number), self.scalars.get(zero)
+        if converts is None or scalar is None or not converts.name.endswith("itofp"):
+            return None
+        field = float_field(converts, [self._integer(one) for one in converts.operands])
+        is_one = field is not None and _has_element(field, str(number.type))
+        return (scalar, field) if is_one else None
+
+    def _integer(self, value: Any) -> Known | Field | None:
+        """What is known of an integer, without an operation."""
+        operation = defining(value)
+        if value in self.values or operation is None or operation.name == "arith.constant":
+            return self._value(value)
+        if operation.name == "linalg.index":
+            return self._operation(operation)
+        return integer_result(operation, [self._integer(one) for one in operation.operands])
 
     def weights(self, *, narrow: bool) -> Value:
         factor = factor_of(self.product, narrow=narrow)
@@ -93,6 +164,10 @@ class _Body:
 
     def _value(self, value: Any) -> Any:
         """A vector, or what is known of an integer; None for a constant of another kind."""
+        if value in self.scalars and value not in self.values:
+            scalar = self.scalars[value]
+            vector = ir.VectorType.get([CHUNK], scalar.type)
+            self.values[value] = self.b.op("vector.broadcast", [scalar], vector)
         if value not in self.values:
             operation = defining(value)
             is_constant = operation is None or operation.name == "arith.constant"
@@ -103,6 +178,13 @@ class _Body:
         if operation.name == "linalg.index":
             loop = ir.IntegerAttr(operation.attributes["dim"]).value
             return Known(self.inner[loop])
+        subtracted = self._subtraction(operation) if self.sums else None
+        if subtracted is not None:
+            _, field = subtracted
+            sum_ = self.sums[subtracted]
+            vector = ir.VectorType.get([CHUNK], sum_.type)
+            less = self.b.op("vector.broadcast", [sum_], vector)
+            return self.b.subtract(self._with_excess(field, str(sum_.type)), less)
         given = [self._value(one) for one in operation.operands]
         found = integer_result(operation, given)
         if found is not None:
@@ -127,12 +209,12 @@ class _Body:
             return value
         # The elements as they are, in the order of the words.
         halves = b.op("vector.bitcast", [self._halves(value, 0)], f"vector<{CHUNK}xi16>")
-        if value.is_signed:
-            bias = b.constant(value.bias, f"vector<{CHUNK}xi16>")
-            halves = b.op("arith.subi", [halves, bias], f"vector<{CHUNK}xi16>")
+        less = value.bias + value.less
+        if less:
+            halves = b.subtract(halves, b.constant(less, f"vector<{CHUNK}xi16>"))
         if type_.width == 16:
             return halves
-        extends = "arith.extsi" if value.is_signed else "arith.extui"
+        extends = "arith.extsi" if less else "arith.extui"
         name = extends if type_.width > 16 else "arith.trunci"
         return b.op(name, [halves], vector)
 
@@ -144,18 +226,20 @@ class _Body:
         return create("arith.constant", [], [vector], {"value": splat}).result
 
     def _float(self, field: Field, operation: Any) -> Value:
-        """A field as a float: exactly, as f16 has 11 bits. The bits of a byte stay where they are
-        in it: a multiplication by a power of two moves them, with the subtraction."""
-        b, f16 = self.b, f"vector<{CHUNK}xf16>"
-        shift = field.shift
-        in_place = Field(0, field.mask << shift, field.is_signed)
-        magic = 1 << _HALF_BITS
-        half = b.op("vector.bitcast", [self._halves(in_place, _EXPONENT)], f16)
-        if shift:
-            half = b.multiply(half, b.constant(2.0**-shift, f16))
-        numbers = b.add(half, b.constant(-(magic >> shift) - field.bias, f16))
-        target = operation.results[0].type
+        """A field as a float: exactly, as f16 has 11 bits."""
+        b, target = self.b, operation.results[0].type
+        element = str(target) if _has_element(field, str(target)) else "f16"
+        excess = b.constant(_excess(field, element), f"vector<{CHUNK}x{element}>")
+        numbers = b.subtract(self._with_excess(field, element), excess)
         return b.convert(numbers, ir.VectorType.get([CHUNK], target))
+
+    def _with_excess(self, field: Field, element: str) -> Value:
+        """The field as a float, plus `_excess`. In an f16 the bits stay where they are in a byte: a
+        multiplication by a power of two moves them, which is one operation with a subtraction."""
+        b, place, vector = self.b, _place(field, element), f"vector<{CHUNK}x{element}>"
+        in_place = Field(field.shift - place, field.mask << place, field.is_signed)
+        numbers = b.op("vector.bitcast", [self._halves(in_place, _EXPONENTS[element])], vector)
+        return b.multiply(numbers, b.constant(2.0**-place, vector)) if place else numbers
 
     def _halves(self, field: Field, above: int) -> Value:
         """The field's bits of each byte, plus its bias, in halves of words, with the bits `above`
@@ -164,9 +248,7 @@ class _Body:
         mask = b.constant(field.mask | field.mask << 16, "i32")
         # The bits of the field and those above it are others.
         flipped = field.bias | above
-        flips = self.bits.get(flipped)
-        if flips is None:
-            flips = b.constant(flipped | flipped << 16, "i32")
+        flips = b.constant(flipped | flipped << 16, "i32")
         for word in self.words:
             for shift in (field.shift, field.shift + 8):
                 moved = word

@@ -24,12 +24,13 @@ class Known(Struct, frozen=True):
 class Field(Struct, frozen=True):
     """(byte >> shift) & mask, of as many bits as a type has; or with a sign, the byte as a signed
     number. `is_byte`: its type has the bits of the byte alone, so whether these have a sign is
-    up to what reads them."""
+    up to what reads them. `less`: what is subtracted then; the difference has a sign."""
 
     shift: int
     mask: int
     is_signed: bool = False
     is_byte: bool = False
+    less: int = 0
 
     @staticmethod
     def of_byte() -> Field:
@@ -61,6 +62,8 @@ def integer_result(operation: Any, given: Sequence[Any]) -> Known | Field | None
     field = given[0] if given else None
     if not isinstance(field, Field):
         return None
+    if field.less:
+        return field if name == "arith.extsi" else None
     width = getattr(operation.results[0].type, "width", 0)
     if name == "arith.extui" and not field.is_signed:
         return Field(field.shift, field.mask)
@@ -73,6 +76,9 @@ def integer_result(operation: Any, given: Sequence[Any]) -> Known | Field | None
     if len(given) < 2 or not isinstance(given[1], Known) or field.is_signed:
         return None
     number = given[1].number
+    # No difference leaves the numbers of 8 bits.
+    if name == "arith.subi" and not field.mask & _SIGN and number <= _SIGN:
+        return Field(field.shift, field.mask, less=number)
     if name == "arith.andi":
         return Field(field.shift, field.mask & number, is_byte=field.is_byte)
     # An arithmetic shift of a byte may have its sign.
@@ -89,11 +95,14 @@ def float_field(operation: Any, given: Sequence[Any]) -> Field | None:
         return None
     if operation.name == "arith.sitofp":
         return _signed(field)
-    return field if operation.name == "arith.uitofp" and not field.is_signed else None
+    has_sign = field.is_signed or field.less
+    return field if operation.name == "arith.uitofp" and not has_sign else None
 
 
 def _signed(field: Field) -> Field | None:
     """The field as a signed number. None where its sign is not that of the byte."""
+    if field.less:
+        return field
     if not field.is_byte or not field.mask & _SIGN:
         return Field(field.shift, field.mask, field.is_signed)
     return Field(0, _BYTE, is_signed=True) if field.mask == _BYTE else None

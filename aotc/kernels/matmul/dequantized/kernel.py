@@ -14,7 +14,7 @@ from msgspec import Struct
 from aotc.builder import Builder
 from aotc.chips import WARP
 from aotc.kernels.lanes import add_over_lanes, halvings
-from aotc.kernels.matmul.dequantized.body import exponent_bits, weights
+from aotc.kernels.matmul.dequantized.body import weights
 from aotc.kernels.matmul.dequantized.operands import Operands, Result
 from aotc.kernels.matmul.dequantized.recognition import CHUNK, Product
 from aotc.kernels.matmul.scalar import launch
@@ -46,7 +46,6 @@ class Kernel:
         early = variant.overlaps_previous
         with launch(b, blocks, threads, overlaps_previous=early) as block:
             warp, self.lane = unravel(block.thread, WARP)
-            self.bits = exponent_bits(b)
             strip, self.column = unravel(block.index, self.product.columns)
             self._compute((strip * variant.warps + warp) * variant.rows)
 
@@ -105,7 +104,7 @@ class Kernel:
         """The sums with 16 bytes of a row."""
         b = self.b
         for inner, own, factors in zip(self.operands.inner, others, x, strict=True):
-            w = weights(b, self.product, words, own, inner, self.bits)
+            w = weights(b, self.product, words, own, inner)
             # As one operation, where the chip has one that rounds once.
             sums = b.multiply_add(b.convert(factors, sums.type), w, sums)
         return sums

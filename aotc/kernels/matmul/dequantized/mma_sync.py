@@ -11,21 +11,22 @@ warps that share K add their sums through shared memory, in a fixed order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial, reduce
 from math import gcd, prod
+from typing import Any
 
 from msgspec import Struct
 
 from aotc.builder import WIDEST_ACCESS, Buffer, Builder
 from aotc.chips import H100, WARP
-from aotc.kernels.matmul.dequantized.body import exponent_bits, weights
+from aotc.kernels.matmul.dequantized.body import shifts, weights
 from aotc.kernels.matmul.dequantized.operands import Operands, Result
 from aotc.kernels.matmul.dequantized.recognition import CHUNK, Product, factor_of
 from aotc.kernels.matmul.scalar import launch, wait_for_previous
 from aotc.kernels.tensor_core import Mma, add_accumulators, fragment
-from aotc.numbers import Number, Value, compare, divide_up, minimum, unravel
+from aotc.numbers import Number, Scalar, Value, compare, divide_up, minimum, unravel
 
 _LANES = 4  # that share a row
 _STEP = _LANES * CHUNK  # bytes of a row
@@ -151,7 +152,6 @@ class TensorCoreKernel:
         steps = self.product.row_bytes // _STEP // variant.along
         self.first_step = part * steps
         self.begin = self.first_step * _STEP + self.lane_of_row * CHUNK
-        self.bits = exponent_bits(b)
         accumulators = self._over_k(rows, steps)
         tiles = [
             reduce(partial(add_accumulators, b), accumulators[first : first + _CHAINS])
@@ -210,35 +210,60 @@ class TensorCoreKernel:
         """A chunk of each row."""
         place, operands = self._place(step), self.operands
         words = [operands.load_words(row, place) for row in rows]
-        others = [operands.load_others(row, place) for row in rows]
+        # A step is in one group, mostly: its place has nothing of the lane's then.
+        first = (self.first_step + step) * _STEP
+        of_group = place if self.product.sizes[self.product.outer_digits[-1]] % _STEP else first
+        others = [operands.load_others(row, of_group) for row in rows]
         return [_Chunk(*one) for one in zip(words, others, strict=True)]
 
     def _multiply(
         self, step: Number, chunks: Sequence[_Chunk], sums: Sequence[Value]
     ) -> list[Value]:
-        """The accumulators with a step."""
+        """The accumulators with a step. Whether zeros are subtracted exactly is one for a warp, all
+        of which multiplies."""
+        b, inner = self.b, self.operands.inner
+        elements = [(one.others[i], inner[i]) for one in chunks for i in range(len(inner))]
+        found = shifts(b, self.product, elements)
+        are_exact = found.are_exact
+        if not isinstance(are_exact, bool):
+            every_lane = b.constant(-1, "i32")
+            kind = "#nvvm<vote_sync_kind all>"
+            are_exact = Scalar(b.op("nvvm.vote.sync", [every_lane, are_exact], "i1", kind=kind))
+        types = [self.mma.accumulator_type] * len(sums)
+        add = partial(self._add, step, chunks, sums)
+        return b.choose(are_exact, types, partial(add, found.sums), partial(add, {}))
+
+    def _add(
+        self,
+        step: Number,
+        chunks: Sequence[_Chunk],
+        sums: Sequence[Value],
+        zeros: Mapping[Any, Value],
+    ) -> list[Value]:
         b, operands, added = self.b, self.operands, list(sums)
-        place = self._place(step)
-        x = []
-        for tile in range(self.column_tiles):
-            column = self.row_of_lane + tile * _COLUMNS
-            if self.columns % _COLUMNS:
-                column = minimum(column, self.columns - 1)
-            x.append(self._load_x(column, step, place))
         for number in range(len(operands.inner)):
-            right = [_fragments(b, [vectors[number]]) for vectors in x]
+            right = [self._fragments_of_x(tile, step, number) for tile in range(self.column_tiles)]
             for tile in range(self.variant.tiles):
-                rows = [self._weights(one, number) for one in chunks[2 * tile : 2 * tile + 2]]
+                rows = [
+                    self._weights(one, number, zeros) for one in chunks[2 * tile : 2 * tile + 2]
+                ]
                 for i, left in enumerate(_fragments(b, rows)):
                     for column_tile, fragments in enumerate(right):
                         at = (tile * self.column_tiles + column_tile) * _CHAINS + i % _CHAINS
                         added[at] = self.mma.multiply(b, left, fragments[i], added[at])
         return added
 
-    def _weights(self, chunk: _Chunk, number: int) -> Value:
+    def _fragments_of_x(self, tile: int, step: Number, number: int) -> list[Value]:
+        column = self.row_of_lane + tile * _COLUMNS
+        if self.columns % _COLUMNS:
+            column = minimum(column, self.columns - 1)
+        return _fragments(self.b, [self._load_x(column, step, number)])
+
+    def _weights(self, chunk: _Chunk, number: int, zeros: Mapping[Any, Value]) -> Value:
         """One of the weights of each byte of a chunk."""
         others, inner = chunk.others[number], self.operands.inner[number]
-        return weights(self.b, self.product, chunk.words, others, inner, self.bits, narrow=True)
+        product = self.product
+        return weights(self.b, product, chunk.words, others, inner, narrow=True, sums=zeros)
 
     # --- x -------------------------------------------------------------------------------------
 
@@ -268,20 +293,18 @@ class TensorCoreKernel:
                     own = elements[vector * width : (vector + 1) * width]
                     b.store_elements(own, self.x, [column, step, vector, lane, 0])
 
-    def _load_x(self, column: Number, step: Number, place: Number) -> list[Value]:
-        """A vector for each of a byte's weights, in the order of bytes in `weights`."""
+    def _load_x(self, column: Number, step: Number, number: int) -> Value:
+        """A vector for one of a byte's weights, in the order of bytes in `weights`."""
         if not self.shares_x:
-            return self.operands.load_x(column, place)
-        b, (_, _, vectors, _, width) = self.b, self.x_shape
-        step = self.first_step + step
+            return self.operands.load_x(column, self._place(step))[number]
+        b, width = self.b, self.x_shape[-1]
+        step, count = self.first_step + step, CHUNK // width
         elements = [
             one
-            for i in range(vectors)
+            for i in range(number * count, (number + 1) * count)
             for one in b.load_elements(self.x, [column, step, i, self.lane_of_row, 0], width)
         ]
-        type_ = f"vector<{CHUNK}x{self.operands.x.element}>"
-        parts = range(0, len(elements), CHUNK)
-        return [b.from_elements(elements[first : first + CHUNK], type_) for first in parts]
+        return b.from_elements(elements, f"vector<{CHUNK}x{self.operands.x.element}>")
 
     # --- Sums ----------------------------------------------------------------------------------
 

@@ -1,0 +1,41 @@
+"""(x & mask) ^ bits of two constants as one instruction of a GPU.
+
+LOP3 computes any function of three operands, of which one may be a constant in the instruction.
+ptxas makes two instructions of an `and` and an `xor` of a constant each, as neither takes a
+register then; of `lop3` in PTX it makes one, and keeps the other constant in a register.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.mlir import ir
+
+# The truth table of (a & b) ^ c: that of a is 0xF0, of b 0xCC, of c 0xAA (PTX manual, lop3).
+_TABLE = (0xF0 & 0xCC) ^ 0xAA
+
+
+def merge_masks(device: Any) -> None:
+    """Changes the module in place, within its context."""
+    for xor in ops.find(device, "arith.xori"):
+        masked, bits = xor.operands
+        mask = ops.defining(masked)
+        if mask is None or mask.name != "arith.andi" or xor.results[0].type != ops.integer(32):
+            continue
+        if not _is_constant(bits) or not _is_constant(mask.operands[1]):
+            continue
+        attributes = {
+            "asm_string": ir.StringAttr.get(f"lop3.b32 $0, $1, $2, $3, {_TABLE:#x};"),
+            "constraints": ir.StringAttr.get("=r,r,r,r"),
+        }
+        with xor.location, ir.InsertionPoint(xor):
+            operands = [*mask.operands, bits]
+            merged = ops.create("llvm.inline_asm", operands, [xor.results[0].type], attributes)
+        xor.results[0].replace_all_uses_with(merged.result)
+        ops.erase(xor)
+
+
+def _is_constant(value: Any) -> bool:
+    constant = ops.defining(value)
+    return constant is not None and constant.name == "arith.constant"
