@@ -28,8 +28,9 @@ from aotc.mlir import ir
 
 class Case(Struct, frozen=True):
     """`bits` of a weight; `body` makes %w of %byte, the shift %s, %scale and %zero. `group`: of
-    inputs that have them in common. `adds`: to what is in y. `variant`: of the kernel on tensor
-    cores. `columns`: several vectors. `has_epilogue`: y is doubled and added to what is there."""
+    inputs that have them in common. `element`: of x, and of scales where it is a half. `adds`: to
+    what is in y. `variant`: of the kernel on tensor cores. `columns`: several vectors.
+    `has_epilogue`: y is doubled and added to what is there."""
 
     bits: int
     rows: int
@@ -50,6 +51,10 @@ class Case(Struct, frozen=True):
     @property
     def inputs(self) -> int:
         return self.group * self.groups
+
+    @property
+    def half(self) -> str:
+        return "bf16" if self.element == "bf16" else "f16"
 
 
 UNSIGNED = """
@@ -77,6 +82,7 @@ E5M2 = E4M3.replace("f8E4M3FN", "f8E5M2")
 # Without a scale.
 E4M3_ALONE = """
     %w = arith.extf %byte : f8E4M3FN to f16"""
+TYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
 FLOATS = {
     "f8E4M3FN": ml_dtypes.float8_e4m3fn,
     "f8E5M2": ml_dtypes.float8_e5m2,
@@ -101,6 +107,12 @@ CASES = {
     "mma_int4": Case(
         4, 72, 128, 10, UNSIGNED, variant=mma_sync.Variant(1, 2, 2, 4, loads_first=True)
     ),
+    "mma_int4_bf16": Case(
+        4, 16, 128, 4, UNSIGNED, element="bf16", variant=mma_sync.Variant(1, 1, 2, 1)
+    ),
+    "mma_int8_bf16": Case(
+        8, 16, 64, 4, SIGNED, element="bf16", variant=mma_sync.Variant(1, 1, 2, 1)
+    ),
     "mma_int4_adds": Case(4, 9, 64, 4, BIASED, adds=True, variant=mma_sync.Variant(1, 1, 2, 1)),
     "mma_int2": Case(2, 40, 64, 16, UNSIGNED, variant=mma_sync.Variant(2, 1, 1, 2)),
     "mma_int8": Case(
@@ -116,16 +128,17 @@ CASES = {
 def _function(name: str, case: Case) -> str:
     """The operation as it is on buffers: loops for rows, groups, bytes and weights of a byte."""
     bytes_, count = case.group // case.in_a_byte, case.in_a_byte
-    wide = "" if case.element == "f32" else "    %wx = arith.extf %x : f16 to f32\n"
+    wide = "" if case.element == "f32" else f"    %wx = arith.extf %x : {case.half} to f32\n"
     of_x = "%x" if case.element == "f32" else "%wx"
-    of_w = "" if "f16 to f32" in case.body else "    %ww = arith.extf %w : f16 to f32\n"
+    body = case.body.replace("f16", case.half)
+    of_w = "" if "f16 to f32" in body else f"    %ww = arith.extf %w : {case.half} to f32\n"
     m, of_m, loop = (f"{case.columns}x", "m, ", '"parallel", ') if case.columns else ("", "", "")
     last = 4 if case.columns else 3
     x, packed = (
         f"memref<{m}{case.groups}x{bytes_}x{count}x{case.element}>",
         (f"memref<{case.rows}x{case.groups}x{bytes_}x{case.packed}>"),
     )
-    scales, y = f"memref<{case.rows}x{case.groups}xf16>", f"memref<{m}{case.rows}xf32>"
+    scales, y = f"memref<{case.rows}x{case.groups}x{case.half}>", f"memref<{m}{case.rows}xf32>"
     ids = "affine_map<(i, j) -> (i, j)>" if case.columns else "affine_map<(i) -> (i)>"
     fill = f"""  linalg.generic {{indexing_maps = [{ids}], iterator_types = [{loop}"parallel"]}}
       outs(%y : {y}) {{
@@ -161,10 +174,10 @@ func.func @{name}(%X: {x}, %packed: {packed}, %scales: {scales}, %zeros: {scales
 {fill}  linalg.generic {{indexing_maps = [{maps}],
       iterator_types = [{loop}"parallel", "reduction", "reduction", "reduction"]}}
       ins(%X, %packed, %scales, %zeros : {x}, {packed}, {scales}, {scales}) outs(%y : {y}) {{
-  ^bb0(%x: {case.element}, %byte: {case.packed}, %scale: f16, %zero: f16, %o: f32):
+  ^bb0(%x: {case.element}, %byte: {case.packed}, %scale: {case.half}, %zero: {case.half}, %o: f32):
     %h = linalg.index {last} : index
     %hs = arith.muli %h, %bits_of_one : index
-    %s = arith.index_cast %hs : index to i32{case.body}
+    %s = arith.index_cast %hs : index to i32{body}
 {wide}{of_w}    %p = arith.mulf {of_x}, {"%ww" if of_w else "%w"} : f32
     %sum = arith.addf %o, %p : f32
     linalg.yield %sum : f32
@@ -221,7 +234,8 @@ def test_products_are_right(library: package.Library, name: str) -> None:
     """As f64 has it, of weights that are rounded as the operation says."""
     case = CASES[name]
     random = np.random.default_rng(case.rows)
-    dtype = np.float32 if case.element == "f32" else np.float16
+    half = TYPES[case.half]
+    dtype = np.float32 if case.element == "f32" else half
     outer = (case.columns,) if case.columns else ()
     x = random.standard_normal((*outer, case.inputs)).astype(dtype)
     packed = random.integers(-128, 128, (case.rows, case.inputs // case.in_a_byte), np.int8)
@@ -229,10 +243,12 @@ def test_products_are_right(library: package.Library, name: str) -> None:
         packed = packed.view(FLOATS[case.packed])
         packed[~np.isfinite(packed.astype(np.float32))] = 0
     shape = (case.rows, case.groups)
-    scales = (random.random(shape) * 0.1).astype(np.float16)
-    # Of integers, and of numbers whose difference to 1024 is rounded.
-    zeros = random.integers(0, 16, shape).astype(np.float16)
-    zeros[1::2] += random.random(shape)[1::2].astype(np.float16)
+    scales = (random.random(shape) * 0.1).astype(half)
+    # Of integers, and of numbers whose difference to 1024 is rounded: in some groups both. (The
+    # CPU device does not round between operations of bf16.)
+    zeros = random.integers(0, 16, shape).astype(half)
+    if case.half == "f16":
+        zeros[1::2, ::2] += random.random(shape)[1::2, ::2].astype(half)
     y = random.standard_normal((*outer, case.rows)).astype(np.float32)
     old = y.copy() if case.adds or case.has_epilogue else 0
     bytes_ = case.group // case.in_a_byte
@@ -243,10 +259,10 @@ def test_products_are_right(library: package.Library, name: str) -> None:
         zeros,
         y,
     )
-    q = packed.astype(np.float16)
+    q = packed.astype(half)
     if case.bits < 8:
         shifts = np.arange(0, 8, case.bits, np.uint8)
-        q = (packed.view(np.uint8)[..., None] >> shifts & ((1 << case.bits) - 1)).astype(np.float16)
+        q = (packed.view(np.uint8)[..., None] >> shifts & ((1 << case.bits) - 1)).astype(half)
     q = q.reshape(case.rows, case.groups, case.group)
     if case.body is UNSIGNED:
         q = q - zeros[..., None]

@@ -176,7 +176,8 @@ class Softmax:
     # --- Arithmetic ----------------------------------------------------------------------------
 
     def _is_empty(self, largest: Value) -> Scalar:
-        return self.b.compare_floats("oeq", largest, self.b.constant(-math.inf, self.v.type))
+        infinity = self.b.constant(-math.inf, self.v.type)
+        return Scalar(self.b.compare_floats("oeq", largest, infinity))
 
     def _shift(self, largest: Value) -> Value:
         return self.b.select(self._is_empty(largest), self.b.zero(self.v.type), largest)

@@ -62,10 +62,11 @@ def shifts(
     for (element, field), group in zeros.items():
         vector = f"vector<{len(group)}x{element}>"
         all_, excess = b.from_elements(group, vector), b.constant(_excess(field, element), vector)
-        sum_ = b.add(excess, all_)
+        sum_ = b.op("arith.addf", [excess, all_], vector)
         # Were the sum rounded, its difference to the excess would not be the zero, but another
-        # number by at least the zero's last bit.
-        equal = b.compare_floats("oeq", b.subtract(sum_, excess), all_)
+        # number by at least the zero's last bit. No flag allows a target to leave it as it is.
+        difference = b.op("arith.subf", [sum_, excess], vector)
+        equal = b.compare_floats("oeq", difference, all_)
         for zero, total, is_exact in zip(group, *map(b.elements, (sum_, equal)), strict=True):
             sums[zero, field] = total
             are_exact.append(is_exact)
@@ -137,11 +138,12 @@ class _Body:
         if converts is None or scalar is None or not converts.name.endswith("itofp"):
             return None
         field = float_field(converts, [self._integer(one) for one in converts.operands])
-        is_one = field is not None and _has_element(field, str(number.type))
-        return (scalar, field) if is_one else None
+        if field is None or not _has_element(field, str(number.type)):
+            return None
+        return scalar, field
 
-    def _integer(self, value: Any) -> Known | Field | None:
-        """What is known of an integer, without an operation."""
+    def _integer(self, value: Any) -> Any:
+        """What `integer_result` knows of an integer, or None; without an operation."""
         operation = defining(value)
         if value in self.values or operation is None or operation.name == "arith.constant":
             return self._value(value)
@@ -180,11 +182,10 @@ class _Body:
             return Known(self.inner[loop])
         subtracted = self._subtraction(operation) if self.sums else None
         if subtracted is not None:
-            _, field = subtracted
             sum_ = self.sums[subtracted]
             vector = ir.VectorType.get([CHUNK], sum_.type)
             less = self.b.op("vector.broadcast", [sum_], vector)
-            return self.b.subtract(self._with_excess(field, str(sum_.type)), less)
+            return self._without(subtracted[1], less)
         given = [self._value(one) for one in operation.operands]
         found = integer_result(operation, given)
         if found is not None:
@@ -230,16 +231,20 @@ class _Body:
         b, target = self.b, operation.results[0].type
         element = str(target) if _has_element(field, str(target)) else "f16"
         excess = b.constant(_excess(field, element), f"vector<{CHUNK}x{element}>")
-        numbers = b.subtract(self._with_excess(field, element), excess)
+        numbers = self._without(field, excess)
         return b.convert(numbers, ir.VectorType.get([CHUNK], target))
 
-    def _with_excess(self, field: Field, element: str) -> Value:
-        """The field as a float, plus `_excess`. In an f16 the bits stay where they are in a byte: a
-        multiplication by a power of two moves them, which is one operation with a subtraction."""
-        b, place, vector = self.b, _place(field, element), f"vector<{CHUNK}x{element}>"
+    def _without(self, field: Field, less: Value) -> Value:
+        """The field as a float with `_excess`, less a vector. In an f16 the bits stay where they
+        are in a byte: a multiplication by a power of two moves them, which is exact, and one
+        operation with the subtraction."""
+        b, element = self.b, str(less.type.element_type)
+        place, vector = _place(field, element), less.type
         in_place = Field(field.shift - place, field.mask << place, field.is_signed)
         numbers = b.op("vector.bitcast", [self._halves(in_place, _EXPONENTS[element])], vector)
-        return b.multiply(numbers, b.constant(2.0**-place, vector)) if place else numbers
+        if place:
+            return b.subtract(b.multiply(numbers, b.constant(2.0**-place, vector)), less)
+        return b.op("arith.subf", [numbers, less], vector)
 
     def _halves(self, field: Field, above: int) -> Value:
         """The field's bits of each byte, plus its bias, in halves of words, with the bits `above`

@@ -70,13 +70,18 @@ def can_take(product: Product) -> bool:
 
 def choose_variant(product: Product, *, overlaps_previous: bool) -> Variant:
     """Of those that were measured on an H200, the best: with all warps of a block along K, and few
-    registers, but for few warps with many steps."""
+    registers, but for few warps with many steps. There are more warps for several vectors, and
+    where all blocks have a place at once and their warps a few steps."""
     steps, tiles = product.row_bytes // _STEP, divide_up(product.sizes[product.row], _ROWS)
-    along = gcd(steps, _WARPS)
+    own = steps // gcd(steps, _WARPS)
+    are_few = tiles * gcd(steps, _WARPS) < _ENOUGH_WARPS
+    has_more = product.columns > 1 or (are_few and own <= _MANY_STEPS)
+    warps = 2 * _WARPS if has_more else _WARPS
+    along = gcd(steps, warps)
     own = steps // along
-    is_long = own > _MANY_STEPS and tiles * along < _ENOUGH_WARPS
+    is_long = own > _MANY_STEPS and are_few
     depth = min(3 if is_long else 2, own)
-    return Variant(1, along, depth, loads_first=is_long, overlaps_previous=overlaps_previous)
+    return Variant(1, along, depth, warps, loads_first=is_long, overlaps_previous=overlaps_previous)
 
 
 class _Chunk(Struct, frozen=True):
