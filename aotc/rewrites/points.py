@@ -4,6 +4,9 @@ The points of a parallel loop have no order. A GPU wants a thread to load for al
 before it goes on with the first of them, so that the loads are on their way together; a CPU wants
 all threads of a block to be done with their first points before it begins with the second ones,
 which are far away. So the kernel has a loop, and each side makes of it what it wants.
+
+Where the points are neighbours along x, a GPU's thread has those that follow each other instead of
+those a block's width apart: it loads and stores them as vectors (`point_vectors`).
 """
 
 from __future__ import annotations
@@ -16,15 +19,30 @@ from aotc.analysis.effects import is_pure
 from aotc.mlir import ir
 from aotc.ops import create_either
 from aotc.rewrites.cloning import body_of, copy, copy_in_step
+from aotc.rewrites.point_vectors import create_vectors
 
 _MARK = "aotc.points"
+# Of a loop with a mark, whose points are added to the thread's number along x: they may be those
+# that follow each other.
+_NEIGHBOURS = "aotc.neighbours"
+# Operations of all points of a thread that might be vectors and are none, as some address is no
+# multiple of 16. What has more stays a loop: there is this code beside that of vectors.
+_MOST_APART = 128
 
 
-def create_points(distance: int, points: int, body: Callable[[Any], None]) -> None:
-    """The loop, at the insertion point: `body(offset)` for `points` offsets, `distance` apart."""
+def create_points(
+    distance: int, points: int, body: Callable[[Any], None], *, are_neighbours: bool = False
+) -> None:
+    """The loop, at the insertion point: `body(offset)` for `points` offsets, `distance` apart.
+
+    `are_neighbours`: `distance` is the block's width, and the body uses the thread's number along x
+    in the sum of it and the offset alone. Then a block may have its points in another order.
+    """
     zero, size = ops.constant_index(0), ops.constant_index(distance)
     loop = ops.create("scf.for", [zero, ops.constant_index(points * distance), size], regions=1)
     loop.attributes[_MARK] = ir.UnitAttr.get()
+    if are_neighbours:
+        loop.attributes[_NEIGHBOURS] = ir.UnitAttr.get()
     block = loop.regions[0].blocks.append(ir.IndexType.get())
     with ir.InsertionPoint(block):
         body(block.arguments[0])
@@ -38,15 +56,33 @@ def _marked(operation: Any) -> list[Any]:
 def take_points_together(gpu_module: Any) -> None:
     """For a GPU: each operation for all points of a thread, then the next one."""
     with gpu_module.context:
-        for loop in _marked(gpu_module):
+        # A loop over neighbours before the one around it, which stays a loop.
+        for loop in reversed(_marked(gpu_module)):
+            if ops.find(loop, "vector.load", "vector.store"):
+                _forget(loop)
+                continue
             lower, upper, step = (ops.known_index(value) for value in list(loop.operands)[:3])
             if lower is None or upper is None or step is None:
                 continue
-            (variable,) = loop.regions[0].blocks[0].arguments
             with loop.location, ir.InsertionPoint(loop):
                 offsets = [ops.constant_index(at) for at in range(lower, upper, step)]
-                _create_together(body_of(loop), [{variable: offset} for offset in offsets])
+                _take_together(loop, offsets)
             ops.erase(loop)
+
+
+def _take_together(loop: Any, offsets: Sequence[Any]) -> None:
+    """Replaces the loop, for the points at these offsets."""
+    (variable,) = loop.regions[0].blocks[0].arguments
+
+    def apart() -> None:
+        operations = body_of(loop)
+        if _NEIGHBOURS in loop.attributes and len(operations) * len(offsets) > _MOST_APART:
+            _forget(copy(loop, {}))
+            return
+        _create_together(operations, [{variable: offset} for offset in offsets])
+
+    if _NEIGHBOURS not in loop.attributes or not create_vectors(loop, len(offsets), apart):
+        apart()
 
 
 def _create_together(operations: Sequence[Any], copies: Sequence[dict[Any, Any]]) -> None:
@@ -82,4 +118,10 @@ def take_points_apart(gpu_module: Any) -> None:
                 end = list(loop.regions[0].blocks[0].operations)[-1].operation
                 with loop.location, ir.InsertionPoint(end):
                     ops.create("gpu.barrier")
-            del loop.attributes[_MARK]
+            _forget(loop)
+
+
+def _forget(loop: Any) -> None:
+    for mark in (_MARK, _NEIGHBOURS):
+        if mark in loop.attributes:
+            del loop.attributes[mark]

@@ -58,6 +58,32 @@ def choose_block(extents: tuple[int | None, ...]) -> BlockShape:
     return BlockShape(*sizes)
 
 
+def choose_full_block(extents: tuple[int | None, ...]) -> BlockShape:
+    """As `choose_block`; but where a block as wide as a power of two would have threads beyond the
+    ends of rows, one whose rows are as wide as a row's equal parts, if more of its threads work.
+    """
+    block = choose_block(extents)
+    columns = extents[0]
+    if columns is None or len(extents) == 1:
+        return block
+    best, most = block, _working(block, columns)
+    for parts in range(1, -(-columns // WARP) + 1):
+        width = -(-columns // parts)
+        if width > PREFERRED_THREADS:
+            continue
+        height = min(PREFERRED_THREADS // width, extents[1] or PREFERRED_THREADS)
+        wide = BlockShape(width, height)
+        if wide.threads >= MIN_THREADS and _working(wide, columns) > most:
+            best, most = wide, _working(wide, columns)
+    return best
+
+
+def _working(block: BlockShape, columns: int) -> float:
+    """The part of the lanes of a block's warps that have a column of a row."""
+    lanes = -(-block.threads // WARP) * WARP
+    return columns / (-(-columns // block.x) * block.x) * block.threads / lanes
+
+
 def _has_few_long_rows(extents: tuple[int | None, ...]) -> bool:
     """As images have that follow each other: a block of several would be everywhere in memory."""
     columns, rows, *others = extents

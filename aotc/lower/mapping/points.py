@@ -4,7 +4,9 @@ parallel.
 The last dimension runs along x, so that neighbouring threads touch neighbouring elements, the one
 before along y, and all others together along z. A shape that does not divide is guarded; more
 blocks than a grid's y and z can have are walked in strides. Where there is work for it, a thread
-has several points, a block's width apart: it loads for all of them before it stores.
+has several points, a block's width apart: it loads for all of them before it stores. Where the
+elements of neighbouring points are neighbours in memory and a thread's access of one would be
+narrow, the points are along x, and a GPU's thread has those that make a vector.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.lower.mapping.blocks import MAX_GRID_YZ, TWO_WAVES, BlockShape, choose_block
+from aotc.lower.mapping.blocks import MAX_GRID_YZ, BlockShape, choose_block, choose_full_block
 from aotc.lower.mapping.build import SLT, Launch, create_launch
+from aotc.lower.mapping.neighbours import Neighbours, plan_neighbours
 from aotc.lower.mapping.nest import (
     Dimension,
     dimensions_of,
@@ -28,25 +31,35 @@ from aotc.rewrites.cloning import body_of, copy_in_step
 from aotc.rewrites.points import create_points
 
 MAX_POINTS = 4
+# Threads that are enough for a GPU to have work while others wait for memory. Where there are as
+# many, each has several points: a block takes about a nanosecond to start.
+_ENOUGH_THREADS = 1 << 16
 _MEMORY = ("memref.load", "memref.store", "memref.collapse_shape")
 _PURE_DIALECTS = ("arith", "math", "index", "complex")
 
 
 class PointsPlan(Struct, frozen=True):
-    """A block, and how many points each thread has."""
+    """A block, and how many points each thread has: `points` along y, where there is a y, and
+    `neighbours` along x, which a GPU loads and stores as vectors."""
 
     block: BlockShape
     points: int
     why: str
+    neighbours: int = 1
 
     def __str__(self) -> str:
-        several = f", {self.points} points for each thread" if self.points > 1 else ""
+        count = self.points * self.neighbours
+        several = f", {count} points for each thread" if count > 1 else ""
         return f"a kernel with blocks of {self.block}{several}: {self.why}"
 
 
 def plan_points(loop: Any, given: BlockShape | None) -> PointsPlan:
     """What `launch_points` is to make of the loop; `given` is the block that somebody asked for."""
     trips = loop_trips(loop)
+    is_simple = all(_is_simple(op) for op in body_of(loop))
+    neighbours = plan_neighbours(loop, trips) if is_simple and given is None else None
+    if neighbours is not None:
+        return _plan_vectors(trips, neighbours)
     extents = _by_axes(trips)
     known = tuple(known_product(axis) for axis in extents)
     block = given or choose_block(known)
@@ -61,6 +74,22 @@ def plan_points(loop: Any, given: BlockShape | None) -> PointsPlan:
     return PointsPlan(block, points, why)
 
 
+def _plan_vectors(trips: list[int | None], neighbours: Neighbours) -> PointsPlan:
+    """Each thread has neighbours along x; where those are few, or a block's rows short, several of
+    them along y: it is the number of blocks that takes time."""
+    row, count = trips[-1], neighbours.count
+    vectors = None if row is None else -(-row // count)
+    known = tuple(known_product(axis) for axis in _by_axes([*trips[:-1], vectors]))
+    block = choose_full_block(known)
+    points = 1
+    if vectors is not None and len(trips) > 1:
+        along_row = -(-vectors // block.x)
+        of_block = block.y * block.z * vectors * count // along_row
+        while points < MAX_POINTS and of_block * points * 2 <= block.threads * neighbours.most:
+            points *= 2
+    return PointsPlan(block, points, f"vectors of {count} neighbours along x", count)
+
+
 def _by_axes(outermost_first: list[Any]) -> list[list[Any]]:
     """Axes x, y, z: the last dimension, the one before, all others together."""
     axes = [[d] for d in reversed(outermost_first[-2:])]
@@ -70,12 +99,12 @@ def _by_axes(outermost_first: list[Any]) -> list[list[Any]]:
 
 
 def _points(loop: Any, trips: list[int | None]) -> int:
-    """How many points a thread takes: as many as leave two waves of blocks."""
+    """How many points a thread takes: as many as leave enough threads."""
     if not all(_is_simple(op) for op in body_of(loop)):
         return 1
     total = known_product(trips)
     points = MAX_POINTS
-    while total is not None and points > 1 and total // points < TWO_WAVES:
+    while total is not None and points > 1 and total // points < _ENOUGH_THREADS:
         points //= 2
     return points
 
@@ -136,6 +165,8 @@ class _Kernel(Struct, frozen=True):
 
     def points(self, axis: int) -> int:
         """Several along y, where there is a y: then x keeps its width, however short it is."""
+        if axis == 0 and self.plan.neighbours > 1:
+            return self.plan.neighbours
         return self.plan.points if axis == min(1, self.last) else 1
 
     def blocks(self, axis: int) -> Any:
@@ -175,7 +206,12 @@ class _Kernel(Struct, frozen=True):
 
         def from_start(start: Any) -> None:
             if points > 1:
-                create_points(size, points, lambda offset: one_of(start, offset))
+                create_points(
+                    size,
+                    points,
+                    lambda offset: one_of(start, offset),
+                    are_neighbours=axis == 0 and self.plan.neighbours > 1,
+                )
                 return
             first = ops.index_op("arith.addi", start, thread)
             if divides:

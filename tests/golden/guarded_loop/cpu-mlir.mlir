@@ -64,13 +64,13 @@ module {
     %55 = llvm.load %54 : !llvm.ptr -> i64
     %56 = llvm.getelementptr %arg1[40] : (!llvm.ptr) -> !llvm.ptr, i8
     %57 = llvm.load %56 : !llvm.ptr -> i64
-    %58 = llvm.mlir.constant(32 : i64) : i64
-    %59 = llvm.mlir.constant(8 : i64) : i64
+    %58 = llvm.mlir.constant(25 : i64) : i64
+    %59 = llvm.mlir.constant(10 : i64) : i64
     %60 = llvm.mlir.constant(1 : i64) : i64
-    %61 = llvm.mlir.constant(256 : i64) : i64
-    %62 = llvm.mlir.constant(256 : i64) : i64
+    %61 = llvm.mlir.constant(250 : i64) : i64
+    %62 = llvm.mlir.constant(250 : i64) : i64
     %63 = llvm.mlir.constant(31 : i64) : i64
-    %64 = llvm.mlir.constant(287 : i64) : i64
+    %64 = llvm.mlir.constant(281 : i64) : i64
     %65 = llvm.mlir.constant(32 : i64) : i64
     %66 = llvm.mlir.constant(8 : i64) : i64
     %67 = llvm.getelementptr %arg1[96] : (!llvm.ptr) -> !llvm.ptr, i8
@@ -89,10 +89,10 @@ module {
   ^bb1:  // pred: ^bb0
     llvm.br ^bb2
   ^bb2:  // pred: ^bb1
-    %79 = llvm.mlir.constant(32 : index) : i64
-    %80 = llvm.mlir.constant(100 : index) : i64
-    %81 = llvm.mlir.constant(0 : index) : i64
-    %82 = llvm.mlir.constant(8 : index) : i64
+    %79 = llvm.mlir.constant(10 : index) : i64
+    %80 = llvm.mlir.constant(0 : index) : i64
+    %81 = llvm.mlir.constant(100 : index) : i64
+    %82 = llvm.mlir.constant(25 : index) : i64
     %83 = llvm.mul %49, %79 : i64
     %84 = llvm.mul %55, %79 : i64
     %85 = llvm.mlir.constant(0 : i64) : i64
@@ -106,76 +106,66 @@ module {
     llvm.cond_br %89, ^bb5, ^bb6
   ^bb5:  // pred: ^bb4
     %90 = llvm.mlir.constant(0 : i64) : i64
-    %91 = llvm.mlir.constant(32 : i64) : i64
+    %91 = llvm.mlir.constant(25 : i64) : i64
     %92 = llvm.mlir.constant(0 : i64) : i64
-    %93 = llvm.mlir.constant(32 : i64) : i64
+    %93 = llvm.mlir.constant(25 : i64) : i64
     %94 = llvm.mlir.constant(0 : i64) : i64
-    %95 = llvm.mlir.constant(32 : i64) : i64
+    %95 = llvm.mlir.constant(25 : i64) : i64
     llvm.br ^bb7
   ^bb6:  // pred: ^bb4
     llvm.br ^bb3
   ^bb7:  // pred: ^bb5
     llvm.br ^bb8(%83 : i64)
-  ^bb8(%96: i64):  // 2 preds: ^bb7, ^bb12
+  ^bb8(%96: i64):  // 2 preds: ^bb7, ^bb15
     %97 = llvm.icmp "slt" %96, %1 : i64
     llvm.cond_br %97, ^bb10, ^bb9
   ^bb9:  // pred: ^bb8
     llvm.br ^bb17
   ^bb10:  // pred: ^bb8
-    llvm.br ^bb11(%81 : i64)
-  ^bb11(%98: i64):  // 2 preds: ^bb10, ^bb16
-    %99 = llvm.icmp "slt" %98, %79 : i64
-    llvm.cond_br %99, ^bb13, ^bb12
-  ^bb12:  // pred: ^bb11
-    %100 = llvm.add %96, %84 : i64
-    llvm.br ^bb8(%100 : i64)
-  ^bb13:  // pred: ^bb11
-    %101 = llvm.add %96, %98 : i64
-    %102 = llvm.add %101, %88 : i64
-    %103 = llvm.sub %1, %101 : i64
-    %104 = llvm.icmp "slt" %88, %103 : i64
-    llvm.cond_br %104, ^bb15, ^bb14
+    %98 = llvm.add %96, %88 : i64
+    %99 = llvm.icmp "slt" %98, %1 : i64
+    llvm.cond_br %99, ^bb12, ^bb11
+  ^bb11:  // pred: ^bb10
+    llvm.br ^bb15
+  ^bb12:  // pred: ^bb10
+    llvm.br ^bb13(%80 : i64)
+  ^bb13(%100: i64):  // 2 preds: ^bb12, ^bb20
+    %101 = llvm.icmp "slt" %100, %81 : i64
+    llvm.cond_br %101, ^bb16, ^bb14
   ^bb14:  // pred: ^bb13
-    llvm.br ^bb16
-  ^bb15:  // pred: ^bb13
-    %105 = llvm.mul %47, %79 : i64
-    %106 = llvm.mlir.constant(0 : i64) : i64
-    llvm.br ^bb18(%106 : i64)
-  ^bb16:  // 2 preds: ^bb14, ^bb20
-    %107 = llvm.add %98, %82 : i64
-    llvm.br ^bb11(%107 : i64)
+    llvm.br ^bb15
+  ^bb15:  // 2 preds: ^bb11, ^bb14
+    %102 = llvm.add %96, %84 : i64
+    llvm.br ^bb8(%102 : i64)
+  ^bb16:  // pred: ^bb13
+    %103 = llvm.mul %98, %81 overflow<nsw, nuw> : i64
+    %104 = llvm.add %100, %82 : i64
+    %105 = llvm.mlir.constant(0 : i64) : i64
+    llvm.br ^bb18(%105 : i64)
   ^bb17:  // pred: ^bb9
-    %108 = llvm.mlir.constant(1 : i64) : i64
-    %109 = llvm.add %88, %108 : i64
-    llvm.br ^bb4(%109 : i64)
-  ^bb18(%110: i64):  // 2 preds: ^bb15, ^bb25
-    %111 = llvm.icmp "slt" %110, %95 : i64
-    llvm.cond_br %111, ^bb19, ^bb20
+    %106 = llvm.mlir.constant(1 : i64) : i64
+    %107 = llvm.add %88, %106 : i64
+    llvm.br ^bb4(%107 : i64)
+  ^bb18(%108: i64):  // 2 preds: ^bb16, ^bb22
+    %109 = llvm.icmp "slt" %108, %95 : i64
+    llvm.cond_br %109, ^bb19, ^bb20
   ^bb19:  // pred: ^bb18
     llvm.br ^bb21
   ^bb20:  // pred: ^bb18
-    llvm.br ^bb16
+    llvm.br ^bb13(%104 : i64)
   ^bb21:  // pred: ^bb19
-    %112 = llvm.add %105, %110 : i64
-    %113 = llvm.icmp "slt" %112, %80 : i64
-    llvm.cond_br %113, ^bb23, ^bb22
+    %110 = llvm.add %100, %108 : i64
+    %111 = llvm.add %103, %110 overflow<nsw, nuw> : i64
+    %112 = llvm.getelementptr inbounds|nuw %7[%111] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+    %113 = llvm.load %112 {access_groups = [#access_group]} : !llvm.ptr -> f32
+    %114 = llvm.fmul %113, %25 : f32
+    %115 = llvm.getelementptr inbounds|nuw %31[%111] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+    llvm.store %114, %115 {access_groups = [#access_group]} : f32, !llvm.ptr
+    llvm.br ^bb22
   ^bb22:  // pred: ^bb21
-    llvm.br ^bb24
-  ^bb23:  // pred: ^bb21
-    %114 = llvm.mul %102, %80 overflow<nsw, nuw> : i64
-    %115 = llvm.add %114, %112 overflow<nsw, nuw> : i64
-    %116 = llvm.getelementptr inbounds|nuw %7[%115] : (!llvm.ptr, i64) -> !llvm.ptr, f32
-    %117 = llvm.load %116 {access_groups = [#access_group]} : !llvm.ptr -> f32
-    %118 = llvm.fmul %117, %25 : f32
-    %119 = llvm.getelementptr inbounds|nuw %31[%115] : (!llvm.ptr, i64) -> !llvm.ptr, f32
-    llvm.store %118, %119 {access_groups = [#access_group]} : f32, !llvm.ptr
-    llvm.br ^bb24
-  ^bb24:  // 2 preds: ^bb22, ^bb23
-    llvm.br ^bb25
-  ^bb25:  // pred: ^bb24
-    %120 = llvm.mlir.constant(1 : i64) : i64
-    %121 = llvm.add %110, %120 : i64
-    llvm.br ^bb18(%121 : i64) {loop_annotation = #loop_annotation1}
+    %116 = llvm.mlir.constant(1 : i64) : i64
+    %117 = llvm.add %108, %116 : i64
+    llvm.br ^bb18(%117 : i64) {loop_annotation = #loop_annotation1}
   }
 }
 

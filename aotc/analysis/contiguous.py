@@ -1,0 +1,74 @@
+"""Which accesses of points that follow each other are of elements that follow each other.
+
+For a kernel, and for a loop before it is one: `variable` is what counts the points in either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aotc import ops
+from aotc.analysis.effects import Access
+from aotc.mlir import ir
+
+# The widest access that a thread of a GPU has.
+VECTOR_BYTES = 16
+
+
+def coefficient(value: Any, variable: Any) -> int | None:
+    """How much `value` grows where `variable` grows by 1: 0 if it does not depend on it, None if
+    that is no constant."""
+    if value == variable:
+        return 1
+    owner = ops.defining(value)
+    if owner is None:
+        return 0
+    parts = [coefficient(operand, variable) for operand in owner.operands]
+    if None not in parts:
+        known = [part for part in parts if part is not None]
+        if owner.name in ("arith.addi", "arith.subi"):
+            return known[0] + (known[1] if owner.name == "arith.addi" else -known[1])
+        if owner.name == "arith.muli" and any(known):
+            factors = [ops.known_index(operand) for operand in owner.operands]
+            first, second = factors
+            if first is not None:
+                return first * known[1]
+            return None if second is None else second * known[0]
+        if not any(known) and not owner.regions:
+            return 0
+    return None
+
+
+def element_bytes(type_: Any) -> int | None:
+    """How many bytes an element of a memref has in memory, if vectors of it are the same there."""
+    element = type_.element_type
+    if isinstance(element, ir.IntegerType) and element.is_signless:
+        return int(element.width) // 8 if element.width in (8, 16, 32, 64) else None
+    if isinstance(element, ir.F16Type | ir.BF16Type):
+        return 2
+    if isinstance(element, ir.F32Type):
+        return 4
+    return 8 if isinstance(element, ir.F64Type) else None
+
+
+def are_neighbours(access: Access, variables: Sequence[Any]) -> bool:
+    """Whether the next point's element is the next one in memory, for each of the variables."""
+    type_ = ir.MemRefType(access.memref.type)
+    if type_.rank == 0 or type_.memory_space is not None or element_bytes(type_) is None:
+        return False
+    if distances(type_)[-1] != 1:
+        return False
+    *outer, last = access.indices
+    return all(
+        coefficient(last, variable) == 1
+        and all(coefficient(index, variable) == 0 for index in outer)
+        and coefficient(access.memref, variable) == 0
+        for variable in variables
+    )
+
+
+def distances(type_: Any) -> list[int | None]:
+    """The strides of a memref's dimensions, where they are known."""
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    return [None if one == unknown else int(one) for one in type_.get_strides_and_offset()[0]]

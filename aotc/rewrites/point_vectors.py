@@ -1,0 +1,206 @@
+"""Points that follow each other, of one thread of a GPU: their elements as vectors.
+
+The kernel has a loop over points that are a block's width apart (`points`). Which of a block's
+points are which thread's is free, so that thread t of a row of T threads may have the points t * n
+to t * n + n - 1 instead of t, t + T, ... A GPU accesses 16 bytes at once, but only at addresses
+that are multiples of them. What is not known of that until the kernel runs, the kernel asks; all
+threads of a row have the same answer, and the points stay apart where it is no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.analysis.contiguous import VECTOR_BYTES, are_neighbours, distances, element_bytes
+from aotc.analysis.effects import Access, accesses_in, is_pure
+from aotc.mlir import ir
+from aotc.rewrites.cloning import body_of, copy
+
+_EQ = 0  # of arith.cmpi
+
+
+def create_vectors(loop: Any, count: int, apart: Callable[[], None]) -> bool:
+    """Builds, at the insertion point, what the loop over `count` points does: with vectors of
+    neighbours where all addresses allow it, else `apart()`. False, and nothing, if no access of
+    the loop can have vectors."""
+    kernel = ops.enclosing(loop, "gpu.func")
+    threads = [op for op in ops.find(kernel, "gpu.thread_id") if _is_along_x(op)]
+    (offset,) = loop.regions[0].blocks[0].arguments
+    variables = [offset, *(thread.results[0] for thread in threads)]
+    body = _Body(loop, count, variables)
+    wide = [access for access in accesses_in(loop) if body.can_be_vector(access)]
+    if not wide:
+        return False
+    body.accesses = {access.operation: access for access in wide}
+    body.first = {offset: ops.constant_index(0)}
+    # A row of one thread has no number.
+    for thread in variables[1:]:
+        body.first[thread] = ops.index_op("arith.muli", thread, ops.constant_index(count))
+    ops.create_either(body.is_aligned(), lambda: body.build(body_of(loop)), apart)
+    return True
+
+
+def _is_along_x(thread: Any) -> bool:
+    return str(thread.attributes["dimension"]) == "#gpu<dim x>"
+
+
+class _Body(Struct):
+    """The body of a loop over points. `variables`: the points' offset, and the thread's number.
+    `first`: what they are for the first of a thread's `count` points. `accesses` are those that
+    become vectors."""
+
+    loop: Any
+    count: int
+    variables: list[Any]
+    first: dict[Any, Any] = {}
+    accesses: dict[Any, Access] = {}
+
+    def can_be_vector(self, access: Access) -> bool:
+        """Whether the points' elements are neighbours, which may be aligned as vectors are."""
+        if not are_neighbours(access, self.variables):
+            return False
+        if not ops.is_made_outside(access.memref, self.loop):
+            return False
+        if not all(is_pure(op) for op in self._slice(access.indices[-1])):
+            return False
+        known = [one for one in distances(access.memref.type)[:-1] if one is not None]
+        return all(one % self.count == 0 for one in known)
+
+    def _slice(self, value: Any) -> list[Any]:
+        """The operations of the body that compute a value, in order."""
+        owner = ops.defining(value)
+        if owner is None or ops.is_made_outside(value, self.loop):
+            return []
+        before = [op for operand in owner.operands for op in self._slice(operand)]
+        return [*dict.fromkeys([*before, owner])]
+
+    def is_aligned(self) -> Any:
+        """Whether each vector of this thread begins at an address that vectors may have."""
+        addresses: dict[tuple[Any, int], Any] = {}
+        multiples: dict[Any, Any] = {}
+        for access in self.accesses.values():
+            memref = access.memref
+            type_ = ir.MemRefType(memref.type)
+            bytes_ = _alignment(type_, self.count)
+            if (memref, bytes_) not in addresses:
+                name = "memref.extract_aligned_pointer_as_index"
+                address = ops.unary(name, memref, ops.index())
+                addresses[memref, bytes_] = _rest(address, bytes_)
+                multiples |= dict.fromkeys(_unknown_parts(memref, type_))
+            last = access.indices[-1]
+            values = dict(self.first)
+            for operation in self._slice(last):
+                copy(operation, values)
+            multiples[values.get(last, last)] = None
+        parts = [*addresses.values(), *(_rest(value, self.count) for value in multiples)]
+        rest = parts[0]
+        for part in parts[1:]:
+            rest = ops.index_op("arith.ori", rest, part)
+        return ops.compare(_EQ, rest, ops.constant_index(0))
+
+    def build(self, operations: Sequence[Any]) -> None:
+        """The points of this thread, where its vectors are aligned: as vectors if all are there,
+        else one by one."""
+        *before, last = operations
+        offset = self.variables[0]
+        if last.name != "scf.if":
+            self._create(operations, self._copies())
+            return
+        # The last point is the first one that is not there.
+        values = self.first | {offset: ops.constant_index(self.count - 1)}
+        for operation in before:
+            copy(operation, values)
+        condition = last.operands[0]
+
+        def together() -> None:
+            copies = self._copies()
+            for operation in before:
+                for each in copies:
+                    copy(operation, each)
+            self._create(body_of(last), copies)
+
+        def one_by_one() -> None:
+            zero, one = ops.constant_index(0), ops.constant_index(1)
+
+            def point(number: Any) -> None:
+                each = self.first | {offset: number}
+                for operation in operations:
+                    copy(operation, each)
+
+            ops.create_for(zero, ops.constant_index(self.count), one, point)
+
+        ops.create_either(values.get(condition, condition), together, one_by_one)
+
+    def _copies(self) -> list[dict[Any, Any]]:
+        offset = self.variables[0]
+        return [self.first | {offset: ops.constant_index(at)} for at in range(self.count)]
+
+    def _create(self, operations: Sequence[Any], copies: Sequence[dict[Any, Any]]) -> None:
+        """Each operation for all points, then the next one."""
+        for operation in operations:
+            access = self.accesses.get(operation)
+            if access is None:
+                for values in copies:
+                    copy(operation, values)
+            elif access.writes:
+                self._store(access, copies)
+            else:
+                self._load(access, copies)
+
+    def _load(self, access: Access, copies: Sequence[dict[Any, Any]]) -> None:
+        (result,) = access.operation.results
+        type_ = ir.VectorType.get([self.count], result.type)
+        operands = [access.memref, *_indices(access, copies[0])]
+        attributes = _aligned(access.memref.type, self.count)
+        vector = ops.create("vector.load", operands, [type_], attributes).result
+        for at, values in enumerate(copies):
+            where = {"static_position": ir.DenseI64ArrayAttr.get([at])}
+            values[result] = ops.create("vector.extract", [vector], [result.type], where).result
+
+    def _store(self, access: Access, copies: Sequence[dict[Any, Any]]) -> None:
+        stored = access.operation.operands[0]
+        type_ = ir.VectorType.get([self.count], stored.type)
+        elements = [values.get(stored, stored) for values in copies]
+        vector = ops.create("vector.from_elements", elements, [type_]).result
+        operands = [vector, access.memref, *_indices(access, copies[0])]
+        ops.create("vector.store", operands, attributes=_aligned(access.memref.type, self.count))
+
+
+def _indices(access: Access, values: dict[Any, Any]) -> list[Any]:
+    return [values.get(index, index) for index in access.indices]
+
+
+def _alignment(type_: Any, count: int) -> int:
+    return min(VECTOR_BYTES, count * (element_bytes(type_) or 1))
+
+
+def _aligned(type_: Any, count: int) -> dict[str, Any]:
+    bytes_ = _alignment(ir.MemRefType(type_), count)
+    return {"alignment": ir.IntegerAttr.get(ops.integer(64), bytes_)}
+
+
+def _rest(value: Any, divisor: int) -> Any:
+    """The rest of a division by a power of two."""
+    return ops.index_op("arith.andi", value, ops.constant_index(divisor - 1))
+
+
+def _unknown_parts(memref: Any, type_: Any) -> list[Any]:
+    """The offset and the strides but the last one, which is 1, that are not known to be multiples
+    of a vector's length."""
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    strides, offset = type_.get_strides_and_offset()
+    if unknown not in strides[:-1] and offset == 0:
+        return []
+    base = ir.MemRefType.get([], type_.element_type)
+    results = [base, *[ops.index()] * (1 + 2 * type_.rank)]
+    metadata = ops.create("memref.extract_strided_metadata", [memref], results)
+    _, start, *numbers = metadata.results
+    strided = zip(numbers[type_.rank : -1], strides, strict=False)
+    found = [value for value, stride in strided if stride == unknown]
+    if offset == unknown:
+        return [start, *found]
+    return found if offset == 0 else [ops.constant_index(offset), *found]

@@ -1,0 +1,238 @@
+"""A GPU's vectors of neighbouring points: their values, as the CPU device runs that code."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.command import build_here
+from helpers.native import Library, build_library
+
+from aotc import mlir, ops
+from aotc.analysis.gpu_modules import gpu_modules
+from aotc.mlir import ir
+from aotc.rewrites.points import take_points_together
+
+TYPES: dict[str, tuple[str, Any]] = {
+    "f16": ("arith.addf", np.float16),
+    "f32": ("arith.addf", np.float32),
+    "i8": ("arith.addi", np.int8),
+}
+# The last two have no vectors: rows of 5 elements, and points in the other direction.
+OTHERS = """
+func.func @widen(%x: memref<?xf16>, %y: memref<?xf32>) attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf16>
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    %v = memref.load %x[%i] : memref<?xf16>
+    %w = arith.extf %v : f16 to f32
+    memref.store %w, %y[%i] : memref<?xf32>
+  }
+  return
+}
+func.func @known(%x: memref<70001xf16>) attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 70001 : index
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    %v = memref.load %x[%i] : memref<70001xf16>
+    %w = arith.addf %v, %v : f16
+    memref.store %w, %x[%i] : memref<70001xf16>
+  }
+  return
+}
+func.func @rows(%x: memref<700x196xf16>, %y: memref<700x196xf16>)
+    attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 700 : index
+  %m = arith.constant 196 : index
+  scf.parallel (%i, %j) = (%c0, %c0) to (%n, %m) step (%c1, %c1) {
+    %v = memref.load %x[%i, %j] : memref<700x196xf16>
+    %b = memref.load %x[%c0, %j] : memref<700x196xf16>
+    %w = arith.addf %v, %b : f16
+    memref.store %w, %y[%i, %j] : memref<700x196xf16>
+  }
+  return
+}
+func.func @gather(%t: memref<?x?xf16>, %at: memref<?xi64>, %y: memref<?x?xf16>)
+    attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %n = memref.dim %y, %c0 : memref<?x?xf16>
+  %m = memref.dim %y, %c1 : memref<?x?xf16>
+  scf.parallel (%i, %j) = (%c0, %c8) to (%n, %m) step (%c1, %c1) {
+    %row = memref.load %at[%i] : memref<?xi64>
+    %r = arith.index_cast %row : i64 to index
+    %k = arith.subi %j, %c8 : index
+    %v = memref.load %t[%r, %k] : memref<?x?xf16>
+    memref.store %v, %y[%i, %j] : memref<?x?xf16>
+  }
+  return
+}
+func.func @eight(%x: memref<?x8xf16>, %y: memref<?x8xf16>) attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %n = memref.dim %x, %c0 : memref<?x8xf16>
+  scf.parallel (%i, %j) = (%c0, %c0) to (%n, %c8) step (%c1, %c1) {
+    %v = memref.load %x[%i, %j] : memref<?x8xf16>
+    %w = arith.addf %v, %v : f16
+    memref.store %w, %y[%i, %j] : memref<?x8xf16>
+  }
+  return
+}
+func.func @short(%x: memref<70000x5xf16>, %b: memref<5xf16>) attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c5 = arith.constant 5 : index
+  %n = arith.constant 70000 : index
+  scf.parallel (%i, %j) = (%c0, %c0) to (%n, %c5) step (%c1, %c1) {
+    %v = memref.load %b[%j] : memref<5xf16>
+    memref.store %v, %x[%i, %j] : memref<70000x5xf16>
+  }
+  return
+}
+func.func @backwards(%x: memref<?xf16>, %y: memref<?xf16>) attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf16>
+  %last = arith.subi %n, %c1 : index
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    %at = arith.subi %last, %i : index
+    %v = memref.load %x[%at] : memref<?xf16>
+    memref.store %v, %y[%i] : memref<?xf16>
+  }
+  return
+}
+"""
+
+
+def _add(element: str, operation: str) -> str:
+    matrix = f"memref<?x?x{element}, strided<[?, 1], offset: ?>>"
+    row = f"memref<?x{element}, strided<[1], offset: ?>>"
+    return f"""
+func.func @add_{element}(%x: {matrix}, %b: {row}, %y: {matrix})
+    attributes {{llvm.emit_c_interface}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : {matrix}
+  %m = memref.dim %x, %c1 : {matrix}
+  scf.parallel (%i, %j) = (%c0, %c0) to (%n, %m) step (%c1, %c1) {{
+    %v = memref.load %x[%i, %j] : {matrix}
+    %w = memref.load %b[%j] : {row}
+    %s = {operation} %v, %w : {element}
+    memref.store %s, %y[%i, %j] : {matrix}
+  }}
+  return
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> tuple[Library, dict[str, str]]:
+    """The programs with the code that GPUs get of their points, and that code by the kernel."""
+    folder = tmp_path_factory.mktemp("vectors")
+    path = folder / "programs.mlir"
+    adds = [_add(element, operation) for element, (operation, _) in TYPES.items()]
+    path.write_text("".join(adds) + OTHERS)
+    outlined = folder / "outlined.mlir"
+    build_here(path, "--emit", "mlir", "--no-cpu-kernels", "-o", outlined)
+    with mlir.make_context():
+        module = ir.Module.parse(outlined.read_text())
+        texts = {}
+        for gpu_module in gpu_modules(module):
+            take_points_together(gpu_module)
+            for kernel in ops.find(gpu_module, "gpu.func"):
+                texts[ops.symbol_of(kernel).removesuffix("_kernel")] = str(kernel)
+        assert module.operation.verify()
+        return build_library(str(module), folder, "-O1"), texts
+
+
+def _any(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).integers(-60, 60, shape).astype(dtype)
+
+
+def _placed(shape: tuple[int, int], stride: int, start: int, dtype: Any) -> np.ndarray:
+    """A matrix of 77s whose first element is `start` behind a multiple of 64 bytes."""
+    room = np.full(shape[0] * stride + start + 128, 77, dtype)
+    first = -room.ctypes.data % 64 // room.itemsize + start
+    return room[first : first + shape[0] * stride].reshape(shape[0], stride)
+
+
+def test_which_are_vectors(kernels: tuple[Library, dict[str, str]]) -> None:
+    _, texts = kernels
+    wide = {"add_f16": 8, "add_f32": 4, "add_i8": 16, "widen": 4, "known": 8, "rows": 4}
+    wide |= {"gather": 8, "eight": 8}
+    for name, text in texts.items():
+        assert ("vector.load" in text) == (name in wide), name
+        assert "aotc." not in text, name
+    for name, count in wide.items():
+        assert f"vector<{count}x" in texts[name], name
+    # As wide as an access of a GPU can be: a known stride of 392 bytes allows half of that.
+    assert texts["rows"].count("alignment = 8") == texts["rows"].count("vector.load") + 1
+    assert "alignment = 16" in texts["add_i8"]
+    # What moves with its row alone is loaded by points.
+    assert "memref.load %arg" in texts["gather"]
+
+
+@pytest.mark.parametrize("element", TYPES)
+@pytest.mark.parametrize("columns", [1, 7, 8, 9, 16, 37, 512, 517])
+def test_each_alignment(
+    element: str, columns: int, kernels: tuple[Library, dict[str, str]]
+) -> None:
+    """Strides and begins that are multiples of a vector and that are not; nothing else is
+    written."""
+    library, _ = kernels
+    _, dtype = TYPES[element]
+    for extra, start, other in itertools.product((0, 1, 16), (0, 1, 16), (0, 3)):
+        stride = (columns + 15) // 16 * 16 + extra
+        x = _placed((5, columns), stride, start, dtype)[:, :columns]
+        whole = _placed((5, columns), stride, other, dtype)
+        y = whole[:, :columns]
+        x[:] = _any((5, columns), dtype)
+        b = _any((columns,), dtype)
+        library.call(f"add_{element}", x, b, y)
+        np.testing.assert_array_equal(y, x + b)
+        assert (whole[:, columns:] == 77).all()
+
+
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("count", [1, 9, 1023, 2051])
+def test_one_dimension(count: int, start: int, kernels: tuple[Library, dict[str, str]]) -> None:
+    library, _ = kernels
+    x = _placed((1, count), count, start, np.float16)[0]
+    x[:] = _any((count,), np.float16)
+    wide, back = np.zeros(count, np.float32), np.zeros(count, np.float16)
+    library.call("widen", x, wide)
+    np.testing.assert_array_equal(wide, x)
+    library.call("backwards", x, back)
+    np.testing.assert_array_equal(back, x[::-1])
+
+
+@pytest.mark.parametrize("start", [0, 4, 1])
+def test_known_sizes(start: int, kernels: tuple[Library, dict[str, str]]) -> None:
+    library, _ = kernels
+    x = _placed((1, 70001), 70001, start, np.float16)[0]
+    x[:] = _any((70001,), np.float16)
+    expected = x + x
+    library.call("known", x)
+    np.testing.assert_array_equal(x, expected)
+    rows, sums = (_placed((700, 196), 196, start, np.float16) for _ in range(2))
+    rows[:] = _any((700, 196), np.float16)
+    library.call("rows", rows, sums)
+    np.testing.assert_array_equal(sums, rows + rows[0])
+    few, twice = (_placed((300, 8), 8, start, np.float16) for _ in range(2))
+    few[:] = _any((300, 8), np.float16)
+    library.call("eight", few, twice)
+    np.testing.assert_array_equal(twice, few + few)
+    table, at = _placed((9, 48), 48, start, np.float16), np.array([3, 0, 8, 8])
+    table[:] = _any((9, 48), np.float16)
+    taken = _placed((4, 48 + start), 48 + start, 0, np.float16)
+    library.call("gather", table, at, taken)
+    assert (taken[:, :8] == 77).all()
+    np.testing.assert_array_equal(taken[:, 8:], table[at][:, : 40 + start])
