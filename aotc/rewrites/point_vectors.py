@@ -15,12 +15,16 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.analysis.contiguous import VECTOR_BYTES, are_neighbours, distances, element_bytes
+from aotc.analysis.contiguous import are_neighbours
 from aotc.analysis.effects import Access, accesses_in, is_pure
-from aotc.mlir import ir
 from aotc.rewrites.cloning import body_of, copy
-
-_EQ = 0  # of arith.cmpi
+from aotc.rewrites.wide_accesses import (
+    are_aligned,
+    elements_of,
+    load_vector,
+    may_be_aligned,
+    store_vector,
+)
 
 
 def create_vectors(loop: Any, count: int, apart: Callable[[], None]) -> bool:
@@ -67,8 +71,7 @@ class _Body(Struct):
             return False
         if not all(is_pure(op) for op in self._slice(access.indices[-1])):
             return False
-        known = [one for one in distances(access.memref.type)[:-1] if one is not None]
-        return all(one % self.count == 0 for one in known)
+        return may_be_aligned(access.memref.type, self.count)
 
     def _slice(self, value: Any) -> list[Any]:
         """The operations of the body that compute a value, in order."""
@@ -80,27 +83,15 @@ class _Body(Struct):
 
     def is_aligned(self) -> Any:
         """Whether each vector of this thread begins at an address that vectors may have."""
-        addresses: dict[tuple[Any, int], Any] = {}
-        multiples: dict[Any, Any] = {}
+        places = []
         for access in self.accesses.values():
-            memref = access.memref
-            type_ = ir.MemRefType(memref.type)
-            bytes_ = _alignment(type_, self.count)
-            if (memref, bytes_) not in addresses:
-                name = "memref.extract_aligned_pointer_as_index"
-                address = ops.unary(name, memref, ops.index())
-                addresses[memref, bytes_] = _rest(address, bytes_)
-                multiples |= dict.fromkeys(_unknown_parts(memref, type_))
             last = access.indices[-1]
             values = dict(self.first)
             for operation in self._slice(last):
                 copy(operation, values)
-            multiples[values.get(last, last)] = None
-        parts = [*addresses.values(), *(_rest(value, self.count) for value in multiples)]
-        rest = parts[0]
-        for part in parts[1:]:
-            rest = ops.index_op("arith.ori", rest, part)
-        return ops.compare(_EQ, rest, ops.constant_index(0))
+            places.append(values.get(last, last))
+        memrefs = [access.memref for access in self.accesses.values()]
+        return are_aligned(memrefs, places, self.count)
 
     def build(self, operations: Sequence[Any]) -> None:
         """The points of this thread, where its vectors are aligned: as vectors if all are there,
@@ -153,54 +144,15 @@ class _Body(Struct):
 
     def _load(self, access: Access, copies: Sequence[dict[Any, Any]]) -> None:
         (result,) = access.operation.results
-        type_ = ir.VectorType.get([self.count], result.type)
-        operands = [access.memref, *_indices(access, copies[0])]
-        attributes = _aligned(access.memref.type, self.count)
-        vector = ops.create("vector.load", operands, [type_], attributes).result
-        for at, values in enumerate(copies):
-            where = {"static_position": ir.DenseI64ArrayAttr.get([at])}
-            values[result] = ops.create("vector.extract", [vector], [result.type], where).result
+        vector = load_vector(access.memref, _indices(access, copies[0]), self.count)
+        for values, element in zip(copies, elements_of(vector), strict=True):
+            values[result] = element
 
     def _store(self, access: Access, copies: Sequence[dict[Any, Any]]) -> None:
         stored = access.operation.operands[0]
-        type_ = ir.VectorType.get([self.count], stored.type)
         elements = [values.get(stored, stored) for values in copies]
-        vector = ops.create("vector.from_elements", elements, [type_]).result
-        operands = [vector, access.memref, *_indices(access, copies[0])]
-        ops.create("vector.store", operands, attributes=_aligned(access.memref.type, self.count))
+        store_vector(elements, access.memref, _indices(access, copies[0]))
 
 
 def _indices(access: Access, values: dict[Any, Any]) -> list[Any]:
     return [values.get(index, index) for index in access.indices]
-
-
-def _alignment(type_: Any, count: int) -> int:
-    return min(VECTOR_BYTES, count * (element_bytes(type_) or 1))
-
-
-def _aligned(type_: Any, count: int) -> dict[str, Any]:
-    bytes_ = _alignment(ir.MemRefType(type_), count)
-    return {"alignment": ir.IntegerAttr.get(ops.integer(64), bytes_)}
-
-
-def _rest(value: Any, divisor: int) -> Any:
-    """The rest of a division by a power of two."""
-    return ops.index_op("arith.andi", value, ops.constant_index(divisor - 1))
-
-
-def _unknown_parts(memref: Any, type_: Any) -> list[Any]:
-    """The offset and the strides but the last one, which is 1, that are not known to be multiples
-    of a vector's length."""
-    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
-    strides, offset = type_.get_strides_and_offset()
-    if unknown not in strides[:-1] and offset == 0:
-        return []
-    base = ir.MemRefType.get([], type_.element_type)
-    results = [base, *[ops.index()] * (1 + 2 * type_.rank)]
-    metadata = ops.create("memref.extract_strided_metadata", [memref], results)
-    _, start, *numbers = metadata.results
-    strided = zip(numbers[type_.rank : -1], strides, strict=False)
-    found = [value for value, stride in strided if stride == unknown]
-    if offset == unknown:
-        return [start, *found]
-    return found if offset == 0 else [ops.constant_index(offset), *found]

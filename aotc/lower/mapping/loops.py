@@ -30,6 +30,7 @@ from aotc.lower.mapping.forward import (
 from aotc.lower.mapping.full_reductions import launch_full_reduction, plan_full_reduction
 from aotc.lower.mapping.groups import join_loops
 from aotc.lower.mapping.merge import merge_columns, merge_dimensions
+from aotc.lower.mapping.neighbours import with_neighbours
 from aotc.lower.mapping.points import PointsPlan, launch_points, plan_points
 from aotc.lower.mapping.ragged_rows import launch_ragged_rows, plan_ragged_rows
 from aotc.lower.mapping.recompute import recompute_in_rows
@@ -163,11 +164,14 @@ def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps, *, cpu_kern
     if rows is not None and cpu_kernels and given is None:
         vectors = plan_row_vectors(loop, rows.items)
     if rows is not None and vectors is not None:
-        _launch_either(loop, vectors, lambda: launch_rows(loop, rows, overlaps))
-        return f"{rows}; on the CPU {vectors}"
+        wide = with_neighbours(rows, loop)
+        _launch_either(loop, vectors, lambda: launch_rows(loop, wide, overlaps))
+        return f"{wide}; on the CPU {vectors}"
     if rows is not None:
-        launch_rows(loop, rows, overlaps)
-        return str(rows)
+        is_for_gpus = not cpu_kernels and given is None
+        plan = with_neighbours(rows, loop) if is_for_gpus else rows
+        launch_rows(loop, plan, overlaps)
+        return str(plan)
     ragged = plan_ragged_rows(loop, overlaps) if given is None else None
     if ragged is not None and not cpu_kernels:
         launch_ragged_rows(loop, ragged)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aotc import ops
 from aotc.analysis.contiguous import (
@@ -15,10 +17,15 @@ from aotc.analysis.contiguous import (
     distances,
     element_bytes,
 )
-from aotc.analysis.effects import access_of
-from aotc.lower.mapping.nest import known_product
+from aotc.analysis.effects import Access, accesses_in
+from aotc.chips import LARGE_GPU_THREADS, MAX_BLOCK_THREADS, WARP
+from aotc.lower.mapping.nest import known_product, loop_trips
+from aotc.lower.mapping.rows import MAX_IN_REGISTERS, Kept, RowPlan, block_for_rows
 from aotc.rewrites.cloning import body_of
 
+# Columns that a thread keeps where a warp has a row, and rows are many: a warp waits for no other,
+# and there are fewer blocks.
+_MOST_OF_WARP = 32
 # A loop of fewer points is over before wide accesses could make it faster.
 _LEAST_POINTS = 1 << 16
 
@@ -44,19 +51,94 @@ def plan_neighbours(loop: Any, trips: list[int | None]) -> Neighbours | None:
     variable = loop.regions[0].blocks[0].arguments[len(trips) - 1]
     if ops.known_index(ops.operand_groups(loop)[2][-1]) != 1:
         return None
-    accesses = [a for operation in body_of(loop) if (a := access_of(operation)) is not None]
-    moving = [
-        access
-        for access in accesses
-        if any(coefficient(value, variable) != 0 for value in (access.memref, *access.indices))
-    ]
-    if not moving or not all(are_neighbours(access, [variable]) for access in moving):
+    moving = _moving(body_of(loop), variable)
+    if not moving:
         return None
-    sizes = [size for a in moving if (size := element_bytes(a.memref.type)) is not None]
-    known = [one for a in moving for one in distances(a.memref.type)[:-1] if one is not None]
+    sizes, known = _sizes(moving), _distances(moving)
     if len(trips) > 1 and trips[-1] is not None:
         # Rows that are no whole vectors are rarely longer in memory than they are here.
         known.append(trips[-1])
     most = VECTOR_BYTES // max(sizes)
     count = math.gcd(most, *known)
     return Neighbours(count, most) if count > 1 and 2 * count >= most else None
+
+
+def with_neighbours(plan: RowPlan, loop: Any) -> RowPlan:
+    """The plan for the rows of a loop on a GPU, whose threads have neighbouring columns instead of
+    those a block's width apart, if each thread has as many vectors of them."""
+    kept, *others = plan.forms
+    if kept is None or others or kept.least != kept.most:
+        return plan
+    moving: list[Access] = []
+    for columns in plan.columns:
+        (_, _, step), *more = columns.bounds
+        own = _moving(columns.body, columns.variables[-1])
+        if more or own is None or ops.known_index(step) != 1:
+            return plan
+        moving += own
+    sizes = _sizes(moving)
+    if not sizes:
+        return plan
+    most = VECTOR_BYTES // max(sizes)
+    for vector in (most, most // 2):
+        if vector == 1 or any(one % vector for one in _distances(moving)):
+            continue
+        rows = known_product(loop_trips(loop))
+        threads = _threads_for(plan, rows, kept.least, vector)
+        if threads is not None:
+            block = block_for_rows(threads, rows)
+            form = Kept(kept.least // threads, kept.least, kept.least)
+            return replace(
+                plan,
+                block=block,
+                threads=threads,
+                rows=block.threads // threads,
+                forms=(form,),
+                neighbours=vector,
+            )
+    return plan
+
+
+def _threads_for(plan: RowPlan, rows: int | None, columns: int, vector: int) -> int | None:
+    """As many threads for a row as have whole vectors of it: about as many as the plan's, but a
+    warp, of which several make a block, where there are many rows."""
+    whole = [
+        threads
+        for threads in range(WARP, MAX_BLOCK_THREADS + 1, WARP)
+        if columns % (threads * vector) == 0
+    ]
+    if (
+        WARP in whole
+        and rows is not None
+        and rows * WARP >= LARGE_GPU_THREADS
+        and columns <= WARP * _MOST_OF_WARP
+    ):
+        return WARP
+    possible = [threads for threads in whole if columns <= threads * MAX_IN_REGISTERS]
+    return min(possible, key=lambda threads: abs(threads - plan.threads), default=None)
+
+
+def _moving(operations: Sequence[Any], variable: Any) -> list[Access] | None:
+    """The accesses of elements that are others where `variable` is; None if those are not all of
+    neighbours, or are in loops or branches."""
+    moving = [
+        access
+        for operation in operations
+        for access in accesses_in(operation)
+        if any(coefficient(value, variable) != 0 for value in (access.memref, *access.indices))
+    ]
+    inside = [access for access in moving if access.operation not in operations]
+    if inside or not all(are_neighbours(access, [variable]) for access in moving):
+        return None
+    return moving
+
+
+def _sizes(accesses: Sequence[Access]) -> list[int]:
+    found = [element_bytes(access.memref.type) for access in accesses]
+    return [size for size in found if size is not None]
+
+
+def _distances(accesses: Sequence[Access]) -> list[int]:
+    """The known strides of the accesses' rows."""
+    strides = [one for access in accesses for one in distances(access.memref.type)[:-1]]
+    return [one for one in strides if one is not None]

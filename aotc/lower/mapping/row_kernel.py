@@ -27,6 +27,7 @@ from aotc.lower.mapping.strides import Team, combine_all, go_through
 from aotc.mlir import ir
 from aotc.ops import create_either
 from aotc.rewrites.cloning import copy
+from aotc.rewrites.neighbour_accesses import mark_neighbour
 
 
 def launch_rows(loop: Any, plan: RowPlan, overlaps: Overlaps) -> None:
@@ -242,6 +243,8 @@ class _RowKernel:
         slots = []
         threads = self._plan.threads
         known = columns.known_count
+        if self._plan.neighbours > 1:
+            return self._create_neighbours(kept)
         if known is None:
             count = product(columns.dimensions(self._values))
             last = ops.index_op("arith.subi", count, ops.constant_index(1))
@@ -260,6 +263,18 @@ class _RowKernel:
             slots.append(_Slot(own, position, is_there))
         return slots
 
+    def _create_neighbours(self, kept: Kept) -> list[_Slot]:
+        """A thread's columns, of which `neighbours` follow each other: all are there."""
+        vector = self._plan.neighbours
+        first = ops.index_op("arith.muli", self._thread, ops.constant_index(vector))
+        slots = []
+        for number in range(kept.columns):
+            group, at = divmod(number, vector)
+            offset = ops.constant_index(group * self._plan.threads * vector + at)
+            own = ops.index_op("arith.addi", first, offset)
+            slots.append(_Slot(own, own, None))
+        return slots
+
     def _compute(self, operation: Any, values: dict[Any, Any]) -> None:
         for inner in () if is_pure(operation) else accesses_in(operation):
             memref = values.get(inner.memref, inner.memref)
@@ -275,7 +290,9 @@ class _RowKernel:
             return
         self._before(use)
         if not access.writes:
-            self._order.loaded(access, use, copy(operation, values).results[0])
+            made = copy(operation, values)
+            self._mark(made)
+            self._order.loaded(access, use, made.results[0])
             return
         value = values.get(operation.operands[0], operation.operands[0])
         made = self._store(operation, values, flag)
@@ -283,9 +300,15 @@ class _RowKernel:
         if useless is not None:
             ops.erase(useless)
 
+    def _mark(self, access: Any) -> None:
+        if self._plan.neighbours > 1:
+            mark_neighbour(access, self._plan.neighbours)
+
     def _store(self, operation: Any, values: dict[Any, Any], flag: Any | None) -> Any:
         if flag is None:
-            return copy(operation, values)
+            made = copy(operation, values)
+            self._mark(made)
+            return made
         branch = ops.create("scf.if", [flag], regions=2)
         with ir.InsertionPoint(branch.regions[0].blocks.append()):
             # The thread's own column: a constant away from its first one, so that no register has

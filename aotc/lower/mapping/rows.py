@@ -35,10 +35,10 @@ from aotc.lower.mapping.scans import Scan, describe_scan
 from aotc.rewrites.cloning import body_of
 
 # Columns that a thread keeps in registers, at most; beyond that they are read again.
-_MAX_IN_REGISTERS = 16
+MAX_IN_REGISTERS = 16
 # How many it keeps where the host chooses: a kernel for each. None is for rows of less than half of
 # what it has room for, as its threads would compute on the last column more often than not.
-_CHOICES = (_MAX_IN_REGISTERS, _MAX_IN_REGISTERS // 2)
+_CHOICES = (MAX_IN_REGISTERS, MAX_IN_REGISTERS // 2)
 # A row of fewer columns is one thread's; but where a row has several loops, which are kernels
 # without that, it may be shorter.
 _LEAST_COLUMNS = 16
@@ -68,6 +68,8 @@ class RowPlan(Struct, frozen=True):
 
     There is a kernel for each of `forms` (None: each loop reads the row again). The first one whose
     range the row's length is in takes it, and what is in none is the last one's.
+
+    Of the columns that a thread keeps, `neighbours` follow each other.
     """
 
     block: BlockShape
@@ -76,6 +78,7 @@ class RowPlan(Struct, frozen=True):
     forms: tuple[Kept | None, ...]
     items: tuple[Any, ...]
     scans: tuple[Scan, ...] = ()
+    neighbours: int = 1
 
     @property
     def columns(self) -> list[Columns]:
@@ -102,7 +105,8 @@ class RowPlan(Struct, frozen=True):
             return "each loop along the row reads it again"
         most = max(form.columns for form in kept)
         if len(self.forms) == 1:
-            return f"the row is read once, {most} columns in each thread's registers"
+            vectors = f", in vectors of {self.neighbours}" if self.neighbours > 1 else ""
+            return f"the row is read once, {most} columns in each thread's registers{vectors}"
         least, longest = min(form.least for form in kept), max(form.most for form in kept)
         return (
             f"a row of {least} to {longest} columns is read once, up to {most} columns in each "
@@ -192,7 +196,7 @@ def _forms(columns: Sequence[Columns], loop: Any, threads: int) -> tuple[Kept | 
         return (*(Kept(kept, room // 2 + 1, room) for kept, room in most), None)
     count = max(count or 0 for count in counts)
     kept = -(-count // threads)
-    may_keep = len(counts) == 1 and kept <= _MAX_IN_REGISTERS
+    may_keep = len(counts) == 1 and kept <= MAX_IN_REGISTERS
     return (Kept(kept, count, count) if may_keep else None,)
 
 
@@ -250,13 +254,13 @@ def _choose_block(longest: int | None, rows: int | None) -> BlockShape:
     if longest is None:
         return BlockShape(_DYNAMIC_THREADS)
     threads = WARP
-    while threads < MAX_BLOCK_THREADS and longest > threads * _MAX_IN_REGISTERS:
+    while threads < MAX_BLOCK_THREADS and longest > threads * MAX_IN_REGISTERS:
         threads *= 2
     while (
         threads < MAX_BLOCK_THREADS and threads * 4 <= longest and (rows or 0) * threads < TWO_WAVES
     ):
         threads *= 2
-    return _block_of(threads, rows)
+    return block_for_rows(threads, rows)
 
 
 def _choose_scan_block(longest: int | None, rows: int | None) -> BlockShape:
@@ -270,10 +274,10 @@ def _choose_scan_block(longest: int | None, rows: int | None) -> BlockShape:
         or (threads < MAX_BLOCK_THREADS and (rows or TWO_WAVES) * threads < TWO_WAVES)
     ):
         threads *= 2
-    return _block_of(threads, rows)
+    return block_for_rows(threads, rows)
 
 
-def _block_of(threads: int, rows: int | None) -> BlockShape:
+def block_for_rows(threads: int, rows: int | None) -> BlockShape:
     """A block of one row; or, if a warp has a row, of several."""
     if threads > WARP:
         return BlockShape(threads)

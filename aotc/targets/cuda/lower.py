@@ -19,6 +19,7 @@ from aotc.rewrites.bit_casts import expand_bit_casts
 from aotc.rewrites.lines import add_lines
 from aotc.rewrites.math import replace_questions
 from aotc.rewrites.memory_spaces import number_workgroup_space
+from aotc.rewrites.neighbour_accesses import join_neighbours
 from aotc.rewrites.packed_vectors import widen_packed_vectors
 from aotc.rewrites.points import take_points_together
 from aotc.rewrites.run import UNWATCHED, PassWatch, run_group, run_passes
@@ -112,6 +113,7 @@ def lower_device(
         _set_cpu_level(device)
         lower_tensor_maps(device)
         take_points_together(device)
+        join_neighbours(device)
         replace_questions(device)
         replace_narrow_tanh(device)
         merge_masks(device)

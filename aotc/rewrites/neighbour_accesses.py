@@ -1,0 +1,163 @@
+"""Accesses of one thread that follow each other, in a kernel for GPUs alone: joined to vectors.
+
+Who writes such a kernel marks them: a thread's loads (stores) of neighbouring elements stand behind
+each other. Whether their addresses allow it, the kernel asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.analysis.effects import Access, access_of, is_pure
+from aotc.mlir import ir
+from aotc.rewrites.cloning import copy
+from aotc.rewrites.wide_accesses import (
+    are_aligned,
+    elements_of,
+    load_vector,
+    may_be_aligned,
+    store_vector,
+)
+
+_MARK = "aotc.vector"
+# Bits of a register that inline assembly knows.
+_NARROWEST_REGISTER = 32
+
+
+def mark_neighbour(operation: Any, count: int) -> None:
+    """Says that `count` accesses as this one may be one of a vector."""
+    operation.attributes[_MARK] = ir.IntegerAttr.get(ops.integer(64), count)
+
+
+class _Place(Struct, frozen=True):
+    """An access, and its last index as a sum of `terms` and a constant."""
+
+    access: Access
+    terms: frozenset[Any]
+    constant: int
+
+    def follows(self, first: _Place, distance: int) -> bool:
+        mine, other = self.access, first.access
+        return (
+            (mine.memref, mine.writes, mine.indices[:-1])
+            == (other.memref, other.writes, other.indices[:-1])
+            and self.terms == first.terms
+            and self.constant == first.constant + distance
+        )
+
+
+def join_neighbours(gpu_module: Any) -> None:
+    """Joins the marked accesses, and removes their marks."""
+    with gpu_module.context:
+        blocks = {}
+        for operation in ops.find(gpu_module, "memref.load", "memref.store"):
+            if _MARK in operation.attributes:
+                blocks[operation.block] = operation.block
+        for block in blocks:
+            for run in _runs([op.operation for op in block.operations]):
+                _join(run)
+
+
+def _runs(operations: Sequence[Any]) -> list[list[Access]]:
+    """Marked accesses that are one vector each."""
+    found: list[list[Access]] = []
+    run: list[_Place] = []
+    for operation in operations:
+        if _MARK not in operation.attributes:
+            if not is_pure(operation) and operation.name != "arith.constant":
+                run = []
+            continue
+        count = ir.IntegerAttr(operation.attributes[_MARK]).value
+        del operation.attributes[_MARK]
+        access = access_of(operation)
+        assert access is not None
+        place = _Place(access, *_sum(access.indices[-1]))
+        if not run or not place.follows(run[0], len(run)):
+            run = []
+        if run or place.constant % count == 0:
+            run.append(place)
+        if len(run) == count:
+            found.append([one.access for one in run])
+            run = []
+    return found
+
+
+def _sum(value: Any) -> tuple[frozenset[Any], int]:
+    """An index as a sum of different values and a constant."""
+    known = ops.known_index(value)
+    if known is not None:
+        return frozenset(), known
+    owner = ops.defining(value)
+    if owner is not None and owner.name == "arith.addi":
+        (left, first), (right, second) = map(_sum, owner.operands)
+        if not left & right:
+            return left | right, first + second
+    return frozenset([value]), 0
+
+
+def _join(run: Sequence[Access]) -> None:
+    memref, count, first = run[0].memref, len(run), run[0].operation
+    if not may_be_aligned(memref.type, count):
+        return
+    if run[0].writes:
+        _store(run, memref, count)
+    else:
+        with first.location, ir.InsertionPoint(first):
+            _load(run, memref, count)
+    for access in run:
+        ops.erase(access.operation)
+
+
+def _store(run: Sequence[Access], memref: Any, count: int) -> None:
+    last = run[-1].operation
+
+    def apart() -> None:
+        for access in run:
+            copy(access.operation, {})
+
+    with last.location, ir.InsertionPoint(last):
+        values = [access.operation.operands[0] for access in run]
+        indices = run[0].indices
+        is_aligned = are_aligned([memref], indices[-1:], count)
+        ops.create_either(is_aligned, lambda: store_vector(values, memref, indices), apart)
+
+
+def _load(run: Sequence[Access], memref: Any, count: int) -> None:
+    element = run[0].operation.results[0].type
+    type_ = ir.VectorType.get([count], element)
+    *outer, start = run[0].indices
+    is_aligned = are_aligned([memref], [start], count)
+    branch = ops.create("scf.if", [is_aligned], [type_], regions=2)
+    with ir.InsertionPoint(branch.regions[0].blocks.append()):
+        ops.create("scf.yield", [load_vector(memref, [*outer, start], count)])
+    with ir.InsertionPoint(branch.regions[1].blocks.append()):
+        places = [ops.index_op("arith.addi", start, ops.constant_index(at)) for at in range(count)]
+        loads = [ops.create("memref.load", [memref, *outer, at], [element]) for at in places]
+        elements = [_hide(load.result) for load in loads]
+        ops.create("scf.yield", [ops.create("vector.from_elements", elements, [type_]).result])
+    for access, value in zip(run, elements_of(branch.result), strict=True):
+        access.operation.results[0].replace_all_uses_with(value)
+
+
+def _hide(value: Any) -> Any:
+    """The value, of which LLVM does not know that it was loaded: it would make one vector of these
+    loads, and one load of both branches' vectors, aligned as the worse of both."""
+    width = _NARROWEST_REGISTER
+    if not isinstance(value.type, ir.IntegerType):
+        bits = ops.integer(value.type.width)
+        return ops.unary(
+            "arith.bitcast", _hide(ops.unary("arith.bitcast", value, bits)), value.type
+        )
+    if value.type.width < width:
+        wide = _hide(ops.unary("arith.extui", value, ops.integer(width)))
+        return ops.unary("arith.trunci", wide, value.type)
+    register = "r" if value.type.width == width else "l"
+    attributes = {
+        "asm_string": ir.StringAttr.get(""),
+        "constraints": ir.StringAttr.get(f"={register},0"),
+    }
+    return ops.create("llvm.inline_asm", [value], [value.type], attributes).result
