@@ -23,6 +23,8 @@ from aotc.lower.mapping.nest import known_product, loop_trips
 from aotc.lower.mapping.rows import MAX_IN_REGISTERS, Kept, RowPlan, block_for_rows
 from aotc.rewrites.cloning import body_of
 
+# Bytes of an element of which rows have vectors: those of f32 are read as fast without.
+_NARROW = 2
 # Columns that a thread keeps where a warp has a row, and rows are many: a warp waits for no other,
 # and there are fewer blocks.
 _MOST_OF_WARP = 32
@@ -65,7 +67,7 @@ def plan_neighbours(loop: Any, trips: list[int | None]) -> Neighbours | None:
 
 def with_neighbours(plan: RowPlan, loop: Any) -> RowPlan:
     """The plan for the rows of a loop on a GPU, whose threads have neighbouring columns instead of
-    those a block's width apart, if each thread has as many vectors of them."""
+    those a block's width apart, if elements are narrow, and each thread has as many vectors."""
     kept, *others = plan.forms
     if kept is None or others or kept.least != kept.most:
         return plan
@@ -77,7 +79,7 @@ def with_neighbours(plan: RowPlan, loop: Any) -> RowPlan:
             return plan
         moving += own
     sizes = _sizes(moving)
-    if not sizes:
+    if not sizes or min(sizes) > _NARROW:
         return plan
     most = VECTOR_BYTES // max(sizes)
     for vector in (most, most // 2):
