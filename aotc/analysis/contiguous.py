@@ -43,13 +43,10 @@ def coefficient(value: Any, variable: Any) -> int | None:
 def element_bytes(type_: Any) -> int | None:
     """How many bytes an element of a memref has in memory, if vectors of it are the same there."""
     element = type_.element_type
-    if isinstance(element, ir.IntegerType) and element.is_signless:
-        return int(element.width) // 8 if element.width in (8, 16, 32, 64) else None
-    if isinstance(element, ir.F16Type | ir.BF16Type):
-        return 2
-    if isinstance(element, ir.F32Type):
-        return 4
-    return 8 if isinstance(element, ir.F64Type) else None
+    is_number = isinstance(element, ir.IntegerType) and element.is_signless
+    if not is_number and not isinstance(element, ir.FloatType):
+        return None
+    return int(element.width) // 8 if element.width in (8, 16, 32, 64) else None
 
 
 def are_neighbours(access: Access, variables: Sequence[Any]) -> bool:

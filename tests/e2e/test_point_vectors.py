@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from helpers.command import build_here
@@ -32,6 +33,17 @@ func.func @widen(%x: memref<?xf16>, %y: memref<?xf32>) attributes {llvm.emit_c_i
     %v = memref.load %x[%i] : memref<?xf16>
     %w = arith.extf %v : f16 to f32
     memref.store %w, %y[%i] : memref<?xf32>
+  }
+  return
+}
+func.func @eighth(%x: memref<?xf8E4M3FN>, %y: memref<?xf16>) attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf8E4M3FN>
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    %v = memref.load %x[%i] : memref<?xf8E4M3FN>
+    %w = arith.extf %v : f8E4M3FN to f16
+    memref.store %w, %y[%i] : memref<?xf16>
   }
   return
 }
@@ -185,7 +197,7 @@ def _placed(shape: tuple[int, int], stride: int, start: int, dtype: Any) -> np.n
 def test_which_are_vectors(kernels: tuple[Library, dict[str, str]]) -> None:
     _, texts = kernels
     wide = {"add_f16": 8, "add_f32": 4, "add_i8": 16, "widen": 4, "known": 8, "rows": 4}
-    wide |= {"gather": 8, "eight": 8} | {f"softmax_{rows}": 8 for rows in ROWS}
+    wide |= {"gather": 8, "eight": 8, "eighth": 8} | {f"softmax_{rows}": 8 for rows in ROWS}
     for name, text in texts.items():
         assert ("vector.load" in text) == (name in wide), name
         assert "aotc." not in text, name
@@ -228,6 +240,10 @@ def test_one_dimension(count: int, start: int, kernels: tuple[Library, dict[str,
     wide, back = np.zeros(count, np.float32), np.zeros(count, np.float16)
     library.call("widen", x, wide)
     np.testing.assert_array_equal(wide, x)
+    small = _placed((1, count), count, start, np.int8)[0].view(ml_dtypes.float8_e4m3fn)
+    small[:] = x
+    library.call("eighth", small, back)
+    np.testing.assert_array_equal(back, small.astype(np.float16))
     library.call("backwards", x, back)
     np.testing.assert_array_equal(back, x[::-1])
 
