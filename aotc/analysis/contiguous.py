@@ -14,30 +14,42 @@ from aotc.mlir import ir
 
 # The widest access that a thread of a GPU has.
 VECTOR_BYTES = 16
+_MOST_STEPS = 64
 
 
 def coefficient(value: Any, variable: Any) -> int | None:
     """How much `value` grows where `variable` grows by 1: 0 if it does not depend on it, None if
-    that is no constant."""
-    if value == variable:
-        return 1
-    owner = ops.defining(value)
-    if owner is None:
-        return 0
-    parts = [coefficient(operand, variable) for operand in owner.operands]
-    if None not in parts:
-        known = [part for part in parts if part is not None]
-        if owner.name in ("arith.addi", "arith.subi"):
-            return known[0] + (known[1] if owner.name == "arith.addi" else -known[1])
-        if owner.name == "arith.muli" and any(known):
-            factors = [ops.known_index(operand) for operand in owner.operands]
-            first, second = factors
-            if first is not None:
-                return first * known[1]
-            return None if second is None else second * known[0]
-        if not any(known) and not owner.regions:
+    that is no constant, or is computed in more steps than indices are."""
+    return _coefficient(value, {variable: 1}, _MOST_STEPS)
+
+
+def _coefficient(value: Any, found: dict[Any, int | None], steps: int) -> int | None:
+    """`found` has what is known of values already."""
+    if value not in found:
+        owner = ops.defining(value)
+        if owner is None:
             return 0
-    return None
+        if steps == 0:
+            return None
+        parts = [_coefficient(operand, found, steps - 1) for operand in owner.operands]
+        found[value] = _of_parts(owner, parts)
+    return found[value]
+
+
+def _of_parts(owner: Any, parts: Sequence[int | None]) -> int | None:
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    if owner.name == "arith.addi":
+        return known[0] + known[1]
+    if owner.name == "arith.subi":
+        return known[0] - known[1]
+    if owner.name == "arith.muli" and any(known):
+        first, second = (ops.known_index(operand) for operand in owner.operands)
+        if first is not None:
+            return first * known[1]
+        return None if second is None else second * known[0]
+    return None if any(known) or owner.regions else 0
 
 
 def element_bytes(type_: Any) -> int | None:

@@ -24,6 +24,7 @@ from aotc.rewrites.wide_accesses import (
 )
 
 _MARK = "aotc.vector"
+_MOST_STEPS = 4
 # Bits of a register that inline assembly knows.
 _NARROWEST_REGISTER = 32
 
@@ -86,14 +87,14 @@ def _runs(operations: Sequence[Any]) -> list[list[Access]]:
     return found
 
 
-def _sum(value: Any) -> tuple[frozenset[Any], int]:
-    """An index as a sum of different values and a constant."""
+def _sum(value: Any, steps: int = _MOST_STEPS) -> tuple[frozenset[Any], int]:
+    """An index as a sum of different values and a constant, by so many additions of additions."""
     known = ops.known_index(value)
     if known is not None:
         return frozenset(), known
     owner = ops.defining(value)
-    if owner is not None and owner.name == "arith.addi":
-        (left, first), (right, second) = map(_sum, owner.operands)
+    if steps > 0 and owner is not None and owner.name == "arith.addi":
+        (left, first), (right, second) = (_sum(operand, steps - 1) for operand in owner.operands)
         if not left & right:
             return left | right, first + second
     return frozenset([value]), 0

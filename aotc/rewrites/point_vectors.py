@@ -75,11 +75,18 @@ class _Body(Struct):
 
     def _slice(self, value: Any) -> list[Any]:
         """The operations of the body that compute a value, in order."""
-        owner = ops.defining(value)
-        if owner is None or ops.is_made_outside(value, self.loop):
-            return []
-        before = [op for operand in owner.operands for op in self._slice(operand)]
-        return [*dict.fromkeys([*before, owner])]
+        found: dict[Any, None] = {}
+
+        def visit(inner: Any) -> None:
+            owner = ops.defining(inner)
+            if owner is None or owner in found or ops.is_made_outside(inner, self.loop):
+                return
+            for operand in owner.operands:
+                visit(operand)
+            found[owner] = None
+
+        visit(value)
+        return list(found)
 
     def is_aligned(self) -> Any:
         """Whether each vector of this thread begins at an address that vectors may have."""
