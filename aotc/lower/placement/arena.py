@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.analysis.access import DESCRIBES, looks_at_no_element
 from aotc.analysis.views import VIEWS
 from aotc.mlir import ir
 from aotc.sizes import LARGEST_MEMORY, element_bytes
@@ -20,7 +21,9 @@ from aotc.sizes import LARGEST_MEMORY, element_bytes
 # What cuMemAlloc aligns to, and kernels may count on.
 ALIGNMENT = 256
 # What does not keep a buffer beyond itself.
-_USES = ("gpu.launch_func", "gpu.memcpy", "gpu.memset", "memref.dim")
+_USES = ("gpu.launch_func", "gpu.memcpy", "gpu.memset")
+# What stands for a buffer: kernels reach it through TMA descriptors, too.
+_STANDS_FOR = (*VIEWS, "memref.extract_strided_metadata", DESCRIBES)
 # A larger buffer that only one branch uses stays there: the branch may not be taken, and filling
 # the buffer takes longer than allocating it.
 _MOST_CONDITIONAL = 16 * 2**20
@@ -159,7 +162,11 @@ def _buffers(function: Any) -> Iterator[_Buffer]:
         size = plain_bytes(allocation)
         if size is None or not _is_taken_along(allocation, size, block):
             continue
-        users = list(ops.users_through(allocation.results[0], VIEWS))
+        users = [
+            user
+            for user in ops.users_through(allocation.results[0], _STANDS_FOR)
+            if not looks_at_no_element(user)
+        ]
         frees = [user for user in users if user.name == "gpu.dealloc"]
         if (
             len(frees) != 1

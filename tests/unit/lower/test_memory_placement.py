@@ -319,3 +319,36 @@ func.func @chain(%x: {type_}) attributes {{llvm.emit_c_interface}} {{
         x = np.arange(count, dtype=np.float32)
         library.call("chain", x)
         np.testing.assert_array_equal(x, np.arange(count) + 6)
+
+
+@pytest.mark.parametrize("rows", ["512", "?"])
+def test_buffers_that_kernels_read_by_tma_are_used_again(
+    rows: str, aotc: Aotc, mlir_file: MlirFile
+) -> None:
+    """A TMA descriptor, and a comparison of an address, keep no buffer until the function ends: of
+    four matmuls behind each other, the three temporaries have two places."""
+    type_ = f"tensor<{rows}x512xf16>"
+    steps = "\n".join(
+        f"""%e{i} = tensor.empty({"%n" if rows == "?" else ""}) : {type_}
+  %z{i} = linalg.fill ins(%zero : f16) outs(%e{i} : {type_}) -> {type_}
+  %x{i + 1} = linalg.matmul ins(%x{i}, %w : {type_}, tensor<512x512xf16>)
+      outs(%z{i} : {type_}) -> {type_}"""
+        for i in range(4)
+    )
+    text = f"""
+func.func @chain(%x0: {type_}, %w: tensor<512x512xf16>) -> {type_}
+    attributes {{llvm.emit_c_interface}} {{
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f16
+  %n = tensor.dim %x0, %c0 : {type_}
+  {steps}
+  return %x4 : {type_}
+}}"""
+    options = ("--chip", "sm_90a", "--emit", "mlir", "-o", "-")
+    outlined = aotc("build", mlir_file(text), *options).succeeded().stdout
+    assert "nvgpu.tma.create.descriptor" in outlined
+    if rows == "?":
+        places = set(re.findall(r"memref\.view %\w+\[(%\w+)\]\[%\w+\]", outlined))
+        assert len(places) == 2
+    else:
+        assert f"workspace_bytes = {2 * 512 * 512 * 2}" in outlined
