@@ -58,19 +58,16 @@ static bool fill(aotc_rt_scope *scope, const aotc_constant *constant, const char
 // The address of a new copy, of `data` unless that is NULL; NULL, with the failure recorded.
 static void *make_copy(aotc_rt_scope *scope, const aotc_constant *constant, const void *data,
                        aotc_rt_stream stream) {
-  void *address = NULL;
   aotc_rt_capture_mode mode;
   if (!aotc_rt_capture_relax(scope->driver, &mode)) {
     return NULL;
   }
-  bool is_there = AOTC_RT_TRY(
-      scope->driver,
-      memory_allocate(scope->context, AOTC_MEMORY_DEVICE, (size_t)constant->bytes, NULL, &address),
-      "a constant of %llu bytes", (unsigned long long)constant->bytes);
-  bool is_filled = is_there && (data == NULL || fill(scope, constant, data, address, stream));
+  void *address = aotc_rt_constant_memory_take_locked(scope, constant->bytes);
+  bool is_filled =
+      address != NULL && (data == NULL || fill(scope, constant, data, address, stream));
   bool is_restored = aotc_rt_capture_restore(scope->driver, mode);
-  if (is_there && !(is_filled && is_restored)) {
-    AOTC_RT_TRY_RELEASE(scope->driver, memory_free(address, NULL), "a constant");
+  if (address != NULL && !(is_filled && is_restored)) {
+    aotc_rt_constant_memory_give_back_locked(scope->driver, scope->context, address);
   }
   return is_filled && is_restored ? address : NULL;
 }
@@ -143,9 +140,12 @@ void *aotc_constant_get_winograd(aotc_constant *constant, uint64_t rows) {
 
 // --- Release ---
 
+// Without a driver, or where the context is gone, there is nothing to free.
 static void free_copy(const aotc_rt_driver *driver, const constant_copy *copy) {
-  if (aotc_rt_context_enter_to_release(driver, copy->context, "to free a constant")) {
-    AOTC_RT_TRY_RELEASE(driver, memory_free(copy->address, NULL), "a constant");
+  bool is_there = driver != NULL &&
+                  aotc_rt_context_enter_to_release(driver, copy->context, "to free a constant");
+  aotc_rt_constant_memory_give_back_locked(is_there ? driver : NULL, copy->context, copy->address);
+  if (is_there) {
     AOTC_RT_TRY_RELEASE(driver, context_pop(), "after a constant is freed");
   }
 }
@@ -162,7 +162,7 @@ void aotc_rt_constant_free_others_locked(const aotc_rt_driver *driver, aotc_cons
     } else {
       if (copy->context == NULL) {
         free(copy->address);
-      } else if (driver != NULL) {
+      } else {
         free_copy(driver, copy);
       }
       free(copy);

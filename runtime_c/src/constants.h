@@ -43,4 +43,13 @@ const aotc_rt_constant_copy *aotc_rt_constant_provide(aotc_rt_scope *scope, aotc
 void aotc_rt_constant_free_others_locked(const aotc_rt_driver *driver, aotc_constant *constant,
                                          const aotc_rt_constant_copy *kept);
 
+// Memory of the scope's context, which is current, for a copy of so many bytes (constant_memory.c).
+// NULL, with the failure recorded.
+void *aotc_rt_constant_memory_take_locked(aotc_rt_scope *scope, uint64_t bytes);
+
+// Frees a copy's memory with that of the others of its allocation, when the last one is given back.
+// The context is current. Without a driver the memory is only forgotten.
+void aotc_rt_constant_memory_give_back_locked(const aotc_rt_driver *driver,
+                                              const aotc_rt_context *context, const void *address);
+
 #endif // AOTC_RT_CONSTANTS_H
