@@ -30,3 +30,21 @@ func.func @bias(%x: tensor<2x8xf32>, %bias: tensor<2xf32>) -> (tensor<2x8xf32>, 
 // CHECK-COUNT-2: linalg.generic {{.*}} ins(%arg1 : tensor<2xf32>)
 // CHECK-NOT: linalg.generic {{.*}} ins(%arg1 : tensor<2xf32>)
 // CHECK: return
+
+// An empty tensor: %b reads %a, and may be written in its place; %c reads neither.
+func.func @empty(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
+  %empty = tensor.empty() : tensor<2x8xf32>
+  %a = linalg.exp ins(%x : tensor<2x8xf32>) outs(%empty : tensor<2x8xf32>) -> tensor<2x8xf32>
+  %b = linalg.log ins(%a : tensor<2x8xf32>) outs(%empty : tensor<2x8xf32>) -> tensor<2x8xf32>
+  %sum = linalg.add ins(%b, %x : tensor<2x8xf32>, tensor<2x8xf32>) outs(%x : tensor<2x8xf32>) -> tensor<2x8xf32>
+  %c = linalg.exp ins(%sum : tensor<2x8xf32>) outs(%empty : tensor<2x8xf32>) -> tensor<2x8xf32>
+  return %c : tensor<2x8xf32>
+}
+
+// CHECK-LABEL: func.func @empty
+// CHECK: %[[FIRST:.*]] = tensor.empty()
+// CHECK: %[[A:.*]] = linalg.generic {{.*}} outs(%[[FIRST]] :
+// CHECK: linalg.generic {{.*}} ins(%[[A]] : {{.*}} outs(%[[FIRST]] :
+// CHECK: linalg.generic {{.*}} outs(%arg0 :
+// CHECK: %[[SECOND:.*]] = tensor.empty()
+// CHECK: linalg.generic {{.*}} outs(%[[SECOND]] :

@@ -3,6 +3,9 @@ shape. So is one that repeats a smaller tensor, as the bias of a layer that is a
 
 Equal ones were made one, and reshaped: then the first one to write into it must copy it, and what
 fills it runs in front of all. One for each is filled by the loop that goes on.
+
+An empty tensor that several operations write is parted, too: its buffer would be kept from the
+first to the last of them. Those that read what was written into it may write in place, and stay.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ class SeparateFills(OwnPass, frozen=True):
                     _part(generic.results[0], value, sizes)
                 elif _is_repeated(generic):
                     _part_repeated(generic)
+            _part_empty(lowering.module.operation)
 
 
 def _is_repeated(generic: Any) -> bool:
@@ -54,6 +58,27 @@ def _part_repeated(generic: Any) -> None:
             user = use.owner.operation
             made = generic.clone(ip=ir.InsertionPoint(user))
             user.operands[use.operand_number] = made.results[0]
+
+
+def _part_empty(root: Any) -> None:
+    """Gives each operation its own empty tensor, unless it reads what the one before it made of
+    that tensor."""
+    latest: dict[Any, Any] = {}  # of each tensor.empty: the one that was written at last
+    made_of: dict[Any, Any] = {}  # of results, and their reshapes: the tensor.empty
+    for operation in ops.walk(root):
+        read = [made_of[operand] for operand in operation.operands if operand in made_of]
+        if operation.name in RESHAPES and read:
+            made_of[operation.results[0]] = read[0]
+        for number, operand in enumerate(operation.operands):
+            empty = ops.defining(operand)
+            if empty is None or empty.name != "tensor.empty" or empty.block != operation.block:
+                continue
+            used = latest.get(empty, empty)
+            if empty in latest and used not in read:
+                used = empty.clone(ip=ir.InsertionPoint(operation))
+            latest[empty] = used
+            operation.operands[number] = used.results[0]
+            made_of.update((result, used) for result in operation.results)
 
 
 def _value(generic: Any) -> Any | None:
