@@ -64,12 +64,18 @@ def table(rows: Sequence[Row]) -> str:
     )
     reasons = [
         f"- `{row['model']}` in {row['dtype']}, batch {_batch(row)}, {name}: "
-        + without_folders(one["failure"]).replace("|", "\\|").replace("<", "&lt;")[:160]
+        + _text(one["failure"])
         for row in rows
         for name, one in row["engines"].items()
         if "failure" in one
     ]
     return "\n\n".join(["\n".join(lines), *(["\n".join(reasons)] if reasons else [])])
+
+
+def _text(failure: str) -> str:
+    """Of one line, without what Markdown would take for its own."""
+    line = " ".join(without_folders(failure).split())
+    return line.replace("|", "\\|").replace("<", "&lt;")[:160]
 
 
 def _batch(row: Row) -> str:
