@@ -178,7 +178,8 @@ class Decisions:
             )
             and alias_class.has_only_allocations
             and not alias_class.of_kind(*others, UseKind.CALL)
-            and all(is_whole_type(value.type) for value in alias_class.values)
+            and all(is_whole_type(root.type) for root in alias_class.roots)
+            and all(is_whole_type(value.type) for value in _returned_values(alias_class))
             and all(a.name == "memref.alloc" for a in alias_class.allocations)
         )
 
@@ -240,6 +241,11 @@ def _constant_globals(alias_classes: AliasClasses) -> set[str]:
         and "constant" in op.operation.attributes
         and "initial_value" in op.operation.attributes
     }
+
+
+def _returned_values(alias_class: AliasClass) -> list[Any]:
+    returns = [use.operation for use in alias_class.of_kind(UseKind.RETURN)]
+    return [one for op in returns for one in op.operands if one in alias_class.values]
 
 
 def _is_alloca_of_a_block(allocation: Any) -> bool:

@@ -352,3 +352,25 @@ func.func @chain(%x0: {type_}, %w: tensor<512x512xf16>) -> {type_}
         assert len(places) == 2
     else:
         assert f"workspace_bytes = {2 * 512 * 512 * 2}" in outlined
+
+
+def test_results_that_kernels_write_by_tma_are_where_the_arguments_are(
+    aotc: Aotc, mlir_file: MlirFile
+) -> None:
+    """TMA descriptors are of views with strides of their own; what is returned is the whole."""
+    text = """
+func.func @product(%x: tensor<?x64xf16>, %w: tensor<64x1000xf16>) -> tensor<?x1000xf16>
+    attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f16
+  %n = tensor.dim %x, %c0 : tensor<?x64xf16>
+  %e = tensor.empty(%n) : tensor<?x1000xf16>
+  %z = linalg.fill ins(%zero : f16) outs(%e : tensor<?x1000xf16>) -> tensor<?x1000xf16>
+  %y = linalg.matmul ins(%x, %w : tensor<?x64xf16>, tensor<64x1000xf16>)
+      outs(%z : tensor<?x1000xf16>) -> tensor<?x1000xf16>
+  return %y : tensor<?x1000xf16>
+}"""
+    options = ("--chip", "sm_90a", "--emit", "mlir", "-o", "-")
+    outlined = aotc("build", mlir_file(text), *options).succeeded().stdout
+    assert "nvgpu.tma.create.descriptor" in outlined
+    assert re.search(r"gpu\.alloc +host_shared .*aotc\.result", outlined)
