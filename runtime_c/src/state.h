@@ -284,7 +284,7 @@ struct aotc_rt_state {
   struct aotc_rt_registered_info *infos;
   aotc_rt_registration *registrations;
   struct aotc_rt_stand_in *stand_ins;
-  struct aotc_constant *constants;            // those that have copies
+  struct aotc_constant *constants; // those that have copies
   struct aotc_rt_constant_block *constant_blocks;
   struct aotc_rt_weights_file *weights_files; // those that are mapped
   struct aotc_rt_caller_memory *caller_memory[AOTC_RT_CALLER_MEMORY_BUCKETS];
