@@ -113,3 +113,34 @@ def test_attention_of_one_query_of_a_batch_has_a_kernel(tmp_path: Path) -> None:
     kernels = [kernel.name for kernel in artifact.manifest.kernels]
     assert any(name.startswith("attention_f16_d64_decode_4x") for name in kernels), kernels
     check(artifact, "grouped", module, inputs, dtype)
+
+
+class _Continued(torch.nn.Module):
+    """Rows after those of a cache of fewer heads; each sees the keys up to its own."""
+
+    def forward(self, x: Any, keys: Any, values: Any) -> Any:
+        batch, rows, _ = x.shape
+        q, k, v = (one.unflatten(2, (-1, 64)).transpose(1, 2) for one in x.split((256, 128, 128), 2))
+        k, v = torch.cat([keys, k], 2), torch.cat([values, v], 2)
+        sees = torch.arange(rows)[:, None] + keys.shape[2] >= torch.arange(k.shape[2])
+        found = torch.nn.functional.scaled_dot_product_attention(
+            q, k, v, attn_mask=sees, enable_gqa=True
+        )
+        return found.transpose(1, 2).reshape(batch, rows, 256)
+
+
+def test_attention_after_a_cache_of_unknown_sizes_has_kernels(tmp_path: Path) -> None:
+    """K and V of 16 bits are repeated as such, and not broadcast along a size that is a sum."""
+    torch.manual_seed(0)
+
+    def inputs(batch: int, rows: int, past: int) -> Any:
+        shapes = ((batch, rows, 512), (batch, 2, past, 64), (batch, 2, past, 64))
+        return tuple(torch.randn(one, dtype=torch.float16) for one in shapes)
+
+    given, auto = inputs(2, 24, 10), torch.export.Dim.AUTO
+    shapes = ({0: auto, 1: auto}, {0: auto, 2: auto}, {0: auto, 2: auto})
+    artifact = build(_Continued(), given, "continued", tmp_path, dynamic_shapes=shapes)
+    kernels = [kernel.name for kernel in artifact.manifest.kernels]
+    assert any(re.match(r"attention_f16_d64_mask_(?!cpu)", name) for name in kernels), kernels
+    for one in (given, inputs(3, 1, 100), inputs(1, 65, 3)):
+        check(artifact, "continued", _Continued(), one, torch.float16)

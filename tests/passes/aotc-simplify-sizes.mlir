@@ -50,6 +50,35 @@ func.func @same(%x: tensor<1x?xf32>) -> tensor<1x?xf32> {
   return %same : tensor<1x?xf32>
 }
 
+// The sizes of the tensor and of what it is broadcast to are the same sum, and asserted to be equal.
+func.func @joined(%past: tensor<?x?xf32>, %x: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %batch = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %past_batch = tensor.dim %past, %c0 : tensor<?x?xf32>
+  %is_equal = arith.cmpi eq, %past_batch, %batch : index
+  cf.assert %is_equal, "'x' has another size than 'past'"
+  %past_rows = tensor.dim %past, %c1 : tensor<?x?xf32>
+  %rows = tensor.dim %x, %c1 : tensor<?x?xf32>
+  %all = arith.addi %rows, %past_rows : index
+  %joined = tensor.concat dim(1) %past, %x : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+  %size = tensor.dim %joined, %c1 : tensor<?x?xf32>
+  %empty = tensor.empty(%batch, %all) : tensor<?x?xf32>
+  %same = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} outs(%empty : tensor<?x?xf32>) {
+  ^bb0(%old: f32):
+    %row = linalg.index 0 : index
+    %column = linalg.index 1 : index
+    %has_one_row = arith.cmpi eq, %batch, %c1 : index
+    %from = arith.select %has_one_row, %c0, %row : index
+    %has_one_column = arith.cmpi eq, %size, %c1 : index
+    %place = arith.select %has_one_column, %c0, %column : index
+    %element = tensor.extract %joined[%from, %place] : tensor<?x?xf32>
+    linalg.yield %element : f32
+  } -> tensor<?x?xf32>
+  return %same : tensor<?x?xf32>
+}
+
 // What has perhaps one row is broadcast when the program runs.
 func.func @perhaps(%x: tensor<?xf32>, %size: index) -> tensor<?xf32> {
   %c0 = arith.constant 0 : index
@@ -81,5 +110,9 @@ func.func @perhaps(%x: tensor<?xf32>, %size: index) -> tensor<?xf32> {
 // CHECK-LABEL: func.func @same
 // CHECK-SAME:      %[[X:.*]]: tensor<1x?xf32>
 // CHECK:         return %[[X]]
+// CHECK-LABEL: func.func @joined
+// CHECK:         %[[JOINED:.*]] = tensor.concat
+// CHECK-NOT:     linalg.generic
+// CHECK:         return %[[JOINED]]
 // CHECK-LABEL: func.func @perhaps
 // CHECK:         tensor.extract

@@ -13,11 +13,12 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.generics import body_of, maps_of
 from aotc.lower.passes.base import Lowering, OwnPass
-from aotc.lower.tensors.size_products import ONE, Product, product_of, size_of
+from aotc.lower.tensors.size_polynomials import Facts, Polynomial
+from aotc.lower.tensors.size_values import Sizes
 from aotc.lower.tensors.spread import create_spread
 from aotc.mlir import ir
 
-_EQ = 0
+_ONE = Polynomial.number(1)
 
 
 class SimplifySizes(OwnPass, frozen=True):
@@ -31,8 +32,9 @@ class SimplifySizes(OwnPass, frozen=True):
         with lowering.module.context:
             for division in ops.find(lowering.module.operation, "arith.divsi"):
                 _undo_product(division)
-            for generic in ops.find(lowering.module.operation, "linalg.generic"):
-                _simplify_broadcast(generic)
+            for function in ops.find(lowering.module.operation, "func.func"):
+                if not ops.is_declaration(function):
+                    _simplify_broadcasts(function)
 
 
 def _undo_product(division: Any) -> None:
@@ -60,25 +62,48 @@ def _undo_product(division: Any) -> None:
     ops.erase(division)
 
 
-def _simplify_broadcast(generic: Any) -> None:
+def _simplify_broadcasts(function: Any) -> None:
+    """Sizes that the function asserts to be equal are equal."""
+    facts = Facts()
+    sizes, entry = Sizes(function, facts), function.regions[0].blocks[0]
+    replaced = []
+    for operation in ops.walk(function):
+        if operation.name == "cf.assert" and operation.block == entry:
+            for comparison in sizes.comparisons(operation.operands[0]) or ():
+                facts.learn(*comparison)
+        for result in operation.results:
+            if isinstance(result.type, ir.RankedTensorType):
+                sizes.all_of(result)
+        if operation.name == "linalg.generic" and _simplify_broadcast(operation, sizes):
+            replaced.append(operation)
+    # What is known of values outlives them, as long as these are there.
+    for generic in replaced:
+        ops.erase(generic)
+
+
+def _simplify_broadcast(generic: Any, sizes: Sizes) -> bool:
     """Where the elements of a new tensor are read from another at the indices of loops, along
     dimensions of the same sizes, or at 0 along dimensions of 1, that is an operand, which other
-    passes understand. Where each is the one at its own place, the other tensor takes its place."""
+    passes understand. Where each is the one at its own place, the other tensor takes its place.
+    False where it is something else."""
     inputs, outputs = ops.operand_groups(generic)
     if inputs or len(outputs) != 1 or not isinstance(outputs[0].type, ir.RankedTensorType):
-        return
+        return False
     out = outputs[0]
     (map_,) = maps_of(generic)
     identity = ir.AffineMap.get_identity(map_.n_dims)
     maker, read = ops.defining(out), ops.defining(body_of(generic)[-1].operands[0])
     if map_ != identity or read is None or read.name != "tensor.extract":
-        return
+        return False
     source, *indices = read.operands
     if not ops.is_made_outside(source, generic):
-        return
-    places = [_place(index, i, source, out) for i, index in enumerate(indices)]
+        return False
+    extents = sizes.all_of(out)
+    places = [
+        _place(index, i, sizes.of(source, i), extents, sizes) for i, index in enumerate(indices)
+    ]
     if any(one is None for one in places):
-        return
+        return False
     is_same = source.type == out.type and places == list(map_.results)
     if is_same:
         found = source
@@ -87,31 +112,32 @@ def _simplify_broadcast(generic: Any) -> None:
             spread = ir.AffineMap.get(map_.n_dims, 0, places)
             found = create_spread(source, out.type, spread, list(maker.operands))
     else:
-        return
+        return False
     generic.results[0].replace_all_uses_with(found)
-    ops.erase(generic)
+    return True
 
 
-def _place(index: Any, dimension: int, source: Any, out: Any) -> Any:
-    """The loop's dimension that an index along a dimension of the source is, or the constant 0;
-    else None."""
-    size = size_of(source, dimension)
-    if ops.known_index(index) == 0 and size == ONE:
-        is_own = dimension < out.type.rank and size_of(out, dimension) == ONE
+def _place(
+    index: Any, dimension: int, size: Polynomial, extents: list[Polynomial], sizes: Sizes
+) -> Any:
+    """The loop's dimension that an index along a dimension of the source, of this size, is, or the
+    constant 0; else None. `extents`: of the loops."""
+    if ops.known_index(index) == 0 and size == _ONE:
+        is_own = dimension < len(extents) and extents[dimension] == _ONE
         return ir.AffineDimExpr.get(dimension) if is_own else ir.AffineConstantExpr.get(0)
-    loop = _loop_of(index, size)
-    if loop is None or size_of(out, loop) != size:
+    loop = _loop_of(index, size, sizes)
+    if loop is None or extents[loop] != size:
         return None
     return ir.AffineDimExpr.get(loop)
 
 
-def _loop_of(index: Any, size: Product) -> int | None:
+def _loop_of(index: Any, size: Polynomial, sizes: Sizes) -> int | None:
     """The loop whose index it is, of which it is perhaps asked whether the size is 1: then 0, which
     is the same."""
     owner = ops.defining(index)
     if owner is not None and owner.name == "arith.select":
         condition, zero, other = owner.operands
-        if ops.known_index(zero) != 0 or not _is_one(condition, size):
+        if ops.known_index(zero) != 0 or not _is_one(condition, size, sizes):
             return None
         owner = ops.defining(other)
     if owner is None or owner.name != "linalg.index":
@@ -119,12 +145,7 @@ def _loop_of(index: Any, size: Product) -> int | None:
     return int(ir.IntegerAttr(owner.attributes["dim"]).value)
 
 
-def _is_one(condition: Any, size: Product) -> bool:
+def _is_one(condition: Any, size: Polynomial, sizes: Sizes) -> bool:
     """Whether it asks if the size is 1."""
-    owner = ops.defining(condition)
-    if owner is None or owner.name != "arith.cmpi":
-        return False
-    if ir.IntegerAttr(owner.attributes["predicate"]).value != _EQ:
-        return False
-    values = [product_of(operand) for operand in owner.operands]
-    return size in values and ONE in values
+    asked = sizes.comparisons(condition)
+    return asked in ([("eq", size, _ONE)], [("eq", _ONE, size)])

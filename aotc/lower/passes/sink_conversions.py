@@ -3,6 +3,7 @@ converted.
 
 PyTorch's attention of grouped queries converts K and V to f32 before it repeats them for the heads
 that share them. The kernels take tensors of 16 bits, which they look for behind conversions.
+Reshapes between the two, which stay where sizes are unknown, are made of the narrow tensor.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.generics import body_of, maps_of
+from aotc.analysis.generics import RESHAPES, body_of, maps_of
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.spread import create_spread, sizes_of
 from aotc.mlir import ir
@@ -25,19 +26,27 @@ class SinkConversions(OwnPass, frozen=True):
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
             for repeat in ops.find(lowering.module.operation, "linalg.generic"):
-                conversion = ops.defining(repeat.operands[0]) if _repeats_matrices(repeat) else None
+                if not _repeats_matrices(repeat):
+                    continue
+                conversion, reshapes = _maker_and_reshapes(repeat.operands[0])
                 if conversion is not None and _widens(conversion):
-                    _exchange(repeat, conversion)
+                    _exchange(repeat, conversion, reshapes)
+
+
+def _maker_and_reshapes(value: Any) -> tuple[Any | None, list[Any]]:
+    """What makes a tensor, and the reshapes since then, the first one first."""
+    reshapes: list[Any] = []
+    owner = ops.defining(value)
+    while owner is not None and owner.name in RESHAPES:
+        reshapes.insert(0, owner)
+        owner = ops.defining(owner.operands[0])
+    return owner, reshapes
 
 
 def _repeats_matrices(generic: Any) -> bool:
-    """Whether the result, of known sizes, has each matrix of the input several times."""
+    """Whether the result has each matrix of the input several times."""
     inputs, outs = ops.operand_groups(generic)
-    if (
-        len(inputs) != 1
-        or len(generic.results) != 1
-        or not generic.results[0].type.has_static_shape
-    ):
+    if len(inputs) != 1 or len(generic.results) != 1:
         return False
     maker = ops.defining(outs[0])
     if maker is None or maker.name != "tensor.empty" or not _is_tensor(inputs[0]):
@@ -78,27 +87,30 @@ def _widens(generic: Any) -> bool:
     )
 
 
-def _exchange(repeat: Any, conversion: Any) -> None:
+def _exchange(repeat: Any, conversion: Any, reshapes: list[Any]) -> None:
     narrow, (wide,) = conversion.operands[0], list(repeat.results)
     maker = ops.defining(repeat.operands[1])
     assert maker is not None
     with repeat.location, ir.InsertionPoint(repeat):
+        for reshape in reshapes:
+            narrow = _reshaped(narrow, reshape)
         type_ = ir.RankedTensorType.get(wide.type.shape, narrow.type.element_type)
         repeated = create_spread(narrow, type_, maps_of(repeat)[0], list(maker.operands))
         for collapse in [use.owner.operation for use in wide.uses]:
             if collapse.name == "tensor.collapse_shape":
-                _convert(_collapsed(repeated, collapse), collapse.results[0])
+                _convert(_reshaped(repeated, collapse), collapse.results[0])
                 ops.erase(collapse)
         if list(wide.uses):
             _convert(repeated, wide)
     ops.erase(repeat)
 
 
-def _collapsed(tensor: Any, collapse: Any) -> Any:
-    """The tensor in the shape of what `collapse` makes of another one."""
-    type_ = ir.RankedTensorType.get(collapse.results[0].type.shape, tensor.type.element_type)
-    groups = {"reassociation": collapse.attributes["reassociation"]}
-    return ops.create("tensor.collapse_shape", [tensor], [type_], groups).result
+def _reshaped(tensor: Any, reshape: Any) -> Any:
+    """The tensor in the shape of what `reshape` makes of another one."""
+    type_ = ir.RankedTensorType.get(reshape.results[0].type.shape, tensor.type.element_type)
+    attributes = {name: reshape.attributes[name] for name in reshape.attributes}
+    operands = [tensor, *list(reshape.operands)[1:]]
+    return ops.create(reshape.name, operands, [type_], attributes).result
 
 
 def _convert(narrow: Any, wide: Any) -> None:
