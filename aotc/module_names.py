@@ -21,6 +21,8 @@ QUIET_CALLS = (WAIT, CAPABILITY)
 # Before it, the runtime is told so, by a function without a body.
 RESULT = "aotc.result"
 PREPARE_RESULT = "aotc_result_prepare"
+# An attribute of gpu.alloc: it is a temporary that aotc has made, and no buffer of the module's.
+TEMPORARY = "aotc.temporary"
 # The device's copy of constant NAME: a memref.global without a value.
 DEVICE_COPY = "aotc_device_"
 # Copies of constant NAME that kernels of the CPU device read, likewise: a matrix whose columns are

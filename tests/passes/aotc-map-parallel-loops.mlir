@@ -40,7 +40,7 @@ func.func @handed_over(%x: memref<40000xf32>, %y: memref<40000xf32>) {
 }
 
 // CHECK-LABEL: func.func @handed_over
-// CHECK:       %[[TOTAL:.*]] = gpu.alloc () : memref<1xf32>
+// CHECK:       %[[TOTAL:.*]] = gpu.alloc () {aotc.temporary} : memref<1xf32>
 // CHECK-NOT:   gpu.memcpy
 // CHECK:       gpu.launch
 // CHECK:       gpu.launch
@@ -76,7 +76,7 @@ func.func @handed_over_twice(%x: memref<40000xf32>, %y: memref<40000xf32>, %w: m
 }
 
 // CHECK-LABEL: func.func @handed_over_twice
-// CHECK:       %[[TOTAL:.*]] = gpu.alloc () : memref<1xf32>
+// CHECK:       %[[TOTAL:.*]] = gpu.alloc () {aotc.temporary} : memref<1xf32>
 // CHECK:       memref.store %{{.*}}, %[[TOTAL]][
 // CHECK:       gpu.launch
 // CHECK:       memref.load %[[TOTAL]][

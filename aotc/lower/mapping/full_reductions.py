@@ -21,6 +21,7 @@ from aotc.lower.mapping.nest import product
 from aotc.lower.mapping.row_kernel import combine_threads
 from aotc.lower.mapping.strides import Team, go_through
 from aotc.mlir import ir
+from aotc.module_names import TEMPORARY
 from aotc.rewrites.cloning import body_of, copy
 
 # What one thread does behind a reduction, or before its end; with the values that it knows.
@@ -205,16 +206,15 @@ def _has_launches(loop: Any) -> bool:
     return any(operation.name.startswith("gpu.") for operation in ops.walk(loop))
 
 
-def _allocate(type_: Any, size: Any | None = None) -> Any:
+def _allocate(type_: Any, size: Any | int = 1) -> Any:
     """Device memory: kernels alone use it, whatever `--memory` does with the input's buffers."""
-    shape = [1] if size is None else [ir.ShapedType.get_dynamic_size()]
-    operands = [] if size is None else [size]
-    return ops.create(
-        "gpu.alloc",
-        operands,
-        [ir.MemRefType.get(shape, type_)],
-        {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, len(operands), 0])},
-    ).result
+    operands = [] if isinstance(size, int) else [size]
+    shape = [ir.ShapedType.get_dynamic_size() if operands else size]
+    attributes = {
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, len(operands), 0]),
+        TEMPORARY: ir.UnitAttr.get(),
+    }
+    return ops.create("gpu.alloc", operands, [ir.MemRefType.get(shape, type_)], attributes).result
 
 
 def _read(buffer: Any) -> Any:
@@ -237,10 +237,11 @@ def _launch_both(plan: FullReductionPlan, start: _Step, finish: _Step) -> None:
     blocks = ops.index_op("arith.ceildivsi", count, share)
     blocks = ops.index_op("arith.maxsi", blocks, ops.constant_index(1))
     blocks = ops.index_op("arith.minsi", blocks, ops.constant_index(MAX_BLOCKS))
+    known = None
     if columns.known_count is not None:
         known = min(MAX_BLOCKS, max(1, -(-columns.known_count // (threads * _POINTS))))
         blocks = ops.constant_index(known)
-    partials = [_allocate(a.type, blocks) for a in columns.accumulators]
+    partials = [_allocate(a.type, blocks if known is None else known) for a in columns.accumulators]
     launch = create_launch([blocks], plan.block)
     with ir.InsertionPoint(launch.end):
         number = launch.number(plan.block)

@@ -27,6 +27,7 @@ from aotc.lower.placement.streams import (
 )
 from aotc.lower.placement.workspace import size_workspace
 from aotc.mlir import ir
+from aotc.module_names import TEMPORARY
 from aotc.ops import symbol_of
 from aotc.remarks import PlacedBuffer, Remarks
 from aotc.rewrites.run import run_pipeline
@@ -41,7 +42,11 @@ def place_automatically(module: Any, remarks: Remarks) -> frozenset[str]:
     """
     if not ops.find(module.operation, "gpu.launch_func"):
         return frozenset()
-    given = ops.find(module.operation, "gpu.alloc")
+    given = [
+        allocation
+        for allocation in ops.find(module.operation, "gpu.alloc")
+        if TEMPORARY not in allocation.attributes
+    ]
     alias_classes = AliasClasses(module)
     access = ModuleAccess(module)
     decisions = Decisions(alias_classes, access, lambda location: _place(remarks, location))
