@@ -120,7 +120,8 @@ class _Continued(torch.nn.Module):
 
     def forward(self, x: Any, keys: Any, values: Any) -> Any:
         batch, rows, _ = x.shape
-        q, k, v = (one.unflatten(2, (-1, 64)).transpose(1, 2) for one in x.split((256, 128, 128), 2))
+        parts = x.split((256, 128, 128), 2)
+        q, k, v = (one.unflatten(2, (-1, 64)).transpose(1, 2) for one in parts)
         k, v = torch.cat([keys, k], 2), torch.cat([values, v], 2)
         sees = torch.arange(rows)[:, None] + keys.shape[2] >= torch.arange(k.shape[2])
         found = torch.nn.functional.scaled_dot_product_attention(
