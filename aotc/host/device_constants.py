@@ -19,6 +19,7 @@ from aotc.host.llvm_dialect import (
     runtime_declarations,
 )
 from aotc.host.managed_globals import (
+    GETTER_ATTRIBUTES,
     add_managed_getter,
     call_in_place_of,
     types_of_variables,
@@ -129,7 +130,7 @@ def _append_getter(
     function = call.partition("(")[0]
     append_with_declarations(
         host,
-        f"""llvm.func internal @"{getter}"() -> !llvm.ptr {{
+        f"""llvm.func internal @"{getter}"() -> !llvm.ptr {GETTER_ATTRIBUTES} {{
   %get = llvm.mlir.addressof {function} : !llvm.ptr
   %null = llvm.mlir.zero : !llvm.ptr
   %is_there = llvm.icmp "ne" %get, %null : !llvm.ptr

@@ -16,6 +16,10 @@ from aotc.host.llvm_dialect import (
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
+# Of functions that return a variable's copy. A module with hundreds of weights calls hundreds of
+# them in one function: inlined, their blocks cost LLVM's jump threading quadratic time.
+GETTER_ATTRIBUTES = 'attributes {passthrough = ["noinline"]}'
+
 
 def make_globals_managed(host: Any, names: Iterable[str]) -> None:
     """Lets every function use managed copies of variables, which are made on first use."""
@@ -68,7 +72,7 @@ def add_managed_getter(host: Any, name: str, type_: str) -> str:
     append_with_declarations(
         host,
         f"""{null_pointer_global(pointer)}
-llvm.func internal @"{getter}"() -> !llvm.ptr {{
+llvm.func internal @"{getter}"() -> !llvm.ptr {GETTER_ATTRIBUTES} {{
   %place = llvm.mlir.addressof @"{pointer}" : !llvm.ptr
   %null = llvm.mlir.zero : !llvm.ptr
   %known = llvm.load %place atomic acquire {{alignment = 8 : i64}} : !llvm.ptr -> !llvm.ptr

@@ -7,7 +7,7 @@ order, so a part may be used again by what comes after its last use.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -71,7 +71,9 @@ def share_allocation(function: Any, given: Sequence[Any]) -> None:
         return
     (block,) = function.regions[0].blocks
     first = _in_block(buffers[0].allocation, block)
-    buffers = [buffer for buffer in buffers if _is_size_known_at(first, buffer)]
+    operations = [op.operation for op in block.operations]
+    before = set(operations[: operations.index(first)])
+    buffers = [buffer for buffer in buffers if _is_size_known(buffer, before)]
     if len(buffers) < 2:
         return
     behind = block.operations[max(buffer.freed for buffer in buffers) + 1].operation
@@ -89,10 +91,8 @@ def share_allocation(function: Any, given: Sequence[Any]) -> None:
         ops.erase(buffer.free)
 
 
-def _is_size_known_at(first: Any, buffer: _Buffer) -> bool:
-    """Whether its sizes are there when the first buffer is allocated."""
-    before = [op.operation for op in first.block.operations]
-    before = before[: before.index(first)]
+def _is_size_known(buffer: _Buffer, before: Collection[Any]) -> bool:
+    """Whether each of its sizes is an argument, or made by one of the operations `before`."""
     makers = [ops.defining(size) for size in buffer.sizes]
     return all(maker is None or maker in before for maker in makers)
 

@@ -478,3 +478,22 @@ module attributes {{gpu.container_module}} {{
 }}""")
     stubs = {name for name in ir if name.startswith("aotc_launch_")}
     assert stubs == {"aotc_launch_a.b_c", "aotc_launch_a_b.c"}
+
+
+def test_what_returns_a_constants_copy_is_not_inlined(aotc: Aotc, mlir_file: MlirFile) -> None:
+    """An entry with hundreds of weights has few blocks: LLVM's time for them is quadratic."""
+    numbers = ", ".join(map(str, range(64)))
+    text = f"""
+memref.global "private" constant @w : memref<64xi32> = dense<[{numbers}]>
+func.func @f(%a: memref<64xi32>) attributes {{llvm.emit_c_interface}} {{
+  %w = memref.get_global @w : memref<64xi32>
+  linalg.add ins(%a, %w : memref<64xi32>, memref<64xi32>) outs(%a : memref<64xi32>)
+  return
+}}
+"""
+    command = ("build", mlir_file(text), "--emit", "host-ll", "--chip", "sm_90", "-o", "-")
+    ir = aotc(*command).succeeded().stdout
+    getters = re.findall(r"^define internal ptr @aotc_get_\w+\(\) #(\d+) \{", ir, re.MULTILINE)
+    assert len(getters) == 2
+    for group in getters:
+        assert re.search(rf"^attributes #{group} = \{{ noinline", ir, re.MULTILINE)
