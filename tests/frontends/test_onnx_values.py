@@ -357,6 +357,19 @@ def test_bits_of_8_bit_floats_are_refused(name: str, tmp_path: Path) -> None:
         aotc.build(tmp_path / "net.onnx", out=tmp_path / "x")
 
 
+def test_blocks_of_mode_crd(tmp_path: Path) -> None:
+    """ONNX's own test has as many channels as a block has rows, which hides the channels' order."""
+    from onnx import helper
+
+    node = helper.make_node("DepthToSpace", ["x"], ["y"], mode="CRD", blocksize=3)
+    x = np.arange(2 * 18 * 4 * 5, dtype=np.float32).reshape(2, 18, 4, 5)
+    net = _build(tmp_path, [node], {"x": (1, [None, 18, 4, 5])}, {"y": (1, [None, 2, 12, 15])})
+    expected = x.reshape(2, 2, 3, 3, 4, 5).transpose(0, 1, 4, 2, 5, 3).reshape(2, 2, 12, 15)
+    np.testing.assert_array_equal(net(x), expected)
+    with pytest.raises(AotcError, match=r"onnx\.DepthToSpace.*: mode 'CRD' with a number of chan"):
+        _build(tmp_path, [node], {"x": (1, [2, None, 4, 5])}, {"y": (1, [2, None, 12, 15])})
+
+
 def test_matmuls_of_8_bit_floats(tmp_path: Path) -> None:
     """They are those of what the elements stand for."""
     import ml_dtypes

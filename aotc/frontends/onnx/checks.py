@@ -58,6 +58,10 @@ def _has_any_size(node: Node) -> bool:
     return None in (node.shape(0) or (None,))
 
 
+def _has_any_channels(node: Node) -> bool:
+    return (node.shape(0) or (None, None))[1] is None
+
+
 def _has_any_place(node: Node) -> bool:
     """Whether a size behind those of the batch and the channels is not known."""
     return None in (node.shape(0) or (None, None, None))[2:]
@@ -203,6 +207,14 @@ REFUSALS = (
         "CenterCropPad",
         lambda node: _has_any_size(node) or _is_computed(1)(node),
         "sizes that are known at run time alone have no lowering",
+    ),
+    *(
+        Refusal(
+            name,
+            _both(_is("mode", "CRD"), _has_any_channels),
+            "mode 'CRD' with a number of channels that is known at run time alone has no lowering",
+        )
+        for name in ("DepthToSpace", "SpaceToDepth")
     ),
     Refusal("Det", lambda node: True, "determinants have no lowering that exchanges rows"),
     Refusal("Einsum", _is_of_scalars, "equations without a dimension have no lowering"),

@@ -1,4 +1,5 @@
-"""SpaceToDepth of mode CRD, Slice with negative steps, and Reshape of several unknown sizes."""
+"""DepthToSpace and SpaceToDepth of mode CRD, Slice with negative steps, Reshape of several unknown
+sizes."""
 
 from __future__ import annotations
 
@@ -14,10 +15,9 @@ from aotc.frontends.onnx.rewrites.runtime_values import slice_by_indices
 
 def _space_to_depth(node: Node) -> str | None:
     """torch-mlir has the order of channels of mode DCR."""
-    shape, block = node.shape(0), node.attribute("blocksize")
-    if node.attribute("mode", "DCR") == "DCR" or shape is None or shape[1] is None:
+    if (split := _split_channels(node)) is None:
         return None
-    channels, places = shape[1], block * block
+    block, channels, places = split
     order = [place * channels + channel for channel in range(channels) for place in range(places)]
     return "\n".join(
         [
@@ -26,6 +26,32 @@ def _space_to_depth(node: Node) -> str | None:
             "y = Gather <axis: int = 1> (other, order)",
         ]
     )
+
+
+def _depth_to_space(node: Node) -> str | None:
+    """torch-mlir splits the channels as mode DCR does, in CRD too: which is right where the result
+    has as many channels as a block has rows."""
+    if (split := _split_channels(node)) is None:
+        return None
+    block, depth, places = split
+    channels = depth // places
+    order = [channel * places + place for place in range(places) for channel in range(channels)]
+    return "\n".join(
+        [
+            constant("order", order),
+            "other = Gather <axis: int = 1> (x, order)",
+            f"y = DepthToSpace <blocksize: int = {block}> (other)",
+        ]
+    )
+
+
+def _split_channels(node: Node) -> tuple[int, int, int] | None:
+    """Of a node of mode CRD: the rows of a block, the input's channels, and the places of a block.
+    None for other nodes."""
+    shape, block = node.shape(0), node.attribute("blocksize")
+    if node.attribute("mode", "DCR") == "DCR" or shape is None or shape[1] is None:
+        return None
+    return block, shape[1], block * block
 
 
 def _reversed_slice(node: Node) -> str | None:
@@ -128,6 +154,7 @@ def _asked(node: Node) -> list[int]:
 
 MOVEMENT_REWRITES = (
     Rewrite("Reshape", "(x, shape) => (y)", _reshape),
+    Rewrite("DepthToSpace", "(x) => (y)", _depth_to_space),
     Rewrite("SpaceToDepth", "(x) => (y)", _space_to_depth),
     Rewrite("Slice", "(x, starts, ends, axes, steps) => (y)", _reversed_slice),
 )
