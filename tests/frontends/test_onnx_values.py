@@ -370,6 +370,49 @@ def test_blocks_of_mode_crd(tmp_path: Path) -> None:
         _build(tmp_path, [node], {"x": (1, [2, None, 4, 5])}, {"y": (1, [2, None, 12, 15])})
 
 
+def test_pools_of_several_images(tmp_path: Path) -> None:
+    """Indices count through all images, without the padding; an average is of what its window has
+    before the padding's end, also where the window goes on behind it."""
+    from onnx import helper
+
+    averages = {
+        "a": {"kernel_shape": [3, 3], "strides": [2, 3], "ceil_mode": 1},
+        "b": {
+            "kernel_shape": [3, 3],
+            "strides": [2, 2],
+            "ceil_mode": 1,
+            "pads": [1, 1, 1, 1],
+            "count_include_pad": 1,
+        },
+    }
+    window: Any = {"kernel_shape": [3, 2], "strides": [2, 2]}
+    largest = {
+        "c": window,
+        "d": {**window, "pads": [1, 1, 0, 0]},
+        "e": window | {"storage_order": 1},
+    }
+    nodes = [helper.make_node("AveragePool", ["x"], [y], **one) for y, one in averages.items()]
+    nodes += [helper.make_node("MaxPool", ["x"], [y, f"i{y}"], **o) for y, o in largest.items()]
+    sizes = {"a": [4, 4], "b": [5, 6], "c": [4, 5], "d": [4, 5], "e": [4, 5]}
+    results = {y: (1, [2, 3, *size]) for y, size in sizes.items()}
+    results |= {f"i{y}": (7, [2, 3, *sizes[y]]) for y in largest}
+    x = np.random.default_rng(0).normal(size=(2, 3, 9, 10)).astype(np.float32)
+    found = dict(
+        zip(results, _build(tmp_path, nodes, {"x": (1, x.shape)}, results)(x), strict=True)
+    )
+    for name, one in averages.items():
+        (down, across), zeros = one["strides"], 1 if "pads" in one else 0
+        padded = np.pad(x, [(0, 0), (0, 0), (zeros, zeros), (zeros, zeros)])
+        padded = np.pad(padded, [(0, 0), (0, 0), (0, 3), (0, 3)], constant_values=np.nan)
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
+        high, wide = sizes[name]
+        expected = np.nanmean(windows[:, :, ::down, ::across][:, :, :high, :wide], axis=(-2, -1))
+        np.testing.assert_allclose(found[name], expected, rtol=1e-5, atol=1e-6)
+    for name in largest:
+        order = x.transpose(0, 1, 3, 2) if name == "e" else x
+        np.testing.assert_array_equal(order.reshape(-1)[found[f"i{name}"]], found[name])
+
+
 def test_matmuls_of_8_bit_floats(tmp_path: Path) -> None:
     """They are those of what the elements stand for."""
     import ml_dtypes

@@ -62,6 +62,10 @@ def _has_any_channels(node: Node) -> bool:
     return (node.shape(0) or (None, None))[1] is None
 
 
+def _has_indices(node: Node) -> bool:
+    return len(node.proto.output) > 1 and node.proto.output[1] != ""
+
+
 def _has_any_place(node: Node) -> bool:
     """Whether a size behind those of the batch and the channels is not known."""
     return None in (node.shape(0) or (None, None, None))[2:]
@@ -193,6 +197,11 @@ REFUSALS = (
             "auto_pad with strides and sizes that are known at run time alone has no lowering",
         )
         for name in ("AveragePool", "Conv", "ConvTranspose", "LpPool", "MaxPool")
+    ),
+    Refusal(
+        "MaxPool",
+        _both(_has_indices, _has_any_size),
+        "indices of sizes that are known at run time alone have no lowering",
     ),
     Refusal(
         "MaxPool",

@@ -21,6 +21,7 @@ from aotc.frontends.onnx.rewrites.movement import MOVEMENT_REWRITES
 from aotc.frontends.onnx.rewrites.narrow_types import QUANTIZED_REWRITES
 from aotc.frontends.onnx.rewrites.normalizations import NORMALIZATION_REWRITES
 from aotc.frontends.onnx.rewrites.optimizers import OPTIMIZER_REWRITES
+from aotc.frontends.onnx.rewrites.pools import POOL_REWRITES
 from aotc.frontends.onnx.rewrites.quantization import QUANTIZATION_REWRITES
 from aotc.frontends.onnx.rewrites.recurrences import RECURRENCE_REWRITES
 from aotc.frontends.onnx.rewrites.runtime_values import RUNTIME_REWRITES
@@ -163,6 +164,7 @@ REWRITES = (
     *MOVEMENT_REWRITES,
     *NORMALIZATION_REWRITES,
     *OPTIMIZER_REWRITES,
+    *POOL_REWRITES,
     *QUANTIZATION_REWRITES,
     *RECURRENCE_REWRITES,
     *SCATTER_REWRITES,

@@ -1,4 +1,4 @@
-"""Convolutions and pooling: Col2Im, ConvTranspose, DeformConv, LpPool, MaxPool and MaxUnpool."""
+"""Convolutions and pooling: Col2Im, ConvTranspose, DeformConv, LpPool and MaxUnpool."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ def _norm_pool(node: Node) -> str | None:
     rank = len(kernel)
     strides = list(node.attribute("strides", [1] * rank))
     dilations = list(node.attribute("dilations", [1] * rank))
-    pads = _pads(node, given[2:], kernel, strides, dilations)
+    pads = pads_of(node, given[2:], kernel, strides, dilations)
     body = Body(node.opset)
     compute = DOUBLE if node.element(0) == DOUBLE else FLOAT
     p = node.attribute("p", 2)
@@ -305,7 +305,7 @@ def _norm_pool(node: Node) -> str | None:
     return body.end(y=body.cast(sums, node.element(0)))
 
 
-def _pads(
+def pads_of(
     node: Node, given: tuple[int, ...], kernel: list[int], strides: list[int], dilations: list[int]
 ) -> list[int]:
     """The padding of a convolution of known sizes: the begins, and the ends."""
@@ -376,35 +376,10 @@ def _max_unpool(node: Node) -> str | None:
     return body.end(y=body.reshape(value, made))
 
 
-def _column_major_pool(node: Node) -> str | None:
-    """Indices of column-major images, computed of row-major ones."""
-    given = known_input(node, 0)
-    if not node.attribute("storage_order", 0) or given is None or 0 in given:
-        return None
-    body = Body(node.opset)
-    attributes = {
-        name: found if isinstance(found, (int, str)) else list(found)
-        for name in ("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")
-        if (found := node.attribute(name)) is not None
-    }
-    value, indices = body.several(2, "MaxPool", "x", **attributes)
-    spatial = given[2:]
-    whole = body.integer(math.prod(spatial))
-    moved = body("Sub", indices, body("Mod", indices, whole))
-    factor = 1
-    for axis, size in enumerate(spatial):
-        place = body("Div", indices, body.integer(math.prod(spatial[axis + 1 :])))
-        place = body("Mod", place, body.integer(size))
-        moved = body("Add", moved, body("Mul", place, body.integer(factor)))
-        factor *= size
-    return body.end(y=value, indices=moved)
-
-
 CONVOLUTION_REWRITES = (
     Rewrite("Col2Im", "(x, image_shape, block_shape) => (y)", _column_to_image, is_last=True),
     Rewrite("ConvTranspose", "(x, w, b) => (y)", _transpose, is_last=True),
     Rewrite("DeformConv", "(x, w, offset, bias, mask) => (y)", _deformed, is_last=True),
-    Rewrite("MaxPool", "(x) => (y, indices)", _column_major_pool, is_last=True),
     Rewrite("LpPool", "(x) => (y)", _norm_pool, is_last=True),
     Rewrite("MaxUnpool", "(x, indices, output_shape) => (y)", _max_unpool, is_last=True),
 )

@@ -1,0 +1,113 @@
+"""AveragePool with ceil_mode, and the indices of MaxPool."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from aotc.frontends.onnx.elements import DOUBLE, FLOAT
+from aotc.frontends.onnx.nodes import Node, known_input
+from aotc.frontends.onnx.rewrites.body import Body, Rewrite
+from aotc.frontends.onnx.rewrites.convolutions import pads_of
+
+# The attribute of a MaxPool whose indices are torch-mlir's.
+_OWN = "aotc_own_indices"
+
+
+def _average_pool(node: Node) -> str | None:
+    """Averages of windows that end behind the padding, of which torch-mlir divides some by another
+    number: the mean of whole windows, times the window and divided by what counts of it."""
+    given = node.shape(0)
+    is_same = node.attribute("auto_pad", "NOTSET").startswith("SAME")
+    if not node.attribute("ceil_mode", 0) or is_same or given is None:
+        return None
+    spatial = tuple(size for size in given[2:] if size)
+    if len(spatial) != len(given) - 2:
+        return None
+    kernel, strides, dilations, pads = _window(node, spatial)
+    half = len(kernel)
+    behind, factor = [], np.ones([1] * (half + 2))
+    for i, size in enumerate(spatial):
+        room = size + pads[i] + pads[half + i] - dilations[i] * (kernel[i] - 1) - 1
+        starts = np.arange(-(-room // strides[i]) + 1) * strides[i] - pads[i]
+        # No window begins behind the image.
+        starts = starts[starts < size]
+        taps = starts[:, None] + dilations[i] * np.arange(kernel[i])
+        behind.append(max(int(taps.max()) + 1 - size, 0))
+        first, end = 0, size
+        if node.attribute("count_include_pad", 0):
+            first, end = -pads[i], size + pads[half + i]
+        counted = ((taps >= first) & (taps < end)).sum(axis=1)
+        factor = factor * (kernel[i] / counted).reshape(
+            [-1 if axis == i + 2 else 1 for axis in range(half + 2)]
+        )
+    body = Body(node.opset)
+    compute = DOUBLE if node.element(0) == DOUBLE else FLOAT
+    widths = body.ints([0, 0, *pads[:half], 0, 0, *behind])
+    padded = body("Pad", body.cast("x", compute), widths)
+    whole = body("AveragePool", padded, kernel_shape=kernel, strides=strides, dilations=dilations)
+    mean = body("Mul", whole, body.numbers(factor, compute))
+    return body.end(y=body.cast(mean, node.element(0)))
+
+
+def _max_pool(node: Node) -> str | None:
+    """ONNX's indices count through all images, and take none of the padding for an element.
+    torch-mlir's are those in an image, or in a padded one where its ends have other padding."""
+    given = known_input(node, 0)
+    results = node.proto.output
+    if len(results) < 2 or not results[1] or node.attribute(_OWN) or given is None or 0 in given:
+        return None
+    kernel, strides, dilations, pads = _window(node, given[2:])
+    spatial, half = given[2:], len(kernel)
+    is_uneven = pads[:half] != pads[half:]
+    sizes = [
+        size + (pads[i] + pads[half + i] if is_uneven else 0) for i, size in enumerate(spatial)
+    ]
+    body = Body(node.opset)
+    attributes = {"ceil_mode": node.attribute("ceil_mode", 0), _OWN: 1}
+    value, own = body.several(
+        2,
+        "MaxPool",
+        "x",
+        kernel_shape=kernel,
+        strides=strides,
+        dilations=dilations,
+        pads=pads,
+        **attributes,
+    )
+    plane = math.prod(spatial)
+    whole = ""
+    for axis in range(half):
+        place = body("Div", own, body.integer(math.prod(sizes[axis + 1 :])))
+        place = body("Mod", place, body.integer(sizes[axis]))
+        if is_uneven:
+            place = body("Sub", place, body.integer(pads[axis]))
+        is_column_major = node.attribute("storage_order", 0)
+        inner = spatial[:axis] if is_column_major else spatial[axis + 1 :]
+        term = body("Mul", place, body.integer(math.prod(inner)))
+        whole = body("Add", whole, term) if whole else term
+    ones = [1] * half
+    for count, stride, shape in (
+        (given[1], plane, [1, given[1], *ones]),
+        (given[0], given[1] * plane, [given[0], 1, *ones]),
+    ):
+        whole = body("Add", whole, body.ints([stride * i for i in range(count)], shape))
+    return body.end(y=value, indices=whole)
+
+
+def _window(
+    node: Node, spatial: tuple[int, ...]
+) -> tuple[list[int], list[int], list[int], list[int]]:
+    """The kernel's sizes, the strides, the dilations, and the padding: at the starts, then at the
+    ends."""
+    kernel = list(node.attribute("kernel_shape"))
+    strides = list(node.attribute("strides", [1] * len(kernel)))
+    dilations = list(node.attribute("dilations", [1] * len(kernel)))
+    return kernel, strides, dilations, list(pads_of(node, spatial, kernel, strides, dilations))
+
+
+POOL_REWRITES = (
+    Rewrite("AveragePool", "(x) => (y)", _average_pool),
+    Rewrite("MaxPool", "(x) => (y, indices)", _max_pool),
+)
