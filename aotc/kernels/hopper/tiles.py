@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from aotc.numbers import Number, minimum
+from aotc.builder import Builder
+from aotc.kernels.hopper.smem import assembly
+from aotc.numbers import Number, Scalar, minimum
 
 
 class Tile(Struct, frozen=True):
@@ -28,3 +30,19 @@ def rasterize(number: Number, down: Number, across: Number, group: int) -> tuple
     height = minimum(down - first, group)
     row = first + place % height
     return row, place // height
+
+
+def computed_here(b: Builder, tile: Tile) -> Tile:
+    """The tile, computed in front of what follows.
+
+    A division is a call in SASS. Between MMAs and what waits for them it makes ptxas 13.5 read
+    accumulators that are not there yet, and LLVM moves it there if its result is used behind them.
+    """
+
+    def here(number: Number) -> Number:
+        if isinstance(number, int):
+            return number
+        return Scalar(assembly(b, "mov.b32 $0, $1;", "=r,r", [number], "i32"))
+
+    batch = None if tile.batch is None else here(tile.batch)
+    return Tile(here(tile.row), here(tile.column), batch)

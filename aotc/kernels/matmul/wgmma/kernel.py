@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from aotc.builder import Builder, Launch
 from aotc.kernels.hopper.cta import Cta, size_of
 from aotc.kernels.hopper.operand import OperandTile
-from aotc.kernels.hopper.tiles import Tile, rasterize
+from aotc.kernels.hopper.tiles import Tile, computed_here, rasterize
 from aotc.kernels.hopper.tma import TensorMap
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
 from aotc.kernels.matmul.wgmma.cluster import Cluster, ClusterPipeline
@@ -268,7 +268,7 @@ class Kernel:
             order = MainloopOrder(b, consumer)
         with b.loop(first, self.tiles, step, [count]) as tiles:
             [count] = tiles.carried
-            tile = self._tile(tiles.index)
+            tile = computed_here(b, self._tile(tiles.index))
             tile = Tile(tile.row + first_row, tile.column, tile.batch)
             if variant.cluster_split_k == 1:
                 self.store.prefetch(tile)
