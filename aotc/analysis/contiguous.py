@@ -66,7 +66,9 @@ def are_neighbours(access: Access, variables: Sequence[Any]) -> bool:
     type_ = ir.MemRefType(access.memref.type)
     if type_.rank == 0 or type_.memory_space is not None or element_bytes(type_) is None:
         return False
-    if distances(type_)[-1] != 1:
+    known = [one for one in distances(type_) if one is not None]
+    # MLIR has no vectors of memrefs with negative strides.
+    if distances(type_)[-1] != 1 or min(known) < 0:
         return False
     *outer, last = access.indices
     return all(

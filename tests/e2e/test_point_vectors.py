@@ -23,7 +23,8 @@ TYPES: dict[str, tuple[str, Any]] = {
     "i8": ("arith.addi", np.int8),
 }
 ROWS = {5: 768, 8448: 256}
-# The last two have no vectors: rows of 5 elements, and points in the other direction.
+# The last three have no vectors: rows of 5 elements, points in the other direction, and rows in the
+# other direction, of which MLIR has none.
 OTHERS = """
 func.func @widen(%x: memref<?xf16>, %y: memref<?xf32>) attributes {llvm.emit_c_interface} {
   %c0 = arith.constant 0 : index
@@ -120,6 +121,18 @@ func.func @backwards(%x: memref<?xf16>, %y: memref<?xf16>) attributes {llvm.emit
     %at = arith.subi %last, %i : index
     %v = memref.load %x[%at] : memref<?xf16>
     memref.store %v, %y[%i] : memref<?xf16>
+  }
+  return
+}
+func.func @upwards(%x: memref<?x?xf16, strided<[-64, 1], offset: ?>>, %y: memref<?x?xf16>)
+    attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %y, %c0 : memref<?x?xf16>
+  %m = memref.dim %y, %c1 : memref<?x?xf16>
+  scf.parallel (%i, %j) = (%c0, %c0) to (%n, %m) step (%c1, %c1) {
+    %v = memref.load %x[%i, %j] : memref<?x?xf16, strided<[-64, 1], offset: ?>>
+    memref.store %v, %y[%i, %j] : memref<?x?xf16>
   }
   return
 }
@@ -266,10 +279,20 @@ def test_known_sizes(start: int, kernels: tuple[Library, dict[str, str]]) -> Non
     np.testing.assert_array_equal(twice, few + few)
     table, at = _placed((9, 48), 48, start, np.float16), np.array([3, 0, 8, 8])
     table[:] = _any((9, 48), np.float16)
+    upwards = np.zeros((9, 48), np.float16)
+    library.call("upwards", _with_stride(table, 64)[::-1], upwards)
+    np.testing.assert_array_equal(upwards, table[::-1])
     taken = _placed((4, 48 + start), 48 + start, 0, np.float16)
     library.call("gather", table, at, taken)
     assert (taken[:, :8] == 77).all()
     np.testing.assert_array_equal(taken[:, 8:], table[at][:, : 40 + start])
+
+
+def _with_stride(matrix: np.ndarray, stride: int) -> np.ndarray:
+    rows, columns = matrix.shape
+    copied = _placed((rows, columns), stride, 0, matrix.dtype)[:, :columns]
+    copied[:] = matrix
+    return copied
 
 
 @pytest.mark.parametrize("rows", ROWS)
