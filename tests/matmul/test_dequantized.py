@@ -75,6 +75,23 @@ BIASED = """
     %less = arith.subi %bits, %bias : i32
     %number = arith.sitofp %less : i32 to f16
     %w = arith.mulf %number, %scale : f16"""
+BIASED_WITH_ZERO = BIASED.replace(
+    "%w = arith.mulf %number",
+    """%other = arith.subf %number, %zero : f16
+    %w = arith.mulf %other""",
+)
+# Of numbers whose highest bits are signs: of 4 bits, and of one, which is -1 or 0.
+NARROW = """
+    %wide = arith.extui %byte : i8 to i32
+    %moved = arith.shrui %wide, %s : i32
+    %four = arith.trunci %moved : i32 to i4
+    %signed = arith.extsi %four : i4 to i32
+    %no = arith.constant 0 : index
+    %is_second = arith.cmpi ne, %h, %no : index
+    %minus = arith.extsi %is_second : i1 to i32
+    %both = arith.addi %signed, %minus : i32
+    %number = arith.sitofp %both : i32 to f16
+    %w = arith.mulf %number, %scale : f16"""
 E4M3 = """
     %number = arith.extf %byte : f8E4M3FN to f16
     %w = arith.mulf %number, %scale : f16"""
@@ -114,6 +131,8 @@ CASES = {
         8, 16, 64, 4, SIGNED, element="bf16", variant=mma_sync.Variant(1, 1, 2, 1)
     ),
     "mma_int4_adds": Case(4, 9, 64, 4, BIASED, adds=True, variant=mma_sync.Variant(1, 1, 2, 1)),
+    "mma_int4_biased": Case(4, 9, 64, 2, BIASED_WITH_ZERO, variant=mma_sync.Variant(1, 1, 1, 1)),
+    "mma_int4_narrow": Case(4, 9, 64, 2, NARROW, variant=mma_sync.Variant(1, 1, 1, 1)),
     "mma_int2": Case(2, 40, 64, 16, UNSIGNED, variant=mma_sync.Variant(2, 1, 1, 2)),
     "mma_int8": Case(
         8, 33, 32, 8, SIGNED, variant=mma_sync.Variant(1, 4, 1, 4), columns=3, has_epilogue=True
@@ -249,6 +268,9 @@ def test_products_are_right(library: package.Library, name: str) -> None:
     zeros = random.integers(0, 16, shape).astype(half)
     if case.half == "f16":
         zeros[1::2, ::2] += random.random(shape)[1::2, ::2].astype(half)
+    if case.body is BIASED_WITH_ZERO:
+        # Its sum with 1032 is rounded, and so is the difference to that, which is the zero again.
+        zeros[:] = 32768
     y = random.standard_normal((*outer, case.rows)).astype(np.float32)
     old = y.copy() if case.adds or case.has_epilogue else 0
     bytes_ = case.group // case.in_a_byte
@@ -268,6 +290,10 @@ def test_products_are_right(library: package.Library, name: str) -> None:
         q = q - zeros[..., None]
     elif case.body is BIASED:
         q = q - np.float16(8)
+    elif case.body is BIASED_WITH_ZERO:
+        q = q - np.float16(8) - zeros[..., None]
+    elif case.body is NARROW:
+        q = np.where(q > 7, q - 16, q) - np.arange(case.group, dtype=half) % 2
     elif case.body is E4M3_ALONE:
         scales[:] = 1
     w = q.astype(dtype) * scales[..., None].astype(dtype)

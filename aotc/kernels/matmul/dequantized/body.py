@@ -63,13 +63,17 @@ def shifts(
         vector = f"vector<{len(group)}x{element}>"
         all_, excess = b.from_elements(group, vector), b.constant(_excess(field, element), vector)
         sum_ = b.op("arith.addf", [excess, all_], vector)
-        # Were the sum rounded, its difference to the excess would not be the zero, but another
-        # number by at least the zero's last bit. No flag allows a target to leave it as it is.
-        difference = b.op("arith.subf", [sum_, excess], vector)
-        equal = b.compare_floats("oeq", difference, all_)
-        for zero, total, is_exact in zip(group, *map(b.elements, (sum_, equal)), strict=True):
+        # The difference of a sum and the larger summand is exact: were the sum rounded, it would
+        # not be the other summand. No flag allows a target to leave it as it is.
+        rests = [b.op("arith.subf", [sum_, one], vector) for one in (excess, all_)]
+        equal = [
+            b.compare_floats("oeq", rest, other)
+            for rest, other in zip(rests, (all_, excess), strict=True)
+        ]
+        is_exact = b.op("arith.andi", equal, equal[0].type)
+        for zero, total, one in zip(group, *map(b.elements, (sum_, is_exact)), strict=True):
             sums[zero, field] = total
-            are_exact.append(is_exact)
+            are_exact.append(one)
     return Shifts(reduce(and_, are_exact) if are_exact else False, sums)
 
 

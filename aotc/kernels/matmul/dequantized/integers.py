@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc.mlir import ir
-from aotc.ops import defining
+from aotc.ops import defining, integer
 
 _BYTE = 0xFF
 _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
@@ -23,18 +23,18 @@ class Known(Struct, frozen=True):
 
 class Field(Struct, frozen=True):
     """(byte >> shift) & mask, of as many bits as a type has; or with a sign, the byte as a signed
-    number. `is_byte`: its type has the bits of the byte alone, so whether these have a sign is
-    up to what reads them. `less`: what is subtracted then; the difference has a sign."""
+    number. `sign`: the highest bit of its type, if that is narrow: whether a bit of the field there
+    is a sign is up to what reads it. `less`: what is subtracted then; the difference has a sign."""
 
     shift: int
     mask: int
     is_signed: bool = False
-    is_byte: bool = False
+    sign: int = 0
     less: int = 0
 
     @staticmethod
     def of_byte() -> Field:
-        return Field(0, _BYTE, is_byte=True)
+        return Field(0, _BYTE, sign=_SIGN)
 
     @property
     def bias(self) -> int:
@@ -70,21 +70,21 @@ def integer_result(operation: Any, given: Sequence[Any]) -> Known | Field | None
     if name == "arith.extsi":
         return _signed(field)
     if name == "arith.trunci":
-        if field.is_signed or field.mask >= 1 << width:
+        if field.is_signed:
             return None
-        return Field(field.shift, field.mask, is_byte=width == 8)
+        return Field(field.shift, field.mask & (1 << width) - 1, sign=1 << (width - 1))
     if len(given) < 2 or not isinstance(given[1], Known) or field.is_signed:
         return None
     number = given[1].number
-    # No difference leaves the numbers of 8 bits.
-    if name == "arith.subi" and not field.mask & _SIGN and number <= _SIGN:
+    has_sign = bool(field.mask & field.sign)
+    # No difference leaves the numbers of 8 bits, nor those of a narrower type.
+    if name == "arith.subi" and not (field.mask & _SIGN or has_sign) and number <= _SIGN:
         return Field(field.shift, field.mask, less=number)
     if name == "arith.andi":
-        return Field(field.shift, field.mask & number, is_byte=field.is_byte)
-    # An arithmetic shift of a byte may have its sign.
-    has_sign = name == "arith.shrsi" and field.is_byte and field.mask & _SIGN
-    if name in ("arith.shrui", "arith.shrsi") and not has_sign and number < 8:
-        return Field(field.shift + number, field.mask >> number, is_byte=field.is_byte)
+        return Field(field.shift, field.mask & number, sign=field.sign)
+    is_shift = name == "arith.shrui" or (name == "arith.shrsi" and not has_sign)
+    if is_shift and number < 8:
+        return Field(field.shift + number, field.mask >> number, sign=field.sign)
     return None
 
 
@@ -103,7 +103,7 @@ def _signed(field: Field) -> Field | None:
     """The field as a signed number. None where its sign is not that of the byte."""
     if field.less:
         return field
-    if not field.is_byte or not field.mask & _SIGN:
+    if not field.mask & field.sign:
         return Field(field.shift, field.mask, field.is_signed)
     return Field(0, _BYTE, is_signed=True) if field.mask == _BYTE else None
 
@@ -112,7 +112,13 @@ def _of_known(operation: Any, numbers: Sequence[int]) -> Known | None:
     name = operation.name.partition(".")[2]
     if name in ("index_cast", "index_castui", "extui", "extsi", "trunci"):
         width = getattr(operation.results[0].type, "width", 64)
-        return Known(numbers[0]) if numbers[0] < 1 << (width - 1) else None
+        # The only bit of a true i1 is a sign.
+        is_negative = (
+            numbers[0] > 0
+            and name in ("index_cast", "extsi")
+            and operation.operands[0].type == integer(1)
+        )
+        return Known(numbers[0]) if numbers[0] < 1 << (width - 1) and not is_negative else None
     if name == "select":
         return Known(numbers[1] if numbers[0] else numbers[2])
     if len(numbers) != 2:
