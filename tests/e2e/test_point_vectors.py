@@ -138,6 +138,22 @@ func.func @upwards(%x: memref<?x?xf16, strided<[-64, 1], offset: ?>>, %y: memref
 }
 """
 
+# Too much to compute for a thread to have 16 points.
+ADDITIONS = "\n".join(f"    %{i + 1} = arith.addi %{i}, %{i} : i8" for i in range(80))
+LONG = f"""
+func.func @long(%x: memref<?xi8>, %y: memref<?xi8>) attributes {{llvm.emit_c_interface}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xi8>
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {{
+    %0 = memref.load %x[%i] : memref<?xi8>
+{ADDITIONS}
+    memref.store %80, %y[%i] : memref<?xi8>
+  }}
+  return
+}}
+"""
+
 # Few rows have several warps each, and many have one.
 SOFTMAX = """
 func.func @softmax_{rows}(%x: memref<{rows}x{columns}xf16>, %y: memref<{rows}x{columns}xf16>)
@@ -177,7 +193,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> tuple[Library, dict[str
     path = folder / "programs.mlir"
     adds = [_add(element, operation) for element, (operation, _) in TYPES.items()]
     rows = [SOFTMAX.format(rows=rows, columns=ROWS[rows]) for rows in ROWS]
-    path.write_text("".join([*adds, OTHERS, *rows]))
+    path.write_text("".join([*adds, OTHERS, LONG, *rows]))
     outlined = folder / "outlined.mlir"
     build_here(path, "--emit", "mlir", "--no-cpu-kernels", "-o", outlined)
     with mlir.make_context():

@@ -30,6 +30,10 @@ _NARROW = 2
 _MOST_OF_WARP = 32
 # A loop of fewer points is over before wide accesses could make it faster.
 _LEAST_POINTS = 1 << 16
+# Instructions for a thread's points, about. More take longer than accesses of memory do, have no
+# registers for the values of all points, and take long to compile.
+_MOST_INSTRUCTIONS = 1024
+_OF_MATH = 16  # instructions of an operation of `math`
 
 
 class Neighbours(Struct, frozen=True):
@@ -41,7 +45,8 @@ class Neighbours(Struct, frozen=True):
 
 def plan_neighbours(loop: Any, trips: list[int | None]) -> Neighbours | None:
     """How many neighbours along the last dimension of an scf.parallel make a vector of the widest
-    type that the loop accesses; None if that is one, or they do not make half of a vector.
+    type that the loop accesses; None if that is one, they do not make half of a vector, or a thread
+    would have too much to compute.
 
     All accesses are of neighbours, or of what all points along that dimension have in common. Of
     narrower types there are fewer bytes than a vector could have: with more of the widest one than
@@ -62,7 +67,13 @@ def plan_neighbours(loop: Any, trips: list[int | None]) -> Neighbours | None:
         known.append(trips[-1])
     most = VECTOR_BYTES // max(sizes)
     count = math.gcd(most, *known)
+    if count * sum(map(_instructions, body_of(loop))) > _MOST_INSTRUCTIONS:
+        return None
     return Neighbours(count, most) if count > 1 and 2 * count >= most else None
+
+
+def _instructions(operation: Any) -> int:
+    return _OF_MATH if operation.name.startswith("math.") else 1
 
 
 def with_neighbours(plan: RowPlan, loop: Any) -> RowPlan:
