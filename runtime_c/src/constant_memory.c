@@ -1,5 +1,7 @@
-// The device memory of constants: several are in one allocation, as the driver rounds each of its
-// own up to a page of 2 MiB.
+// The device memory of constants: several small ones are in one allocation, as the driver rounds
+// each of its own up to a page of 2 MiB. Large ones, of which that is a small part, have their own:
+// the allocation of a program that is unloaded would stay for as long as another one's constant is
+// in what was left of it.
 #include <stdlib.h>
 
 #include "constants.h"
@@ -8,6 +10,7 @@
 // Beside its first constant, a block has room for this part of what the context's blocks have.
 #define EXTRA_PART 8
 #define MOST_EXTRA_BYTES ((uint64_t)16 << 20)
+#define LARGE_BYTES ((uint64_t)16 << 20)
 // What cuMemAlloc aligns to, and kernels may count on.
 #define ALIGNMENT 256
 
@@ -51,6 +54,15 @@ static uint64_t choose_bytes(const aotc_rt_context *context, uint64_t bytes) {
   return round_up(bytes + extra, PAGE_BYTES);
 }
 
+static bool allocate_block(const aotc_rt_scope *scope, uint64_t bytes, constant_block *block) {
+  void *address = NULL;
+  block->bytes = bytes;
+  bool is_there = aotc_rt_is_success(scope->driver->memory_allocate(
+      scope->context, AOTC_MEMORY_DEVICE, (size_t)block->bytes, NULL, &address));
+  block->address = address;
+  return is_there;
+}
+
 static constant_block *make_block(aotc_rt_scope *scope, uint64_t bytes) {
   aotc_rt_state *state = &aotc_rt_state_of_process;
   constant_block *block = malloc(sizeof(*block));
@@ -58,26 +70,26 @@ static constant_block *make_block(aotc_rt_scope *scope, uint64_t bytes) {
     aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory to remember a constant");
     return NULL;
   }
-  *block = (constant_block){
-      .next = state->constant_blocks,
-      .context = scope->context,
-      .bytes = choose_bytes(scope->context, bytes),
-  };
-  void *address = NULL;
-  if (!AOTC_RT_TRY(
-          scope->driver,
-          memory_allocate(scope->context, AOTC_MEMORY_DEVICE, (size_t)block->bytes, NULL, &address),
-          "a constant of %llu bytes", (unsigned long long)bytes)) {
+  *block = (constant_block){.next = state->constant_blocks, .context = scope->context};
+  uint64_t least = bytes < LARGE_BYTES ? round_up(bytes, PAGE_BYTES) : bytes;
+  uint64_t most = bytes < LARGE_BYTES ? choose_bytes(scope->context, bytes) : bytes;
+  // There may be room for the constant, and none for others.
+  bool is_there = allocate_block(scope, most, block);
+  if (!is_there && most > least && aotc_rt_failed().status == AOTC_OUT_OF_MEMORY) {
+    is_there = allocate_block(scope, least, block);
+  }
+  if (!is_there) {
+    aotc_rt_check(scope->driver, aotc_rt_failed(), "a constant of %llu bytes",
+                  (unsigned long long)bytes);
     free(block);
     return NULL;
   }
-  block->address = address;
   state->constant_blocks = block;
   return block;
 }
 
 void *aotc_rt_constant_memory_take_locked(aotc_rt_scope *scope, uint64_t bytes) {
-  uint64_t needed = round_up(bytes, ALIGNMENT);
+  uint64_t needed = round_up(aotc_rt_at_least_one(bytes), ALIGNMENT);
   constant_block *block = find_room(scope->context, needed);
   if (block == NULL) {
     block = make_block(scope, needed);

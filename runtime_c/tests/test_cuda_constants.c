@@ -103,6 +103,47 @@ static void several_share_an_allocation(void) {
   CHECK_NO_FAILURE();
 }
 
+// Nor does one that is small keep the memory of a large one, whose program is unloaded.
+static void large_ones_are_freed_alone(void) {
+  fake_driver *driver = scenario_driver();
+  setenv("AOTC_DEVICE", "cuda", 1);
+  enum { BYTES = (16 << 20) + 4 };
+  static unsigned char numbers[BYTES];
+  aotc_constant large = {.data = numbers, .bytes = BYTES};
+  aotc_constant small = {.data = data, .bytes = sizeof(data)};
+  CHECK(aotc_constant_get(&large) != numbers);
+  CHECK(aotc_constant_get(&small) != data);
+  CHECK_INT(2, driver->live_memory);
+  aotc_constant_release(&large);
+  CHECK_INT(1, driver->live_memory);
+  aotc_constant_release(&small);
+  CHECK_INT(0, driver->live_memory);
+  CHECK_TEXT("", driver->violation);
+  CHECK_NO_FAILURE();
+}
+
+// There is memory for the constant, and none for others beside it.
+static void the_last_memory_is_enough(void) {
+  fake_driver *driver = scenario_driver();
+  setenv("AOTC_DEVICE", "cuda", 1);
+  enum { BYTES = 2 << 20 };
+  static unsigned char numbers[BYTES];
+  aotc_constant first = {.data = numbers, .bytes = BYTES};
+  aotc_constant second = first;
+  CHECK(aotc_constant_get(&first) != numbers);
+  driver->fail_symbol = "cuMemAlloc_v2";
+  driver->fail_at = 1;
+  driver->fail_result = CUDA_ERROR_OUT_OF_MEMORY;
+  CHECK(aotc_constant_get(&second) != numbers);
+  CHECK_INT(0, driver->fail_at); // it failed once
+  CHECK_INT(BYTES, (int)driver->last_allocation_bytes);
+  aotc_constant_release(&first);
+  aotc_constant_release(&second);
+  CHECK_INT(0, driver->live_memory);
+  CHECK_TEXT("", driver->violation);
+  CHECK_NO_FAILURE();
+}
+
 static void unload_frees_copies(void) {
   fake_driver *driver = scenario_driver();
   setenv("AOTC_DEVICE", "cuda", 1);
@@ -174,6 +215,8 @@ int main(int argc, char **argv) {
       CHECK_TEST(one_copy_for_each_context),
       CHECK_TEST(large_ones_are_copied_whole),
       CHECK_TEST(several_share_an_allocation),
+      CHECK_TEST(large_ones_are_freed_alone),
+      CHECK_TEST(the_last_memory_is_enough),
       CHECK_TEST(unload_frees_copies),
       CHECK_TEST(failures_leave_the_data_and_no_memory),
       CHECK_TEST(gone_contexts_are_left_alone),
