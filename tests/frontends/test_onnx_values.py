@@ -25,7 +25,7 @@ F8 = {
 }
 
 
-def _build(folder: Path, nodes: list[Any], inputs: Any, outputs: Any) -> Any:
+def _build(folder: Path, nodes: list[Any], inputs: Any, outputs: Any, opset: int = OPSET) -> Any:
     """An entry `net` of these nodes; inputs and outputs are (element type, shape) by name."""
     import onnx
     from onnx import helper
@@ -36,7 +36,7 @@ def _build(folder: Path, nodes: list[Any], inputs: Any, outputs: Any) -> Any:
         [helper.make_tensor_value_info(name, *type_) for name, type_ in inputs.items()],
         [helper.make_tensor_value_info(name, *type_) for name, type_ in outputs.items()],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=11)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=11)
     path = folder / "net.onnx"
     onnx.save(model, path)
     library = aotc.load(
@@ -411,6 +411,20 @@ def test_pools_of_several_images(tmp_path: Path) -> None:
     for name in largest:
         order = x.transpose(0, 1, 3, 2) if name == "e" else x
         np.testing.assert_array_equal(order.reshape(-1)[found[f"i{name}"]], found[name])
+
+
+def test_indices_of_the_first_opset_that_has_them(tmp_path: Path) -> None:
+    """It has no Mod, no dilations and no ceil_mode."""
+    from onnx import helper
+
+    node = helper.make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=[3, 2], pads=[1, 1, 0, 0])
+    x = np.random.default_rng(0).normal(size=(2, 3, 5, 4)).astype(np.float32)
+    results = {"y": (1, [2, 3, 4, 4]), "i": (7, [2, 3, 4, 4])}
+    y, i = _build(tmp_path, [node], {"x": (1, x.shape)}, results, opset=8)(x)
+    padded = np.pad(x, [(0, 0), (0, 0), (1, 0), (1, 0)], constant_values=-np.inf)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 2), (2, 3))
+    np.testing.assert_array_equal(y, windows.max(axis=(-2, -1)))
+    np.testing.assert_array_equal(x.reshape(-1)[i], y)
 
 
 def test_matmuls_of_8_bit_floats(tmp_path: Path) -> None:

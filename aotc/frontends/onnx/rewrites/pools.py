@@ -46,7 +46,7 @@ def _average_pool(node: Node) -> str | None:
     compute = DOUBLE if node.element(0) == DOUBLE else FLOAT
     widths = body.ints([0, 0, *pads[:half], 0, 0, *behind])
     padded = body("Pad", body.cast("x", compute), widths)
-    whole = body("AveragePool", padded, kernel_shape=kernel, strides=strides, dilations=dilations)
+    whole = body("AveragePool", padded, kernel_shape=kernel, strides=strides, **_dilated(dilations))
     mean = body("Mul", whole, body.numbers(factor, compute))
     return body.end(y=body.cast(mean, node.element(0)))
 
@@ -65,22 +65,27 @@ def _max_pool(node: Node) -> str | None:
         size + (pads[i] + pads[half + i] if is_uneven else 0) for i, size in enumerate(spatial)
     ]
     body = Body(node.opset)
-    attributes = {"ceil_mode": node.attribute("ceil_mode", 0), _OWN: 1}
+    attributes = {"ceil_mode": 1} if node.attribute("ceil_mode", 0) else {}
     value, own = body.several(
         2,
         "MaxPool",
         "x",
         kernel_shape=kernel,
         strides=strides,
-        dilations=dilations,
         pads=pads,
+        **{_OWN: 1},
         **attributes,
+        **_dilated(dilations),
     )
     plane = math.prod(spatial)
     whole = ""
+    before = ""
     for axis in range(half):
-        place = body("Div", own, body.integer(math.prod(sizes[axis + 1 :])))
-        place = body("Mod", place, body.integer(sizes[axis]))
+        # Of the elements of an axis, and those of the axes before it. Older opsets have no Mod.
+        place = found = body("Div", own, body.integer(math.prod(sizes[axis + 1 :])))
+        if before:
+            place = body("Sub", found, body("Mul", before, body.integer(sizes[axis])))
+        before = found
         if is_uneven:
             place = body("Sub", place, body.integer(pads[axis]))
         is_column_major = node.attribute("storage_order", 0)
@@ -94,6 +99,11 @@ def _max_pool(node: Node) -> str | None:
     ):
         whole = body("Add", whole, body.ints([stride * i for i in range(count)], shape))
     return body.end(y=value, indices=whole)
+
+
+def _dilated(dilations: list[int]) -> dict[str, list[int]]:
+    """The attribute, where it says something: older opsets have none."""
+    return {} if set(dilations) <= {1} else {"dilations": dilations}
 
 
 def _window(
