@@ -81,8 +81,8 @@ def map_parallel_loops(
             overlaps.renew()
             hand_out_blocks(function, remarks.source if remarks is not None else None)
             _simplify(function, overlaps, remarks, block)
-            for columns in _totals(function):
-                mapped += _map_full_reduction(columns, block, remarks)
+            for loop in [columns.loop for columns in _totals(function)]:
+                mapped += _map_full_reduction(loop, block, remarks)
             for loop in _own_loops(function):
                 overlaps.renew()
                 _map(loop, block, overlaps, remarks, cpu_kernels=cpu_kernels)
@@ -288,12 +288,12 @@ def _host_scans(function: Any, overlaps: Overlaps) -> list[Any]:
     ]
 
 
-def _map_full_reduction(
-    columns: Columns, block: tuple[int, ...] | None, remarks: Remarks | None
-) -> int:
+def _map_full_reduction(loop: Any, block: tuple[int, ...] | None, remarks: Remarks | None) -> int:
     """Maps a reduction, if that can be; how many there are now."""
-    location = columns.loop.location
-    plan = plan_full_reduction(columns, _block_for(columns.loop, block))
+    location = loop.location
+    # As it is now: it may begin with the result of one that was mapped before it.
+    columns = describe_columns(loop)
+    plan = None if columns is None else plan_full_reduction(columns, _block_for(loop, block))
     if plan is None:
         return 0
     with location:

@@ -230,6 +230,36 @@ func.func @total(%a: memref<?xf32>) -> f32 attributes {llvm.emit_c_interface} {
     assert library.call("total", np.arange(100, dtype=np.float32)) == 4950.0
 
 
+def test_a_reduction_begins_with_the_result_of_another(tmp_path: Path) -> None:
+    text = """
+func.func @total(%a: memref<?xf32>) -> f32 attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %n = memref.dim %a, %c0 : memref<?xf32>
+  %largest = scf.parallel (%i) = (%c0) to (%n) step (%c1) init (%zero) -> f32 {
+    %v = memref.load %a[%i] : memref<?xf32>
+    scf.reduce(%v : f32) {
+    ^bb0(%l: f32, %r: f32):
+      %m = arith.maximumf %l, %r : f32
+      scf.reduce.return %m : f32
+    }
+  }
+  %sum = scf.parallel (%i) = (%c0) to (%n) step (%c1) init (%largest) -> f32 {
+    %v = memref.load %a[%i] : memref<?xf32>
+    scf.reduce(%v : f32) {
+    ^bb0(%l: f32, %r: f32):
+      %s = arith.addf %l, %r : f32
+      scf.reduce.return %s : f32
+    }
+  }
+  return %sum : f32
+}
+"""
+    library = build_library(text, tmp_path)
+    assert library.call("total", np.arange(100, dtype=np.float32)) == 4950.0 + 99.0
+
+
 # --- What it computes ------------------------------------------------------------------
 
 STATIC_LOOPS: dict[str, list[tuple[int, int, int]]] = {
