@@ -48,3 +48,20 @@ func.func @empty(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
 // CHECK: linalg.generic {{.*}} outs(%arg0 :
 // CHECK: %[[SECOND:.*]] = tensor.empty()
 // CHECK: linalg.generic {{.*}} outs(%[[SECOND]] :
+
+// One tensor that a loop yields twice.
+func.func @twice(%x: tensor<2x8xf32>, %n: index) -> (tensor<2x8xf32>, tensor<2x8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %results:2 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x, %b = %x) -> (tensor<2x8xf32>, tensor<2x8xf32>) {
+    %empty = tensor.empty() : tensor<2x8xf32>
+    %sum = linalg.add ins(%a, %b : tensor<2x8xf32>, tensor<2x8xf32>) outs(%empty : tensor<2x8xf32>) -> tensor<2x8xf32>
+    scf.yield %sum, %sum : tensor<2x8xf32>, tensor<2x8xf32>
+  }
+  return %results#0, %results#1 : tensor<2x8xf32>, tensor<2x8xf32>
+}
+
+// CHECK-LABEL: func.func @twice
+// CHECK: %[[SUM:.*]] = linalg.generic {{.*}} ins(
+// CHECK: %[[COPY:.*]] = bufferization.alloc_tensor() copy(%[[SUM]])
+// CHECK: scf.yield %[[SUM]], %[[COPY]]

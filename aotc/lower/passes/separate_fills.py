@@ -6,6 +6,9 @@ fills it runs in front of all. One for each is filled by the loop that goes on.
 
 An empty tensor that several operations write is parted, too: its buffer would be kept from the
 first to the last of them. Those that read what was written into it may write in place, and stay.
+
+A loop that yields one tensor twice yields a copy of it, too: bufferization takes its results for
+two tensors, and lets what comes behind write into one of them, and read the other.
 """
 
 from __future__ import annotations
@@ -15,9 +18,13 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of
+from aotc.analysis.views import root_of
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.spread import create_spread
 from aotc.mlir import ir
+
+# What may be in the memory of its first operand.
+_PARTS = (*RESHAPES, "tensor.cast", "tensor.extract_slice")
 
 
 class SeparateFills(OwnPass, frozen=True):
@@ -36,6 +43,8 @@ class SeparateFills(OwnPass, frozen=True):
                 elif _is_repeated(generic):
                     _part_repeated(generic)
             _part_empty(lowering.module.operation)
+            for loop in ops.find(lowering.module.operation, "scf.for"):
+                _part_yielded(list(loop.regions[0].blocks[0].operations)[-1].operation)
 
 
 def _is_repeated(generic: Any) -> bool:
@@ -79,6 +88,23 @@ def _part_empty(root: Any) -> None:
             latest[empty] = used
             operation.operands[number] = used.results[0]
             made_of.update((result, used) for result in operation.results)
+
+
+def _part_yielded(end: Any) -> None:
+    """Copies what is yielded for a second time, or of which another part is yielded, too."""
+    yielded = set()
+    for number, operand in enumerate(end.operands):
+        whole = root_of(operand, _PARTS)
+        if whole in yielded and isinstance(operand.type, ir.RankedTensorType):
+            sizes = ir.DenseI32ArrayAttr.get([0, 1, 0])
+            with end.location, ir.InsertionPoint(end):
+                end.operands[number] = ops.create(
+                    "bufferization.alloc_tensor",
+                    [operand],
+                    [operand.type],
+                    {"operandSegmentSizes": sizes},
+                ).result
+        yielded.add(whole)
 
 
 def _value(generic: Any) -> Any | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 from helpers.command import Outcome
 from helpers.native import build_library
 
@@ -321,3 +322,55 @@ def test_two_results_from_one_fill_of_any_size(tmp_path: Path) -> None:
     sums, largest = build_library(SUMS, tmp_path).call("sums", x)
     np.testing.assert_array_equal(sums, x.sum(1))
     np.testing.assert_array_equal(largest, np.maximum(x.max(1), 0))
+
+
+@pytest.mark.parametrize("loop", ["for", "while"])
+def test_what_a_loop_yields_twice_is_two_tensors(loop: str, tmp_path: Path) -> None:
+    """One of them, which is changed behind the loop, is not the other one's memory."""
+    type_ = "tensor<8x8xi32>"
+    types = f"({type_}, {type_})"
+    step = f"""%s = tensor.extract_slice %q[0, 0] [4, 8] [1, 1] : {type_} to tensor<4x8xi32>
+    %v = tensor.insert_slice %s into %sum[4, 0] [4, 8] [1, 1] : tensor<4x8xi32> into {type_}"""
+    loops = {
+        "for": f"""%r:2 = scf.for %i = %c0 to %n step %c1
+      iter_args(%p = %b, %q = %sum) -> {types} {{
+    {step}
+    scf.yield %v, %v : {type_}, {type_}
+  }}""",
+        "while": f"""%r:3 = scf.while (%i = %c0, %p = %b, %q = %sum)
+      : (index, {type_}, {type_}) -> (index, {type_}, {type_}) {{
+    %goes_on = arith.cmpi slt, %i, %n : index
+    scf.condition(%goes_on) %i, %p, %q : index, {type_}, {type_}
+  }} do {{
+  ^bb0(%i: index, %p: {type_}, %q: {type_}):
+    {step}
+    %next = arith.addi %i, %c1 : index
+    scf.yield %next, %v, %v : index, {type_}, {type_}
+  }}""",
+    }
+    one, other = ("%r#0", "%r#1") if loop == "for" else ("%r#1", "%r#2")
+    text = f"""
+func.func @f(%a: {type_}, %b: {type_}, %n: index) -> {type_} attributes {{llvm.emit_c_interface}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %empty = tensor.empty() : {type_}
+  %sum = linalg.add ins(%a, %b : {type_}, {type_}) outs(%empty : {type_}) -> {type_}
+  {loops[loop]}
+  %both = linalg.add ins({one}, {other} : {type_}, {type_}) outs(%empty : {type_}) -> {type_}
+  %part = tensor.extract_slice %both[2, 0] [4, 8] [1, 1] : {type_} to tensor<4x8xi32>
+  %changed = tensor.insert_slice %part into {one}[2, 0] [4, 8] [1, 1]
+      : tensor<4x8xi32> into {type_}
+  %d = linalg.sub ins(%changed, {other} : {type_}, {type_}) outs(%empty : {type_}) -> {type_}
+  return %d : {type_}
+}}"""
+    library = build_library(text, tmp_path)
+    a, b = np.arange(128, dtype=np.int32).reshape(2, 8, 8)
+    for count in (0, 1, 3):
+        one_, other_ = (b, a + b)
+        for _ in range(count):
+            one_ = other_ = np.concatenate([(a + b)[:4], other_[:4]])
+        expected = one_ - other_
+        expected[2:6] += other_[2:6]
+        d = np.zeros((8, 8), np.int32)
+        library.call("f", a, b, count, d)
+        np.testing.assert_array_equal(d, expected)
