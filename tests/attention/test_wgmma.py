@@ -110,7 +110,8 @@ def test_sums_stay_in_registers(
     name: str, number: int, aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path
 ) -> None:
     """ptxas takes it with the registers that there are, without stack, and says nothing of
-    products that wait for each other."""
+    products that wait for each other. There is no division while MMAs are under way, as for those
+    of matrices."""
     p = PROBLEMS[name]
     variant = chosen(p)[number]
     path, out = mlir_file(module(p, variant)), tmp_path / "out"
@@ -124,6 +125,11 @@ def test_sums_stay_in_registers(
     ptx = next(out.glob("*.ptx")).read_text()
     second = rf"m64n{p.head_dim}k16.f32.f16.f16 \{{[^}}]+\}}, \{{%r\d+, "
     assert len(re.findall(second, ptx)) >= variant.keys // 16
+    under_way = re.findall(
+        r"wgmma\.mma_async.*?wgmma\.wait_group\.sync\.aligned\s+0", ptx, re.DOTALL
+    )
+    assert under_way
+    assert not any(re.search(r"\b(div|rem)\.[su]", text) for text in under_way)
 
 
 @contextmanager

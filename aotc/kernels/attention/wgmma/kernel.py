@@ -40,7 +40,7 @@ from aotc.kernels.hopper.smem import (
     pack,
     struct_type,
 )
-from aotc.kernels.hopper.tiles import Tile, computed_here, rasterize
+from aotc.kernels.hopper.tiles import Tile, rasterize
 from aotc.kernels.hopper.tma import TensorMap
 from aotc.kernels.matmul.problem import Problem
 from aotc.kernels.matmul.wgmma.epilogue import TmaStoreEpilogue
@@ -222,7 +222,7 @@ class Kernel:
         with b.loop(block, self.tiles, step, [zero, zero]) as loop:
             iteration, count = loop.carried
             behind: list[Number] = []
-            yield computed_here(b, self._tile(loop.index)), iteration, count, behind
+            yield self._tile(loop.index), iteration, count, behind
             loop.next([iteration + 1, *behind])
 
     # --- The producer --------------------------------------------------------------------
