@@ -288,6 +288,15 @@ def binary(name: str, left: Any, right: Any) -> Any:
     return create(name, [left, right], [left.type]).result
 
 
+def assembly(text: str, constraints: str, operands: Sequence[Any], result: Any) -> Any:
+    """The value of inline assembly without side effects."""
+    attributes = {
+        "asm_string": ir.StringAttr.get(text),
+        "constraints": ir.StringAttr.get(constraints),
+    }
+    return create("llvm.inline_asm", operands, [result], attributes).result
+
+
 def constant(type_: Any, value: int) -> Any:
     """An integer or index constant; for a vector type the same value in every element."""
     if isinstance(type_, ir.VectorType):

@@ -157,8 +157,4 @@ def _hide(value: Any) -> Any:
         wide = _hide(ops.unary("arith.extui", value, ops.integer(width)))
         return ops.unary("arith.trunci", wide, value.type)
     register = "r" if value.type.width == width else "l"
-    attributes = {
-        "asm_string": ir.StringAttr.get(""),
-        "constraints": ir.StringAttr.get(f"={register},0"),
-    }
-    return ops.create("llvm.inline_asm", [value], [value.type], attributes).result
+    return ops.assembly("", f"={register},0", [value], value.type)

@@ -138,7 +138,7 @@ def _widen_pair(low: Any, high: Any | None) -> list[Any]:
     if high is not None:
         moved = ops.binary("arith.shli", _bits(high, i16), ops.constant(i16, 8))
         packed = ops.binary("arith.ori", packed, moved)
-    both = _assembly("cvt.rn.f16x2.e4m3x2 $0, $1;", "=r,h", [packed], ops.integer(32))
+    both = ops.assembly("cvt.rn.f16x2.e4m3x2 $0, $1;", "=r,h", [packed], ops.integer(32))
     return [_half(both, place, 16, ir.F16Type.get()) for place in (0, 16)]
 
 
@@ -149,16 +149,8 @@ def _narrow_pair(name: str, low: Any, high: Any | None) -> list[Any]:
         zero = {"value": ir.FloatAttr.get(f32, 0.0)}
         high = ops.create("arith.constant", results=[f32], attributes=zero).result
     text = f"cvt.rn.satfinite.{name}.f32 $0, $1, $2;"
-    both = _assembly(text, "=h,f,f", [high, low], ops.integer(16))
+    both = ops.assembly(text, "=h,f,f", [high, low], ops.integer(16))
     return [_half(both, place, 8, ops.integer(8)) for place in (0, 8)]
-
-
-def _assembly(text: str, constraints: str, operands: list[Any], result: Any) -> Any:
-    attributes = {
-        "asm_string": ir.StringAttr.get(text),
-        "constraints": ir.StringAttr.get(constraints),
-    }
-    return ops.create("llvm.inline_asm", operands, [result], attributes).result
 
 
 def _half(both: Any, place: int, width: int, type_: Any) -> Any:

@@ -25,14 +25,11 @@ def merge_masks(device: Any) -> None:
             continue
         if not _is_constant(bits) or not _is_constant(mask.operands[1]):
             continue
-        attributes = {
-            "asm_string": ir.StringAttr.get(f"lop3.b32 $0, $1, $2, $3, {_TABLE:#x};"),
-            "constraints": ir.StringAttr.get("=r,r,r,r"),
-        }
+        text = f"lop3.b32 $0, $1, $2, $3, {_TABLE:#x};"
         with xor.location, ir.InsertionPoint(xor):
             operands = [*mask.operands, bits]
-            merged = ops.create("llvm.inline_asm", operands, [xor.results[0].type], attributes)
-        xor.results[0].replace_all_uses_with(merged.result)
+            merged = ops.assembly(text, "=r,r,r,r", operands, xor.results[0].type)
+        xor.results[0].replace_all_uses_with(merged)
         ops.erase(xor)
 
 

@@ -64,8 +64,4 @@ def _fma(one: Any, other: Any, sum_: Any) -> Any:
 
 def _asm(name: str, operand: Any) -> Any:
     """The GPU's own instruction: 0 for what is below the least normal number."""
-    attributes = {
-        "asm_string": ir.StringAttr.get(f"{name}.approx.ftz.f32 $0, $1;"),
-        "constraints": ir.StringAttr.get("=f,f"),
-    }
-    return ops.create("llvm.inline_asm", [operand], [_f32()], attributes).result
+    return ops.assembly(f"{name}.approx.ftz.f32 $0, $1;", "=f,f", [operand], _f32())
