@@ -203,26 +203,36 @@ func.func @f(%a: memref<40x24xf32>) attributes {llvm.emit_c_interface} {
     assert _geometry(text) == [("1, 40, 1", "24, 1, 1"), ("1, 1, 1", "256, 1, 1")]
 
 
+def _totals(*reductions: tuple[str, str]) -> str:
+    """A function of reductions of %a by an operation, each from a value on: %t0 is zero, %t1 what
+    the first reduction gives, ..."""
+    loops = "".join(
+        f"""
+  %t{number} = scf.parallel (%i) = (%c0) to (%n) step (%c1) init (%t{first}) -> f32 {{
+    %v = memref.load %a[%i] : memref<?xf32>
+    scf.reduce(%v : f32) {{
+    ^bb0(%l: f32, %r: f32):
+      %s = {operation} %l, %r : f32
+      scf.reduce.return %s : f32
+    }}
+  }}"""
+        for number, (operation, first) in enumerate(reductions, 1)
+    )
+    return f"""
+func.func @total(%a: memref<?xf32>) -> f32 attributes {{llvm.emit_c_interface}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t0 = arith.constant 0.0 : f32
+  %n = memref.dim %a, %c0 : memref<?xf32>{loops}
+  return %t{len(reductions)} : f32
+}}
+"""
+
+
 def test_a_reduction_is_two_kernels(
     aotc: Callable[..., Outcome], mlir_file: Callable[..., Path], tmp_path: Path
 ) -> None:
-    text = """
-func.func @total(%a: memref<?xf32>) -> f32 attributes {llvm.emit_c_interface} {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %zero = arith.constant 0.0 : f32
-  %n = memref.dim %a, %c0 : memref<?xf32>
-  %sum = scf.parallel (%i) = (%c0) to (%n) step (%c1) init (%zero) -> f32 {
-    %v = memref.load %a[%i] : memref<?xf32>
-    scf.reduce(%v : f32) {
-    ^bb0(%l: f32, %r: f32):
-      %s = arith.addf %l, %r : f32
-      scf.reduce.return %s : f32
-    }
-  }
-  return %sum : f32
-}
-"""
+    text = _totals(("arith.addf", "0"))
     outlined = aotc("build", mlir_file(text), "--emit", "mlir", "-o", "-").succeeded().stdout
     assert [threads for _, threads in _geometry(outlined)] == ["256, 1, 1", "512, 1, 1"]
     assert "atomic" not in outlined
@@ -231,32 +241,7 @@ func.func @total(%a: memref<?xf32>) -> f32 attributes {llvm.emit_c_interface} {
 
 
 def test_a_reduction_begins_with_the_result_of_another(tmp_path: Path) -> None:
-    text = """
-func.func @total(%a: memref<?xf32>) -> f32 attributes {llvm.emit_c_interface} {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %zero = arith.constant 0.0 : f32
-  %n = memref.dim %a, %c0 : memref<?xf32>
-  %largest = scf.parallel (%i) = (%c0) to (%n) step (%c1) init (%zero) -> f32 {
-    %v = memref.load %a[%i] : memref<?xf32>
-    scf.reduce(%v : f32) {
-    ^bb0(%l: f32, %r: f32):
-      %m = arith.maximumf %l, %r : f32
-      scf.reduce.return %m : f32
-    }
-  }
-  %sum = scf.parallel (%i) = (%c0) to (%n) step (%c1) init (%largest) -> f32 {
-    %v = memref.load %a[%i] : memref<?xf32>
-    scf.reduce(%v : f32) {
-    ^bb0(%l: f32, %r: f32):
-      %s = arith.addf %l, %r : f32
-      scf.reduce.return %s : f32
-    }
-  }
-  return %sum : f32
-}
-"""
-    library = build_library(text, tmp_path)
+    library = build_library(_totals(("arith.maximumf", "0"), ("arith.addf", "1")), tmp_path)
     assert library.call("total", np.arange(100, dtype=np.float32)) == 4950.0 + 99.0
 
 
