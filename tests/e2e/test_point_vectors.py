@@ -23,31 +23,29 @@ TYPES: dict[str, tuple[str, Any]] = {
     "i8": ("arith.addi", np.int8),
 }
 ROWS = {5: 768, 8448: 256}
+
+
+def _widening(name: str, narrow: str, wide: str) -> str:
+    return f"""
+func.func @{name}(%x: memref<?x{narrow}>, %y: memref<?x{wide}>)
+    attributes {{llvm.emit_c_interface}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?x{narrow}>
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {{
+    %v = memref.load %x[%i] : memref<?x{narrow}>
+    %w = arith.extf %v : {narrow} to {wide}
+    memref.store %w, %y[%i] : memref<?x{wide}>
+  }}
+  return
+}}
+"""
+
+
+WIDENING = (_widening("widen", "f16", "f32"), _widening("eighth", "f8E4M3FN", "f16"))
 # The last three have no vectors: rows of 5 elements, points in the other direction, and rows in the
 # other direction, of which MLIR has none.
 OTHERS = """
-func.func @widen(%x: memref<?xf16>, %y: memref<?xf32>) attributes {llvm.emit_c_interface} {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %n = memref.dim %x, %c0 : memref<?xf16>
-  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
-    %v = memref.load %x[%i] : memref<?xf16>
-    %w = arith.extf %v : f16 to f32
-    memref.store %w, %y[%i] : memref<?xf32>
-  }
-  return
-}
-func.func @eighth(%x: memref<?xf8E4M3FN>, %y: memref<?xf16>) attributes {llvm.emit_c_interface} {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %n = memref.dim %x, %c0 : memref<?xf8E4M3FN>
-  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
-    %v = memref.load %x[%i] : memref<?xf8E4M3FN>
-    %w = arith.extf %v : f8E4M3FN to f16
-    memref.store %w, %y[%i] : memref<?xf16>
-  }
-  return
-}
 func.func @known(%x: memref<70001xf16>) attributes {llvm.emit_c_interface} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -193,7 +191,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> tuple[Library, dict[str
     path = folder / "programs.mlir"
     adds = [_add(element, operation) for element, (operation, _) in TYPES.items()]
     rows = [SOFTMAX.format(rows=rows, columns=ROWS[rows]) for rows in ROWS]
-    path.write_text("".join([*adds, OTHERS, LONG, *rows]))
+    path.write_text("".join([*adds, *WIDENING, OTHERS, LONG, *rows]))
     outlined = folder / "outlined.mlir"
     build_here(path, "--emit", "mlir", "--no-cpu-kernels", "-o", outlined)
     with mlir.make_context():
