@@ -35,6 +35,15 @@ _TYPES = (
     ("i8", "i32", "f16"),
     ("f8E4M3FN", "f32", "bf16"),
 )
+# More tiles than multiprocessors, of few steps: blocks go from tile to tile, by divisions, and sums
+# of one tile are read while operands of the next are on their way.
+_MANY_TILES: dict[str, tuple[dict[str, int], str, str, str]] = {
+    "narrow": ({"m": 50176, "n": 128, "k": 256}, "m k", "n k", "m n"),
+    "odd": ({"m": 50050, "n": 136, "k": 328}, "m k", "k n", "m n"),
+    "wide": ({"m": 3000, "n": 5120, "k": 64}, "m k", "n k", "m n"),
+    "batched": ({"b": 0, "m": 0, "n": 0, "k": 0}, "b m k", "b n k", "b m n"),
+    "of_batch": ({"b": 96, "m": 600, "n": 200, "k": 64}, "b m k", "b k n", "b m n"),
+}
 _OF_I8 = 2.0**-12
 _PLACES = {"row": ("n",), "column": ("m",), "matrix": ("m", "n")}
 
@@ -61,7 +70,26 @@ def cases() -> list[Contraction]:
         for chip in ("sm_90a", "sm_80")
         if types[0][:2] != "f8" or chip == "sm_90a"
     ]
-    return found
+    return [*found, *_many_tiles()]
+
+
+def _many_tiles() -> list[Contraction]:
+    """With a norm and an activation behind them."""
+    return [
+        Contraction(
+            "_".join(["many", name, *types]),
+            loops,
+            Operand(types[0], tuple(a.split())),
+            Operand(types[0], tuple(b.split())),
+            Operand(types[2], tuple(c.split())),
+            sums=types[1],
+            more=(Operand("f32", ("n",)), Operand("f32", ("n",))),
+            steps=(("times", 2), ("add", 3), ("relu",)),
+            most={"b": 200, "m": 700, "n": 400, "k": 96},
+        )
+        for types in (_TYPES[0], _TYPES[4], _TYPES[7], _TYPES[12])
+        for name, (loops, a, b, c) in _MANY_TILES.items()
+    ]
 
 
 def _case(types: tuple[str, str, str], name: str, chip: str, *, place: int) -> Contraction:
