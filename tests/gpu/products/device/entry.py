@@ -70,15 +70,17 @@ def _described(x: Any) -> Any:
 
 
 class Draw:
-    """Random operands. Every second one begins at a multiple of 16 bytes, with rows that do; others
-    anywhere."""
+    """Random operands. In every second trial all begin at multiples of 16 bytes, with rows that do,
+    as the kernels with TMA need it; in others every second operand, and the rest anywhere."""
 
     def __init__(self, rng: Any, *, is_strided: bool) -> None:
         self.rng, self.is_strided = rng, is_strided
+        self.is_aligned = rng.random() < 0.5
 
     def _place(self, element: str) -> tuple[int, int]:
         """Elements in front, and between two rows."""
-        unit = self.rng.choice((1, max(1, 16 // DTYPES[element].itemsize)))
+        aligned = max(1, 16 // DTYPES[element].itemsize)
+        unit = aligned if self.is_aligned else self.rng.choice((1, aligned))
         return unit * self.rng.randint(0, 2), unit * self.rng.randint(0, 3) * self.is_strided
 
     def operand(self, shape: Sequence[int], element: str, *, normal: float = 0.0) -> Any:
