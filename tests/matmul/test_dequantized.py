@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import ml_dtypes
 import numpy as np
@@ -21,7 +23,7 @@ from aotc.builder import Builder
 from aotc.kernels.matmul.dequantized import mma_sync
 from aotc.kernels.matmul.dequantized.kernel import Kernel, Variant
 from aotc.kernels.matmul.dequantized.operands import Result
-from aotc.kernels.matmul.dequantized.recognition import matmul_of, recognise_product
+from aotc.kernels.matmul.dequantized.recognition import Product, matmul_of, recognise_product
 from aotc.kernels.matmul.fusion.fuse import fuse, remove_temporary, unfused
 from aotc.mlir import ir
 
@@ -421,6 +423,16 @@ def test_constant_weights_are_read_before_the_wait(is_constant: bool) -> None:
             variant = mma_sync.choose_variant(product, overlaps_previous=True)
             mma_sync.TensorCoreKernel(Builder(), product, variant, Result(c, adds=False)).build()
         (launch,) = ops.find(module.operation, "gpu.launch")
-        names = [one.name for one in ops.walk(launch)]
-    first_load, wait = names.index("vector.load"), names.index("nvvm.griddepcontrol")
+        control = "nvvm.griddepcontrol"
+        texts = [str(one) if one.name == control else one.name for one in ops.walk(launch)]
+    first_load, wait = texts.index("vector.load"), texts.index(f"{control} wait")
     assert (first_load < wait) == is_constant
+    # A small kernel takes no longer than the launch of the next one.
+    assert texts.index(f"{control} launch_dependents") < first_load
+
+
+@pytest.mark.parametrize(("rows", "warps"), [(4096, 16), (6144, 8), (28672, 8)])
+def test_all_blocks_with_more_warps_run_at_once(rows: int, warps: int) -> None:
+    product = SimpleNamespace(row_bytes=2048, row=0, sizes=(rows,), columns=1)
+    variant = mma_sync.choose_variant(cast("Product", product), overlaps_previous=True)
+    assert variant.warps == warps

@@ -33,6 +33,8 @@ _STEP = _LANES * CHUNK  # bytes of a row
 _ROWS, _COLUMNS = 16, 8  # of an instruction
 _ELEMENTS = ("f16", "bf16")
 _ENOUGH_WARPS = 24 * H100.multiprocessors
+# That run at once, with 64 registers for a thread.
+_MOST_WARPS = 32 * H100.multiprocessors
 _MANY_STEPS = 8
 _WARPS = 8
 # Bytes of x that are copied to shared memory. More is read from global memory.
@@ -75,7 +77,8 @@ def choose_variant(product: Product, *, overlaps_previous: bool) -> Variant:
     steps, tiles = product.row_bytes // _STEP, divide_up(product.sizes[product.row], _ROWS)
     own = steps // gcd(steps, _WARPS)
     are_few = tiles * gcd(steps, _WARPS) < _ENOUGH_WARPS
-    has_more = product.columns > 1 or (are_few and own <= _MANY_STEPS)
+    have_place = tiles * 2 * _WARPS <= _MOST_WARPS
+    has_more = product.columns > 1 or (are_few and own <= _MANY_STEPS and have_place)
     warps = 2 * _WARPS if has_more else _WARPS
     along = gcd(steps, warps)
     own = steps // along
