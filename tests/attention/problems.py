@@ -41,7 +41,7 @@ def problem(
 
 def module(function: str, p: Attention) -> str:
     """With an entry that calls `function`, the text of a family's @kernel for the problem."""
-    types = [p.q.type, p.k.type, p.v.type, p.o.type, *([p.mask.type] if p.mask else [])]
+    types = list(p.arguments.values())
     arguments = ", ".join(f"%{i}: {type_}" for i, type_ in enumerate(types))
     names = ", ".join(f"%{i}" for i in range(len(types)))
     return f"""{function}

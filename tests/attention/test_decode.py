@@ -18,6 +18,7 @@ from msgspec.structs import replace
 import aotc as package
 from aotc.kernels.attention.choice import choose, choose_for_cpu
 from aotc.kernels.attention.decode.family import DECODE, DECODE_ON_HOPPER
+from aotc.kernels.attention.pages import Pages
 from aotc.kernels.attention.problem import Attention, Mask
 from aotc.request import Chip
 
@@ -60,6 +61,14 @@ def in_rows(p: Attention, heads: int) -> Attention:
     return replace(p, k=k, v=k, heads=(0, heads, heads, 0))
 
 
+def in_pages(p: Attention, pages: Pages) -> Attention:
+    """With K and V in the pages of a cache."""
+    head_dim, element = p.head_dim or 0, p.q.element
+    of_rows = pages.heads if pages.has_head_rows else 0
+    k = matrix(None, pages.rows, head_dim * max(of_rows, 1), element)
+    return replace(p, k=k, v=k, heads=(0, of_rows, of_rows, 0), pages=pages)
+
+
 CASES = {
     "whole_tiles": decode(4, 128, 8, 256),
     "one_key": decode(1, 64, 3, 1),
@@ -72,6 +81,11 @@ CASES = {
     "heads_in_rows": in_rows(decode(2), 2),
     "256_columns": decode(2, 256),
     "8_columns": decode(2, 8),
+    "pages": in_pages(decode(2, mask=KEYS), Pages(16, 2, has_head_rows=True)),
+    "pages_of_a_head": in_pages(decode(4, 32, 8), Pages(1, 1, has_head_rows=False, count=77)),
+    "pages_of_heads": in_pages(
+        decode(1, 128, 6, element="f32"), Pages(24, 3, has_head_rows=False, count=9)
+    ),
 }
 DTYPES = {"f16": np.float16, "f32": np.float32}
 
@@ -95,12 +109,32 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> package.Library:
     return loaded
 
 
+def paged(
+    x: np.ndarray, pages: Pages, random: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """The matrices in a cache whose pages are in any order, with others of NaN between them; and
+    the table."""
+    batch, keys, columns = x.shape
+    sequences, count = batch // pages.heads, keys // pages.rows
+    cut = x.reshape(sequences, pages.heads, count, pages.rows, columns).swapaxes(1, 2)
+    table = random.permutation(2 * sequences * count)[: sequences * count].reshape(sequences, count)
+    cache = np.full((2 * sequences * count, *cut.shape[2:]), np.nan, x.dtype)
+    cache[table] = cut
+    if pages.has_head_rows:
+        cache = cache.swapaxes(1, 2).reshape(len(cache), pages.rows, -1)
+    else:
+        cache = cache.reshape(-1, pages.rows, columns)
+    return np.ascontiguousarray(cache), table.astype(np.int64)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_attention_is_right(library: package.Library, name: str) -> None:
     """As f64 has it, in an O of NaN, and every time the same."""
     p = CASES[name]
     dtype, head_dim = DTYPES[p.q.element], p.head_dim or 0
-    batch, keys = p.batch or 2 * p.group, p.k.sizes[0] or 333
+    heads = max(p.heads[1], 1) if p.pages is None else p.pages.heads
+    batch = p.batch or 2 * p.group * heads
+    keys = p.keys or (333 if p.pages is None else 21 * p.pages.rows)
     random = np.random.default_rng(len(name))
     shapes = [(batch, 1, head_dim), *[(batch // p.group, keys, head_dim)] * 2]
     q, k, v = (random.standard_normal(shape).astype(dtype) for shape in shapes)
@@ -113,14 +147,16 @@ def test_attention_is_right(library: package.Library, name: str) -> None:
             given[0] = -np.inf
         masks = [given]
         mask = given[np.arange(batch) // 2][:, None] if outer else given
-    lying = [k, v]
-    if heads := p.heads[1]:
+    lying, tables = [k, v], []
+    if p.pages is not None:
+        lying, tables = zip(*(paged(one, p.pages, random) for one in (k, v)), strict=True)
+    elif p.heads[1]:
         apart = (one.reshape(-1, heads, keys, head_dim).swapaxes(1, 2) for one in lying)
         lying = [np.ascontiguousarray(one.reshape(-1, keys, heads * head_dim)) for one in apart]
     results = []
     for _ in range(2):
         result = np.full(q.shape, np.nan, dtype)
-        library[f"a_{name}"](q, *lying, result, *masks)
+        library[f"a_{name}"](q, *lying, result, *masks, *tables)
         results.append(result)
     shared = [np.repeat(one, p.group, axis=0) for one in (k, v)]
     with np.errstate(invalid="ignore"):

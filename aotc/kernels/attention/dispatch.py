@@ -26,6 +26,7 @@ from aotc.kernels.attention.outline import (
     SCALE,
     ZERO,
     layouts_of,
+    pages_of,
     problem_of,
 )
 from aotc.kernels.attention.problem import Attention, Mask
@@ -100,6 +101,8 @@ def _replace(
         what += " of one query"
     if problem.group > 1:
         what += f" for each {problem.group} heads that share keys"
+    if problem.pages is not None:
+        what += f" in pages of {problem.pages.rows}"
     if problem.mask is not None:
         what += " with a mask"
     if any(problem.heads):
@@ -144,7 +147,7 @@ def _problem(call: Any, function: Any) -> Attention | None:
     if call.results or len(call.operands) != expected:
         return None
     operands = _operands(call, function)
-    for value, one in zip(operands, [*_forms(function), (0, False)], strict=False):
+    for value, one in zip(operands, _all_forms(function), strict=False):
         if not isinstance(value.type, ir.MemRefType):
             return None
         if not one[0] and value.type.affine_map != ir.AffineMap.get_identity(value.type.rank):
@@ -163,6 +166,7 @@ def _problem(call: Any, function: Any) -> Attention | None:
         causal=ir.BoolAttr(function.attributes[CAUSAL]).value,
         masked_rows_are_zero=ir.BoolAttr(function.attributes[ZERO]).value,
         group=_group(function),
+        pages=pages_of(function),
     )
 
 
@@ -171,17 +175,22 @@ def _group(function: Any) -> int:
 
 
 def _operands(call: Any, function: Any) -> list[Any]:
-    """Q, K, V, the result, and perhaps a mask. One with heads in rows has the strides that are
-    known of it, where the function takes any."""
-    forms = [*_forms(function), (0, False)]
+    """Q, K, V, the result, and perhaps a mask and tables of pages. One with heads in rows has the
+    strides that are known of it, where the function takes any."""
+    count = 4 + bool(_places(function)) + 2 * (pages_of(function) is not None)
     return [
         owner.operands[0]
         if heads and (owner := ops.defining(value)) is not None and owner.name == "memref.cast"
         else value
         for value, (heads, _) in zip(
-            list(call.operands)[: 5 if _places(function) else 4], forms, strict=False
+            list(call.operands)[:count], _all_forms(function), strict=False
         )
     ]
+
+
+def _all_forms(function: Any) -> list[tuple[int, bool]]:
+    """Of what may come behind the result, too."""
+    return [*_forms(function), *[(0, False)] * 3]
 
 
 def _places(function: Any) -> tuple[str, ...]:
@@ -222,8 +231,8 @@ class Dispatch:
             bytes_ = ELEMENT_BYTES[layout.matrix.element]
             self.distances[number] = [count * bytes_ for count in dynamic]
         # Over no keys, the sums of O are 0, and not 0 / 0.
-        keys = problem.k.sizes[0]
-        self.has_keys = keys is not None or compare("ne", b.dim(self.arguments[1], 1), 0)
+        counted = (self.arguments[1], 1) if problem.pages is None else (self.arguments[-1], 1)
+        self.has_keys = problem.keys is not None or compare("ne", b.dim(*counted), 0)
 
     def build(self, kernels: _Kernels, call: Any) -> Any:
         """Launches one of the kernels, or calls what `call` does, of which each place has a copy.

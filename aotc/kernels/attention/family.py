@@ -48,7 +48,7 @@ class AttentionFamily(KernelFamily[Attention], ABC):
         self, b: Builder, problem: Attention, variant: Any, arguments: Sequence[Value]
     ) -> None:
         """Inserts the kernel's launch, and the host code in front of it, at the current insertion
-        point. `arguments`: the buffers Q, K, V, O and, if there is one, the mask."""
+        point. `arguments`: the buffers of the problem's `arguments`."""
 
     def build(
         self, b: Builder, problem: Attention, variant: Any, arguments: Sequence[Value]
@@ -65,6 +65,7 @@ class AttentionFamily(KernelFamily[Attention], ABC):
             f"d{problem.head_dim}" if problem.head_dim else "",
             "causal" if problem.causal else "",
             "mask" if problem.mask is not None else "",
+            "paged" if problem.pages is not None else "",
             self.mnemonic,
             f"{variant.m}x{variant.keys}",
             "" if problem.q.alignment >= WIDEST_ACCESS else f"align{problem.q.alignment}",

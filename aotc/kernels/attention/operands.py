@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, maps_of
-from aotc.kernels.attention.elements import Element, Index, joined_place, parts_of
+from aotc.kernels.attention.elements import Element, Index, Place, joined_place, parts_of
+from aotc.kernels.attention.pages import Gather, Pages
 from aotc.mlir import ir
 
 BATCH, QUERY, KEY = "b", "i", "j"
@@ -27,12 +28,17 @@ class Operand(Struct, frozen=True):
     With `heads`, each row has that many heads next to each other, and the rest of the batch, if it
     is not 1, is a leading dimension. `has_head_dimension`: the heads are a dimension of their own,
     between the rows and the columns of a head. `group`: so many matrices of Q that follow each
-    other have the same one of these (K or V)."""
+    other have the same one of these (K or V). `pages`: of a cache, whose rows `gather` puts in
+    order, by a table whose dimensions `table_dimensions` are of sequences (None if there is one)
+    and of pages."""
 
     tensor: Any
     heads: int = 0
     has_head_dimension: bool = False
     group: int = 1
+    pages: Pages | None = None
+    gather: Gather | None = None
+    table_dimensions: tuple[int | None, int] = (None, 0)
 
 
 def batch_of(type_: Any) -> Index | None:
@@ -66,15 +72,92 @@ def row_operand(element: Element, column: str) -> Operand | None:
 
 def shared_operand(element: Element, row: str, column: str) -> Operand | None:
     """The tensor of an element of K or V that several matrices of Q may share."""
-    groups = {place[2] for one in element.index for place in parts_of(one) if place[0] == "high"}
-    for group in (1, *sorted(groups, reverse=True)):
-        index = element.index
-        if group > 1:
-            index = tuple(_of_shared_batch(place, group) for place in index)
+    for group in _groups(element.index):
+        index = _of_shared_batches(element.index, group)
         found = operand_of(Element(element.tensor, index), row, column, is_batched=True)
         if found is not None:
             return replace(found, group=group)
     return None
+
+
+def paged_operand(element: Element, row: str, column: str) -> Operand | None:
+    """The cache of an element of K or V that comes from a page of it."""
+    gather = Gather.of(element)
+    if gather is None or str(gather.cache.type.element_type) not in (*OF_16_BITS, "f32"):
+        return None
+    for group in _groups((*gather.cache_places, *gather.table_places)):
+        found = _paged(
+            gather,
+            _of_shared_batches(gather.cache_places, group),
+            _of_shared_batches(gather.table_places, group),
+            row,
+            column,
+        )
+        if found is not None:
+            return replace(found, group=group)
+    return None
+
+
+def _paged(gather: Gather, cache: Index, table: Index, row: str, column: str) -> Operand | None:
+    """With the places of the cache and of the table in terms of the batch of K and V."""
+    sizes = list(gather.cache.type.shape)[1:]
+    is_known = not any(gather.cache.type.is_dynamic_dim(i + 1) for i in range(len(sizes)))
+    if not is_known or len(sizes) not in (2, 3) or cache[-1] != column:
+        return None
+    in_page = [i for i, place in enumerate(cache) if place == ("low", row, sizes[i])]
+    if len(in_page) != 1:
+        return None
+    (key,) = in_page
+    rows, heads = sizes[key], 1
+    head: Place = 0
+    if len(sizes) == 3:
+        heads, head = sizes[1 - key], cache[1 - key]
+    of_table = [i for i, place in enumerate(table) if place != 0]
+    if not of_table or table[of_table[-1]] != ("high", row, rows) or len(of_table) > 2:
+        return None
+    *outer, inner = of_table
+    batch = [*(table[i] for i in outer), *([] if head == 0 else [head])]
+    is_one_head = (head == 0) == (heads == 1)
+    if not is_one_head or not _is_batch(batch):
+        return None
+    if len(batch) == 2 and batch[1] != ("low", BATCH, heads):
+        return None
+    has_head_rows = key == 0 and len(sizes) == 3
+    if not has_head_rows and not is_whole(gather.cache):
+        return None
+    type_ = gather.table.type
+    count = None if type_.is_dynamic_dim(inner) else int(type_.shape[inner])
+    return Operand(
+        gather.cache,
+        heads if has_head_rows else 0,
+        has_head_dimension=has_head_rows,
+        pages=Pages(rows, heads, has_head_rows, count),
+        gather=gather,
+        table_dimensions=(outer[0] if outer else None, inner),
+    )
+
+
+def is_whole(tensor: Any) -> bool:
+    """Whether its elements follow each other, as far as can be seen."""
+    value = tensor
+    while (owner := ops.defining(value)) is not None and owner.name in (*RESHAPES, "tensor.cast"):
+        value = owner.operands[0]
+    if owner is None:
+        return True
+    if owner.name == "bufferization.to_tensor":
+        type_ = owner.operands[0].type
+        return bool(type_.affine_map == ir.AffineMap.get_identity(type_.rank))
+    return bool(owner.name != "tensor.extract_slice")
+
+
+def _groups(index: Index) -> tuple[int, ...]:
+    """The numbers of matrices of Q that might share one of K."""
+    groups = {place[2] for one in index for place in parts_of(one) if place[0] == "high"}
+    return (1, *sorted(groups, reverse=True))
+
+
+def _of_shared_batches(index: Index, group: int) -> Index:
+    return index if group == 1 else tuple(_of_shared_batch(place, group) for place in index)
 
 
 def _of_shared_batch(place: Any, group: int) -> Any:

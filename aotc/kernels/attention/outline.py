@@ -18,6 +18,7 @@ from aotc.kernels.attention.elements import Place
 from aotc.kernels.attention.layout import ALIGNMENT, Layout, sizes_of
 from aotc.kernels.attention.mask_sums import MaskSum
 from aotc.kernels.attention.operands import has_adjacent_heads
+from aotc.kernels.attention.pages import Pages
 from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.attention.recognition import Found, recognise_attention
 from aotc.kernels.matmul.dispatch import PARALLEL, called_inside, chips_of
@@ -34,6 +35,8 @@ FORMS = "aotc.attention_heads"
 PLACES = "aotc.attention_mask"
 # Of one query: how many matrices of Q share K and V; else 0 (`Attention.group`).
 GROUP = "aotc.attention_group"
+# Where K and V are in pages: their rows and heads, whether a row has all heads, and their number.
+PAGES = "aotc.attention_pages"
 # And how many operands it is called with.
 OPERANDS = "aotc.attention_operands"
 _NAME = "aotc_attention"
@@ -73,6 +76,7 @@ def problem_of(
     causal: bool,
     masked_rows_are_zero: bool,
     group: int,
+    pages: Pages | None,
 ) -> Attention | None:
     """The problem for the types of Q, K, V, O and, if there is one, a mask: tensors or buffers.
     None if their sizes do not match. `forms`: `heads` and `has_head_dimension` of Q, K, V and O,
@@ -83,7 +87,7 @@ def problem_of(
         return None
     if (o.batch, o.rows) != (q.batch, q.rows):
         return None
-    if group and not _shares_k_and_v(q, k, v, group):
+    if group and pages is None and not _shares_k_and_v(q, k, v, group):
         return None
     return Attention(
         q=q.matrix,
@@ -97,6 +101,7 @@ def problem_of(
         mask=_mask(types[4], places) if places else None,
         heads=(q.heads, k.heads, v.heads, o.heads),
         group=group,
+        pages=pages,
     )
 
 
@@ -128,6 +133,7 @@ def _problem(found: Found, added: MaskSum) -> Attention | None:
         causal=found.causal,
         masked_rows_are_zero=found.masked_rows_are_zero,
         group=found.group,
+        pages=found.k.pages,
     )
 
 
@@ -161,7 +167,13 @@ def _outline(module: Any, function: Any, found: Found, added: MaskSum, number: i
         return False
     with root.location, ir.InsertionPoint(root):
         result = ops.create("tensor.empty", sizes, [found.result.tensor.type]).result
-        leading = [*read, result, *([added.build()] if found.masks else [])]
+        masks = [added.build()] if found.masks else []
+        tables = [
+            one.gather.build_table(*one.table_dimensions)
+            for one in (found.k, found.v)
+            if one.gather is not None
+        ]
+        leading = [*read, result, *masks, *tables]
     arguments = [*leading, *_others(moved, leading)]
     name = _free_name(module, number)
     with root.location, ir.InsertionPoint(root):
@@ -293,11 +305,25 @@ def _function(name: str, found: Found, added: MaskSum, arguments: list[Any]) -> 
         "arg_attrs": ir.ArrayAttr.get(_layouts(found, arguments)),
         PLACES: ir.ArrayAttr.get([ir.StringAttr.get(place) for place in _places(added)]),
         GROUP: ir.IntegerAttr.get(ir.IndexType.get(), found.group),
+        **({} if found.k.pages is None else {PAGES: _encoded(found.k.pages)}),
         OPERANDS: ir.IntegerAttr.get(ir.IndexType.get(), len(arguments)),
     }
     function = ops.create("func.func", [], [], attributes, regions=1)
     function.regions[0].blocks.append(*types)
     return function
+
+
+def _encoded(pages: Pages) -> Any:
+    count = -1 if pages.count is None else pages.count
+    return ir.DenseI64ArrayAttr.get([pages.rows, pages.heads, int(pages.has_head_rows), count])
+
+
+def pages_of(function: Any) -> Pages | None:
+    """The pages that an outlined function has K and V in."""
+    if PAGES not in function.attributes:
+        return None
+    rows, heads, has_head_rows, count = ir.DenseI64ArrayAttr(function.attributes[PAGES])
+    return Pages(rows, heads, bool(has_head_rows), None if count < 0 else count)
 
 
 def _layouts(found: Found, arguments: list[Any]) -> list[Any]:

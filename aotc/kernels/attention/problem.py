@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from aotc.kernels.attention.pages import Pages
 from aotc.kernels.matmul.problem import Matrix
 
 
@@ -28,6 +29,8 @@ class Attention(Struct, frozen=True):
     are beside each other, and make one row of a matrix.
     `group`: 0, or Q has one row in each matrix (decode), and so many matrices of Q that follow each
     other have the same K and V (grouped queries); those have a batch of that fraction.
+    `pages`: K and V are caches, whose matrices are pages; tables of K's and of V's pages are
+    arguments behind the others.
     `causal`: query i sees the keys 0 to i alone. `masked_rows_are_zero`: of rows whose scores are
     all -infinity, which else are NaN.
     """
@@ -43,13 +46,23 @@ class Attention(Struct, frozen=True):
     mask: Mask | None = None
     heads: tuple[int, int, int, int] = (0, 0, 0, 0)
     group: int = 0
+    pages: Pages | None = None
+
+    @property
+    def keys(self) -> int | None:
+        """How many keys a query has."""
+        return self.k.sizes[0] if self.pages is None else self.pages.keys
 
     @property
     def arguments(self) -> dict[str, str]:
         """The types of the buffers that a kernel takes."""
         matrices = {"q": self.q, "k": self.k, "v": self.v, "o": self.o}
         types = {name: matrix.type for name, matrix in matrices.items()}
-        return types if self.mask is None else {**types, "mask": self.mask.type}
+        if self.mask is not None:
+            types["mask"] = self.mask.type
+        if self.pages is not None:
+            types |= dict.fromkeys(("k_pages", "v_pages"), self.pages.table)
+        return types
 
     @property
     def head_dim(self) -> int | None:

@@ -37,6 +37,7 @@ from aotc.kernels.attention.operands import (
     batch_of_rows,
     is_narrow,
     operand_of,
+    paged_operand,
     result_of,
     row_of,
     row_operand,
@@ -101,19 +102,20 @@ class _NotAttentionError(Exception):
 def recognise_attention(product: Any) -> Found | None:
     """Attention whose second product, P · V, is `product`, a `linalg.generic`; None if it is
     not."""
-    for has_one_row in (False, True):
+    for has_one_row, has_pages in ((False, False), (True, True), (True, False)):
         try:
-            return _Recognition(has_one_row=has_one_row).found(product)
+            return _Recognition(has_one_row=has_one_row, has_pages=has_pages).found(product)
         except _NotAttentionError:
             pass
     return None
 
 
 class _Recognition:
-    """`has_one_row`: of Q, for each matrix of K and V; it is no dimension then."""
+    """`has_one_row`: of Q, for each matrix of K and V; it is no dimension then. `has_pages`: K and
+    V are in the pages of a cache."""
 
-    def __init__(self, *, has_one_row: bool) -> None:
-        self.reader, self.has_one_row = Reader(), has_one_row
+    def __init__(self, *, has_one_row: bool, has_pages: bool) -> None:
+        self.reader, self.has_one_row, self.has_pages = Reader(), has_one_row, has_pages
 
     def found(self, product: Any) -> Found:
         if not has_reduction(product) or len(product.results) != 1:
@@ -146,7 +148,7 @@ class _Recognition:
         scale = parts.scale * q_scale * k_scale
         if not (0 < scale < math.inf):
             raise _NotAttentionError
-        if k.group != v.group or (parts.causal and self.has_one_row):
+        if (k.group, k.pages) != (v.group, v.pages) or (parts.causal and self.has_one_row):
             raise _NotAttentionError
         result = row_of(product) if self.has_one_row else result_of(product)
         group = k.group if self.has_one_row else 0
@@ -357,6 +359,8 @@ class _Recognition:
     def _operand_at(self, element: Element, row: str, column: str) -> Operand | None:
         if not row:
             return row_operand(element, column)
+        if self.has_pages:
+            return paged_operand(element, row, column)
         if self.has_one_row:
             return shared_operand(element, row, column)
         return operand_of(element, row, column, is_batched=bool(self.batch))

@@ -11,8 +11,10 @@ P are written to buffers, in f32, for `combine`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aotc.builder import WIDEST_ACCESS, Buffer, Builder
 from aotc.chips import H100, WARP
@@ -26,6 +28,7 @@ from aotc.kernels.matmul.scalar import launch
 from aotc.numbers import (
     Float,
     Number,
+    Scalar,
     Value,
     compare,
     divide_up,
@@ -80,7 +83,9 @@ class Kernel:
         self, b: Builder, problem: Attention, variant: Variant, arguments: Sequence[Value]
     ) -> None:
         self.b, self.problem, self.variant = b, problem, variant
-        self.q, self.k, self.v, self.o, *self.masks = map(Buffer, arguments)
+        self.q, self.k, self.v, self.o, *others = map(Buffer, arguments)
+        self.masks = others[: int(problem.mask is not None)]
+        self.tables = others[len(self.masks) :]
         self.head_dim = problem.head_dim or 0
         self.width = WIDEST_ACCESS // ELEMENT_BYTES[problem.q.element]
         self.lanes = self.head_dim // self.width
@@ -90,8 +95,7 @@ class Kernel:
 
     def build(self) -> None:
         b, problem, variant = self.b, self.problem, self.variant
-        known = problem.k.sizes[0]
-        self.keys: Number = b.dim(self.k.value, 1) if known is None else known
+        self.keys = self._count_keys()
         batches = b.dim(self.q.value, 0) if problem.batch is None else problem.batch
         blocks = batches // variant.m
         self.tiles = divide_up(self.keys, variant.keys)
@@ -109,6 +113,14 @@ class Kernel:
             self._compute(block.shared, partials)
         combine(b, problem, partials, self.o, batches, self.splits, overlaps_previous=early)
         partials.free(b)
+
+    def _count_keys(self) -> Number:
+        b, pages = self.b, self.problem.pages
+        if self.problem.keys is not None:
+            return self.problem.keys
+        if pages is None:
+            return b.dim(self.k.value, 1)
+        return b.dim(self.tables[0].value, 1) * pages.rows
 
     # --- The kernel ----------------------------------------------------------------------
 
@@ -130,17 +142,45 @@ class Kernel:
             b.store(b.zero("f32"), self.state, [_SUM, self.thread])
         begin = self.split * self.tiles_of_split
         end = minimum(begin + self.tiles_of_split, self.tiles)
-        with b.loop(begin, end, 1, [b.zero("f32")] * (m * self.width)) as loop:
-            loop.next(self._add_tile(loop.index * variant.keys, q, k, v, loop.carried))
-        self._write(loop.results, sums, partials)
+        start = [b.zero("f32")] * (m * self.width)
+        with b.loop(begin, end, 1, [*start, *self._numbers(begin * variant.keys)]) as loop:
+            carried, numbers = loop.carried[: len(start)], loop.carried[len(start) :]
+            first = loop.index * variant.keys
+            # Pages of the next tile are looked up while this one is on its way.
+            later = self._numbers(first + variant.keys)
+            loop.next([*self._add_tile(first, q, k, v, carried, numbers), *later])
+        self._write(loop.results[: len(start)], sums, partials)
 
     def _load_query(self, query: Number) -> list[Float]:
         operand = self._of_matrix(self.q, self.problem.q, query, 0)
         scale = self.b.constant(self.problem.scale, "f32")
         return [value * scale for value in self._load(operand, 0)]
 
+    def _places(self) -> list[Number]:
+        """Of the thread's keys in a tile."""
+        return [self.slot + step * self.slots for step in range(self.steps)]
+
+    def _rows(self, first: Number) -> list[Number]:
+        """The thread's keys in the tile from `first` on. Keys behind the last one are it, with a P
+        of 0."""
+        return [minimum(first + place, self.keys - 1) for place in self._places()]
+
+    def _numbers(self, first: Number) -> list[Value]:
+        """Of the thread's keys in a tile, the numbers of their pages in the tables of K and V."""
+        b, pages = self.b, self.problem.pages
+        if pages is None:
+            return []
+        sequence = self.first_query // self.problem.group // pages.heads
+        places = [row // pages.rows for row in self._rows(first)]
+        return [b.load(table, [sequence, place]) for table in self.tables for place in places]
+
     def _operand(self, buffer: Buffer, matrix: Matrix, number: int) -> _Operand:
         heads, batch = self.problem.heads[number], self.first_query // self.problem.group
+        if (pages := self.problem.pages) is not None:
+            head = batch % pages.heads
+            if pages.has_head_rows:
+                return self._of_matrix(buffer, matrix, 0, head * self.head_dim)
+            return self._of_matrix(buffer, matrix, head, 0)
         if not heads:
             return self._of_matrix(buffer, matrix, batch, 0)
         outer, head = unravel(batch, heads)
@@ -165,13 +205,18 @@ class Kernel:
         k: _Operand,
         v: _Operand,
         accumulators: Sequence[Float],
+        numbers: Sequence[Value],
     ) -> list[Float]:
-        """The accumulators, query by query, with the tile of keys from `first` on."""
-        b = self.b
-        places = [self.slot + step * self.slots for step in range(self.steps)]
-        # Rows behind the last one are read as the last one; their P is 0.
-        numbers = [minimum(first + place, self.keys - 1) for place in places]
-        keys, values = ([self._load(one, number) for number in numbers] for one in (k, v))
+        """The accumulators, query by query, with the tile of keys from `first` on. `numbers`: of
+        the pages of the thread's keys."""
+        b, places, rows = self.b, self._places(), self._rows(first)
+        keys, values = (
+            [
+                self._load(self._in_page(one, page), self._row_in_page(row))
+                for row, page in zip_longest(rows, numbers[own : own + len(rows)])
+            ]
+            for one, own in ((k, 0), (v, len(rows)))
+        )
         self._share_scores(q, keys)
         b.barrier()
         self._make_p(first)
@@ -188,6 +233,18 @@ class Kernel:
         # All have read P.
         b.barrier()
         return found
+
+    def _in_page(self, operand: _Operand, number: Value | None) -> _Operand:
+        """K or V of the page with that number."""
+        pages = self.problem.pages
+        if pages is None or number is None:
+            return operand
+        page = self.b.index(Scalar(number))
+        matrices = 1 if pages.has_head_rows else pages.heads
+        return replace(operand, batch=page * matrices + operand.batch)
+
+    def _row_in_page(self, row: Number) -> Number:
+        return row if self.problem.pages is None else row % self.problem.pages.rows
 
     def _share_scores(self, q: Sequence[Sequence[Float]], keys: Sequence[Sequence[Float]]) -> None:
         """Writes the scores of the tile to shared memory."""

@@ -1,0 +1,176 @@
+"""K and V in pages: rows that a table of page numbers gathers from a cache (paged attention).
+
+A page is `rows` keys of all heads, `cache[page]`. A kernel reads its rows where they are, by the
+numbers of the pages, rather than from a copy in the order of the keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.analysis.generics import body_of, maps_of
+from aotc.kernels.attention.elements import Element, Place
+from aotc.mlir import ir
+
+_NUMBER = "i64"
+
+
+class Pages(Struct, frozen=True):
+    """What a kernel knows of pages: the keys of one, and the heads of K and V.
+
+    `has_head_rows`: rows of all heads are beside each other, and a page is one matrix of the cache;
+    else it is a matrix for each head. `count`: pages of a sequence, None if it is not known.
+    `table`: the type of the numbers of pages, a buffer with a row for each sequence.
+    """
+
+    rows: int
+    heads: int
+    has_head_rows: bool
+    count: int | None = None
+
+    @property
+    def keys(self) -> int | None:
+        """Of a sequence."""
+        return None if self.count is None else self.rows * self.count
+
+    @property
+    def table(self) -> str:
+        return f"memref<?x{'?' if self.count is None else self.count}x{_NUMBER}>"
+
+
+class Gather(Struct, frozen=True, eq=False):
+    """A `linalg.generic` whose elements are those of a page of `cache`: the page's number is
+    computed of an element of `table`. `places`: of an element of its result, the place along each
+    dimension of the cache, without the first one, and along each of the table."""
+
+    operation: Any
+    cache: Any
+    number: Any
+    table: Any
+    cache_places: tuple[Place, ...]
+    table_places: tuple[Place, ...]
+
+    @staticmethod
+    def of(element: Element) -> Gather | None:
+        """That which makes the element; None for another operation."""
+        generic = ops.defining(element.tensor)
+        if generic is None or generic.name != "linalg.generic" or len(generic.results) != 1:
+            return None
+        inputs, _ = ops.operand_groups(generic)
+        *body, end = body_of(generic)
+        extract = ops.defining(end.operands[0])
+        maps = maps_of(generic)
+        identity = ir.AffineMap.get_identity(len(element.index))
+        if len(inputs) != 1 or extract is None or maps[-1] != identity:
+            return None
+        if (
+            extract not in body
+            or extract.name != "tensor.extract"
+            or not ops.is_made_outside(extract.operands[0], generic)
+        ):
+            return None
+        cache, number, *others = extract.operands
+        places = _all_known([_counted(value, element) for value in others])
+        read = _all_known([_place_of(result, element) for result in maps[0].results])
+        if places is None or read is None or not _is_of_argument(number, generic):
+            return None
+        return Gather(generic, cache, number, inputs[0], places, read)
+
+    def build_table(self, outer: int | None, inner: int) -> Any:
+        """The numbers of the pages, checked as the gather's are, at the insertion point: a tensor
+        of two dimensions. `outer`, `inner`: the dimensions of the table that are of sequences, if
+        there is one, and of pages."""
+        table = self.table.type
+        kept = [inner] if outer is None else [outer, inner]
+        dynamic = [
+            ops.create(
+                "tensor.dim", [self.table, ops.constant_index(i)], [ir.IndexType.get()]
+            ).result
+            for i in kept
+            if table.is_dynamic_dim(i)
+        ]
+        sizes = [*([1] if outer is None else []), *(int(table.shape[i]) for i in kept)]
+        type_ = ir.RankedTensorType.get(sizes, ir.Type.parse(_NUMBER))
+        empty = ops.create("tensor.empty", dynamic, [type_]).result
+        of_loops = {inner: ir.AffineDimExpr.get(1)}
+        if outer is not None:
+            of_loops[outer] = ir.AffineDimExpr.get(0)
+        zero = ir.AffineConstantExpr.get(0)
+        read = [of_loops.get(i, zero) for i in range(table.rank)]
+        maps = [ir.AffineMap.get(2, 0, read), ir.AffineMap.get_identity(2)]
+        parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+        attributes = {
+            "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps]),
+            "iterator_types": ir.ArrayAttr.get([parallel] * 2),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1]),
+        }
+        generic = ops.create("linalg.generic", [self.table, empty], [type_], attributes, regions=1)
+        block = generic.regions[0].blocks.append(table.element_type, type_.element_type)
+        with ir.InsertionPoint(block):
+            number = self._copied_number(block.arguments[0])
+            cast = ops.create("arith.index_cast", [number], [type_.element_type])
+            ops.create("linalg.yield", [cast.result])
+        return generic.result
+
+    def _copied_number(self, argument: Any) -> Any:
+        """What computes a page's number, of another argument, at the insertion point."""
+        copies = {self.operation.regions[0].blocks[0].arguments[0]: argument}
+        for operation in _needed(self.number, self.operation):
+            copy = operation.clone()
+            for i, value in enumerate(copy.operands):
+                copy.operands[i] = copies.get(value, value)
+            copies[operation.results[0]] = copy.results[0]
+        return copies[self.number]
+
+
+def _needed(value: Any, generic: Any) -> list[Any]:
+    """The operations of the generic's body that compute the value, in order."""
+    body, found, waiting = body_of(generic), set(), [value]
+    while waiting:
+        owner = ops.defining(waiting.pop())
+        if owner is not None and owner in body:
+            found.add(owner)
+            waiting += owner.operands
+    return [one for one in body if one in found]
+
+
+def _is_of_argument(number: Any, generic: Any) -> bool:
+    """Whether the number is computed of the element of the table and of what is made outside."""
+    argument, out = generic.regions[0].blocks[0].arguments
+    needed = _needed(number, generic)
+    used = [value for one in needed for value in one.operands]
+    return (
+        argument in used
+        and out not in used
+        and all(one.name.startswith("arith.") and len(one.results) == 1 for one in needed)
+    )
+
+
+def _all_known(places: Sequence[Place | None]) -> tuple[Place, ...] | None:
+    known = tuple(place for place in places if place is not None)
+    return known if len(known) == len(places) else None
+
+
+def _counted(value: Any, element: Element) -> Place | None:
+    """The place of an index of the body that is a loop's number."""
+    owner = ops.defining(value)
+    if owner is None:
+        return None
+    if owner.name == "arith.constant":
+        number = ir.IntegerAttr(owner.attributes["value"]).value
+        return 0 if number == 0 else None
+    if owner.name != "linalg.index":
+        return None
+    return element.index[int(ir.IntegerAttr(owner.attributes["dim"]).value)]
+
+
+def _place_of(result: Any, element: Element) -> Place | None:
+    if isinstance(result, ir.AffineDimExpr):
+        return element.index[int(ir.AffineDimExpr(result).position)]
+    if isinstance(result, ir.AffineConstantExpr):
+        return int(ir.AffineConstantExpr(result).value)
+    return None
