@@ -145,3 +145,60 @@ def test_attention_after_a_cache_of_unknown_sizes_has_kernels(tmp_path: Path) ->
     assert any(re.match(r"attention_f16_d64_mask_(?!cpu)", name) for name in kernels), kernels
     for one in (given, inputs(3, 1, 100), inputs(1, 65, 3)):
         check(artifact, "continued", _Continued(), one, torch.float16)
+
+
+class _Paged(torch.nn.Module):
+    """One query for each sequence, with its keys in pages of a cache. `form`: how they lie there,
+    and how pages are looked up."""
+
+    def __init__(self, form: str) -> None:
+        super().__init__()
+        self.form = form
+
+    def forward(self, q: Any, *caches_table_lengths: Any) -> Any:
+        *caches, table, lengths = caches_table_lengths
+        k, v = (self._gathered(cache, table) for cache in caches)
+        is_there = torch.arange(k.shape[2]) < lengths[:, None, None, None]
+        options = {"attn_mask": is_there, "enable_gqa": True}
+        return torch.nn.functional.scaled_dot_product_attention(q[:, :, None], k, v, **options)
+
+    def _gathered(self, cache: Any, table: Any) -> Any:
+        if self.form == "heads of a page":
+            return cache[table].transpose(1, 2).flatten(2, 3)
+        if self.form == "selected":
+            rows = cache.index_select(0, table.flatten())
+            return rows.view(len(table), -1, *cache.shape[2:]).transpose(1, 2)
+        return cache[table].flatten(1, 2).transpose(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("form", "dtype", "sequences"),
+    [
+        ("rows of heads", torch.float16, 3),
+        ("rows of heads", torch.float32, None),
+        ("heads of a page", torch.float16, 1),
+        ("selected", torch.float16, 2),
+    ],
+)
+def test_pages_of_a_cache_are_read_where_they_are(
+    form: str, dtype: Any, sequences: int | None, tmp_path: Path
+) -> None:
+    """Without a copy in the order of the keys; of a number of sequences that is known, or is not. A
+    page that there is not is an error."""
+    torch.manual_seed(0)
+    number = sequences or 2
+    page = (2, 16) if form == "heads of a page" else (16, 2)
+    caches = [torch.randn(40, *page, 64, dtype=dtype) for _ in "kv"]
+    table = torch.randperm(40)[: 8 * number].view(number, 8)
+    lengths = torch.tensor([100, 7, 128])[:number]
+    inputs = (torch.randn(number, 8, 64, dtype=dtype), *caches, table, lengths)
+    any_size = torch.export.Dim.AUTO
+    shapes = ({0: any_size}, (None, None, {0: any_size, 1: any_size}, {0: any_size}))
+    dynamic = {} if sequences else {"dynamic_shapes": shapes}
+    artifact = build(_Paged(form), inputs, "paged", tmp_path, **dynamic)
+    kernels = [kernel.name for kernel in artifact.manifest.kernels]
+    assert any("mask_paged_decode" in name for name in kernels), kernels
+    check(artifact, "paged", _Paged(form), inputs, dtype)
+    table[-1, 3] = 40
+    with pytest.raises(aotc.LibraryError, match="an index is out of bounds"):
+        aotc.torch.load(artifact.path)(*inputs)

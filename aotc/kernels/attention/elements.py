@@ -231,8 +231,14 @@ def _split(place: Place, sizes: Sequence[int]) -> list[Place]:
     inner = math.prod(sizes)
     first: Place = ("high", place, inner)
     rest: Place = ("low", place, inner)
-    if isinstance(place, tuple) and place[0] == "joined" and place[2] == inner:
-        first, rest = place[1]
+    if isinstance(place, tuple) and place[0] == "joined" and place[2] % inner == 0:
+        outer, own = place[1]
+        if place[2] == inner:
+            first, rest = outer, own
+        else:
+            # Of o * n + i and n = m * inner, they are o * m + i / inner and i % inner.
+            first = joined_place(outer, ("high", own, inner), place[2] // inner)
+            rest = ("low", own, inner)
     return [first, *_split(rest, sizes[1:])]
 
 

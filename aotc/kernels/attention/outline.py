@@ -162,17 +162,19 @@ def _outline(module: Any, function: Any, found: Found, added: MaskSum, number: i
     root: Any = ops.defining(found.result.tensor)
     sizes = _sizes(root)
     read = [one.tensor for one in (found.q, found.k, found.v)]
-    moved = _alone(root, (*read, *(one.tensor for one in found.masks), *sizes))
-    if not _is_made_by(found.scores, moved):
-        return False
     with root.location, ir.InsertionPoint(root):
-        result = ops.create("tensor.empty", sizes, [found.result.tensor.type]).result
-        masks = [added.build()] if found.masks else []
+        # Before it is known what the operations of attention alone use.
         tables = [
             one.gather.build_table(*one.table_dimensions)
             for one in (found.k, found.v)
             if one.gather is not None
         ]
+    moved = _alone(root, (*read, *tables, *(one.tensor for one in found.masks), *sizes))
+    if not _is_made_by(found.scores, moved):
+        return False
+    with root.location, ir.InsertionPoint(root):
+        result = ops.create("tensor.empty", sizes, [found.result.tensor.type]).result
+        masks = [added.build()] if found.masks else []
         leading = [*read, result, *masks, *tables]
     arguments = [*leading, *_others(moved, leading)]
     name = _free_name(module, number)

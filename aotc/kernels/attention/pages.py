@@ -12,8 +12,8 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.analysis.generics import body_of, maps_of
-from aotc.kernels.attention.elements import Element, Place
+from aotc.analysis.generics import RESHAPES, body_of, maps_of
+from aotc.kernels.attention.elements import Element, Place, Reader
 from aotc.mlir import ir
 
 _NUMBER = "i64"
@@ -78,7 +78,8 @@ class Gather(Struct, frozen=True, eq=False):
         read = _all_known([_place_of(result, element) for result in maps[0].results])
         if places is None or read is None or not _is_of_argument(number, generic):
             return None
-        return Gather(generic, cache, number, inputs[0], places, read)
+        table = _before_reshapes(Element(inputs[0], read))
+        return Gather(generic, cache, number, table.tensor, places, table.index)
 
     def build_table(self, outer: int | None, inner: int) -> Any:
         """The numbers of the pages, checked as the gather's are, at the insertion point: a tensor
@@ -148,6 +149,15 @@ def _is_of_argument(number: Any, generic: Any) -> bool:
         and out not in used
         and all(one.name.startswith("arith.") and len(one.results) == 1 for one in needed)
     )
+
+
+def _before_reshapes(element: Element) -> Element:
+    while (owner := ops.defining(element.tensor)) is not None and owner.name in RESHAPES:
+        before = Reader().step(element)
+        if not isinstance(before, Element):
+            break
+        element = before
+    return element
 
 
 def _all_known(places: Sequence[Place | None]) -> tuple[Place, ...] | None:
