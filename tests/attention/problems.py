@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 
@@ -37,6 +39,12 @@ def problem(
         causal=causal,
         mask=mask,
     )
+
+
+def replacing(p: Attention) -> Attention:
+    """The problem with a mask that replaces scores."""
+    assert p.mask is not None
+    return replace(p, mask=replace(p.mask, replaces=True))
 
 
 def module(function: str, p: Attention) -> str:

@@ -81,6 +81,7 @@ CASES = {
     "heads_in_rows": in_rows(decode(2), 2),
     "256_columns": decode(2, 256),
     "8_columns": decode(2, 8),
+    "select": problems.replacing(decode(4, 64, 8, 300, mask=KEYS)),
     "pages": in_pages(decode(2, mask=KEYS), Pages(16, 2, has_head_rows=True)),
     "pages_of_a_head": in_pages(decode(4, 32, 8), Pages(1, 1, has_head_rows=False, count=77)),
     "pages_of_heads": in_pages(
@@ -142,6 +143,8 @@ def test_attention_is_right(library: package.Library, name: str) -> None:
     if p.mask is not None:
         outer = (batch // 2,) if len(p.mask.places) > 1 else ()
         given = random.standard_normal((*outer, keys)).astype(DTYPES[p.mask.element])
+        if p.mask.replaces:
+            given[given > -0.5] = 0
         given[..., keys // 2 :] = -np.inf
         if outer:
             given[0] = -np.inf
@@ -160,7 +163,8 @@ def test_attention_is_right(library: package.Library, name: str) -> None:
         results.append(result)
     shared = [np.repeat(one, p.group, axis=0) for one in (k, v)]
     with np.errstate(invalid="ignore"):
-        expected = exact(q, *shared, causal=False, mask=mask)
+        replaces = p.mask is not None and p.mask.replaces
+        expected = exact(q, *shared, causal=False, mask=mask, replaces=replaces)
     if p.masked_rows_are_zero:
         expected = np.nan_to_num(expected)
     tolerance = 2e-6 if p.q.element == "f32" else 2e-3

@@ -70,13 +70,16 @@ def check(p: Attention, variant: Variant, folder: Path, sizes: tuple[int, int, i
     masks = []
     if p.mask is not None:
         masks = [random.standard_normal((-(-batch // 4), 1, queries, keys)).astype(np.float16)]
+        if p.mask.replaces:
+            masks[0][masks[0] > -0.5] = 0
         masks[0][..., 1::3] = -np.inf
     library = aotc_.load(folder / "lib" / "libattention.so")
     library.attention(q, k, v, result, *masks)
     if not result.size:
         return
     added = None if p.mask is None else np.repeat(masks[0][:, 0], 4, 0)[:batch].astype(float)
-    expected = exact(q, k, v, causal=p.causal, mask=added)
+    replaces = p.mask is not None and p.mask.replaces
+    expected = exact(q, k, v, causal=p.causal, mask=added, replaces=replaces)
     bound = 2e-2 if p.q.element == "bf16" else 4e-3
     np.testing.assert_allclose(result.astype(float), expected, rtol=0, atol=bound)
 
@@ -99,6 +102,7 @@ RUN = {
     "48, f32": (problem(head_dim=48, result="f32", scale=48**-0.5), SMALL),
     "72, a causal mask": (problem(head_dim=72, mask=MASK, causal=True, scale=72**-0.5), SMALL),
     "80, a mask": (problem(head_dim=80, mask=MASK, scale=80**-0.5), SMALL),
+    "64, a mask that replaces": (problems.replacing(problem(mask=MASK)), SMALL),
 }
 
 

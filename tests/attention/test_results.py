@@ -16,12 +16,19 @@ INPUTS = Path(__file__).parent / "inputs"
 
 
 def exact(
-    q: np.ndarray, k: np.ndarray, v: np.ndarray, *, causal: bool, mask: np.ndarray | None = None
+    q: np.ndarray,
+    k: np.ndarray,
+    v: np.ndarray,
+    *,
+    causal: bool,
+    mask: np.ndarray | None = None,
+    replaces: bool = False,
 ) -> np.ndarray:
+    """`replaces`: elements of the mask that are not 0 replace scores."""
     q, k, v = (one.astype(np.float64) for one in (q, k, v))
     scores = q @ np.swapaxes(k, -1, -2) * q.shape[-1] ** -0.5
     if mask is not None:
-        scores = scores + mask
+        scores = np.where(mask == 0, scores, mask) if replaces else scores + mask
     if causal:
         hidden = np.triu(np.ones(scores.shape[-2:], bool), 1)
         scores = np.where(hidden, -np.inf, scores)

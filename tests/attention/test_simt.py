@@ -83,6 +83,7 @@ CASES = {
     "heads": (in_rows(f32(head_dim=16, causal=True), 3), SMALL),
     "mask": (f32(head_dim=16, mask=MASK), SMALL),
     "mask_zero": (replace(f32(head_dim=16, mask=MASK), masked_rows_are_zero=True), WIDE),
+    "select": (problems.replacing(f32(head_dim=16, mask=MASK)), SMALL),
 }
 
 
@@ -135,6 +136,8 @@ def test_attention_is_right(
         mask = (
             np.random.default_rng(4).standard_normal((batch, 1, queries, keys)).astype(np.float32)
         )
+        if p.mask.replaces:
+            mask[mask > -0.5] = 0
         mask[:, :, :, ::3] = -np.inf
         mask[:, :, 0] = np.finfo(np.float32).min
         if queries > 1:
@@ -148,7 +151,8 @@ def test_attention_is_right(
         library[f"a_{name}"](*given, result, *masks)
         results.append(result)
     with np.errstate(invalid="ignore"):
-        expected = exact(q, k, v, causal=p.causal, mask=mask)
+        replaces = p.mask is not None and p.mask.replaces
+        expected = exact(q, k, v, causal=p.causal, mask=mask, replaces=replaces)
     if p.masked_rows_are_zero:
         expected = np.nan_to_num(expected)
     if heads:

@@ -81,6 +81,7 @@ PROBLEMS = {
     "80": problem(head_dim=80, element="bf16", result="f32"),
     "64, a mask": problem(mask=ALIGNED_MASK),
     "96, a mask that threads read": problem(head_dim=96, mask=MASK),
+    "128, a mask that replaces": problems.replacing(problem(head_dim=128, mask=ALIGNED_MASK)),
     "128, causal": problem(3, 100, 200, 128, causal=True),
     "96, causal, and a mask of f32": problem(
         head_dim=96, causal=True, mask=Mask("memref<?x136xf32>", "f32", ("i", "j"), 16)
@@ -104,6 +105,7 @@ def test_text_is_a_module(name: str) -> None:
     [
         *(("64", 0), ("64, causal", 0), ("64, a mask", 0), ("96, a mask that threads read", 0)),
         *(("96, causal, and a mask of f32", 0), ("128, causal", -1), ("128, a mask", 0)),
+        ("128, a mask that replaces", 0),
     ],
 )
 def test_sums_stay_in_registers(

@@ -202,3 +202,43 @@ def test_pages_of_a_cache_are_read_where_they_are(
     table[-1, 3] = 40
     with pytest.raises(aotc.LibraryError, match="an index is out of bounds"):
         aotc.torch.load(artifact.path)(*inputs)
+
+
+class _ByHand(torch.nn.Module):
+    """`masked_fill` of scores, as in models that are older than PyTorch's attention."""
+
+    def __init__(self, value: float, *, causal: bool) -> None:
+        super().__init__()
+        self.value, self.causal = value, causal
+
+    def forward(self, q: Any, k: Any, v: Any, is_seen: Any) -> Any:
+        scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+        if self.causal:
+            later = torch.triu(torch.ones(scores.shape[-2:], dtype=torch.bool), 1)
+            scores = scores.masked_fill(later, float("-inf"))
+        scores = scores.masked_fill(is_seen == 0, self.value)
+        return torch.softmax(scores, -1) @ v
+
+
+@pytest.mark.parametrize(
+    ("value", "causal", "known"), [(float("-inf"), False, False), (-1e9, True, True)]
+)
+def test_scores_that_are_replaced(value: float, causal: bool, known: bool, tmp_path: Path) -> None:
+    """Not added to: scores that are NaN have no effect where they are replaced, and a row that has
+    but one finite number is the average of all."""
+    torch.manual_seed(0)
+    module = _ByHand(value, causal=causal)
+    q, k, v = (torch.randn(2, 3, 70, 32) for _ in "qkv")
+    k[1, :, 5] = torch.nan
+    is_seen = (torch.rand(2, 1, 70, 70) > 0.3).int()
+    is_seen[1, ..., 5] = 0
+    is_seen[..., 0] = 1
+    if value > -torch.inf:
+        is_seen[0, 0, 9] = 0
+    any_size = torch.export.Dim.AUTO
+    of_rows, of_mask = {0: any_size, 2: any_size}, {0: any_size, 2: any_size, 3: any_size}
+    shapes = {} if known else {"dynamic_shapes": (of_rows, of_rows, of_rows, of_mask)}
+    artifact = build(module, (q, k, v, is_seen), "hidden", tmp_path, **shapes)
+    kernels = [kernel.name for kernel in artifact.manifest.kernels]
+    assert any("_select_cpu_" in name for name in kernels), kernels
+    check(artifact, "hidden", module, (q, k, v, is_seen), torch.float32)

@@ -23,6 +23,7 @@ from aotc.kernels.attention.outline import (
     GROUP,
     OPERANDS,
     PLACES,
+    REPLACES,
     SCALE,
     ZERO,
     layouts_of,
@@ -167,6 +168,7 @@ def _problem(call: Any, function: Any) -> Attention | None:
         masked_rows_are_zero=ir.BoolAttr(function.attributes[ZERO]).value,
         group=_group(function),
         pages=pages_of(function),
+        mask_replaces=ir.BoolAttr(function.attributes[REPLACES]).value,
     )
 
 

@@ -64,7 +64,7 @@ class AttentionFamily(KernelFamily[Attention], ABC):
             problem.q.element,
             f"d{problem.head_dim}" if problem.head_dim else "",
             "causal" if problem.causal else "",
-            "mask" if problem.mask is not None else "",
+            "" if problem.mask is None else "select" if problem.mask.replaces else "mask",
             "paged" if problem.pages is not None else "",
             self.mnemonic,
             f"{variant.m}x{variant.keys}",

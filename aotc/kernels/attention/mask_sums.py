@@ -21,24 +21,44 @@ _ELEMENT = "f32"
 _MOST_PARTS_OF_BATCH = 2
 
 
+class Hidden(Struct, frozen=True, eq=False):
+    """Scores of the type `type` that `value` replaces: where the element of `condition`, a
+    tensor of i1, is true, or with `is_seen` where it is false."""
+
+    condition: Element
+    value: float
+    type: Any
+    is_seen: bool
+
+
 class MaskSum(Struct, frozen=True):
     """What is added to scores: the type of its tensor, and its index, in terms of batch, query and
-    key."""
+    key. With `hidden`, the first of which comes last, it has what replaces scores, and 0 where they
+    stay."""
 
     masks: tuple[Element, ...]
     type: Any
     places: Index
+    hidden: tuple[Hidden, ...] = ()
 
     @staticmethod
-    def of(masks: tuple[Element, ...]) -> MaskSum | None:
+    def of(masks: tuple[Element, ...], hidden: tuple[Hidden, ...] = ()) -> MaskSum | None:
         """None for several masks of unknown sizes, or that depend on the batch in too many ways for
-        a sum that is no larger than the scores; without masks, one of no type."""
-        if not masks:
+        a sum that is no larger than the scores, and for masks and hidden scores; without either,
+        one of no type."""
+        read = (*masks, *(one.condition for one in hidden))
+        if not read:
             return MaskSum(masks, None, ())
-        if len(masks) == 1:
-            return MaskSum(masks, masks[0].tensor.type, masks[0].index)
+        if masks and hidden:
+            return None
+        element = hidden[0].type if hidden else ir.Type.parse(_ELEMENT)
+        if len(read) == 1:
+            type_ = read[0].tensor.type
+            if hidden:
+                type_ = ir.RankedTensorType.get(type_.shape, element)
+            return MaskSum(masks, type_, read[0].index, hidden)
         sizes: dict[Place, int] = {}
-        for mask in masks:
+        for mask in read:
             if not mask.tensor.type.has_static_shape:
                 return None
             sizes |= zip(mask.index, mask.tensor.type.shape, strict=True)
@@ -46,18 +66,50 @@ class MaskSum(Struct, frozen=True):
         if len(batch) > _MOST_PARTS_OF_BATCH or (batch and BATCH in sizes):
             return None
         places = tuple(one for one in (*batch, BATCH, QUERY, KEY) if one in sizes)
-        element = ir.Type.parse(_ELEMENT)
-        return MaskSum(
-            masks, ir.RankedTensorType.get([sizes[one] for one in places], element), places
-        )
+        type_ = ir.RankedTensorType.get([sizes[one] for one in places], element)
+        return MaskSum(masks, type_, places, hidden)
+
+    @property
+    def read(self) -> list[Any]:
+        """The tensors that it is made of."""
+        return [one.tensor for one in (*self.masks, *(one.condition for one in self.hidden))]
 
     def build(self) -> Any:
         """The tensor, at the insertion point."""
         if len(self.masks) == 1:
             return self.masks[0].tensor
-        inputs = [mask.tensor for mask in self.masks]
-        rank, empty = self.type.rank, ops.create("tensor.empty", [], [self.type]).result
-        maps = [*map(self._map, self.masks), ir.AffineMap.get_identity(rank)]
+        conditions = [one.condition for one in self.hidden]
+        maps = [self._map(one) for one in (*self.masks, *conditions)]
+        if len(maps) == 1:
+            maps = [ir.AffineMap.get_identity(self.type.rank)]
+        generic = self._elementwise(self.read, maps)
+        block = generic.regions[0].blocks[0]
+        *read, _ = block.arguments
+        with ir.InsertionPoint(block):
+            ops.create("linalg.yield", [self._replacement(read) if self.hidden else _sum(read)])
+        return generic.result
+
+    def _replacement(self, conditions: Sequence[Any]) -> Any:
+        """0, or what replaces a score, at the insertion point."""
+        element = self.type.element_type
+        found = _constant(0.0, element)
+        for one, condition in zip(reversed(self.hidden), reversed(conditions), strict=True):
+            value = _constant(one.value, element)
+            either = (found, value) if one.is_seen else (value, found)
+            found = ops.create("arith.select", [condition, *either], [element]).result
+        return found
+
+    def _elementwise(self, inputs: Sequence[Any], read: Sequence[Any]) -> Any:
+        """A `linalg.generic` of the inputs, each read by its map, with an empty block. Only one
+        alone has unknown sizes."""
+        rank = self.type.rank
+        sizes = [
+            ops.create("tensor.dim", [inputs[0], ops.constant_index(i)], [ops.index()]).result
+            for i in range(rank)
+            if self.type.is_dynamic_dim(i)
+        ]
+        empty = ops.create("tensor.empty", sizes, [self.type]).result
+        maps = [*read, ir.AffineMap.get_identity(rank)]
         parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
         generic = ops.create(
             "linalg.generic",
@@ -71,10 +123,8 @@ class MaskSum(Struct, frozen=True):
             regions=1,
         )
         elements = [one.type.element_type for one in (*inputs, empty)]
-        block = generic.regions[0].blocks.append(*elements)
-        with ir.InsertionPoint(block):
-            ops.create("linalg.yield", [_sum(list(block.arguments)[:-1])])
-        return generic.result
+        generic.regions[0].blocks.append(*elements)
+        return generic
 
     def _map(self, mask: Element) -> Any:
         """Of the sum's loops, those along which a mask has elements."""
@@ -85,6 +135,11 @@ class MaskSum(Struct, frozen=True):
             for place in mask.index
         ]
         return ir.AffineMap.get(self.type.rank, 0, results)
+
+
+def _constant(number: float, type_: Any) -> Any:
+    value = {"value": ir.FloatAttr.get(type_, number)}
+    return ops.create("arith.constant", [], [type_], value).result
 
 
 def _sum(values: Sequence[Any]) -> Any:

@@ -10,7 +10,7 @@ import re
 from aotc.builder import Buffer, Builder
 from aotc.kernels.attention.operands import KEY, QUERY
 from aotc.kernels.attention.problem import Mask
-from aotc.numbers import Float, Number, minimum
+from aotc.numbers import Float, Number, fma, minimum
 
 
 def outer_index(b: Builder, mask: Mask, batch: Number, query: Number) -> list[Number]:
@@ -28,6 +28,16 @@ def _index(b: Builder, place: str, batch: Number, query: Number) -> Number:
     for sign, number in re.findall(r"([/%])(\d+)", place):
         batch = batch // int(number) if sign == "/" else batch % int(number)
     return b.index(batch)
+
+
+def masked(b: Builder, mask: Mask | None, score: Float, scale: float, element: Float) -> Float:
+    """A score, times `scale`, with the mask's element; all are f32."""
+    factor = b.constant(scale, "f32")
+    if mask is None or not mask.replaces:
+        return fma(score, factor, element)
+    is_seen = b.compare_floats("oeq", element, b.zero("f32"))
+    found: Float = b.select(is_seen, score * factor, element)
+    return found
 
 
 class MaskReader:

@@ -31,8 +31,8 @@ from aotc.request import BuildRequest
 SCALE, CAUSAL, ZERO = "aotc.attention_scale", "aotc.attention_causal", "aotc.attention_zero"
 # How their operands lie: of each, the heads in a row, and whether they have their own dimension.
 FORMS = "aotc.attention_heads"
-# What the dimensions of a mask are, its fifth argument.
-PLACES = "aotc.attention_mask"
+# What the dimensions of a mask are, its fifth argument; and whether it replaces scores.
+PLACES, REPLACES = "aotc.attention_mask", "aotc.attention_mask_replaces"
 # Of one query: how many matrices of Q share K and V; else 0 (`Attention.group`).
 GROUP = "aotc.attention_group"
 # Where K and V are in pages: their rows and heads, whether a row has all heads, and their number.
@@ -61,7 +61,7 @@ def outline_attention(module: Any, request: BuildRequest) -> None:
                 if found is None or ops.enclosing(generic, *PARALLEL) is not None:
                     continue
                 with generic.location:
-                    added = MaskSum.of(found.masks)
+                    added = MaskSum.of(found.masks, found.hidden)
                 problem = None if added is None else _problem(found, added)
                 if added is not None and problem is not None and has_kernel(problem):
                     number += _outline(module, function, found, added, number)
@@ -77,6 +77,7 @@ def problem_of(
     masked_rows_are_zero: bool,
     group: int,
     pages: Pages | None,
+    mask_replaces: bool,
 ) -> Attention | None:
     """The problem for the types of Q, K, V, O and, if there is one, a mask: tensors or buffers.
     None if their sizes do not match. `forms`: `heads` and `has_head_dimension` of Q, K, V and O,
@@ -98,7 +99,7 @@ def problem_of(
         batch=q.batch,
         causal=causal,
         masked_rows_are_zero=masked_rows_are_zero,
-        mask=_mask(types[4], places) if places else None,
+        mask=_mask(types[4], places, replaces=mask_replaces) if places else None,
         heads=(q.heads, k.heads, v.heads, o.heads),
         group=group,
         pages=pages,
@@ -134,6 +135,7 @@ def _problem(found: Found, added: MaskSum) -> Attention | None:
         masked_rows_are_zero=found.masked_rows_are_zero,
         group=found.group,
         pages=found.k.pages,
+        mask_replaces=bool(found.hidden),
     )
 
 
@@ -148,13 +150,13 @@ def _place_text(place: Place) -> str:
     return f"{_place_text(of)}{'/' if part == 'high' else '%'}{number}"
 
 
-def _mask(type_: Any, places: tuple[str, ...]) -> Mask:
+def _mask(type_: Any, places: tuple[str, ...], *, replaces: bool) -> Mask:
     element = str(type_.element_type)
     sizes = sizes_of(type_)
     shape = "x".join("?" if size is None else str(size) for size in sizes)
     row = 0 if sizes[-1] is None else sizes[-1] * ELEMENT_BYTES[element]
     alignment = math.gcd(row, ALIGNMENT) if row else ELEMENT_BYTES[element]
-    return Mask(f"memref<{shape}x{element}>", element, places, alignment)
+    return Mask(f"memref<{shape}x{element}>", element, places, alignment, replaces)
 
 
 def _outline(module: Any, function: Any, found: Found, added: MaskSum, number: int) -> bool:
@@ -169,12 +171,12 @@ def _outline(module: Any, function: Any, found: Found, added: MaskSum, number: i
             for one in (found.k, found.v)
             if one.gather is not None
         ]
-    moved = _alone(root, (*read, *tables, *(one.tensor for one in found.masks), *sizes))
+    moved = _alone(root, (*read, *tables, *added.read, *sizes))
     if not _is_made_by(found.scores, moved):
         return False
     with root.location, ir.InsertionPoint(root):
         result = ops.create("tensor.empty", sizes, [found.result.tensor.type]).result
-        masks = [added.build()] if found.masks else []
+        masks = [added.build()] if added.places else []
         leading = [*read, result, *masks, *tables]
     arguments = [*leading, *_others(moved, leading)]
     name = _free_name(module, number)
@@ -306,6 +308,7 @@ def _function(name: str, found: Found, added: MaskSum, arguments: list[Any]) -> 
         ),
         "arg_attrs": ir.ArrayAttr.get(_layouts(found, arguments)),
         PLACES: ir.ArrayAttr.get([ir.StringAttr.get(place) for place in _places(added)]),
+        REPLACES: ir.BoolAttr.get(bool(found.hidden)),
         GROUP: ir.IntegerAttr.get(ir.IndexType.get(), found.group),
         **({} if found.k.pages is None else {PAGES: _encoded(found.k.pages)}),
         OPERANDS: ir.IntegerAttr.get(ir.IndexType.get(), len(arguments)),

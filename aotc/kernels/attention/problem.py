@@ -11,12 +11,14 @@ from aotc.kernels.matmul.problem import Matrix
 class Mask(Struct, frozen=True):
     """What is added to scores: the type of its buffer, its elements' type, and what each of its
     dimensions is: a score's batch `b`, that by or modulo numbers (`b/12`, `b%12`, `b/3%64`), its
-    query `i`, its key `j`, the last one; or 0. `alignment`: of all rows, in bytes."""
+    query `i`, its key `j`, the last one; or 0. `alignment`: of all rows, in bytes. `replaces`:
+    elements other than 0 replace scores, rather than being added to them."""
 
     type: str
     element: str
     places: tuple[str, ...]
     alignment: int = 1
+    replaces: bool = False
 
 
 class Attention(Struct, frozen=True):

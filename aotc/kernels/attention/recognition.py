@@ -27,6 +27,7 @@ from aotc.kernels.attention.elements import (
     Reduction,
     renamed_place,
 )
+from aotc.kernels.attention.mask_sums import Hidden
 from aotc.kernels.attention.operands import (
     BATCH,
     KEY,
@@ -70,6 +71,7 @@ class Found(Struct):
     `result`: the tensor that is replaced. `scores`: the operation of the first product.
     `masked_rows_are_zero`: rows of O whose scores are all -infinity are 0, not NaN. `masks`: the
     elements that are added to a score, in terms of batch, query and key. `group`: see `Attention`.
+    `hidden`: what replaces scores, the last one first, where there are no masks.
     """
 
     result: Operand
@@ -82,17 +84,19 @@ class Found(Struct):
     masked_rows_are_zero: bool
     masks: tuple[Element, ...]
     group: int
+    hidden: tuple[Hidden, ...]
 
 
 class _Scores(Struct, frozen=True):
     """The parts of scores: the product Q · Kᵀ and its tensor, its factor, whether they are causal,
-    and what is added."""
+    and what is added or replaces them."""
 
     product: Reduction
     tensor: Any
     scale: float = 1.0
     causal: bool = False
     masks: tuple[Element, ...] = ()
+    hidden: tuple[Hidden, ...] = ()
 
 
 class _NotAttentionError(Exception):
@@ -153,7 +157,7 @@ class _Recognition:
         result = row_of(product) if self.has_one_row else result_of(product)
         group = k.group if self.has_one_row else 0
         masks = (parts.causal, is_safe, parts.masks)
-        return Found(result, q, k, v, parts.tensor, scale, *masks, group)
+        return Found(result, q, k, v, parts.tensor, scale, *masks, group, parts.hidden)
 
     def _parts(self, scores: Expression, depth: int) -> _Scores:
         """The parts of scores: the first product, times constants, plus masks."""
@@ -170,7 +174,7 @@ class _Recognition:
         if (factor := _factor(scores)) is not None:
             parts = self._parts(scores.operands[_position_of_value(scores)], depth + 1)
             # A mask is added as it is, and what is hidden is -infinity.
-            if parts.masks or (parts.causal and factor <= 0):
+            if parts.masks or parts.hidden or (parts.causal and factor <= 0):
                 raise _NotAttentionError
             return replace(parts, scale=parts.scale * factor)
         if scores.name not in ("addf", "select"):
@@ -179,8 +183,39 @@ class _Recognition:
             return replace(self._parts(self._unmasked(scores), depth + 1), causal=True)
         except _NotAttentionError:
             if scores.name != "addf":
-                raise
+                return self._with_hidden(scores, depth)
         return self._with_mask(scores, depth)
+
+    def _with_hidden(self, select: Operation, depth: int) -> _Scores:
+        """The parts of scores that a constant replaces where a tensor says so."""
+        condition, first, second = select.operands
+        for value, scores, is_seen in ((second, first, True), (first, second, False)):
+            number = self._through_casts(value)
+            if not isinstance(number, Constant) or number.value == 0.0:
+                continue
+            parts = self._parts(scores, depth + 1)
+            before = self._through_casts(scores)
+            if parts.causal and isinstance(before, Operation) and before.name == "select":
+                # What is replaced behind a causal mask is, wherever that hid it.
+                parts = self._with_hidden(before, depth + 1)
+            element = self._condition(condition)
+            if element is None or parts.masks or parts.causal:
+                raise _NotAttentionError
+            hidden = Hidden(element, number.value, select.operation.results[0].type, is_seen)
+            if any(one.type != hidden.type for one in parts.hidden):
+                raise _NotAttentionError
+            return replace(parts, hidden=(hidden, *parts.hidden))
+        raise _NotAttentionError
+
+    def _condition(self, condition: Expression) -> Element | None:
+        """The tensor of i1, as far back as it has an element for each key in a row."""
+        found = None
+        for element in self._steps(condition, casts=()):
+            outer, last = element.index[:-1], element.index[-1:]
+            is_mask = last == (_KEY,) and all(_is_outer(place) for place in outer)
+            if is_mask and str(element.tensor.type.element_type) == "i1":
+                found = element
+        return found
 
     def _with_mask(self, sum_: Operation, depth: int) -> _Scores:
         for scores, mask in (sum_.operands, sum_.operands[::-1]):
@@ -189,7 +224,7 @@ class _Recognition:
             except _NotAttentionError:
                 continue
             found = self._mask(mask)
-            if found is None:
+            if found is None or parts.hidden:
                 raise _NotAttentionError
             return replace(parts, masks=(*parts.masks, found))
         raise _NotAttentionError
@@ -430,26 +465,24 @@ def _factor(operation: Operation) -> float | None:
     """The constant that the operation multiplies by (for a division, the inverse of the divisor);
     else None."""
     if operation.name == "mulf":
-        for one in operation.operands:
-            if isinstance(one, Constant):
-                return one.value
-            if isinstance(one, Operation) and one.name in _CASTS:
-                (inner,) = one.operands
-                if isinstance(inner, Constant):
-                    return inner.value
+        numbers = (_number(one) for one in operation.operands)
+        return next((number for number in numbers if number is not None), None)
     if operation.name == "divf":
-        divisor = operation.operands[1]
-        if isinstance(divisor, Constant) and divisor.value != 0.0:
-            return 1.0 / divisor.value
+        divisor = _number(operation.operands[1])
+        return 1.0 / divisor if divisor else None
     return None
+
+
+def _number(expression: Expression) -> float | None:
+    """The constant that it is, or is a cast of."""
+    if isinstance(expression, Operation) and expression.name in _CASTS:
+        (expression,) = expression.operands
+    return expression.value if isinstance(expression, Constant) else None
 
 
 def _position_of_value(operation: Operation) -> int:
     """The index of the operand that is not the constant, of an operation with a constant factor."""
-    first = operation.operands[0]
-    if isinstance(first, Operation) and first.name in _CASTS:
-        (first,) = first.operands
-    return 1 if isinstance(first, Constant) else 0
+    return 0 if _number(operation.operands[0]) is None else 1
 
 
 def _renamed(expression: Expression, symbol: str, to: str) -> Expression:

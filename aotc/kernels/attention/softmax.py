@@ -20,6 +20,8 @@ from aotc.kernels.attention.arithmetic import (
     minus_infinity,
     unless_empty,
 )
+from aotc.kernels.attention.masks import masked
+from aotc.kernels.attention.problem import Mask
 from aotc.kernels.hopper.smem import assembly
 from aotc.numbers import Float, Number, Scalar, compare, fma, maximum_number
 
@@ -43,18 +45,18 @@ class Rows(Struct, frozen=True):
 
 
 class Softmax:
-    """The softmax of scores. They are to be multiplied by `scale`; with `has_mask`, `add_mask` has
-    multiplied them and added the mask. `pack` makes P of type `element` (f16, bf16).
+    """The softmax of scores. They are to be multiplied by `scale`; with a mask, `add_mask` has
+    multiplied them and added it. `pack` makes P of type `element` (f16, bf16).
 
     `row` and `column` are this thread's first row of 16 and its first column of 8.
     """
 
     def __init__(
-        self, b: Builder, scale: float, element: str, lane: Scalar, *, has_mask: bool
+        self, b: Builder, scale: float, element: str, lane: Scalar, mask: Mask | None
     ) -> None:
-        self.b, self.scale, self.element, self.has_mask = b, scale, element, has_mask
+        self.b, self.scale, self.element, self.mask = b, scale, element, mask
         # exp(scale * x) = exp2(unit * x)
-        self.unit: Float = b.constant((1.0 if has_mask else scale) * LOG2_E, "f32")
+        self.unit: Float = b.constant((scale if mask is None else 1.0) * LOG2_E, "f32")
         self.column = (lane & 3) << 1
         self.row = lane >> 2
 
@@ -63,9 +65,10 @@ class Softmax:
         return Rows((least, least), (zero, zero))
 
     def add_mask(self, scores: Sequence[Float], mask: Sequence[Float]) -> list[Float]:
-        """scale * score + mask."""
-        scale = self.b.constant(self.scale, "f32")
-        return [fma(score, scale, one) for score, one in zip(scores, mask, strict=True)]
+        """The scores, times `scale`, with the elements of their mask."""
+        b, scale = self.b, self.scale
+        pairs = zip(scores, mask, strict=True)
+        return [masked(b, self.mask, score, scale, element) for score, element in pairs]
 
     def hide(self, scores: Sequence[Float], ends: Sequence[Number]) -> list[Float]:
         """Scores of columns from `ends` on, of this thread's two rows, counted from the tile's
@@ -96,7 +99,7 @@ class Softmax:
             own = [i for i in range(len(scores)) if i % 4 // 2 == half]
             largest = self._row_max([scores[i] for i in own], before.row_max[half])
             shift = unless_empty(b, largest, largest)
-            shift = -(shift if self.has_mask else shift * self.unit)
+            shift = -(shift if self.mask is not None else shift * self.unit)
             factor = self._exp(before.row_max[half], shift)
             for i in own:
                 p[i] = self._exp(scores[i], shift)
@@ -142,7 +145,7 @@ class Softmax:
     def _exp(self, score: Float, shift: Float) -> Float:
         """exp2(score * unit + shift); of scores with a mask, exp2((score + shift) * unit), as that
         may have the least number there is, which times the unit would be -infinity."""
-        if self.has_mask:
+        if self.mask is not None:
             return self.exp2((score + shift) * self.unit)
         return self.exp2(fma(score, self.unit, shift))
 

@@ -162,6 +162,7 @@ class Kernel(Vectors):
             scale=p.scale,
             causal=p.causal,
             mask_of=None if p.mask is None else self._mask,
+            mask_replaces=p.mask is not None and p.mask.replaces,
         )
         softmax.start(self.rows)
         scores = Mainloop(self, variant.rows, Factors(tiles.q, tiles.k), tiles.scores)

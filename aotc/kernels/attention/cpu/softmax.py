@@ -36,7 +36,7 @@ class Tile(Struct, frozen=True):
 class Softmax:
     """The softmax of `scores`, which are to be multiplied by `scale`. `causal`: a query sees no key
     behind it. `mask_of`: what is added to the scores of the tile's query of a number, by key; None
-    without a mask.
+    without a mask; with `mask_replaces`, elements other than 0 replace scores.
 
     A row of -infinity alone has 0 subtracted: its P is 0, not NaN. A NaN is no maximum but makes
     its P, and so the sum, NaN.
@@ -51,9 +51,11 @@ class Softmax:
         scale: float,
         causal: bool,
         mask_of: Callable[[Number], Buffer] | None,
+        mask_replaces: bool,
     ) -> None:
         self.v, self.b, self.scores, self.statistics = v, v.b, scores, statistics
         self.scale, self.causal, self.mask_of = scale, causal, mask_of
+        self.mask_replaces = mask_replaces
 
     def start(self, rows: Number) -> None:
         """Of rows that have seen no key yet; of whole vectors of them."""
@@ -121,8 +123,16 @@ class Softmax:
                 at = [row, loop.index]
                 scale = b.constant(self.scale, v.of(v.type, width))
                 score = b.multiply(v.load(self.scores, at, width), scale)
-                masked = b.add(score, v.load(mask, [tile.key + loop.index], width))
-                v.store(masked, self.scores, at)
+                element = v.load(mask, [tile.key + loop.index], width)
+                v.store(self._masked(score, element), self.scores, at)
+
+    def _masked(self, score: Value, element: Value) -> Value:
+        b = self.b
+        if not self.mask_replaces:
+            return b.add(score, element)
+        is_seen = b.compare_floats("oeq", element, b.zero(element.type))
+        found: Value = b.select(is_seen, score, element)
+        return found
 
     def _make_p(self, tile: Tile, row: Scalar) -> None:
         """P of the row, and its sum. Keys that are not seen have 0."""

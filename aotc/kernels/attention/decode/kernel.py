@@ -20,7 +20,7 @@ from aotc.builder import WIDEST_ACCESS, Buffer, Builder
 from aotc.chips import H100, WARP
 from aotc.kernels.attention.arithmetic import minus_infinity, unless_empty
 from aotc.kernels.attention.decode.combine import MOST_SPLITS, Partials, combine, exp
-from aotc.kernels.attention.masks import outer_index
+from aotc.kernels.attention.masks import masked, outer_index
 from aotc.kernels.attention.problem import Attention
 from aotc.kernels.lanes import add_over_lanes, halvings
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
@@ -302,7 +302,8 @@ class Kernel:
         if self.problem.mask is not None:
             outer = outer_index(b, self.problem.mask, self.first_query + query, b.value(0))
             at = [*outer, minimum(key, self.keys - 1)]
-            score = score + b.convert(b.load(self.masks[0], at), "f32")
+            element = b.convert(b.load(self.masks[0], at), "f32")
+            score = masked(b, self.problem.mask, score, 1.0, element)
         if isinstance(self.keys, int) and self.keys % self.variant.keys == 0:
             return score
         found: Float = b.select(compare("ult", key, self.keys), score, minus_infinity(b))

@@ -67,9 +67,7 @@ class Mainloop:
         b, problem, variant = self.b, self.problem, self.variant
         self.queries, self.keys = queries, keys
         self.mma = TiledMma(b, self.operands, variant.tiles, lane, warp_row)
-        self.softmax = Softmax(
-            *(b, problem.scale, problem.q.element, lane), has_mask=problem.mask is not None
-        )
+        self.softmax = Softmax(b, problem.scale, problem.q.element, lane, problem.mask)
         row = tile.row + warp_row + self.softmax.row
         self.first_rows = [row + TILE * i for i in range(variant.tiles)]
         self.mask_readers = [

@@ -97,7 +97,7 @@ class Kernel:
         self.tiles = Tiles.of(variant, self.head_dim)
         self.columns = list(column_groups(variant, self.head_dim))
         lane_bits = BITS[variant.lanes_per_row][1]
-        self.softmax = Softmax(b, problem.scale, lane_bits, has_mask=bool(self.masks))
+        self.softmax = Softmax(b, problem.scale, lane_bits, problem.mask)
 
     def build(self) -> None:
         b, problem, variant = self.b, self.problem, self.variant

@@ -18,25 +18,27 @@ from aotc.kernels.attention.arithmetic import (
     minus_infinity,
     unless_empty,
 )
+from aotc.kernels.attention.masks import masked
+from aotc.kernels.attention.problem import Mask
 from aotc.numbers import Float, Scalar, compare, fma, maximum_number
 
 
 class Softmax:
-    """The softmax of scores. They are to be multiplied by `scale`; with `has_mask`, `add_mask` has
-    multiplied them and added the mask.
+    """The softmax of scores. They are to be multiplied by `scale`; with a mask, `add_mask` has
+    multiplied them and added it.
 
     A row's state is the largest score, in the unit of this class, and this thread's sum.
     """
 
     def __init__(
-        self, b: Builder, scale: float, lane_bits: Sequence[int], *, has_mask: bool
+        self, b: Builder, scale: float, lane_bits: Sequence[int], mask: Mask | None
     ) -> None:
         """`lane_bits`: the bits of a lane's number that distinguish the lanes of a row."""
-        self.b, self.scale, self.has_mask = b, scale, has_mask
+        self.b, self.scale, self.mask = b, scale, mask
         self.lane_bits = lane_bits
 
-    def add_mask(self, score: Float, mask: Float) -> Float:
-        return fma(score, self.b.constant(self.scale, "f32"), mask)
+    def add_mask(self, score: Float, element: Float) -> Float:
+        return masked(self.b, self.mask, score, self.scale, element)
 
     def hide(self, scores: Sequence[Float], end: Scalar, stride: int) -> list[Float]:
         """The scores of a row, -infinity for keys from `end` on (a signed i32, relative to the
@@ -58,7 +60,7 @@ class Softmax:
         """
         b = self.b
         largest = self._row_max(scores)
-        if not self.has_mask:
+        if self.mask is None:
             largest = largest * self._unit()
         largest = maximum_number(largest, row_max)
         shift = unless_empty(b, largest, largest)
@@ -85,10 +87,10 @@ class Softmax:
         return found
 
     def _in_units(self, difference: Float) -> Float:
-        return difference * self.b.constant(LOG2_E, "f32") if self.has_mask else difference
+        return difference * self.b.constant(LOG2_E, "f32") if self.mask is not None else difference
 
     def _probability(self, score: Float, shift: Float) -> Float:
-        if self.has_mask:
+        if self.mask is not None:
             # A mask may have the least number there is, which times log2(e) would be -infinity.
             return self.exp2(self._in_units(score - shift))
         return self.exp2(fma(score, self._unit(), -shift))

@@ -321,8 +321,7 @@ class Kernel:
             pipeline.begin_consumer(cta.lane)
         if self.mask_tiles is not None:
             self.mask_tiles.begin(b, self.warp_row, cta.lane)
-        has_mask = problem.mask is not None
-        self.softmax = Softmax(b, problem.scale, problem.q.element, cta.lane, has_mask=has_mask)
+        self.softmax = Softmax(b, problem.scale, problem.q.element, cta.lane, problem.mask)
 
     def _compute_tile(self, tile: Tile, iteration: Scalar) -> Number:
         """Computes O of this warpgroup's rows. Returns the count of the ring's stages after it."""
