@@ -40,6 +40,7 @@ from aotc.lower.passes.outline_library import OutlineLibrary
 from aotc.lower.passes.parallelize_copies import ParallelizeCopies
 from aotc.lower.passes.parallelize_loops import ParallelizeLoops
 from aotc.lower.passes.place_memory import PlaceMemory
+from aotc.lower.passes.place_pieces import PlacePieces
 from aotc.lower.passes.raise_contractions import RaiseContractions
 from aotc.lower.passes.rename_kernels import RenameKernels
 from aotc.lower.passes.return_in_arguments import ReturnInArguments
@@ -87,6 +88,7 @@ OWN_PASSES: tuple[type[OwnPass], ...] = (
     SeparateCasts,
     InsertFusionBarriers,
     EraseFusionBarriers,
+    PlacePieces,
     WriteIntoArguments,
     ReturnInArguments,
     ParallelizeCopies,

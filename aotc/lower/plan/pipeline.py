@@ -42,6 +42,7 @@ from aotc.lower.passes.own import parse_own_pass
 from aotc.lower.passes.parallelize_copies import ParallelizeCopies
 from aotc.lower.passes.parallelize_loops import ParallelizeLoops
 from aotc.lower.passes.place_memory import PlaceMemory
+from aotc.lower.passes.place_pieces import PlacePieces
 from aotc.lower.passes.raise_contractions import RaiseContractions
 from aotc.lower.passes.rename_kernels import RenameKernels
 from aotc.lower.passes.return_in_arguments import ReturnInArguments
@@ -159,6 +160,7 @@ _TENSORS: tuple[Pass, ...] = (
     _CANONICALIZE,
     _CSE,
     SeparateFills(reason="each sum has its own tensor of zeros, to fill it itself"),
+    PlacePieces(),
     *_upstream(
         "tensors become buffers, written in place where nobody reads the old value",
         "eliminate-empty-tensors",

@@ -1,0 +1,76 @@
+// RUN: aotc-place-pieces
+#id = affine_map<(d0, d1) -> (d0, d1)>
+
+// Steps of a recurrent layer: the second one reads the first, and both are made in the result.
+func.func @steps(%x: tensor<4x16xf32>) -> tensor<2x4x16xf32> {
+  %e = tensor.empty() : tensor<4x16xf32>
+  %a = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x16xf32>) outs(%e : tensor<4x16xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = math.tanh %in : f32
+    linalg.yield %0 : f32
+  } -> tensor<4x16xf32>
+  %a1 = tensor.expand_shape %a [[0, 1], [2]] output_shape [1, 4, 16] : tensor<4x16xf32> into tensor<1x4x16xf32>
+  %f = tensor.empty() : tensor<4x16xf32>
+  %b = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%a : tensor<4x16xf32>) outs(%f : tensor<4x16xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = math.tanh %in : f32
+    linalg.yield %0 : f32
+  } -> tensor<4x16xf32>
+  %b1 = tensor.expand_shape %b [[0, 1], [2]] output_shape [1, 4, 16] : tensor<4x16xf32> into tensor<1x4x16xf32>
+  %c = tensor.concat dim(0) %a1, %b1 : (tensor<1x4x16xf32>, tensor<1x4x16xf32>) -> tensor<2x4x16xf32>
+  return %c : tensor<2x4x16xf32>
+}
+
+// CHECK-LABEL: func.func @steps
+// CHECK: %[[E:.*]] = tensor.empty() : tensor<2x4x16xf32>
+// CHECK: %[[P:.*]] = tensor.extract_slice %[[E]][0, 0, 0] [1, 4, 16] [1, 1, 1] : tensor<2x4x16xf32> to tensor<4x16xf32>
+// CHECK: %[[A:.*]] = linalg.generic {{.*}} outs(%[[P]] : tensor<4x16xf32>)
+// CHECK: %[[WITH_A:.*]] = tensor.insert_slice %[[A]] into %[[E]][0, 0, 0] [1, 4, 16] [1, 1, 1]
+// CHECK: %[[Q:.*]] = tensor.extract_slice %[[WITH_A]][1, 0, 0] [1, 4, 16] [1, 1, 1]
+// CHECK: %[[B:.*]] = linalg.generic {{.*}} ins(%[[A]] : tensor<4x16xf32>) outs(%[[Q]] : tensor<4x16xf32>)
+// CHECK: %[[BOTH:.*]] = tensor.insert_slice %[[B]] into %[[WITH_A]][1, 0, 0]
+// CHECK: return %[[BOTH]]
+
+// A piece that is an argument is copied, and one that is there twice is made once.
+func.func @some(%x: tensor<1x16xf32>) -> tensor<3x16xf32> {
+  %e = tensor.empty() : tensor<1x16xf32>
+  %a = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<1x16xf32>) outs(%e : tensor<1x16xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = math.tanh %in : f32
+    linalg.yield %0 : f32
+  } -> tensor<1x16xf32>
+  %c = tensor.concat dim(0) %x, %a, %a : (tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>) -> tensor<3x16xf32>
+  return %c : tensor<3x16xf32>
+}
+
+// CHECK-LABEL: func.func @some
+// CHECK: %[[E:.*]] = tensor.empty() : tensor<3x16xf32>
+// CHECK: %[[P:.*]] = tensor.extract_slice %[[E]][1, 0]
+// CHECK: %[[A:.*]] = linalg.generic {{.*}} outs(%[[P]] : tensor<1x16xf32>)
+// CHECK: %[[ONE:.*]] = tensor.insert_slice %[[A]] into %[[E]][1, 0]
+// CHECK: %[[TWO:.*]] = tensor.insert_slice %arg0 into %[[ONE]][0, 0]
+// CHECK: %[[ALL:.*]] = tensor.insert_slice %[[A]] into %[[TWO]][2, 0]
+// CHECK: return %[[ALL]]
+
+// Pieces that are not contiguous, or would begin between vectors, are put together later.
+func.func @apart(%x: tensor<4x16xf32>) -> (tensor<4x32xf32>, tensor<2x12xf32>) {
+  %e = tensor.empty() : tensor<4x16xf32>
+  %a = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x16xf32>) outs(%e : tensor<4x16xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = math.tanh %in : f32
+    linalg.yield %0 : f32
+  } -> tensor<4x16xf32>
+  %c = tensor.concat dim(1) %a, %x : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x32xf32>
+  %s = tensor.extract_slice %x[0, 0] [1, 12] [1, 1] : tensor<4x16xf32> to tensor<1x12xf32>
+  %f = tensor.empty() : tensor<1x12xf32>
+  %b = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%s : tensor<1x12xf32>) outs(%f : tensor<1x12xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = math.tanh %in : f32
+    linalg.yield %0 : f32
+  } -> tensor<1x12xf32>
+  %d = tensor.concat dim(0) %b, %s : (tensor<1x12xf32>, tensor<1x12xf32>) -> tensor<2x12xf32>
+  return %c, %d : tensor<4x32xf32>, tensor<2x12xf32>
+}
+
+// CHECK-LABEL: func.func @apart
+// CHECK-COUNT-2: tensor.concat
