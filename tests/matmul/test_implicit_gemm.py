@@ -87,6 +87,13 @@ IN_PLACE = (
 WIDE = convolution("wide", (1, 3, 5, 33), (35, 3, 3), strides=(2, 2))
 STEM = convolution("stem", (1, 3, 3, 16), (12, 7, 7), strides=(2, 2))
 GATHERED = (WIDE, STEM, replace(WIDE, name="wide_f64", element="f64", result="f64"))
+# Lines of 2, 4 and 8 columns, and of every second pixel: a vector has several.
+SHORT = (
+    convolution("short", (5, 40, 4, 4), (35, 2, 2)),
+    convolution("short_strided", (3, 5, 3, 8), (35, 3, 3), strides=(2, 2)),
+    convolution("short_pairs", (11, 5, 3, 2), (35, 3, 3)),
+    convolution("short_f64", (5, 5, 3, 4), (35, 2, 2), element="f64", result="f64"),
+)
 # Lines of an image, which end with whole vectors, and with 8, 4 and 1 columns that are none.
 LINE_GROUPS = Contraction(
     *("line_groups", {"n": 2, "g": 3, "f": 12, "h": 4, "w": 30, "c": 3, "p": 2, "q": 7}),
@@ -174,7 +181,7 @@ CASES: list[tuple[Contraction, Any]] = [
 
 # The CPU's blocks take all of them.
 CASES += [(case, BLOCKS) for case in {case.name: case for case, _ in CASES}.values()]
-CASES += [(case, BLOCKS) for case in (*IN_PLACE, *GATHERED, *LINES[1:], *COPIED)]
+CASES += [(case, BLOCKS) for case in (*IN_PLACE, *GATHERED, *SHORT, *LINES[1:], *COPIED)]
 
 
 def family_of(variant: Any) -> Any:
@@ -254,7 +261,7 @@ def test_nothing_is_read_behind_the_operands(library: Library, case: Contraction
 def test_images_are_read_in_place() -> None:
     """What has too many columns that are dropped, or small images, is packed."""
     small = convolution("small", (3, 5, 3, 10), (35, 1, 1))
-    for case in (*IN_PLACE, *GATHERED, PLAIN, small):
+    for case in (*IN_PLACE, *GATHERED, *SHORT, PLAIN, small):
         problem = case.problem
         assert problem is not None
         assert (image_of(problem) is not None) == (case in IN_PLACE), case.name
@@ -264,7 +271,7 @@ def test_lines_are_read_in_place() -> None:
     """If they are about whole vectors, and read by few rows."""
     many_rows = convolution("many_rows", (1, 3, 3, 16), (96, 3, 3), strides=(2, 2))
     thirds = convolution("thirds", (1, 3, 3, 16), (12, 3, 3), strides=(3, 3))
-    for case in (*LINES, WIDE, COPIED_GROUPS, many_rows, thirds):
+    for case in (*LINES, *SHORT, WIDE, COPIED_GROUPS, many_rows, thirds):
         problem = case.problem
         assert problem is not None
         assert (lines_of(problem) is not None) == (case in LINES), case.name
@@ -273,7 +280,7 @@ def test_lines_are_read_in_place() -> None:
 def test_what_several_blocks_would_pack_is_copied() -> None:
     few_rows = convolution("few_rows", (1, 5, 6, 7), (95, 3, 3))
     whole_rows = convolution("whole_rows", (1, 5, 6, 14), (97, 1, 1))
-    for case in (*COPIED, few_rows, whole_rows):
+    for case in (*COPIED, *SHORT, few_rows, whole_rows):
         problem = case.problem
         assert problem is not None
         assert (copy_of(problem) is not None) == (case in COPIED), case.name

@@ -92,13 +92,17 @@ class Vectors:
         first: Number,
         stride: int,
         masks: Mapping[int, Value] | None = None,
+        *,
+        width: int | None = None,
     ) -> Value:
         """A vector of every element, or of every second one, of a buffer of one dimension; with
         `masks`, which `masks_of` makes, of so many: only these are read, and the rest is anything.
+        Without masks, it may have another `width`.
         """
         if masks is None:
-            starts = (0,) if stride == 1 else (0, self.width - 1)
-            vectors = [self.load(buffer, [first + start], self.width) for start in starts]
+            width = width or self.width
+            starts = (0,) if stride == 1 else (0, width - 1)
+            vectors = [self.load(buffer, [first + start], width) for start in starts]
         else:
             vectors = [self.load_masked(buffer, [first + i], mask) for i, mask in masks.items()]
         return vectors[0] if len(vectors) == 1 else self.every_second(*vectors)
@@ -106,8 +110,8 @@ class Vectors:
     def every_second(self, one: Value, other: Value) -> Value:
         """Every second element of what two vectors have, the second of which begins with the last
         element of the first."""
-        odd = range(self.width + 1, 2 * self.width, 2)
-        mask = ir.DenseI64ArrayAttr.get([*range(0, self.width, 2), *odd])
+        width = one.type.shape[0]
+        mask = ir.DenseI64ArrayAttr.get([*range(0, width, 2), *range(width + 1, 2 * width, 2)])
         return self.b.op("vector.shuffle", [one, other], one.type, mask=mask)
 
     def store(self, value: Value, buffer: Buffer, at: Sequence[Number]) -> None:

@@ -24,6 +24,9 @@ from aotc.numbers import Condition, Number, Scalar, Value, compare, signed_maxim
 
 _ENTRY_BYTES = 8
 # The tables, by what they have offsets of, and in which operand.
+# The lengths of runs of columns that are packed as short vectors: they divide a vector, and with it
+# the number of a tile's columns.
+_SHORT_RUNS = (2, 4, 8)
 _TABLES = ("m_a", "m_c", "n_b", "n_c", "k_a", "k_b")
 
 
@@ -153,12 +156,31 @@ class Kernel(blocked.Kernel):
         """B's part, row by row, each in runs of columns that are a step apart in memory. What is
         behind the tile's last column is anything."""
         del start
+        last = self.of_b.n.modes[-1]
+        if last.size in _SHORT_RUNS and last.stride in VECTOR_STRIDES:
+            self._pack_short_runs(tile, step, last.size, last.stride)
+        else:
+            self.pack_runs(tile, step)
+
+    def pack_runs(self, tile: Tile, step: Step) -> None:
+        """Runs of any length, of which a tile has parts, too."""
         b, last = self.b, self.of_b.n.modes[-1]
         skipped = tile.column % last.size
         with b.loop(0, self.groups(tile.columns + skipped, last.size)) as run:
             begin = signed_maximum(run.index * last.size - skipped, 0)
             end = signed_minimum((run.index + 1) * last.size - skipped, tile.columns)
             self.pack_run(step, begin, end, last.stride)
+
+    def _pack_short_runs(self, tile: Tile, step: Step, size: int, stride: int) -> None:
+        """Runs of `size` columns, of which a tile has whole ones: for each k, so that a packed row
+        is written from its first column to its last one."""
+        b, source = self.b, self.of_b.buffer
+        with b.loop(0, step.count) as k:
+            of_k = self.offset("k_b", k.index)
+            with b.loop(0, tile.columns, size) as column:
+                at = self.offset("n_b", column.index) + of_k
+                vector = self.load_strided(source, at, stride, width=size)
+                self.store(vector, self.packed_b, [k.index, column.index])
 
     def pack_run(self, step: Step, begin: Number, end: Number, stride: int | Number) -> None:
         """Columns that are `stride` apart in memory."""
