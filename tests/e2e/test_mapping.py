@@ -3,8 +3,11 @@ that divide nothing, on the CPU device."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from helpers.command import build_here
 from helpers.native import Library, build_library
 
 SIZES = (0, 1, 31, 33, 1000, 1025)
@@ -27,6 +30,8 @@ def matrices(tmp_path_factory: pytest.TempPathFactory) -> Library:
     text = DYNAMIC_ROWS + DYNAMIC_TRANSPOSES + BATCH_TRANSPOSE
     for rows, columns in SHAPES:
         text += _static_matrices(rows, columns)
+    for rows, columns in PHASES:
+        text += _alternating(rows, columns)
     return build_library(text, tmp_path_factory.mktemp("matrices"), "-O1")
 
 
@@ -446,6 +451,47 @@ def test_a_transpose_of_the_last_dimensions(shape: tuple[int, int, int], matrice
     expected = y + x.transpose(0, 2, 1)
     matrices.call("transpose_batches", x, y)
     np.testing.assert_array_equal(y, expected)
+
+
+PHASES = ((16, 8), (5, 17), (130, 3), (7, 1))
+
+
+def _alternating(rows: int, columns: int) -> str:
+    """Pixels of two phases beside each other: y[i, j, p] = x[p, i, j] + 1."""
+    x, y = f"memref<2x{rows}x{columns}xf32>", f"memref<{rows}x{columns}x2xf32>"
+    return f"""
+func.func @alternating_{rows}_{columns}(%x: {x}, %y: {y}) attributes {{llvm.emit_c_interface}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = arith.constant {rows} : index
+  %m = arith.constant {columns} : index
+  %one = arith.constant 1.0 : f32
+  scf.parallel (%i, %j, %p) = (%c0, %c0, %c0) to (%n, %m, %c2) step (%c1, %c1, %c1) {{
+    %v = memref.load %x[%p, %i, %j] : {x}
+    %s = arith.addf %v, %one : f32
+    memref.store %s, %y[%i, %j, %p] : {y}
+  }}
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize("shape", PHASES)
+def test_pixels_of_two_phases(shape: tuple[int, int], matrices: Library) -> None:
+    x, y = _random(2, *shape), _random(*shape, 2)
+    matrices.call(f"alternating_{shape[0]}_{shape[1]}", x, y)
+    np.testing.assert_array_equal(y, x.transpose(1, 2, 0) + 1)
+
+
+def test_two_phases_are_in_one_loop(tmp_path: Path) -> None:
+    """The CPU's loop over the points of both has both, and may be vectorized."""
+    source, out = tmp_path / "alternating.mlir", tmp_path / "cpu.mlir"
+    source.write_text(_alternating(*PHASES[0]))
+    build_here(source, "--emit", "cpu-mlir", "--chip", "sm_80", "-o", out)
+    text = out.read_text()
+    assert text.count("llvm.fadd") == 2
+    assert text.count("{loop_annotation = ") == 1
 
 
 # --- Rows whose columns depend on the row ------------------------------------------------

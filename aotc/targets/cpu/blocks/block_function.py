@@ -162,7 +162,11 @@ class _Writer:
             body = cursor.new_block()
             cursor.enter(body)
             plan = self._plan.plan
-            group = BlockGroup(lambda dimension, ids: (None, self._count(dimension, ids)))
+            columns = build.known_number(self._frame.parameters.block_dim[0])
+            group = BlockGroup(
+                lambda dimension, ids: (None, self._count(dimension, ids)),
+                None if self._bounds[0] else columns,
+            )
             values = {
                 argument: value
                 for argument, value in self._frame.parameters.arguments.items()

@@ -111,13 +111,25 @@ def loop_over_threads(
 Range = Callable[[int, ThreadIds], tuple[Any, Any]]
 
 
+# Of so few threads along x, a loop is no vector.
+_FEW_COLUMNS = 3
+
+
 class BlockGroup(Struct, frozen=True):
-    """Threads of a block: of each dimension, those in a range."""
+    """Threads of a block: of each dimension, those in a range. `columns`: how many there are along
+    x, if that is known, and all of them work.
+
+    A loop along x is the innermost one. Few columns take turns inside of the loop along y, which
+    may be vectorized then: two phases of an image, whose pixels alternate, are loaded as vectors
+    and stored as one that has both.
+    """
 
     range_of: Range
+    columns: int | None = None
 
     def for_each(self, cursor: Cursor, body: Body) -> None:
         zero = build.number(0)
+        columns = self.columns
 
         def along(dimension: int, ids: ThreadIds, inside: Callable[[Any], None]) -> None:
             first, end = self.range_of(dimension, ids)
@@ -132,8 +144,17 @@ class BlockGroup(Struct, frozen=True):
                 first=first,
             )
 
+        def few(y: Any, z: Any, marks: Any) -> None:
+            for x in range(columns or 0):
+                body(ThreadIds(build.number(x), y, z), None, marks)
+
         def along_z(z: Any) -> None:
-            along(1, ThreadIds(zero, zero, z), lambda y: along_y(y, z))
+            first, end = self.range_of(1, ThreadIds(zero, zero, z))
+            rows = build.known_number(end)
+            if columns is None or columns > _FEW_COLUMNS or (rows is not None and rows <= columns):
+                cursor.loop(end, lambda y: along_y(y, z), first=first)
+            else:
+                loop_over_threads(cursor, end, lambda y, marks: few(y, z, marks), first=first)
 
         along(2, ThreadIds(zero, zero, zero), along_z)
 
