@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'aotc[torch]'")
 
 from frontends.support import call  # noqa: E402
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 import aotc.torch  # noqa: E402
@@ -244,6 +245,20 @@ def test_phases_of_small_images_are_groups(stride: int) -> None:
         numbers = [stride, stride], [padding, padding], [1, 1], True, [more, more], 1
         expected = aten.convolution.default(x, weight, None, *numbers)
         torch.testing.assert_close(convolution(x, weight, None, *numbers), expected)
+
+
+@pytest.mark.parametrize("bias", [None, torch.randn(5, dtype=torch.float64)])
+def test_transposed_convolutions_of_one_place_are_matmuls(bias: torch.Tensor | None) -> None:
+    """They have no convolution, and the weight's own order of channels and taps."""
+    aten = torch.ops.aten
+    convolution = transposed_decompositions(aten)[aten.convolution.default]
+    x, weight = (torch.randn(size, dtype=torch.float64) for size in ((2, 3, 1, 1), (3, 5, 4, 6)))
+    for padding in ([0, 0], [1, 2]):
+        numbers = [2, 2], padding, [1, 1], True, [0, 0], 1
+        expected = aten.convolution.default(x, weight, bias, *numbers)
+        graph = make_fx(convolution)(x, weight, bias, *numbers)
+        assert aten.convolution.default not in [node.target for node in graph.graph.nodes]
+        torch.testing.assert_close(convolution(x, weight, bias, *numbers), expected)
 
 
 # Stride, dilation and padding of a 3x3 filter, and how many products 14 x 15 points have with it; 0

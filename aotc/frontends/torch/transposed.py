@@ -4,7 +4,8 @@ With a stride of s, every s-th place of the result depends on every s-th tap alo
 convolution with s times as many channels along each dimension, and an s-th of the taps, whose
 results are interleaved, and cut by the padding. As a convolution of an input with zeros in between,
 as torch-mlir has it, all taps are multiplied at each place. Where many results would be cut, each
-phase is a group of a convolution, of its own part of the input.
+phase is a group of a convolution, of its own part of the input. A convolution of one place is a
+matmul.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from aotc.frontends.torch.taps import without_dead_taps
 
 Tensor = Any
 # How many places one convolution may compute for each one of the result.
-_MOST_COMPUTED = 1.2
+_MOST_COMPUTED = 1.1
 
 
 def transposed_decompositions(aten: Any) -> dict[Any, Any]:
@@ -51,6 +52,9 @@ def _convolution(
         return NotImplemented
     strides, pads, more = (_each(one, rank) for one in (stride, padding, output_padding))
     taps = list(weight.shape[2:])
+    if groups == 1 and not any(more) and all(_is_one(size) for size in x.shape[2:]):
+        whole = _of_one_place(x, weight, pads)
+        return whole if bias is None else whole + bias.reshape([-1] + [1] * rank)
     # With one place, no two taps meet, whatever the stride is: each is a phase.
     strides = [
         max(k, 1) if _is_one(size) else s
@@ -77,6 +81,16 @@ def _convolution(
     for axis in range(rank):
         whole = whole.narrow(2 + axis, pads[axis], lengths[axis])
     return whole if bias is None else whole + bias.reshape([-1] + [1] * rank)
+
+
+def _of_one_place(x: Tensor, weight: Tensor, pads: list[int]) -> Tensor:
+    """A matmul, whose result has the order of the weight's channels and taps."""
+    batch, inputs = x.shape[:2]
+    made = x.reshape([batch, inputs]).mm(weight.reshape([inputs, -1]))
+    whole = made.reshape([batch, *weight.shape[1:]])
+    for axis, pad in enumerate(pads):
+        whole = whole.narrow(2 + axis, pad, weight.shape[2 + axis] - 2 * pad)
+    return whole
 
 
 def _are_phases_worth_it(
