@@ -52,7 +52,9 @@ def _convolution(
         return NotImplemented
     strides, pads, more = (_each(one, rank) for one in (stride, padding, output_padding))
     taps = list(weight.shape[2:])
-    if groups == 1 and not any(more) and all(_is_one(size) for size in x.shape[2:]):
+    # The product of one vector reads rows along the inputs, which the phases below have.
+    is_vector = _is_one(x.shape[0])
+    if groups == 1 and not (any(more) or is_vector) and all(map(_is_one, x.shape[2:])):
         whole = _of_one_place(x, weight, pads)
         return whole if bias is None else whole + bias.reshape([-1] + [1] * rank)
     # With one place, no two taps meet, whatever the stride is: each is a phase.
