@@ -20,6 +20,8 @@ COPIES = Variant(32, 32, 8, 32, 16, 4, 4, 3, 4)
 WIDE = Variant(32, 32, 16, 32, 16, 4, 4, 2, 16)
 LOADS = Variant(32, 32, 8, 32, 16, 4, 4, 2, 0)
 F64 = Variant(32, 16, 8, 16, 16, 4, 2, 3, 8)
+# Slices of K have warps of their own; 96 columns are no power of two.
+SLICED = Variant(32, 96, 16, 32, 96, 8, 12, 3, 4, sliced_k=4)
 
 SIZES = [(1, 1, 1), (1, 70, 9), (33, 1, 40), (32, 32, 8), (37, 65, 31), (64, 96, 24), (5, 3, 0)]
 # Of several parts of K, the last one with less.
@@ -37,6 +39,24 @@ def _products() -> list[tuple[Product, Variant]]:
             (replace(turned, name=f"{name}_f16", **_halves("f16"), dynamic="m", k=40, n=72), LOADS),
             (replace(turned, name=f"{name}_wide", m=48, n=72, k=20, dynamic=""), WIDE),
         ]
+    wide_sliced = msgspec.structs.replace(SLICED, copy_bytes=16)
+    made += [
+        (Product("sizes_sliced", 1, 1, 1), SLICED),
+        (Product("sliced_turned", 37, 100, 31, transposed_a=True, transposed_b=True), SLICED),
+        (Product("sliced_wide", 48, 200, 36, dynamic="", adds=True), wide_sliced),
+        (
+            Product("sliced_split", 37, 100, 90, batches=2),
+            msgspec.structs.replace(SLICED, split_k=2),
+        ),
+        (
+            Product("sliced_f16", 33, 96, 40, **_halves("f16")),
+            Variant(32, 32, 8, 32, 16, 4, 4, 2, 0, sliced_k=2),
+        ),
+        (
+            Product("sliced_f64", 33, 18, 21, **_same("f64")),
+            msgspec.structs.replace(F64, sliced_k=2),
+        ),
+    ]
     base = Product("sizes", 1, 1, 1)
     strided = Product("strided", 35, 38, 21, pitches={"a": 24, "b": 40, "c": 44})
     made += [
@@ -106,7 +126,9 @@ def test_products_are_right(program: Path, product: Product, tmp_path: Path) -> 
     assert call(program, product, tmp_path) == ""
 
 
-@pytest.mark.parametrize("name", ["sizes", "sizes_loads", "sizes_split", "sizes_parts"])
+@pytest.mark.parametrize(
+    "name", ["sizes", "sizes_loads", "sizes_split", "sizes_parts", "sizes_sliced"]
+)
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_any_sizes_are_right(
     program: Path, name: str, size: tuple[int, int, int], tmp_path: Path

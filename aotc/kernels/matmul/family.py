@@ -35,11 +35,12 @@ def least_clocks(problem: Problem, sizes: Sizes, chip: Chip) -> float:
 
 
 def name_of_tile(variant: Any) -> str:
-    """The tile's part of a kernel's name, for a variant with m, n, k, stages, copy_bytes and
-    split_k."""
+    """The tile's part of a kernel's name, for a variant with m, n, k, stages, copy_bytes, split_k
+    and, if it has it, sliced_k."""
     return named_tile(
         *(variant.m, variant.n, variant.k, variant.stages),
         copy_bytes=variant.copy_bytes,
+        slicedk=getattr(variant, "sliced_k", 1),
         splitk=variant.split_k,
     )
 

@@ -21,7 +21,8 @@ from aotc.kernels.matmul.mma_sync.tiles import ProblemShape
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
 from aotc.kernels.matmul.scalar import Operands, has_known_types, launch, sum_type
 from aotc.kernels.matmul.simt.kernel import Kernel
-from aotc.kernels.matmul.simt.tiles import Variant, operand_tiles, shared_bytes
+from aotc.kernels.matmul.simt.mainloop import copy_counts, divides_digits
+from aotc.kernels.matmul.simt.tiles import OperandTile, Variant, operand_tiles, shared_bytes
 from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
 from aotc.numbers import Number, divide_up, minimum, signed_maximum
 
@@ -62,6 +63,14 @@ def _split_k(variant: Variant, m: Number, n: Number, k: Number, batches: Number)
     return signed_maximum(minimum(enough, _MOST_SPLITS), 1)
 
 
+def _can_copy(side: OperandTile, variant: Variant) -> bool:
+    """Whether all threads copy as many vectors of the tile, from known places in it."""
+    vectors = side.tile * variant.k // side.width
+    if side.tile * variant.k % side.width or vectors % variant.threads:
+        return False
+    return not side.is_k_major or divides_digits(variant.threads, copy_counts(side, variant))
+
+
 class Simt(MatmulFamily[Problem]):
     """Matmuls by multiply-adds, without tensor cores."""
 
@@ -83,9 +92,10 @@ class Simt(MatmulFamily[Problem]):
         element = sum_type(problem)
         group = WIDEST_ACCESS // ELEMENT_BYTES[element]
         lanes = variant.warp_m // variant.thread_m * (variant.warp_n // variant.thread_n)
-        sizes = variant.m, variant.n, variant.k, variant.warp_m, variant.warp_n
+        vectors = variant.thread_m * variant.thread_n // group
         if (
-            any(size & (size - 1) for size in sizes)
+            variant.k & (variant.k - 1)
+            or (variant.k < 2 * variant.sliced_k or vectors % variant.sliced_k)
             or (lanes != WARP or variant.m % variant.warp_m or variant.n % variant.warp_n)
             or (variant.thread_m % group or variant.thread_n % group)
             or not (WARP <= variant.threads <= MAX_BLOCK_THREADS)
@@ -104,7 +114,7 @@ class Simt(MatmulFamily[Problem]):
                 return False
         elif variant.stages != 2:
             return False
-        return all(side.tile * variant.k // side.width % variant.threads == 0 for side in both)
+        return all(_can_copy(side, variant) for side in both)
 
     def variants(self, problem: Problem) -> tuple[Variant, ...]:
         if not has_known_types(problem):

@@ -57,7 +57,12 @@ class Kernel(Mainloop):
             for vector in self.copy_vectors(operand, self.first[operand], extent)
         ]
         self.partition()
-        self._store(self.accumulate())
+        accumulators = self.accumulate()
+        if variant.sliced_k == 1 or block.shared is None:
+            self._store(accumulators)
+            return
+        for row, column, sums in self.add_slices(block.shared, accumulators):
+            self._store_row(self.first[0] + row, [column], sums)
 
     def _take_split(self, split: Number) -> None:
         """The block's batch and part of K. `split`: of all batches."""
@@ -85,28 +90,33 @@ class Kernel(Mainloop):
             for i in range(self.width):
                 begin = (number * self.width + i) * across
                 row = self.first[0] + (first + i)
-                is_whole = self.operand_tiles[0].is_whole
-                with self.b.where(is_whole or compare("ult", row, self.operands.m)):
-                    self._store_row(row, accumulators[begin : begin + across])
+                self._store_row(row, self.columns, accumulators[begin : begin + across])
 
-    def _store_row(self, row: Number, accumulators: Sequence[Value]) -> None:
+    def _store_row(
+        self, row: Number, columns: Sequence[Number], accumulators: Sequence[Value]
+    ) -> None:
+        """Stores vectors of a row, which begin at `columns` of the block's tile."""
+        is_whole = self.operand_tiles[0].is_whole
+        with self.b.where(is_whole or compare("ult", row, self.operands.m)):
+            for number, first in enumerate(columns):
+                values = accumulators[number * self.width : (number + 1) * self.width]
+                self._store_vector(row, self.first[1] + first, values)
+
+    def _store_vector(self, row: Number, column: Number, values: Sequence[Value]) -> None:
         b, width, n = self.b, self.width, self.problem.n
         is_whole, bytes_ = self.operand_tiles[1].is_whole, ELEMENT_BYTES[self.c.element] * width
         is_wide = self.c.alignment >= bytes_ and self.c.alignment % bytes_ == 0
-        for number, first in enumerate(self.columns):
-            column = self.first[1] + first
-            values = accumulators[number * width : (number + 1) * width]
-            if not is_wide or (n is not None and n % width and not is_whole):
+        if not is_wide or (n is not None and n % width and not is_whole):
+            self._store_each(row, column, values)
+        elif is_whole or n is not None:
+            with b.where(is_whole or compare("ult", column, self.operands.n)):
+                self._store_elements(row, column, values)
+        else:
+            is_there = compare("ult", column + (width - 1), self.operands.n)
+            with b.where(is_there) as branch:
+                self._store_elements(row, column, values)
+            with branch.otherwise():
                 self._store_each(row, column, values)
-            elif is_whole or n is not None:
-                with b.where(is_whole or compare("ult", column, self.operands.n)):
-                    self._store_elements(row, column, values)
-            else:
-                is_there = compare("ult", column + (width - 1), self.operands.n)
-                with b.where(is_there) as branch:
-                    self._store_elements(row, column, values)
-                with branch.otherwise():
-                    self._store_each(row, column, values)
 
     def _store_each(self, row: Number, column: Number, accumulators: Sequence[Value]) -> None:
         is_whole = self.operand_tiles[1].is_whole

@@ -72,6 +72,7 @@ class Mainloop(ABC):
         self.b, self.problem, self.variant = b, problem, variant
         self.operand_tiles, self.buffers = operand_tiles, buffers
         self.type = sum_type(problem)
+        self.steps = variant.k // variant.sliced_k  # of a slice of a tile of K
         # Elements of an access to shared memory.
         self.width = WIDEST_ACCESS // ELEMENT_BYTES[self.type]
 
@@ -95,12 +96,8 @@ class Mainloop(ABC):
         """A thread's copy vectors of a tile of A or B, which begins at `first` along M or N, of
         `extent`. Consecutive threads have consecutive vectors."""
         operand_tile, variant = self.operand_tiles[operand], self.variant
-        width = operand_tile.width
-        if operand_tile.is_k_major:
-            run = min(variant.k, max(_RUN, width)) // width
-            counts = [variant.k // width // run, operand_tile.tile, run]
-        else:
-            counts = [variant.k, operand_tile.tile // width]
+        width, counts = operand_tile.width, copy_counts(operand_tile, variant)
+        run = counts[-1]
         remaining: Scalar | None = None
         for number in range(prod(counts) // variant.threads):
             digits = self._digits(number * variant.threads, counts)
@@ -129,10 +126,11 @@ class Mainloop(ABC):
         """The digits, in the mixed radix of `counts`, of the thread's id plus `first`, a multiple
         of the number of threads. `first` adds a constant to each digit, so that the digits of the
         thread's id are computed once for all vectors."""
+        if not divides_digits(self.variant.threads, counts):
+            return unravel(self.thread + first, *counts[1:])
         digits: list[Number] = []
         number: Number = self.thread
-        # How many different values `number` has: a power of two, as are all counts.
-        span = self.variant.threads
+        span = self.variant.threads  # how many different values `number` has
         for count in reversed(counts):
             if span <= count:
                 digits.insert(0, number + first % count)
@@ -145,10 +143,14 @@ class Mainloop(ABC):
 
     def partition(self) -> None:
         """Sets `rows` and `columns`: where the thread's groups of rows and columns begin in the
-        block's tile. Groups of a warp's lanes are adjacent, so that they read from all banks."""
+        block's tile; and `slice`, its slice of each tile of K. Groups of a warp's lanes are
+        adjacent, so that they read from all banks."""
         variant, width = self.variant, self.width
         down, across = variant.warp_m // variant.thread_m, variant.warp_n // variant.thread_n
         warp, lane = unravel(self.thread, WARP)
+        self.slice: Number = 0
+        if variant.sliced_k > 1:
+            self.slice, warp = unravel(warp, variant.slice_threads // WARP)
         warp_m, warp_n = unravel(warp, variant.n // variant.warp_n)
         lane_m, lane_n = _lane_coordinate(lane, across)
         first_m = warp_m * variant.warp_m + lane_m * width
@@ -218,12 +220,14 @@ class Mainloop(ABC):
     # --- The mainloop -------------------------------------------------------------------------
 
     def _fragments(self, stage: Number, k: int) -> list[Value]:
-        """This thread's elements of a column of A's tile, then of a row of B's."""
+        """This thread's elements of a column of A's tile, then of a row of B's; `k` is relative to
+        the thread's slice."""
+        at = self.slice * self.steps + k
         return [
             value
             for tile, firsts in zip(self.tiles, (self.rows, self.columns), strict=True)
             for first in firsts
-            for value in self.b.load_elements(tile, [stage, k, first], self.width)
+            for value in self.b.load_elements(tile, [stage, at, first], self.width)
         ]
 
     def accumulate(self) -> list[Value]:
@@ -259,10 +263,10 @@ class Mainloop(ABC):
             elif at_barrier:
                 next_k, copies = k0 + ahead * variant.k, self.vectors[at_barrier:]
             sums = self._multiply(last, sums)
-            for k in range(1, variant.k):
+            for k in range(1, self.steps):
                 following = self._fragments(used, k)
                 if copies:
-                    self._copy(copies[k - 1 :: variant.k - 1], next_k, free)
+                    self._copy(copies[k - 1 :: self.steps - 1], next_k, free)
                 sums = self._multiply(fragments, sums)
                 fragments = following
             next_used = self._next_stage(used)
@@ -279,6 +283,41 @@ class Mainloop(ABC):
             loop.next([next_used, used, *first, *fragments, *sums])
         done = loop.results[2 + held :]
         return self._multiply(done[:held], done[held:])
+
+    def add_slices(
+        self, shared: Value, accumulators: Sequence[Value]
+    ) -> Iterator[tuple[Number, Number, list[Value]]]:
+        """Adds the accumulators of all slices in the order of K. Yields the thread's share of the
+        sums, as vectors: the row and the column in the block's tile where one begins, and its
+        elements. Each slice has as many vectors of the tile, so that all threads store."""
+        b, variant, width = self.b, self.variant, self.width
+        across = variant.thread_n // width
+        count, threads = variant.thread_m * across, variant.slice_threads
+        own = self.thread % threads * width
+        shape = (variant.sliced_k, count, threads * width)
+        sums = b.shared_buffer(shared, 0, shape, self.type)
+        if variant.copy_bytes:
+            # Copies behind the end of K write zeros to the tiles.
+            wait_group(b, commit_group(b), 0)
+        b.barrier()
+        for number in range(count):
+            vector = accumulators[number * width : (number + 1) * width]
+            b.store_elements(vector, sums, [self.slice, number, own])
+        b.barrier()
+        share = count // variant.sliced_k
+        down = width * (variant.warp_m // variant.thread_m)
+        for i in range(share):
+            number = self.slice * share + i
+            row, column = unravel(number, across)
+            parts = [
+                b.load_elements(sums, [s, number, own], width) for s in range(variant.sliced_k)
+            ]
+            total = parts[0]
+            for part in parts[1:]:
+                total = [b.add(one, more) for one, more in zip(total, part, strict=True)]
+            group, in_group = unravel(row, width)
+            across_ = width * (variant.warp_n // variant.thread_n)
+            yield self.rows[0] + group * down + in_group, self.columns[0] + column * across_, total
 
     def _next_stage(self, stage: Scalar) -> Number:
         following = stage + 1
@@ -300,6 +339,27 @@ class Mainloop(ABC):
             at = m * thread_n + n
             added[at] = self.b.multiply_add(column[m], row[n], added[at])
         return added
+
+
+def copy_counts(operand_tile: OperandTile, variant: Variant) -> list[int]:
+    """The extents of the indices of a tile's copy vectors; the last one varies fastest. Along K,
+    along M or N, and in a run along K; or along K, and along M or N."""
+    width, tile = operand_tile.width, operand_tile.tile
+    if operand_tile.is_k_major:
+        run = min(variant.k, max(_RUN, width)) // width
+        return [variant.k // width // run, tile, run]
+    return [variant.k, tile // width]
+
+
+def divides_digits(threads: int, counts: Sequence[int]) -> bool:
+    """Whether `threads` is a product of the last counts, and of a divisor of the one before."""
+    for count in reversed(counts):
+        if threads <= count:
+            return count % threads == 0
+        if threads % count:
+            return False
+        threads //= count
+    return threads == 1
 
 
 def _lane_coordinate(lane: Number, across: int) -> list[Number]:

@@ -15,15 +15,17 @@ from aotc.numbers import Number
 
 
 class Variant(Struct, frozen=True):
-    """Sizes, all powers of two: a block computes m x n elements of C from k columns of A and k rows
-    of B at a time, a warp warp_m x warp_n of them, a thread thread_m x thread_n.
+    """Sizes: a block computes m x n elements of C from k columns of A and k rows of B at a time, a
+    warp warp_m x warp_n of them, a thread thread_m x thread_n. k is a power of two.
 
     `stages`: the number of tiles of A and of B in shared memory; one is used while the others are
     copied. `copy_bytes`: the bytes of an asynchronous copy, 16, 8 or 4, of an operand that is not
     K-major (K-major ones are copied by elements); 0: loads and stores instead, which convert, with
     two stages. `group`: consecutive blocks compute tiles in this many rows of tiles, so that they
     share A and B in the L2 cache. `split_k`: the number of parts of K; if it is not 1, another
-    kernel adds their accumulators. 0: the program computes the number from the sizes.
+    kernel adds their accumulators. 0: the program computes the number from the sizes. `sliced_k`:
+    the number of slices of each tile of K, which have warps of their own, so that a small tile of C
+    has many warps; the block adds their accumulators in shared memory.
     """
 
     m: int
@@ -37,10 +39,16 @@ class Variant(Struct, frozen=True):
     copy_bytes: int = 16
     group: int = 8
     split_k: int = 1
+    sliced_k: int = 1
+
+    @property
+    def slice_threads(self) -> int:
+        """The threads that share a slice of K, and have the whole tile of C."""
+        return self.m * self.n // (self.thread_m * self.thread_n)
 
     @property
     def threads(self) -> int:
-        return self.m * self.n // (self.thread_m * self.thread_n)
+        return self.slice_threads * self.sliced_k
 
 
 class OperandTile(Struct, frozen=True):
@@ -112,9 +120,11 @@ def _width(operand: OperandTile, variant: Variant) -> int:
 def shared_bytes(
     problem: Problem, variant: Variant, both: tuple[OperandTile, OperandTile] | None = None
 ) -> int:
-    """Bytes of shared memory for the tiles of A and B: `both`, by default `operand_tiles`."""
+    """Bytes of shared memory for the tiles of A and B: `both`, by default `operand_tiles`; and, in
+    their place behind the mainloop, for the accumulators of slices of K."""
     element = sum_type(problem)
     shapes = [
         operand.shape(variant, element) for operand in both or operand_tiles(problem, variant)
     ]
-    return sum(map(prod, shapes)) * ELEMENT_BYTES[element]
+    sums = variant.m * variant.n * variant.sliced_k if variant.sliced_k > 1 else 0
+    return max(sum(map(prod, shapes)), sums) * ELEMENT_BYTES[element]
