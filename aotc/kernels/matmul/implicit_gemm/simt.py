@@ -204,7 +204,16 @@ class _Kernel(Mainloop):
             for vector in vectors:
                 self.offsets[vector] = base + along.offset(first + vector.along)
         self.partition()
-        self._store(self.accumulate())
+        accumulators = self.accumulate()
+        matrix = self.batch if self.workspace is None else self.split * sizes.batches + self.batch
+        base = self.target.batch.offset(matrix)
+        if v.sliced_k == 1 or block.shared is None:
+            self._store(base, accumulators)
+            return
+        for row, first, sums in self.add_slices(block.shared, accumulators):
+            column = self.first[1] + first
+            offset = self.target.n.offset(column)
+            self._store_row(base, self.first[0] + row, [column], [offset], sums)
 
     # --- Where elements are -------------------------------------------------------------------
 
@@ -240,22 +249,31 @@ class _Kernel(Mainloop):
 
     # --- To C, or to the workspace ------------------------------------------------------------
 
-    def _store(self, accumulators: Sequence[Value]) -> None:
-        across, width, sizes = self.variant.thread_n, self.width, self.gemm.sizes
+    def _store(self, base: Number, accumulators: Sequence[Value]) -> None:
+        across, width = self.variant.thread_n, self.width
         columns = [self.first[1] + first for first in self.columns]
         offsets = [self.target.n.offset(column) for column in columns]
-        matrix = self.batch if self.workspace is None else self.split * sizes.batches + self.batch
-        base = self.target.batch.offset(matrix)
         for number, first in enumerate(self.rows):
             for i in range(width):
                 begin = (number * width + i) * across
                 row = self.first[0] + (first + i)
-                is_whole = self.operand_tiles[0].is_whole
-                with self.b.where(is_whole or compare("ult", row, sizes.m)):
-                    start = base + self.target.m.offset(row)
-                    for j, (column, offset) in enumerate(zip(columns, offsets, strict=True)):
-                        values = accumulators[begin + j * width : begin + (j + 1) * width]
-                        self._store_vector(start, offset, row, column, values)
+                self._store_row(base, row, columns, offsets, accumulators[begin : begin + across])
+
+    def _store_row(
+        self,
+        base: Number,
+        row: Number,
+        columns: Sequence[Number],
+        offsets: Sequence[Number],
+        accumulators: Sequence[Value],
+    ) -> None:
+        """Stores vectors of a row of the matrix at offset `base`."""
+        width, is_whole = self.width, self.operand_tiles[0].is_whole
+        with self.b.where(is_whole or compare("ult", row, self.gemm.sizes.m)):
+            start = base + self.target.m.offset(row)
+            for j, (column, offset) in enumerate(zip(columns, offsets, strict=True)):
+                values = accumulators[j * width : (j + 1) * width]
+                self._store_vector(start, offset, row, column, values)
 
     def _store_vector(
         self, start: Number, offset: Number, row: Number, column: Number, values: Sequence[Value]
@@ -314,10 +332,7 @@ class ImplicitSimt(ImplicitGemmFamily):
             return False
         operand_tiles = _operand_tiles(problem, variant)
         return (
-            all(
-                operand.tile * variant.k // operand.width % variant.threads == 0
-                for operand in operand_tiles
-            )
+            all(simt_tiles.can_copy(operand, variant) for operand in operand_tiles)
             and self.shared_bytes(problem, variant) <= _SHARED_BYTES
             and (variant.split_k == 1 or split_k_extent(problem, variant) >= _LEAST_EXTENT)
         )

@@ -21,8 +21,7 @@ from aotc.kernels.matmul.mma_sync.tiles import ProblemShape
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
 from aotc.kernels.matmul.scalar import Operands, has_known_types, launch, sum_type
 from aotc.kernels.matmul.simt.kernel import Kernel
-from aotc.kernels.matmul.simt.mainloop import copy_counts, divides_digits
-from aotc.kernels.matmul.simt.tiles import OperandTile, Variant, operand_tiles, shared_bytes
+from aotc.kernels.matmul.simt.tiles import Variant, can_copy, operand_tiles, shared_bytes
 from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
 from aotc.numbers import Number, divide_up, minimum, signed_maximum
 
@@ -61,14 +60,6 @@ def _split_k(variant: Variant, m: Number, n: Number, k: Number, batches: Number)
     tiles = signed_maximum(divide_up(m, variant.m) * divide_up(n, variant.n) * batches, 1)
     enough = minimum(_MANY_BLOCKS // tiles, k // (variant.k * _FEW_STEPS))
     return signed_maximum(minimum(enough, _MOST_SPLITS), 1)
-
-
-def _can_copy(side: OperandTile, variant: Variant) -> bool:
-    """Whether all threads copy as many vectors of the tile, from known places in it."""
-    vectors = side.tile * variant.k // side.width
-    if side.tile * variant.k % side.width or vectors % variant.threads:
-        return False
-    return not side.is_k_major or divides_digits(variant.threads, copy_counts(side, variant))
 
 
 class Simt(MatmulFamily[Problem]):
@@ -114,7 +105,7 @@ class Simt(MatmulFamily[Problem]):
                 return False
         elif variant.stages != 2:
             return False
-        return all(_can_copy(side, variant) for side in both)
+        return all(can_copy(side, variant) for side in both)
 
     def variants(self, problem: Problem) -> tuple[Variant, ...]:
         if not has_known_types(problem):

@@ -17,13 +17,10 @@ from aotc.builder import WIDEST_ACCESS, Buffer, Builder
 from aotc.chips import WARP
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
 from aotc.kernels.matmul.scalar import sum_type
-from aotc.kernels.matmul.simt.tiles import OperandTile, Variant
+from aotc.kernels.matmul.simt.tiles import OperandTile, Variant, copy_counts, divides_digits
 from aotc.kernels.tensor_core import commit_group, copy_async, wait_group
 from aotc.numbers import Condition, Number, Scalar, Value, compare, minimum, select, unravel
 
-# Threads that follow each other take so many elements of a row that lies along K: 32 bytes of f32
-# are what memory gives at least, and stores of them, transposed, are in different banks.
-_RUN = 8
 # Accumulators of a thread that leave few registers.
 _MANY_ACCUMULATORS = 128
 
@@ -339,27 +336,6 @@ class Mainloop(ABC):
             at = m * thread_n + n
             added[at] = self.b.multiply_add(column[m], row[n], added[at])
         return added
-
-
-def copy_counts(operand_tile: OperandTile, variant: Variant) -> list[int]:
-    """The extents of the indices of a tile's copy vectors; the last one varies fastest. Along K,
-    along M or N, and in a run along K; or along K, and along M or N."""
-    width, tile = operand_tile.width, operand_tile.tile
-    if operand_tile.is_k_major:
-        run = min(variant.k, max(_RUN, width)) // width
-        return [variant.k // width // run, tile, run]
-    return [variant.k, tile // width]
-
-
-def divides_digits(threads: int, counts: Sequence[int]) -> bool:
-    """Whether `threads` is a product of the last counts, and of a divisor of the one before."""
-    for count in reversed(counts):
-        if threads <= count:
-            return count % threads == 0
-        if threads % count:
-            return False
-        threads //= count
-    return threads == 1
 
 
 def _lane_coordinate(lane: Number, across: int) -> list[Number]:

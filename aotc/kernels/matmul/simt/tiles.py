@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 
 from msgspec import Struct
@@ -12,6 +12,10 @@ from aotc.builder import WIDEST_ACCESS
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.kernels.matmul.scalar import sum_type
 from aotc.numbers import Number
+
+# Threads that follow each other take so many elements of a row that lies along K: 32 bytes of f32
+# are what memory gives at least, and stores of them, transposed, are in different banks.
+_RUN = 8
 
 
 class Variant(Struct, frozen=True):
@@ -128,3 +132,32 @@ def shared_bytes(
     ]
     sums = variant.m * variant.n * variant.sliced_k if variant.sliced_k > 1 else 0
     return max(sum(map(prod, shapes)), sums) * ELEMENT_BYTES[element]
+
+
+def copy_counts(operand_tile: OperandTile, variant: Variant) -> list[int]:
+    """The extents of the indices of a tile's copy vectors; the last one varies fastest. Along K,
+    along M or N, and in a run along K; or along K, and along M or N."""
+    width, tile = operand_tile.width, operand_tile.tile
+    if operand_tile.is_k_major:
+        run = min(variant.k, max(_RUN, width)) // width
+        return [variant.k // width // run, tile, run]
+    return [variant.k, tile // width]
+
+
+def divides_digits(threads: int, counts: Sequence[int]) -> bool:
+    """Whether `threads` is a product of the last counts, and of a divisor of the one before."""
+    for count in reversed(counts):
+        if threads <= count:
+            return count % threads == 0
+        if threads % count:
+            return False
+        threads //= count
+    return threads == 1
+
+
+def can_copy(side: OperandTile, variant: Variant) -> bool:
+    """Whether all threads copy as many vectors of the tile, from known places in it."""
+    vectors = side.tile * variant.k // side.width
+    if side.tile * variant.k % side.width or vectors % variant.threads:
+        return False
+    return not side.is_k_major or divides_digits(variant.threads, copy_counts(side, variant))
