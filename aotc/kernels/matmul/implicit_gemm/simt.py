@@ -62,6 +62,11 @@ _MULTIPLY_ADDS = 128
 _OVERHEAD = 24
 _START_CLOCKS = 3000
 _THREADS_TO_BE_BUSY = 256
+# Candidates whose areas are between the powers of two, as those of simt/family.py.
+_BALANCED = (
+    *(((64, 96, 32), (32, 96, 8, 12), 4), ((32, 96, 32), (32, 96, 8, 12), 4)),
+    *(((128, 96, 32), (32, 96, 8, 12), 2), ((128, 192, 16), (32, 96, 8, 12), 1)),
+)
 
 
 def _operand_tiles(
@@ -354,6 +359,12 @@ class ImplicitSimt(ImplicitGemmFamily):
             for tile, part in sizes
             for split_k in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
         ]
+        if is_async and ELEMENT_BYTES[element] == 4:
+            found += [
+                Variant(*tile, *part, *copying, split_k=split_k, sliced_k=sliced_k)
+                for tile, part, sliced_k in _BALANCED
+                for split_k in (1, 2, 3, 4)
+            ]
         return tuple(variant for variant in found if self.can_take(problem, variant))
 
     def clocks_on_h100(self, problem: ImplicitGemm, variant: Variant) -> float:
