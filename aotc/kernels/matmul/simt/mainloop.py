@@ -284,37 +284,44 @@ class Mainloop(ABC):
     def add_slices(
         self, shared: Value, accumulators: Sequence[Value]
     ) -> Iterator[tuple[Number, Number, list[Value]]]:
-        """Adds the accumulators of all slices in the order of K. Yields the thread's share of the
-        sums, as vectors: the row and the column in the block's tile where one begins, and its
-        elements. Each slice has as many vectors of the tile, so that all threads store."""
+        """Adds the accumulators of all slices. Yields the thread's share of the sums, as vectors:
+        the row and the column in the block's tile where one begins, and its elements. Each slice
+        has as many vectors of the tile, so that all threads store; shared memory has those that
+        the other slices computed."""
         b, variant, width = self.b, self.variant, self.width
+        slices, threads = variant.sliced_k, variant.slice_threads
         across = variant.thread_n // width
-        count, threads = variant.thread_m * across, variant.slice_threads
+        count = variant.thread_m * across
+        vectors = [accumulators[at : at + width] for at in range(0, count * width, width)]
         own = self.thread % threads * width
-        shape = (variant.sliced_k, count, threads * width)
-        sums = b.shared_buffer(shared, 0, shape, self.type)
+        sums = b.shared_buffer(shared, 0, (slices - 1, count, threads * width), self.type)
         if variant.copy_bytes:
             # Copies behind the end of K write zeros to the tiles.
             wait_group(b, commit_group(b), 0)
         b.barrier()
-        for number in range(count):
-            vector = accumulators[number * width : (number + 1) * width]
-            b.store_elements(vector, sums, [self.slice, number, own])
+        share = count // slices
+        for number, vector in enumerate(vectors):
+            owner = number // share
+            with b.where(compare("ne", self.slice, owner)):
+                place = select(compare("ugt", self.slice, owner), self.slice - 1, self.slice)
+                b.store_elements(vector, sums, [place, number, own])
         b.barrier()
-        share = count // variant.sliced_k
         down = width * (variant.warp_m // variant.thread_m)
+        right = width * (variant.warp_n // variant.thread_n)
         for i in range(share):
             number = self.slice * share + i
-            row, column = unravel(number, across)
-            parts = [
-                b.load_elements(sums, [s, number, own], width) for s in range(variant.sliced_k)
-            ]
-            total = parts[0]
-            for part in parts[1:]:
+            total = list(vectors[i])
+            for owner in range(1, slices):
+                is_own = compare("eq", self.slice, owner)
+                mine = vectors[owner * share + i]
+                pairs = zip(mine, total, strict=True)
+                total = [b.select(is_own, value, other) for value, other in pairs]
+            for place in range(slices - 1):
+                part = b.load_elements(sums, [place, number, own], width)
                 total = [b.add(one, more) for one, more in zip(total, part, strict=True)]
+            row, column = unravel(number, across)
             group, in_group = unravel(row, width)
-            across_ = width * (variant.warp_n // variant.thread_n)
-            yield self.rows[0] + group * down + in_group, self.columns[0] + column * across_, total
+            yield self.rows[0] + group * down + in_group, self.columns[0] + column * right, total
 
     def _next_stage(self, stage: Scalar) -> Number:
         following = stage + 1

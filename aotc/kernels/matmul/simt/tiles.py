@@ -130,7 +130,7 @@ def shared_bytes(
     shapes = [
         operand.shape(variant, element) for operand in both or operand_tiles(problem, variant)
     ]
-    sums = variant.m * variant.n * variant.sliced_k if variant.sliced_k > 1 else 0
+    sums = variant.m * variant.n * (variant.sliced_k - 1)
     return max(sum(map(prod, shapes)), sums) * ELEMENT_BYTES[element]
 
 
