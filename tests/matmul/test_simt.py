@@ -12,8 +12,11 @@ from helpers.command import build_here
 from helpers.shared import shared_folder
 from matmul.scalar_products import CLAMPED, Product, build, call
 
-from aotc.kernels.matmul.problem import Problem
+from aotc.chips import BLOCK_SHARED_BYTES, gpu_of
+from aotc.kernels.matmul.choice import choose
+from aotc.kernels.matmul.problem import Matrix, Problem
 from aotc.kernels.matmul.simt.family import SIMT, Variant
+from aotc.request import Chip
 
 # Small tiles: several on a side, soon compiled.
 COPIES = Variant(32, 32, 8, 32, 16, 4, 4, 3, 4)
@@ -144,6 +147,44 @@ def test_parts_of_k_are_as_many_as_a_gpu_has_use_for() -> None:
     for size, splits in sizes.items():
         assert SIMT.for_sizes(variant, size).split_k == splits, size
     assert SIMT.for_sizes(variant, (64, 64, 0)).split_k == 1
+
+
+def _of(m: int, n: int, k: int) -> Problem:
+    """A product of a known size, at addresses that allow the widest copies."""
+    a, b, c = (
+        Matrix(f"memref<{rows}x{columns}xf32>", "f32", (rows, columns), columns, 16)
+        for rows, columns in ((m, k), (k, n), (m, n))
+    )
+    return Problem(a, b, c, "f32")
+
+
+@pytest.mark.parametrize("chip", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize(
+    "size", [(1024, 768, 768), (1024, 3072, 768), (128, 3072, 768), (128, 768, 3072)], ids=str
+)
+def test_most_multiprocessors_have_as_much_of_c(size: tuple[int, int, int], chip: str) -> None:
+    """Tiles of 128x64 and 64x64 leave a quarter of a GPU idle at these sizes."""
+    m, n, k = size
+    best = choose(_of(m, n, k), [Chip(chip)])[0]
+    variant, multiprocessors = best.variant, gpu_of(Chip(chip).capability).multiprocessors
+    blocks = -(-m // variant.m) * -(-n // variant.n) * variant.split_k
+    busiest = -(-blocks // multiprocessors) * variant.m * variant.n * k / variant.split_k
+    assert m * n * k / multiprocessors / busiest > 0.85, best
+    assert "tiles of" in str(best)
+
+
+def test_a_sliced_tile_has_eight_warps_and_fits_every_gpu() -> None:
+    """So no GPU needs a second kernel for a product (`_fit_shared_memory`)."""
+    problem = _of(1024, 768, 768)
+    sliced = [variant for variant in SIMT.able(problem) if variant.sliced_k > 1]
+    assert sliced
+    for variant in sliced:
+        assert variant.threads in (128, 256), variant
+        assert SIMT.shared_bytes(problem, variant) <= BLOCK_SHARED_BYTES, variant
+    described = SIMT.describe(Variant(64, 96, 32, 32, 96, 8, 12, split_k=2, sliced_k=4))
+    assert described == (
+        "multiply-adds with tiles of 64x96, 4 slices of each tile of K, K in 2 parts"
+    )
 
 
 @pytest.mark.parametrize("size", [(0, 0, 4), (3, 0, 4), (0, 5, 0)], ids=str)

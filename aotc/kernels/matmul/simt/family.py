@@ -114,6 +114,14 @@ class Simt(MatmulFamily[Problem]):
         del problem
         return name_of_tile(variant)
 
+    def describe(self, variant: Variant) -> str:
+        words = [super().describe(variant)]
+        if variant.sliced_k > 1:
+            words.append(f"{variant.sliced_k} slices of each tile of K")
+        if variant.split_k > 1:
+            words.append(f"K in {variant.split_k} parts")
+        return ", ".join(words)
+
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:
         return shared_bytes(problem, variant)
 
