@@ -359,7 +359,7 @@ class ImplicitSimt(ImplicitGemmFamily):
             for tile, part in sizes
             for split_k in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
         ]
-        if is_async and ELEMENT_BYTES[element] == 4:
+        if is_async and element == "f32":
             found += [
                 Variant(*tile, *part, *copying, split_k=split_k, sliced_k=sliced_k)
                 for tile, part, sliced_k in _BALANCED

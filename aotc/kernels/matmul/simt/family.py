@@ -10,6 +10,7 @@ for a load that has just begun. docs/matmul_ladder.md says what each of these ga
 from __future__ import annotations
 
 import itertools
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -35,15 +36,16 @@ from aotc.request import Chip
 
 _SHARED_BYTES = 160 * KIB
 _MANY_BLOCKS = 2 * H100.multiprocessors  # concurrent blocks of a large GPU
-_FEW_STEPS = 8  # the fewest tiles of K that a part of split-K has, if the program splits
-_LEAST_EXTENT = 96  # the fewest elements of K that a part has, if K is known
+_FEW_STEPS = 8  # the fewest tiles of K that a part of split-K has
+_LEAST_EXTENT = 96  # the fewest elements of K that a part of f32 of known sizes has
 # The candidate for C of few tiles: its m and n, and the most parts of K.
 _SMALL_TILE = (64, 64)
 _MOST_SPLITS = 32
-_SPLITS = (2, 3, 4, 6, 8)  # parts of a K of known size
-# Candidates for C of known sizes: their m, n and k, their warps' and threads' tiles, and slices of
-# K, as many as give a block of such a tile eight warps. One of their areas is often C's share of a
-# multiprocessor, where the powers of two leave a part of the GPU idle.
+_FEW_SPLITS = (2, 4, 8)  # candidates for the parts of a K of known size
+_SPLITS = (2, 3, 4, 6, 8)  # likewise, of f32
+# Candidates for f32 of known sizes: their m, n and k, their warps' and threads' tiles, and slices
+# of K, as many as give a block of such a tile eight warps. One of their areas is often C's share of
+# a multiprocessor, where the powers of two leave a part of the GPU idle.
 _BALANCED = (
     *(((64, 96, 32), (32, 96, 8, 12), 4), ((96, 64, 32), (96, 32, 12, 8), 4)),
     *(((64, 96, 16), (32, 96, 8, 12), 2), ((96, 64, 16), (96, 32, 12, 8), 2)),
@@ -58,23 +60,55 @@ _BALANCED = (
 _LOADING_TOO = 3  # candidates with loads and stores, where asynchronous copies are possible
 
 
-# The cost model, fitted to 108 timed kernels of 12 sizes on an H200 and an H100 (its error is
-# 6 %, root mean square).
-# The clocks of a warp's multiply-add on one of the partitions of a multiprocessor, and what its
-# share of reads from shared memory adds, and of copies to it: for each of these instructions.
+class _Costs(NamedTuple):
+    """The cost model, as measured on a multiprocessor."""
+
+    multiply_adds: float  # of f32, per clock, beside which instructions take clocks, see `clocks`
+    alone: float  # fraction of the rate that a small block reaches, alone on its multiprocessor
+    start_clocks: float  # until the first tile is in shared memory, and of the launch
+    # Of split-K's reduction kernel: of its launch, and for each partial accumulator of a
+    # multiprocessor's share of C.
+    sum_start_clocks: float
+    sum_clocks: float
+
+
+# f32 of known sizes: fitted to 108 timed kernels of 12 sizes on an H200 and an H100. The error is
+# 6 %, root mean square.
+_FITTED = _Costs(128, 0.95, 4900, 1200, 0.52)
+# The clocks of a multiply-add, and what its share adds of the reads from shared memory and of the
+# copies to it, for each of these instructions.
 _CLOCKS = 0.9
 _READ_CLOCKS = 5.0
 _COPY_CLOCKS = 18.5
-_MULTIPLY_ADDS = 128  # of f32, per clock of a multiprocessor
-_ALONE = 0.95  # fraction of the rate that a small block reaches, alone on its multiprocessor
+_SLICE_CLOCKS = 0.1  # for each element of C's tile of a slice of K, to add them
+# Everything else, whose loops have more instructions for addresses, or other multiply-adds: a
+# thread with e elements of C reaches e / (e + _OVERHEAD) of the rate.
+_OTHER = _Costs(116, 0.9, 2000, 20000, 0)
+_OVERHEAD = 16
 _ENOUGH_THREADS = 256  # a block of fewer threads is small
 _LEAST_THREADS = 128  # below these threads, a small block's rate falls in proportion
-_START_CLOCKS = 4900  # clocks until the first tile is in shared memory, and of the launch
-_SLICE_CLOCKS = 0.1  # clocks for each element of C's tile of a slice of K, to add them
-# Clocks of split-K's reduction kernel: for each partial accumulator of a multiprocessor's share of
-# C, and of its launch.
-_SUM_CLOCKS = 0.52
-_SUM_START_CLOCKS = 1200
+
+
+def _is_fitted(problem: Problem) -> bool:
+    elements = {problem.a.element, problem.b.element, sum_type(problem)}
+    return elements == {"f32"} and problem.has_known_sizes
+
+
+def _costs(problem: Problem) -> _Costs:
+    return _FITTED if _is_fitted(problem) else _OTHER
+
+
+def _clocks(problem: Problem, variant: Variant) -> float:
+    """The clocks of a warp for a multiply-add, in those of one that nothing delays."""
+    each = variant.thread_m * variant.thread_n
+    if not _is_fitted(problem):
+        return (each + _OVERHEAD) / each
+    # Instructions for each multiply-add.
+    group = WIDEST_ACCESS // ELEMENT_BYTES[sum_type(problem)]
+    reads = (variant.thread_m + variant.thread_n) / group / each
+    copied = sum(_copies(side, variant) for side in operand_tiles(problem, variant))
+    copies = copied / (variant.m * variant.n)
+    return _CLOCKS + _READ_CLOCKS * reads + _COPY_CLOCKS * copies
 
 
 def _is_worth_splitting(problem: Problem, variant: Variant, split_k: int) -> bool:
@@ -83,7 +117,8 @@ def _is_worth_splitting(problem: Problem, variant: Variant, split_k: int) -> boo
     if m is None or n is None or k is None or variant.threads < _LEAST_THREADS:
         return False
     tiles = -(-m // variant.m) * -(-n // variant.n)
-    return 0 < tiles * split_k <= _MANY_BLOCKS and k >= split_k * _LEAST_EXTENT
+    least = _LEAST_EXTENT if _is_fitted(problem) else variant.k * _FEW_STEPS
+    return 0 < tiles * split_k <= _MANY_BLOCKS and k >= split_k * least
 
 
 def _split_k(variant: Variant, m: Number, n: Number, k: Number, batches: Number) -> Number:
@@ -196,7 +231,7 @@ class Simt(MatmulFamily[Problem]):
             loading.append(Variant(*tile, *part, 2, 0))
         if copying:
             loading = loading[:_LOADING_TOO]
-        if copying and ELEMENT_BYTES[element] == 4 and problem.has_known_sizes:
+        if copying and _is_fitted(problem):
             balanced = [
                 Variant(*tile, *part, copy_bytes=copying[0].copy_bytes, sliced_k=count)
                 for tile, part, count in _BALANCED
@@ -205,7 +240,7 @@ class Simt(MatmulFamily[Problem]):
         split = [
             one
             for variant in copying
-            for split_k in _SPLITS
+            for split_k in (_SPLITS if _is_fitted(problem) else _FEW_SPLITS)
             if _is_worth_splitting(problem, variant, split_k)
             and self.can_take(problem, one := replace(variant, split_k=split_k))
         ]
@@ -217,20 +252,16 @@ class Simt(MatmulFamily[Problem]):
 
     def tile_clocks(self, problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
         """The expected clocks of a multiprocessor for one tile, and those of the launch besides."""
-        # Instructions of a warp for each of its multiply-adds.
-        group = WIDEST_ACCESS // ELEMENT_BYTES[sum_type(problem)]
-        each = variant.thread_m * variant.thread_n
-        reads = (variant.thread_m + variant.thread_n) / group / each
-        copied = sum(_copies(side, variant) for side in operand_tiles(problem, variant))
-        copies = copied / (variant.m * variant.n)
-        clocks = _CLOCKS + _READ_CLOCKS * reads + _COPY_CLOCKS * copies
-        tile = k / variant.split_k * variant.m * variant.n / _MULTIPLY_ADDS * clocks
+        costs = _costs(problem)
+        elements = variant.m * variant.n
+        clocks = _clocks(problem, variant) / costs.multiply_adds
+        tile = k / variant.split_k * elements * clocks
         if variant.sliced_k > 1:
-            tile += _SLICE_CLOCKS * variant.m * variant.n * variant.sliced_k
-        once: float = _START_CLOCKS
+            tile += _SLICE_CLOCKS * elements * variant.sliced_k
+        once = costs.start_clocks
         # The last ones on a multiprocessor have no other beside them.
         if variant.threads < _ENOUGH_THREADS:
-            alone = _ALONE * min(1, variant.threads / _LEAST_THREADS)
+            alone = costs.alone * min(1, variant.threads / _LEAST_THREADS)
             once += tile * (1 / alone - 1)
         return tile, once
 
@@ -247,8 +278,9 @@ class Simt(MatmulFamily[Problem]):
         split_k = self.for_sizes(variant, sizes).split_k
         if split_k == 1:
             return clocks
+        costs = _costs(problem)
         sums = sizes[0] * sizes[1] / gpu_of(chip.capability).multiprocessors * (split_k + 1)
-        return clocks + _SUM_START_CLOCKS + _SUM_CLOCKS * sums
+        return clocks + costs.sum_start_clocks + costs.sum_clocks * sums
 
     def few_tiles(self, problem: Problem) -> FewTiles | None:
         for variant in self.variants(problem):
