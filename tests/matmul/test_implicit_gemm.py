@@ -35,6 +35,8 @@ BYTES = {"element": "i8", "result": "i32"}
 COPIES = IMPLICIT_SIMT.variant_type(32, 32, 8, 32, 16, 4, 4, 3, 16)
 PARTS = IMPLICIT_SIMT.variant_type(32, 32, 8, 32, 16, 4, 4, 3, 4, split_k=3)
 LOADS = IMPLICIT_SIMT.variant_type(32, 32, 8, 32, 16, 4, 4, 2, 0)
+SLICED = IMPLICIT_SIMT.variant_type(32, 96, 16, 32, 96, 8, 12, 3, 16, sliced_k=4)
+SLICED_PARTS = msgspec.structs.replace(SLICED, split_k=2)
 ELEMENTS = IMPLICIT_MMA_SYNC.variant_type(32, 32, 32, 2, 2, 2, 1)
 ELEMENT_PARTS = msgspec.structs.replace(ELEMENTS, split_k=2)
 CHUNKS = IMPLICIT_MMA_SYNC.variant_type(32, 32, 32, 2, 2, 3, 16)
@@ -57,6 +59,8 @@ VARIANTS = (
     TF32,
     TF32_PARTS,
     TF32_CHUNKS,
+    SLICED,
+    SLICED_PARTS,
 )
 
 PLAIN = convolution("plain", (2, 5, 6, 11), (35, 3, 3))
@@ -152,7 +156,8 @@ TURNED = Contraction(
 )
 CASES: list[tuple[Contraction, Any]] = [
     *((PLAIN, variant) for variant in (COPIES, PARTS, LOADS)),
-    *((STRIDED, variant) for variant in (COPIES, PARTS)),
+    *((STRIDED, variant) for variant in (COPIES, PARTS, SLICED_PARTS)),
+    *((SPREAD, SLICED), (HEADS, SLICED), (replace(PLAIN, name="adds", adds=True), SLICED)),
     *((LAST, variant) for variant in (COPIES, LOADS)),
     (replace(PLAIN, name="adds", adds=True), PARTS),
     (replace(PLAIN, name="images", dynamic=(("a", 0), ("c", 0))), PARTS),
