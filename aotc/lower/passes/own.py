@@ -9,6 +9,7 @@ from __future__ import annotations
 from aotc.errors import InputError, near_names
 from aotc.lower.passes.assert_sizes import AssertSizes
 from aotc.lower.passes.assert_steps import AssertSteps
+from aotc.lower.passes.assign_layouts import AssignLayouts
 from aotc.lower.passes.base import OwnPass
 from aotc.lower.passes.check_sizes import CheckSizes
 from aotc.lower.passes.choose_attention_kernels import ChooseAttentionKernels
@@ -92,6 +93,7 @@ OWN_PASSES: tuple[type[OwnPass], ...] = (
     WriteIntoArguments,
     ReturnInArguments,
     ParallelizeCopies,
+    AssignLayouts,
     AssertSizes,
     ChooseAttentionKernels,
     ChooseFourierKernels,

@@ -222,15 +222,15 @@ def _replace(generic: Any, result: Any, array: np.ndarray) -> None:
             return
         axes = [i for i, size in enumerate(kept.shape) if size == array.shape[i]]
         dense = packed(kept.reshape([kept.shape[i] for i in axes]))
-        constant = _constant(_dense(dense, element))
+        constant = _constant(dense_of(dense, element))
         is_whole = len(axes) == array.ndim
         result.replace_all_uses_with(
             constant if is_whole else create_spread(constant, result.type, _map(result.type, axes))
         )
 
 
-def _dense(array: np.ndarray, element: Any) -> Any:
-    """The attribute: where it is large, with the array's own memory."""
+def dense_of(array: np.ndarray, element: Any) -> Any:
+    """The array as an attribute: where it is large, with the array's own memory."""
     if array.nbytes <= SMALL:
         return ir.DenseElementsAttr.get(array, type=element, shape=array.shape)
     type_ = ir.RankedTensorType.get(array.shape, element)

@@ -1,0 +1,374 @@
+"""Temporaries of convolutions of 16-bit floats get their channels last.
+
+Kernels for GPUs read 16 bytes at once where the channels of a pixel follow each other, and filters
+likewise; a convolution of 1x1 is a product of matrices then, for TMA and wgmma. With the pixels of
+a channel in a row, as PyTorch and ONNX have images, they would read element by element.
+
+No image is copied for that: what makes a temporary writes it in its new order. So the module's
+arguments and results stay as they are, and the first and the last operation go from one order to
+the other. Filters are constants, which are put into their order at build time. What is between two
+convolutions follows, as far as all uses of its buffers are known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.analysis.generics import loops_of_reduction, maps_of
+from aotc.input.entries import functions_of
+from aotc.kernels.matmul.dispatch import PARALLEL, called_inside
+from aotc.kernels.matmul.recognition import multiplies
+from aotc.lower.layouts import permute
+from aotc.lower.layouts.permute import Dimensions
+from aotc.mlir import ir
+from aotc.module_names import WEIGHT
+from aotc.numbers import Value
+from aotc.ops import symbol_of
+
+# As many elements of 16 bits are copied at once.
+_TOGETHER = 8
+_NARROW = ("f16", "bf16")
+_NONE: Dimensions = frozenset()
+
+
+def order_channels(module: Any) -> list[Any]:
+    """Changes `module`, in which linalg is on buffers and `linalg.generic`, in place. Gives the
+    locations of the convolutions that have their channels last now."""
+    with module.context:
+        variables = {
+            symbol_of(op.operation): op.operation
+            for op in ops.body_of_module(module).operations
+            if op.operation.name == "memref.global"
+        }
+        inside = called_inside(module)
+        plan = _Plan(module, variables)
+        for function in functions_of(module):
+            if symbol_of(function) not in inside:
+                plan.add(function)
+        plan.carry_out()
+        return [convolution.generic.location for convolution in plan.taken]
+
+
+class _Access(Struct, frozen=True):
+    """A buffer that a `linalg.generic` reads or writes, and the loop along each of its dimensions,
+    None where that is none alone."""
+
+    value: Any
+    loops: tuple[int | None, ...]
+
+    def along(self, loops: Sequence[int] | set[int]) -> Dimensions:
+        return frozenset(i for i, loop in enumerate(self.loops) if loop in loops)
+
+    def of(self, dimensions: Dimensions) -> set[int]:
+        return {loop for i in dimensions if (loop := self.loops[i]) is not None}
+
+
+class _Seen(Struct, frozen=True):
+    """The loops along what is last of a buffer, and along its other dimensions."""
+
+    of_last: set[int]
+    of_others: set[int]
+
+
+class _Convolution(Struct, frozen=True, eq=False):
+    """A product of an image and a constant. `channels`: the loops that are along the filter, and
+    along dimensions of the image or the result alone. `has_window`: whether others are added to
+    those along the image."""
+
+    generic: Any
+    image: _Access
+    filter: _Access
+    result: _Access
+    channels: set[int]
+    summed: set[int]
+    has_window: bool
+
+    @property
+    def of_filter(self) -> Dimensions:
+        """What is last in the filter: a matrix is read as it is."""
+        return self.filter.along(self.summed) if self.has_window else _NONE
+
+    @property
+    def of_image(self) -> Dimensions:
+        return self.image.along(self.channels)
+
+
+class _Plan:
+    """What is to be last, of each allocation and each constant."""
+
+    def __init__(self, module: Any, variables: dict[str, Any]) -> None:
+        self._module, self._variables = module, variables
+        self._accesses: dict[Any, list[_Access]] = {}
+        self._convolutions: dict[Any, _Convolution] = {}
+        # Of what other products read: these want it as it is.
+        self._kept: set[Any] = set()
+        self._last: dict[Any, Dimensions] = {}
+        self.taken: list[_Convolution] = []
+
+    def add(self, function: Any) -> None:
+        generics = [
+            generic
+            for generic in ops.find(function, "linalg.generic")
+            if not len(generic.results) and ops.enclosing(generic, *PARALLEL) is None
+        ]
+        for generic in generics:
+            self._accesses[generic] = list(_accesses(generic))
+        for generic in generics:
+            self._look_at_product(generic)
+        here = set(generics)
+        for convolution in list(self._convolutions.values()):
+            if convolution.generic in here and convolution.has_window and convolution.summed:
+                self._begin_at(convolution)
+        self.taken += [
+            one
+            for one in self._convolutions.values()
+            if one.generic in here
+            and one.has_window
+            and one.summed
+            and _root(one.image.value) in self._last
+        ]
+
+    def carry_out(self) -> None:
+        if not self._last:
+            return
+        # NumPy takes longer to import than small modules to build.
+        from aotc.lower.layouts.constants import add_reordered
+
+        gets: dict[str, list[Any]] = {}
+        for get in ops.find(self._module.operation, "memref.get_global"):
+            gets.setdefault(ops.global_of(get), []).append(get)
+        names = set(self._variables)
+        for symbol, last in self._filters().items():
+            made = add_reordered(self._variables[symbol], last, names)
+            for get in gets[symbol]:
+                permute.reorder_constant(get, made, last)
+            # What others export, they may read.
+            ops.erase(self._variables[symbol])
+        for value, last in self._last.items():
+            permute.reorder_allocation(ops.defining(value), last)
+
+    def _filters(self) -> dict[str, Dimensions]:
+        """The constants that are to be in another order."""
+        found: dict[str, Dimensions] = {}
+        for convolution in self.taken:
+            value, last = convolution.filter.value, convolution.of_filter
+            symbol, known = self._symbol(value), self._known_order(value, last)
+            if symbol is not None and known is not None:
+                found.setdefault(symbol, known)
+        return {
+            symbol: last
+            for symbol, last in found.items()
+            if not permute.is_same(self._type_of(symbol).rank, last)
+        }
+
+    def _type_of(self, symbol: str) -> Any:
+        return ir.MemRefType(ir.TypeAttr(self._variables[symbol].attributes["type"]).value)
+
+    # --- Where convolutions are ----------------------------------------------------------------
+
+    def _look_at_product(self, generic: Any) -> None:
+        inputs, outputs = ops.operand_groups(generic)
+        if len(inputs) != 2 or len(outputs) != 1 or not multiplies(generic):
+            return
+        convolution = self._convolution(generic)
+        if convolution is not None:
+            self._convolutions[generic] = convolution
+            return
+        for value in inputs:
+            if isinstance(value.type, ir.MemRefType):
+                self._kept.add(_root(value))
+
+    def _convolution(self, generic: Any) -> _Convolution | None:
+        accesses = self._accesses[generic]
+        if len(accesses) != 3 or any(
+            str(one.value.type.element_type) not in _NARROW for one in accesses[:2]
+        ):
+            return None
+        *factors, result = accesses
+        constants = [self._symbol(one.value) is not None for one in factors]
+        if constants not in ([True, False], [False, True]):
+            return None
+        filter_, image = factors if constants[0] else reversed(factors)
+        if None in filter_.loops or None in result.loops:
+            return None
+        window = _added_loops(maps_of(generic)[factors.index(image)])
+        channels = filter_.of(frozenset(range(len(filter_.loops)))) - window
+        summed = channels.intersection(loops_of_reduction(generic)) & set(image.loops)
+        found = _Convolution(generic, image, filter_, result, channels, summed, bool(window))
+        return found if self._can_order(found) else None
+
+    def _can_order(self, convolution: _Convolution) -> bool:
+        """Whether the filter can have the order in which the image is."""
+        last, filter_ = convolution.of_filter, convolution.filter
+        if permute.is_same(len(filter_.loops), last):
+            return True
+        symbol = self._symbol(filter_.value)
+        get = _root(filter_.value)
+        assert symbol is not None
+        variable = self._variables[symbol]
+        is_own = ir.StringAttr(variable.attributes["sym_visibility"]).value == "private"
+        known = self._known_order(filter_.value, last)
+        return bool(
+            is_own
+            and WEIGHT not in variable.attributes
+            and known is not None
+            and permute.can_follow(get, known)
+        )
+
+    def _symbol(self, value: Value) -> str | None:
+        """The constant that a value is, or a view of it."""
+        get = ops.defining(_root(value))
+        if get is None or get.name != "memref.get_global":
+            return None
+        symbol = ops.global_of(get)
+        attributes = self._variables[symbol].attributes
+        return symbol if "constant" in attributes and "initial_value" in attributes else None
+
+    # --- What is last --------------------------------------------------------------------------
+
+    def _begin_at(self, convolution: _Convolution) -> None:
+        self._spread(
+            [
+                (convolution.image.value, convolution.of_image),
+                (convolution.result.value, convolution.result.along(convolution.channels)),
+            ]
+        )
+
+    def _spread(self, marks: list[tuple[Any, Dimensions]]) -> None:
+        """Marks buffers, and what operations read and write beside them along the same loops."""
+        while marks:
+            value, last = marks.pop()
+            root = self._mark(value, last)
+            if root is None:
+                continue
+            for generic, seen in _uses(root, self._last[root]):
+                marks += self._beside(generic, seen)
+
+    def _mark(self, value: Value, last: Dimensions) -> Any | None:
+        """The allocation that has these dimensions of a view of it last from now on, if any."""
+        root = _root(value)
+        known = self._known_order(value, last)
+        if root in self._last or root in self._kept or known is None:
+            return None
+        type_ = ir.MemRefType(root.type)
+        owner = ops.defining(root)
+        sizes = [type_.shape[i] for i in known]
+        if (
+            owner is None
+            or owner.name != "memref.alloc"
+            or type_.memory_space is not None
+            or type_.layout != ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))
+            or permute.is_same(type_.rank, known)
+            or any(type_.is_dynamic_dim(i) for i in known)
+            or math.prod(sizes) % _TOGETHER
+            or not permute.can_follow(root, known)
+            or self._is_reduced_across(root, known)
+        ):
+            return None
+        self._last[root] = known
+        return root
+
+    def _is_reduced_across(self, root: Value, last: Dimensions) -> bool:
+        """Whether an operation adds up some channels of all pixels, as a norm of groups does: of
+        these only those of one pixel would follow each other."""
+        return any(
+            generic not in self._convolutions
+            and not seen.of_last.isdisjoint(reduced := set(loops_of_reduction(generic)))
+            and not seen.of_others.isdisjoint(reduced)
+            for generic, seen in _uses(root, last)
+        )
+
+    def _beside(self, generic: Any, seen: _Seen) -> Iterator[tuple[Any, Dimensions]]:
+        convolution = self._convolutions.get(generic)
+        if convolution is None or not convolution.summed:
+            loops = seen.of_last - set(loops_of_reduction(generic))
+            for access in self._accesses.get(generic, ()):
+                yield access.value, access.along(loops)
+        else:
+            yield convolution.image.value, convolution.of_image
+            yield convolution.result.value, convolution.result.along(convolution.channels)
+
+    def _known_order(self, value: Value, last: Dimensions) -> Dimensions | None:
+        """What is last of the root, if these dimensions are of a view of it and no others."""
+        for view in _views(value):
+            last = permute.last_of_source(view, last)
+        return last or None
+
+
+def _views(value: Value) -> Iterator[Any]:
+    """The operations that made this view of a buffer, the last one first."""
+    while (owner := ops.defining(value)) is not None and owner.name in permute.VIEWS:
+        yield owner
+        value = owner.operands[0]
+
+
+def _root(value: Value) -> Any:
+    for view in _views(value):
+        value = view.operands[0]
+    return value
+
+
+def _uses(value: Value, last: Dimensions) -> Iterator[tuple[Any, _Seen]]:
+    """The operations that use a buffer or its views, and the loops along its dimensions."""
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name in permute.VIEWS:
+            inner = permute.last_of_view(user, last)
+            assert inner is not None
+            yield from _uses(user.results[0], inner)
+            continue
+        generic = user if user.name == "linalg.generic" else ops.enclosing(user, "linalg.generic")
+        if generic is None or user.name not in ("linalg.generic", *permute.ACCESSES):
+            continue
+        access = _Access(value, _loops_of(generic, user, use.operand_number))
+        others = frozenset(range(len(access.loops))) - last
+        yield generic, _Seen(access.of(last), access.of(others))
+
+
+def _accesses(generic: Any) -> Iterator[_Access]:
+    """What the operation has as operands, and what its body reads at the loops' indices."""
+    for number, value in enumerate(generic.operands):
+        if isinstance(value.type, ir.MemRefType):
+            yield _Access(value, _loops_of(generic, generic, number))
+    for access in ops.find(generic, *permute.ACCESSES):
+        number = permute.ACCESSES[access.name]
+        yield _Access(access.operands[number], _loops_of(generic, access, number))
+
+
+def _loops_of(generic: Any, user: Any, number: int) -> tuple[int | None, ...]:
+    if user.name == "linalg.generic":
+        return tuple(
+            ir.AffineDimExpr(one).position if isinstance(one, ir.AffineDimExpr) else None
+            for one in maps_of(user)[number].results
+        )
+    return tuple(_index_of(value, generic) for value in list(user.operands)[number + 1 :])
+
+
+def _index_of(value: Value, generic: Any) -> int | None:
+    """The loop whose index a value is."""
+    owner = ops.defining(value)
+    if owner is None or owner.name != "linalg.index":
+        return None
+    if ops.enclosing(owner, "linalg.generic") != generic:
+        return None
+    return int(ir.IntegerAttr(owner.attributes["dim"]).value)
+
+
+def _added_loops(map_: Any) -> set[int]:
+    """The loops whose indices a map does not have as they are."""
+    return set().union(
+        *(_loops_in(one) for one in map_.results if not isinstance(one, ir.AffineDimExpr))
+    )
+
+
+def _loops_in(expression: Any) -> set[int]:
+    if isinstance(expression, ir.AffineDimExpr):
+        return {expression.position}
+    if isinstance(expression, ir.AffineBinaryExpr):
+        return _loops_in(expression.lhs) | _loops_in(expression.rhs)
+    return set()

@@ -1,0 +1,227 @@
+"""Buffers get some of their dimensions last, and what uses them follows.
+
+`last` is the set of these dimensions; the others, and they themselves, stay in their order. A view
+of a buffer has last what the buffer has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aotc import ops
+from aotc.analysis.generics import maps_of
+from aotc.mlir import ir
+from aotc.numbers import Value
+
+Dimensions = frozenset[int]
+
+EXPAND, COLLAPSE, SUBVIEW = "memref.expand_shape", "memref.collapse_shape", "memref.subview"
+VIEWS = (EXPAND, COLLAPSE, SUBVIEW)
+_DEALLOC, _DIM = "memref.dealloc", "memref.dim"
+# Operations on an element, each with the number of its buffer among its operands.
+ACCESSES = {"memref.load": 0, "memref.store": 1}
+_MEMOIZED = "linalg.memoized_indexing_maps"
+_OF_SUBVIEW = ("static_offsets", "static_sizes", "static_strides")
+
+
+def order_of(rank: int, last: Dimensions) -> list[int]:
+    """The dimensions in their new order."""
+    return [i for i in range(rank) if i not in last] + sorted(last)
+
+
+def is_same(rank: int, last: Dimensions) -> bool:
+    return order_of(rank, last) == list(range(rank))
+
+
+def last_of_view(view: Any, last: Dimensions) -> Dimensions | None:
+    """The view's dimensions that are last where these are of what it is a view of; None where that
+    would be no view."""
+    if view.name == EXPAND:
+        return frozenset(one for i in last for one in _groups(view)[i])
+    if view.name == COLLAPSE:
+        found = set()
+        for number, group in enumerate(_groups(view)):
+            if last.issuperset(group):
+                found.add(number)
+            elif not last.isdisjoint(group):
+                return None
+        return frozenset(found)
+    is_of_rank = view.operands[0].type.rank == view.results[0].type.rank
+    return last if is_of_rank else None
+
+
+def last_of_source(view: Any, last: Dimensions) -> Dimensions:
+    """The dimensions that a view's are parts of, or are made of."""
+    if view.name == EXPAND:
+        groups = _groups(view)
+        return frozenset(i for i, group in enumerate(groups) if not last.isdisjoint(group))
+    if view.name == COLLAPSE:
+        groups = _groups(view)
+        return frozenset(one for i in last for one in groups[i])
+    return last
+
+
+def can_follow(value: Value, last: Dimensions) -> bool:
+    """Whether all uses of a buffer, and of its views, can have it in another order."""
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name in VIEWS:
+            inner = last_of_view(user, last)
+            if inner is None or not can_follow(user.results[0], inner):
+                return False
+        elif user.name == _DIM:
+            if ops.known_dimension(user) is None:
+                return False
+        elif user.name in ACCESSES:
+            if use.operand_number != ACCESSES[user.name]:
+                return False
+        elif user.name == "linalg.generic":
+            if len(user.results):
+                return False
+        elif user.name != _DEALLOC:
+            return False
+    return True
+
+
+def reorder_allocation(alloc: Any, last: Dimensions) -> None:
+    """Changes an allocation whose uses can follow, and them."""
+    type_ = ir.MemRefType(alloc.results[0].type)
+    order = order_of(type_.rank, last)
+    sizes, _ = ops.operand_groups(alloc)
+    attributes = {name: alloc.attributes[name] for name in alloc.attributes}
+    with alloc.location, ir.InsertionPoint(alloc):
+        moved = _in_order(sizes, type_, order)
+        made = ops.create("memref.alloc", moved, [_permuted(type_, order)], attributes).result
+    _follow(alloc.results[0], made, last)
+    ops.erase(alloc)
+
+
+def reorder_constant(get: Any, symbol: str, last: Dimensions) -> None:
+    """Has a `memref.get_global` be of the variable `symbol`, whose value is in the new order."""
+    (value,) = get.results
+    with get.location, ir.InsertionPoint(get):
+        type_ = _permuted(ir.MemRefType(value.type), order_of(value.type.rank, last))
+        attributes = {"name": ir.FlatSymbolRefAttr.get(symbol)}
+        made = ops.create("memref.get_global", [], [type_], attributes).result
+    _follow(value, made, last)
+    ops.erase(get)
+
+
+def _permuted(type_: Any, order: Sequence[int]) -> Any:
+    return ir.MemRefType.get([type_.shape[i] for i in order], type_.element_type)
+
+
+def _in_order(values: Sequence[Any], type_: Any, order: Sequence[int]) -> list[Any]:
+    """The sizes that are not known, one for each such dimension, in the new order."""
+    unknown = [i for i in range(type_.rank) if type_.is_dynamic_dim(i)]
+    of_dimension = dict(zip(unknown, values, strict=True))
+    return [of_dimension[i] for i in order if i in of_dimension]
+
+
+def _follow(old: Value, new: Value, last: Dimensions) -> None:
+    order = order_of(old.type.rank, last)
+    for use in list(old.uses):
+        user, number = use.owner.operation, use.operand_number
+        if user.name in VIEWS:
+            inner = last_of_view(user, last)
+            assert inner is not None
+            _follow(user.results[0], _view(user, new, order, inner), inner)
+            ops.erase(user)
+        elif user.name == "linalg.generic":
+            _reorder_map(user, number, order)
+            user.operands[number] = new
+        elif user.name == _DIM:
+            dimension = ops.known_dimension(user)
+            assert dimension is not None
+            with user.location, ir.InsertionPoint(user):
+                user.operands[1] = ops.constant_index(order.index(dimension))
+            user.operands[0] = new
+        elif user.name in ACCESSES:
+            first = ACCESSES[user.name] + 1
+            indices = list(user.operands)[first:]
+            user.operands[number] = new
+            for place, dimension in enumerate(order):
+                user.operands[first + place] = indices[dimension]
+        else:
+            user.operands[number] = new
+
+
+def _reorder_map(generic: Any, number: int, order: Sequence[int]) -> None:
+    maps = maps_of(generic)
+    results = list(maps[number].results)
+    maps[number] = ir.AffineMap.get(maps[number].n_dims, 0, [results[i] for i in order])
+    generic.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps])
+    if _MEMOIZED in generic.attributes:
+        del generic.attributes[_MEMOIZED]
+
+
+def _view(view: Any, source: Value, order: Sequence[int], last: Dimensions) -> Value:
+    """The view of a buffer in its new order, with its own new order."""
+    type_ = ir.MemRefType(view.results[0].type)
+    own = order_of(type_.rank, last)
+    with view.location, ir.InsertionPoint(view):
+        if view.name == SUBVIEW:
+            return _subview(view, source, order)
+        made = _permuted(type_, own)
+        attributes = {name: view.attributes[name] for name in view.attributes}
+        groups = _groups(view)
+        if view.name == EXPAND:
+            groups = [[own.index(one) for one in groups[i]] for i in order]
+            static = list(ir.DenseI64ArrayAttr(attributes["static_output_shape"]))
+            attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get([static[i] for i in own])
+            sizes = _in_order(list(view.operands)[1:], type_, own)
+        else:
+            groups = [[order.index(one) for one in groups[i]] for i in own]
+            sizes = []
+        index = ir.IntegerType.get_signless(64)
+        attributes["reassociation"] = ir.ArrayAttr.get(
+            [ir.ArrayAttr.get([ir.IntegerAttr.get(index, i) for i in group]) for group in groups]
+        )
+        return ops.create(view.name, [source, *sizes], [made], attributes).result
+
+
+def _subview(view: Any, source: Value, order: Sequence[int]) -> Value:
+    """A slice of as many dimensions. The buffer's rows follow each other without gaps."""
+    _, *groups = ops.operand_groups(view)
+    unknown = ir.ShapedType.get_dynamic_size(), ir.ShapedType.get_dynamic_stride_or_offset()
+    operands, counts = [source], [1]
+    attributes, statics = {}, []
+    for kind, group in zip(_OF_SUBVIEW, groups, strict=True):
+        values = iter(group)
+        static = list(ir.DenseI64ArrayAttr(view.attributes[kind]))
+        pairs = [(one, next(values) if one in unknown else None) for one in static]
+        pairs = [pairs[i] for i in order]
+        given = [value for _, value in pairs if value is not None]
+        operands += given
+        counts.append(len(given))
+        statics.append([one for one, _ in pairs])
+        attributes[kind] = ir.DenseI64ArrayAttr.get(statics[-1])
+    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(counts)
+    type_ = _sliced_type(ir.MemRefType(source.type), view.results[0].type, order, statics)
+    return ops.create(SUBVIEW, operands, [type_], attributes).result
+
+
+def _sliced_type(source: Any, old: Any, order: Sequence[int], statics: list[list[int]]) -> Any:
+    """The type of a slice, as `memref.subview` has it."""
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    offsets, _, steps = statics
+    strides, begin = source.get_strides_and_offset()
+
+    def times(one: int, other: int) -> int:
+        return unknown if unknown in (one, other) else one * other
+
+    for offset, stride in zip(offsets, strides, strict=True):
+        product = 0 if offset == 0 else times(offset, stride)
+        begin = unknown if unknown in (begin, product) else begin + product
+    sliced = [times(step, stride) for step, stride in zip(steps, strides, strict=True)]
+    layout = ir.StridedLayoutAttr.get(begin, sliced)
+    return ir.MemRefType.get([old.shape[i] for i in order], source.element_type, layout)
+
+
+def _groups(view: Any) -> list[list[int]]:
+    """The dimensions of the shape with more, of each of the other one's."""
+    return [
+        [ir.IntegerAttr(i).value for i in ir.ArrayAttr(group)]
+        for group in ir.ArrayAttr(view.attributes["reassociation"])
+    ]

@@ -1,0 +1,84 @@
+// RUN: aotc-assign-layouts
+#image = affine_map<(n, f, y, x, c, q, r) -> (n, c, y + q, x + r)>
+#filter = affine_map<(n, f, y, x, c, q, r) -> (f, c, q, r)>
+#result = affine_map<(n, f, y, x, c, q, r) -> (n, f, y, x)>
+#all = affine_map<(n, f, y, x) -> (n, f, y, x)>
+#none = affine_map<(n, f, y, x) -> ()>
+
+memref.global "private" constant @filter : memref<8x8x1x2xf16> = dense<1.0>
+memref.global "private" constant @wide : memref<8x8x1x2xf32> = dense<1.0>
+
+// What is written before a convolution and behind it is so with the channels last, as the filter
+// is; arguments stay as they are.
+func.func @convolution(%x: memref<2x8x6x7xf16>, %z: memref<2x8x6x6xf16>) {
+  %zero = arith.constant 0.0 : f16
+  %w = memref.get_global @filter : memref<8x8x1x2xf16>
+  %image = memref.alloc() : memref<2x8x6x7xf16>
+  linalg.generic {indexing_maps = [#all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%image : memref<2x8x6x7xf16>) {
+  ^bb0(%old: f16):
+    %n = linalg.index 0 : index
+    %f = linalg.index 1 : index
+    %i = linalg.index 2 : index
+    %j = linalg.index 3 : index
+    %read = memref.load %x[%n, %f, %i, %j] : memref<2x8x6x7xf16>
+    linalg.yield %read : f16
+  }
+  %y = memref.alloc() : memref<2x8x6x6xf16>
+  linalg.generic {indexing_maps = [#none, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%zero : f16) outs(%y : memref<2x8x6x6xf16>) {
+  ^bb0(%in: f16, %old: f16):
+    linalg.yield %in : f16
+  }
+  linalg.generic {indexing_maps = [#image, #filter, #result], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%image, %w : memref<2x8x6x7xf16>, memref<8x8x1x2xf16>) outs(%y : memref<2x8x6x6xf16>) {
+  ^bb0(%a: f16, %b: f16, %sum: f16):
+    %product = arith.mulf %a, %b : f16
+    %next = arith.addf %sum, %product : f16
+    linalg.yield %next : f16
+  }
+  %flat = memref.collapse_shape %y [[0], [1], [2, 3]] : memref<2x8x6x6xf16> into memref<2x8x36xf16>
+  %out = memref.collapse_shape %z [[0], [1], [2, 3]] : memref<2x8x6x6xf16> into memref<2x8x36xf16>
+  linalg.generic {indexing_maps = [affine_map<(n, f, p) -> (n, f, p)>, affine_map<(n, f, p) -> (n, f, p)>], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%flat : memref<2x8x36xf16>) outs(%out : memref<2x8x36xf16>) {
+  ^bb0(%in: f16, %old: f16):
+    linalg.yield %in : f16
+  }
+  memref.dealloc %image : memref<2x8x6x7xf16>
+  memref.dealloc %y : memref<2x8x6x6xf16>
+  return
+}
+// CHECK-DAG:   #[[LAST:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3, d1)>
+// CHECK-DAG:   #[[IMAGE:.*]] = affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d2 + d5, d3 + d6, d4)>
+// CHECK-DAG:   #[[FILTER:.*]] = affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d1, d5, d6, d4)>
+// CHECK:       memref.global "private" constant @[[ORDERED:.*]] : memref<8x1x2x8xf16> = dense<1.0
+// CHECK-NOT:   @filter :
+// CHECK-LABEL: func.func @convolution(%{{.*}}: memref<2x8x6x7xf16>, %{{.*}}: memref<2x8x6x6xf16>)
+// CHECK:         %[[W:.*]] = memref.get_global @[[ORDERED]]
+// CHECK:         %[[X:.*]] = memref.alloc() : memref<2x6x7x8xf16>
+// CHECK:         linalg.generic {indexing_maps = [#[[LAST]]]
+// CHECK-SAME:      outs(%[[X]] :
+// CHECK:         %[[Y:.*]] = memref.alloc() : memref<2x6x6x8xf16>
+// CHECK:         linalg.generic {indexing_maps = [#[[IMAGE]], #[[FILTER]],
+// CHECK-SAME:      ins(%[[X]], %[[W]] :
+// CHECK-SAME:      outs(%[[Y]] :
+// CHECK:         memref.collapse_shape %[[Y]] {{\[\[}}0], [1, 2], [3]]
+
+// Products of f32 have no tensor cores.
+func.func @f32(%x: memref<2x8x6x7xf32>, %z: memref<2x8x6x6xf32>) {
+  %w = memref.get_global @wide : memref<8x8x1x2xf32>
+  %image = memref.alloc() : memref<2x8x6x7xf32>
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x : memref<2x8x6x7xf32>) outs(%image : memref<2x8x6x7xf32>) {
+  ^bb0(%in: f32, %old: f32):
+    linalg.yield %in : f32
+  }
+  linalg.generic {indexing_maps = [#image, #filter, #result], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%image, %w : memref<2x8x6x7xf32>, memref<8x8x1x2xf32>) outs(%z : memref<2x8x6x6xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %product = arith.mulf %a, %b : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  }
+  memref.dealloc %image : memref<2x8x6x7xf32>
+  return
+}
+// CHECK-LABEL: func.func @f32
+// CHECK:         memref.alloc() : memref<2x8x6x7xf32>
