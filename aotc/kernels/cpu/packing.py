@@ -4,6 +4,7 @@ is a vector. The columns behind the last one are zeros."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -14,6 +15,12 @@ from aotc.numbers import Number, Scalar, Value, compare, select, signed_minimum
 
 # Vectors that are transposed in registers: longer ones take more moves for each element.
 _TRANSPOSED_BYTES = 32
+
+
+class Column(Protocol):
+    """The elements of a column of B along K: one, or a vector of `width`."""
+
+    def __call__(self, k: Number, width: int = 1) -> Value: ...
 
 
 class Part(Struct, frozen=True):
@@ -52,8 +59,20 @@ def pack_rest(v: Vectors, source: Buffer, part: Part, packed: Buffer) -> None:
 
 def pack_transposed(v: Vectors, source: Buffer, part: Part, packed: Buffer) -> None:
     """Packs a part of `source`, whose last index is k, behind the column."""
-    with v.b.loop(0, v.groups(part.columns, v.width)) as group:
-        _pack_transposed_group(v, source, part, packed, group.index)
+
+    def column_of(number: Number) -> Column:
+        return lambda k, width=1: v.load(source, [part.column + number, part.k + k], width)
+
+    pack_along_k(v, column_of, (part.k_count, part.columns), packed)
+
+
+def pack_along_k(
+    v: Vectors, column_of: Callable[[Number], Column], counts: tuple[Number, Number], packed: Buffer
+) -> None:
+    """Packs what lies column by column in memory. `column_of` finds a column by its number, and
+    `counts` is how many k and columns there are."""
+    with v.b.loop(0, v.groups(counts[1], v.width)) as group:
+        _pack_transposed_group(v, column_of, counts, packed, group.index)
 
 
 def _pack_elements(
@@ -73,27 +92,30 @@ def _pack_elements(
 
 
 def _pack_transposed_group(
-    v: Vectors, source: Buffer, part: Part, packed: Buffer, group: Scalar
+    v: Vectors,
+    column_of: Callable[[Number], Column],
+    counts: tuple[Number, Number],
+    packed: Buffer,
+    group: Scalar,
 ) -> None:
-    b = v.b
+    b, (k_count, columns) = v.b, counts
     first = group * v.width
-    count = signed_minimum(part.columns - first, v.width)
-    column = part.column + first
+    count = signed_minimum(columns - first, v.width)
     side = _TRANSPOSED_BYTES // v.bytes
     is_whole = compare("eq", count, v.width)
-    done = select(is_whole, v.whole(part.k_count, side), 0)
-    with b.loop(0, done, side) as k:
-        row = part.k + k.index
-        for offset in range(0, v.width, side):
-            columns = [v.load(source, [column + (offset + i), row], side) for i in range(side)]
-            for i, vector in enumerate(transposed(v, columns)):
-                v.store(vector, packed, [group, k.index + i, offset])
+    done = select(is_whole, v.whole(k_count, side), 0)
+    with b.where(is_whole):
+        found = [column_of(first + i) for i in range(v.width)]
+        with b.loop(0, done, side) as k:
+            for offset in range(0, v.width, side):
+                loaded = [column(k.index, side) for column in found[offset : offset + side]]
+                for i, vector in enumerate(transposed(v, loaded)):
+                    v.store(vector, packed, [group, k.index + i, offset])
     with b.loop(0, count) as j:
-        row_of_b = column + j.index
-        with b.loop(done, part.k_count) as k:
-            value = v.load(source, [row_of_b, part.k + k.index])
-            b.store(value, packed, [group, k.index, j.index])
-    with b.loop(count, v.width) as j, b.loop(0, part.k_count) as k:
+        column = column_of(first + j.index)
+        with b.loop(done, k_count) as k:
+            b.store(column(k.index), packed, [group, k.index, j.index])
+    with b.loop(count, v.width) as j, b.loop(0, k_count) as k:
         b.store(b.zero(v.type), packed, [group, k.index, j.index])
 
 

@@ -32,13 +32,12 @@ from aotc.ops import symbol_of
 
 # As many elements of 16 bits are copied at once.
 _TOGETHER = 8
-_NARROW = ("f16", "bf16")
 _NONE: Dimensions = frozenset()
 
 
-def order_channels(module: Any) -> list[Any]:
-    """Changes `module`, in which linalg is on buffers and `linalg.generic`, in place. Gives the
-    locations of the convolutions that have their channels last now."""
+def order_channels(module: Any, elements: Sequence[str]) -> list[Any]:
+    """Changes `module`, in which linalg is on buffers and `linalg.generic`, in place: convolutions
+    of `elements`, types of 16 bits. Gives the locations of those whose channels are last now."""
     with module.context:
         variables = {
             symbol_of(op.operation): op.operation
@@ -46,7 +45,7 @@ def order_channels(module: Any) -> list[Any]:
             if op.operation.name == "memref.global"
         }
         inside = called_inside(module)
-        plan = _Plan(module, variables)
+        plan = _Plan(module, variables, elements)
         for function in functions_of(module):
             if symbol_of(function) not in inside:
                 plan.add(function)
@@ -101,13 +100,18 @@ class _Convolution(Struct, frozen=True, eq=False):
 class _Plan:
     """What is to be last, of each allocation and each constant."""
 
-    def __init__(self, module: Any, variables: dict[str, Any]) -> None:
-        self._module, self._variables = module, variables
+    def __init__(self, module: Any, variables: dict[str, Any], elements: Sequence[str]) -> None:
+        self._variables, self._elements = variables, elements
         self._accesses: dict[Any, list[_Access]] = {}
         self._convolutions: dict[Any, _Convolution] = {}
         # Of what other products read: these want it as it is.
         self._kept: set[Any] = set()
         self._last: dict[Any, Dimensions] = {}
+        # Of constants that are no filters of these convolutions, by their names.
+        self._constants: dict[str, Dimensions] = {}
+        self._gets: dict[str, list[Any]] = {}
+        for get in ops.find(module.operation, "memref.get_global"):
+            self._gets.setdefault(ops.global_of(get), []).append(get)
         self.taken: list[_Convolution] = []
 
     def add(self, function: Any) -> None:
@@ -139,13 +143,10 @@ class _Plan:
         # NumPy takes longer to import than small modules to build.
         from aotc.lower.layouts.constants import add_reordered
 
-        gets: dict[str, list[Any]] = {}
-        for get in ops.find(self._module.operation, "memref.get_global"):
-            gets.setdefault(ops.global_of(get), []).append(get)
         names = set(self._variables)
-        for symbol, last in self._filters().items():
+        for symbol, last in (self._constants | self._filters()).items():
             made = add_reordered(self._variables[symbol], last, names)
-            for get in gets[symbol]:
+            for get in self._gets[symbol]:
                 permute.reorder_constant(get, made, last)
             # What others export, they may read.
             ops.erase(self._variables[symbol])
@@ -186,7 +187,7 @@ class _Plan:
     def _convolution(self, generic: Any) -> _Convolution | None:
         accesses = self._accesses[generic]
         if len(accesses) != 3 or any(
-            str(one.value.type.element_type) not in _NARROW for one in accesses[:2]
+            str(one.value.type.element_type) not in self._elements for one in accesses[:2]
         ):
             return None
         *factors, result = accesses
@@ -207,17 +208,18 @@ class _Plan:
         last, filter_ = convolution.of_filter, convolution.filter
         if permute.is_same(len(filter_.loops), last):
             return True
-        symbol = self._symbol(filter_.value)
-        get = _root(filter_.value)
+        symbol, known = self._symbol(filter_.value), self._known_order(filter_.value, last)
         assert symbol is not None
-        variable = self._variables[symbol]
-        is_own = ir.StringAttr(variable.attributes["sym_visibility"]).value == "private"
-        known = self._known_order(filter_.value, last)
-        return bool(
+        return known is not None and self._can_reorder(symbol, known)
+
+    def _can_reorder(self, symbol: str, last: Dimensions) -> bool:
+        """Whether a constant can have these dimensions last, wherever it is used."""
+        attributes = self._variables[symbol].attributes
+        is_own = ir.StringAttr(attributes["sym_visibility"]).value == "private"
+        return (
             is_own
-            and WEIGHT not in variable.attributes
-            and known is not None
-            and permute.can_follow(get, known)
+            and WEIGHT not in attributes
+            and all(permute.can_follow(get.results[0], last) for get in self._gets[symbol])
         )
 
     def _symbol(self, value: Value) -> str | None:
@@ -232,12 +234,12 @@ class _Plan:
     # --- What is last --------------------------------------------------------------------------
 
     def _begin_at(self, convolution: _Convolution) -> None:
-        self._spread(
-            [
-                (convolution.image.value, convolution.of_image),
-                (convolution.result.value, convolution.result.along(convolution.channels)),
-            ]
-        )
+        """A convolution whose image cannot have its channels last, as one of three colours, gains
+        nothing."""
+        self._spread([(convolution.image.value, convolution.of_image)])
+        if _root(convolution.image.value) in self._last:
+            last = convolution.result.along(convolution.channels)
+            self._spread([(convolution.result.value, last)])
 
     def _spread(self, marks: list[tuple[Any, Dimensions]]) -> None:
         """Marks buffers, and what operations read and write beside them along the same loops."""
@@ -254,6 +256,9 @@ class _Plan:
         root = _root(value)
         known = self._known_order(value, last)
         if root in self._last or root in self._kept or known is None:
+            return None
+        if (symbol := self._symbol(root)) is not None:
+            self._mark_constant(symbol, known)
             return None
         type_ = ir.MemRefType(root.type)
         owner = ops.defining(root)
@@ -272,6 +277,13 @@ class _Plan:
             return None
         self._last[root] = known
         return root
+
+    def _mark_constant(self, symbol: str, last: Dimensions) -> None:
+        """A constant that is read beside an image, as a filter of single channels is, has its
+        channels last, too."""
+        rank = self._type_of(symbol).rank
+        if not permute.is_same(rank, last) and self._can_reorder(symbol, last):
+            self._constants.setdefault(symbol, last)
 
     def _is_reduced_across(self, root: Value, last: Dimensions) -> bool:
         """Whether an operation adds up some channels of all pixels, as a norm of groups does: of

@@ -33,11 +33,13 @@ class PaddedLoad(Struct, frozen=True):
 
 class Kinds(Struct):
     """The kinds of the values that are not uniform, and the loads of padded buffers by their
-    results. `strides`: of the loads that are not of neighbours."""
+    results. `strides`: of the loads that are not of neighbours. `has_guards`: whether there is a
+    load of vectors with an index that is selected, which is the same for all columns."""
 
     of: dict[Any, int] = field(default_factory=dict)
     padded: dict[Any, PaddedLoad] = field(default_factory=dict)
     strides: set[int] = field(default_factory=set)
+    has_guards: bool = False
     _selects: dict[Any, Any] = field(default_factory=dict)
 
     def __getitem__(self, value: Any) -> int:
@@ -131,6 +133,7 @@ class Kinds(Struct):
             return None
         if all(kind == UNIFORM for kind in kinds):
             return None if access.writes else UNIFORM
+        self.has_guards |= any(map(_is_selected, access.indices))
         return self._of_neighbours(access, access.indices)
 
     def _of_padded(self, access: Access) -> int | None:
@@ -166,6 +169,11 @@ class Kinds(Struct):
             return None
         self.strides.add(last)
         return VECTOR
+
+
+def _is_selected(index: Any) -> bool:
+    owner = ops.defining(index)
+    return owner is not None and owner.name == "arith.select"
 
 
 def _is_contiguous_along(type_: Any) -> bool:

@@ -116,7 +116,11 @@ def _simplify(
     _tidy(join_loops(function, overlaps, is_ours), overlaps, remarks)
     for loop in _own_loops(function):
         location = loop.location
-        what = split_reductions(loop, overlaps) if _block_for(loop, block) is None else None
+        if _block_for(loop, block) is not None:
+            continue
+        with location:
+            merge_columns(loop)
+        what = split_reductions(loop, overlaps)
         if what is not None and remarks is not None:
             remarks.add(STEP, location, what)
     for loop in _own_loops(function):
@@ -153,8 +157,6 @@ def _map(
 
 def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps, *, cpu_kernels: bool) -> str:
     """Replaces the loop by a launch of the first kind that fits; what it is."""
-    if given is None:
-        merge_columns(loop)
     rows = plan_rows(loop, given, overlaps)
     if rows is not None and rows.scans and cpu_kernels:
         points = plan_points(loop, given)

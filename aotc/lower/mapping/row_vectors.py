@@ -69,8 +69,8 @@ def plan_row_vectors(loop: Any, items: Sequence[Any]) -> RowVectors | None:
 
 def plan_window_vectors(loop: Any) -> RowVectors | None:
     """The plan for a loop over points, the last dimension of which becomes the columns. None unless
-    it loads what is padded, or a loop in it each second element, which LLVM has no vectors
-    for, or its rows are better not divided among blocks."""
+    it loads what is padded, or a loop in it each second element or what is padded along rows, which
+    LLVM has no vectors for, or its rows are better not divided among blocks."""
     *rows, bounds = zip(*ops.operand_groups(loop)[:3], strict=True)
     *_, column = loop.regions[0].blocks[0].arguments
     columns = Columns(loop, (bounds,), (column,), tuple(body_of(loop)), ())
@@ -78,7 +78,8 @@ def plan_window_vectors(loop: Any) -> RowVectors | None:
     if not rows or not kinds.add(columns):
         return None
     trips = [known_trips(*one) for one in rows]
-    is_of_windows = kinds.padded or (kinds.strides - {1} and ops.find(loop, "scf.for"))
+    is_hard = kinds.has_guards or kinds.strides - {1}
+    is_of_windows = kinds.padded or (is_hard and ops.find(loop, "scf.for"))
     if not is_of_windows and not _are_whole(columns, known_product(trips), kinds):
         return None
     return _plan(trips, [columns.known_count], (columns,), kinds)

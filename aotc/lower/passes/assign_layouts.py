@@ -1,5 +1,9 @@
 """`aotc-assign-layouts`: temporaries of convolutions have their channels last where GPUs have
-kernels for that."""
+kernels for that.
+
+The CPU device multiplies bf16 in pairs, which it packs of images whose channels are not last: with
+kernels for it, those of bf16 stay as they are.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,7 @@ class AssignLayouts(OwnPass, frozen=True):
         # Modules without linalg need none of it.
         from aotc.lower.layouts.channels import order_channels
 
-        for location in order_channels(lowering.module):
+        elements = ("f16",) if lowering.request.cpu_kernels else ("f16", "bf16")
+        for location in order_channels(lowering.module, elements):
             text = "convolution: its image has the channels last in memory"
             lowering.remarks.add(self.name, location, text)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from aotc.errors import InputError
 from aotc.lower.passes.assert_sizes import AssertSizes
 from aotc.lower.passes.assert_steps import AssertSteps
+from aotc.lower.passes.assign_layouts import AssignLayouts
 from aotc.lower.passes.base import Pass, Upstream
 from aotc.lower.passes.check_sizes import CheckSizes
 from aotc.lower.passes.choose_attention_kernels import ChooseAttentionKernels
@@ -181,6 +182,7 @@ _SPARSE: tuple[Pass, ...] = (
 )
 _LINALG: tuple[Pass, ...] = (
     Upstream("func.func(linalg-generalize-named-ops)", "all of linalg has one form"),
+    AssignLayouts(),
     OrderLoops(),
     AssertSizes(),
     ChooseAttentionKernels(),

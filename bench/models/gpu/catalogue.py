@@ -67,7 +67,10 @@ def _of_the_cpu(name: str) -> Callable[[int], Any]:
     return lambda _: models.MODELS[name]()
 
 
-_SHARED = ("resnet50", "efficientnet", "vit", "swin", "bert", "lstm", "dlrm")
+_SHARED = (
+    *("resnet18", "resnet50", "mobilenet_v3", "efficientnet"),
+    *("vit", "swin", "bert", "lstm", "dlrm"),
+)
 # The modules may depend on the batch.
 MODELS: dict[str, Callable[[int], Any]] = {
     **{name: _of_the_cpu(name) for name in _SHARED},

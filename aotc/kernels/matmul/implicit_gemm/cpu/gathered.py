@@ -8,12 +8,15 @@ that are contiguous in memory are still read and written as vectors.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from msgspec import Struct
 
+from aotc.builder import Buffer
 from aotc.kernels.cpu.mainloop import Row
+from aotc.kernels.cpu.packing import Column, pack_along_k
 from aotc.kernels.cpu.vectors import VECTOR_STRIDES
 from aotc.kernels.matmul.cpu import blocked
 from aotc.kernels.matmul.cpu.blocked import Step, Tile
@@ -36,6 +39,17 @@ class _Run(Struct, frozen=True):
     layout: Layout
     first: Number
     base: Number
+
+
+class _Neighbours(Struct, frozen=True):
+    """Rows of A or columns of B that are `stride` apart in memory, from `begin` to `end`: by the
+    table `name`, and that of k, `along_k`."""
+
+    name: str
+    along_k: str
+    begin: Number
+    end: Number
+    stride: int
 
 
 class Kernel(blocked.Kernel):
@@ -69,14 +83,30 @@ class Kernel(blocked.Kernel):
 
     @property
     def has_rows_along_k(self) -> bool:
-        return True
+        """Else A is packed as it lies in memory: the rows are neighbours of each other, as the
+        pixels of an image whose channels are not last are."""
+        rows, k = self.of_a.m.modes[-1:], self.of_a.k.modes[-1:]
+        if not rows or not k or rows[0].stride not in VECTOR_STRIDES:
+            return True
+        sizes = [one.size if isinstance(one.size, int) else self.width for one in (*rows, *k)]
+        return sizes[0] < self.width or (k[0].stride == 1 and sizes[1] >= self.width)
+
+    @property
+    def has_columns_along_k(self) -> bool:
+        """Whether each column of B is contiguous in memory, as a filter with the channels last."""
+        return [mode.stride for mode in self.of_b.k.modes] == [1]
 
     @property
     def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """B's rows follow each other with a vector in between: the last run of a row may end there,
-        and they begin in different sets of a cache."""
-        a, _ = super().packed_shapes
-        return a, (self.variant.tile_k, self.variant.tile_columns + 2 * self.width)
+        """Rows along M or N follow each other with a vector in between: the last run of a row may
+        end there, and they begin in different sets of a cache."""
+        v = self.variant
+        a, b = super().packed_shapes
+        if not self.has_rows_along_k:
+            a = (v.tile_k, v.tile_rows + 2 * self.width)
+        if not self.has_columns_along_k:
+            b = (v.tile_k, v.tile_columns + 2 * self.width)
+        return a, b
 
     # --- Tables --------------------------------------------------------------------------------
 
@@ -141,34 +171,58 @@ class Kernel(blocked.Kernel):
         """A's part, row by row."""
         b, a = self.b, self.of_a
         self.fill("k_a", step.start, step.count)
-        is_contiguous = [mode.stride for mode in a.k.modes] == [1]
+        if not self.has_rows_along_k:
+            last = a.m.modes[-1]
+            with self.runs_of(last.size, tile.row, tile.rows) as (begin, end):
+                run = _Neighbours("m_a", "k_a", begin, end, last.stride)
+                self._pack_vectors(a.buffer, run, step, self.packed_a)
+            return
+        last = a.k.modes[-1]
+        if last.stride == 1:
+            for_runs = self.runs_of(last.size, step.start, step.count)
+            with for_runs as (begin, end), b.loop(0, tile.rows) as row:
+                source = [self.offset("m_a", row.index) + self.offset("k_a", begin)]
+                self.copy_row(end - begin, a.buffer, source, self.packed_a, row.index, begin)
+            return
         with b.loop(0, tile.rows) as row:
             first = self.offset("m_a", row.index)
-            if is_contiguous:
-                source = [first + step.start]
-                self.copy_row(step.count, a.buffer, source, self.packed_a, row.index)
-            else:
-                with b.loop(0, step.count) as k:
-                    value = self.load(a.buffer, [first + self.offset("k_a", k.index)])
-                    b.store(value, self.packed_a, [row.index, k.index])
+            with b.loop(0, step.count) as k:
+                value = self.load(a.buffer, [first + self.offset("k_a", k.index)])
+                b.store(value, self.packed_a, [row.index, k.index])
+
+    @contextmanager
+    def runs_of(
+        self, size: Number, start: Number, count: Number
+    ) -> Iterator[tuple[Number, Number]]:
+        """A loop over the parts of `count` numbers, from `start` on, between the multiples of
+        `size`: where each begins and ends, counted from `start`."""
+        skipped = start % size
+        with self.b.loop(0, self.groups(count + skipped, size)) as run:
+            begin = signed_maximum(run.index * size - skipped, 0)
+            end = signed_minimum((run.index + 1) * size - skipped, count)
+            yield begin, end
 
     def pack_b(self, tile: Tile, step: Step, start: Number) -> None:
         """B's part, row by row, each in runs of columns that are a step apart in memory. What is
         behind the tile's last column is anything."""
         del start
         last = self.of_b.n.modes[-1]
-        if last.size in _SHORT_RUNS and last.stride in VECTOR_STRIDES:
+        if self.has_columns_along_k:
+
+            def column_of(column: Number) -> Column:
+                first = self.place_in_b(tile, column, 0)
+                return lambda k, width=1: self.load(self.of_b.buffer, [first + k], width)
+
+            pack_along_k(self, column_of, (step.count, tile.columns), self.packed_b)
+        elif last.size in _SHORT_RUNS and last.stride in VECTOR_STRIDES:
             self._pack_short_runs(tile, step, last.size, last.stride)
         else:
             self.pack_runs(tile, step)
 
     def pack_runs(self, tile: Tile, step: Step) -> None:
         """Runs of any length, of which a tile has parts, too."""
-        b, last = self.b, self.of_b.n.modes[-1]
-        skipped = tile.column % last.size
-        with b.loop(0, self.groups(tile.columns + skipped, last.size)) as run:
-            begin = signed_maximum(run.index * last.size - skipped, 0)
-            end = signed_minimum((run.index + 1) * last.size - skipped, tile.columns)
+        last = self.of_b.n.modes[-1]
+        with self.runs_of(last.size, tile.column, tile.columns) as (begin, end):
             self.pack_run(step, begin, end, last.stride)
 
     def _pack_short_runs(self, tile: Tile, step: Step, size: int, stride: int) -> None:
@@ -184,8 +238,9 @@ class Kernel(blocked.Kernel):
 
     def pack_run(self, step: Step, begin: Number, end: Number, stride: int | Number) -> None:
         """Columns that are `stride` apart in memory."""
-        if stride in VECTOR_STRIDES:
-            self._pack_vectors(step, begin, end, stride)
+        if isinstance(stride, int) and stride in VECTOR_STRIDES:
+            run = _Neighbours("n_b", "k_b", begin, end, stride)
+            self._pack_vectors(self.of_b.buffer, run, step, self.packed_b)
         else:
             self._pack_run(step, begin, end, stride)
 
@@ -209,26 +264,28 @@ class Kernel(blocked.Kernel):
                 value = self.load(source, [of_k + column.index * stride])
                 b.store(value, self.packed_b, [k.index, begin + column.index])
 
-    def _pack_vectors(self, step: Step, begin: Number, end: Number, stride: int) -> None:
+    def _pack_vectors(self, source: Buffer, of: _Neighbours, step: Step, packed: Buffer) -> None:
         """A run is stored as whole vectors: the next one, or nobody, has what is behind its end."""
-        b, source = self.b, self.of_b.buffer
-        whole = self.whole(end - begin, self.width)
-        rest = end - begin - whole
+        b, stride, count = self.b, of.stride, of.end - of.begin
+        whole = self.whole(count, self.width)
+        rest = count - whole
         has_rest = compare("ne", rest, 0)
         masks = self.masks_of(rest, stride)
-        offset = self.offset("n_b", begin)
+        offset = self.offset(of.name, of.begin)
         with b.loop(0, step.count) as k:
-            of_k = offset + self.offset("k_b", k.index)
+            of_k = offset + self.offset(of.along_k, k.index)
             with b.loop(0, whole, self.width) as loop:
                 vector = self.load_strided(source, of_k + loop.index * stride, stride)
-                self.store(vector, self.packed_b, [k.index, begin + loop.index])
+                self.store(vector, packed, [k.index, of.begin + loop.index])
             with b.where(has_rest):
                 vector = self.load_strided(source, of_k + whole * stride, stride, masks)
-                self.store(vector, self.packed_b, [k.index, begin + whole])
+                self.store(vector, packed, [k.index, of.begin + whole])
 
     # --- What the mainloop reads ---------------------------------------------------------------
 
     def row_of_a(self, tile: Tile, step: Step, row: Number) -> Row:
+        if not self.has_rows_along_k:
+            return lambda k, width=1: self.load(self.packed_a, [k, row], width)
         if not self.reads_a:
             return super().row_of_a(tile, step, row)
         first = self.offset("m_a", row) + step.start
@@ -239,6 +296,8 @@ class Kernel(blocked.Kernel):
         return load
 
     def packed_vector(self, column: Number, k: Number) -> Value:
+        if self.has_columns_along_k:
+            return super().packed_vector(column, k)
         return self.load(self.packed_b, [k, column], self.width)
 
     # --- C -------------------------------------------------------------------------------------
