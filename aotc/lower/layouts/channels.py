@@ -96,6 +96,11 @@ class _Convolution(Struct, frozen=True, eq=False):
     def of_image(self) -> Dimensions:
         return self.image.along(self.channels)
 
+    @property
+    def has_groups(self) -> bool:
+        """Whether channels are added up within groups, of few channels each."""
+        return bool(self.summed and self.channels.intersection(self.image.loops, self.result.loops))
+
 
 class _Plan:
     """What is to be last, of each allocation and each constant."""
@@ -104,7 +109,7 @@ class _Plan:
         self._variables, self._elements = variables, elements
         self._accesses: dict[Any, list[_Access]] = {}
         self._convolutions: dict[Any, _Convolution] = {}
-        # Of what other products read: these want it as it is.
+        # Of what other products read and write: these want it as it is.
         self._kept: set[Any] = set()
         self._last: dict[Any, Dimensions] = {}
         # Of constants that are no filters of these convolutions, by their names.
@@ -180,7 +185,7 @@ class _Plan:
         if convolution is not None:
             self._convolutions[generic] = convolution
             return
-        for value in inputs:
+        for value in (*inputs, *outputs):
             if isinstance(value.type, ir.MemRefType):
                 self._kept.add(_root(value))
 
@@ -201,7 +206,7 @@ class _Plan:
         channels = filter_.of(frozenset(range(len(filter_.loops)))) - window
         summed = channels.intersection(loops_of_reduction(generic)) & set(image.loops)
         found = _Convolution(generic, image, filter_, result, channels, summed, bool(window))
-        return found if self._can_order(found) else None
+        return found if not found.has_groups and self._can_order(found) else None
 
     def _can_order(self, convolution: _Convolution) -> bool:
         """Whether the filter can have the order in which the image is."""

@@ -332,15 +332,13 @@ class Kernel(CpuKernel):
         first: Sequence[Number],
         target: Buffer,
         row: Number,
-        to: Number = 0,
     ) -> None:
-        """Converts `count` neighbours, from the indices `first` on, and stores them in a row, from
-        the index `to` on."""
+        """Converts `count` neighbours, from the indices `first` on, and stores them as a row."""
         *leading, column = first
         for start, stop, width in self.vectorized(count):
             with self.b.loop(start, stop, width) as loop:
                 value = self.load(source, [*leading, column + loop.index], width)
-                self.store(value, target, [row, to + loop.index])
+                self.store(value, target, [row, loop.index])
 
     def pack_b(self, tile: Tile, step: Step, start: Number) -> None:
         """The columns of B's part from `start` on, in groups; those behind the tile's last are

@@ -42,11 +42,11 @@ class _Run(Struct, frozen=True):
 
 
 class _Neighbours(Struct, frozen=True):
-    """Rows of A or columns of B that are `stride` apart in memory, from `begin` to `end`: by the
-    table `name`, and that of k, `along_k`."""
+    """A run of rows, of columns or of k that are `stride` apart in memory, from `begin` to `end`.
+    The offsets in the operand are the sum of those in the tables `name` and `other`."""
 
     name: str
-    along_k: str
+    other: str
     begin: Number
     end: Number
     stride: int
@@ -175,14 +175,13 @@ class Kernel(blocked.Kernel):
             last = a.m.modes[-1]
             with self.runs_of(last.size, tile.row, tile.rows) as (begin, end):
                 run = _Neighbours("m_a", "k_a", begin, end, last.stride)
-                self._pack_vectors(a.buffer, run, step, self.packed_a)
+                self._pack_vectors(a.buffer, run, step.count, self.packed_a)
             return
         last = a.k.modes[-1]
         if last.stride == 1:
-            for_runs = self.runs_of(last.size, step.start, step.count)
-            with for_runs as (begin, end), b.loop(0, tile.rows) as row:
-                source = [self.offset("m_a", row.index) + self.offset("k_a", begin)]
-                self.copy_row(end - begin, a.buffer, source, self.packed_a, row.index, begin)
+            with self.runs_of(last.size, step.start, step.count) as (begin, end):
+                run = _Neighbours("k_a", "m_a", begin, end, 1)
+                self._pack_vectors(a.buffer, run, tile.rows, self.packed_a)
             return
         with b.loop(0, tile.rows) as row:
             first = self.offset("m_a", row.index)
@@ -240,7 +239,7 @@ class Kernel(blocked.Kernel):
         """Columns that are `stride` apart in memory."""
         if isinstance(stride, int) and stride in VECTOR_STRIDES:
             run = _Neighbours("n_b", "k_b", begin, end, stride)
-            self._pack_vectors(self.of_b.buffer, run, step, self.packed_b)
+            self._pack_vectors(self.of_b.buffer, run, step.count, self.packed_b)
         else:
             self._pack_run(step, begin, end, stride)
 
@@ -264,22 +263,24 @@ class Kernel(blocked.Kernel):
                 value = self.load(source, [of_k + column.index * stride])
                 b.store(value, self.packed_b, [k.index, begin + column.index])
 
-    def _pack_vectors(self, source: Buffer, of: _Neighbours, step: Step, packed: Buffer) -> None:
-        """A run is stored as whole vectors: the next one, or nobody, has what is behind its end."""
-        b, stride, count = self.b, of.stride, of.end - of.begin
-        whole = self.whole(count, self.width)
-        rest = count - whole
-        has_rest = compare("ne", rest, 0)
-        masks = self.masks_of(rest, stride)
-        offset = self.offset(of.name, of.begin)
-        with b.loop(0, step.count) as k:
-            of_k = offset + self.offset(of.along_k, k.index)
+    def _pack_vectors(
+        self, source: Buffer, run: _Neighbours, count: Number, packed: Buffer
+    ) -> None:
+        """A run of each of `count` others is stored as whole vectors: the next one, or nobody, has
+        what is behind its end."""
+        b, stride, size = self.b, run.stride, run.end - run.begin
+        whole = self.whole(size, self.width)
+        has_rest = compare("ne", size - whole, 0)
+        masks = self.masks_of(size - whole, stride)
+        first = self.offset(run.name, run.begin)
+        with b.loop(0, count) as other:
+            begin = first + self.offset(run.other, other.index)
             with b.loop(0, whole, self.width) as loop:
-                vector = self.load_strided(source, of_k + loop.index * stride, stride)
-                self.store(vector, packed, [k.index, of.begin + loop.index])
+                vector = self.load_strided(source, begin + loop.index * stride, stride)
+                self.store(vector, packed, [other.index, run.begin + loop.index])
             with b.where(has_rest):
-                vector = self.load_strided(source, of_k + whole * stride, stride, masks)
-                self.store(vector, packed, [k.index, of.begin + whole])
+                vector = self.load_strided(source, begin + whole * stride, stride, masks)
+                self.store(vector, packed, [other.index, run.begin + whole])
 
     # --- What the mainloop reads ---------------------------------------------------------------
 
