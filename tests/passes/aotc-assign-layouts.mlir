@@ -6,6 +6,9 @@
 #none = affine_map<(n, f, y, x) -> ()>
 
 memref.global "private" constant @filter : memref<8x8x1x2xf16> = dense<1.0>
+memref.global "private" constant @single : memref<8x3x3xf16> = dense<1.0>
+memref.global "private" constant @grouped : memref<2x8x8x3xf16> = dense<1.0>
+memref.global "private" constant @colours : memref<8x3x1x2xf16> = dense<1.0>
 memref.global "private" constant @wide : memref<8x8x1x2xf32> = dense<1.0>
 
 // What is written before a convolution and behind it is so with the channels last, as the filter
@@ -82,3 +85,79 @@ func.func @f32(%x: memref<2x8x6x7xf32>, %z: memref<2x8x6x6xf32>) {
 }
 // CHECK-LABEL: func.func @f32
 // CHECK:         memref.alloc() : memref<2x8x6x7xf32>
+
+// A filter of single channels is read beside an image whose channels are last.
+func.func @single_channels(%x: memref<2x8x6x7xf16>, %z: memref<2x8x6x6xf16>) {
+  %w = memref.get_global @filter : memref<8x8x1x2xf16>
+  %s = memref.get_global @single : memref<8x3x3xf16>
+  %image = memref.alloc() : memref<2x8x8x9xf16>
+  linalg.generic {indexing_maps = [#all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%image : memref<2x8x8x9xf16>) {
+  ^bb0(%old: f16):
+    %zero = arith.constant 0.0 : f16
+    linalg.yield %zero : f16
+  }
+  %y = memref.alloc() : memref<2x8x6x7xf16>
+  linalg.generic {indexing_maps = [affine_map<(n, f, y, x, q, r) -> (n, f, y + q, x + r)>, affine_map<(n, f, y, x, q, r) -> (f, q, r)>, affine_map<(n, f, y, x, q, r) -> (n, f, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%image, %s : memref<2x8x8x9xf16>, memref<8x3x3xf16>) outs(%y : memref<2x8x6x7xf16>) {
+  ^bb0(%a: f16, %b: f16, %sum: f16):
+    %product = arith.mulf %a, %b : f16
+    %next = arith.addf %sum, %product : f16
+    linalg.yield %next : f16
+  }
+  linalg.generic {indexing_maps = [#image, #filter, #result], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%y, %w : memref<2x8x6x7xf16>, memref<8x8x1x2xf16>) outs(%z : memref<2x8x6x6xf16>) {
+  ^bb0(%a: f16, %b: f16, %sum: f16):
+    %product = arith.mulf %a, %b : f16
+    %next = arith.addf %sum, %product : f16
+    linalg.yield %next : f16
+  }
+  memref.dealloc %image : memref<2x8x8x9xf16>
+  memref.dealloc %y : memref<2x8x6x7xf16>
+  return
+}
+// CHECK-LABEL: func.func @single_channels
+// CHECK:         memref.get_global @single_ordered : memref<3x3x8xf16>
+// CHECK:         memref.alloc() : memref<2x8x9x8xf16>
+// CHECK:         memref.alloc() : memref<2x6x7x8xf16>
+
+// Groups of channels are small products, whose pixels had better follow each other.
+func.func @groups(%x: memref<2x2x8x7xf16>, %z: memref<2x2x8x5xf16>) {
+  %w = memref.get_global @grouped : memref<2x8x8x3xf16>
+  %image = memref.alloc() : memref<2x2x8x7xf16>
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x : memref<2x2x8x7xf16>) outs(%image : memref<2x2x8x7xf16>) {
+  ^bb0(%in: f16, %old: f16):
+    linalg.yield %in : f16
+  }
+  linalg.generic {indexing_maps = [affine_map<(n, g, f, x, c, r) -> (n, g, c, x + r)>, affine_map<(n, g, f, x, c, r) -> (g, f, c, r)>, affine_map<(n, g, f, x, c, r) -> (n, g, f, x)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%image, %w : memref<2x2x8x7xf16>, memref<2x8x8x3xf16>) outs(%z : memref<2x2x8x5xf16>) {
+  ^bb0(%a: f16, %b: f16, %sum: f16):
+    %product = arith.mulf %a, %b : f16
+    %next = arith.addf %sum, %product : f16
+    linalg.yield %next : f16
+  }
+  memref.dealloc %image : memref<2x2x8x7xf16>
+  return
+}
+// CHECK-LABEL: func.func @groups
+// CHECK:         memref.alloc() : memref<2x2x8x7xf16>
+
+// An image of three colours has no vectors of channels; what is made of it stays as it is, too.
+func.func @of_colours(%x: memref<2x3x6x7xf16>, %z: memref<2x8x6x6xf16>) {
+  %w = memref.get_global @colours : memref<8x3x1x2xf16>
+  %y = memref.alloc() : memref<2x8x6x6xf16>
+  linalg.generic {indexing_maps = [#image, #filter, #result], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%x, %w : memref<2x3x6x7xf16>, memref<8x3x1x2xf16>) outs(%y : memref<2x8x6x6xf16>) {
+  ^bb0(%a: f16, %b: f16, %sum: f16):
+    %product = arith.mulf %a, %b : f16
+    %next = arith.addf %sum, %product : f16
+    linalg.yield %next : f16
+  }
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%y : memref<2x8x6x6xf16>) outs(%z : memref<2x8x6x6xf16>) {
+  ^bb0(%in: f16, %old: f16):
+    linalg.yield %in : f16
+  }
+  memref.dealloc %y : memref<2x8x6x6xf16>
+  return
+}
+// CHECK-LABEL: func.func @of_colours
+// CHECK:         memref.alloc() : memref<2x8x6x6xf16>

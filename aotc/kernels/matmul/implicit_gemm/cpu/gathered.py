@@ -86,15 +86,18 @@ class Kernel(blocked.Kernel):
         """Else A is packed as it lies in memory: the rows are neighbours of each other, as the
         pixels of an image whose channels are not last are."""
         rows, k = self.of_a.m.modes[-1:], self.of_a.k.modes[-1:]
-        if not rows or not k or rows[0].stride not in VECTOR_STRIDES:
+        if self.reads_a or not rows or not k or rows[0].stride not in VECTOR_STRIDES:
             return True
         sizes = [one.size if isinstance(one.size, int) else self.width for one in (*rows, *k)]
         return sizes[0] < self.width or (k[0].stride == 1 and sizes[1] >= self.width)
 
     @property
     def has_columns_along_k(self) -> bool:
-        """Whether each column of B is contiguous in memory, as a filter with the channels last."""
-        return [mode.stride for mode in self.of_b.k.modes] == [1]
+        """Whether each column of B is contiguous in memory, as a filter whose channels are last,
+        and no vectors of columns are."""
+        n = self.of_b.n.modes[-1:]
+        has_vectors = bool(n) and n[0].stride in VECTOR_STRIDES
+        return not has_vectors and [mode.stride for mode in self.of_b.k.modes] == [1]
 
     @property
     def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
