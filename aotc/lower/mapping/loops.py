@@ -157,6 +157,8 @@ def _map(
 
 def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps, *, cpu_kernels: bool) -> str:
     """Replaces the loop by a launch of the first kind that fits; what it is."""
+    if given is None:
+        merge_columns(loop)
     rows = plan_rows(loop, given, overlaps)
     if rows is not None and rows.scans and cpu_kernels:
         points = plan_points(loop, given)
