@@ -34,7 +34,7 @@ class PaddedLoad(Struct, frozen=True):
 class Kinds(Struct):
     """The kinds of the values that are not uniform, and the loads of padded buffers by their
     results. `strides`: of the loads that are not of neighbours. `has_guards`: whether there is a
-    load of vectors with an index that is selected, which is the same for all columns."""
+    load of vectors that is padded along other dimensions than the columns."""
 
     of: dict[Any, int] = field(default_factory=dict)
     padded: dict[Any, PaddedLoad] = field(default_factory=dict)
@@ -133,7 +133,9 @@ class Kinds(Struct):
             return None
         if all(kind == UNIFORM for kind in kinds):
             return None if access.writes else UNIFORM
-        self.has_guards |= any(map(_is_selected, access.indices))
+        self.has_guards |= not access.writes and any(
+            _guards(index, access.operation.results[0]) for index in access.indices
+        )
         return self._of_neighbours(access, access.indices)
 
     def _of_padded(self, access: Access) -> int | None:
@@ -171,9 +173,14 @@ class Kinds(Struct):
         return VECTOR
 
 
-def _is_selected(index: Any) -> bool:
-    owner = ops.defining(index)
-    return owner is not None and owner.name == "arith.select"
+def _guards(index: Any, loaded: Any) -> bool:
+    """Whether what is loaded has a use only where the index's own condition holds."""
+    select = ops.defining(index)
+    if select is None or select.name != "arith.select":
+        return False
+    users = [use.owner.operation for use in loaded.uses]
+    condition = select.operands[0]
+    return all(user.name == "arith.select" and user.operands[0] == condition for user in users)
 
 
 def _is_contiguous_along(type_: Any) -> bool:
