@@ -50,6 +50,16 @@ OTHERS: dict[str, Callable[[Any], Any]] = {
     "short windows": lambda x: torch.stft(
         x.flatten(1), 16, 4, window=torch.hann_window(16), return_complex=True
     ).abs(),
+    "windows, back": lambda x: torch.istft(
+        torch.stft(x.flatten(1), 16, 4, window=torch.hamming_window(16), return_complex=True),
+        16,
+        4,
+        window=torch.hamming_window(16),
+        length=97,
+    ),
+    "narrow windows, back": lambda x: torch.istft(
+        torch.polar(x, x), 14, 3, 10, torch.kaiser_window(10, False, 3.0), normalized=True
+    ),
     "angle": lambda x: fft.rfft(x[:, 1:, 1:]).angle()[..., 1:6],
     "product": lambda x: real(fft.fft(x) * (2 - 3j) / fft.fft(x + 1)),
     "quotient": lambda x: real((1j / fft.fft(x)).conj() - 2),

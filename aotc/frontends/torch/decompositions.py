@@ -27,6 +27,7 @@ from aotc.frontends.torch.resampling import resampling_decompositions
 from aotc.frontends.torch.scatters import scatter_decompositions
 from aotc.frontends.torch.special import special_functions
 from aotc.frontends.torch.transposed import transposed_decompositions
+from aotc.frontends.torch.windows import window_decompositions
 
 Tensor = Any
 
@@ -52,6 +53,7 @@ def decompositions() -> dict[Any, Any]:
         **pool_decompositions(aten),
         **resampling_decompositions(aten, table),
         **transposed_decompositions(aten),
+        **window_decompositions(aten),
         aten.rms_norm.default: defaults[aten.rms_norm.default],
         aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,
         aten.sort.stable: _sort,
@@ -79,6 +81,8 @@ def decompositions() -> dict[Any, Any]:
         aten._pdist_forward.default: _pdist,
         # torch-mlir's own leaves a norm of all dimensions.
         aten.linalg_norm.default: defaults[aten.linalg_norm.default],
+        aten.linalg_norm.ord_str: defaults[aten.linalg_norm.ord_str],
+        aten.all.dims: defaults[aten.all.dims],
         aten.linalg_vector_norm.default: _vector_norm,
         aten.searchsorted.Tensor: _searchsorted,
         aten.histc.default: _histc,

@@ -40,6 +40,7 @@ def fourier_decompositions(aten: Any) -> dict[Any, Any]:
         aten._fft_r2c.default: _from_real,
         aten._fft_c2r.default: _to_real,
         aten._fft_c2c.default: _of_complex,
+        aten.istft.default: _inverse_stft,
     }
 
 
@@ -79,6 +80,52 @@ def _of_complex(z: Tensor, dim: Sequence[int], normalization: int, forward: bool
     for one in dim:
         pairs = _along(pairs, one % z.dim(), -1 if forward else 1)
     return torch.view_as_complex(_normalized(pairs, z, dim, normalization))
+
+
+def _inverse_stft(
+    z: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
+) -> Tensor:
+    """The sum of overlapping frames, divided by that of the squared windows. PyTorch's own looks
+    for a zero of the latter, which is known in a call alone: results are NaN there."""
+    import torch
+
+    bins, frames = z.shape[-2:]
+    if return_complex or (window is not None and window.is_complex()):
+        return NotImplemented
+    hop, width = hop_length or n_fft // 4, win_length or n_fft
+    if window is None:
+        window = torch.ones(width, dtype=z.real.dtype)
+    before = (n_fft - width) // 2
+    window = torch.nn.functional.pad(window, (before, n_fft - width - before))
+    half = (
+        z.transpose(-1, -2)
+        if onesided or bins != n_fft
+        else z.transpose(-1, -2)[..., : n_fft // 2 + 1]
+    )
+    rows = torch.fft.irfft(half, n_fft, norm="ortho" if normalized else "backward") * window
+    batch = rows.shape[:-2]
+    columns = rows.reshape(-1, frames, n_fft).transpose(1, 2)
+    size = n_fft + hop * (frames - 1)
+    weights = (window * window).reshape(1, n_fft, 1).expand(1, n_fft, frames)
+    summed, scale = (
+        torch.nn.functional.fold(one, (1, size), (1, n_fft), stride=(1, hop)).reshape(-1, size)
+        for one in (columns, weights)
+    )
+    start = n_fft // 2 if center else 0
+    end = size - start if length is None else min(start + length, size)
+    scale = scale[:, start:end]
+    found = torch.where(scale.abs() > 1e-11, summed[:, start:end] / scale, math.nan)
+    missing = 0 if length is None else start + length - end
+    return torch.nn.functional.pad(found, (0, missing)).reshape(*batch, -1)
 
 
 def _normalized(pairs: Tensor, x: Tensor, dim: Sequence[int], normalization: int) -> Tensor:
