@@ -60,7 +60,6 @@ def _imported(model: Any, weights: Mapping[str, bytes], name: str) -> Any:
     from aotc.frontends.onnx.preparation import prepare, put_weights
 
     expanded: set[str] = set()
-    first: InputError | None = None
     while True:
         # Preparing changes the model, and an import that of the weights.
         prepared = prepare(copy.deepcopy(model), expanded)
@@ -70,10 +69,10 @@ def _imported(model: Any, weights: Mapping[str, bytes], name: str) -> Any:
             put_weights(tried, weights)
             return import_model(tried, name)
         except InputError as error:
-            first = first or error
+            refused = error
         more = refused_kinds(prepared) - expanded
         if not more:
-            raise InputError(f"{first.message}\n  (opset {opset_of(model)})")
+            raise InputError(f"{refused.message}\n  (opset {opset_of(model)})")
         expanded |= more
 
 

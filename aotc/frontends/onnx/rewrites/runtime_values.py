@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import numpy as np
+
 from aotc.frontends.onnx.elements import BOOL, INT64
 from aotc.frontends.onnx.nodes import Node, known_input, known_result, result_sizes
 from aotc.frontends.onnx.rewrites.body import Rewrite, constant, is_true
@@ -288,6 +290,31 @@ def _pad(node: Node) -> str | None:
     return "\n".join([*lines, f"y = Identity (y_{rank - 1})"])
 
 
+def _cut_pads(node: Node) -> str | None:
+    """Negative pads, which torch-mlir has not, or wrong, as a slice before the others."""
+    pads, axes, shape = node.constant(1), node.constant(3), node.shape(0)
+    if pads is None or shape is None or (node.has(3) and axes is None) or (pads >= 0).all():
+        return None
+    along = list(range(len(shape)) if axes is None else axes)
+    begins, ends = np.split(np.minimum(pads, 0), 2)
+    sizes = [shape[axis] for axis in along]
+    cut = zip(sizes, begins, ends, strict=True)
+    if any(size is not None and size + begin + end < 0 for size, begin, end in cut):
+        return None
+    inputs = ["part", "widths", "value" if node.has(2) else "", "along"]
+    given = ", ".join(inputs if node.has(3) else filter(None, inputs[:3]))
+    return "\n".join(
+        [
+            constant("first", [-begin for begin in begins]),
+            constant("last", [end or np.iinfo(np.int64).max for end in ends]),
+            constant("along", along),
+            "part = Slice (x, first, last, along)",
+            constant("widths", np.maximum(pads, 0)),
+            f'y = Pad <mode: string = "{node.attribute("mode", "constant")}"> ({given})',
+        ]
+    )
+
+
 def checked_pads(node: Node) -> str | None:
     """The pads of a Pad by a constant, whose sums are checked."""
     given, made, count = node.shape(0), result_sizes(node), known_input(node, 1)
@@ -329,6 +356,10 @@ def _is_looked_up(node: Node, mode: str, given: tuple[int, ...]) -> bool:
     pads = node.constant(1)
     if pads is None or mode == "wrap" or node.has(3):
         return True
+    # torch-mlir pads one or two dimensions, behind others, by less than they have.
+    padded = [axis for axis, pair in enumerate(pads.reshape(2, -1).T) if pair.any()]
+    if padded and (len(given) not in (3, 4) or padded[0] < len(given) - 2):
+        return True
     return mode == "reflect" and any(
         pad >= size for pad, size in zip(pads, [*given, *given], strict=False)
     )
@@ -365,6 +396,7 @@ _PLACES = {"edge": _nearest_place, "reflect": _reflected_place, "wrap": _wrapped
 EARLY_REWRITES = (
     Rewrite("AffineGrid", "(theta, size) => (y)", _affine_grid),
     Rewrite("Split", "(x, split) => (...)", _split),
+    Rewrite("Pad", "(x, pads, value, axes) => (y)", _cut_pads),
 )
 RUNTIME_REWRITES = (
     *(Rewrite(name, "(x, axes) => (y)", _reduction) for name in REDUCTIONS),
