@@ -51,6 +51,9 @@ FLOATS: dict[str, Callable[[Any], Any]] = {
     "Frobenius norm": lambda x: torch.linalg.norm(x[1:].view(2, 2, 2), "fro", dim=(0, 2)),
     "all of dimensions": lambda x: x.view(2, 2, 4).isfinite().all((0, 2)),
     "windows": lambda x: x[1, 0] * torch.cat([torch.bartlett_window(5), torch.blackman_window(4)]),
+    "depthwise volumes": lambda x: torch.nn.functional.conv3d(
+        x[1].view(1, 2, 2, 2, 1), x[1].view(2, 1, 2, 2, 1), padding=(1, 0, 0), groups=2
+    ),
     "norm of a number": lambda x: torch.linalg.norm(x[1, 0] * -1),
     "searchsorted": lambda x: torch.searchsorted(x[1].sort().values, x[1] + 0.5),
     "searchsorted, right": lambda x: torch.searchsorted(x[1].sort().values, x[1], right=True),

@@ -31,7 +31,11 @@ def _load(path: Path, options: Mapping[str, str]) -> Any:
 
     try:
         model = onnx.load(path)
-        onnx.checker.check_model(path)
+        if all(value.type.tensor_type.HasField("shape") for value in model.graph.output):
+            onnx.checker.check_model(path)
+        else:
+            _infer_outputs(model)
+            onnx.checker.check_model(model)
     except (OSError, ValueError, DecodeError, onnx.checker.ValidationError) as error:
         raise InputError(f"onnx cannot load '{path}': {error}") from None
     name = options.get("entry", path.name.split(".")[0])
@@ -49,6 +53,20 @@ def _load(path: Path, options: Mapping[str, str]) -> Any:
             raise
         module = _imported(newer, weights, name)
     return put_held(module, held) if held else module
+
+
+def _infer_outputs(model: Any) -> None:
+    """Gives the results of a model the types that onnx infers, where the model does not say them:
+    onnx asks for them, and ONNX Runtime does not. Their sizes are inferred later."""
+    import onnx
+
+    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    types = {value.name: value.type for value in inferred.graph.output}
+    for value in model.graph.output:
+        if not value.type.tensor_type.HasField("shape"):
+            value.type.CopyFrom(types[value.name])
+            for size in value.type.tensor_type.shape.dim:
+                size.Clear()
 
 
 def _imported(model: Any, weights: Mapping[str, bytes], name: str) -> Any:

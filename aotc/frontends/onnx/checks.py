@@ -30,6 +30,8 @@ _ELEMENTS = frozenset(
     "BOOL INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 UINT64 FLOAT16 BFLOAT16 FLOAT DOUBLE "
     "FLOAT8E4M3FN FLOAT8E5M2".split()
 )
+# The functions of recurrences that have a lowering.
+_ACTIVATIONS = frozenset(("Relu", "Sigmoid", "Tanh"))
 _F8 = (FLOAT8E4M3FN, FLOAT8E5M2)
 # torch-mlir knows operators by their names alone, in whatever domain: here are those that it means.
 _MICROSOFT = frozenset(
@@ -52,6 +54,14 @@ def _has_other_lengths(node: Node) -> bool:
     shape, lengths = node.shape(0), node.constant(4)
     steps = shape[node.attribute("layout", 0)] if shape else None
     return node.has(4) and (lengths is None or steps is None or bool((lengths != steps).any()))
+
+
+def _has_other_activations(node: Node) -> bool:
+    """Whether functions are asked for that torch-mlir takes others for."""
+    names = node.attribute("activations", None) or ()
+    return any(
+        (name.decode() if isinstance(name, bytes) else name) not in _ACTIVATIONS for name in names
+    )
 
 
 def _has_any_size(node: Node) -> bool:
@@ -233,6 +243,10 @@ REFUSALS = (
         for name in ("GRU", "LSTM", "RNN")
         for applies, reason in (
             (_has_other_lengths, "sequences of several lengths have no lowering"),
+            (
+                _has_other_activations,
+                "activations other than Sigmoid, Tanh and Relu have no lowering",
+            ),
             (
                 _is_set("activation_alpha", "activation_beta", "clip"),
                 "clip, activation_alpha and activation_beta have no lowering",

@@ -20,9 +20,11 @@ from aotc.frontends.onnx.rewrites.apply import (
     label_nodes,
     rewrite,
 )
+from aotc.frontends.onnx.rewrites.convolutions import SIZED_CONVOLUTION_REWRITES
 from aotc.frontends.onnx.rewrites.estimators import ESTIMATOR_REWRITES
 from aotc.frontends.onnx.rewrites.implied_values import EARLY_VALUES, IMPLIED_VALUES
 from aotc.frontends.onnx.rewrites.narrow_types import NARROW_REWRITES, widened
+from aotc.frontends.onnx.rewrites.pools import SIZED_POOL_REWRITES
 from aotc.frontends.onnx.rewrites.runtime_values import EARLY_REWRITES
 from aotc.frontends.onnx.rewrites.scores import DOMAIN as ESTIMATORS_DOMAIN
 from aotc.frontends.onnx.rewrites.support_vectors import SUPPORT_VECTOR_REWRITES
@@ -30,6 +32,7 @@ from aotc.frontends.onnx.rewrites.trees import TREE_REWRITES
 
 # Rewrites of what the later steps do not know, or have to know more of.
 _EARLY = (*EARLY_REWRITES, *NARROW_REWRITES)
+_SIZED = (*SIZED_CONVOLUTION_REWRITES, *SIZED_POOL_REWRITES)
 _ESTIMATORS = (*ESTIMATOR_REWRITES, *SUPPORT_VECTOR_REWRITES, *TREE_REWRITES)
 # Rounds of these: onnx knows the types of what such an operator makes only when it is rewritten,
 # and the next one may need them.
@@ -56,7 +59,7 @@ def prepare(model: Any, kinds: Set[str] = frozenset()) -> Any:
     label_nodes(model)
     _bound_steps(model)
     bind_defaults(model)
-    model = _without_estimators(model)
+    model = _without_estimators(_with_right_sizes(model))
     model = _with_its_types(model, lambda inferred: check_values(inferred, EARLY_VALUES))
     model = _with_its_types(model, lambda inferred: rewrite(inferred, _EARLY))
     model = _folded(_with_its_types(model, lambda inferred: _expanded(inferred, kinds)))
@@ -78,6 +81,24 @@ def _without_estimators(model: Any) -> Any:
         made = _with_its_types(model, lambda inferred: rewrite(inferred, _ESTIMATORS), strict=False)
         if made is model:
             break
+        model = made
+    return model
+
+
+def _with_right_sizes(model: Any) -> Any:
+    """The model with others in the place of nodes of which onnx infers other sizes than they have,
+    each by itself: what follows one of them has other sizes, too."""
+    sized = ("auto_pad", "ceil_mode", "output_shape")
+    if not any(one.name in sized for node in walk(model) for one in node.proto.attribute):
+        return model
+    for _ in range(_MOST_ROUNDS):
+        made = _with_its_types(
+            model, lambda inferred: rewrite(inferred, _SIZED, most=1), strict=False
+        )
+        if made is model:
+            break
+        # Sizes of what follows may have been inferred by onnx.
+        made.graph.ClearField("value_info")
         model = made
     return model
 

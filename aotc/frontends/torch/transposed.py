@@ -39,6 +39,8 @@ def _convolution(
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     if not transposed:
+        if weight.dim() == 5 and groups > 1 and weight.shape[1] == 1:
+            return _by_depth(x, weight, bias, stride, padding, dilation, groups)
         return without_dead_taps(x, weight, bias, stride, padding, dilation, groups)
     rank = x.dim() - 2
     numbers = [*stride, *padding, *dilation, *output_padding]
@@ -93,6 +95,39 @@ def _of_one_place(x: Tensor, weight: Tensor, pads: list[int]) -> Tensor:
     for axis, pad in enumerate(pads):
         whole = whole.narrow(2 + axis, pad, weight.shape[2 + axis] - 2 * pad)
     return whole
+
+
+def _by_depth(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> Any:
+    """A convolution of volumes of which each group has one channel, which torch-mlir has of images
+    alone: the sum, over the taps of the depth, of convolutions of the images that they reach."""
+    import torch
+
+    strides, pads, apart = (_each(one, 3) for one in (stride, padding, dilation))
+    # Narrow floats would be rounded after each tap.
+    kind = torch.float32 if x.dtype.itemsize < torch.float32.itemsize else x.dtype
+    weight = weight.to(kind)
+    padded = torch.nn.functional.pad(x.to(kind), (0, 0, 0, 0, pads[0], pads[0]))
+    taps = weight.shape[2]
+    count = (padded.shape[2] - apart[0] * (taps - 1) - 1) // strides[0] + 1
+    found: Any = None
+    for tap in range(taps):
+        first = tap * apart[0]
+        reached = padded[:, :, first : first + (count - 1) * strides[0] + 1 : strides[0]]
+        images = reached.transpose(1, 2).flatten(0, 1)
+        made = torch.nn.functional.conv2d(
+            images, weight[:, :, tap], None, strides[1:], pads[1:], apart[1:], groups
+        )
+        found = made if found is None else found + made
+    volumes = found.unflatten(0, (x.shape[0], count)).transpose(1, 2).to(x.dtype)
+    return volumes if bias is None else volumes + bias.reshape(-1, 1, 1, 1)
 
 
 def _are_phases_worth_it(

@@ -56,14 +56,19 @@ def expand_functions(model: Any) -> Any:
 
 
 def rewrite(
-    model: Any, rewrites: Sequence[Rewrite] | None = None, kinds: Set[str] = frozenset()
+    model: Any,
+    rewrites: Sequence[Rewrite] | None = None,
+    kinds: Set[str] = frozenset(),
+    most: int | None = None,
 ) -> Any:
     """The model with others in the place of operators that torch-mlir has wrong, or of nodes of
-    these kinds, which it has not."""
+    these kinds, which it has not; of the first `most` of them."""
     functions: list[Any] = []
     for node, one in list(_rewritable(model, REWRITES if rewrites is None else rewrites)):
         if one.is_last and kind_of(node) not in kinds:
             continue
+        if most is not None and len(functions) == most:
+            break
         text = None if node.proto.domain == _DOMAIN else one.body(node)
         if text is not None:
             name = f"{node.operator}_{len(functions)}"

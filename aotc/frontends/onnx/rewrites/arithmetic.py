@@ -132,7 +132,11 @@ def _shifted(node: Node) -> str | None:
 
 
 def _power(node: Node) -> str | None:
-    """An exponent that is an integer of 64 bits without sign, in f64."""
+    """Of integers, and an exponent that is one of 64 bits without sign, in f64."""
+    if node.element(0) not in FLOATS and node.element(1) != UINT64:
+        body = Body(node.opset)
+        made = body("Pow", body.cast("a", DOUBLE), body.cast("b", DOUBLE))
+        return body.end(y=body.cast(made, node.element(0)))
     if node.element(1) != UINT64 or node.element(0) not in FLOATS:
         return None
     body = Body(node.opset)

@@ -1,9 +1,11 @@
-"""Convolutions and pooling: Col2Im, ConvTranspose, DeformConv, LpPool and MaxUnpool."""
+"""Convolutions and pooling: Col2Im, Conv of volumes, ConvTranspose, DeformConv, LpPool and
+MaxUnpool."""
 
 from __future__ import annotations
 
 import math
 from itertools import product
+from typing import Any
 
 from aotc.frontends.onnx.elements import BOOL, DOUBLE, FLOAT, INT64
 from aotc.frontends.onnx.nodes import Node, known_input, known_result
@@ -190,9 +192,50 @@ def _bilinear(
     return result
 
 
+def _by_depth(node: Node) -> str | None:
+    """A convolution of volumes of which each group has one channel, which torch-mlir has of images
+    alone: the sum, over the taps of the depth, of convolutions of the images that they reach."""
+    given, weights, made = known_input(node, 0), known_input(node, 1), known_result(node)
+    if given is None or weights is None or made is None or 0 in given or 0 in made:
+        return None
+    groups, kernel = node.attribute("group", 1), list(weights[2:])
+    if len(kernel) != 3 or groups == 1 or weights[1] != 1:
+        return None
+    strides, dilations = (list(node.attribute(name, [1] * 3)) for name in ("strides", "dilations"))
+    pads = pads_of(node, given[2:], kernel, strides, dilations)
+    body, element = Body(node.opset), node.element(0)
+    compute = DOUBLE if element == DOUBLE else FLOAT
+    widths = body.ints([0, 0, pads[0], 0, 0, 0, 0, pads[3], 0, 0])
+    padded = body("Pad", body.cast("x", compute), widths)
+    total = ""
+    for tap in range(kernel[0]):
+        first = tap * dilations[0]
+        reached = [first], [first + (made[2] - 1) * strides[0] + 1], [2], [strides[0]]
+        images = body("Slice", padded, *map(body.ints, reached))
+        images = body("Transpose", images, perm=[0, 2, 1, 3, 4])
+        images = body.reshape(images, [given[0] * made[2], given[1], *given[3:]])
+        filters = body.squeeze(body.part(body.cast("w", compute), tap, tap + 1, 2), 2)
+        term = body(
+            "Conv",
+            images,
+            filters,
+            group=groups,
+            strides=strides[1:],
+            dilations=dilations[1:],
+            pads=[*pads[1:3], *pads[4:]],
+        )
+        total = body("Add", total, term) if total else term
+    volumes = body.reshape(total, [made[0], made[2], made[1], *made[3:]])
+    volumes = body.cast(body("Transpose", volumes, perm=[0, 2, 1, 3, 4]), element)
+    if node.has(2):
+        volumes = body("Add", volumes, body.reshape("b", [1, -1, 1, 1, 1]))
+    return body.end(y=volumes)
+
+
 def _transpose(node: Node) -> str | None:
-    """A convolution for each group; or one without padding, of whose result the padding is cut."""
-    return _grouped_transpose(node) or _padded_transpose(node)
+    """Convolutions without padding, of whose result the padding is cut, or with it: one for each
+    group."""
+    return _padded_transpose(node) or _grouped_transpose(node)
 
 
 def _padded_transpose(node: Node) -> str | None:
@@ -217,21 +260,20 @@ def _padded_transpose(node: Node) -> str | None:
     else:
         sizes = asked or [given[i + 2] * strides[i] for i in range(rank)]
         totals = [whole - size for whole, size in zip(full, sizes, strict=True)]
-        if min(totals) < 0:
+        # Behind what the windows of a large stride reach, there is the bias alone.
+        extra = [more + max(0, -total) for more, total in zip(extra, totals, strict=True)]
+        full = [whole + max(0, -total) for whole, total in zip(full, totals, strict=True)]
+        if any(more >= max(*pair) for more, *pair in zip(extra, strides, dilations, strict=True)):
             return None
+        totals = [max(0, total) for total in totals]
         halves = [total // 2 for total in totals]
         rests = [total - half for total, half in zip(totals, halves, strict=True)]
         begins, ends = (halves, rests) if mode == "SAME_UPPER" else (rests, halves)
     body = Body(node.opset)
-    values = ["x", "w", *(["b"] if node.has(2) else [])]
     attributes = {"strides": strides, "dilations": dilations, "output_padding": extra}
-    made = body(
-        "ConvTranspose",
-        *values,
-        **attributes,
-        group=node.attribute("group", 1),
-        kernel_shape=list(weights[2:]),
-    )
+    made = _by_groups(node, body, {**attributes, "kernel_shape": list(weights[2:])})
+    if made is None:
+        return None
     for i, (begin, end) in enumerate(zip(begins, ends, strict=True)):
         made = body.part(made, begin, full[i] - end, i + 2)
     return body.end(y=made)
@@ -239,14 +281,8 @@ def _padded_transpose(node: Node) -> str | None:
 
 def _grouped_transpose(node: Node) -> str | None:
     """A convolution for each group."""
-    given, weights = node.shape(0), node.shape(1)
-    groups = node.attribute("group", 1)
-    if groups == 1 or given is None or weights is None:
+    if node.attribute("group", 1) == 1:
         return None
-    channels, filters = given[1], weights[1]
-    if channels is None or filters is None or groups > _MOST_PARTS:
-        return None
-    body = Body(node.opset)
     attributes = {
         name: found if isinstance(found, (int, str)) else list(found)
         for name in (
@@ -260,6 +296,36 @@ def _grouped_transpose(node: Node) -> str | None:
         )
         if (found := node.attribute(name)) is not None
     }
+    body = Body(node.opset)
+    made = _by_groups(node, body, attributes)
+    return None if made is None else body.end(y=made)
+
+
+def _sized_transpose(node: Node) -> str | None:
+    """One with an output_shape, or whose auto_pad asks for more than its windows reach."""
+    weights = known_input(node, 1)
+    if weights is None:
+        return None
+    rank = len(weights) - 2
+    strides, dilations = (node.attribute(name, [1] * rank) for name in ("strides", "dilations"))
+    windows = zip(strides, dilations, weights[2:], strict=True)
+    is_short = any(stride > dilation * (wide - 1) + 1 for stride, dilation, wide in windows)
+    is_same = node.attribute("auto_pad", "NOTSET").startswith("SAME")
+    is_sized = node.attribute("output_shape", None) or (is_same and is_short)
+    return _padded_transpose(node) if is_sized else None
+
+
+def _by_groups(node: Node, body: Body, attributes: dict[str, Any]) -> str | None:
+    """A ConvTranspose of these attributes for each group, side by side."""
+    given, weights = node.shape(0), node.shape(1)
+    groups = node.attribute("group", 1)
+    if groups == 1:
+        return body("ConvTranspose", "x", "w", *(["b"] if node.has(2) else []), **attributes)
+    if given is None or weights is None or groups > _MOST_PARTS:
+        return None
+    channels, filters = given[1], weights[1]
+    if channels is None or filters is None:
+        return None
     parts = []
     each = channels // groups
     for group in range(groups):
@@ -270,7 +336,7 @@ def _grouped_transpose(node: Node) -> str | None:
         if node.has(2):
             values.append(body.part("b", group * filters, (group + 1) * filters, 0))
         parts.append(body("ConvTranspose", *values, **attributes))
-    return body.end(y=body("Concat", *parts, axis=1))
+    return body("Concat", *parts, axis=1)
 
 
 def _norm_pool(node: Node) -> str | None:
@@ -378,8 +444,12 @@ def _max_unpool(node: Node) -> str | None:
 
 CONVOLUTION_REWRITES = (
     Rewrite("Col2Im", "(x, image_shape, block_shape) => (y)", _column_to_image, is_last=True),
+    Rewrite("Conv", "(x, w, b) => (y)", _by_depth),
     Rewrite("ConvTranspose", "(x, w, b) => (y)", _transpose, is_last=True),
     Rewrite("DeformConv", "(x, w, offset, bias, mask) => (y)", _deformed, is_last=True),
     Rewrite("LpPool", "(x) => (y)", _norm_pool, is_last=True),
     Rewrite("MaxUnpool", "(x, indices, output_shape) => (y)", _max_unpool, is_last=True),
 )
+
+# What onnx infers other sizes of.
+SIZED_CONVOLUTION_REWRITES = (Rewrite("ConvTranspose", "(x, w, b) => (y)", _sized_transpose),)

@@ -1,4 +1,4 @@
-"""AveragePool with ceil_mode, and the indices of MaxPool."""
+"""Pools with ceil_mode, and the indices of MaxPool."""
 
 from __future__ import annotations
 
@@ -49,6 +49,60 @@ def _average_pool(node: Node) -> str | None:
     whole = body("AveragePool", padded, kernel_shape=kernel, strides=strides, **_dilated(dilations))
     mean = body("Mul", whole, body.numbers(factor, compute))
     return body.end(y=body.cast(mean, node.element(0)))
+
+
+def _ended_average_pool(node: Node) -> str | None:
+    """Where onnx counts a window that begins behind the image."""
+    return _average_pool(node) if _has_window_behind(node) else None
+
+
+def _ended_pool(node: Node) -> str | None:
+    """MaxPool and LpPool with ceil_mode as ones that are padded up to the end of the last window.
+    torch-mlir has those of MaxPool, but onnx counts a window that begins behind the image."""
+    given = known_input(node, 0)
+    if given is None or not node.attribute("ceil_mode", 0):
+        return None
+    if node.operator == "MaxPool" and not _has_window_behind(node):
+        return None
+    kernel, strides, dilations, pads = _window(node, given[2:])
+    half = len(kernel)
+    for i, size in enumerate(given[2:]):
+        wide = dilations[i] * (kernel[i] - 1) + 1
+        count = _count(size + pads[i] + pads[half + i] - wide, strides[i], size + pads[i])
+        pads[half + i] = max((count - 1) * strides[i] + wide - size - pads[i], 0)
+    kept = {
+        name: value
+        for name in ("p", "storage_order")
+        if (value := node.attribute(name, None)) is not None
+    }
+    body = Body(node.opset)
+    attributes = {"kernel_shape": kernel, "strides": strides, "pads": pads, **kept}
+    made = body.several(
+        len(node.proto.output), node.operator, "x", **attributes, **_dilated(dilations)
+    )
+    return body.end(**{f"y{number}": value for number, value in enumerate(made)})
+
+
+def _has_window_behind(node: Node) -> bool:
+    """Whether the last window, by the formula alone, begins behind the image and its padding."""
+    given = known_input(node, 0)
+    is_same = node.attribute("auto_pad", "NOTSET").startswith("SAME")
+    if given is None or is_same or not node.attribute("ceil_mode", 0):
+        return False
+    kernel, strides, dilations, pads = _window(node, given[2:])
+    rooms = [
+        size + pads[i] + pads[len(kernel) + i] - dilations[i] * (kernel[i] - 1) - 1
+        for i, size in enumerate(given[2:])
+    ]
+    return any(
+        _count(room, stride, size + begin) <= -(-room // stride)
+        for room, stride, size, begin in zip(rooms, strides, given[2:], pads, strict=False)
+    )
+
+
+def _count(room: int, stride: int, end: int) -> int:
+    """The number of windows, none of which begins at `end`."""
+    return min(-(-room // stride) + 1, -(-end // stride))
 
 
 def _max_pool(node: Node) -> str | None:
@@ -120,4 +174,11 @@ def _window(
 POOL_REWRITES = (
     Rewrite("AveragePool", "(x) => (y)", _average_pool),
     Rewrite("MaxPool", "(x) => (y, indices)", _max_pool),
+)
+
+# What onnx infers other sizes of.
+SIZED_POOL_REWRITES = (
+    Rewrite("AveragePool", "(x) => (y)", _ended_average_pool),
+    Rewrite("LpPool", "(x) => (...)", _ended_pool),
+    Rewrite("MaxPool", "(x) => (...)", _ended_pool),
 )

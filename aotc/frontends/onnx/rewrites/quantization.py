@@ -117,16 +117,20 @@ def _quantized_matmul(node: Node) -> str | None:
 
 
 def _quantized_convolution(node: Node) -> str | None:
-    """torch-mlir forgets the scales of channels for the bias."""
+    """torch-mlir forgets the scales of channels for the bias, has no convolution of vectors, and
+    crashes on groups of signed bytes."""
     shape, scales = node.shape(0), node.shape(4)
-    if not node.has(8) or shape is None or scales is None or scales in ((), (1,)):
+    if shape is None or scales is None:
+        return None
+    is_own = len(shape) == 4 and node.attribute("group", 1) == 1
+    if is_own and (not node.has(8) or scales in ((), (1,))):
         return None
     body = Body(node.opset)
     sums = _integer_sums(node, body, ("x", 0), ("w", 3), ("x_zero", 2), ("w_zero", 5))
     if sums is None:
         return None
     channels = [1, -1] + [1] * (len(shape) - 2)
-    total = body("Add", sums, body.reshape("bias", channels))
+    total = body("Add", sums, body.reshape("bias", channels)) if node.has(8) else sums
     factor = body("Div", body("Mul", "x_scale", "w_scale"), "y_scale")
     scaled = body("Mul", body.cast(total, FLOAT), body.reshape(factor, channels))
     moved = body("Add", body("Round", scaled), body.cast("y_zero", FLOAT))

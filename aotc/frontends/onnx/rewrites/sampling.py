@@ -69,12 +69,16 @@ def _scales(
     node: Node, body: Body, given: tuple[int, ...], made: tuple[int, ...], axes: list[int]
 ) -> list[str | None]:
     """The scale of each of the axes as a scalar of f64; None where nothing is to be done."""
+    is_cropped = node.attribute("coordinate_transformation_mode") == "tf_crop_and_resize"
     if node.has(2) and known_input(node, 2) != (0,):
         constant = node.constant(2)
         scales = body.cast("scales", DOUBLE)
         return [
             None
-            if constant is not None and constant[place] == 1 and given[axis] == made[axis]
+            if not is_cropped
+            and constant is not None
+            and constant[place] == 1
+            and given[axis] == made[axis]
             else body.reshape(body("Gather", scales, body.ints([place])), [])
             for place, axis in enumerate(axes)
         ]
@@ -82,7 +86,7 @@ def _scales(
     ratios = [made[axis] / given[axis] for axis in axes]
     if policy == "stretch":
         return [
-            None if made[axis] == given[axis] else body.numbers(ratio, DOUBLE)
+            None if made[axis] == given[axis] and not is_cropped else body.numbers(ratio, DOUBLE)
             for axis, ratio in zip(axes, ratios, strict=True)
         ]
     asked = body.cast("sizes", DOUBLE)
