@@ -27,6 +27,7 @@ from aotc.frontends.torch.resampling import resampling_decompositions
 from aotc.frontends.torch.scatters import scatter_decompositions
 from aotc.frontends.torch.special import special_functions
 from aotc.frontends.torch.transposed import transposed_decompositions
+from aotc.frontends.torch.triangular import triangular_decompositions
 from aotc.frontends.torch.windows import window_decompositions
 
 Tensor = Any
@@ -53,6 +54,7 @@ def decompositions() -> dict[Any, Any]:
         **pool_decompositions(aten),
         **resampling_decompositions(aten, table),
         **transposed_decompositions(aten),
+        **triangular_decompositions(aten),
         **window_decompositions(aten),
         aten.rms_norm.default: defaults[aten.rms_norm.default],
         aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,

@@ -1,0 +1,48 @@
+"""Triangular systems and Cholesky's factors, on the CPU device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'aotc[torch]'")
+
+import aotc.torch  # noqa: E402
+from aotc.errors import AotcError  # noqa: E402
+
+
+class Triangles(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """Lower, upper, from the right and with ones on the diagonal."""
+
+    def forward(self, a: Any, b: Any) -> Any:
+        solve = torch.linalg.solve_triangular
+        factor = torch.linalg.cholesky(a)
+        half = solve(factor, b, upper=False)
+        whole = solve(factor.mT, half, upper=True)
+        right = solve(a[0], b.mT, upper=True, left=False, unitriangular=True)
+        return factor, torch.linalg.cholesky(a[0].double(), upper=True), whole, right
+
+
+def test_triangles(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    root = torch.randn(2, 9, 9)
+    a, b = root @ root.mT / 9 + torch.eye(9), torch.randn(2, 9, 3)
+    module = Triangles()
+    options: dict[str, Any] = {"chips": ["sm_80"], "cache": False, "optimization": 1}
+    rows = torch.export.Dim.DYNAMIC
+    built = aotc.torch.build(
+        module,
+        (a, b),
+        name="triangles",
+        out=f"{tmp_path}/",
+        dynamic_shapes=({0: rows}, {0: rows}),
+        **options,
+    )
+    for count in (2, 1):
+        given = a[:count], b[:count]
+        for result, one in zip(built(*given), module(*given), strict=True):
+            torch.testing.assert_close(result, one, rtol=1e-4, atol=1e-5)
+    with pytest.raises(AotcError, match=r"linalg\.cholesky: a matrix is not positive-definite"):
+        built(a - 9 * torch.eye(9), b)
