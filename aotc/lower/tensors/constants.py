@@ -30,7 +30,6 @@ def fold_constants(module: Any) -> None:
     are used it is left as it is: the weights would be in the artifact twice.
     """
     with module.context:
-        known = KnownTensors()
         functions = [
             function
             for function in ops.find(module.operation, "func.func")
@@ -38,7 +37,9 @@ def fold_constants(module: Any) -> None:
         ]
         for function in functions:
             for constant in ops.find(function, "arith.constant"):
-                _fold_slices(constant, known)
+                _fold_slices(constant)
+        # Known by their places in memory, where other operations may be after some are erased.
+        known = KnownTensors()
         generics = [
             op
             for function in functions
@@ -64,7 +65,7 @@ def fold_constants(module: Any) -> None:
                         ops.erase(select)
 
 
-def _fold_slices(constant: Any, known: KnownTensors) -> None:
+def _fold_slices(constant: Any) -> None:
     """Makes a constant of each slice of one of which nothing else is used, as of each tap of a
     filter, if they have no more elements together. Slices that are one run of memory stay."""
     (whole,) = constant.results
@@ -80,6 +81,7 @@ def _fold_slices(constant: Any, known: KnownTensors) -> None:
     sizes = [dense_bytes(one.results[0].type) for one in slices]
     if None in sizes or sum(size or 0 for size in sizes) > (dense_bytes(whole.type) or 0):
         return
+    known = KnownTensors()
     arrays = [known.of(one.results[0]) for one in slices]
     if any(array is None for array in arrays) or all(
         array is not None and array.flags.c_contiguous for array in arrays

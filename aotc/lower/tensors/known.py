@@ -37,7 +37,8 @@ _SLICED = ("static_offsets", "static_sizes", "static_strides")
 
 
 class KnownTensors:
-    """The tensors and scalars of a module whose value is known."""
+    """The tensors and scalars of a module whose value is known. It is to be used no longer than
+    until an operation is erased: a new one may be in the same memory, and be taken for it."""
 
     def __init__(self) -> None:
         self._kept: dict[Any, np.ndarray] = {}

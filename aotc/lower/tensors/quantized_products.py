@@ -77,10 +77,11 @@ class _Dequantized(Struct, frozen=True):
 def multiply_quantized(module: Any) -> None:
     """Changes `module` in place, where named operations are `linalg.generic` on tensors."""
     with module.context:
-        known = KnownTensors()
         for generic in ops.find(module.operation, "linalg.generic"):
             if not _is_product(generic):
                 continue
+            # Values are known by their places in memory, where others are after some are erased.
+            known = KnownTensors()
             left, right = (_dequantized(one, known, _MOST_STEPS) for one in generic.operands[:2])
             if left is not None and right is not None:
                 with generic.location, ir.InsertionPoint(generic):

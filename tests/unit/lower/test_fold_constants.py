@@ -90,3 +90,41 @@ func.func @f(%y0: tensor<4xf32>) -> tensor<4xf32> {{
         known = KnownTensors()
         last = module.body.operations[0].regions[0].blocks[0].operations[1999]
         assert not known.has(last.operation.results[0])
+
+
+def test_slices_that_were_erased_are_forgotten() -> None:
+    """Operations that are made later may be in their memory, and have other elements."""
+    names = range(60)
+    lines = []
+    for n in names:
+        numbers = [[100 * n + i, 0, 100 * n + 10 + i, 0] for i in range(1 + n % 3)]
+        whole, part = (f"tensor<{len(numbers)}x{size}xf32>" for size in (4, 2))
+        values = ", ".join(f"[{', '.join(f'{one}.0' for one in row)}]" for row in numbers)
+        maps = ", ".join(["affine_map<(i, j) -> (i, j)>"] * 2)
+        kinds = ", ".join(['"parallel"'] * 2)
+        lines.append(f"""
+  %w{n} = arith.constant dense<[{values}]> : {whole}
+  %s{n} = tensor.extract_slice %w{n}[0, 0] [{len(numbers)}, 2] [1, 2] : {whole} to {part}
+  %e{n} = tensor.empty() : {part}
+  %y{n} = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}
+      ins(%s{n} : {part}) outs(%e{n} : {part}) {{
+  ^bb0(%a: f32, %b: f32):
+    %v = arith.addf %a, %a : f32
+    linalg.yield %v : f32
+  }} -> {part}""")
+    results = ", ".join(f"%y{n}" for n in names)
+    types = ", ".join(f"tensor<{1 + n % 3}x2xf32>" for n in names)
+    text = (
+        f"func.func @f(%x: f32) -> ({types}) {{{''.join(lines)}\n  return {results} : {types}\n}}"
+    )
+    with mlir.make_context():
+        module = ir.Module.parse(text)
+        fold_constants(module)
+        returned = module.body.operations[0].regions[0].blocks[0].operations
+        found = [
+            list(ir.DenseFPElementsAttr(value.owner.attributes["value"]))
+            for value in returned[len(returned) - 1].operands
+        ]
+    for n, one in zip(names, found, strict=True):
+        expected = [2.0 * (100 * n + 10 * j + i) for i in range(1 + n % 3) for j in range(2)]
+        assert one == expected
