@@ -35,12 +35,13 @@ def _solve(
     what stands on the left is transposed."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
+    shapes: Any = torch.broadcast_shapes
     if a.is_complex() or b.is_complex():
         return NotImplemented
     if not left:
         solved = _solve(a.mT, b.mT, upper=not upper, unitriangular=unitriangular)
         return solved.mT
-    batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    batch = shapes(a.shape[:-2], b.shape[:-2])
     rows, columns = b.shape[-2:]
     matrices = a.expand(*batch, rows, rows).reshape(-1, rows, rows)
     values = b.expand(*batch, rows, columns).reshape(-1, rows, columns)
