@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from e2e.support import run
+from gpu.products.contraction import Contraction, Operand
 from helpers.command import Outcome
 from matmul.traced import Trace, Values, traced
 
@@ -262,6 +263,29 @@ def test_sums_stay_in_registers(
     division = re.compile(r"\b(div|rem)\.")
     assert division.search(ptx) or name != "many tiles"
     assert not any(map(division.search, under_way))
+
+
+def test_a_batch_norm_is_in_registers(
+    aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Four vectors along columns are not loaded ahead of their use, for which a thread that has 128
+    accumulators would need 96 registers."""
+    vectors = tuple(Operand(element, ("n",)) for element in ("f32", "f32", "f16", "f16"))
+    problem_ = Contraction(
+        "norm",
+        {"m": 25088, "n": 256, "k": 64},
+        Operand("f16", ("m", "k")),
+        Operand("f16", ("n", "k")),
+        Operand("f16", ("m", "n")),
+        sums="f32",
+        more=vectors,
+        steps=(("round", "f16"), ("add", 2), ("times", 3), ("times", 4), ("add", 5), ("relu",)),
+    )
+    path, out = mlir_file(problem_.program.text), tmp_path / "out"
+    aotc("build", path, "--chip", "sm_90a", "--emit", "cubin", "-o", f"{out}/").succeeded()
+    said = aotc("inspect", next(out.glob("*wgmma*.cubin"))).succeeded().stdout
+    found = re.findall(r" \w+_(128x\d+)x64_s\d_pingpong_epilogue +168 +1024 +(\d+) ", said)
+    assert found == [("128x128", "0")]
 
 
 def test_a_and_b_are_read_and_c_is_written(

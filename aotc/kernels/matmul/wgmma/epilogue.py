@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotc.builder import Buffer, Builder
+from aotc.chips import WARP
 from aotc.kernels.hopper.cta import Cta
 from aotc.kernels.hopper.smem import (
     SWIZZLE_BYTES,
@@ -23,13 +24,14 @@ from aotc.kernels.hopper.smem import (
 from aotc.kernels.hopper.tiles import Tile
 from aotc.kernels.hopper.tma import TensorMap, create_tensor_map, is_aligned
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, EpilogueBuilder, Place, Problem
-from aotc.kernels.matmul.wgmma.column_operands import ColumnOperands
-from aotc.kernels.matmul.wgmma.epilogue_operands import MatrixOperands, Pairs
+from aotc.kernels.matmul.wgmma.column_operands import ColumnOperands, is_column
+from aotc.kernels.matmul.wgmma.epilogue_operands import MatrixOperands, Pairs, is_taken
 from aotc.mlir import ir
 from aotc.numbers import Number, Scalar, Value, compare, minimum
 
 SUBTILE_ROWS = 16
 SUBTILE_BYTES = SUBTILE_ROWS * SWIZZLE_BYTES
+_REGISTER_BYTES = 4
 
 # Of 8 columns of a subtile, what a thread has of them: two neighbours in one of the first 8 rows,
 # and two in the row 8 below.
@@ -58,10 +60,10 @@ class TmaStoreEpilogue:
         epilogue: EpilogueBuilder | None = None,
         *,
         buffers: int = 2,
-        prefetches: bool = True,
+        registers_ahead: int = 0,
     ) -> None:
-        """`operands`: the problem's epilogue operands, which `epilogue` reads. `prefetches`: those
-        along columns are loaded a subtile ahead."""
+        """`operands`: the problem's epilogue operands, which `epilogue` reads. `registers_ahead`:
+        those along columns are loaded a subtile ahead if so many have place for all."""
         self.b, self.problem, self.n = b, problem, n
         self.operands, self.epilogue, self.buffers = operands, epilogue, buffers
         self.c = Buffer(c)
@@ -70,12 +72,25 @@ class TmaStoreEpilogue:
         self.uses_tma = is_aligned(problem.c)
         self.accumulator = accumulator_of(problem)
         self.column_operands = ColumnOperands(
-            b, problem, operands, has_pairs=prefetches and self._are_pairs_whole()
+            *(b, problem, operands),
+            has_pairs=self._are_pairs_whole() and self._registers_ahead() <= registers_ahead,
         )
         # Column operands of the next subtile.
         self.prefetched: dict[int, Pairs] | None = None
         # By the width of subtiles.
         self.maps: dict[int, TensorMap] = {}
+
+    def _registers_ahead(self) -> int:
+        """Of a thread, which has what is loaded of two subtiles at once: of each operand along
+        columns two elements of 8 columns, and its part of matrices."""
+        operands = self.problem.epilogue_operands
+        of_columns = 2 * (min(self.columns, self.n) // 8)
+        of_matrix = SUBTILE_BYTES // WARP // _REGISTER_BYTES
+        of_subtile = (
+            of_columns * is_column(one) + of_matrix * is_taken(self.problem, one)
+            for one in operands
+        )
+        return 2 * sum(of_subtile)
 
     @staticmethod
     def shared_bytes(warps: int, buffers: int = 2) -> int:

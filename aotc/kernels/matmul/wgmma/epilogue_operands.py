@@ -52,7 +52,7 @@ class MatrixOperands:
             for number, (operand, value) in enumerate(
                 zip(problem.epilogue_operands, values, strict=True)
             )
-            if _is_taken(problem, operand)
+            if is_taken(problem, operand)
         }
 
     # --- From memory ---------------------------------------------------------------------
@@ -139,7 +139,7 @@ class MatrixOperands:
         return found
 
 
-def _is_taken(problem: Problem, operand: EpilogueOperand) -> bool:
+def is_taken(problem: Problem, operand: EpilogueOperand) -> bool:
     c, n = problem.c, problem.n
     names = ("batch", "row", "column") if problem.batched else ("row", "column")
     if operand.axes != tuple(map(Axis, names)) or operand.alignment % _ACCESS:

@@ -34,8 +34,9 @@ from aotc.numbers import Number, Scalar, Value, ceil_divide, compare, divide_up,
 # Registers of a thread of the producer, and of a consumer's, by the number of consumers. All
 # warpgroups begin with the same, 168 of three and 128 of four; of two each has what it needs.
 _REGISTERS = {2: (40, 232), 3: (32, 160)}
-# With more, or with three consumers, a thread has no registers for what is loaded ahead.
-_MOST_ACCUMULATORS_AHEAD = 128
+# Of accumulators, with which, unless there are three consumers, a thread has registers for what is
+# loaded ahead, and of both together. With more, ptxas spills.
+_MOST_ACCUMULATORS_AHEAD, _MOST_REGISTERS_AHEAD = 128, 192
 
 
 def operands(problem: Problem, variant: Variant) -> tuple[OperandTile, OperandTile]:
@@ -134,13 +135,14 @@ class Kernel:
             is_half = ELEMENT_BYTES[problem.a.element] == 2
             kind = TransposingEpilogue if is_half else TransposedEpilogue
         is_whole = variant.grid_split_k == 1
-        most = _MOST_ACCUMULATORS_AHEAD
+        accumulators = accumulators_of(variant)
+        has_registers = variant.consumers < 3 and accumulators <= _MOST_ACCUMULATORS_AHEAD
         return kind(
             *(self.b, stored_problem(problem, variant), stored_columns(variant), target),
             self.arguments.epilogue_operands if is_whole else (),
             self.epilogue if is_whole else None,
             buffers=variant.buffers,
-            prefetches=variant.consumers < 3 and accumulators_of(variant) <= most,
+            registers_ahead=_MOST_REGISTERS_AHEAD - accumulators if has_registers else 0,
         )
 
     def _blocks(self) -> Number:
