@@ -333,10 +333,6 @@ REFUSED = {
         "net (float[4] x) => (float[m] y) <int64[2] p = {-9, -9}> { [first] y = Pad (x, p) }",
         "onnx.Pad 'first': 'y' would have the size -14",
     ),
-    "a pad of any size to a negative one": (
-        "net (float[n] x) => (float[m] y) <int64[2] p = {-9, -9}> { [first] y = Pad (x, p) }",
-        "onnx.Pad 'first': tensor.pad would need 0 <= -9",
-    ),
     "a scale of 0": (
         """net (float[1, 1, 4, 4] x) => (float[1, 1, c, d] y) <float[4] s = {1.0, 1.0, 0.0, 1.0}>
         { [first] y = Resize <mode: string = "nearest"> (x, , s) }""",
