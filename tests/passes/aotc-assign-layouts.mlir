@@ -6,6 +6,7 @@
 #none = affine_map<(n, f, y, x) -> ()>
 
 memref.global "private" constant @filter : memref<8x8x1x2xf16> = dense<1.0>
+memref.global "private" constant @sliced : memref<8x16x1x2xf16> = dense<1.0>
 memref.global "private" constant @single : memref<8x3x3xf16> = dense<1.0>
 memref.global "private" constant @grouped : memref<2x8x8x3xf16> = dense<1.0>
 memref.global "private" constant @colours : memref<8x3x1x2xf16> = dense<1.0>
@@ -161,3 +162,38 @@ func.func @of_colours(%x: memref<2x3x6x7xf16>, %z: memref<2x8x6x6xf16>) {
 }
 // CHECK-LABEL: func.func @of_colours
 // CHECK:         memref.alloc() : memref<2x8x6x6xf16>
+
+// A slice in another shape has the strides of what it is of.
+func.func @slice_in_another_shape(%x: memref<2x16x6x7xf16>, %z: memref<2x8x42xf16>, %sum: memref<2x8x6x6xf16>) {
+  %w = memref.get_global @sliced : memref<8x16x1x2xf16>
+  %image = memref.alloc() : memref<2x16x6x7xf16>
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x : memref<2x16x6x7xf16>) outs(%image : memref<2x16x6x7xf16>) {
+  ^bb0(%in: f16, %old: f16):
+    linalg.yield %in : f16
+  }
+  linalg.generic {indexing_maps = [#image, #filter, #result], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%image, %w : memref<2x16x6x7xf16>, memref<8x16x1x2xf16>) outs(%sum : memref<2x8x6x6xf16>) {
+  ^bb0(%a: f16, %b: f16, %old: f16):
+    %product = arith.mulf %a, %b : f16
+    %next = arith.addf %old, %product : f16
+    linalg.yield %next : f16
+  }
+  %half = memref.subview %image[0, 8, 0, 0] [2, 8, 6, 7] [1, 1, 1, 1] : memref<2x16x6x7xf16> to memref<2x8x6x7xf16, strided<[672, 42, 7, 1], offset: 336>>
+  %flat = memref.collapse_shape %half [[0], [1], [2, 3]] : memref<2x8x6x7xf16, strided<[672, 42, 7, 1], offset: 336>> into memref<2x8x42xf16, strided<[672, 42, 1], offset: 336>>
+  linalg.generic {indexing_maps = [affine_map<(n, f, p) -> (n, f, p)>, affine_map<(n, f, p) -> (n, f, p)>], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%flat : memref<2x8x42xf16, strided<[672, 42, 1], offset: 336>>) outs(%z : memref<2x8x42xf16>) {
+  ^bb0(%in: f16, %old: f16):
+    linalg.yield %in : f16
+  }
+  %groups = memref.expand_shape %half [[0], [1, 2], [3], [4]] output_shape [2, 2, 4, 6, 7] : memref<2x8x6x7xf16, strided<[672, 42, 7, 1], offset: 336>> into memref<2x2x4x6x7xf16, strided<[672, 168, 42, 7, 1], offset: 336>>
+  linalg.generic {indexing_maps = [affine_map<(n, g, f, y, x) -> (n, g, f, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel"]} outs(%groups : memref<2x2x4x6x7xf16, strided<[672, 168, 42, 7, 1], offset: 336>>) {
+  ^bb0(%old: f16):
+    linalg.yield %old : f16
+  }
+  memref.dealloc %image : memref<2x16x6x7xf16>
+  return
+}
+// CHECK-LABEL: func.func @slice_in_another_shape
+// CHECK:         %[[IMAGE:.*]] = memref.alloc() : memref<2x6x7x16xf16>
+// CHECK:         memref.collapse_shape %{{.*}} {{\[\[}}0], [1, 2], [3]] : memref<2x6x7x8xf16, strided<[672, 112, 16, 1], offset: 8>> into memref<2x42x8xf16, strided<[672, 16, 1], offset: 8>>
+// CHECK:         memref.expand_shape %{{.*}} {{\[\[}}0], [1], [2], [3, 4]] {{.*}} into memref<2x6x7x2x4xf16, strided<[672, 112, 16, 4, 1], offset: 8>>

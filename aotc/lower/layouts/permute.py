@@ -22,6 +22,8 @@ _DEALLOC, _DIM = "memref.dealloc", "memref.dim"
 # Operations on an element, each with the number of its buffer among its operands.
 ACCESSES = {"memref.load": 0, "memref.store": 1}
 _MEMOIZED = "linalg.memoized_indexing_maps"
+# A stride or an offset.
+_UNKNOWN = ir.ShapedType.get_dynamic_stride_or_offset()
 _OF_SUBVIEW = ("static_offsets", "static_sizes", "static_strides")
 
 
@@ -163,7 +165,6 @@ def _view(view: Any, source: Value, order: Sequence[int], last: Dimensions) -> V
     with view.location, ir.InsertionPoint(view):
         if view.name == SUBVIEW:
             return _subview(view, source, order)
-        made = _permuted(type_, own)
         attributes = {name: view.attributes[name] for name in view.attributes}
         groups = _groups(view)
         if view.name == EXPAND:
@@ -174,6 +175,7 @@ def _view(view: Any, source: Value, order: Sequence[int], last: Dimensions) -> V
         else:
             groups = [[order.index(one) for one in groups[i]] for i in own]
             sizes = []
+        made = _reshaped_type(source.type, [type_.shape[i] for i in own], groups)
         index = ir.IntegerType.get_signless(64)
         attributes["reassociation"] = ir.ArrayAttr.get(
             [ir.ArrayAttr.get([ir.IntegerAttr.get(index, i) for i in group]) for group in groups]
@@ -184,7 +186,7 @@ def _view(view: Any, source: Value, order: Sequence[int], last: Dimensions) -> V
 def _subview(view: Any, source: Value, order: Sequence[int]) -> Value:
     """A slice of as many dimensions. The buffer's rows follow each other without gaps."""
     _, *groups = ops.operand_groups(view)
-    unknown = ir.ShapedType.get_dynamic_size(), ir.ShapedType.get_dynamic_stride_or_offset()
+    unknown = ir.ShapedType.get_dynamic_size(), _UNKNOWN
     operands, counts = [source], [1]
     attributes, statics = {}, []
     for kind, group in zip(_OF_SUBVIEW, groups, strict=True):
@@ -204,19 +206,41 @@ def _subview(view: Any, source: Value, order: Sequence[int]) -> Value:
 
 def _sliced_type(source: Any, old: Any, order: Sequence[int], statics: list[list[int]]) -> Any:
     """The type of a slice, as `memref.subview` has it."""
-    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
     offsets, _, steps = statics
     strides, begin = source.get_strides_and_offset()
-
-    def times(one: int, other: int) -> int:
-        return unknown if unknown in (one, other) else one * other
-
     for offset, stride in zip(offsets, strides, strict=True):
-        product = 0 if offset == 0 else times(offset, stride)
-        begin = unknown if unknown in (begin, product) else begin + product
-    sliced = [times(step, stride) for step, stride in zip(steps, strides, strict=True)]
+        product = 0 if offset == 0 else _times(offset, stride)
+        begin = _UNKNOWN if _UNKNOWN in (begin, product) else begin + product
+    sliced = [_times(step, stride) for step, stride in zip(steps, strides, strict=True)]
     layout = ir.StridedLayoutAttr.get(begin, sliced)
     return ir.MemRefType.get([old.shape[i] for i in order], source.element_type, layout)
+
+
+def _reshaped_type(source: Any, shape: Sequence[int], groups: Sequence[Sequence[int]]) -> Any:
+    """The type of what is expanded or collapsed, as these operations have it: a slice has strides,
+    which each group of dimensions has between its own."""
+    if source.affine_map == ir.AffineMap.get_identity(source.rank):
+        return ir.MemRefType.get(shape, source.element_type)
+    strides, begin = source.get_strides_and_offset()
+    found = [0] * len(shape)
+    for number, group in enumerate(groups):
+        if len(shape) < source.rank:
+            # That of the last one whose size is not 1, which nobody knows of an unknown size.
+            last = max((i for i in group if source.shape[i] != 1), default=group[0])
+            is_known = last == group[0] or not source.is_dynamic_dim(last)
+            found[number] = strides[last] if is_known else _UNKNOWN
+            continue
+        stride = strides[number]
+        for i in reversed(group):
+            found[i] = stride
+            stride = _times(stride, shape[i])
+    layout = ir.StridedLayoutAttr.get(begin, found)
+    return ir.MemRefType.get(shape, source.element_type, layout)
+
+
+def _times(one: int, other: int) -> int:
+    """The product of sizes, strides or offsets, each of which may be unknown."""
+    return _UNKNOWN if _UNKNOWN in (one, other) else one * other
 
 
 def _groups(view: Any) -> list[list[int]]:
