@@ -69,9 +69,42 @@ ADDED_NUMBER = (
 )
 
 
+def replaced(value: float, element: str) -> str:
+    """Scores that are `value` of the type `element` where a tensor says so, and f32 behind that."""
+    wide, score, number = "", "%score", "%number"
+    chosen = "arith.addf %chosen, %minus_zero : f32"
+    if element == "f64":
+        wide, score, number = "    %wide = arith.extf %score : f32 to f64\n", "%wide", "%value"
+        chosen = "arith.truncf %chosen : f64 to f32"
+    return (
+        attention()
+        .replace("(%q:", "(%hidden: tensor<70x131xi1>, %q:", 1)
+        .replace("ins(%masked :", "ins(%moved :")
+        .replace(
+            "  %weights =",
+            f"""  %value = arith.constant {value:.1e} : f64
+  %moved = linalg.generic {{
+      indexing_maps = [affine_map<(b, i, j) -> (b, i, j)>, affine_map<(b, i, j) -> (i, j)>,
+        affine_map<(b, i, j) -> (b, i, j)>],
+      iterator_types = ["parallel", "parallel", "parallel"]}}
+      ins(%masked, %hidden : tensor<2x70x131xf32>, tensor<70x131xi1>)
+      outs(%empty : tensor<2x70x131xf32>) {{
+  ^bb0(%score: f32, %is_hidden: i1, %out: f32):
+    %number = arith.truncf %value : f64 to f32
+{wide}    %chosen = arith.select %is_hidden, {number}, {score} : {element}
+    %found = {chosen}
+    linalg.yield %found : f32
+  }} -> tensor<2x70x131xf32>
+  %weights =""",
+        )
+    )
+
+
 @pytest.mark.parametrize(
     ("why", "text", "what"),
     [
+        ("scores are replaced", replaced(-1e9, "f32"), "attention with a mask:"),
+        ("they are so in f64", replaced(-1e9, "f64"), "attention with a mask:"),
         ("all keys are seen", attention(), "attention:"),
         ("in bf16", attention(element="bf16"), "attention:"),
         ("in f32", attention(element="f32", mask=CAUSAL), "causal attention:"),
@@ -154,6 +187,8 @@ def test_heads_are_read_and_written_where_they_are(
         ("hidden scores are infinity", attention(mask=NEGATED, scale=-0.125)),
         ("a number is added to all scores", ADDED_NUMBER),
         ("a mask is rounded first", (INPUTS / "mask_is_rounded.mlir").read_text()),
+        ("what replaces scores is 0 in f32", replaced(1e-46, "f32")),
+        ("what replaces scores is infinite in f32 alone", replaced(-1e300, "f64")),
         ("no softmax", attention(scores="%masked")),
         ("the weights are a result, too", (INPUTS / "pytorch_with_weights.mlir").read_text()),
     ],

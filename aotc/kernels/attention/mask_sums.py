@@ -6,6 +6,7 @@ the window.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,6 +31,14 @@ class Hidden(Struct, frozen=True, eq=False):
     type: Any
     is_seen: bool
 
+    @property
+    def is_told_apart(self) -> bool:
+        """Whether kernels, for which it is f32, and 0 where scores stay, see what the value is:
+        none that is 0 once it is rounded to the type, or infinite in f32 alone."""
+        rounded = ir.FloatAttr.get(self.type, self.value).value
+        read = ir.FloatAttr.get(ir.Type.parse(_ELEMENT), rounded).value
+        return bool(read != 0) and math.isinf(read) == math.isinf(rounded)
+
 
 class MaskSum(Struct, frozen=True):
     """What is added to scores: the type of its tensor, and its index, in terms of batch, query and
@@ -44,12 +53,12 @@ class MaskSum(Struct, frozen=True):
     @staticmethod
     def of(masks: tuple[Element, ...], hidden: tuple[Hidden, ...] = ()) -> MaskSum | None:
         """None for several masks of unknown sizes, or that depend on the batch in too many ways for
-        a sum that is no larger than the scores, and for masks and hidden scores; without either,
-        one of no type."""
+        a sum that is no larger than the scores, for masks and hidden scores, and for values that
+        are not told apart; without any, one of no type."""
         read = (*masks, *(one.condition for one in hidden))
         if not read:
             return MaskSum(masks, None, ())
-        if masks and hidden:
+        if (masks and hidden) or not all(one.is_told_apart for one in hidden):
             return None
         element = hidden[0].type if hidden else ir.Type.parse(_ELEMENT)
         if len(read) == 1:

@@ -191,7 +191,7 @@ class _Recognition:
         condition, first, second = select.operands
         for value, scores, is_seen in ((second, first, True), (first, second, False)):
             number = self._through_casts(value)
-            if not isinstance(number, Constant) or number.value == 0.0:
+            if not isinstance(number, Constant):
                 continue
             parts = self._parts(scores, depth + 1)
             before = self._through_casts(scores)
