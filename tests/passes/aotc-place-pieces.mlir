@@ -74,3 +74,36 @@ func.func @apart(%x: tensor<4x16xf32>) -> (tensor<4x32xf32>, tensor<2x12xf32>) {
 
 // CHECK-LABEL: func.func @apart
 // CHECK-COUNT-2: tensor.concat
+
+// A piece of no elements begins where the next one does, which is copied there.
+func.func @none(%x: tensor<0x16xf32>, %y: tensor<1x16xf32>) -> tensor<1x16xf32> {
+  %e = tensor.empty() : tensor<0x16xf32>
+  %a = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<0x16xf32>) outs(%e : tensor<0x16xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = math.tanh %in : f32
+    linalg.yield %0 : f32
+  } -> tensor<0x16xf32>
+  %c = tensor.concat dim(0) %a, %y : (tensor<0x16xf32>, tensor<1x16xf32>) -> tensor<1x16xf32>
+  return %c : tensor<1x16xf32>
+}
+
+// CHECK-LABEL: func.func @none
+// CHECK: tensor.concat
+
+// A slice can leave dimensions of 1 out, and has no others: a row that was made as a column is
+// copied.
+func.func @turned(%x: tensor<16x1xf32>, %y: tensor<1x16xf32>) -> tensor<2x16xf32> {
+  %e = tensor.empty() : tensor<16x1xf32>
+  %a = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<16x1xf32>) outs(%e : tensor<16x1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = math.tanh %in : f32
+    linalg.yield %0 : f32
+  } -> tensor<16x1xf32>
+  %v = tensor.collapse_shape %a [[0, 1]] : tensor<16x1xf32> into tensor<16xf32>
+  %r = tensor.expand_shape %v [[0, 1]] output_shape [1, 16] : tensor<16xf32> into tensor<1x16xf32>
+  %c = tensor.concat dim(0) %y, %r : (tensor<1x16xf32>, tensor<1x16xf32>) -> tensor<2x16xf32>
+  return %c : tensor<2x16xf32>
+}
+
+// CHECK-LABEL: func.func @turned
+// CHECK: tensor.concat

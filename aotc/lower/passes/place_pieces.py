@@ -101,6 +101,9 @@ def _maker(piece: _Piece, concat: Any) -> _Maker | None:
     """The operation that makes the piece, if it can write it into the concatenation: it writes an
     empty tensor, and the piece has its shape, but for dimensions of 1."""
     made = origin(piece.value)
+    # A piece of no elements has the place of the next one.
+    if 0 in piece.value.type.shape or not _is_rank_reduced(made.type.shape, piece.value.type.shape):
+        return None
     generic: Any = ops.defining(made)
     if generic is None or generic.name != "linalg.generic" or generic.block != concat.block:
         return None
@@ -109,8 +112,18 @@ def _maker(piece: _Piece, concat: Any) -> _Maker | None:
     empty = ops.defining(generic.operands[len(generic.operands) - 1])
     if empty is None or empty.name != "tensor.empty":
         return None
-    shapes = [[size for size in one.type.shape if size != 1] for one in (made, piece.value)]
-    return _Maker(generic, piece) if shapes[0] == shapes[1] else None
+    return _Maker(generic, piece)
+
+
+def _is_rank_reduced(shape: Sequence[int], whole: Sequence[int]) -> bool:
+    """Whether `shape` is `whole` without some of its dimensions of 1."""
+    rest = list(shape)
+    for size in whole:
+        if rest and rest[0] == size:
+            rest.pop(0)
+        elif size != 1:
+            return False
+    return not rest
 
 
 def _place(concat: Any, pieces: Sequence[_Piece], makers: Sequence[_Maker]) -> None:
