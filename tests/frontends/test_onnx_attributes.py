@@ -128,6 +128,21 @@ def test_attributes(tmp_path: Path) -> None:
         np.testing.assert_allclose(result, one, rtol=1e-5, atol=1e-5, err_msg=name)
 
 
+def test_many_pools_have_their_sizes() -> None:
+    """Each is rewritten by itself, however many there are."""
+    from aotc.frontends.onnx.preparation import prepare
+
+    model = Model()
+    for _ in range(18):
+        model.result(
+            "MaxPool", "x", kernel_shape=[1, 2], strides=[2, 4], pads=[0, 1] * 2, ceil_mode=1
+        )
+    prepared = prepare(model.proto())
+    for value in prepared.graph.output:
+        sizes = [size.dim_value for size in value.type.tensor_type.shape.dim]
+        assert sizes == [2, 4, 3, 2], value.name
+
+
 def _transposed(x: Any, weights: Any, begins: tuple[int, int], sizes: tuple[int, int]) -> Any:
     """Each group by itself, with strides of 2 and 1: all that the windows reach, then a part."""
     count, _, height, width = x.shape

@@ -89,9 +89,8 @@ def _with_right_sizes(model: Any) -> Any:
     """The model with others in the place of nodes of which onnx infers other sizes than they have,
     each by itself: what follows one of them has other sizes, too."""
     sized = ("auto_pad", "ceil_mode", "output_shape")
-    if not any(one.name in sized for node in walk(model) for one in node.proto.attribute):
-        return model
-    for _ in range(_MOST_ROUNDS):
+    attributes = [one.name for node in walk(model) for one in node.proto.attribute]
+    for _ in range(sum(name in sized for name in attributes)):
         made = _with_its_types(
             model, lambda inferred: rewrite(inferred, _SIZED, most=1), strict=False
         )
