@@ -46,3 +46,17 @@ def test_triangles(tmp_path: Path) -> None:
             torch.testing.assert_close(result, one, rtol=1e-4, atol=1e-5)
     with pytest.raises(AotcError, match=r"linalg\.cholesky: a matrix is not positive-definite"):
         built(a - 9 * torch.eye(9), b)
+
+
+class Empty(torch.nn.Module):  # type: ignore[misc, name-defined]
+    def forward(self, a: Any, b: Any) -> Any:
+        none = torch.linalg.cholesky(a[:, :0, :0])
+        return none, torch.linalg.solve_triangular(a, b[..., :0], upper=False)
+
+
+def test_there_may_be_no_rows_or_columns(tmp_path: Path) -> None:
+    given = torch.eye(3).repeat(2, 1, 1), torch.ones(2, 3, 1)
+    built = aotc.torch.build(
+        Empty(), given, name="empty", out=f"{tmp_path}/", chips=["sm_80"], cache=False
+    )
+    assert [result.shape for result in built(*given)] == [(2, 0, 0), (2, 3, 0)]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 from aotc.frontends.torch.operators import OperatorCall, OperatorLowering, define_operators
@@ -23,7 +24,9 @@ def _cholesky(a: Tensor, upper: bool = False) -> Any:
     if a.is_complex():
         return NotImplemented
     lower = (a.mT if upper else a).tril()
-    made = _operators().cholesky.default(lower.reshape(-1, *a.shape[-2:]).contiguous())
+    made = _operators().cholesky.default(
+        lower.reshape(math.prod(a.shape[:-2]), *a.shape[-2:]).contiguous()
+    )
     made = made.reshape(a.shape)
     return made.mT if upper else made
 
@@ -43,8 +46,10 @@ def _solve(
         return solved.mT
     batch = shapes(a.shape[:-2], b.shape[:-2])
     rows, columns = b.shape[-2:]
-    matrices = a.expand(*batch, rows, rows).reshape(-1, rows, rows)
-    values = b.expand(*batch, rows, columns).reshape(-1, rows, columns)
+    # Of no rows or columns, there could be any number.
+    count = math.prod(batch)
+    matrices = a.expand(*batch, rows, rows).reshape(count, rows, rows)
+    values = b.expand(*batch, rows, columns).reshape(count, rows, columns)
     if upper:
         matrices, values = matrices.flip(1, 2), values.flip(1)
     if unitriangular:
