@@ -239,6 +239,7 @@ def test_variants_build(product: Product, chip: str, tmp_path: Path) -> None:
         (Product("type", 64, 64, 64, **_halves("f16")), COPIES),
         (Product("mixed", 64, 64, 64, "f16", "i32", "i32"), LOADS),
         (Product("lanes", 64, 64, 64), Variant(32, 32, 8, 16, 16, 4, 4, 3, 4)),
+        (Product("slices", 96, 96, 64), Variant(96, 96, 32, 96, 96, 24, 12, 3, 4, sliced_k=3)),
     ],
     ids=lambda value: getattr(value, "name", ""),
 )

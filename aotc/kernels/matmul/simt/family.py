@@ -171,7 +171,8 @@ class Simt(MatmulFamily[Problem]):
         vectors = variant.thread_m * variant.thread_n // group
         if (
             variant.k & (variant.k - 1)
-            or (variant.k < 2 * variant.sliced_k or vectors % variant.sliced_k)
+            or (variant.k % variant.sliced_k or vectors % variant.sliced_k)
+            or variant.k < 2 * variant.sliced_k
             or (lanes != WARP or variant.m % variant.warp_m or variant.n % variant.warp_n)
             or (variant.thread_m % group or variant.thread_n % group)
             or not (WARP <= variant.threads <= MAX_BLOCK_THREADS)
