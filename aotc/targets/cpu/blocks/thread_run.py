@@ -140,8 +140,10 @@ class ThreadRun:
                         self._keep(result, level.values[result])
 
     def _bring_in(self, value: Value, part: Part) -> None:
+        frame = self._frame
         is_inside = value.block in part.blocks and value not in part.head.arguments
-        if not is_inside or value in self._frame.stack:
+        # Allocas have one address, which serves every block, too.
+        if not is_inside or value in frame.stack or value in frame.slots.allocas:
             self.value(value)
 
     def _prepare(self, value: Value) -> None:

@@ -126,13 +126,18 @@ BODIES: dict[str, tuple[str, bool]] = {
         True,
     ),
     "private_memory": (
-        # Lives across the barrier, and is indexed: no register.
+        # Lives across the barrier, and is indexed: no register. Two loops use it.
         f"""
         %own = memref.alloca() : memref<8xi32>
         %c8 = arith.constant 8 : index
         scf.for %i = %c0 to %c8 step %c1 {{
           %k = arith.index_cast %i : index to i32
           %s = arith.addi %v, %k : i32
+          memref.store %s, %own[%i] : memref<8xi32>
+        }}
+        scf.for %i = %c0 to %c8 step %c1 {{
+          %k = memref.load %own[%i] : memref<8xi32>
+          %s = arith.addi %k, %v : i32
           memref.store %s, %own[%i] : memref<8xi32>
         }}
         memref.store %v, %w[%t] : {SHARED}
@@ -164,7 +169,7 @@ def expected(name: str, x: np.ndarray, n: int) -> np.ndarray:
         mine = np.where(t < n, 2 * x, x)
         return np.where(t < n, mine[::-1] + mine, mine)
     assert name == "private_memory"
-    return x + t % 8 + back
+    return 2 * x + t % 8 + back
 
 
 def kernel(name: str, body: str, attributes: str = "") -> str:
