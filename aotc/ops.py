@@ -5,7 +5,7 @@ Each maker builds at the current insertion point.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from aotc.errors import InternalError
@@ -276,6 +276,37 @@ def create(
         attributes=dict(attributes) if attributes else None,
         regions=regions,
     )
+
+
+def dynamic_sizes(tensor: Any, dimensions: Iterable[int] | None = None) -> list[Any]:
+    """The sizes of a tensor, or of some of its dimensions, that its type does not say."""
+    return [
+        create("tensor.dim", [tensor, constant_index(i)], [ir.IndexType.get()]).result
+        for i in (range(tensor.type.rank) if dimensions is None else dimensions)
+        if tensor.type.is_dynamic_dim(i)
+    ]
+
+
+def create_generic(operands: Sequence[Any], maps: Sequence[Any], kinds: Sequence[str]) -> Any:
+    """An operation whose last operand is what it writes, a tensor or a buffer, with a block that is
+    yet to be filled. `kinds`: of each loop, parallel or reduction."""
+    result = operands[-1].type
+    generic = create(
+        "linalg.generic",
+        list(operands),
+        [] if isinstance(result, ir.MemRefType) else [result],
+        {
+            "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps]),
+            "iterator_types": ir.ArrayAttr.get(
+                [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
+            ),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands) - 1, 1]),
+        },
+        regions=1,
+    )
+    types = [getattr(one.type, "element_type", one.type) for one in operands]
+    generic.regions[0].blocks.append(*types)
+    return generic
 
 
 def unary(name: str, operand: Any, result: Any) -> Any:

@@ -109,7 +109,7 @@ class Reader:
         values: dict[Any, Expression | None] = {}
         block = generic.regions[0].blocks[0]
         for argument, value, map_ in zip(block.arguments, [*inputs, *outputs], maps, strict=True):
-            values[argument] = _read(value, map_, loops)
+            values[argument] = read_element(value, map_, loops)
         accumulator = block.arguments[len(inputs) + number]
         *body, end = body_of(generic)
         if symbol:
@@ -117,7 +117,8 @@ class Reader:
         return _value(end.operands[number], values, loops)
 
 
-def _read(value: Any, map_: Any, loops: dict[int, Place]) -> Expression | None:
+def read_element(value: Any, map_: Any, loops: dict[int, Place]) -> Expression | None:
+    """The element of a tensor that a map reads at the loops' places, or a scalar's constant."""
     if not isinstance(value.type, ir.RankedTensorType):
         return _scalar_constant(value)
     index: list[Place] = []

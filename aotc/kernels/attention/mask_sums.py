@@ -112,28 +112,10 @@ class MaskSum(Struct, frozen=True):
         """A `linalg.generic` of the inputs, each read by its map, with an empty block. Only one
         alone has unknown sizes."""
         rank = self.type.rank
-        sizes = [
-            ops.create("tensor.dim", [inputs[0], ops.constant_index(i)], [ops.index()]).result
-            for i in range(rank)
-            if self.type.is_dynamic_dim(i)
-        ]
+        sizes = [] if self.type.has_static_shape else ops.dynamic_sizes(inputs[0])
         empty = ops.create("tensor.empty", sizes, [self.type]).result
         maps = [*read, ir.AffineMap.get_identity(rank)]
-        parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-        generic = ops.create(
-            "linalg.generic",
-            [*inputs, empty],
-            [self.type],
-            {
-                "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps]),
-                "iterator_types": ir.ArrayAttr.get([parallel] * rank),
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(inputs), 1]),
-            },
-            regions=1,
-        )
-        elements = [one.type.element_type for one in (*inputs, empty)]
-        generic.regions[0].blocks.append(*elements)
-        return generic
+        return ops.create_generic([*inputs, empty], maps, ["parallel"] * rank)
 
     def _map(self, mask: Element) -> Any:
         """Of the sum's loops, those along which a mask has elements."""

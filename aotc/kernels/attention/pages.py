@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, maps_of
-from aotc.kernels.attention.elements import Element, Place, Reader
+from aotc.kernels.attention.elements import Element, Place, Reader, read_element
 from aotc.mlir import ir
 
 _NUMBER = "i64"
@@ -74,11 +74,11 @@ class Gather(Struct, frozen=True, eq=False):
         ):
             return None
         cache, number, *others = extract.operands
-        places = _all_known([_counted(value, element) for value in others])
-        read = _all_known([_place_of(result, element) for result in maps[0].results])
-        if places is None or read is None or not _is_of_argument(number, generic):
+        places = _counted(others, element)
+        read = read_element(inputs[0], maps[0], dict(enumerate(element.index)))
+        if places is None or not isinstance(read, Element) or not _is_of_argument(number, generic):
             return None
-        table = _before_reshapes(Element(inputs[0], read))
+        table = _before_reshapes(read)
         return Gather(generic, cache, number, table.tensor, places, table.index)
 
     def build_table(self, outer: int | None, inner: int) -> Any:
@@ -87,13 +87,7 @@ class Gather(Struct, frozen=True, eq=False):
         there is one, and of pages."""
         table = self.table.type
         kept = [inner] if outer is None else [outer, inner]
-        dynamic = [
-            ops.create(
-                "tensor.dim", [self.table, ops.constant_index(i)], [ir.IndexType.get()]
-            ).result
-            for i in kept
-            if table.is_dynamic_dim(i)
-        ]
+        dynamic = ops.dynamic_sizes(self.table, kept)
         sizes = [*([1] if outer is None else []), *(int(table.shape[i]) for i in kept)]
         type_ = ir.RankedTensorType.get(sizes, ir.Type.parse(_NUMBER))
         empty = ops.create("tensor.empty", dynamic, [type_]).result
@@ -103,14 +97,8 @@ class Gather(Struct, frozen=True, eq=False):
         zero = ir.AffineConstantExpr.get(0)
         read = [of_loops.get(i, zero) for i in range(table.rank)]
         maps = [ir.AffineMap.get(2, 0, read), ir.AffineMap.get_identity(2)]
-        parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-        attributes = {
-            "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps]),
-            "iterator_types": ir.ArrayAttr.get([parallel] * 2),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1]),
-        }
-        generic = ops.create("linalg.generic", [self.table, empty], [type_], attributes, regions=1)
-        block = generic.regions[0].blocks.append(table.element_type, type_.element_type)
+        generic = ops.create_generic([self.table, empty], maps, ["parallel"] * 2)
+        block = generic.regions[0].blocks[0]
         with ir.InsertionPoint(block):
             number = self._copied_number(block.arguments[0])
             cast = ops.create("arith.index_cast", [number], [type_.element_type])
@@ -160,27 +148,17 @@ def _before_reshapes(element: Element) -> Element:
     return element
 
 
-def _all_known(places: Sequence[Place | None]) -> tuple[Place, ...] | None:
-    known = tuple(place for place in places if place is not None)
-    return known if len(known) == len(places) else None
-
-
-def _counted(value: Any, element: Element) -> Place | None:
-    """The place of an index of the body that is a loop's number."""
-    owner = ops.defining(value)
-    if owner is None:
-        return None
-    if owner.name == "arith.constant":
-        number = ir.IntegerAttr(owner.attributes["value"]).value
-        return 0 if number == 0 else None
-    if owner.name != "linalg.index":
-        return None
-    return element.index[int(ir.IntegerAttr(owner.attributes["dim"]).value)]
-
-
-def _place_of(result: Any, element: Element) -> Place | None:
-    if isinstance(result, ir.AffineDimExpr):
-        return element.index[int(ir.AffineDimExpr(result).position)]
-    if isinstance(result, ir.AffineConstantExpr):
-        return int(ir.AffineConstantExpr(result).value)
-    return None
+def _counted(values: Sequence[Any], element: Element) -> tuple[Place, ...] | None:
+    """The places of indices of the body, which are loops' numbers or 0."""
+    places: list[Place] = []
+    for value in values:
+        owner = ops.defining(value)
+        if owner is None:
+            return None
+        if owner.name == "linalg.index":
+            places.append(element.index[int(ir.IntegerAttr(owner.attributes["dim"]).value)])
+        elif ops.known_index(value) == 0:
+            places.append(0)
+        else:
+            return None
+    return tuple(places)

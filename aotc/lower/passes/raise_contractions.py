@@ -23,7 +23,6 @@ from aotc.lower.passes.parallelize_loops import (
     make_parallel,
     raise_to_affine,
 )
-from aotc.lower.tensors.spread import create_generic
 from aotc.mlir import ir
 from aotc.rewrites.loop_distribution import distribute
 
@@ -347,7 +346,7 @@ def _create_generic(operands: list[Any], dimensions: list[list[int]], rank: int)
         for loops in dimensions
     ]
     kinds = ["parallel" if i in dimensions[-1] else "reduction" for i in range(rank)]
-    return create_generic(operands, maps, kinds).regions[0].blocks[0]
+    return ops.create_generic(operands, maps, kinds).regions[0].blocks[0]
 
 
 def _view(one: _Contraction, access: _Access, sizes: list[Any]) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, maps_of
 from aotc.lower.passes.base import Lowering, OwnPass
-from aotc.lower.tensors.spread import create_spread, sizes_of
+from aotc.lower.tensors.spread import create_spread
 from aotc.mlir import ir
 
 
@@ -116,5 +116,5 @@ def _reshaped(tensor: Any, reshape: Any) -> Any:
 def _convert(narrow: Any, wide: Any) -> None:
     """Puts the tensor, converted, in the place of another one."""
     identity = ir.AffineMap.get_identity(wide.type.rank)
-    converted = create_spread(narrow, wide.type, identity, sizes_of(narrow), "arith.extf")
+    converted = create_spread(narrow, wide.type, identity, ops.dynamic_sizes(narrow), "arith.extf")
     wide.replace_all_uses_with(converted)

@@ -14,7 +14,6 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.generics import body_of, has_reduction, maps_of
-from aotc.lower.tensors.spread import create_generic
 from aotc.mlir import ir
 from aotc.rewrites.cloning import copy
 
@@ -99,7 +98,7 @@ def _expand(concat: Any) -> None:
     with concat.location, ir.InsertionPoint(concat):
         empty = ops.create("tensor.empty", [], [type_]).result
         identity = ir.AffineMap.get_identity(type_.rank)
-        generic = create_generic([empty], [identity], ["parallel"] * type_.rank)
+        generic = ops.create_generic([empty], [identity], ["parallel"] * type_.rank)
         block = generic.regions[0].blocks[0]
         with ir.InsertionPoint(block):
             indices = [

@@ -27,7 +27,7 @@ from aotc.lower.tensors.integer_ranges import (
     range_of_type,
     ranges_in,
 )
-from aotc.lower.tensors.spread import create_generic, create_spread, sizes_of
+from aotc.lower.tensors.spread import create_spread
 from aotc.mlir import ir
 
 _SUM_BITS = 32
@@ -94,7 +94,9 @@ def _narrow_sum(generic: Any) -> Any:
     else:
         type_ = ir.RankedTensorType.get(list(start.type.shape), i32)
         value = ops.create("arith.trunci", [zero], [i32]).result
-        start = create_spread(value, type_, ir.AffineMap.get(type_.rank, 0, []), sizes_of(start))
+        start = create_spread(
+            value, type_, ir.AffineMap.get(type_.rank, 0, []), ops.dynamic_sizes(start)
+        )
     product = ops.create(
         "linalg.generic",
         [*factors, start],
@@ -189,7 +191,7 @@ def _cast(tensor: Any, name: str, bits: int) -> Any:
     """The tensor with elements of so many bits."""
     type_ = ir.RankedTensorType.get(list(tensor.type.shape), ir.IntegerType.get_signless(bits))
     identity = ir.AffineMap.get_identity(type_.rank)
-    return create_spread(tensor, type_, identity, sizes_of(tensor), name)
+    return create_spread(tensor, type_, identity, ops.dynamic_sizes(tensor), name)
 
 
 # --- Zero points -------------------------------------------------------------------------------
@@ -277,7 +279,7 @@ def _sum_of(tensor: Any, dimensions: Sequence[int], like: Any) -> Any:
     rank, element = tensor.type.rank, like.element_type
     kept = [i for i in range(rank) if i not in dimensions]
     type_ = ir.RankedTensorType.get([tensor.type.shape[i] for i in kept], element)
-    sizes = sizes_of(tensor, kept)
+    sizes = ops.dynamic_sizes(tensor, kept)
     none = ir.AffineMap.get(type_.rank, 0, [])
     start = create_spread(ops.constant(element, 0), type_, none, sizes)
     maps = [
@@ -296,7 +298,7 @@ def _add_multiple(tensor: Any, factor: Any, sums: Any, dimensions: Sequence[int]
     """The tensor plus a scalar times `sums`, which is along some of its dimensions."""
     rank, element = tensor.type.rank, tensor.type.element_type
     factor = _as(factor, element)
-    empty = ops.create("tensor.empty", sizes_of(tensor), [tensor.type]).result
+    empty = ops.create("tensor.empty", ops.dynamic_sizes(tensor), [tensor.type]).result
     identity = ir.AffineMap.get_identity(rank)
     along = ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(i) for i in dimensions])
     none = ir.AffineMap.get(rank, 0, [])
@@ -312,5 +314,5 @@ def _add_multiple(tensor: Any, factor: Any, sums: Any, dimensions: Sequence[int]
 
 def _generic(operands: Sequence[Any], maps: Sequence[Any], kinds: Sequence[str]) -> tuple[Any, Any]:
     """The block of an operation that is yet to be filled, and its result."""
-    generic = create_generic(operands, maps, kinds)
+    generic = ops.create_generic(operands, maps, kinds)
     return generic.regions[0].blocks[0], generic.result

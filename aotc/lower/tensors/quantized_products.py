@@ -28,7 +28,7 @@ from aotc.kernels.matmul.recognition import multiplies
 from aotc.lower.tensors.integer_ranges import range_of, range_of_type
 from aotc.lower.tensors.known import SMALL, KnownTensors
 from aotc.lower.tensors.known_operations import NUMBERS, apply
-from aotc.lower.tensors.spread import create_generic, create_spread, sizes_of
+from aotc.lower.tensors.spread import create_spread
 from aotc.mlir import ir
 
 _FLOATS = ("f32", "f64")
@@ -114,10 +114,10 @@ def _multiply(generic: Any, factors: Sequence[_Dequantized], known: KnownTensors
     i32 = ir.IntegerType.get_signless(_SUM_BITS)
     type_ = ir.RankedTensorType.get(list(result.type.shape), i32)
     none = ir.AffineMap.get(type_.rank, 0, [])
-    zeros = create_spread(ops.constant(i32, 0), type_, none, sizes_of(start))
+    zeros = create_spread(ops.constant(i32, 0), type_, none, ops.dynamic_sizes(start))
     summed = loops_of_reduction(generic)
     kinds = ["reduction" if i in summed else "parallel" for i in range(maps[0].n_dims)]
-    product = create_generic([*(one.make() for one in integers), zeros], maps, kinds)
+    product = ops.create_generic([*(one.make() for one in integers), zeros], maps, kinds)
     block = product.regions[0].blocks[0]
     with ir.InsertionPoint(block):
         x, w, total = block.arguments
@@ -180,9 +180,9 @@ def _scaled(sums: Any, scale: np.ndarray, start: Any) -> Any:
     factor = _constant(scale.reshape([scale.shape[i] for i in axes]), element)
     identity = ir.AffineMap.get_identity(type_.rank)
     along = ir.AffineMap.get(type_.rank, 0, [ir.AffineDimExpr.get(i) for i in axes])
-    empty = ops.create("tensor.empty", sizes_of(start), [type_]).result
+    empty = ops.create("tensor.empty", ops.dynamic_sizes(start), [type_]).result
     maps = [identity, along, identity, identity]
-    scaled = create_generic([sums, factor, start, empty], maps, ["parallel"] * type_.rank)
+    scaled = ops.create_generic([sums, factor, start, empty], maps, ["parallel"] * type_.rank)
     block = scaled.regions[0].blocks[0]
     with ir.InsertionPoint(block):
         total, by, before, _ = block.arguments
@@ -242,7 +242,9 @@ class _Integers(Struct, frozen=True):
         elif tensor.type.element_type != byte:
             type_ = ir.RankedTensorType.get(list(tensor.type.shape), byte)
             identity = ir.AffineMap.get_identity(type_.rank)
-            tensor = create_spread(tensor, type_, identity, sizes_of(tensor), "arith.trunci")
+            tensor = create_spread(
+                tensor, type_, identity, ops.dynamic_sizes(tensor), "arith.trunci"
+            )
         for move in self.factor.moves:
             tensor = _moved(tensor, move, zero)
         if self.values is not None or (zero == 0 and not affine.unsigned):
@@ -250,8 +252,8 @@ class _Integers(Struct, frozen=True):
         type_ = ir.RankedTensorType.get(list(tensor.type.shape), i32)
         identity = ir.AffineMap.get_identity(type_.rank)
         number = ops.constant(i32, zero)
-        empty = ops.create("tensor.empty", sizes_of(tensor), [type_]).result
-        generic = create_generic([tensor, empty], [identity] * 2, ["parallel"] * type_.rank)
+        empty = ops.create("tensor.empty", ops.dynamic_sizes(tensor), [type_]).result
+        generic = ops.create_generic([tensor, empty], [identity] * 2, ["parallel"] * type_.rank)
         block = generic.regions[0].blocks[0]
         with ir.InsertionPoint(block):
             widen = "arith.extui" if affine.unsigned else "arith.extsi"
@@ -278,7 +280,7 @@ def _moved(tensor: Any, move: Any, padding: int) -> Any:
         return clone.results[0]
     inputs, (out,) = ops.operand_groups(move)
     with ir.InsertionPoint(clone):
-        empty = ops.create("tensor.empty", sizes_of(out), [type_]).result
+        empty = ops.create("tensor.empty", ops.dynamic_sizes(out), [type_]).result
         number = ops.constant(byte, padding)
     clone.operands[len(inputs)] = empty
     for argument in clone.regions[0].blocks[0].arguments:
