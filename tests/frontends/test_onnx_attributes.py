@@ -181,6 +181,24 @@ def test_padded_groups_and_norms_of_windows(tmp_path: Path) -> None:
         np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
 
 
+def test_batch_norms_are_a_product_and_a_sum(tmp_path: Path) -> None:
+    """Of two constants for each channel."""
+    numbers = np.random.default_rng(1)
+    model = Model()
+    scale, bias, mean, variance = (numbers.random(4, np.float32) + 0.5 for _ in range(4))
+    names = [model.constant(value) for value in (scale, bias, mean, variance)]
+    model.result("BatchNormalization", "x", *names, epsilon=0.01)
+    x = numbers.standard_normal((2, 4, 5, 6)).astype(np.float32)
+    (result,) = _results(model.build(tmp_path), x)
+    text = aotc.build(tmp_path / "net.onnx", emit="mlir", out=tmp_path / "x.mlir", chips="sm_80")
+    words = text.path.read_text().split()
+    assert [words.count(f"arith.{name}f") for name in ("mul", "add", "sub")] == [1, 1, 0]
+    along = (-1, 1, 1)
+    normal = (x - mean.reshape(along)) / np.sqrt(variance + 0.01).reshape(along)
+    expected = normal * scale.reshape(along) + bias.reshape(along)
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+
+
 def test_negative_pads_cut(tmp_path: Path) -> None:
     """What is left is padded by the others, whatever the mode is."""
     model = Model()

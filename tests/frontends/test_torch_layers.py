@@ -59,6 +59,31 @@ def test_divisions_by_the_root_of_2(tmp_path: Path) -> None:
         assert out.read_text().count("arith.divf") == count
 
 
+def test_batch_norms_are_a_product_and_a_sum(tmp_path: Path) -> None:
+    """Of two constants for each channel; also without parameters, of f16, and of a mean that is far
+    from 0."""
+    norm = torch.nn.BatchNorm2d(8)
+    for tensor in (norm.weight.data, norm.bias.data, norm.running_mean, norm.running_var):
+        tensor.uniform_(0.5, 40)
+    (plain := torch.nn.BatchNorm1d(8, affine=False)).running_mean.normal_()
+    cases: list[tuple[Any, tuple[int, ...], Any]] = [
+        (norm, (2, 8, 5, 6), torch.float32),
+        (norm, (2, 8, 5, 6), torch.float16),
+        (plain, (4, 8), torch.float32),
+    ]
+    for number, (module, shape, dtype) in enumerate(cases):
+        module, inputs = module.to(dtype).eval(), (torch.rand(shape).to(dtype) * 40,)
+        artifact = build(module, inputs, f"norm{number}", tmp_path)
+        check(artifact, f"norm{number}", module, inputs, dtype)
+        out = tmp_path / "x.mlir"
+        aotc.torch.build(module, inputs, emit="mlir", out=out, chips=["sm_80"])
+        text = out.read_text()
+        # A kernel may have its body several times, for vectors and for what they leave.
+        assert text.count("arith.mulf") == text.count("arith.addf") > 0
+        assert "arith.subf" not in text
+        assert "math.rsqrt" not in text
+
+
 class _Padded(torch.nn.Module):
     def forward(self, x: Any) -> Any:
         return torch.nn.functional.pad(x, (1, 2))

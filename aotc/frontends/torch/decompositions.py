@@ -20,6 +20,7 @@ from aotc.frontends.torch.data_dependent import (
 )
 from aotc.frontends.torch.elementwise import elementwise_decompositions
 from aotc.frontends.torch.extrema import extremum_decompositions
+from aotc.frontends.torch.normalizations import normalization_decompositions
 from aotc.frontends.torch.pads import pad_decompositions
 from aotc.frontends.torch.pools import pool_decompositions
 from aotc.frontends.torch.quantized import quantized_decompositions
@@ -50,6 +51,7 @@ def decompositions() -> dict[Any, Any]:
         **bag_decompositions(aten),
         **data_dependent_decompositions(aten),
         **quantized_decompositions(),
+        **normalization_decompositions(aten),
         **pad_decompositions(aten),
         **pool_decompositions(aten),
         **resampling_decompositions(aten, table),

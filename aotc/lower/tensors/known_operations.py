@@ -99,6 +99,7 @@ _SAME: dict[str, _Function] = {
     "arith.mulf": np.multiply,
     "arith.divf": np.divide,
     "arith.negf": np.negative,
+    "math.sqrt": np.sqrt,
     "arith.addi": np.add,
     "arith.subi": np.subtract,
     "arith.muli": np.multiply,
@@ -115,7 +116,6 @@ _SAME: dict[str, _Function] = {
     "math.floor": np.floor,
     "math.log": _logarithm,
     "math.roundeven": np.rint,
-    "math.sqrt": np.sqrt,
 }
 _OF_BITS = ("arith.andi", "arith.ori", "arith.xori")
 _FROM_BITS = ("arith.extui", "arith.uitofp")

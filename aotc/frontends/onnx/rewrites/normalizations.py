@@ -1,11 +1,12 @@
-"""InstanceNormalization, LpNormalization, and the loss of a softmax with weights."""
+"""Normalizations of batches, instances and vectors, and the loss of a softmax with weights."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aotc.frontends.onnx.elements import DOUBLE, FLOAT
 from aotc.frontends.onnx.nodes import Node
-from aotc.frontends.onnx.rewrites.body import Rewrite, constant, scalar
+from aotc.frontends.onnx.rewrites.body import Body, Rewrite, constant, scalar
 
 
 def _reduced(name: str, operator: str, value: str, axes: Sequence[int], opset: int) -> list[str]:
@@ -17,6 +18,29 @@ def _reduced(name: str, operator: str, value: str, axes: Sequence[int], opset: i
         constant(f"{name}_axes", axes),
         f"{name} = {operator} <keepdims: int = 1> ({value}, {name}_axes)",
     ]
+
+
+def _batch_normalization(node: Node) -> str | None:
+    """x * factor + shift, whose factor and shift are constants of the build, as those of PyTorch's
+    batch norms: torch-mlir subtracts the mean and multiplies by the deviation first."""
+    shape = node.shape(0)
+    if shape is None or node.attribute("training_mode", 0) or len(node.proto.output) > 1:
+        return None
+    body = Body(node.opset)
+    element = node.element(0)
+    wide = DOUBLE if element == DOUBLE else FLOAT
+    names = ("x", "scale", "bias", "mean", "variance")
+    x, scale, bias, mean, variance = (
+        name if node.element(index) == wide else body.cast(name, wide)
+        for index, name in enumerate(names)
+    )
+    epsilon = body.numbers(node.attribute("epsilon", 1e-5), wide)
+    factor = body("Div", scale, body("Sqrt", body("Add", variance, epsilon)))
+    shift = body("Sub", bias, body("Mul", mean, factor))
+    along = [-1, *(1 for _ in shape[2:])]
+    scaled = body("Mul", x, body.reshape(factor, along))
+    normal = body("Add", scaled, body.reshape(shift, along))
+    return body.end(y=normal if element == wide else body.cast(normal, element))
 
 
 def _instance_normalization(node: Node) -> str | None:
@@ -76,6 +100,7 @@ def _weighted_loss(node: Node) -> str | None:
 
 
 NORMALIZATION_REWRITES = (
+    Rewrite("BatchNormalization", "(x, scale, bias, mean, variance) => (y)", _batch_normalization),
     Rewrite("InstanceNormalization", "(x, scale, bias) => (y)", _instance_normalization),
     Rewrite("LpNormalization", "(x) => (y)", _lp_normalization),
     Rewrite(
