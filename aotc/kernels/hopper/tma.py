@@ -106,11 +106,13 @@ def create_tensor_map(
     *,
     swizzle: int = SWIZZLE_BYTES,
     in_slabs: bool = False,
+    heads: int = 0,
     rounds_to_tf32: bool = False,
 ) -> TensorMap:
     """A tensor map of a matrix, in host code. `box`: the tile's sizes, outermost first; with
-    `in_slabs`, of the matrix as slabs of 128 bytes of columns. `rounds_to_tf32`: elements are
-    rounded when they are loaded; else the tensor cores would truncate them.
+    `in_slabs`, of the matrix as slabs of 128 bytes of columns; with `heads`, its columns are two
+    dimensions: so many heads, and the columns of each. `rounds_to_tf32`: elements are rounded when
+    they are loaded; else the tensor cores would truncate them.
 
     TMA knows no size and no distance of 0. A matrix without elements is said to have some, which
     nobody reads.
@@ -125,6 +127,9 @@ def create_tensor_map(
         slabs = sizes[-1] // width
         sizes = [*sizes[:-2], slabs, sizes[-2], width]
         strides = [*strides[:-1], width, strides[-1]]
+    if heads:
+        columns = sizes[-1] // heads
+        sizes, strides = [*sizes[:-1], heads, columns], [*strides, columns]
     cast = _reinterpret_cast(b, base, offset, sizes, [*strides, 1], matrix.element)
     ranked = b.op("memref.cast", [cast], f"memref<*x{matrix.element}>")
     tile = tile_type(box, matrix.element)

@@ -222,7 +222,7 @@ _OF_F32: tuple[tuple[Any, ...], ...] = (
 def cases() -> list[Attention]:
     found = [
         Attention("f16" if depth % 32 else "bf16", depth, "causal" if depth % 48 else "none")
-        for depth in range(16, 257, 16)
+        for depth in range(8, 257, 8)
     ]
     found += [
         Attention(element, depth, mask)
@@ -238,6 +238,9 @@ def cases() -> list[Attention]:
         Attention("bf16", 64, "padding", "f32"),
         Attention("f16", 80, "keys", "f16"),
         Attention("f16", 64, "none", "", 3, 131, 257),
+        Attention("f16", 40, "rows", "i8"),
+        Attention("f16", 40, "none", "", 6, 300, 77),
+        Attention("bf16", 72, "all", "f32", 2, 99, 197),
         Attention("f16", 128, "causal", "", 2, 197, 197),
         Attention("bf16", 96, "rows", "i8", 4, 77, 77),
         Attention("f16", 256, "padding", "f16", 2, 65, 130),

@@ -10,7 +10,7 @@ from aotc.kernels.attention.family import AttentionFamily
 from aotc.kernels.attention.problem import Attention
 from aotc.kernels.attention.wgmma.kernel import REGISTERS, Kernel, SharedMemory, Variant
 from aotc.kernels.attention.wgmma.mask_tiles import has_tiles
-from aotc.kernels.attention.wgmma.mma import K_OF_MMA
+from aotc.kernels.attention.wgmma.mma import N_OF_MMA
 from aotc.kernels.family import SM_90A
 from aotc.kernels.hopper.cta import SHARED_BYTES
 from aotc.kernels.hopper.tma import is_aligned
@@ -41,7 +41,7 @@ class Wgmma(AttentionFamily):
         return (
             head_dim is not None
             and 0 < head_dim <= _MOST_COLUMNS
-            and head_dim % K_OF_MMA == 0
+            and head_dim % N_OF_MMA == 0
             and all(matrix.element == problem.q.element for matrix in matrices)
             and problem.o.element in (problem.q.element, "f32")
             and problem.q.element in ("f16", "bf16")

@@ -269,8 +269,7 @@ class Kernel:
         assert batch is not None
         stage = ring.producer_acquire(count, operand.bytes)
         offset = stage * ring.stage_bytes + begin
-        column, batch = self._head(operand.heads, batch)
-        operand.load(self.b, map_, self.cta.shared, offset, (column, row, batch), ring, stage)
+        operand.load(self.b, map_, self.cta.shared, offset, (row, batch), ring, stage)
 
     def _copy_mask(self, j: Number, number: Number, tile: Tile) -> None:
         """That of a tile of keys, the j-th."""
@@ -288,12 +287,6 @@ class Kernel:
     def _mask_count(self, j: Number) -> Number:
         """There is one for a tile of K and one of V."""
         return (self.count >> 1) + j
-
-    def _head(self, heads: int, batch: Number) -> tuple[Number, Number]:
-        """A matrix's first column, and its place in the batch."""
-        if not heads:
-            return 0, batch
-        return batch % heads * self.head_dim, batch // heads
 
     # --- Consumers -----------------------------------------------------------------------
 
@@ -364,7 +357,9 @@ class Kernel:
         inverses = self.softmax.inverse_row_sums(state.rows, empty_is_zero=is_zero)
         o = self.softmax.rescale(o, inverses)
         assert tile.batch is not None
-        column, batch = self._head(self.problem.heads[3], tile.batch)
+        column, batch = 0, tile.batch
+        if heads := self.problem.heads[3]:
+            column, batch = batch % heads * self.head_dim, batch // heads
         # TMA stores nothing that begins in front of a matrix.
         with b.where(compare("sge", own_row, 0)):
             packed = pack(b, o, struct_type("f32", len(o)))

@@ -2,6 +2,7 @@
 registers.
 
 Q, K and V lie there as tiles: slabs of 64 columns, rows of 128 bytes, swizzled, behind each other.
+The columns of the last slab that a head does not have are zeros.
 """
 
 from __future__ import annotations
@@ -31,12 +32,14 @@ from aotc.numbers import Float, Number, Scalar, Value
 
 ROWS = 64  # of Q, of a warpgroup
 K_OF_MMA = 16
+N_OF_MMA = 8  # what its columns are multiples of
 _COLUMNS = SWIZZLE_BYTES // 2  # of a slab
 
 
 class Operand:
     """Q, K or V: tiles of some rows, all columns of a head. In shared memory these are slabs of 64
-    columns, rows of 128 bytes, behind each other."""
+    columns, rows of 128 bytes, behind each other. TMA fills columns behind the head's last one with
+    zeros: heads that are beside each other have a dimension of their own."""
 
     def __init__(self, matrix: Matrix, rows: int, columns: int, heads: int) -> None:
         self.matrix, self.rows, self.columns, self.heads = matrix, rows, columns, heads
@@ -45,7 +48,9 @@ class Operand:
         self.bytes = self.slabs * self.slab_bytes
 
     def create_tensor_map(self, b: Builder, memref: Value) -> TensorMap:
-        return create_tensor_map(b, memref, self.matrix, (1, self.rows, _COLUMNS))
+        head = (1,) if self.heads else ()
+        box = (1, self.rows, *head, _COLUMNS)
+        return create_tensor_map(b, memref, self.matrix, box, heads=self.heads)
 
     def descriptor(self, b: Builder, address: Scalar) -> Scalar:
         """The matrix descriptor of a tile at an address in shared memory."""
@@ -67,14 +72,18 @@ class Operand:
         map_: TensorMap,
         shared: Value,
         offset: Number,
-        place: tuple[Number, Number, Number],
+        place: tuple[Number, Number],
         pipeline: TmaPipeline,
         stage: Number,
     ) -> None:
-        """Copies the tile to an offset in shared memory. `place`: its column, row and batch."""
-        column, row, batch = place
+        """Copies the tile to an offset in shared memory. `place`: its row, and its place in the
+        batch, which counts heads."""
+        row, batch = place
+        outer = [row, batch]
+        if self.heads:
+            outer = [batch % self.heads, row, batch // self.heads]
         for slab in range(self.slabs):
-            coordinates = [b.index(one) for one in (column + slab * _COLUMNS, row, batch)]
+            coordinates = [b.index(one) for one in (slab * _COLUMNS, *outer)]
             to = offset + slab * self.slab_bytes
             map_.load(b, coordinates, shared, to, pipeline.full, stage)
 
@@ -116,7 +125,7 @@ class TiledMma:
         b = self.b
         scores = undefined(b, self.qk.type)
         k = self._stage_descriptor(stage)
-        for step in range(self.head_dim // K_OF_MMA):
+        for step in range(-(-self.head_dim // K_OF_MMA)):
             left = self.q_descriptor + self.q.column_step(step)
             right = k + self.k.column_step(step)
             scores = self.qk.multiply(scores, left, right, accumulates=step > 0)
