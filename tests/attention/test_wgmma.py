@@ -43,7 +43,6 @@ def module(p: Attention, variant: Variant) -> str:
     ("why", "p"),
     [
         ("f32 is not for these kernels", problem(element="f32", result="f32")),
-        ("columns are added 16 at once", problem(head_dim=40)),
         ("rows are not aligned", problem(head_dim=36)),
         ("columns are not known", problem(head_dim=None)),
         ("the largest score would be the least", problem(scale=-1.0)),
@@ -57,7 +56,7 @@ def test_what_it_cannot_is_refused(why: str, p: Attention) -> None:
 
 @pytest.mark.parametrize(
     "variant",
-    [Variant(keys=100), Variant(keys=272), Variant(consumers=4), Variant(stages=1)],
+    [Variant(keys=100), Variant(keys=272), Variant(consumers=5), Variant(stages=1)],
 )
 def test_impossible_variants_are_refused(variant: Variant) -> None:
     assert WGMMA.can_take(problem(), Variant())
@@ -70,16 +69,31 @@ def test_tiles_are_chosen_by_their_number() -> None:
         tokens: [variant.m for variant in chosen(problem(16, tokens, tokens))]
         for tokens in (512, 1024, 4096)
     }
-    assert rows == {512: [64], 1024: [128], 4096: [192]}
-    assert [variant.m for variant in chosen(problem())] == [192, 128, 64]
+    assert rows == {512: [64], 1024: [128], 4096: [256]}
+    assert [variant.m for variant in chosen(problem())] == [256, 192, 128, 64]
+    assert [variant.m for variant in chosen(problem(causal=True))] == [192, 128, 64]
+    assert [variant.m for variant in chosen(problem(head_dim=80))] == [192, 128, 64]
     assert [variant.m for variant in chosen(problem(head_dim=128))] == [128, 64]
 
 
+def test_tiles_of_keys_are_as_full_as_can_be() -> None:
+    """If all rows see a known number of keys; one tile more costs as much as some keys."""
+    found = [
+        chosen(problem(512, 1024, count, columns))[0].keys
+        for columns, count in ((40, 77), (40, 4096), (64, 49), (64, 8192), (128, 197), (160, 256))
+    ]
+    assert found == [80, 80, 64, 64, 112, 64]
+    assert chosen(problem(512, 1024, 77, 40, causal=True))[0].keys == 128
+
+
 PROBLEMS = {
+    "40": problem(head_dim=40),
+    "40, 77 keys": problem(64, 4096, 77, 40),
     "64": problem(),
     "64, causal": problem(causal=True),
     "80": problem(head_dim=80, element="bf16", result="f32"),
     "64, a mask": problem(mask=ALIGNED_MASK),
+    "96": problem(head_dim=96),
     "96, a mask that threads read": problem(head_dim=96, mask=MASK),
     "128, a mask that replaces": problems.replacing(problem(head_dim=128, mask=ALIGNED_MASK)),
     "128, causal": problem(3, 100, 200, 128, causal=True),
@@ -103,6 +117,7 @@ def test_text_is_a_module(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "number"),
     [
+        *(("40", 0), ("40, 77 keys", 0), ("96", 0)),
         *(("64", 0), ("64, causal", 0), ("64, a mask", 0), ("96, a mask that threads read", 0)),
         *(("96, causal, and a mask of f32", 0), ("128, causal", -1), ("128, a mask", 0)),
         ("128, a mask that replaces", 0),
@@ -121,10 +136,13 @@ def test_sums_stay_in_registers(
     assert "warning" not in aotc(*command).succeeded().stderr
     said = aotc("inspect", next(out.glob("*.cubin"))).succeeded().stdout
     registers, shared, stack = map(int, re.findall(r" [a-z]\w+ +(\d+) +(\d+) +(\d+)", said)[0])
-    assert registers <= {3: 128, 2: 168, 1: 255}[variant.consumers]
+    assert registers <= {4: 96, 3: 128, 2: 168, 1: 255}[variant.consumers]
     assert (shared, stack) == (1024, 0)
     # The second product's A is in registers, and its sums are as wide as V.
     ptx = next(out.glob("*.ptx")).read_text()
+    # The first one's K is as many columns as there are, in whole steps.
+    first = rf"m64n{variant.keys}k16\.f32\.f16\.f16 \{{[^}}]+\}}, %rd\d+, %rd\d+, p, "
+    assert len(re.findall(first, ptx)) % -(-(p.head_dim or 0) // 16) == 0
     second = rf"m64n{p.head_dim}k16.f32.f16.f16 \{{[^}}]+\}}, \{{%r\d+, "
     assert len(re.findall(second, ptx)) >= variant.keys // 16
     under_way = re.findall(

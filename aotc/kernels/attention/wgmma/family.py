@@ -10,7 +10,7 @@ from aotc.kernels.attention.family import AttentionFamily
 from aotc.kernels.attention.problem import Attention
 from aotc.kernels.attention.wgmma.kernel import REGISTERS, Kernel, SharedMemory, Variant
 from aotc.kernels.attention.wgmma.mask_tiles import has_tiles
-from aotc.kernels.attention.wgmma.mma import N_OF_MMA
+from aotc.kernels.attention.wgmma.mma import K_OF_MMA, N_OF_MMA
 from aotc.kernels.family import SM_90A
 from aotc.kernels.hopper.cta import SHARED_BYTES
 from aotc.kernels.hopper.tma import is_aligned
@@ -20,11 +20,23 @@ _MOST_COLUMNS = 256
 # So many matrices of a batch are gone through at once, where rows see different numbers of keys:
 # with fewer, the longest tiles of each group come at its end.
 _GROUP = 16
-# What a tile of so many warpgroups takes, up to 64 columns and up to 128: 64 rows for each of them,
-# by how fast they were seen to be on an H200.
-_COSTS = {64: {3: 192, 2: 160, 1: 103}, 128: {2: 128, 1: 91}, 256: {2: 128, 1: 91}}
+# By the most columns: what a tile of so many warpgroups takes, 64 rows for each of them, by how
+# fast they were seen to be on an H200.
+_COSTS = {
+    64: {4: 260, 3: 192, 2: 160, 1: 103},
+    80: {3: 166, 2: 128, 1: 91},
+    96: {3: 175, 2: 128, 1: 91},
+    256: {2: 128, 1: 91},
+}
 # With a mask; three have no room for large tiles of keys.
 _COSTS_WITH_MASK = {2: 160, 1: 105}
+# The most keys of a tile whose scores and P have registers, by the number of warpgroups and by the
+# most columns.
+_MOST_KEYS = {4: {48: 80, 64: 64}, 3: {64: 128, 96: 96}, 2: {256: 128}, 1: {256: 128}}
+# What threads read of a mask themselves is in registers, too.
+_MOST_KEYS_WITH_MASK = 64
+# What a tile takes besides its keys, in keys.
+_TILE_OVERHEAD = 24
 
 
 class Wgmma(AttentionFamily):
@@ -56,7 +68,8 @@ class Wgmma(AttentionFamily):
         return tuple(one for one in found if one is not None)
 
     def tile_cost(self, problem: Attention, variant: Variant) -> int:
-        return _costs(problem)[variant.consumers]
+        cost, total = _costs(problem)[variant.consumers], _keys_of_all(problem)
+        return cost if total is None else cost * -(-total // variant.keys) * variant.keys
 
     def shared_bytes(self, problem: Attention, variant: Variant) -> int:
         return SharedMemory.of(problem, variant).bytes
@@ -67,17 +80,19 @@ class Wgmma(AttentionFamily):
         Kernel(b, problem, variant, arguments).build()
 
     def _variant(self, problem: Attention, consumers: int) -> Variant | None:
-        """The variant with as many keys in a tile as fit shared memory."""
+        """The variant with as many keys in a tile as fit registers and shared memory; where a
+        known number of keys is seen by all rows, with those that leave the least of tiles empty."""
         # Of rows that see different numbers of keys, the GPU itself hands out tiles as blocks end.
         group, blocks = (_GROUP, 0) if problem.causal else (1, H100.multiprocessors)
-        # What threads read of a mask themselves is in registers, of which 128 keys leave too few.
-        is_read = problem.mask is not None and not has_tiles(problem.mask)
-        found = [
+        total, most = _keys_of_all(problem), _most_keys(problem, consumers)
+        variants = (
             Variant(consumers=consumers, keys=keys, group=group, blocks=blocks)
-            for keys in (128, 96, 64, 32)
-            if keys < 96 or not is_read
-        ]
-        return next((one for one in found if self.can_take(problem, one)), None)
+            for keys in range(most, 0, -K_OF_MMA if total else -2 * K_OF_MMA)
+        )
+        able = [one for one in variants if self.can_take(problem, one)]
+        if not able:
+            return None
+        return min(able, key=lambda one: _keys_cost(total, one.keys)) if total else able[0]
 
 
 def _is_possible(variant: Variant) -> bool:
@@ -90,6 +105,24 @@ def _is_possible(variant: Variant) -> bool:
     )
 
 
+def _keys_of_all(problem: Attention) -> int | None:
+    """How many keys all rows see; None if that is not known, or they see different ones."""
+    return None if problem.causal else problem.keys
+
+
+def _most_keys(problem: Attention, consumers: int) -> int:
+    """Of a tile, for so many columns as there are costs for."""
+    head_dim = problem.head_dim or 0
+    most = next(keys for columns, keys in _MOST_KEYS[consumers].items() if head_dim <= columns)
+    is_read = problem.mask is not None and not has_tiles(problem.mask)
+    return min(most, _MOST_KEYS_WITH_MASK) if is_read else most
+
+
+def _keys_cost(total: int, keys: int) -> int:
+    """What a row's tiles of so many keys take."""
+    return -(-total // keys) * (keys + _TILE_OVERHEAD)
+
+
 def _costs(problem: Attention) -> dict[int, int]:
     """By the number of consumers."""
     head_dim = problem.head_dim
@@ -97,7 +130,9 @@ def _costs(problem: Attention) -> dict[int, int]:
         return {}
     if problem.mask is not None:
         return _COSTS_WITH_MASK
-    return next(costs for most, costs in _COSTS.items() if head_dim <= most)
+    costs = next(costs for most, costs in _COSTS.items() if head_dim <= most)
+    # Four are not faster where a tile's rows see different numbers of keys.
+    return {number: cost for number, cost in costs.items() if number < 4 or not problem.causal}
 
 
 WGMMA = Wgmma()

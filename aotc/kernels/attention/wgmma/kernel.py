@@ -1,6 +1,6 @@
 """Attention on Hopper (sm_90a), in one kernel: TMA brings Q, K and V, wgmma makes scores and O.
 
-A block is a producer warpgroup and two or three consumer warpgroups, each of which computes 64 rows
+A block is a producer warpgroup and one to four consumer warpgroups, each of which computes 64 rows
 of O. For these it goes over K and V in tiles of some keys, the last one first (which alone has keys
 that are not seen): S = Q · Kᵀ, in registers; P, their exponentials, which are the next matmul's A
 in registers; O = O · rescale + P · V. Scores are never in memory. While a warpgroup takes the
@@ -57,7 +57,7 @@ from aotc.numbers import (
 )
 
 # Registers of a thread that copies, and of one that computes, by the number of consumers.
-REGISTERS = {1: (40, 232), 2: (24, 240), 3: (32, 160)}
+REGISTERS = {1: (40, 232), 2: (24, 240), 3: (32, 160), 4: (24, 112)}
 _MASK_STAGES = 2
 
 
