@@ -16,7 +16,7 @@ from aotc.analysis.gpu_modules import RUNS_ON
 from aotc.builder import Builder
 from aotc.input.entries import functions_of
 from aotc.kernels.attention.choice import LEAST_CPU_QUERIES, Choice, choose, choose_for_cpu
-from aotc.kernels.attention.layout import Layout
+from aotc.kernels.attention.layout import Form, Layout
 from aotc.kernels.attention.outline import (
     CAUSAL,
     FORMS,
@@ -151,13 +151,13 @@ def _problem(call: Any, function: Any) -> Attention | None:
     for value, one in zip(operands, _all_forms(function), strict=False):
         if not isinstance(value.type, ir.MemRefType):
             return None
-        if not one[0] and value.type.affine_map != ir.AffineMap.get_identity(value.type.rank):
+        if not one.heads and value.type.affine_map != ir.AffineMap.get_identity(value.type.rank):
             return None
         strides, _ = value.type.get_strides_and_offset()
         if strides[-1] != 1:
             return None
         # Heads with a dimension of their own follow each other in a row.
-        if one[1] and strides[-2] != value.type.shape[-1]:
+        if one.has_head_dimension and strides[-2] != value.type.shape[-1]:
             return None
     return problem_of(
         [value.type for value in operands],
@@ -182,17 +182,15 @@ def _operands(call: Any, function: Any) -> list[Any]:
     count = 4 + bool(_places(function)) + 2 * (pages_of(function) is not None)
     return [
         owner.operands[0]
-        if heads and (owner := ops.defining(value)) is not None and owner.name == "memref.cast"
+        if form.heads and (owner := ops.defining(value)) is not None and owner.name == "memref.cast"
         else value
-        for value, (heads, _) in zip(
-            list(call.operands)[:count], _all_forms(function), strict=False
-        )
+        for value, form in zip(list(call.operands)[:count], _all_forms(function), strict=False)
     ]
 
 
-def _all_forms(function: Any) -> list[tuple[int, bool]]:
+def _all_forms(function: Any) -> list[Form]:
     """Of what may come behind the result, too."""
-    return [*_forms(function), *[(0, False)] * 3]
+    return [*_forms(function), *[Form()] * 3]
 
 
 def _places(function: Any) -> tuple[str, ...]:
@@ -200,9 +198,9 @@ def _places(function: Any) -> tuple[str, ...]:
     return tuple(ir.StringAttr(place).value for place in attribute)
 
 
-def _forms(function: Any) -> list[tuple[int, bool]]:
+def _forms(function: Any) -> list[Form]:
     numbers = list(ir.DenseI64ArrayAttr(function.attributes[FORMS]))
-    return [(numbers[i], bool(numbers[i + 1])) for i in range(0, len(numbers), 2)]
+    return [Form.of(numbers[i : i + 3]) for i in range(0, len(numbers), 3)]
 
 
 def _layouts(call: Any, function: Any) -> list[Layout]:

@@ -240,6 +240,11 @@ def _split(place: Place, sizes: Sequence[int]) -> list[Place]:
             # Of o * n + i and n = m * inner, they are o * m + i / inner and i % inner.
             first = joined_place(outer, ("high", own, inner), place[2] // inner)
             rest = ("low", own, inner)
+    elif isinstance(place, tuple) and place[0] == "joined" and inner % place[2] == 0:
+        # Of o * n + i and n * m = inner, they are o / m and o % m * n + i.
+        (outer, own), count = place[1], inner // place[2]
+        first = ("high", outer, count)
+        rest = joined_place(("low", outer, count), own, place[2])
     return [first, *_split(rest, sizes[1:])]
 
 

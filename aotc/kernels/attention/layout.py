@@ -17,15 +17,45 @@ from aotc.ops import create
 ALIGNMENT = 16  # bytes; of addresses it is asked when they are known
 
 
+class Form(Struct, frozen=True):
+    """The dimensions of Q, K, V or O: up to two of the batch, rows and columns.
+
+    With `heads`, each row has that many heads next to each other. The rest of the batch, if it is
+    not 1, is a dimension in front of the rows; with `has_rows_first`, behind them.
+    `has_head_dimension`: the heads are a dimension of their own, in front of the columns of a head.
+    """
+
+    heads: int = 0
+    has_head_dimension: bool = False
+    has_rows_first: bool = False
+
+    @staticmethod
+    def of(numbers: Sequence[int]) -> Form:
+        heads, *others = numbers
+        return Form(heads, *map(bool, others))
+
+    @property
+    def numbers(self) -> tuple[int, int, int]:
+        return self.heads, int(self.has_head_dimension), int(self.has_rows_first)
+
+    def row_dimension(self, rank: int) -> int:
+        return 0 if self.has_rows_first else rank - 2 - self.has_head_dimension
+
+    def batch_dimension(self, rank: int) -> int:
+        """The last one of the batch; that of the rows where there is none."""
+        if self.has_rows_first:
+            return 1
+        return max(self.row_dimension(rank) - 1, 0)
+
+
 class Layout(Struct, frozen=True):
-    """The layout of Q, K, V or O. `heads` and `has_head_dimension`: see `recognition.Operand`.
+    """The layout of Q, K, V or O, of a form.
     `has_one_row`: matrices have one row, which is no dimension of the type.
     `batch` and `columns` count those of heads. `strides`: in elements, of matrices and of rows,
     None for unknown ones."""
 
     type: Any
-    heads: int
-    has_head_dimension: bool
+    form: Form
     batch: int | None
     rows: int | None
     columns: int | None
@@ -33,26 +63,26 @@ class Layout(Struct, frozen=True):
     has_one_row: bool = False
 
     @staticmethod
-    def of(
-        type_: Any, heads: int, has_head_dimension: bool, *, has_one_row: bool = False
-    ) -> Layout:
-        sizes = sizes_of(type_)
+    def of(type_: Any, form: Form, *, has_one_row: bool = False) -> Layout:
+        sizes, heads = sizes_of(type_), form.heads
         if has_one_row:
             *outer, columns = sizes
             batch = _product(outer)
-            return Layout(type_, 0, False, batch, 1, columns, None, has_one_row=True)
+            return Layout(type_, Form(), batch, 1, columns, None, has_one_row=True)
         if not heads:
             *outer, rows, columns = sizes
-            return Layout(type_, 0, False, _product(outer), rows, columns, None)
-        if has_head_dimension:
-            *outer, rows, _, columns = sizes
-        else:
-            *outer, rows, wide = sizes
-            columns = None if wide is None else wide // heads
-        batch = _product([*outer, heads])
-        return Layout(
-            type_, heads, has_head_dimension, batch, rows, columns, _strides(type_, len(outer))
-        )
+            return Layout(type_, form, _product(outer), rows, columns, None)
+        *outer, wide = sizes
+        columns = None if wide is None else wide // heads
+        if form.has_head_dimension:
+            *outer, _ = outer
+            columns = wide
+        rows = outer.pop(form.row_dimension(len(sizes)))
+        return Layout(type_, form, _product([*outer, heads]), rows, columns, _strides(type_, form))
+
+    @property
+    def heads(self) -> int:
+        return self.form.heads
 
     @property
     def matrix(self) -> Matrix:
@@ -93,7 +123,7 @@ class Layout(Struct, frozen=True):
             attributes = {"reassociation": "[[0, 1], [2]]", "static_output_shape": shape}
             return b.op("memref.expand_shape", [buffer, *rows], matrix, **attributes), []
         if self.type.rank == 4:
-            groups = "[[0], [1], [2, 3]]" if self.has_head_dimension else "[[0, 1], [2], [3]]"
+            groups = "[[0], [1], [2, 3]]" if self.form.has_head_dimension else "[[0, 1], [2], [3]]"
             return b.op("memref.collapse_shape", [buffer], matrix, reassociation=groups), []
         return b.op("memref.cast", [buffer], matrix), []
 
@@ -112,14 +142,16 @@ class Layout(Struct, frozen=True):
 
     def _reinterpret(self, b: Builder, buffer: Value) -> tuple[Value, list[Number]]:
         base, offset, sizes, strides = strided_metadata(b, buffer)
-        rows = len(sizes) - (3 if self.has_head_dimension else 2)
+        rows, outer = (
+            one(len(sizes)) for one in (self.form.row_dimension, self.form.batch_dimension)
+        )
         # The first and only matrix is at any distance from another.
-        dynamic = strides[rows - 1] if rows else strides[rows], strides[rows]
+        dynamic = strides[outer], strides[rows]
         distances: list[Number] = [
             stride if known is None else known
             for stride, known in zip(dynamic, self.strides or (None, None), strict=True)
         ]
-        batch = sizes[0] if self.batch is None else self.batch // self.heads
+        batch = sizes[outer] if self.batch is None else self.batch // self.heads
         count = sizes[rows] if self.rows is None else self.rows
         shape = [batch, count, (self.columns or 0) * self.heads]
         view = b.reinterpret_cast(base, offset, shape, [*distances, 1], self.matrix.type)
@@ -145,12 +177,13 @@ def _product(sizes: Sequence[int | None]) -> int | None:
     return None if None in sizes else math.prod(size for size in sizes if size is not None)
 
 
-def _strides(type_: Any, outer: int) -> tuple[int | None, int | None] | None:
-    """None for a tensor, and where all lies as it would without strides."""
+def _strides(type_: Any, form: Form) -> tuple[int | None, int | None] | None:
+    """Of matrices and of rows. None for a tensor, and where all lies as it would without them."""
     if not isinstance(type_, ir.MemRefType):
         return None
-    if type_.affine_map == ir.AffineMap.get_identity(type_.rank) and outer:
+    rows, outer = form.row_dimension(type_.rank), form.batch_dimension(type_.rank)
+    if type_.affine_map == ir.AffineMap.get_identity(type_.rank) and outer < rows:
         return None
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
     strides = [None if one == unknown else int(one) for one in type_.get_strides_and_offset()[0]]
-    return (strides[outer - 1] if outer else strides[outer]), strides[outer]
+    return strides[outer], strides[rows]

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, maps_of
 from aotc.kernels.attention.elements import Element, Index, Place, joined_place, parts_of
+from aotc.kernels.attention.layout import Form
 from aotc.kernels.attention.pages import Gather, Pages
 from aotc.mlir import ir
 
@@ -25,16 +26,13 @@ _MOST_DIMENSIONS = 4
 class Operand(Struct, frozen=True):
     """A tensor of matrices: up to two batch dimensions, rows, and columns.
 
-    With `heads`, each row has that many heads next to each other, and the rest of the batch, if it
-    is not 1, is a leading dimension. `has_head_dimension`: the heads are a dimension of their own,
-    between the rows and the columns of a head. `group`: so many matrices of Q that follow each
-    other have the same one of these (K or V). `pages`: of a cache, whose rows `gather` puts in
-    order, by a table whose dimensions `table_dimensions` are of sequences (None if there is one)
-    and of pages."""
+    `form`: where these are its dimensions. `group`: so many matrices of Q that follow each other
+    have the same one of these (K or V). `pages`: of a cache, whose rows `gather` puts in order, by
+    a table whose dimensions `table_dimensions` are of sequences (None if there is one) and of
+    pages."""
 
     tensor: Any
-    heads: int = 0
-    has_head_dimension: bool = False
+    form: Form = Form()
     group: int = 1
     pages: Pages | None = None
     gather: Gather | None = None
@@ -129,8 +127,7 @@ def _paged(gather: Gather, cache: Index, table: Index, row: str, column: str) ->
     count = None if type_.is_dynamic_dim(inner) else int(type_.shape[inner])
     return Operand(
         gather.cache,
-        heads if has_head_rows else 0,
-        has_head_dimension=has_head_rows,
+        Form(heads, has_head_dimension=True) if has_head_rows else Form(),
         pages=Pages(rows, heads, has_head_rows, count),
         gather=gather,
         table_dimensions=(outer[0] if outer else None, inner),
@@ -200,19 +197,41 @@ def operand_of(element: Element, row: str, column: str, *, is_batched: bool) -> 
     if last == column and front and front[-1] == row and _is_batch([*front[:-1], before]):
         if type_.is_dynamic_dim(type_.rank - 2):
             return None
-        return Operand(tensor, type_.get_dim_size(type_.rank - 2), has_head_dimension=True)
+        return Operand(tensor, Form(type_.get_dim_size(type_.rank - 2), has_head_dimension=True))
     if before == row and isinstance(last, tuple) and last[0] == "joined":
         (head, inner), depth = last[1], last[2]
         if inner == column and _is_batch([*front, head]):
-            return Operand(tensor, size // depth)
+            return Operand(tensor, Form(size // depth))
     return None
+
+
+def operand_with_rows_first(element: Element, row: str, column: str) -> Operand | None:
+    """As `operand_of`, of a tensor whose rows are in front of the batch, and have the heads of a
+    part of it beside each other."""
+    type_ = ir.RankedTensorType(element.tensor.type)
+    if type_.rank not in (3, 4) or any(type_.is_dynamic_dim(i) for i in range(2, type_.rank)):
+        return None
+    first, *batch, last = element.index
+    if first != row or str(type_.element_type) not in (*OF_16_BITS, "f32"):
+        return None
+    heads = 1
+    if isinstance(last, tuple) and last[0] == "joined":
+        (head, last), depth = last[1], last[2]
+        batch, heads = [*batch, head], type_.get_dim_size(type_.rank - 1) // depth
+    elif type_.rank == 4:
+        heads = type_.get_dim_size(2)
+    has_head_dimension = type_.rank == 4
+    if last != column or not _is_batch(batch) or len(batch) != 1 + (heads > 1):
+        return None
+    return Operand(element.tensor, Form(heads, has_head_dimension, has_rows_first=True))
 
 
 def has_adjacent_heads(operand: Operand) -> bool:
     """Whether the heads of a row lie next to each other, as far as can be seen: slices and reshapes
     are views, and a slice of columns leaves others between the heads."""
     value = operand.tensor
-    count = operand.heads * int(value.type.shape[-1]) if operand.has_head_dimension else 1
+    form = operand.form
+    count = form.heads * int(value.type.shape[-1]) if form.has_head_dimension else 1
     while (owner := ops.defining(value)) is not None:
         if owner.name == "tensor.extract_slice":
             if _adjacent_elements(owner) < count:
@@ -273,11 +292,12 @@ def result_of(product: Any) -> Operand:
         elif _narrows(user):
             value = user.results[0]
             found = Operand(value)
-        elif _puts_heads_inside(user) and not value.type.is_dynamic_dim(len(shape) - 3):
+        elif (order := _order_inside(user)) and not value.type.is_dynamic_dim(len(shape) - 3):
             heads = shape[-3]
             is_all = len(shape) == 3 or value.type.is_dynamic_dim(0)
             is_all = is_all or shape[0] * heads == math.prod(batch)
-            return Operand(user.results[0], heads, has_head_dimension=True) if is_all else found
+            form = Form(heads, has_head_dimension=True, has_rows_first=order == "rows first")
+            return Operand(user.results[0], form) if is_all else found
         else:
             return found
 
@@ -297,21 +317,23 @@ def _keeps_rows(reshape: Any) -> bool:
     return len(lengths) > 2 and lengths[-2:] == [1, 1] and rank <= _MOST_DIMENSIONS
 
 
-def _puts_heads_inside(operation: Any) -> bool:
-    """Whether the operation transposes (batch,) heads, rows, columns to (batch,) rows, heads,
-    columns."""
+def _order_inside(operation: Any) -> str:
+    """How the operation transposes (batch,) heads, rows, columns: to (batch,) rows, heads, columns
+    ("batch first") or rows, batch, heads, columns ("rows first"); "" if it does something else."""
     if operation.name != "linalg.generic" or len(operation.results) != 1:
-        return False
+        return ""
     inputs, _ = ops.operand_groups(operation)
     if len(inputs) != 1 or [one.name for one in body_of(operation)] != ["linalg.yield"]:
-        return False
+        return ""
     if body_of(operation)[0].operands[0] != operation.regions[0].blocks[0].arguments[0]:
-        return False
+        return ""
     source, result = ([str(place) for place in map_.results] for map_ in maps_of(operation))
     if len(source) not in (3, 4) or len(set(source)) != len(source):
-        return False
+        return ""
     *front, heads, rows, columns = source
-    return result == [*front, rows, heads, columns]
+    if result == [*front, rows, heads, columns]:
+        return "batch first"
+    return "rows first" if result == [rows, *front, heads, columns] else ""
 
 
 def _narrows(operation: Any) -> bool:

@@ -15,7 +15,7 @@ from aotc import ops
 from aotc.input.entries import functions_of
 from aotc.kernels.attention.choice import choose, choose_for_cpu
 from aotc.kernels.attention.elements import Place
-from aotc.kernels.attention.layout import ALIGNMENT, Layout, sizes_of
+from aotc.kernels.attention.layout import ALIGNMENT, Form, Layout, sizes_of
 from aotc.kernels.attention.mask_sums import MaskSum
 from aotc.kernels.attention.operands import has_adjacent_heads
 from aotc.kernels.attention.pages import Pages
@@ -29,7 +29,7 @@ from aotc.request import BuildRequest
 
 # Of a function that has the operations of attention: what they compute.
 SCALE, CAUSAL, ZERO = "aotc.attention_scale", "aotc.attention_causal", "aotc.attention_zero"
-# How their operands lie: of each, the heads in a row, and whether they have their own dimension.
+# How their operands lie: of each the numbers of its form.
 FORMS = "aotc.attention_heads"
 # What the dimensions of a mask are, its fifth argument; and whether it replaces scores.
 PLACES, REPLACES = "aotc.attention_mask", "aotc.attention_mask_replaces"
@@ -71,7 +71,7 @@ def problem_of(
     types: Sequence[Any],
     scale: float,
     places: tuple[str, ...],
-    forms: Sequence[tuple[int, bool]],
+    forms: Sequence[Form],
     *,
     causal: bool,
     masked_rows_are_zero: bool,
@@ -80,8 +80,7 @@ def problem_of(
     mask_replaces: bool,
 ) -> Attention | None:
     """The problem for the types of Q, K, V, O and, if there is one, a mask: tensors or buffers.
-    None if their sizes do not match. `forms`: `heads` and `has_head_dimension` of Q, K, V and O,
-    see `recognition.Operand`."""
+    None if their sizes do not match. `forms`: of Q, K, V and O."""
     layouts = layouts_of(types[:4], forms, group)
     q, k, v, o = layouts
     if q.columns is None or any(one.columns != q.columns for one in layouts) or k.rows == 0:
@@ -106,11 +105,11 @@ def problem_of(
     )
 
 
-def layouts_of(types: Sequence[Any], forms: Sequence[tuple[int, bool]], group: int) -> list[Layout]:
+def layouts_of(types: Sequence[Any], forms: Sequence[Form], group: int) -> list[Layout]:
     """The layouts of Q, K, V and O. With a group, matrices of Q and O have one row."""
     has_one_row = (bool(group), False, False, bool(group))
     return [
-        Layout.of(type_, *form, has_one_row=one)
+        Layout.of(type_, form, has_one_row=one)
         for type_, form, one in zip(types, forms, has_one_row, strict=True)
     ]
 
@@ -130,7 +129,7 @@ def _problem(found: Found, added: MaskSum) -> Attention | None:
         [*(one.tensor.type for one in operands), added.type],
         found.scale,
         _places(added),
-        [(one.heads, one.has_head_dimension) for one in operands],
+        [one.form for one in operands],
         causal=found.causal,
         masked_rows_are_zero=found.masked_rows_are_zero,
         group=found.group,
@@ -303,7 +302,7 @@ def _function(name: str, found: Found, added: MaskSum, arguments: list[Any]) -> 
             [
                 number
                 for one in (found.q, found.k, found.v, found.result)
-                for number in (one.heads, int(one.has_head_dimension))
+                for number in one.form.numbers
             ]
         ),
         "arg_attrs": ir.ArrayAttr.get(_layouts(found, arguments)),
@@ -337,7 +336,7 @@ def _layouts(found: Found, arguments: list[Any]) -> list[Any]:
     in their row are copied."""
     attributes = [ir.DictAttr.get({}) for _ in arguments]
     for i, operand in enumerate((found.q, found.k, found.v)):
-        if operand.heads and has_adjacent_heads(operand):
+        if operand.form.heads and has_adjacent_heads(operand):
             strides = ", ".join(["?"] * (operand.tensor.type.rank - 1))
             layout = ir.Attribute.parse(f"strided<[{strides}, 1], offset: ?>")
             attributes[i] = ir.DictAttr.get({"bufferization.buffer_layout": layout})

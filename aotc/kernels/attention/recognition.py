@@ -38,6 +38,7 @@ from aotc.kernels.attention.operands import (
     batch_of_rows,
     is_narrow,
     operand_of,
+    operand_with_rows_first,
     paged_operand,
     result_of,
     row_of,
@@ -398,7 +399,10 @@ class _Recognition:
             return paged_operand(element, row, column)
         if self.has_one_row:
             return shared_operand(element, row, column)
-        return operand_of(element, row, column, is_batched=bool(self.batch))
+        found = operand_of(element, row, column, is_batched=bool(self.batch))
+        if found is None and self.batch:
+            return operand_with_rows_first(element, row, column)
+        return found
 
     # --- Expressions ---------------------------------------------------------------------
 
