@@ -137,6 +137,7 @@ def test_what_is_found(
         ("pytorch_heads_in_rows_of_one", "causal attention of heads in rows:"),
         ("pytorch_heads_in_rows_of_any_batch", "causal attention of heads in rows:"),
         ("pytorch_heads_in_rows_of_any_size", "causal attention of heads in rows:"),
+        ("pytorch_rows_first_of_any_batch", "attention of heads in rows:"),
         ("pytorch_heads_apart", "attention of heads in rows:"),
         ("one_head_apart", "attention:"),
         ("mask_on_a_diagonal", "attention with a mask:"),
@@ -157,6 +158,7 @@ def test_what_comes_in_other_forms_is_found(
         "pytorch_heads_in_rows",
         "pytorch_heads_in_rows_of_one",
         "pytorch_heads_in_rows_of_any_batch",
+        "pytorch_rows_first",
     ],
 )
 def test_heads_are_read_and_written_where_they_are(

@@ -108,6 +108,19 @@ def test_heads_in_rows_of_any_size_are_right(tmp_path: Path) -> None:
         np.testing.assert_allclose(library.attention(x), expected, rtol=0, atol=4e-3)
 
 
+def test_rows_in_front_of_the_batch_are_right(tmp_path: Path) -> None:
+    """As `nn.MultiheadAttention` has them."""
+    text = (INPUTS / "pytorch_rows_first_of_any_batch.mlir").read_text()
+    built = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=("sm_90a",))
+    library = aotc.load(built.path)
+    random = np.random.default_rng(6)
+    for batch in (2, 3):
+        x = random.standard_normal((70, batch, 3 * 2 * 64)).astype(np.float16)
+        heads = exact(*heads_of(np.swapaxes(x, 0, 1), 2), causal=False)
+        expected = np.moveaxis(heads, 2, 0).reshape(70, batch, 2 * 64)
+        np.testing.assert_allclose(library.attention(x), expected, rtol=0, atol=4e-3)
+
+
 def test_a_mask_is_added(tmp_path: Path) -> None:
     """And rows that are masked throughout are 0, as PyTorch has them."""
     text = (INPUTS / "pytorch_mask.mlir").read_text()
