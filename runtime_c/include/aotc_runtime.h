@@ -202,6 +202,18 @@ AOTC_API void aotc_timer_close(aotc_timer *timer);
 // launch on the CPU device has ended when its call returns.
 AOTC_API void aotc_concurrent_launch_prepare(const void *values, uint64_t bytes);
 
+// Makes a tensor map of images for cuTensorMapEncodeIm2col, as mgpuTensorMapEncodeTiledMemref makes
+// others: `descriptor` is a memref of rank 3 to 5, images first and channels last. A box is
+// `box_sizes[0]` pixels of `box_sizes[1]` channels. Of the dimensions between, outermost first: the
+// corners of the box of the windows' first pixels, `lower_corner` from the image's first pixel and
+// `upper_corner` from its last one, and the `steps` between these pixels. Called by generated code
+// through a weak reference.
+AOTC_API void *aotc_tensor_map_encode_im2col(int64_t rank, void *descriptor, int64_t data_type,
+                                             int64_t interleave, int64_t swizzle,
+                                             int64_t l2_promotion, int64_t oob_fill,
+                                             const int64_t *box_sizes, const int64_t *lower_corner,
+                                             const int64_t *upper_corner, const int64_t *steps);
+
 // -------------------------------------------------------------------------------------------------
 // Results
 

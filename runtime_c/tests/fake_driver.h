@@ -79,6 +79,7 @@ typedef struct fake_driver {
   // A use that a real driver would punish later, "" when there was none.
   char violation[256];
   int ptx_version; // that kernels are made of
+  int tensor_map_lower_corner[3], tensor_map_upper_corner[3]; // of the last map of im2col
 } fake_driver;
 
 // The controls of the driver in this process; exported by the fake libcuda.so.1.

@@ -203,6 +203,21 @@ static void make_tensor_map(void) {
   CHECK(map == same || aotc_status_get() != AOTC_OK);
 }
 
+static void make_im2col_tensor_map(void) {
+  static uint16_t elements[2][64][64];
+  struct {
+    void *allocated, *aligned;
+    int64_t offset, sizes[3], strides[3];
+  } memref = {elements, elements, 0, {2, 64, 64}, {4096, 64, 1}};
+  const int64_t box[] = {32, 64};
+  const int64_t lower[] = {0};
+  const int64_t upper[] = {-2};
+  const int64_t steps[] = {1};
+  void *map = returned(aotc_tensor_map_encode_im2col(3, &memref, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 0,
+                                                     3, 0, 0, box, lower, upper, steps));
+  CHECK(map != NULL || aotc_status_get() != AOTC_OK);
+}
+
 void scenario_launch(void *module, const char *name) {
   int value = 3;
   void *parameters[] = {&value};
@@ -227,6 +242,7 @@ void scenario_run_program(bool is_new_driver) {
   launch_specially(module, is_new_driver);
   if (is_new_driver) {
     make_tensor_map();
+    make_im2col_tensor_map();
   }
   mgpuModuleUnload(module);
 }

@@ -368,8 +368,69 @@ static void senseless_tensor_maps_are_refused(void) {
   memref.offset = 0;
   box = 0;
   mgpuTensorMapEncodeTiledMemref(1, &memref, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 0, 0, 0, 0, &box);
-  CHECK_FAILED(AOTC_INVALID_ARGUMENT,
-               "dimension 0 of the memref has size 32, stride 1, box size 0");
+  CHECK_FAILED(AOTC_INVALID_ARGUMENT, "dimension 0 of the box has size 0");
+}
+
+static void images_become_a_tensor_map_of_windows(void) {
+  fake_driver *driver = scenario_driver();
+  setenv("AOTC_DEVICE", "cuda", 1);
+  static _Alignas(16) uint16_t elements[3 * 10 * 12 * 64];
+  struct {
+    void *allocated, *aligned;
+    int64_t offset, sizes[4], strides[4];
+  } memref = {elements, elements, 64, {2, 9, 11, 64}, {7680, 768, 64, 1}};
+  const int64_t box[] = {128, 64};
+  const int64_t lower[] = {0, -1};
+  const int64_t upper[] = {-2, -3};
+  const int64_t steps[] = {2, 3};
+  void *map = aotc_tensor_map_encode_im2col(4, &memref, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 0, 3, 2, 0,
+                                            box, lower, upper, steps);
+  CHECK_NO_FAILURE();
+  CHECK(map != NULL && driver->tensor_map_address == &elements[64]);
+  CHECK_INT(4, driver->tensor_map_rank);
+  CHECK_INT(3, driver->tensor_map_swizzle);
+  CHECK_INT(2, driver->tensor_map_l2_promotion);
+  static const int sizes[] = {64, 11, 9, 2};
+  static const int strides[] = {128, 1536, 15360, 0};
+  static const int between[] = {1, 3, 2, 1};
+  for (int i = 0; i < 4; ++i) {
+    CHECK_INT(sizes[i], driver->tensor_map_sizes[i]);
+    CHECK_INT(strides[i], driver->tensor_map_strides[i]);
+    CHECK_INT(between[i], driver->tensor_map_element_strides[i]);
+  }
+  CHECK_INT(64, driver->tensor_map_box_sizes[0]);
+  CHECK_INT(128, driver->tensor_map_box_sizes[1]);
+  for (int i = 0; i < 2; ++i) {
+    CHECK_INT(lower[1 - i], driver->tensor_map_lower_corner[i]);
+    CHECK_INT(upper[1 - i], driver->tensor_map_upper_corner[i]);
+  }
+  // What differs in a corner alone is another map.
+  const int64_t other[] = {-2, -2};
+  CHECK(map != aotc_tensor_map_encode_im2col(4, &memref, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 0, 3, 2,
+                                             0, box, lower, other, steps));
+  CHECK(map == aotc_tensor_map_encode_im2col(4, &memref, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 0, 3, 2,
+                                             0, box, lower, upper, steps));
+  CHECK_INT(2, driver->tensor_map_count);
+  CHECK(aotc_tensor_map_encode_im2col(2, &memref, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 0, 3, 2, 0, box,
+                                      lower, upper, steps) == NULL);
+  CHECK_FAILED(AOTC_INVALID_ARGUMENT, "rank 2; it must be 3 to 5");
+  static const struct {
+    int64_t upper, step;
+    const char *cause;
+  } refused[] = {
+      {-129, 1, "64 channels of 128 pixels, swizzle 3; a corner is farther from the image"},
+      {-2, 9, "; a step between pixels is 8 at most"},
+  };
+  for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); ++i) {
+    driver->fail_symbol = "cuTensorMapEncodeIm2col";
+    driver->fail_at = 1;
+    driver->fail_result = CUDA_ERROR_INVALID_VALUE;
+    const int64_t far[] = {0, refused[i].upper};
+    const int64_t wide[] = {1, refused[i].step};
+    CHECK(aotc_tensor_map_encode_im2col(4, &memref, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 0, 3, 2, 0,
+                                        box, lower, far, wide) == NULL);
+    CHECK_FAILED(AOTC_DRIVER_FAILED, refused[i].cause);
+  }
 }
 
 static void what_the_driver_refuses_is_explained(void) {
@@ -443,6 +504,7 @@ int main(int argc, char **argv) {
       CHECK_TEST(memref_becomes_a_tensor_map),
       CHECK_TEST(tensor_maps_share_slabs),
       CHECK_TEST(senseless_tensor_maps_are_refused),
+      CHECK_TEST(images_become_a_tensor_map_of_windows),
       CHECK_TEST(what_the_driver_refuses_is_explained),
       CHECK_TEST(plain_tensor_map_reaches_the_driver),
   };

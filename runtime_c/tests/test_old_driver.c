@@ -17,7 +17,7 @@ static void every_symbol_is_called(void) {
       false, "cuCtxGetId cuLibraryLoadData cuLibraryGetModule cuLibraryUnload "
              "cuLaunchKernelEx cuMemPoolCreate cuMemPoolDestroy "
              "cuMemPoolSetAttribute cuMemAllocFromPoolAsync cuMemFreeAsync cuMemPrefetchAsync "
-             "cuTensorMapEncodeTiled cuCtxSynchronize cuGetErrorName "
+             "cuTensorMapEncodeTiled cuTensorMapEncodeIm2col cuCtxSynchronize cuGetErrorName "
              "cuPointerGetAttribute cuStreamGetCtx cuStreamIsCapturing "
              "cuStreamDestroy_v2 "
              "cuGetErrorString" SCENARIO_GRAPH_CALLS SCENARIO_PAGE_CALLS);
@@ -59,6 +59,16 @@ static void tensor_maps_are_unsupported(void) {
   CHECK_FAILED(AOTC_UNSUPPORTED,
                "mgpuTensorMapEncodeTiledMemref: TMA descriptors need a driver for "
                "CUDA 12.0 or newer");
+  struct {
+    void *allocated, *aligned;
+    int64_t offset, sizes[3], strides[3];
+  } image_of_pixels = {elements, elements, 0, {1, 4, 16}, {64, 16, 1}};
+  const int64_t im2col_box[] = {4, 16};
+  const int64_t zero = 0;
+  const int64_t one = 1;
+  CHECK(aotc_tensor_map_encode_im2col(3, &image_of_pixels, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 0, 0, 0,
+                                      0, im2col_box, &zero, &zero, &one) == NULL);
+  CHECK_FAILED(AOTC_UNSUPPORTED, "(it has no cuTensorMapEncodeIm2col)");
 }
 
 static void stream_memory_is_plain(void) {

@@ -88,7 +88,8 @@
   X(OPTIONAL, graph_launch, "cuGraphLaunch", cuGraphLaunch)                                        \
   X(OPTIONAL, graph_exec_destroy, "cuGraphExecDestroy", cuGraphExecDestroy)                        \
   X(OPTIONAL, graph_destroy, "cuGraphDestroy", cuGraphDestroy)                                     \
-  X(OPTIONAL, tensor_map_encode_tiled, "cuTensorMapEncodeTiled", cuTensorMapEncodeTiled)
+  X(OPTIONAL, tensor_map_encode_tiled, "cuTensorMapEncodeTiled", cuTensorMapEncodeTiled)           \
+  X(OPTIONAL, tensor_map_encode_im2col, "cuTensorMapEncodeIm2col", cuTensorMapEncodeIm2col)
 
 // The type of the "cuEventElapsedTime" that every driver has; cuda.h 13 declares its successor
 // only.
@@ -144,12 +145,15 @@ static inline void *aotc_rt_cuda_pointer(CUdeviceptr address) {
 #define AOTC_RT_CUDA_MAX_RANK 5
 
 // What a tensor map is encoded of, of fields without padding: they are compared as bytes. Sizes
-// and strides are in CUDA's order, innermost dimension first.
+// and strides are in CUDA's order, innermost dimension first. In the mode im2col, the sizes of the
+// box are the channels of a pixel and the number of pixels, and the corners are those of the box of
+// the windows' first pixels, of the dimensions between the channels and the images.
 typedef struct aotc_rt_cuda_encoding {
-  int64_t data_type, interleave, swizzle, l2_promotion, oob_fill, rank;
+  int64_t data_type, interleave, swizzle, l2_promotion, oob_fill, rank, is_im2col;
   void *address;
   uint64_t sizes[AOTC_RT_CUDA_MAX_RANK], strides[AOTC_RT_CUDA_MAX_RANK];
   uint32_t box_sizes[AOTC_RT_CUDA_MAX_RANK], element_strides[AOTC_RT_CUDA_MAX_RANK];
+  int32_t lower_corner[AOTC_RT_CUDA_MAX_RANK - 2], upper_corner[AOTC_RT_CUDA_MAX_RANK - 2];
 } aotc_rt_cuda_encoding;
 
 typedef struct aotc_rt_cuda_tensor_map {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../weight_pages.h"
+#include "aotc_runtime.h"
 #include "libcuda.h"
 #include "mlir_cuda_runtime.h"
 
@@ -78,11 +79,52 @@ static bool is_of_cuda(const aotc_rt_scope *scope) {
   return scope->driver != NULL && scope->driver->context_open == aotc_rt_cuda_context_open;
 }
 
+// Likewise, of cuTensorMapEncodeIm2col.
+static const char *likely_cause_im2col(const encoding *e) {
+  // By rank: the corners' and the offsets' bits share 32 of an instruction.
+  static const int32_t lowest[] = {[3] = -32768, [4] = -128, [5] = -16};
+  for (int64_t i = 0; i + 2 < e->rank; ++i) {
+    int32_t low = lowest[e->rank];
+    int32_t high = -(low + 1);
+    if (e->lower_corner[i] < low || e->lower_corner[i] > high || e->upper_corner[i] < low ||
+        e->upper_corner[i] > high) {
+      return "; a corner is farther from the image than im2col's can be";
+    }
+  }
+  for (int64_t i = 1; i < e->rank; ++i) {
+    if (e->element_strides[i] > 8) {
+      return "; a step between pixels is 8 at most";
+    }
+  }
+  return likely_cause(e);
+}
+
+static bool encode_im2col(const encoding *e, CUtensorMap *out_map) {
+  if (aotc_rt_libcuda.tensor_map_encode_im2col == NULL) {
+    aotc_rt_fail(AOTC_UNSUPPORTED,
+                 "TMA descriptors need a driver for CUDA 12.0 or newer (it has no "
+                 "cuTensorMapEncodeIm2col)");
+    return false;
+  }
+  return CUDA_TRY(tensor_map_encode_im2col,
+                  (out_map, (CUtensorMapDataType)e->data_type, (uint32_t)e->rank, e->address,
+                   e->sizes, e->strides, e->lower_corner, e->upper_corner, e->box_sizes[0],
+                   e->box_sizes[1], e->element_strides, (CUtensorMapInterleave)e->interleave,
+                   (CUtensorMapSwizzle)e->swizzle, (CUtensorMapL2promotion)e->l2_promotion,
+                   (CUtensorMapFloatOOBfill)e->oob_fill),
+                  "data type %d, rank %u, address %p, %u channels of %u pixels, swizzle %d%s",
+                  (int)e->data_type, (unsigned)e->rank, e->address, e->box_sizes[0],
+                  e->box_sizes[1], (int)e->swizzle, likely_cause_im2col(e));
+}
+
 static bool encode(const aotc_rt_scope *scope, const encoding *e, CUtensorMap *out_map) {
   if (!is_of_cuda(scope)) {
     aotc_rt_fail(AOTC_UNSUPPORTED, "the CPU device has no TMA descriptors; they need a GPU from "
                                    "sm_90 on");
     return false;
+  }
+  if (e->is_im2col) {
+    return encode_im2col(e, out_map);
   }
   if (aotc_rt_libcuda.tensor_map_encode_tiled == NULL) {
     aotc_rt_fail(AOTC_UNSUPPORTED,
@@ -141,9 +183,9 @@ void mgpuTensorMapEncodeTiled(void *out_tensor_map, int32_t data_type, uint32_t 
   aotc_rt_end(&scope);
 }
 
-// Turns a memref's sizes and strides, outermost first and in elements, into CUDA's.
-static bool encoding_of(uint32_t rank, const aotc_rt_memref *memref, const int64_t *box_sizes,
-                        encoding *e) {
+// Turns a memref's sizes and strides, outermost first and in elements, into CUDA's, with 1 between
+// elements of the box.
+static bool encoding_of(uint32_t rank, const aotc_rt_memref *memref, encoding *e) {
   uint64_t bytes = element_bytes(e->data_type);
   if (bytes == 0) {
     aotc_rt_fail(AOTC_UNSUPPORTED, "elements of tensor map data type %lld are no memref's",
@@ -159,15 +201,12 @@ static bool encoding_of(uint32_t rank, const aotc_rt_memref *memref, const int64
   }
   for (uint32_t i = 0; i < rank; ++i) {
     uint32_t outer = rank - 1 - i;
-    if (sizes[outer] < 1 || strides[outer] < 0 || box_sizes[outer] < 1 ||
-        box_sizes[outer] > UINT32_MAX) {
-      aotc_rt_fail(AOTC_INVALID_ARGUMENT,
-                   "dimension %u of the memref has size %lld, stride %lld, box size %lld", outer,
-                   (long long)sizes[outer], (long long)strides[outer], (long long)box_sizes[outer]);
+    if (sizes[outer] < 1 || strides[outer] < 0) {
+      aotc_rt_fail(AOTC_INVALID_ARGUMENT, "dimension %u of the memref has size %lld, stride %lld",
+                   outer, (long long)sizes[outer], (long long)strides[outer]);
       return false;
     }
     e->sizes[i] = (uint64_t)sizes[outer];
-    e->box_sizes[i] = (uint32_t)box_sizes[outer];
     e->element_strides[i] = 1;
     if (i > 0 && __builtin_mul_overflow((uint64_t)strides[outer], bytes, &e->strides[i - 1])) {
       aotc_rt_fail(AOTC_INVALID_ARGUMENT, "dimension %u of the memref has stride %lld", outer,
@@ -182,6 +221,20 @@ static bool encoding_of(uint32_t rank, const aotc_rt_memref *memref, const int64
   }
   e->rank = rank;
   e->address = (char *)memref->aligned + offset;
+  return true;
+}
+
+// Turns a box of `count` sizes, outermost first, into CUDA's.
+static bool box_of(uint32_t count, const int64_t *box_sizes, encoding *e) {
+  for (uint32_t i = 0; i < count; ++i) {
+    int64_t size = box_sizes[count - 1 - i];
+    if (size < 1 || size > UINT32_MAX) {
+      aotc_rt_fail(AOTC_INVALID_ARGUMENT, "dimension %u of the box has size %lld", count - 1 - i,
+                   (long long)size);
+      return false;
+    }
+    e->box_sizes[i] = (uint32_t)size;
+  }
   return true;
 }
 
@@ -312,6 +365,14 @@ static CUdeviceptr address_of(aotc_rt_scope *scope, const encoding *e) {
   return found;
 }
 
+// The map's address, which the pages of weights under a budget know as well; 0 after a failure.
+static CUdeviceptr described_address_of(aotc_rt_scope *scope, const encoding *e) {
+  CUdeviceptr address = address_of(scope, e);
+  bool is_described = address != 0 && aotc_rt_weight_pages_describe(
+                                          scope, aotc_rt_cuda_pointer(address), e->address);
+  return is_described ? address : 0;
+}
+
 void *mgpuTensorMapEncodeTiledMemref(int64_t rank, void *descriptor, int64_t data_type,
                                      int64_t interleave, int64_t swizzle, int64_t l2_promotion,
                                      int64_t oob_fill, int64_t *box_sizes) {
@@ -329,12 +390,40 @@ void *mgpuTensorMapEncodeTiledMemref(int64_t rank, void *descriptor, int64_t dat
   };
   if (rank < 1 || rank > MAX_RANK || descriptor == NULL || box_sizes == NULL) {
     aotc_rt_fail(AOTC_INVALID_ARGUMENT, "rank %lld; it must be 1 to 5", (long long)rank);
-  } else if (encoding_of((uint32_t)rank, descriptor, box_sizes, &e)) {
-    address = address_of(&scope, &e);
-    if (address != 0 &&
-        !aotc_rt_weight_pages_describe(&scope, aotc_rt_cuda_pointer(address), e.address)) {
-      address = 0;
+  } else if (encoding_of((uint32_t)rank, descriptor, &e) && box_of((uint32_t)rank, box_sizes, &e)) {
+    address = described_address_of(&scope, &e);
+  }
+  return aotc_rt_end(&scope) ? aotc_rt_cuda_pointer(address) : NULL;
+}
+
+void *aotc_tensor_map_encode_im2col(int64_t rank, void *descriptor, int64_t data_type,
+                                    int64_t interleave, int64_t swizzle, int64_t l2_promotion,
+                                    int64_t oob_fill, const int64_t *box_sizes,
+                                    const int64_t *lower_corner, const int64_t *upper_corner,
+                                    const int64_t *steps) {
+  aotc_rt_scope scope;
+  if (!aotc_rt_begin_unless_failed(&scope, "aotc_tensor_map_encode_im2col")) {
+    return NULL;
+  }
+  CUdeviceptr address = 0;
+  encoding e = {
+      .data_type = data_type,
+      .interleave = interleave,
+      .swizzle = swizzle,
+      .l2_promotion = l2_promotion,
+      .oob_fill = oob_fill,
+      .is_im2col = true,
+  };
+  if (rank < 3 || rank > MAX_RANK || descriptor == NULL || box_sizes == NULL ||
+      lower_corner == NULL || upper_corner == NULL || steps == NULL) {
+    aotc_rt_fail(AOTC_INVALID_ARGUMENT, "rank %lld; it must be 3 to 5", (long long)rank);
+  } else if (encoding_of((uint32_t)rank, descriptor, &e) && box_of(2, box_sizes, &e)) {
+    for (int64_t i = 0; i + 2 < rank; ++i) {
+      e.lower_corner[i] = (int32_t)lower_corner[rank - 3 - i];
+      e.upper_corner[i] = (int32_t)upper_corner[rank - 3 - i];
+      e.element_strides[1 + i] = (uint32_t)steps[rank - 3 - i];
     }
+    address = described_address_of(&scope, &e);
   }
   return aotc_rt_end(&scope) ? aotc_rt_cuda_pointer(address) : NULL;
 }

@@ -110,15 +110,15 @@ EXPORT CUresult CUDAAPI cuLibraryUnload(CUlibrary library) {
   return CUDA_SUCCESS;
 }
 
-EXPORT CUresult CUDAAPI cuTensorMapEncodeTiled(
-    CUtensorMap *map, CUtensorMapDataType data_type, cuuint32_t rank, void *address,
-    const cuuint64_t *sizes, const cuuint64_t *strides, const cuuint32_t *box_sizes,
-    const cuuint32_t *element_strides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
-    CUtensorMapL2promotion l2_promotion, CUtensorMapFloatOOBfill oob_fill) {
-  ENTER("cuTensorMapEncodeTiled");
+// What every kind of tensor map is given. Whether the map is where the driver takes one.
+static bool note_tensor_map(CUtensorMap *map, CUtensorMapDataType data_type, cuuint32_t rank,
+                            void *address, const cuuint64_t *sizes, const cuuint64_t *strides,
+                            const cuuint32_t *element_strides, CUtensorMapInterleave interleave,
+                            CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2_promotion,
+                            CUtensorMapFloatOOBfill oob_fill) {
   if ((uintptr_t)map % 64 != 0) {
     violate("a tensor map that is not aligned to 64 bytes");
-    return CUDA_ERROR_INVALID_VALUE;
+    return false;
   }
   fake_driver *d = &the_driver;
   ++d->tensor_map_count;
@@ -134,10 +134,46 @@ EXPORT CUresult CUDAAPI cuTensorMapEncodeTiled(
   for (unsigned int i = 0; i < rank; ++i) {
     d->tensor_map_sizes[i] = sizes[i];
     d->tensor_map_strides[i] = i + 1 < rank ? strides[i] : 0;
-    d->tensor_map_box_sizes[i] = box_sizes[i];
     d->tensor_map_element_strides[i] = element_strides[i];
+  }
+  return true;
+}
+
+EXPORT CUresult CUDAAPI cuTensorMapEncodeTiled(
+    CUtensorMap *map, CUtensorMapDataType data_type, cuuint32_t rank, void *address,
+    const cuuint64_t *sizes, const cuuint64_t *strides, const cuuint32_t *box_sizes,
+    const cuuint32_t *element_strides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+    CUtensorMapL2promotion l2_promotion, CUtensorMapFloatOOBfill oob_fill) {
+  ENTER("cuTensorMapEncodeTiled");
+  if (!note_tensor_map(map, data_type, rank, address, sizes, strides, element_strides, interleave,
+                       swizzle, l2_promotion, oob_fill)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  for (unsigned int i = 0; i < rank; ++i) {
+    the_driver.tensor_map_box_sizes[i] = box_sizes[i];
     map->opaque[1 + i] = sizes[i] * 1000 + box_sizes[i];
   }
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuTensorMapEncodeIm2col(
+    CUtensorMap *map, CUtensorMapDataType data_type, cuuint32_t rank, void *address,
+    const cuuint64_t *sizes, const cuuint64_t *strides, const int *lower_corner,
+    const int *upper_corner, cuuint32_t channels, cuuint32_t pixels,
+    const cuuint32_t *element_strides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+    CUtensorMapL2promotion l2_promotion, CUtensorMapFloatOOBfill oob_fill) {
+  ENTER("cuTensorMapEncodeIm2col");
+  if (!note_tensor_map(map, data_type, rank, address, sizes, strides, element_strides, interleave,
+                       swizzle, l2_promotion, oob_fill)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  the_driver.tensor_map_box_sizes[0] = channels;
+  the_driver.tensor_map_box_sizes[1] = pixels;
+  for (unsigned int i = 0; i + 2 < rank; ++i) {
+    the_driver.tensor_map_lower_corner[i] = lower_corner[i];
+    the_driver.tensor_map_upper_corner[i] = upper_corner[i];
+  }
+  map->opaque[1] = pixels * 1000 + channels;
   return CUDA_SUCCESS;
 }
 #endif // FAKE_OLD_DRIVER
