@@ -53,6 +53,9 @@ WRITES = {
 DESCRIBES = "nvgpu.tma.create.descriptor"
 _DESCRIBED_ONLY = {"nvgpu.tma.prefetch.descriptor", "nvgpu.warpgroup.generate.descriptor"}
 _TENSOR_COPIES = {"nvgpu.tma.async.load", "nvgpu.tma.async.store"}
+# Of a descriptor, to the pointer that it is; and what loads by one.
+_CAST = "builtin.unrealized_conversion_cast"
+_POINTED_LOAD = "nvvm.cp.async.bulk.tensor.shared.cluster.global"
 _ADDRESS = "memref.extract_aligned_pointer_as_index"
 _METADATA = "memref.extract_strided_metadata"
 COPIES = {"memref.copy": (0, 1), "gpu.memcpy": (-1, -2)}  # (source, destination) operands
@@ -101,7 +104,7 @@ class Flow(Struct):
         if looks_at_no_element(user) or self._ends_at(user, operand):
             return []
         name = user.name
-        if name == DESCRIBES:
+        if name == DESCRIBES or (name == _CAST and is_tensor_map(user.operands[operand].type)):
             return list(user.results)
         if name == "func.return":
             function = symbol_of(user.parent.operation)
@@ -136,6 +139,8 @@ class Flow(Struct):
             is_target = is_tensor is (name == "nvgpu.tma.async.store")
             self.writes |= is_target
             self.reads |= not is_target
+        elif name == _POINTED_LOAD:
+            self.reads = True
         elif name in DEALLOCATIONS:
             self.deallocations.add(user)
         elif name in ("gpu.host_register", "gpu.host_unregister"):

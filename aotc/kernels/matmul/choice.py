@@ -23,6 +23,7 @@ from aotc.kernels.matmul.implicit_gemm.cpu.family import IMPLICIT_CPU
 from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
+from aotc.kernels.matmul.implicit_gemm.wgmma import IMPLICIT_WGMMA
 from aotc.kernels.matmul.least_work import LEAST_WORK
 from aotc.kernels.matmul.mma_sync.family import MMA_SYNC
 from aotc.kernels.matmul.mma_sync.hopper_f64 import MMA_SYNC_F64
@@ -185,7 +186,7 @@ def _fastest(
     if not _is_worth_a_kernel(problem, chips):
         return ()
     if isinstance(problem, ImplicitGemm):
-        return _choose_implicit_gemm(problem)
+        return _choose_implicit_gemm(problem, chips)
     found, others = [], []
     for chip in unique(_own_variant(chip) for chip in chips):
         if untested and (new := _untested(problem, chip)):
@@ -240,7 +241,7 @@ def _one_variant(problem: Problem, chips: tuple[Chip, ...]) -> tuple[Choice, ...
     if not _is_worth_a_kernel(problem, chips):
         return ()
     if isinstance(problem, ImplicitGemm):
-        return _choose_implicit_gemm(problem)[-1:]
+        return _choose_implicit_gemm(problem, chips)[-1:]
     families = [family for family in _families_of(problem) if family.takes_any_address]
     return tuple(
         _for_any_tile_count(_best(_without_alignment(problem), families, ANY_GPU, chips)[-1:])
@@ -373,14 +374,25 @@ def _not_far_slower(
     return [able[i] for i in order if clocks[i] <= _FAR_SLOWER * clocks[order[0]]]
 
 
-def _choose_implicit_gemm(problem: ImplicitGemm) -> tuple[Choice, ...]:
-    """A kernel for the operands' known alignment, and one for any address."""
+def _choose_implicit_gemm(problem: ImplicitGemm, chips: Sequence[Chip]) -> tuple[Choice, ...]:
+    """A kernel for the operands' known alignment, one before it for Hopper, if that is expected to
+    be faster there, and one for any address."""
     found = []
     for one in dict.fromkeys((problem, _without_alignment(problem))):
         for family in _OF_ANY_GPU:
             if able := family.able(one):
                 found.append(Choice(family, _best_for(family, one, able, [_HOPPER]), one, ANY_GPU))
                 break
+    if found and _HOPPER in map(_own_variant, chips) and (able := IMPLICIT_WGMMA.able(problem)):
+        best = _best_for(IMPLICIT_WGMMA, problem, able, [_HOPPER])
+        own = Choice(IMPLICIT_WGMMA, best, problem, _HOPPER.name)
+        sizes = sizes_at(problem, SMALL)
+        clocks = [
+            one.family.expected_clocks(problem, one.variant, sizes, _HOPPER)
+            for one in (own, found[0])
+        ]
+        if clocks[0] < clocks[1]:
+            found.insert(0, own)
     return tuple(found)
 
 

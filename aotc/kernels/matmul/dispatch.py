@@ -211,8 +211,14 @@ def _take(
 
 def _families(taken: _Taken) -> list[Any]:
     """The families of the choices. A choice for only some GPUs is left out: the choice after it is
-    for the other GPUs and counts for both."""
-    families = [choice.family for choice in taken.choices if not choice.capabilities]
+    for the other GPUs and counts for both. So is an implicit GEMM's for one chip: what is fused
+    saves more than such a kernel gains."""
+    families = [
+        choice.family
+        for choice in taken.choices
+        if not choice.capabilities
+        and (choice.target == ANY_GPU or not isinstance(choice.problem, ImplicitGemm))
+    ]
     return [*families, taken.cpu is None]
 
 

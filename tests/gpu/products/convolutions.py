@@ -48,6 +48,18 @@ _OPERATIONS = {
         ("n", "d", "h", "w", "f"),
     ),
 }
+# Of these with channels that are a multiple of 64, TMA copies the windows.
+_CHANNELS_LAST = (
+    "conv_1d_nwc_wcf",
+    "conv_2d_nhwc_hwcf",
+    "conv_2d_nhwc_fhwc",
+    "conv_3d_ndhwc_dhwcf",
+)
+_HALVES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("f16", "f16", ()),
+    ("bf16", "f32", ()),
+    ("bf16", "bf16", ()),
+)
 # `linalg.contract`, a transposition in front of a product, and orders that no matrix has: the
 # operation, its loops, and the dimensions of its operands.
 _OTHERS = {
@@ -62,6 +74,10 @@ _OTHERS = {
     # Rows and columns of two dimensions, which take turns in the result.
     "mixed": ("generic", {"i": 9, "p": 14, "j": 10, "q": 13, "k": 37}, "k i p", "q k j", "i q p j"),
     "two_depths": ("generic", {"i": 70, "j": 81, "k": 12, "l": 20}, "k i l", "l k j", "j i"),
+    # Heads behind sequences, which TMA copies as windows of one pixel.
+    "behind": (
+        "generic", {"s": 0, "b": 60, "h": 3, "d": 64, "j": 72}, "b s h d", "j h d", "s b j"
+    ),
     "transposed": ("matmul", {"m": 0, "n": 0, "k": 0}, "m k", "n k", "m n"),
     "view": ("generic", {"b": 3, "m": 65, "n": 72, "k": 88}, "b m k", "b k n", "b m n"),
 }  # fmt: skip
@@ -76,6 +92,9 @@ def cases() -> list[Contraction]:
     ):
         chip = "sm_80" if number % 4 == 1 else "sm_90a"
         found.append(_convolution(operation, types, *steps, chip=chip))
+    for number, (operation, types) in enumerate(product(_CHANNELS_LAST, _HALVES)):
+        for channels in (64, 192):
+            found.append(_convolution(operation, types, *_STEPS[number % 3], channels=channels))
     others = [one for one in _OPERATIONS if one not in ("conv_2d_nchw_fchw", "conv_2d_nhwc_hwcf")]
     for number, (operation, types) in enumerate(product(others, _TYPES)):
         found.append(_convolution(operation, types, *_STEPS[number % 3]))
@@ -89,18 +108,24 @@ def _convolution(
     dilations: tuple[int, ...],
     *,
     chip: str = "sm_90a",
+    channels: int | None = None,
 ) -> Contraction:
-    """Of sizes that are drawn for its name; some do not know the number of images."""
+    """Of sizes that are drawn for its name; some do not know the number of images. `channels`: of
+    an image, if they are not drawn."""
     element, result, options = types
     places = _OPERATIONS[operation]
     spatial = [one for one in "dhw" if one in places[2]]
     strides, dilations = ((2, *two)[-len(spatial) :] for two in (strides, dilations))
     words = ["".join(map(str, numbers)) for numbers in (strides, dilations)]
     name = "_".join([operation, element, result, *words])
+    if channels is not None:
+        name = f"windows_{name}_c{channels}"
     rng = random.Random(name)
     loops = {loop: _size(loop, rng, len(spatial)) for loop in (*places[2], *_reduced(places))}
     if rng.random() < 0.5:
         loops["n"] = 0
+    if channels is not None:
+        loops["c"], loops["f"] = channels, rng.choice((64, 136, 256, 320))
     moved = {
         one.upper(): f"{one}*{stride} + {_WINDOW[one]}*{dilation}"
         for one, stride, dilation in zip(spatial, strides, dilations, strict=True)

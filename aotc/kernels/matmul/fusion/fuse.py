@@ -10,6 +10,7 @@ The matmul moves down to its consumer: nothing between them may write what it re
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -318,11 +319,13 @@ class _Fusing:
         unknown = ir.ShapedType.get_dynamic_stride_or_offset()
         distances, _ = type_.get_strides_and_offset()
         strides = tuple(None if one == unknown else int(one) for one in distances)
-        # Of neighbours, as many follow each other as before, if all lies as before.
-        together = problem.c.alignment // ELEMENT_BYTES[problem.c.element]
-        if strides != problem.strides[2]:
-            together = 1
-        alignment = min(_WIDEST_ACCESS, together * ELEMENT_BYTES[element])
+        # Neighbours follow each other as before, if all lies as before.
+        alignment = ELEMENT_BYTES[element]
+        last = problem.columns[-1]
+        if strides == problem.strides[2] and last.size and strides[last.c[0][0]] == 1:
+            outer = [one for one in strides if one and one != 1]
+            elements = math.gcd(last.size, *outer)
+            alignment = math.gcd(_WIDEST_ACCESS, elements * ELEMENT_BYTES[element])
         c = replace(problem.c, type=str(type_), element=element, alignment=alignment)
         changed = replace(problem, c=c, strides=(*problem.strides[:2], strides))
         return Operand(output), changed

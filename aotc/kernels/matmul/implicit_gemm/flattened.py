@@ -98,7 +98,7 @@ def _apart(matmul: Matmul) -> tuple[tuple[_Role, ...], tuple[_Role, ...]] | None
     problem = matmul.problem
     assert isinstance(problem, ImplicitGemm)
     front, rows, columns = (
-        [_one(problem, (loop,), names) for loop in loops]
+        [one_role(problem, (loop,), names) for loop in loops]
         for loops, names in (
             (problem.batch, "abc"),
             (problem.rows, "ac"),
@@ -119,16 +119,16 @@ def _apart(matmul: Matmul) -> tuple[tuple[_Role, ...], tuple[_Role, ...]] | None
 
 def _roles(problem: ImplicitGemm) -> tuple[_Role | None, _Role, _Role, _Role] | None:
     """The batch, if there is one, rows, columns and K."""
-    batch = _one(problem, problem.batch, "abc") if problem.batch else None
-    rows = _one(problem, problem.rows, "ac")
-    columns = _one(problem, problem.columns, "bc")
-    k = _one(problem, problem.k_loops, "ab")
+    batch = one_role(problem, problem.batch, "abc") if problem.batch else None
+    rows = one_role(problem, problem.rows, "ac")
+    columns = one_role(problem, problem.columns, "bc")
+    k = one_role(problem, problem.k_loops, "ab")
     if rows is None or columns is None or k is None or (problem.batch and batch is None):
         return None
     return batch, rows, columns, k
 
 
-def _one(problem: ImplicitGemm, loops: Sequence[Loop], names: str) -> _Role | None:
+def one_role(problem: ImplicitGemm, loops: Sequence[Loop], names: str) -> _Role | None:
     """One dimension for loops that follow each other in all operands that they move in."""
     if any(loop.size is None for loop in loops[1:]):
         return None
@@ -158,11 +158,28 @@ def _is_transposed(first: _Role, second: _Role, name: str) -> bool | None:
 def _view(matmul: Matmul, values: dict[str, Any], name: str, shape: Sequence[_Role]) -> Any:
     """The buffer with these dimensions, or itself if it has them."""
     value = values[name]
+    sizes = [known_count(role.loops) for role in shape]
+    steps = [role.steps[name] for role in shape]
+    if _view_type(value, sizes, steps) == value.type:
+        return value
+    b = Builder()
+    with ir.InsertionPoint(matmul.operation), matmul.operation.location:
+        return view(b, value, [_size(b, role, values) for role in shape], steps)
+
+
+def view(b: Builder, value: Any, sizes: Sequence[Number], steps: Sequence[int]) -> Any:
+    """The buffer with dimensions of these sizes and strides in elements."""
+    type_ = _view_type(value, [one if isinstance(one, int) else None for one in sizes], steps)
+    _, offset = ir.MemRefType(value.type).get_strides_and_offset()
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    begin = b.strides(value)[0] if offset == unknown else offset
+    return b.reinterpret_cast(value, begin, sizes, steps, type_)
+
+
+def _view_type(value: Any, sizes: Sequence[int | None], steps: Sequence[int]) -> Any:
     type_ = ir.MemRefType(value.type)
     _, offset = type_.get_strides_and_offset()
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
-    sizes = [known_count(role.loops) for role in shape]
-    steps = [role.steps[name] for role in shape]
     shown = "?" if offset == unknown else str(offset)
     layout = (
         ""
@@ -170,14 +187,7 @@ def _view(matmul: Matmul, values: dict[str, Any], name: str, shape: Sequence[_Ro
         else (f", strided<[{', '.join(map(str, steps))}], offset: {shown}>")
     )
     words = "x".join("?" if size is None else str(size) for size in sizes)
-    result = f"memref<{words}x{type_.element_type}{layout}>"
-    if ir.Type.parse(result) == type_:
-        return value
-    b = Builder()
-    with ir.InsertionPoint(matmul.operation), matmul.operation.location:
-        begin = b.strides(value)[0] if offset == unknown else offset
-        extents = [_size(b, role, values) for role in shape]
-        return b.reinterpret_cast(value, begin, extents, steps, result)
+    return ir.Type.parse(f"memref<{words}x{type_.element_type}{layout}>")
 
 
 def _is_plain(sizes: Sequence[int | None], steps: Sequence[int]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -129,8 +130,12 @@ class Wgmma(MatmulFamily[Problem]):
 
     def variants(self, problem: Problem) -> tuple[Variant, ...]:
         """The candidates, the best one for large problems first."""
+        return self.variants_of(problem, shapes(problem))
+
+    def variants_of(self, problem: Problem, given: Sequence[Variant]) -> tuple[Variant, ...]:
+        """Variants of these shapes, with the stages that they have room for."""
         found = []
-        for shape in shapes(problem):
+        for shape in given:
             shape = replace(shape, group=_GROUP // shape.down)
             both = (_with_stages(problem, replace(shape, buffers=buffers)) for buffers in (2, 1))
             found.append(max(both, key=lambda one: one.stages))

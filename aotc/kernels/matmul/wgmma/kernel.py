@@ -77,14 +77,17 @@ class Kernel:
         variant: Variant,
         arguments: Arguments,
         epilogue: EpilogueBuilder | None,
+        left: OperandTile | None = None,
     ) -> None:
+        """`left`: A's tile, if A is no matrix in memory."""
         self.b, self.problem, self.variant = b, problem, variant
         self.arguments, self.epilogue = arguments, epilogue
         # C transposed is B transposed times A transposed.
         self.matrices = arguments.a, arguments.b
         if variant.transposes_c:
             self.matrices = arguments.b, arguments.a
-        self.left, self.right = operands(problem, variant)
+        own, self.right = operands(problem, variant)
+        self.left = left or own
         self.stage_bytes = self.left.bytes + self.right.bytes
 
     # --- Host code -----------------------------------------------------------------------

@@ -1,0 +1,172 @@
+"""TMA's im2col mode: a box is a number of windows, and of each the same pixel's channels.
+
+Windows follow each other along the innermost dimension first, then along the next one, and from one
+image to the next. So a box is rows of A of the matmul that a convolution is, although the windows
+overlap in memory. A box's coordinates are those of its first window's first pixel; offsets lead
+from there to the pixel of each window that is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+from msgspec import Struct
+
+from aotc.builder import Builder
+from aotc.kernels.hopper.operand import OperandTile
+from aotc.kernels.hopper.pipeline import Mbarriers
+from aotc.kernels.hopper.smem import SWIZZLE_BYTES, shared_pointer
+from aotc.kernels.hopper.tma import TensorMap, tensor_map_type, tile_type
+from aotc.mlir import ir
+from aotc.numbers import Number, Scalar, Value, compare, select, unravel
+from aotc.ops import create
+from aotc.rewrites.tensor_map_types import IM2COL
+
+# By the number of dimensions that windows move along: how far a window's last pixel may be from its
+# first one (the corners of a tensor map are signed numbers of 16, 8 or 5 bits).
+_FARTHEST = {1: 1 << 15, 2: 1 << 7, 3: 1 << 4}
+_MOST_STEP = 8  # from one window to the next
+_TARGET = "nvvm.cp.async.bulk.tensor.shared.cluster.global"
+
+
+class WindowAxis(Struct, frozen=True):
+    """A dimension that windows move along. Pixels are `stride` elements apart. There are `windows`
+    of them, `step` pixels from one to the next, and each has `taps` pixels, `dilation` apart."""
+
+    stride: int
+    windows: int = 1
+    step: int = 1
+    taps: int = 1
+    dilation: int = 1
+
+    @property
+    def reach(self) -> int:
+        """From a window's first pixel to its last one."""
+        return (self.taps - 1) * self.dilation
+
+    @property
+    def pixels(self) -> int:
+        return (self.windows - 1) * self.step + self.reach + 1
+
+
+class Windows(Struct, frozen=True):
+    """Images that are read by windows: elements from an image to the next, the axes, outermost
+    first, the axes in the order in which K counts their taps, slowest first, and the number of a
+    pixel's channels, which K counts fastest and which are neighbours in memory."""
+
+    image_stride: int
+    axes: tuple[WindowAxis, ...]
+    tap_order: tuple[int, ...]
+    channels: int
+
+    @property
+    def taps(self) -> int:
+        return prod(axis.taps for axis in self.axes)
+
+    def is_possible(self, alignment: int, element_bytes: int) -> bool:
+        """Whether a tensor map can have them; `alignment`: of the distances, in bytes."""
+        farthest = _FARTHEST.get(len(self.axes))
+        strides = [self.image_stride, *(axis.stride for axis in self.axes)]
+        return (
+            farthest is not None
+            and all(axis.reach <= farthest and axis.step <= _MOST_STEP for axis in self.axes)
+            and all(stride > 0 and stride * element_bytes % alignment == 0 for stride in strides)
+        )
+
+
+class Im2colTensorMap(TensorMap, frozen=True):
+    """A tensor map in the mode im2col, for windows along `rank` axes."""
+
+    rank: int
+
+    def load(
+        self,
+        b: Builder,
+        coordinates: Sequence[Number],
+        shared: Value,
+        offset: Number,
+        barriers: Mbarriers,
+        stage: Number,
+        multicast_mask: Value | None = None,
+    ) -> None:
+        """See `TensorMap`. Behind the coordinates stand the offsets, innermost dimension first."""
+        map_ = b.op("builtin.unrealized_conversion_cast", [self.value], "!llvm.ptr")
+        begin = Scalar(b.i32(b.op("memref.extract_aligned_pointer_as_index", [shared], "index")))
+        target = shared_pointer(b, begin + offset)
+        mask = [] if multicast_mask is None else [multicast_mask]
+        if mask:
+            target = b.op("llvm.addrspacecast", [target], "!llvm.ptr<7>")
+        barrier = shared_pointer(b, barriers.address(stage))
+        at = [b.value(one, "i32") for one in coordinates[: self.rank + 2]]
+        offsets = [_as_i16(b, one) for one in coordinates[self.rank + 2 :]]
+        b.op(
+            _TARGET,
+            [target, map_, *at, barrier, *offsets, *mask],
+            mode="#nvvm.tma_load_mode<im2col>",
+            isCTAOnly=ir.BoolAttr.get(not mask),
+            operandSegmentSizes=ir.DenseI32ArrayAttr.get(
+                [1, 1, len(at), 1, len(offsets), len(mask), 0, 0]
+            ),
+        )
+
+
+def _as_i16(b: Builder, number: Number) -> Value:
+    if isinstance(number, int):
+        return b.constant(number, "i16")
+    return b.op("arith.trunci", [number], "i16")
+
+
+class Im2colTile(OperandTile, frozen=True, kw_only=True):
+    """A's tile, K-major, of a convolution. `images` is the number of images, in host code."""
+
+    windows: Windows
+    images: Number
+
+    def create_tensor_map(self, b: Builder, memref: Value) -> Im2colTensorMap:
+        windows, element = self.windows, self.matrix.element
+        pixels = [axis.pixels for axis in windows.axes]
+        sizes = [self.images, *pixels, windows.channels]
+        strides = [windows.image_stride, *(axis.stride for axis in windows.axes), 1]
+        unknown = ir.ShapedType.get_dynamic_size()
+        shape = [one if isinstance(one, int) else unknown for one in sizes]
+        layout = ir.StridedLayoutAttr.get(unknown, strides)
+        type_ = ir.MemRefType.get(shape, b.type(element), layout)
+        view = b.reinterpret_cast(memref, b.strides(memref)[0], sizes, strides, type_)
+        ranked = b.op("memref.cast", [view], f"memref<*x{element}>")
+        box = self.box
+        tile = tile_type(box, element)
+        numbers = [
+            *(0 for _ in windows.axes),
+            *(-axis.reach for axis in windows.axes),
+            *(axis.step for axis in windows.axes),
+        ]
+        made = create(
+            "nvgpu.tma.create.descriptor",
+            [ranked, *b.values(box)],
+            [b.type(tensor_map_type(tile))],
+            {IM2COL: ir.DenseI64ArrayAttr.get(numbers)},
+        )
+        return Im2colTensorMap(made.result, tensor_map_type(tile), tile, len(windows.axes))
+
+    def copies(
+        self, b: Builder, at: Number, k: Number, batch: Number | None, part: Number
+    ) -> Iterator[tuple[Number, list[Number]]]:
+        """See `OperandTile`; behind the coordinates stand the offsets."""
+        windows = self.windows
+        first = (part if self.sharers > 1 else 0) * (self.extent // self.sharers)
+        image, *places = unravel(at + first, *(axis.windows for axis in windows.axes))
+        channel, taps = k, [0] * len(windows.axes)
+        if windows.taps > 1:
+            # What is behind K's end is behind the last channel, too: TMA fills it with zeros.
+            is_inside = compare("ult", k, windows.taps * windows.channels)
+            channel = select(is_inside, k % windows.channels, windows.channels)
+            digits = unravel(
+                k // windows.channels, *(windows.axes[i].taps for i in windows.tap_order[1:])
+            )
+            for axis, digit in zip(windows.tap_order, digits, strict=True):
+                taps[axis] = digit
+        starts = [place * axis.step for place, axis in zip(places, windows.axes, strict=True)]
+        offsets = [tap * axis.dilation for tap, axis in zip(taps, windows.axes, strict=True)]
+        coordinates = [channel, *reversed(starts), image, *reversed(offsets)]
+        yield first * SWIZZLE_BYTES, coordinates

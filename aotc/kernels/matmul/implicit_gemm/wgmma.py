@@ -1,0 +1,210 @@
+"""Implicit GEMM on Hopper (sm_90a): the kernel of `wgmma`, whose rows of A TMA finds in images.
+
+It takes convolutions with channels last, and other contractions whose operands lie like theirs: A
+is windows of pixels (`hopper/im2col.py`), B and C are matrices in memory.
+"""
+
+from __future__ import annotations
+
+import math
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from aotc.builder import Builder
+from aotc.kernels.family import SM_90A
+from aotc.kernels.hopper.im2col import Im2colTile, WindowAxis, Windows
+from aotc.kernels.hopper.tma import swizzled_width
+from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
+from aotc.kernels.matmul.implicit_gemm.flattened import one_role, view
+from aotc.kernels.matmul.implicit_gemm.operand import count_of, size_of
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Loop, likely_count
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Matrix, Problem
+from aotc.kernels.matmul.wgmma import cost
+from aotc.kernels.matmul.wgmma.family import WGMMA
+from aotc.kernels.matmul.wgmma.kernel import Kernel, operands
+from aotc.kernels.matmul.wgmma.variants import Variant, shapes
+
+_ALIGNMENT = 16  # bytes, of the distances that TMA takes
+# Further candidates: images have many rows, and often 64 columns.
+_OF_FEW_CHANNELS = (Variant(n=64, consumers=3), Variant(n=64, m_blocks=2))
+
+
+class _Plain(Struct, frozen=True):
+    """The matmul of the same sizes, whose B and C are views and whose A is read by `windows`.
+    `images`: the loop that counts them, None for one image."""
+
+    problem: Problem
+    windows: Windows
+    images: Loop | None
+
+
+def _plain(problem: ImplicitGemm) -> _Plain | None:
+    """None where A is no windows with channels last, or B or C is no matrix in memory."""
+    rows, columns = one_role(problem, problem.rows, "c"), one_role(problem, problem.columns, "bc")
+    k = one_role(problem, problem.k_loops, "b")
+    found = _windows(problem)
+    if problem.batch or rows is None or columns is None or k is None or found is None:
+        return None
+    windows, images = found
+    steps = k.steps["b"], columns.steps["b"]
+    if columns.steps["c"] != 1 or 1 not in steps or min(*steps, rows.steps["c"]) < 1:
+        return None
+    pitch = windows.axes[-1].stride * windows.axes[-1].step
+    a = replace(problem.a, pitch=pitch, transposed=False, sizes=(problem.m, problem.k))
+    is_k_major = steps[0] == 1
+    b_sizes = (problem.n, problem.k) if is_k_major else (problem.k, problem.n)
+    return _Plain(
+        Problem(
+            a,
+            _matrix(problem.b, b_sizes, max(steps), transposed=is_k_major),
+            _matrix(problem.c, (problem.m, problem.n), rows.steps["c"]),
+            problem.accumulator,
+            adds=problem.adds,
+            epilogue_operands=problem.epilogue_operands,
+        ),
+        windows,
+        images,
+    )
+
+
+def _matrix(
+    given: Matrix, sizes: tuple[int | None, int | None], pitch: int, *, transposed: bool = False
+) -> Matrix:
+    alignment = math.gcd(given.alignment, pitch * ELEMENT_BYTES[given.element])
+    shape = "x".join("?" if size is None else str(size) for size in sizes)
+    type_ = f"memref<{shape}x{given.element}, strided<[{pitch}, 1], offset: ?>>"
+    return replace(
+        given, type=type_, sizes=sizes, pitch=pitch, alignment=alignment, transposed=transposed
+    )
+
+
+def _windows(problem: ImplicitGemm) -> tuple[Windows, Loop | None] | None:
+    """The windows that A is read by, and the loop that counts images, if one does."""
+    *taps, channels = problem.k_loops
+    strides = problem.strides[0]
+    moves = [move for loop in (*problem.rows, *problem.k_loops) for move in loop.a]
+    if (
+        None in strides
+        or len(moves) != len(problem.rows) + len(problem.k_loops)
+        or problem.a.alignment < _ALIGNMENT
+        or ELEMENT_BYTES.get(problem.a.element) != 2
+    ):
+        return None
+    [(deepest, factor)] = channels.a
+    size = channels.size
+    if factor != 1 or strides[deepest] != 1 or not size or size % swizzled_width(problem.a.element):
+        return None
+    by_dimension = {loop.a[0][0]: loop for loop in taps}
+    of_rows = {loop.a[0][0]: loop for loop in problem.rows}
+    if deepest in of_rows or deepest in by_dimension:
+        return None
+    if len(of_rows) != len(problem.rows) or len(by_dimension) != len(taps):
+        return None
+    images, spatial = None, list(of_rows)
+    first = problem.rows[0]
+    if spatial[0] not in by_dimension and first.a[0][1] == 1:
+        images, spatial = first, spatial[1:]
+    # Where a loop of K moves alone, there is one window.
+    order = [one for one in by_dimension if one not in of_rows] + spatial
+    axes = []
+    for dimension in order:
+        axis = _axis(strides[dimension], of_rows.get(dimension), by_dimension.get(dimension))
+        if axis is None:
+            return None
+        axes.append(axis)
+    if not axes:
+        return None
+    # A single image's distance to the next one is that of no other.
+    outer = strides[images.a[0][0]] if images else axes[0].stride * axes[0].pixels
+    tap_order = tuple(order.index(one) for one in by_dimension)
+    windows = Windows(outer or 0, tuple(axes), tap_order, size)
+    is_possible = windows.is_possible(_ALIGNMENT, ELEMENT_BYTES[problem.a.element])
+    return (windows, images) if is_possible else None
+
+
+def _axis(stride: int | None, row: Loop | None, tap: Loop | None) -> WindowAxis | None:
+    """None for sizes that are not known."""
+    windows, step = (1, 1) if row is None else (row.size, row.a[0][1])
+    taps, dilation = (1, 1) if tap is None else (tap.size, tap.a[0][1])
+    if stride is None or windows is None or taps is None:
+        return None
+    return WindowAxis(stride, windows, step, taps, dilation)
+
+
+class ImplicitWgmma(ImplicitGemmFamily):
+    """See the module's docstring."""
+
+    name = "implicit GEMM by wgmma"
+    mnemonic = "wgmma"
+    target = SM_90A
+    variant_type = Variant
+    takes_any_address = False
+
+    def can_take(self, problem: ImplicitGemm, variant: Variant) -> bool:
+        plain = _plain(problem)
+        return (
+            plain is not None
+            and not variant.transposes_c
+            and not variant.small_m
+            and WGMMA.can_take(plain.problem, variant)
+        )
+
+    def variants(self, problem: ImplicitGemm) -> tuple[Variant, ...]:
+        plain = _plain(problem)
+        if plain is None:
+            return ()
+        given = [shape for shape in shapes(plain.problem) if not shape.transposes_c]
+        return WGMMA.variants_of(plain.problem, [*given, *_OF_FEW_CHANNELS])
+
+    def clocks_on_h100(self, problem: ImplicitGemm, variant: Variant) -> float:
+        plain = _plain(problem)
+        assert plain is not None
+        a, b = plain.problem.a, plain.problem.b
+        m, n, k = (likely_count(one) for one in (problem.rows, problem.columns, problem.k_loops))
+        sizes = cost.Sizes(m, n, k, a.pitch or 0, b.pitch or 0)
+        return float(cost.clocks(*operands(plain.problem, variant), variant, sizes))
+
+    def tile_name(self, problem: ImplicitGemm, variant: Variant) -> str:
+        plain = _plain(problem)
+        assert plain is not None
+        return WGMMA.tile_name(plain.problem, variant)
+
+    def shared_bytes(self, problem: ImplicitGemm, variant: Variant) -> int:
+        plain = _plain(problem)
+        assert plain is not None
+        return WGMMA.shared_bytes(plain.problem, variant)
+
+    def insert(
+        self,
+        b: Builder,
+        problem: ImplicitGemm,
+        variant: Variant,
+        arguments: Arguments,
+        epilogue: EpilogueBuilder | None = None,
+    ) -> None:
+        plain = _plain(problem)
+        assert plain is not None
+        own = plain.problem
+        m, n, k = (
+            count_of(b, arguments, loops)
+            for loops in (problem.rows, problem.columns, problem.k_loops)
+        )
+        b_sizes = (n, k) if own.b.transposed else (k, n)
+        values = replace(
+            arguments,
+            b=view(b, arguments.b, b_sizes, (own.b.pitch or 0, 1)),
+            c=view(b, arguments.c, (m, n), (own.c.pitch or 0, 1)),
+        )
+        images = 1 if plain.images is None else size_of(b, arguments, plain.images)
+        tile, _ = operands(own, variant)
+        left = Im2colTile(
+            *(tile.matrix, tile.extent, tile.is_k_major, tile.in_one_box, tile.batched),
+            sharers=tile.sharers,
+            windows=plain.windows,
+            images=images,
+        )
+        Kernel(b, own, variant, values, epilogue, left).build()
+
+
+IMPLICIT_WGMMA = ImplicitWgmma()
