@@ -19,6 +19,7 @@ from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.choice import FAMILIES
 from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
+from aotc.kernels.matmul.implicit_gemm.wgmma import IMPLICIT_WGMMA
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
@@ -173,7 +174,7 @@ def kernels() -> Iterator[Kernel]:
     """Each of them for every problem that it takes."""
     yield from product_kernels()
     for one in implicit_gemms():
-        for family in (IMPLICIT_MMA_SYNC, IMPLICIT_SIMT):
+        for family in (IMPLICIT_WGMMA, IMPLICIT_MMA_SYNC, IMPLICIT_SIMT):
             for variant in family.able(one):
                 yield Kernel(family, one, variant, family.target)
     yield from attention_kernels()

@@ -124,6 +124,9 @@ def _evaluate(one: Any, values: Values) -> Any:
         return int(found[0]) if isinstance(found[0], bool) else found[0]
     if one.name == "arith.cmpi":
         return COMPARISONS[str(one.attributes["predicate"]).split()[0]](*found)
+    if one.name == "arith.select":
+        condition, yes, no = found
+        return yes if condition else no
     if one.name in OPERATIONS:
         return OPERATIONS[one.name](*found)
     return None

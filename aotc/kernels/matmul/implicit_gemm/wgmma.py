@@ -30,7 +30,7 @@ _ALIGNMENT = 16  # bytes, of the distances that TMA takes
 _OF_FEW_CHANNELS = (Variant(n=64, consumers=3), Variant(n=64, m_blocks=2))
 
 
-class _Plain(Struct, frozen=True):
+class WindowedMatmul(Struct, frozen=True):
     """The matmul of the same sizes, whose B and C are views and whose A is read by `windows`.
     `images`: the loop that counts them, None for one image."""
 
@@ -39,7 +39,7 @@ class _Plain(Struct, frozen=True):
     images: Loop | None
 
 
-def _plain(problem: ImplicitGemm) -> _Plain | None:
+def as_matmul(problem: ImplicitGemm) -> WindowedMatmul | None:
     """None where A is no windows with channels last, or B or C is no matrix in memory."""
     rows, columns = one_role(problem, problem.rows, "c"), one_role(problem, problem.columns, "bc")
     k = one_role(problem, problem.k_loops, "b")
@@ -54,7 +54,7 @@ def _plain(problem: ImplicitGemm) -> _Plain | None:
     a = replace(problem.a, pitch=pitch, transposed=False, sizes=(problem.m, problem.k))
     is_k_major = steps[0] == 1
     b_sizes = (problem.n, problem.k) if is_k_major else (problem.k, problem.n)
-    return _Plain(
+    return WindowedMatmul(
         Problem(
             a,
             _matrix(problem.b, b_sizes, max(steps), transposed=is_k_major),
@@ -142,7 +142,7 @@ class ImplicitWgmma(ImplicitGemmFamily):
     takes_any_address = False
 
     def can_take(self, problem: ImplicitGemm, variant: Variant) -> bool:
-        plain = _plain(problem)
+        plain = as_matmul(problem)
         return (
             plain is not None
             and not variant.transposes_c
@@ -151,14 +151,14 @@ class ImplicitWgmma(ImplicitGemmFamily):
         )
 
     def variants(self, problem: ImplicitGemm) -> tuple[Variant, ...]:
-        plain = _plain(problem)
+        plain = as_matmul(problem)
         if plain is None:
             return ()
         given = [shape for shape in shapes(plain.problem) if not shape.transposes_c]
         return WGMMA.variants_of(plain.problem, [*given, *_OF_FEW_CHANNELS])
 
     def clocks_on_h100(self, problem: ImplicitGemm, variant: Variant) -> float:
-        plain = _plain(problem)
+        plain = as_matmul(problem)
         assert plain is not None
         a, b = plain.problem.a, plain.problem.b
         m, n, k = (likely_count(one) for one in (problem.rows, problem.columns, problem.k_loops))
@@ -166,12 +166,12 @@ class ImplicitWgmma(ImplicitGemmFamily):
         return float(cost.clocks(*operands(plain.problem, variant), variant, sizes))
 
     def tile_name(self, problem: ImplicitGemm, variant: Variant) -> str:
-        plain = _plain(problem)
+        plain = as_matmul(problem)
         assert plain is not None
         return WGMMA.tile_name(plain.problem, variant)
 
     def shared_bytes(self, problem: ImplicitGemm, variant: Variant) -> int:
-        plain = _plain(problem)
+        plain = as_matmul(problem)
         assert plain is not None
         return WGMMA.shared_bytes(plain.problem, variant)
 
@@ -183,7 +183,7 @@ class ImplicitWgmma(ImplicitGemmFamily):
         arguments: Arguments,
         epilogue: EpilogueBuilder | None = None,
     ) -> None:
-        plain = _plain(problem)
+        plain = as_matmul(problem)
         assert plain is not None
         own = plain.problem
         m, n, k = (
