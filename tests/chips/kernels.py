@@ -19,9 +19,9 @@ from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.choice import FAMILIES
 from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
-from aotc.kernels.matmul.implicit_gemm.wgmma import IMPLICIT_WGMMA
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
+from aotc.kernels.matmul.implicit_gemm.wgmma import IMPLICIT_WGMMA
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.kernels.matmul.tcgen05 import TCGEN05
 from aotc.kernels.matmul.wgmma.small_m import small_m_kernels

@@ -23,8 +23,8 @@ from aotc.numbers import Number, Scalar, Value, compare, select, unravel
 from aotc.ops import create
 from aotc.rewrites.tensor_map_types import IM2COL
 
-# By the number of dimensions that windows move along: how far a window's last pixel may be from its
-# first one (the corners of a tensor map are signed numbers of 16, 8 or 5 bits).
+# By the number of dimensions that windows move along: the corners of a tensor map are signed
+# numbers of 16, 8 or 5 bits, and offsets in a window unsigned ones.
 _FARTHEST = {1: 1 << 15, 2: 1 << 7, 3: 1 << 4}
 _MOST_STEP = 8  # from one window to the next
 _TARGET = "nvvm.cp.async.bulk.tensor.shared.cluster.global"
@@ -32,13 +32,17 @@ _TARGET = "nvvm.cp.async.bulk.tensor.shared.cluster.global"
 
 class WindowAxis(Struct, frozen=True):
     """A dimension that windows move along. Pixels are `stride` elements apart. There are `windows`
-    of them, `step` pixels from one to the next, and each has `taps` pixels, `dilation` apart."""
+    of them, `step` pixels from one to the next, and each has `taps` pixels, `dilation` apart. The
+    first one begins `low` pixels before the image, which has `size` pixels (None: as many as the
+    windows reach); what is outside is 0."""
 
     stride: int
     windows: int = 1
     step: int = 1
     taps: int = 1
     dilation: int = 1
+    low: int = 0
+    size: int | None = None
 
     @property
     def reach(self) -> int:
@@ -47,7 +51,15 @@ class WindowAxis(Struct, frozen=True):
 
     @property
     def pixels(self) -> int:
+        if self.size is not None:
+            return self.size
         return (self.windows - 1) * self.step + self.reach + 1
+
+    @property
+    def corners(self) -> tuple[int, int]:
+        """Where the first window's first pixel is, from the image's first one, and the last
+        window's, from the image's last one."""
+        return -self.low, (self.windows - 1) * self.step - self.low - (self.pixels - 1)
 
 
 class Windows(Struct, frozen=True):
@@ -70,7 +82,9 @@ class Windows(Struct, frozen=True):
         strides = [self.image_stride, *(axis.stride for axis in self.axes)]
         return (
             farthest is not None
-            and all(axis.reach <= farthest and axis.step <= _MOST_STEP for axis in self.axes)
+            and all(axis.step <= _MOST_STEP for axis in self.axes)
+            and all(axis.reach < 2 * farthest for axis in self.axes)
+            and all(-farthest <= one < farthest for axis in self.axes for one in axis.corners)
             and all(stride > 0 and stride * element_bytes % alignment == 0 for stride in strides)
         )
 
@@ -137,8 +151,8 @@ class Im2colTile(OperandTile, frozen=True, kw_only=True):
         box = self.box
         tile = tile_type(box, element)
         numbers = [
-            *(0 for _ in windows.axes),
-            *(-axis.reach for axis in windows.axes),
+            *(axis.corners[0] for axis in windows.axes),
+            *(axis.corners[1] for axis in windows.axes),
             *(axis.step for axis in windows.axes),
         ]
         made = create(
@@ -166,7 +180,9 @@ class Im2colTile(OperandTile, frozen=True, kw_only=True):
             )
             for axis, digit in zip(windows.tap_order, digits, strict=True):
                 taps[axis] = digit
-        starts = [place * axis.step for place, axis in zip(places, windows.axes, strict=True)]
+        starts = [
+            place * axis.step - axis.low for place, axis in zip(places, windows.axes, strict=True)
+        ]
         offsets = [tap * axis.dilation for tap, axis in zip(taps, windows.axes, strict=True)]
         coordinates = [channel, *reversed(starts), image, *reversed(offsets)]
         yield first * SWIZZLE_BYTES, coordinates

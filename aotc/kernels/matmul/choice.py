@@ -136,6 +136,11 @@ class Choice(Struct, frozen=True):
         return self.family.function(self.problem, self.variant, name)
 
     @property
+    def reads_without_padding(self) -> bool:
+        """Whether the kernel is given the image that A is made of."""
+        return isinstance(self.problem, ImplicitGemm) and self.problem.padding is not None
+
+    @property
     def is_of_copies(self) -> bool:
         """Whether the kernel packs operands that other kernels read in place, of large matrices."""
         return self.family.packs_operands and self.family.is_for_large
@@ -378,22 +383,30 @@ def _choose_implicit_gemm(problem: ImplicitGemm, chips: Sequence[Chip]) -> tuple
     """A kernel for the operands' known alignment, one before it for Hopper, if that is expected to
     be faster there, and one for any address."""
     found = []
-    for one in dict.fromkeys((problem, _without_alignment(problem))):
+    padded = replace(problem, padding=None)
+    for one in dict.fromkeys((padded, _without_alignment(padded))):
         for family in _OF_ANY_GPU:
             if able := family.able(one):
                 found.append(Choice(family, _best_for(family, one, able, [_HOPPER]), one, ANY_GPU))
                 break
-    if found and _HOPPER in map(_own_variant, chips) and (able := IMPLICIT_WGMMA.able(problem)):
-        best = _best_for(IMPLICIT_WGMMA, problem, able, [_HOPPER])
-        own = Choice(IMPLICIT_WGMMA, best, problem, _HOPPER.name)
+    own = _implicit_on_hopper(problem) or _implicit_on_hopper(padded)
+    if found and own is not None and _HOPPER in map(_own_variant, chips):
         sizes = sizes_at(problem, SMALL)
         clocks = [
-            one.family.expected_clocks(problem, one.variant, sizes, _HOPPER)
+            one.family.expected_clocks(one.problem, one.variant, sizes, _HOPPER)
             for one in (own, found[0])
         ]
         if clocks[0] < clocks[1]:
             found.insert(0, own)
     return tuple(found)
+
+
+def _implicit_on_hopper(problem: ImplicitGemm) -> Choice | None:
+    able = IMPLICIT_WGMMA.able(problem)
+    if not able:
+        return None
+    best = _best_for(IMPLICIT_WGMMA, problem, able, [_HOPPER])
+    return Choice(IMPLICIT_WGMMA, best, problem, _HOPPER.name)
 
 
 def choose_for_cpu(problem: Problem) -> Choice | None:

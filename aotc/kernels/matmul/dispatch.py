@@ -35,6 +35,7 @@ from aotc.kernels.matmul.fusion.fuse import Fused, fuse, remove_temporary, unfus
 from aotc.kernels.matmul.fusion.joined import join_sums
 from aotc.kernels.matmul.fusion.narrow import narrow_results
 from aotc.kernels.matmul.implicit_gemm.flattened import flattened
+from aotc.kernels.matmul.implicit_gemm.padding import with_padding
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.implicit_gemm.recognition import recognise_implicit_gemm
 from aotc.kernels.matmul.implicit_gemm.repeated import repeat
@@ -146,6 +147,8 @@ class _Taken(Struct):
         with last.location, ir.InsertionPoint(last):
             a, b, c, *epilogue_operands = [operand.make() for operand in fused.operands]
             _Dispatch(fused, Arguments(a, b, c, tuple(epilogue_operands))).build(self, number)
+        if fused.pad is not None:
+            ops.erase(fused.pad)
         if self.loops_on is not None:
             return
         for operation in reversed(fused.replaced):
@@ -193,6 +196,8 @@ def _take(
     # What some family cannot store stays an operation of its own.
     if _families(more) == _families(alone):
         kept = more
+    if not any(choice.reads_without_padding for choice in kept.choices):
+        kept.fused.pad = None
     if not isinstance(matmul.problem, ImplicitGemm):  # those are not timed
         remarks.products.append(replace(kept.fused.problem, epilogue_operands=()))
     remarks.add(STEP, location, str(kept))
@@ -286,7 +291,7 @@ def _recognise(generic: Any, roots: Roots, request: BuildRequest) -> Matmul | No
     matmul = recognise(generic, roots)
     if matmul is None:
         matmul = recognise_implicit_gemm(generic, roots, allow_tf32=request.allow_tf32)
-        matmul = matmul and (flattened(matmul) or matmul)
+        matmul = matmul and (flattened(matmul) or with_padding(matmul, roots))
     if matmul is None and multiplies(generic) and (repeat(generic) or join_sums(generic)):
         matmul = recognise(generic, roots)
     if matmul is None and _is_for_cpu(generic):
@@ -337,6 +342,7 @@ class _Dispatch:
     def __init__(self, fused: Fused, arguments: Arguments) -> None:
         self._b = Builder()
         self._problem, self._epilogue = fused.problem, fused.epilogue
+        self._pad, self._source = fused.pad, fused.source
         self._arguments = arguments
         self._is_aligned = [
             (owner := ops.defining(operand.value)) is not None and owner.name in _ALIGNED
@@ -371,6 +377,7 @@ class _Dispatch:
         with b.where(compare("sge", capability, LEAST_CAPABILITY)) as branch:
             self._choose(capability, taken.choices)
         with branch.otherwise():
+            self._write_padding()
             if taken.cpu is not None:
                 self._cpu_kernel(taken.cpu)
             else:
@@ -409,7 +416,14 @@ class _Dispatch:
         with self._b.where(reduce(and_, conditions)) as branch:
             self._kernel(first)
         with branch.otherwise():
+            if first.reads_without_padding:
+                self._write_padding()
             self._choose(capability, others)
+
+    def _write_padding(self) -> None:
+        """Pads A, for kernels that read it so."""
+        if self._pad is not None:
+            self._pad.clone()
 
     def _cpu_kernel(self, choice: Choice) -> None:
         """The CPU's kernel, of a packed B if that is a constant."""
@@ -427,8 +441,11 @@ class _Dispatch:
             epilogue = self._epilogue.bind(
                 choice.problem.epilogue_operands, self._arguments.epilogue_operands
             )
+        arguments = self._arguments
+        if choice.reads_without_padding:
+            arguments = replace(arguments, a=self._source)
         with self._b.execute_region() as region:
-            choice.build(self._b, self._arguments, epilogue)
+            choice.build(self._b, arguments, epilogue)
         region.attributes[TARGET] = ir.StringAttr.get(choice.target)
         if choice.capabilities:
             region.attributes[CAPABILITIES] = ir.DenseI32ArrayAttr.get(choice.capabilities)

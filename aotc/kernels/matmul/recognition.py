@@ -38,7 +38,8 @@ class Matmul(Struct):
     `a_groups`, `c_groups`: the dimensions of A and of C, that follow each other, of which each of
     the problem's is made; None where they have the problem's.
     `has_rows`: A and C are vectors, and the problem's are of one row each.
-    `others`: what the operation reads besides A and B."""
+    `others`: what the operation reads besides A and B. `pad`: the loop that writes A, of `source`
+    with zeros around it, where the problem has that padding."""
 
     operation: Any
     a: Any
@@ -50,6 +51,8 @@ class Matmul(Struct):
     a_groups: Groups | None = None
     c_groups: Groups | None = None
     others: Sequence[Any] = ()
+    pad: Any | None = None
+    source: Any | None = None
 
 
 def recognise_matmul(

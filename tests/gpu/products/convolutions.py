@@ -76,7 +76,7 @@ _OTHERS = {
     "two_depths": ("generic", {"i": 70, "j": 81, "k": 12, "l": 20}, "k i l", "l k j", "j i"),
     # Heads behind sequences, which TMA copies as windows of one pixel.
     "behind": (
-        "generic", {"s": 0, "b": 60, "h": 3, "d": 64, "j": 72}, "b s h d", "j h d", "s b j"
+        "generic", {"s": 77, "b": 12, "h": 3, "d": 64, "j": 72}, "b s h d", "j h d", "s b j"
     ),
     "transposed": ("matmul", {"m": 0, "n": 0, "k": 0}, "m k", "n k", "m n"),
     "view": ("generic", {"b": 3, "m": 65, "n": 72, "k": 88}, "b m k", "b k n", "b m n"),

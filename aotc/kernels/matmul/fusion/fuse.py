@@ -57,6 +57,7 @@ class Fused(Struct):
 
     `operands` are A, B, C and the problem's epilogue operands. All of `replaced` are done by it, in
     their order; it stands where the last one was. `temporaries` are buffers that nobody needs then.
+    `pad` and `source`: see `Matmul`.
     """
 
     problem: Problem
@@ -64,6 +65,8 @@ class Fused(Struct):
     replaced: list[Any]
     epilogue: Epilogue | None = None
     temporaries: list[Any] = []
+    pad: Any | None = None
+    source: Any | None = None
 
 
 def unfused(matmul: Matmul) -> Fused:
@@ -78,7 +81,8 @@ def unfused(matmul: Matmul) -> Fused:
         )
     operands = [a, Operand(matmul.b), c]
     front = [] if matmul.fill is None else [matmul.fill]
-    return Fused(matmul.problem, operands, [*front, matmul.operation])
+    replaced = [*front, matmul.operation]
+    return Fused(matmul.problem, operands, replaced, pad=matmul.pad, source=matmul.source)
 
 
 def fuse(matmul: Matmul, roots: Roots, done: Sequence[Any], later: Sequence[Any]) -> Fused:

@@ -30,12 +30,23 @@ class Loop(Struct, frozen=True):
     c: Moves = ()
 
 
+class Padding(Struct, frozen=True):
+    """A is an image with zeros around it: the image's type, its sizes and strides (None: not
+    known), and how many zeros are in front of it along each dimension."""
+
+    type: str
+    sizes: tuple[int | None, ...]
+    strides: tuple[int | None, ...]
+    low: tuple[int, ...]
+
+
 class ImplicitGemm(Problem, frozen=True, kw_only=True):
     """C = A · B, or C += A · B, of operands of any rank: `a`, `b` and `c` have their types, and
     their sizes as matrices.
 
     `batch`, `rows` (M), `columns` (N) and `k_loops` (K) are the loops by role, the slowest first.
-    `strides` are those of A, B and C, in elements, None for unknown ones.
+    `strides` are those of A, B and C, in elements, None for unknown ones. With `padding`, kernels
+    are given the image in place of A.
     """
 
     batch: tuple[Loop, ...]
@@ -43,6 +54,7 @@ class ImplicitGemm(Problem, frozen=True, kw_only=True):
     columns: tuple[Loop, ...]
     k_loops: tuple[Loop, ...]
     strides: tuple[tuple[int | None, ...], ...]
+    padding: Padding | None = None
 
     @property
     def likely_batch(self) -> int:

@@ -7,6 +7,7 @@ is windows of pixels (`hopper/im2col.py`), B and C are matrices in memory.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,7 +19,7 @@ from aotc.kernels.hopper.tma import swizzled_width
 from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
 from aotc.kernels.matmul.implicit_gemm.flattened import one_role, view
 from aotc.kernels.matmul.implicit_gemm.operand import count_of, size_of
-from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Loop, likely_count
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Loop, Padding, likely_count
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Matrix, Problem
 from aotc.kernels.matmul.wgmma import cost
 from aotc.kernels.matmul.wgmma.family import WGMMA
@@ -82,7 +83,8 @@ def _matrix(
 def _windows(problem: ImplicitGemm) -> tuple[Windows, Loop | None] | None:
     """The windows that A is read by, and the loop that counts images, if one does."""
     *taps, channels = problem.k_loops
-    strides = problem.strides[0]
+    padding = problem.padding
+    strides = problem.strides[0] if padding is None else padding.strides
     moves = [move for loop in (*problem.rows, *problem.k_loops) for move in loop.a]
     if (
         None in strides
@@ -112,8 +114,11 @@ def _windows(problem: ImplicitGemm) -> tuple[Windows, Loop | None] | None:
         axis = _axis(strides[dimension], of_rows.get(dimension), by_dimension.get(dimension))
         if axis is None:
             return None
+        if padding is not None:
+            axis = replace(axis, low=padding.low[dimension], size=padding.sizes[dimension])
         axes.append(axis)
-    if not axes:
+    others = {channels: deepest} if images is None else {channels: deepest, images: images.a[0][0]}
+    if not axes or (padding is not None and not _pads(padding, order, others)):
         return None
     # A single image's distance to the next one is that of no other.
     outer = strides[images.a[0][0]] if images else axes[0].stride * axes[0].pixels
@@ -121,6 +126,16 @@ def _windows(problem: ImplicitGemm) -> tuple[Windows, Loop | None] | None:
     windows = Windows(outer or 0, tuple(axes), tap_order, size)
     is_possible = windows.is_possible(_ALIGNMENT, ELEMENT_BYTES[problem.a.element])
     return (windows, images) if is_possible else None
+
+
+def _pads(padding: Padding, axes: Sequence[int], others: Mapping[Loop, int]) -> bool:
+    """Whether nothing but these dimensions is padded, and their sizes are known. `others`: the
+    dimensions of other loops."""
+    is_whole = all(
+        padding.low[dimension] == 0 and padding.sizes[dimension] == loop.size
+        for loop, dimension in others.items()
+    )
+    return is_whole and all(padding.sizes[dimension] is not None for dimension in axes)
 
 
 def _axis(stride: int | None, row: Loop | None, tap: Loop | None) -> WindowAxis | None:
@@ -186,9 +201,10 @@ class ImplicitWgmma(ImplicitGemmFamily):
         plain = as_matmul(problem)
         assert plain is not None
         own = plain.problem
+        # Their numbers are those of C, which has a dimension for each loop of rows.
+        rows = tuple(replace(loop, source=("c", loop.c[0][0])) for loop in problem.rows)
         m, n, k = (
-            count_of(b, arguments, loops)
-            for loops in (problem.rows, problem.columns, problem.k_loops)
+            count_of(b, arguments, loops) for loops in (rows, problem.columns, problem.k_loops)
         )
         b_sizes = (n, k) if own.b.transposed else (k, n)
         values = replace(
@@ -196,7 +212,9 @@ class ImplicitWgmma(ImplicitGemmFamily):
             b=view(b, arguments.b, b_sizes, (own.b.pitch or 0, 1)),
             c=view(b, arguments.c, (m, n), (own.c.pitch or 0, 1)),
         )
-        images = 1 if plain.images is None else size_of(b, arguments, plain.images)
+        images = 1
+        if plain.images is not None:
+            images = size_of(b, arguments, rows[problem.rows.index(plain.images)])
         tile, _ = operands(own, variant)
         left = Im2colTile(
             *(tile.matrix, tile.extent, tile.is_k_major, tile.in_one_box, tile.batched),

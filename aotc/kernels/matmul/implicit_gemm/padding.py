@@ -1,0 +1,164 @@
+"""Images with a border of zeros that a loop writes → the images without it.
+
+TMA fills what is outside of an image with zeros. So kernels that it copies windows for read the
+image from before the loop, which then stands in front of the other kernels alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from aotc import ops
+from aotc.analysis.aliasing import Roots
+from aotc.analysis.generics import body_of, maps_of
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Padding
+from aotc.kernels.matmul.recognition import Matmul
+from aotc.mlir import ir
+
+# What touches no element of a buffer, beside arithmetic.
+_QUIET = (
+    *("memref.alloc", "memref.dim", "memref.get_global", "memref.cast", "memref.subview"),
+    *("memref.reinterpret_cast", "memref.expand_shape", "memref.collapse_shape"),
+)
+
+
+def with_padding(matmul: Matmul, roots: Roots) -> Matmul:
+    """The implicit GEMM with the loop that pads its A, and what that reads, if there is one."""
+    problem, buffer = matmul.problem, matmul.a
+    assert isinstance(problem, ImplicitGemm)
+    allocation = ops.defining(buffer)
+    if allocation is None or allocation.name != "memref.alloc":
+        return matmul
+    users = [use.owner.operation for use in buffer.uses]
+    loops = [user for user in users if user.name == "linalg.generic" and user != matmul.operation]
+    others = [one for one in users if one not in (*loops, matmul.operation)]
+    if len(loops) != 1 or any(one.name not in ("memref.dim", "memref.dealloc") for one in others):
+        return matmul
+    [loop] = loops
+    found = _padding(loop, buffer)
+    if found is None:
+        return matmul
+    source, padding = found
+    between = _between(loop, matmul.operation)
+    if between is None or not all(_leaves(one, source, roots) for one in between):
+        return matmul
+    padded = replace(problem, padding=padding)
+    return replace(matmul, problem=padded, pad=loop, source=source, others=[source])
+
+
+def _padding(loop: Any, buffer: Any) -> tuple[Any, Padding] | None:
+    """The image that the loop copies to the buffer, with zeros around it: an allocation."""
+    inputs, outputs = ops.operand_groups(loop)
+    rank = ir.MemRefType(buffer.type).rank
+    if list(inputs) or list(outputs) != [buffer]:
+        return None
+    if maps_of(loop)[0] != ir.AffineMap.get_identity(rank):
+        return None
+    chosen = ops.defining(body_of(loop)[-1].operands[0])
+    if chosen is None or chosen.name != "arith.select" or not _is_zero(chosen.operands[2]):
+        return None
+    load = ops.defining(chosen.operands[1])
+    if load is None or load.name != "memref.load":
+        return None
+    source, *places = load.operands
+    owner = ops.defining(source)
+    if owner is None or owner.name != "memref.alloc":
+        return None
+    type_, padded = ir.MemRefType(source.type), ir.MemRefType(buffer.type)
+    lows = [_low(place, dimension) for dimension, place in enumerate(places)]
+    if None in lows:
+        return None
+    inside = set(_conditions(chosen.operands[0]))
+    for dimension, low in enumerate(lows):
+        is_same = type_.shape[dimension] == padded.shape[dimension] and low == 0
+        if not is_same and (dimension, low, type_.shape[dimension]) not in inside:
+            return None
+    if len(inside) > sum(s != p for s, p in zip(type_.shape, padded.shape, strict=True)):
+        return None
+    strides, _ = type_.get_strides_and_offset()
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    return source, Padding(
+        str(type_),
+        tuple(None if type_.is_dynamic_dim(i) else type_.shape[i] for i in range(type_.rank)),
+        tuple(None if one == unknown else int(one) for one in strides),
+        tuple(low or 0 for low in lows),
+    )
+
+
+def _low(place: Any, dimension: int) -> int | None:
+    """How far the index along a dimension is moved, where it is inside."""
+    owner = ops.defining(place)
+    if owner is not None and owner.name == "arith.select":
+        owner = ops.defining(owner.operands[1])
+    return _moved(owner, dimension)
+
+
+def _moved(operation: Any, dimension: int) -> int | None:
+    """The constant that is subtracted of the loop's index along a dimension."""
+    if operation is None:
+        return None
+    low = 0
+    if operation.name == "arith.subi":
+        constant = ops.known_index(operation.operands[1])
+        operation = ops.defining(operation.operands[0])
+        if constant is None or operation is None:
+            return None
+        low = constant
+    is_index = operation.name == "linalg.index"
+    if not is_index or ir.IntegerAttr(operation.attributes["dim"]).value != dimension:
+        return None
+    return low
+
+
+def _conditions(condition: Any) -> Iterator[tuple[int, int, int] | None]:
+    """Of each comparison that holds inside of the image the dimension, how far the index is moved,
+    and the size; None for another condition."""
+    owner = ops.defining(condition)
+    if owner is not None and owner.name == "arith.andi":
+        for operand in owner.operands:
+            yield from _conditions(operand)
+        return
+    yield _condition(owner)
+
+
+def _condition(operation: Any) -> tuple[int, int, int] | None:
+    if operation is None or operation.name != "arith.cmpi":
+        return None
+    if ir.IntegerAttr(operation.attributes["predicate"]).value != 6:  # ult
+        return None
+    size, moved = ops.known_index(operation.operands[1]), ops.defining(operation.operands[0])
+    while moved is not None and moved.name == "arith.subi":
+        moved = ops.defining(moved.operands[0])
+    if size is None or moved is None or moved.name != "linalg.index":
+        return None
+    dimension = int(ir.IntegerAttr(moved.attributes["dim"]).value)
+    low = _moved(ops.defining(operation.operands[0]), dimension)
+    return None if low is None else (dimension, low, size)
+
+
+def _is_zero(value: Any) -> bool:
+    constant = ops.defining(value)
+    if constant is None or constant.name != "arith.constant":
+        return False
+    number = constant.attributes["value"]
+    return isinstance(number, ir.FloatAttr) and ir.FloatAttr(number).value == 0.0
+
+
+def _between(first: Any, last: Any) -> list[Any] | None:
+    """The operations between two of a block; None where the first does not come first."""
+    if first.block != last.block:
+        return None
+    operations = [one.operation for one in first.block]
+    begin, end = operations.index(first), operations.index(last)
+    return operations[begin + 1 : end] if begin < end else None
+
+
+def _leaves(operation: Any, source: Any, roots: Roots) -> bool:
+    """Whether it does not write the image."""
+    if operation.name == "linalg.generic":
+        _, outputs = ops.operand_groups(operation)
+        return not any(roots.may_overlap(output, source) for output in outputs)
+    return operation.name in _QUIET or operation.name.startswith("arith.")
