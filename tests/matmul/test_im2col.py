@@ -21,6 +21,7 @@ from aotc.kernels.hopper.im2col import Im2colTile, Windows
 from aotc.kernels.matmul.choice import choose
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Padding
 from aotc.kernels.matmul.implicit_gemm.wgmma import IMPLICIT_WGMMA, as_matmul
+from aotc.kernels.matmul.implicit_gemm.wgmma_table import IMPLICIT_WGMMA_TABLE
 from aotc.kernels.matmul.wgmma.kernel import operands
 from aotc.kernels.matmul.wgmma.variants import Variant
 from aotc.numbers import unravel
@@ -181,6 +182,7 @@ def test_windows_have_the_size_that_they_reach() -> None:
     assert [axis.pixels for axis in found.windows.axes] == [case.shape("a")[i] for i in (1, 2)]
 
 
+LARGE = convolution("large", (8, 128, 28, 28), (128, 3, 3), layout="nhwc", **HALF)
 REFUSED = {
     "f32": replace(WINDOWS, element="f32"),
     "other channels": convolution("c", (3, 72, 7, 9), (72, 3, 3), layout="nhwc", **HALF),
@@ -211,13 +213,17 @@ def test_what_tma_cannot_is_refused(why: str) -> None:
 
 
 def test_images_of_any_number() -> None:
-    case = replace(WINDOWS, dynamic=(("a", 0), ("c", 0)))
+    """The program has a kernel for few images and one for many."""
+    case = replace(LARGE, dynamic=(("a", 0), ("c", 0)))
     problem = problem_of(case)
     assert problem.m is None
-    assert IMPLICIT_WGMMA.variants(problem)
-
-
-LARGE = convolution("large", (8, 128, 28, 28), (128, 3, 3), layout="nhwc", **HALF)
+    first, *_ = choose(problem, [HOPPER])
+    assert first.family is IMPLICIT_WGMMA_TABLE
+    able = IMPLICIT_WGMMA.able(problem)
+    for images in (1, 64):
+        best = min(able, key=lambda one: IMPLICIT_WGMMA.clocks_of_images(problem, one, images))
+        assert best in first.variant.variants
+    assert len(first.variant.variants) > 1
 
 
 def test_choice() -> None:

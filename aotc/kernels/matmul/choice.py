@@ -24,6 +24,7 @@ from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
 from aotc.kernels.matmul.implicit_gemm.wgmma import IMPLICIT_WGMMA
+from aotc.kernels.matmul.implicit_gemm.wgmma_table import IMPLICIT_WGMMA_TABLE
 from aotc.kernels.matmul.least_work import LEAST_WORK
 from aotc.kernels.matmul.mma_sync.family import MMA_SYNC
 from aotc.kernels.matmul.mma_sync.hopper_f64 import MMA_SYNC_F64
@@ -54,6 +55,7 @@ _OF_ANY_GPU: tuple[MatmulFamily[Any], ...] = (
     *(PACK_3XTF32, MMA_SYNC, PACK_F8_AS_F16, SIMT),
     *(IMPLICIT_MMA_SYNC, IMPLICIT_SIMT),
 )
+_IMPLICIT_OF_HOPPER: tuple[MatmulFamily[Any], ...] = (IMPLICIT_WGMMA_TABLE, IMPLICIT_WGMMA)
 _OF_CPU: tuple[MatmulFamily[Any], ...] = (
     *(CPU_STREAMED, CPU_GROUPED, CPU_BLOCKED, IMPLICIT_CPU),
     *(CHANNELS_FIRST, CHANNELS_LAST),
@@ -402,11 +404,11 @@ def _choose_implicit_gemm(problem: ImplicitGemm, chips: Sequence[Chip]) -> tuple
 
 
 def _implicit_on_hopper(problem: ImplicitGemm) -> Choice | None:
-    able = IMPLICIT_WGMMA.able(problem)
-    if not able:
-        return None
-    best = _best_for(IMPLICIT_WGMMA, problem, able, [_HOPPER])
-    return Choice(IMPLICIT_WGMMA, best, problem, _HOPPER.name)
+    for family in _IMPLICIT_OF_HOPPER:
+        if able := family.able(problem):
+            best = _best_for(family, problem, able, [_HOPPER])
+            return Choice(family, best, problem, _HOPPER.name)
+    return None
 
 
 def choose_for_cpu(problem: Problem) -> Choice | None:

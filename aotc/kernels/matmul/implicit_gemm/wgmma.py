@@ -19,12 +19,20 @@ from aotc.kernels.hopper.tma import swizzled_width
 from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
 from aotc.kernels.matmul.implicit_gemm.flattened import one_role, view
 from aotc.kernels.matmul.implicit_gemm.operand import count_of, size_of
-from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Loop, Padding, likely_count
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Matrix, Problem
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Loop, Padding
+from aotc.kernels.matmul.problem import (
+    ELEMENT_BYTES,
+    LIKELY_SIZE,
+    Arguments,
+    EpilogueBuilder,
+    Matrix,
+    Problem,
+)
 from aotc.kernels.matmul.wgmma import cost
 from aotc.kernels.matmul.wgmma.family import WGMMA
 from aotc.kernels.matmul.wgmma.kernel import Kernel, operands
 from aotc.kernels.matmul.wgmma.variants import Variant, shapes
+from aotc.numbers import Number
 
 _ALIGNMENT = 16  # bytes, of the distances that TMA takes
 # Further candidates: images have many rows, and often 64 columns.
@@ -45,6 +53,8 @@ def as_matmul(problem: ImplicitGemm) -> WindowedMatmul | None:
     rows, columns = one_role(problem, problem.rows, "c"), one_role(problem, problem.columns, "bc")
     k = one_role(problem, problem.k_loops, "b")
     found = _windows(problem)
+    if problem.n is None or problem.k is None:
+        return None
     if problem.batch or rows is None or columns is None or k is None or found is None:
         return None
     windows, images = found
@@ -147,6 +157,15 @@ def _axis(stride: int | None, row: Loop | None, tap: Loop | None) -> WindowAxis 
     return WindowAxis(stride, windows, step, taps, dilation)
 
 
+def rows_of_c(b: Builder, problem: ImplicitGemm, arguments: Arguments) -> Number:
+    return count_of(b, arguments, [_counted_by_c(loop) for loop in problem.rows])
+
+
+def _counted_by_c(loop: Loop) -> Loop:
+    """The loop of rows, whose number of iterations C has as one of its sizes."""
+    return replace(loop, source=("c", loop.c[0][0]))
+
+
 class ImplicitWgmma(ImplicitGemmFamily):
     """See the module's docstring."""
 
@@ -173,12 +192,24 @@ class ImplicitWgmma(ImplicitGemmFamily):
         return WGMMA.variants_of(plain.problem, [*given, *_OF_FEW_CHANNELS])
 
     def clocks_on_h100(self, problem: ImplicitGemm, variant: Variant) -> float:
+        return self.clocks_of_images(problem, variant, LIKELY_SIZE)
+
+    def clocks_of_images(self, problem: ImplicitGemm, variant: Variant, images: int) -> float:
+        """The expected clocks with so many images, if their number is not known."""
+        rows = math.prod(images if loop.size is None else loop.size for loop in problem.rows)
+        clocks = self.clocks_of_rows(problem, variant, rows)
+        assert isinstance(clocks, int)
+        return clocks
+
+    def clocks_of_rows(self, problem: ImplicitGemm, variant: Variant, rows: Number) -> Number:
+        """The expected clocks with so many rows of C."""
         plain = as_matmul(problem)
         assert plain is not None
-        a, b = plain.problem.a, plain.problem.b
-        m, n, k = (likely_count(one) for one in (problem.rows, problem.columns, problem.k_loops))
-        sizes = cost.Sizes(m, n, k, a.pitch or 0, b.pitch or 0)
-        return float(cost.clocks(*operands(plain.problem, variant), variant, sizes))
+        a, b, n, k = plain.problem.a, plain.problem.b, problem.n, problem.k
+        assert n is not None
+        assert k is not None
+        sizes = cost.Sizes(rows, n, k, a.pitch or 0, b.pitch or 0)
+        return cost.clocks(*operands(plain.problem, variant), variant, sizes)
 
     def tile_name(self, problem: ImplicitGemm, variant: Variant) -> str:
         plain = as_matmul(problem)
@@ -201,11 +232,8 @@ class ImplicitWgmma(ImplicitGemmFamily):
         plain = as_matmul(problem)
         assert plain is not None
         own = plain.problem
-        # Their numbers are those of C, which has a dimension for each loop of rows.
-        rows = tuple(replace(loop, source=("c", loop.c[0][0])) for loop in problem.rows)
-        m, n, k = (
-            count_of(b, arguments, loops) for loops in (rows, problem.columns, problem.k_loops)
-        )
+        m = rows_of_c(b, problem, arguments)
+        n, k = (count_of(b, arguments, loops) for loops in (problem.columns, problem.k_loops))
         b_sizes = (n, k) if own.b.transposed else (k, n)
         values = replace(
             arguments,
@@ -214,7 +242,7 @@ class ImplicitWgmma(ImplicitGemmFamily):
         )
         images = 1
         if plain.images is not None:
-            images = size_of(b, arguments, rows[problem.rows.index(plain.images)])
+            images = size_of(b, arguments, _counted_by_c(plain.images))
         tile, _ = operands(own, variant)
         left = Im2colTile(
             *(tile.matrix, tile.extent, tile.is_k_major, tile.in_one_box, tile.batched),
