@@ -11,11 +11,13 @@ from helpers.command import Outcome
 
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.functions import Functions
+from aotc.kernels.matmul.choice import choose, choose_for_cpu
 from aotc.kernels.matmul.implicit_gemm.padding import with_padding
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Padding
 from aotc.kernels.matmul.implicit_gemm.recognition import recognise_implicit_gemm
 from aotc.mlir import ir
 from aotc.ops import find
+from aotc.request import Chip
 
 Aotc = Callable[..., Outcome]
 
@@ -103,7 +105,14 @@ def problem_of(text: str) -> ImplicitGemm:
 def test_padding_is_found() -> None:
     strides = (28 * 28 * 128, 28 * 128, 128, 1)
     expected = Padding("memref<8x28x28x128xf16>", (8, 28, 28, 128), strides, (0, 1, 1, 0))
-    assert problem_of(MODULE).padding == expected
+    problem = problem_of(MODULE)
+    assert problem.padding == expected
+    on_hopper, *others = choose(problem, [Chip("sm_90a")])
+    assert on_hopper.reads_without_padding
+    assert not any(one.reads_without_padding for one in others)
+    on_cpu = choose_for_cpu(problem)
+    assert on_cpu is not None
+    assert not on_cpu.reads_without_padding
 
 
 @pytest.mark.parametrize(

@@ -414,6 +414,8 @@ def _implicit_on_hopper(problem: ImplicitGemm) -> Choice | None:
 def choose_for_cpu(problem: Problem) -> Choice | None:
     """The kernel for the CPU device, of matrices at any address; None where loops must do."""
     problem = _without_alignment(problem)
+    if isinstance(problem, ImplicitGemm):
+        problem = replace(problem, padding=None)
     for family in _OF_CPU:
         for variant in family.able(problem):
             return Choice(family, variant, problem, CPU)
