@@ -78,7 +78,7 @@ typedef struct fake_driver {
   uint64_t page_bytes;               // of all pages that were made
   // A use that a real driver would punish later, "" when there was none.
   char violation[256];
-  int ptx_version; // that kernels are made of
+  int ptx_version;                                            // that kernels are made of
   int tensor_map_lower_corner[3], tensor_map_upper_corner[3]; // of the last map of im2col
 } fake_driver;
 
