@@ -9,6 +9,7 @@ from there to the pixel of each window that is copied.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from math import prod
 
 from msgspec import Struct
@@ -77,7 +78,8 @@ class Windows(Struct, frozen=True):
         return prod(axis.taps for axis in self.axes)
 
     def is_possible(self, alignment: int, element_bytes: int) -> bool:
-        """Whether a tensor map can have them; `alignment`: of the distances, in bytes."""
+        """Whether a tensor map can have them; `alignment`: of the distances, in bytes. (cuda.h
+        wants each distance to be a multiple of the next inner one.)"""
         farthest = _FARTHEST.get(len(self.axes))
         strides = [self.image_stride, *(axis.stride for axis in self.axes)]
         return (
@@ -86,6 +88,7 @@ class Windows(Struct, frozen=True):
             and all(axis.reach < 2 * farthest for axis in self.axes)
             and all(-farthest <= one < farthest for axis in self.axes for one in axis.corners)
             and all(stride > 0 and stride * element_bytes % alignment == 0 for stride in strides)
+            and all(outer % inner == 0 for outer, inner in pairwise(strides))
         )
 
 

@@ -74,7 +74,7 @@ _OTHERS = {
     # Rows and columns of two dimensions, which take turns in the result.
     "mixed": ("generic", {"i": 9, "p": 14, "j": 10, "q": 13, "k": 37}, "k i p", "q k j", "i q p j"),
     "two_depths": ("generic", {"i": 70, "j": 81, "k": 12, "l": 20}, "k i l", "l k j", "j i"),
-    # Heads behind sequences, which TMA copies as windows of one pixel.
+    # Heads of sequences, which TMA copies as windows with a pixel for each head.
     "behind": (
         "generic", {"s": 77, "b": 12, "h": 3, "d": 64, "j": 72}, "b s h d", "j h d", "s b j"
     ),

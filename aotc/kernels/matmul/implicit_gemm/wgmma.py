@@ -117,8 +117,11 @@ def _windows(problem: ImplicitGemm) -> tuple[Windows, Loop | None] | None:
     first = problem.rows[0]
     if spatial[0] not in by_dimension and first.a[0][1] == 1:
         images, spatial = first, spatial[1:]
-    # Where a loop of K moves alone, there is one window.
-    order = [one for one in by_dimension if one not in of_rows] + spatial
+    # Where a loop of K moves alone, there is one window. Rows stay in their order.
+    alone = [one for one in by_dimension if one not in of_rows]
+    order = sorted([*alone, *spatial], key=lambda one: -(strides[one] or 0))
+    if [one for one in order if one in of_rows] != spatial:
+        return None
     axes = []
     for dimension in order:
         axis = _axis(strides[dimension], of_rows.get(dimension), by_dimension.get(dimension))
