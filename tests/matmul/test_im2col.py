@@ -169,6 +169,21 @@ def test_boxes_are_rows_of_a(name: str, sharers: int) -> None:
                 assert copied(found.windows, images, numbers, pixel) == expected
 
 
+def test_other_padding_is_refused() -> None:
+    """That of images, of channels, or of a dimension that no loop moves along."""
+    for edge in ((1, 0, 0, 0), (0, 0, 0, 1)):
+        assert as_matmul(padded(WINDOWS, edge, (0, 0, 0, 0))) is None
+    points = Contraction(
+        *("points", {"n": 3, "h": 1, "w": 5, "f": 64, "q": 3, "c": 64}),
+        *(("n", "h", "w + q", "c"), ("f", "q", "c"), ("n", "h", "w", "f")),
+        **HALF,
+    )
+    problem = problem_of(points)
+    padding = Padding("", (3, 2, 7, 64), (896, 448, 64, 1), (0, 1, 0, 0))
+    assert as_matmul(problem) is not None
+    assert as_matmul(replace_struct(problem, padding=padding)) is None
+
+
 def test_windows_have_the_size_that_they_reach() -> None:
     """What an image has behind its last window is not in the tensor map."""
     case = replace(CASES[1], name="wide", a=("n", "h*2 + p*2", "w*3 + q", "c"))

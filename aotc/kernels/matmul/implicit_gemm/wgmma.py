@@ -144,11 +144,10 @@ def _windows(problem: ImplicitGemm) -> tuple[Windows, Loop | None] | None:
 def _pads(padding: Padding, axes: Sequence[int], others: Mapping[Loop, int]) -> bool:
     """Whether nothing but these dimensions is padded, and their sizes are known. `others`: the
     dimensions of other loops."""
-    is_whole = all(
-        padding.low[dimension] == 0 and padding.sizes[dimension] == loop.size
-        for loop, dimension in others.items()
-    )
-    return is_whole and all(padding.sizes[dimension] is not None for dimension in axes)
+    is_whole = all(padding.sizes[dimension] == loop.size for loop, dimension in others.items())
+    is_in_place = all(low == 0 for i, low in enumerate(padding.low) if i not in axes)
+    is_known = all(padding.sizes[dimension] is not None for dimension in axes)
+    return is_whole and is_in_place and is_known
 
 
 def _axis(stride: int | None, row: Loop | None, tap: Loop | None) -> WindowAxis | None:
