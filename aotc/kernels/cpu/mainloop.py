@@ -66,11 +66,20 @@ class Mainloop:
     `ROWS_BEHIND` rows behind the last one, which become anything.
 
     It keeps the accumulators of a group of rows and some vectors of columns in registers, and for
-    each k multiplies elements of A with vectors of B. With short registers, a group has `rows`.
+    each k multiplies elements of A with vectors of B. With short registers, a group has `rows`;
+    with long ones, `long_vectors` vectors of columns are multiplied at a time.
     """
 
-    def __init__(self, v: Vectors, rows: int, operands: Operands, c: Buffer) -> None:
+    def __init__(
+        self,
+        v: Vectors,
+        rows: int,
+        operands: Operands,
+        c: Buffer,
+        long_vectors: int = LONG_VECTORS,
+    ) -> None:
         self.v, self.b, self.rows, self.operands, self.c = v, v.b, rows, operands, c
+        self.long_vectors = long_vectors
 
     def multiply(
         self, rows: Number, columns: Number, k: Number, is_first: Condition, *, start: Number = 0
@@ -80,7 +89,7 @@ class Mainloop:
         in the same order for all sizes of registers."""
         part = _Part(rows, start, columns, k, is_first)
         with self.b.where(has_level(self.b, AVX512)) as branch:
-            self._multiply_part(part, LONG_ROWS, LONG_VECTORS, 1)
+            self._multiply_part(part, LONG_ROWS, self.long_vectors, 1)
         with branch.otherwise():
             self._multiply_part(part, self.rows, 1, _UNROLLED)
 

@@ -27,11 +27,14 @@ from aotc.kernels.cpu.constant_copies import copy_of_constant
 from aotc.kernels.family import ANY_GPU, CPU, EVERYWHERE
 from aotc.kernels.matmul.choice import FAMILIES, Choice, choose, choose_for_cpu, is_worth_on_cpu
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
+from aotc.kernels.matmul.cpu.gated import can_take as can_take_gates
+from aotc.kernels.matmul.cpu.gated import insert_gated
 from aotc.kernels.matmul.cpu.packed import CPU_PACKED, packed_problem
 from aotc.kernels.matmul.depthwise.problem import Depthwise
 from aotc.kernels.matmul.depthwise.recognition import recognise_depthwise
 from aotc.kernels.matmul.explanation import reasons
 from aotc.kernels.matmul.fusion.fuse import Fused, fuse, remove_temporary, unfused
+from aotc.kernels.matmul.fusion.gates import FusedGates
 from aotc.kernels.matmul.fusion.joined import join_sums
 from aotc.kernels.matmul.fusion.narrow import narrow_results
 from aotc.kernels.matmul.implicit_gemm.flattened import flattened
@@ -136,6 +139,8 @@ class _Taken(Struct):
         if self.loops_on is not None:
             kernels.append("loops on the CPU" if self.loops_on == CPU else "loops on GPUs")
         steps = " with an epilogue" if self.fused.epilogue else ""
+        if self.fused.gates is not None:
+            steps += f" and, on the CPU, {self.fused.gates.gates.count} gates"
         what = "convolution" if isinstance(self.fused.problem, Depthwise) else "matmul"
         return f"{what}{steps}: {'; '.join(kernels)}"
 
@@ -143,7 +148,8 @@ class _Taken(Struct):
         """Inserts the dispatch at the last replaced operation, and erases the replaced ones.
         `number` identifies the matmul in the module."""
         fused = self.fused
-        last = fused.replaced[-1]
+        joining = fused.gates.operations if fused.gates is not None else []
+        last = [*fused.replaced, *joining][-1]
         with last.location, ir.InsertionPoint(last):
             a, b, c, *epilogue_operands = [operand.make() for operand in fused.operands]
             _Dispatch(fused, Arguments(a, b, c, tuple(epilogue_operands))).build(self, number)
@@ -151,7 +157,9 @@ class _Taken(Struct):
             ops.erase(fused.pad)
         if self.loops_on is not None:
             return
-        for operation in reversed(fused.replaced):
+        # On a GPU, operations that join gates are kernels of their own, and were moved.
+        gone = [] if self.choices else joining
+        for operation in reversed([*fused.replaced, *gone]):
             ops.erase(operation)
         for temporary in fused.temporaries:
             remove_temporary(temporary)
@@ -198,6 +206,8 @@ def _take(
         kept = more
     if not any(choice.reads_without_padding for choice in kept.choices):
         kept.fused.pad = None
+    if not _has_gated_kernel(kept):
+        kept.fused.gates = None
     if not isinstance(matmul.problem, ImplicitGemm):  # those are not timed
         remarks.products.append(replace(kept.fused.problem, epilogue_operands=()))
     remarks.add(STEP, location, str(kept))
@@ -212,6 +222,14 @@ def _take(
         ChosenKernels(place, str(kept), kept.fused.problem, choices, why, tuple(chips))
     )
     return kept
+
+
+def _has_gated_kernel(taken: _Taken) -> bool:
+    """Whether the CPU's kernel can compute what joins gates. (GPUs have kernels for that.)"""
+    fused, cpu = taken.fused, taken.cpu
+    if fused.gates is None or cpu is None or cpu.family is not CPU_BLOCKED:
+        return False
+    return can_take_gates(cpu.problem, cpu.variant, fused.epilogue, fused.gates.gates)
 
 
 def _families(taken: _Taken) -> list[Any]:
@@ -343,7 +361,8 @@ class _Dispatch:
         self._b = Builder()
         self._problem, self._epilogue = fused.problem, fused.epilogue
         self._pad, self._source = fused.pad, fused.source
-        self._arguments = arguments
+        self._arguments, self._gates = arguments, fused.gates
+        self._joining = fused.gates.operations if fused.gates is not None else []
         self._is_aligned = [
             (owner := ops.defining(operand.value)) is not None and owner.name in _ALIGNED
             for operand in fused.operands
@@ -356,7 +375,7 @@ class _Dispatch:
         if taken.loops_on == ANY_GPU:
             assert taken.cpu is not None
             with b.where(has_gpu()) as branch:
-                self._move(taken.fused.replaced)
+                self._move([*taken.fused.replaced, *self._joining])
             with branch.otherwise():
                 self._cpu_kernel(taken.cpu)
             name_modules(branch.operation, taken.capabilities, dispatch)
@@ -376,6 +395,7 @@ class _Dispatch:
             return
         with b.where(compare("sge", capability, LEAST_CAPABILITY)) as branch:
             self._choose(capability, taken.choices)
+            self._move(self._joining)
         with branch.otherwise():
             self._write_padding()
             if taken.cpu is not None:
@@ -433,9 +453,9 @@ class _Dispatch:
             if packed is not None:
                 self._arguments = replace(self._arguments, b=packed)
                 choice = replace(choice, family=CPU_PACKED, problem=problem)
-        self._kernel(choice)
+        self._kernel(choice, self._gates)
 
-    def _kernel(self, choice: Choice) -> None:
+    def _kernel(self, choice: Choice, gates: FusedGates | None = None) -> None:
         epilogue = None
         if self._epilogue:
             epilogue = self._epilogue.bind(
@@ -445,7 +465,14 @@ class _Dispatch:
         if choice.reads_without_padding:
             arguments = replace(arguments, a=self._source)
         with self._b.execute_region() as region:
-            choice.build(self._b, arguments, epilogue)
+            if gates is None:
+                choice.build(self._b, arguments, epilogue)
+            else:
+                kernel = choice.family.kernel_name(choice.problem, choice.variant)
+                with self._b.kernel_name(f"{kernel}_gates"):
+                    made = gates.gates, gates.make_arguments()
+                    chosen = choice.problem, choice.variant
+                    insert_gated(self._b, chosen, arguments, epilogue, made)
         region.attributes[TARGET] = ir.StringAttr.get(choice.target)
         if choice.capabilities:
             region.attributes[CAPABILITIES] = ir.DenseI32ArrayAttr.get(choice.capabilities)

@@ -39,6 +39,15 @@ class Epilogue(Struct, frozen=True):
     steps: tuple[Step, ...]
     result: str
 
+    @property
+    def is_of_vectors(self) -> bool:
+        """Whether the steps can be taken of vectors."""
+        return all(
+            (step.operation.startswith(_OF_VECTORS) or step.operation in _ELEMENTARY)
+            and "column" not in step.operands
+            for step in self.steps
+        )
+
     def bind(self, operands: Sequence[EpilogueOperand], values: Sequence[Value]) -> EpilogueOf:
         """The epilogue with a problem's operands, which `steps` name by number, and their
         values."""
@@ -86,17 +95,22 @@ class EpilogueOf(Struct, frozen=True):
 
     def can_take_vectors(self) -> bool:
         """Whether `on_vector` can be called."""
-        return all(
-            (step.operation.startswith(_OF_VECTORS) or step.operation in _ELEMENTARY)
-            and "column" not in step.operands
-            for step in self.epilogue.steps
-        )
+        return self.epilogue.is_of_vectors
 
     def on_vector(self, b: Builder, sums: Value, place: Place) -> Value:
         """The elements of C for a vector of sums, which are neighbours in a row; `place` has the
         column of the first one."""
-        width = sums.type.shape[0]
-        known: dict[str, Value] = {SUM: sums, "row": place.row}
+        [result] = self.on_vectors(b, {SUM: sums}, place, [self.epilogue.result])
+        return result
+
+    def on_vectors(
+        self, b: Builder, given: Mapping[str, Value], place: Place, results: Sequence[str]
+    ) -> list[Value]:
+        """The vectors that `results` name. `given` are named vectors that steps read, of
+        neighbours in a row, the first of which is at `place`. Operands are loaded before anything
+        is computed."""
+        width = next(iter(given.values())).type.shape[0]
+        known: dict[str, Value] = {**given, "row": place.row}
         if place.batch is not None:
             known["batch"] = place.batch
         for number, (operand, value) in enumerate(
@@ -105,8 +119,8 @@ class EpilogueOf(Struct, frozen=True):
             known[f"e{number}"] = _load_neighbours(b, value, operand, place, width)
         for step in self.epilogue.steps:
             known[step.result] = _build_on_vectors(b, step, known, width)
-        result = known[self.epilogue.result]
-        return result if _is_vector(result) else _spread(b, result, width)
+        found = [known[name] for name in results]
+        return [one if _is_vector(one) else _spread(b, one, width) for one in found]
 
 
 def _build_on_vectors(b: Builder, step: Step, known: Mapping[str, Value], width: int) -> Value:

@@ -111,6 +111,8 @@ class Kernel(CpuKernel):
         self.variant = variant
         # Steps along K are multiples of the latter.
         self.longest_step, self.step_unit = variant.tile_k, self.width
+        # Vectors of columns that the mainloop computes at a time with long registers.
+        self.long_vectors = LONG_VECTORS
 
     # --- The host's part -----------------------------------------------------------------------
 
@@ -299,7 +301,9 @@ class Kernel(CpuKernel):
 
     def _mainloop(self, tile: Tile, step: Step, *, is_packed_b: bool) -> tuple[Mainloop, Condition]:
         operands = _Operands(self, tile, step, is_packed_b)
-        mainloop = Mainloop(self, self.variant.rows, operands, self.tile_accumulators)
+        mainloop = Mainloop(
+            self, self.variant.rows, operands, self.tile_accumulators, self.long_vectors
+        )
         return mainloop, compare("eq", step.start, 0)
 
     def prepare(self, tile: Tile, rows: Number) -> None:
@@ -372,8 +376,12 @@ class Kernel(CpuKernel):
 
         return load
 
+    def column_of(self, tile: Tile, column: Number) -> Number:
+        """The column of B that is multiplied for a column of the tile."""
+        return tile.column + column
+
     def vector_in_place(self, tile: Tile, step: Step, column: Number, k: Number) -> Value:
-        at = [step.start + k, tile.column + column]
+        at = [step.start + k, self.column_of(tile, column)]
         return self.load(self.source_b, at, self.width)
 
     def packed_vector(self, column: Number, k: Number) -> Value:

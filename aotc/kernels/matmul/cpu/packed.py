@@ -34,7 +34,7 @@ def packed_problem(problem: Problem) -> Problem | None:
     return replace(problem, b=replace(problem.b, type=type_))
 
 
-class _Kernel(blocked.Kernel):
+class Kernel(blocked.Kernel):
     """Its columns are whole vectors, however many B has."""
 
     reads_b = True
@@ -48,7 +48,7 @@ class _Kernel(blocked.Kernel):
         self.multiply(tile, step, (0, tile.columns), is_packed_b=False)
 
     def vector_in_place(self, tile: Tile, step: Step, column: Number, k: Number) -> Value:
-        group = self.signed("divsi", tile.column + column, self.width)
+        group = self.signed("divsi", self.column_of(tile, column), self.width)
         return self.load(self.source_b, [group, step.start + k, 0], self.width)
 
 
@@ -57,7 +57,7 @@ class CpuPacked(CpuBlocked):
 
     name = "blocks of a packed constant"
     mnemonic = "cpu_packed"
-    kernel_type = _Kernel
+    kernel_type = Kernel
 
 
 CPU_PACKED: CpuBlocked = CpuPacked()

@@ -30,6 +30,7 @@ from aotc.kernels.matmul.fusion.elementwise import (
     is_elementwise,
     place_operand,
 )
+from aotc.kernels.matmul.fusion.gates import FusedGates, Product, find_gates
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, Problem
 from aotc.kernels.matmul.recognition import Matmul, matrix_of_type
@@ -58,6 +59,7 @@ class Fused(Struct):
     `operands` are A, B, C and the problem's epilogue operands. All of `replaced` are done by it, in
     their order; it stands where the last one was. `temporaries` are buffers that nobody needs then.
     `pad` and `source`: see `Matmul`.
+    `gates` may be computed by the kernel, too, which stands where the last of these was then.
     """
 
     problem: Problem
@@ -67,6 +69,7 @@ class Fused(Struct):
     temporaries: list[Any] = []
     pad: Any | None = None
     source: Any | None = None
+    gates: FusedGates | None = None
 
 
 def unfused(matmul: Matmul) -> Fused:
@@ -94,7 +97,9 @@ def fuse(matmul: Matmul, roots: Roots, done: Sequence[Any], later: Sequence[Any]
     fusing.take_beginning()
     while fusing.take_consumer():
         pass
-    return fusing.result()
+    fused = fusing.result()
+    fused.gates = fusing.find_gates()
+    return fused
 
 
 def axes_of(matmul: Matmul) -> list[str] | None:
@@ -189,6 +194,15 @@ class _Fusing:
             fused.operands += reading.operands
             fused.epilogue = Epilogue(tuple(reading.steps), value)
         return fused
+
+    def find_gates(self) -> FusedGates | None:
+        """What joins parts of the columns of what C is now."""
+        problem = self._fused.problem
+        if self._matmul.has_rows or isinstance(problem, ImplicitGemm):
+            return None
+        replaced, reads = self._fused.replaced, self._reads
+        product = Product(problem, replaced, self._c, reads, self._done, self._later)
+        return find_gates(product, self._roots, self._leaves)
 
     # --- What C begins from --------------------------------------------------------------------
 

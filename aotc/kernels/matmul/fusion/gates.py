@@ -1,0 +1,247 @@
+"""Elementwise operations that join equal parts of a product's columns: what an LSTM, a GRU or a
+gated linear unit does with its gates. A kernel may compute them with the product, whose result
+nobody else reads then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.analysis.aliasing import Roots
+from aotc.analysis.generics import maps_of
+from aotc.analysis.views import are_disjoint, root_of
+from aotc.kernels.matmul.epilogue import Epilogue
+from aotc.kernels.matmul.fusion.collapsed import collapsed_type
+from aotc.kernels.matmul.fusion.elementwise import (
+    Loops,
+    Operand,
+    Reading,
+    is_elementwise,
+    place_operand,
+)
+from aotc.kernels.matmul.gates import GateArguments, Gates, gate_name
+from aotc.kernels.matmul.problem import Axis, Problem
+from aotc.kernels.matmul.recognition import matrix_of_type
+from aotc.mlir import ir
+
+_VIEWS = ("memref.subview", "memref.expand_shape", "memref.collapse_shape")
+_FULL = (Axis("row"), Axis("column"))
+
+
+class FusedGates(Struct):
+    """What joins the gates: `operations`, in their order. `operands` are the epilogue operands of
+    `gates`, and `outputs` what it writes."""
+
+    gates: Gates
+    operations: list[Any]
+    operands: list[Operand]
+    outputs: list[Operand]
+
+    def make_arguments(self) -> GateArguments:
+        """The kernel's arguments, at the insertion point."""
+        operands, outputs = (
+            tuple(one.make() for one in part) for part in (self.operands, self.outputs)
+        )
+        return GateArguments(operands, outputs)
+
+
+class Product(Struct):
+    """A product that is looked at: what replaces it so far, its result, and the other buffers that
+    its kernel reads. `done` are operations that others replace, `later` the results of later
+    products."""
+
+    problem: Problem
+    replaced: Sequence[Any]
+    c: Any
+    reads: Sequence[Any]
+    done: Sequence[Any]
+    later: Sequence[Any]
+
+
+def find_gates(
+    product: Product, roots: Roots, leaves: Callable[[Any, Sequence[Any]], bool]
+) -> FusedGates | None:
+    """What joins the gates of a product, if that alone reads its result. `leaves` tells whether an
+    operation may stand in front of the product, which reads some buffers."""
+    owner = ops.defining(product.c)
+    if product.problem.batched or product.problem.adds or owner is None:
+        return None
+    if owner.name != "memref.alloc":
+        return None
+    readers = _Readers(product, owner)
+    if not readers.find(product.c):
+        return None
+    n, columns = product.problem.n, readers.columns
+    if n is None or columns is None or n == columns or n % columns:
+        return None
+    joining = _Joining(product, roots, readers.gates)
+    for operation in joining.after(product.replaced[-1]):
+        if operation in readers.operations:
+            if not joining.take(operation):
+                return None
+            if len(joining.operations) == len(readers.operations):
+                return joining.result(n // columns, columns)
+        elif not leaves(operation, joining.reads) or joining.uses_outputs(operation):
+            return None
+    return None
+
+
+class _Readers:
+    """The operations that read a product's result, which has memory of its own (`owner`), by views
+    of equal parts of its columns."""
+
+    def __init__(self, product: Product, owner: Any) -> None:
+        self._product, self._owner = product, owner
+        # The number of the gate that each view is.
+        self.gates: dict[Any, int] = {}
+        self.operations: list[Any] = []
+        self.columns: int | None = None
+
+    def find(self, value: Any) -> bool:
+        """Whether all that read the value, which is C or a view of it, are of that kind."""
+        return all(self._take(value, use.owner.operation) for use in value.uses)
+
+    def _take(self, value: Any, user: Any) -> bool:
+        if user in self._product.replaced or user.name == "memref.dealloc":
+            return True
+        if user.name == "memref.dim":
+            return ops.known_dimension(user) is not None
+        if user.name in _VIEWS:
+            return self.find(user.results[0])
+        if not is_elementwise(user) or value in list(ops.operand_groups(user)[1]):
+            return False
+        if user not in self.operations:
+            self.operations.append(user)
+        return value in self.gates or self._take_view(value)
+
+    def _take_view(self, value: Any) -> bool:
+        """Whether it has all rows, and the columns of one gate."""
+        rank = ir.MemRefType(value.type).rank
+        if rank < 2:
+            return False
+        type_ = collapsed_type(value, [list(range(rank - 1)), [rank - 1]])
+        if type_ is None or type_.is_dynamic_dim(1):
+            return False
+        problem, columns = self._product.problem, int(type_.shape[1])
+        strides, offset = type_.get_strides_and_offset()
+        unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+        if unknown in (offset, *strides) or list(strides) != [problem.n, 1]:
+            return False
+        if self.columns not in (None, columns) or offset % columns or offset >= strides[0]:
+            return False
+        if not (self._has_rows(value) if type_.is_dynamic_dim(0) else type_.shape[0] == problem.m):
+            return False
+        self.columns, self.gates[value] = columns, offset // columns
+        return True
+
+    def _has_rows(self, value: Any) -> bool:
+        """Whether a view has as many rows as C, of which the number is not known."""
+        view = ops.defining(value)
+        return (
+            view is not None
+            and view.name == "memref.subview"
+            and view.operands[0] == self._owner.results[0]
+            and list(view.operands)[1:] == list(self._owner.operands)
+        )
+
+
+class _Joining:
+    """The operations that join the gates, as they are taken."""
+
+    def __init__(self, product: Product, roots: Roots, gates: dict[Any, int]) -> None:
+        self._product, self._roots, self._gates = product, roots, gates
+        self._reading = Reading([], [], [])
+        self._later = [root_of(value) for value in product.later]
+        self.operations: list[Any] = []
+        self._outputs: list[tuple[Operand, str]] = []
+        # What nothing may write before the kernel has read it.
+        self.reads = list(product.reads)
+
+    def after(self, operation: Any) -> list[Any]:
+        block = [other.operation for other in operation.block]
+        return block[block.index(operation) + 1 :]
+
+    def take(self, operation: Any) -> bool:
+        """Whether the operation can be a part of the kernel."""
+        inputs, [output] = ops.operand_groups(operation)
+        values, maps = [*inputs, output], maps_of(operation)
+        if operation in self._product.done or any(root_of(one) in self._later for one in values):
+            return False
+        arguments = list(operation.regions[0].blocks[0].arguments)
+        own = [number for number, value in enumerate(values) if value in self._gates]
+        loops = self._loops(values[own[0]], maps[own[0]])
+        if loops is None or any(self._loops(values[i], maps[i]) != loops for i in own):
+            return False
+        names = {}
+        for argument, value, map_ in zip(arguments, values, maps, strict=True):
+            if list(argument.uses):
+                name = self._name(value, map_, loops)
+                if name is None:
+                    return False
+                names[argument] = name
+        result = self._reading.body(operation, names, loops)
+        placed = place_operand(output, maps[-1], loops)
+        if result is None or placed is None or placed[2] != _FULL:
+            return False
+        if matrix_of_type(placed[1], batched=False) is None:
+            return False
+        self.operations.append(operation)
+        self.reads += [one for one in values if isinstance(one.type, ir.MemRefType)]
+        self._outputs.append((placed[0], result))
+        return True
+
+    def _loops(self, value: Any, map_: Any) -> Loops | None:
+        type_ = ir.MemRefType(value.type)
+        return Loops.of(type_, [*["row"] * (type_.rank - 1), "column"], map_)
+
+    def _name(self, value: Any, map_: Any, loops: Loops) -> str | None:
+        """The name of what an operation reads: a gate, an operation's result, or an operand."""
+        if value in self._gates:
+            return gate_name(self._gates[value])
+        if isinstance(value.type, ir.MemRefType):
+            placed = place_operand(value, map_, loops)
+            for output, name in self._outputs:
+                if placed is not None and placed[0].is_same(output) and placed[2] == _FULL:
+                    return name
+                if self._overlap(value, output.value):
+                    return None
+        return self._reading.read(value, map_, loops)
+
+    def uses_outputs(self, operation: Any) -> bool:
+        """Whether it reads, writes or frees what the operations that were taken write."""
+        if operation.name not in ("linalg.generic", "memref.dealloc"):
+            return False
+        buffers = [value for inner in ops.walk(operation) for value in inner.operands]
+        return any(
+            self._overlap(value, output.value) for value in buffers for output, _ in self._outputs
+        )
+
+    def result(self, count: int, columns: int) -> FusedGates | None:
+        """What was taken; None where the kernel would read elements that it has written."""
+        reading = self._reading
+        outputs = [output for output, _ in self._outputs]
+        for number, output in enumerate(outputs):
+            # The element that an output gets may be read, just before that.
+            read = zip(reading.epilogue_operands, reading.operands, strict=True)
+            apart = [
+                operand.value
+                for description, operand in read
+                if description.axes != _FULL or not operand.is_same(output)
+            ]
+            apart += [*self._product.reads, *(one.value for one in outputs[:number])]
+            if any(self._overlap(output.value, value) for value in apart):
+                return None
+        epilogue = Epilogue(tuple(reading.steps), self._outputs[-1][1])
+        names = tuple(name for _, name in self._outputs)
+        operands = tuple(reading.epilogue_operands)
+        gates = Gates(count, columns, epilogue, operands, names)
+        return FusedGates(gates, self.operations, reading.operands, outputs)
+
+    def _overlap(self, one: Any, other: Any) -> bool:
+        if not isinstance(one.type, ir.MemRefType):
+            return False
+        return self._roots.may_overlap(one, other) and not are_disjoint(one, other)
