@@ -14,6 +14,7 @@ import aotc
 
 # Of the LSTM: rows, K and columns of a gate. A tile's rows and more, several steps along K.
 CELLS = ((8, 128, 64), (201, 330, 48))
+PAIR = (24, 64, 112)
 ROW = "affine_map<(i, j) -> (i, j)>"
 PARALLEL = 'iterator_types = ["parallel", "parallel"]'
 
@@ -134,6 +135,42 @@ func.func @{name}(%a: tensor<?x{k}xf32>, %w: tensor<{k}x{n}xf32>) -> ({results})
 }}"""
 
 
+def pair(m: int, k: int, columns: int) -> str:
+    """Two products whose gates one operation joins, as those of a GRU's cell."""
+    n = 2 * columns
+    each, whole = f"tensor<{m}x{columns}xf32>", f"tensor<{m}x{n}xf32>"
+    halves = {f"%{name}{i}": each for name in ("p", "q") for i in (0, 1)}
+    half = joined(
+        "half",
+        halves,
+        each,
+        f"""%u = arith.addf %x0, %x2 : f32
+    {sigmoid("%u", "s")}
+    %v = arith.addf %x1, %x3 : f32
+    %r = arith.mulf %s, %v : f32
+    linalg.yield %r : f32""",
+    )
+    products = "".join(
+        f"""
+  %{name}_empty = tensor.empty() : {whole}
+  %{name}_zeros = linalg.fill ins(%zero : f32) outs(%{name}_empty : {whole}) -> {whole}
+  %{name}_product = linalg.matmul ins(%{matrix}, %w : tensor<{m}x{k}xf32>, tensor<{k}x{n}xf32>)
+      outs(%{name}_zeros : {whole}) -> {whole}
+  %{name} = math.absf %{name}_product : {whole}
+{slices(2, str(m), columns, name).replace("gate", name)}"""
+        for name, matrix in (("p", "a"), ("q", "b"))
+    )
+    return f"""
+func.func @pair(%a: tensor<{m}x{k}xf32>, %b: tensor<{m}x{k}xf32>) -> {each}
+    attributes {{llvm.emit_c_interface}} {{
+  %one = arith.constant 1.0 : f32
+  %zero = arith.constant 0.0 : f32
+  %w = {constant(k, n)}{products}
+  %half_empty = tensor.empty() : {each}{half}
+  return %half : {each}
+}}"""
+
+
 def lowered(text: str, folder: Path, **options: object) -> str:
     out = folder / "built.mlir"
     aotc.build(text, emit="mlir", out=str(out), chips=("sm_90a",), **options)
@@ -143,7 +180,8 @@ def lowered(text: str, folder: Path, **options: object) -> str:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def build(folder: Path) -> None:
-        text = "\n".join([*(lstm(*cell) for cell in CELLS), unit("unit", 40, 96)])
+        cells = [lstm(*cell) for cell in CELLS]
+        text = "\n".join([*cells, unit("unit", 40, 96), pair(*PAIR)])
         aotc.build(text, emit="shared", out=f"{folder}/", name="built", chips=("sm_90a",))
 
     return made_once(shared_folder(tmp_path_factory) / "gates", build)
@@ -168,6 +206,13 @@ def test_gates_are_right(
         expected = f * c + i * np.tanh(g)
         np.testing.assert_allclose(new, expected, rtol=0, atol=1e-5)
         np.testing.assert_allclose(out, o * np.tanh(expected), rtol=0, atol=1e-5)
+    m, k, columns = PAIR
+    a, b = (random.standard_normal((m, k)).astype(np.float32) for _ in range(2))
+    first, second = (
+        np.split(abs(one.astype(np.float64) @ weights(k, 2 * columns)), 2, axis=1) for one in (a, b)
+    )
+    expected = (first[1] + second[1]) / (1 + np.exp(-first[0] - second[0]))
+    np.testing.assert_allclose(np.asarray(library.pair(a, b)), expected, rtol=0, atol=1e-5)
     for m in (1, 7, 400):
         a = random.standard_normal((m, 40)).astype(np.float32)
         w = random.standard_normal((40, 192)).astype(np.float32)
@@ -184,6 +229,11 @@ def test_a_step_is_one_kernel_on_the_cpu(tmp_path: Path) -> None:
         "matmul_f32_tt_cpu_packed_192x192_gates_cpu"
     ]
     assert sum("matmul" not in name for name in launched) == 1
+
+
+def test_one_of_two_products_takes_what_joins_their_gates(tmp_path: Path) -> None:
+    launched = re.findall(r"gpu\.launch_func +@(\w+)::", lowered(pair(*PAIR), tmp_path))
+    assert sum("_gates" in name for name in launched) == 1
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def choose_matmul_kernels(module: Any, request: BuildRequest, remarks: Remarks) 
         )
         taken: list[_Taken] = []
         for number, matmul in enumerate(matmuls):
-            done = [operation for one in taken for operation in one.fused.replaced]
+            done = [operation for one in taken for operation in one.operations]
             later = [other.c for other in matmuls[number + 1 :]]
             taken.append(_take(matmul, roots, (done, later), request, remarks))
         # From below: what a matmul takes with it is not before it.
@@ -144,12 +144,20 @@ class _Taken(Struct):
         what = "convolution" if isinstance(self.fused.problem, Depthwise) else "matmul"
         return f"{what}{steps}: {'; '.join(kernels)}"
 
+    @property
+    def joining(self) -> list[Any]:
+        """The operations that join gates."""
+        return self.fused.gates.operations if self.fused.gates is not None else []
+
+    @property
+    def operations(self) -> list[Any]:
+        """All that is done by the kernels, on the CPU at least, in order."""
+        return [*self.fused.replaced, *self.joining]
+
     def replace(self, number: int) -> None:
-        """Inserts the dispatch at the last replaced operation, and erases the replaced ones.
+        """Inserts the dispatch at the last of the operations, and erases the replaced ones.
         `number` identifies the matmul in the module."""
-        fused = self.fused
-        joining = fused.gates.operations if fused.gates is not None else []
-        last = [*fused.replaced, *joining][-1]
+        fused, last = self.fused, self.operations[-1]
         with last.location, ir.InsertionPoint(last):
             a, b, c, *epilogue_operands = [operand.make() for operand in fused.operands]
             _Dispatch(fused, Arguments(a, b, c, tuple(epilogue_operands))).build(self, number)
@@ -158,8 +166,7 @@ class _Taken(Struct):
         if self.loops_on is not None:
             return
         # On a GPU, operations that join gates are kernels of their own, and were moved.
-        gone = [] if self.choices else joining
-        for operation in reversed([*fused.replaced, *gone]):
+        for operation in reversed(fused.replaced if self.choices else self.operations):
             ops.erase(operation)
         for temporary in fused.temporaries:
             remove_temporary(temporary)
@@ -362,7 +369,6 @@ class _Dispatch:
         self._problem, self._epilogue = fused.problem, fused.epilogue
         self._pad, self._source = fused.pad, fused.source
         self._arguments, self._gates = arguments, fused.gates
-        self._joining = fused.gates.operations if fused.gates is not None else []
         self._is_aligned = [
             (owner := ops.defining(operand.value)) is not None and owner.name in _ALIGNED
             for operand in fused.operands
@@ -375,7 +381,7 @@ class _Dispatch:
         if taken.loops_on == ANY_GPU:
             assert taken.cpu is not None
             with b.where(has_gpu()) as branch:
-                self._move([*taken.fused.replaced, *self._joining])
+                self._move(taken.operations)
             with branch.otherwise():
                 self._cpu_kernel(taken.cpu)
             name_modules(branch.operation, taken.capabilities, dispatch)
@@ -395,7 +401,7 @@ class _Dispatch:
             return
         with b.where(compare("sge", capability, LEAST_CAPABILITY)) as branch:
             self._choose(capability, taken.choices)
-            self._move(self._joining)
+            self._move(taken.joining)
         with branch.otherwise():
             self._write_padding()
             if taken.cpu is not None:
