@@ -171,6 +171,33 @@ func.func @pair(%a: tensor<{m}x{k}xf32>, %b: tensor<{m}x{k}xf32>) -> {each}
 }}"""
 
 
+def in_place(target: str) -> str:
+    """Gates on buffers, whose result is written over `%a` of the product or to `%b`."""
+    each, whole = "memref<8x128xf32>", "memref<8x256xf32>"
+    views = [f"memref<8x128xf32, strided<[256, 1], offset: {i * 128}>>" for i in (0, 1)]
+    gates = "\n".join(
+        f"  %gate{i} = memref.subview %c[0, {i * 128}] [8, 128] [1, 1] : {whole} to {view}"
+        for i, view in enumerate(views)
+    )
+    return f"""
+func.func @in_place(%a: {each}, %w: memref<128x256xf32>, %b: {each})
+    attributes {{llvm.emit_c_interface}} {{
+  %zero = arith.constant 0.0 : f32
+  %c = memref.alloc() : {whole}
+  linalg.fill ins(%zero : f32) outs(%c : {whole})
+  linalg.matmul ins(%a, %w : {each}, memref<128x256xf32>) outs(%c : {whole})
+{gates}
+  linalg.generic {{indexing_maps = [{ROW}, {ROW}, {ROW}], {PARALLEL}}}
+      ins(%gate0, %gate1 : {views[0]}, {views[1]}) outs({target} : {each}) {{
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %r = arith.mulf %x, %y : f32
+    linalg.yield %r : f32
+  }}
+  memref.dealloc %c : {whole}
+  return
+}}"""
+
+
 def lowered(text: str, folder: Path, **options: object) -> str:
     out = folder / "built.mlir"
     aotc.build(text, emit="mlir", out=str(out), chips=("sm_90a",), **options)
@@ -241,7 +268,12 @@ def test_one_of_two_products_takes_what_joins_their_gates(tmp_path: Path) -> Non
     [
         pytest.param(unit("unit", 40, 96, is_read=True), id="a gate that others read"),
         pytest.param(unit("unit", 40, 100), id="gates that are no whole vectors"),
+        pytest.param(in_place("%a"), id="a result that is written over what the product reads"),
     ],
 )
 def test_gates_that_stay_apart(text: str, tmp_path: Path) -> None:
     assert "_gates" not in lowered(text, tmp_path)
+
+
+def test_gates_on_buffers(tmp_path: Path) -> None:
+    assert "_gates" in lowered(in_place("%b"), tmp_path)
