@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from aotc import ops
+from aotc.analysis.rounding import ROUNDED, ROUNDING_MODE, Rounding, rounding_of
 from aotc.builder import FLOAT8, Builder
 from aotc.mlir import ir
 from aotc.numbers import compare_values
@@ -95,17 +96,13 @@ class _Wide(Struct, frozen=True):
 
 
 _WIDE = {"f32": _Wide(32, 23, 127), "f64": _Wide(64, 52, 1023)}
+# LLVM rounds to these to nearest even, whatever the operation's rounding mode.
+_ROUNDED_BY_LLVM = {
+    "f32": Format(8, 23, 127, _IEEE),
+    "f16": Format(5, 10, 15, _IEEE),
+    "bf16": Format(8, 7, 127, _IEEE),
+}
 _INFINITY, _NAN, _SMALLEST_POWER = 0x7F800000, 0x7FC00000, 0x00400000  # as f32; 2^-127
-
-
-class _Rounding(Enum):
-    """`arith.roundingmode`, by number."""
-
-    TO_NEAREST_EVEN = 0
-    DOWNWARD = 1
-    UPWARD = 2
-    TOWARD_ZERO = 3
-    TO_NEAREST_AWAY = 4
 
 
 class Conversions(Protocol):
@@ -121,7 +118,9 @@ class Conversions(Protocol):
 def expand_small_floats(
     root: Any, watch: PassWatch = UNWATCHED, conversions: Conversions | None = None
 ) -> None:
-    """Rewrites what computes with small floats under `root`, numbers and vectors, in place."""
+    """Rewrites what computes with small floats under `root`, numbers and vectors, in place, and
+    `arith.truncf` to wider ones that has a rounding mode."""
+    _expand_roundings(root)
     names, formats = _users(root)
     if not formats:
         return
@@ -158,6 +157,24 @@ def _users(root: Any) -> tuple[set[str], set[str]]:
                 names.add(name)
                 formats.add(elements[type_])
     return names, formats
+
+
+def _expand_roundings(root: Any) -> None:
+    """Leaves no rounding mode but of small floats. MLIR makes constrained intrinsics of them, which
+    tell LLVM the processor's mode and do not set it, and are not vectorized. (Arithmetic that
+    rounds otherwise than to nearest even is refused: `lower.checks`.)"""
+    for operation in ops.find(root, *ROUNDED):
+        form = _ROUNDED_BY_LLVM.get(_element(operation.results[0].type))
+        if ROUNDING_MODE not in operation.attributes or form is None:
+            continue
+        rounding = rounding_of(operation)
+        del operation.attributes[ROUNDING_MODE]
+        if operation.name == "arith.truncf" and rounding is not Rounding.TO_NEAREST_EVEN:
+            given, result = operation.operands[0], operation.results[0]
+            with operation.location, ir.InsertionPoint(operation):
+                encoded = _encode(*_parts(given), form, rounding)
+                result.replace_all_uses_with(encoded.as_float(result.type))
+            ops.erase(operation)
 
 
 def _flush_denormals(root: Any) -> None:
@@ -240,16 +257,10 @@ def _expand_conversions(root: Any, conversions: Conversions | None) -> None:
                 if conversions is not None:
                     value = conversions.widen(given, value)
             if _element(result.type) in SMALL_FLOATS:
-                value = _truncate(value, result.type, _rounding_of(operation), conversions)
+                value = _truncate(value, result.type, rounding_of(operation), conversions)
             if value != given:
                 result.replace_all_uses_with(value)
                 ops.erase(operation)
-
-
-def _rounding_of(operation: Any) -> _Rounding:
-    if "roundingmode" not in operation.attributes:
-        return _Rounding.TO_NEAREST_EVEN
-    return _Rounding(ir.IntegerAttr(operation.attributes["roundingmode"]).value)
 
 
 class _Bits:
@@ -370,24 +381,29 @@ def _extend(value: Any, type_: Any) -> Any:
 # --- From f32 or f64: rounded ----------------------------------------------------------------
 
 
-def _truncate(value: Any, type_: Any, rounding: _Rounding, conversions: Conversions | None) -> Any:
+def _truncate(value: Any, type_: Any, rounding: Rounding, conversions: Conversions | None) -> Any:
     if _element(value.type) not in _WIDE:
         value = _convert(value, ops.with_element_type(value.type, ir.F32Type.get()))
-    name, wide = _element(type_), _WIDE[_element(value.type)]
-    bits = _bits_of(value)
-    magnitude = bits & (wide.sign - 1)
-    is_negative = (bits >> wide.width - 1).is_("ne", 0)
+    name = _element(type_)
+    magnitude, is_negative, wide = _parts(value)
     if name == _POWER:
         encoded = _encode_power(magnitude, is_negative, wide, rounding)
     else:
         encoded = _encode(magnitude, is_negative, wide, FORMATS[name], rounding)
     result = encoded.as_float(type_)
-    is_asked = _element(value.type) == "f32" and rounding is _Rounding.TO_NEAREST_EVEN
+    is_asked = _element(value.type) == "f32" and rounding is Rounding.TO_NEAREST_EVEN
     return result if conversions is None or not is_asked else conversions.narrow(value, result)
 
 
+def _parts(value: Any) -> tuple[_Bits, _Bits, _Wide]:
+    """The magnitude's bits of an f32 or f64, whether it is negative, and its format."""
+    wide = _WIDE[_element(value.type)]
+    bits = _bits_of(value)
+    return bits & (wide.sign - 1), (bits >> wide.width - 1).is_("ne", 0), wide
+
+
 def _encode(
-    magnitude: _Bits, is_negative: _Bits, wide: _Wide, form: Format, rounding: _Rounding
+    magnitude: _Bits, is_negative: _Bits, wide: _Wide, form: Format, rounding: Rounding
 ) -> _Bits:
     exponent = magnitude >> wide.mantissa
     fraction = magnitude & (wide.hidden - 1)
@@ -397,6 +413,8 @@ def _encode(
     least = wide.bias - form.bias + 1
     raised = exponent.most(least) - least
     dropped = wide.mantissa - form.mantissa
+    if form.bias == wide.bias:
+        exponent = exponent.most(1)  # of subnormal numbers
     shift = (exponent.like(least + dropped) - exponent.least(least)).least(wide.mantissa + 2)
     encoded = (raised << form.mantissa) + _rounded(significand, shift, is_negative, rounding)
     largest = form.infinity - 1
@@ -405,11 +423,11 @@ def _encode(
     else:
         infinity = form.infinity if form.specials is not Specials.NAN_NEGATIVE_ZERO else form.sign
         overflow = encoded.like(infinity)
-        if rounding is _Rounding.TOWARD_ZERO:
+        if rounding is Rounding.TOWARD_ZERO:
             overflow = encoded.like(largest)
-        elif rounding is _Rounding.DOWNWARD:
+        elif rounding is Rounding.DOWNWARD:
             overflow = is_negative.choose(infinity, encoded.like(largest))
-        elif rounding is _Rounding.UPWARD:
+        elif rounding is Rounding.UPWARD:
             overflow = is_negative.choose(largest, encoded.like(infinity))
         encoded = encoded.is_("ugt", largest).choose(overflow, encoded)
         encoded = magnitude.is_("eq", wide.infinity).choose(infinity, encoded)
@@ -425,25 +443,25 @@ def _encode(
     return signed
 
 
-def _rounded(significand: _Bits, shift: _Bits, is_negative: _Bits, rounding: _Rounding) -> _Bits:
+def _rounded(significand: _Bits, shift: _Bits, is_negative: _Bits, rounding: Rounding) -> _Bits:
     """The significand without its last `shift` bits, of which there is one at least."""
     kept = significand >> shift
     rest = significand - (kept << shift)
-    if rounding is _Rounding.TOWARD_ZERO:
+    if rounding is Rounding.TOWARD_ZERO:
         return kept
-    if rounding in (_Rounding.DOWNWARD, _Rounding.UPWARD):
+    if rounding in (Rounding.DOWNWARD, Rounding.UPWARD):
         up = rest.is_("ne", 0).as_integer(kept)
         none = kept.like(0)
-        down = rounding is _Rounding.DOWNWARD
+        down = rounding is Rounding.DOWNWARD
         return kept + (is_negative.choose(up, none) if down else is_negative.choose(none, up))
     half = kept.like(1) << (shift - 1)
-    if rounding is _Rounding.TO_NEAREST_AWAY:
+    if rounding is Rounding.TO_NEAREST_AWAY:
         return kept + rest.is_("uge", half).as_integer(kept)
     # Of two as near, the even one.
     return kept + (rest + (kept & 1)).is_("ugt", half).as_integer(kept)
 
 
-def _encode_power(magnitude: _Bits, is_negative: _Bits, wide: _Wide, rounding: _Rounding) -> _Bits:
+def _encode_power(magnitude: _Bits, is_negative: _Bits, wide: _Wide, rounding: Rounding) -> _Bits:
     """The power of two that is nearest, the larger one of two as near. Zero and what is less is
     2^-127, as MLIR folds it; infinities and negative numbers are NaN."""
     exponent = magnitude >> wide.mantissa
@@ -458,9 +476,9 @@ def _encode_power(magnitude: _Bits, is_negative: _Bits, wide: _Wide, rounding: _
         fraction = exponent.is_("ult", least).choose(0, fraction)
         exponent = exponent.most(least) - least
     encoded = exponent
-    if rounding is _Rounding.UPWARD:
+    if rounding is Rounding.UPWARD:
         encoded += fraction.is_("ne", 0).as_integer(encoded)
-    elif rounding in (_Rounding.TO_NEAREST_EVEN, _Rounding.TO_NEAREST_AWAY):
+    elif rounding in (Rounding.TO_NEAREST_EVEN, Rounding.TO_NEAREST_AWAY):
         encoded += fraction.is_("uge", wide.hidden >> 1).as_integer(encoded)
     encoded = encoded.least(0xFF)
     is_number = magnitude.is_("eq", 0)

@@ -111,6 +111,33 @@ def rounding(mode: str) -> str:
     return kernel(f"narrow_{mode}", "f32", "i8", body + to_byte("f8E4M3FN", 8, "%t"))
 
 
+# Source, result: kernels round the former, vectors of the host the latter.
+WIDER: dict[str, tuple[str, Any]] = {
+    "f16": ("f32", np.float16),
+    "f32": ("f64", np.float32),
+    "bf16": ("f32", ml_dtypes.bfloat16),
+}
+
+
+def wider_rounding(mode: str) -> str:
+    return "".join(
+        vectors(
+            f"narrow_{mode}_{name}",
+            source,
+            name,
+            f"%result = arith.truncf %byte {mode} : vector<8x{source}> to vector<8x{name}>",
+        )
+        if name == "bf16"
+        else kernel(
+            f"narrow_{mode}_{name}",
+            source,
+            name,
+            f"%result = arith.truncf %byte {mode} : {source} to {name}",
+        )
+        for name, (source, _) in WIDER.items()
+    )
+
+
 SCALING = kernel(
     "scaled",
     "f32",
@@ -155,7 +182,8 @@ FLUSH += vectors("flush_f32", "f32", "f32", "%result = arith.flush_denormals %by
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
     text = "".join(conversions(name, bits) for name, (_, bits) in FORMATS.items())
-    text += "".join(map(rounding, MODES)) + SCALING + ROOT + SQUARE_AND_ADD + FLUSH + TO_INTEGER
+    text += "".join(rounding(mode) + wider_rounding(mode) for mode in MODES)
+    text += SCALING + ROOT + SQUARE_AND_ADD + FLUSH + TO_INTEGER
     folder: Path = tmp_path_factory.mktemp("small_floats")
     artifact = aotc.build(
         text, name="small", emit="shared", out=folder / "libsmall.so", chips="sm_80", optimization=1
@@ -317,6 +345,43 @@ def test_rounding_modes(mode: str, library: Any) -> None:
     largest = {"downward": [448, np.nan], "upward": [np.nan, -448], "toward_zero": [448, -448]}
     expected = np.array(largest.get(mode, [448, -448]))
     np.testing.assert_array_equal(overflow.view(dtype).astype(np.float64), expected)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+@pytest.mark.parametrize("name", WIDER)
+@pytest.mark.parametrize("mode", MODES)
+def test_rounding_modes_of_wider_floats(mode: str, name: str, library: Any) -> None:
+    """LLVM's intrinsics with a rounding mode do not round so."""
+    dtype = WIDER[name][1]
+    random = np.random.default_rng(3)
+    largest = float(ml_dtypes.finfo(dtype).max)
+    numbers = random.standard_normal(200) * 10.0 ** random.integers(-9, 5, 200)
+    # A half of the least step of 1, and subnormal numbers of bf16, which f32 has, too.
+    numbers[:8] = 1 + np.arange(-4, 4) * float(ml_dtypes.finfo(dtype).eps) / 2
+    numbers[8:16] *= 2.0**-126 if name == "bf16" else 1
+    numbers[16:24] = [0, -0.0, np.inf, -np.inf, np.nan, largest, -largest, 1]
+    numbers = numbers.astype(np.float64 if name == "f32" else np.float32)
+    nearest = numbers.astype(dtype)
+    wide = nearest.astype(np.float64)
+    below = np.where(wide <= numbers, nearest, np.nextafter(nearest, dtype(-np.inf)))
+    above = np.where(wide >= numbers, nearest, np.nextafter(nearest, dtype(np.inf)))
+    to_zero, from_zero = np.where(numbers < 0, [above, below], [below, above])
+    with np.errstate(invalid="ignore"):
+        half = numbers - to_zero.astype(np.float64) == from_zero.astype(np.float64) - numbers
+    expected = {
+        "downward": below,
+        "upward": above,
+        "toward_zero": to_zero,
+        "to_nearest_away": np.where(half, from_zero, nearest),
+    }[mode]
+    expected = np.where(np.isfinite(wide), expected, nearest).astype(np.float64)
+    got = call(library, f"narrow_{mode}_{name}", numbers, dtype)
+    np.testing.assert_array_equal(got.astype(np.float64), expected)
+    edges = np.array([largest * 1.003, -largest * 1.003] * 4, numbers.dtype)
+    got = call(library, f"narrow_{mode}_{name}", edges, dtype).astype(np.float64)[:2]
+    stays = {"downward": [largest, -np.inf], "upward": [np.inf, -largest]}
+    stays["toward_zero"] = [largest, -largest]
+    np.testing.assert_array_equal(got, stays.get(mode, [np.inf, -np.inf]))
 
 
 def test_scaled_numbers_and_functions(library: Any) -> None:

@@ -171,6 +171,11 @@ REFUSED = {
         _function("%c0 = arith.constant 0 : i32\n  scf.for %i = %c0 to %c0 step %c0 : i32 { }"),
         "3:3: error: the step of this scf.for is 0; it must be positive.",
     ),
+    "arithmetic that no device rounds so": (
+        _function("%y = arith.addf %x, %x upward : f32", "%x: f32"),
+        "2:8: error: this arith.addf rounds upward; devices round arithmetic to_nearest_even. "
+        "(arith.truncf may round otherwise.)",
+    ),
     "an argument of 2^63 bytes": (
         _function("", "%x: memref<1152921504606846976xf64>"),
         "1:14: error: memref<1152921504606846976xf64> has more bytes than memory can hold.",

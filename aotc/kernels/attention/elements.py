@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, has_reduction, maps_of
+from aotc.analysis.rounding import rounding_of, rounds_to_nearest
 from aotc.mlir import ir
 
 # A loop's symbol; a quotient by, or remainder of, a number (("high", x, n), ("low", x, n)); a
@@ -45,7 +46,8 @@ class Counter(Struct, frozen=True):
 
 class Operation(Struct, frozen=True, eq=False):
     """An operation of scalars. `name` is without its dialect; a comparison's has its predicate:
-    `cmpi 3`. `operation`: the one that was read."""
+    `cmpi 3`, and one that rounds otherwise than to nearest its mode. `operation`: what was
+    read."""
 
     name: str
     operands: tuple[Expression, ...]
@@ -173,6 +175,8 @@ def _value(
     name = owner.name.partition(".")[2]
     if "predicate" in owner.attributes:
         name = f"{name} {ir.IntegerAttr(owner.attributes['predicate']).value}"
+    if not rounds_to_nearest(owner):
+        name = f"{name} {rounding_of(owner).name}"
     return Operation(name, tuple(one for one in operands if one is not None), owner)
 
 

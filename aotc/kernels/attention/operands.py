@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, maps_of
+from aotc.analysis.rounding import rounds_to_nearest
 from aotc.kernels.attention.elements import Element, Index, Place, joined_place, parts_of
 from aotc.kernels.attention.layout import Form
 from aotc.kernels.attention.pages import Gather, Pages
@@ -350,5 +351,6 @@ def _narrows(operation: Any) -> bool:
         and is_plain
         and names == ["arith.truncf", "linalg.yield"]
         and cast is not None
+        and rounds_to_nearest(cast)
         and cast.operands[0] == operation.regions[0].blocks[0].arguments[0]
     )

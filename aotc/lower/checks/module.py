@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.rounding import rounding_of, rounds_to_nearest
 from aotc.input.entries import LONGEST_NAME, RUNTIME_PREFIXES
 from aotc.input.source import Problem, Source, input_error
 from aotc.mlir import ir
@@ -202,6 +203,12 @@ def _problems_of(operation: Any) -> Iterator[Problem]:
         factor = int(ir.IntegerAttr(operation.attributes["factor"]).value)
         if factor > _LARGEST_FACTOR:
             yield location, f"the factor of this {name} is {factor}; aotc takes {_LARGEST_FACTOR}."
+    if name != "arith.truncf" and not rounds_to_nearest(operation):
+        yield (
+            location,
+            f"this {name} rounds {rounding_of(operation).name.lower()}; devices round arithmetic "
+            "to_nearest_even. (arith.truncf may round otherwise.)",
+        )
     if name == "scf.for":
         step = _known_integer(operation.operands[2])
         if step is not None and step <= 0:
