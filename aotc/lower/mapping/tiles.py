@@ -60,7 +60,9 @@ def plan_tiles(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> TileP
     variables = list(loop.regions[0].blocks[0].arguments)
     accesses = [a for op in body for a in accesses_in(op)]
     stores = [a for a in accesses if a.writes]
-    lasts = {a.indices[-1] if a.indices else None for a in stores}
+    if not all(a.indices for a in stores):
+        return None
+    lasts = {a.indices[-1] for a in stores}
     if len(lasts) != 1 or (last := lasts.pop()) not in variables:
         return None
     transposed = [a for a in accesses if not a.writes and _goes_across(a, last, variables)]

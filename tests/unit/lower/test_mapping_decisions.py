@@ -105,6 +105,18 @@ def test_decisions_are_told(aotc: Aotc, tmp_path: Path) -> None:
     assert len(lines) == sum(kinds.values())
 
 
+def test_parallel_loop_that_stores_one_number(aotc: Aotc, mlir_file: Write) -> None:
+    """A store without indices has no dimension that tiles could be contiguous along."""
+    loop = """func.func @f(%x: memref<i32>) attributes {llvm.emit_c_interface} {
+  scf.forall (%i) in (4) {
+    %c7 = arith.constant 7 : i32
+    memref.store %c7, %x[] : memref<i32>
+  }
+  return
+}"""
+    assert len(_threads(_outlined(aotc, mlir_file(loop)))) == 1
+
+
 def test_each_program_of_the_benchmark_is_one_kernel(aotc: Aotc) -> None:
     """Totals are two; six loops of a softmax, and what they hand over in memory, are one. Where the
     host alone knows how long rows are it has three to take one from."""
