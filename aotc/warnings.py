@@ -40,6 +40,7 @@ WARNINGS = {
     "grid-size": Severity.ERROR,
     "host-only": Severity.WARNING,
     "host-pointer": Severity.ERROR,
+    "invalid-dealloc": Severity.ERROR,
     "nowhere-to-run": Severity.WARNING,
     "out-of-bounds": Severity.WARNING,
     "runtime-beside": Severity.WARNING,

@@ -144,6 +144,29 @@ def test_deallocations(body: str) -> None:
     check(f"{HEAD}{body}  return\n}}\n")
 
 
+def test_memory_that_no_allocation_made_is_freed() -> None:
+    """The stack's and globals' for certain; an entry's argument may be the caller's allocation."""
+    check(
+        f"""memref.global "private" @g : {BUFFER} = uninitialized
+func.func @f(%a: {BUFFER}, %b: memref<?xf32>) attributes {{llvm.emit_c_interface}} {{
+  %n = arith.constant 9 : index
+  %s = memref.alloca() : {BUFFER}
+  %w = memref.cast %s : {BUFFER} to memref<?xf32>
+  memref.dealloc %w : memref<?xf32> // ERROR invalid-dealloc
+  %g = memref.get_global @g : {BUFFER}
+  memref.dealloc %g : {BUFFER} // ERROR invalid-dealloc
+  memref.dealloc %a : {BUFFER} // WARNING invalid-dealloc
+  %r = memref.realloc %b(%n) : memref<?xf32> to memref<?xf32> // WARNING invalid-dealloc
+  return
+}}
+func.func @g1(%a: {BUFFER}) {{
+  memref.dealloc %a : {BUFFER}
+  return
+}}
+"""
+    )
+
+
 def test_a_freed_buffer_is_returned() -> None:
     check(
         f"""func.func @f() -> {BUFFER} attributes {{llvm.emit_c_interface}} {{

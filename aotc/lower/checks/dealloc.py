@@ -1,4 +1,4 @@
-"""Buffers that are used, or freed once more, after they were freed.
+"""Buffers that are used, or freed once more, after they were freed, or freed and not allocated.
 
 Only what is so in every run that comes there is reported: the buffer is the same SSA value, seen
 through views, and the operation that frees it dominates the use.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from aotc import ops
 from aotc.analysis.access import Flow
 from aotc.analysis.functions import Functions
 from aotc.analysis.views import VIEWS, root_of
@@ -31,16 +32,18 @@ _NO_ACCESS = {
     "memref.extract_aligned_pointer_as_index",
     "memref.rank",
 }
+_ENTRY = "llvm.emit_c_interface"
 _HANDED_ON = ("scf.", "cf.", "affine.yield", "affine.for", "async.", "bufferization.")
 
 
 def check_deallocations(source: Source, operations: Operations) -> list[BuildWarning]:
-    """Uses of freed buffers: accesses, launches, calls, returns; and a second free."""
+    """Uses of freed buffers: accesses, launches, calls, returns; a second free; and frees of what
+    no allocation made."""
     frees = operations.named(*_FREES)
     if not frees:
         return []
     functions = Functions(source.module)
-    found = []
+    found = [w for free in frees if (w := _invalid(source, free)) is not None]
     reported = set()
     for free in frees:
         for user in _users_of(_freed_by(free)):
@@ -64,6 +67,29 @@ def _describe(source: Source, user: Any, free: Any) -> BuildWarning:
         name = "use-after-dealloc"
         message = f"{user.name} uses a buffer that {free.name}{where} freed"
     return BuildWarning.at(source, name, user.location, message)
+
+
+# memref.dealloc and memref.realloc call `free`.
+_NEVER_FREED = {"memref.alloca": "of the stack", "memref.get_global": "of a global"}
+
+
+def _invalid(source: Source, free: Any) -> BuildWarning | None:
+    """What frees memory that is no allocation's. A caller may have allocated an argument, by
+    `malloc`, and expect that; the harness and most callers have not."""
+    if free.name == "gpu.dealloc":
+        return None
+    freed = _freed_by(free)
+    owner = ops.defining(freed)
+    if owner is not None:
+        if owner.name not in _NEVER_FREED:
+            return None
+        message = f"{free.name} frees memory {_NEVER_FREED[owner.name]}"
+        return BuildWarning.at(source, "invalid-dealloc", free.location, message)
+    function = freed.owner.owner.operation
+    if function.name != "func.func" or _ENTRY not in function.attributes:
+        return None
+    message = f"{free.name} frees an argument of entry '{ops.symbol_of(function)}'"
+    return BuildWarning.at(source, "invalid-dealloc", free.location, message, is_sure=False)
 
 
 def _freed_by(free: Any) -> Any:
