@@ -11,6 +11,7 @@ from aotc.lower.passes.assert_sizes import AssertSizes
 from aotc.lower.passes.assert_steps import AssertSteps
 from aotc.lower.passes.assign_layouts import AssignLayouts
 from aotc.lower.passes.base import OwnPass
+from aotc.lower.passes.cast_parallel_results import CastParallelResults
 from aotc.lower.passes.check_sizes import CheckSizes
 from aotc.lower.passes.choose_attention_kernels import ChooseAttentionKernels
 from aotc.lower.passes.choose_fourier_kernels import ChooseFourierKernels
@@ -70,6 +71,7 @@ OWN_PASSES: tuple[type[OwnPass], ...] = (
     CheckSizes,
     MarkTensors,
     ExpandSwitches,
+    CastParallelResults,
     ExpandReshapes,
     SimplifySizes,
     SizeResults,

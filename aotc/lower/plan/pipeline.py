@@ -12,6 +12,7 @@ from aotc.lower.passes.assert_sizes import AssertSizes
 from aotc.lower.passes.assert_steps import AssertSteps
 from aotc.lower.passes.assign_layouts import AssignLayouts
 from aotc.lower.passes.base import Pass, Upstream
+from aotc.lower.passes.cast_parallel_results import CastParallelResults
 from aotc.lower.passes.check_sizes import CheckSizes
 from aotc.lower.passes.choose_attention_kernels import ChooseAttentionKernels
 from aotc.lower.passes.choose_fourier_kernels import ChooseFourierKernels
@@ -108,14 +109,12 @@ _FREEING = _upstream(
 _TENSORS: tuple[Pass, ...] = (
     MarkTensors(),
     ExpandSwitches(),
-    *_upstream(
-        "what is computed from constants alone is computed now",
-        "inline",
-        # Sizes are not negative: what asserts it is gone.
-        "int-range-optimizations",
-        "canonicalize",
-        "cse",
-    ),
+    Upstream("inline", "what is computed from constants alone is computed now"),
+    CastParallelResults(),
+    # Sizes are not negative: what asserts it is gone.
+    Upstream("int-range-optimizations"),
+    _CANONICALIZE,
+    _CSE,
     ExpandReshapes(),
     _CANONICALIZE,
     _CSE,
