@@ -1,4 +1,4 @@
-"""`torch.while_loop`, on the CPU device."""
+"""`torch.while_loop`, `cond`, `scan` and `map`, on the CPU device."""
 
 from __future__ import annotations
 
@@ -66,3 +66,56 @@ def test_loops_of_numbers_are_refused() -> None:
     program = torch.export.export(Numbers(), (torch.rand(3, 4),))
     with pytest.raises(InputError, match=r"torch\.while_loop has a number as an input"):
         aotc.torch.build(program, (), emit="mlir")
+
+
+class Functions(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """`cond` by a tensor and by a size, one in another's function; `scan` of any number of rows,
+    with weights, backwards and with integers; `map`; integers that a loop writes into a tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = torch.nn.GRUCell(4, 4)
+
+    def forward(self, x: Any) -> Any:
+        from torch._higher_order_ops.map import map as map_rows
+        from torch._higher_order_ops.scan import scan
+
+        def choose(x: Any) -> Any:
+            return torch.cond(x.shape[0] > 3, lambda x: x.sum(0), lambda x: x.amax(0), (x,))
+
+        def step(state: Any, row: Any) -> Any:
+            state = self.cell(row, state)
+            return state, (state.sin(), row.sum(1))
+
+        def count(state: Any, rows: Any) -> Any:
+            row, number = rows
+            grown = torch.cond(row[0] > 0, lambda n: n * 2, lambda n: n + 1, (state[1],))
+            return (state[0] * 0.5 + row, grown), (state[0] + number, state[1].clone())
+
+        def put(i: Any, tokens: Any) -> Any:
+            return i + 1, tokens.index_copy(0, i.reshape(1), (i * i).reshape(1) + 3)
+
+        zero, one = torch.tensor(0), torch.tensor(1)
+        chosen = torch.cond(x.sum() > 0, choose, lambda x: x.cos().mean(0), (x,))
+        last, (states, sums) = scan(step, torch.zeros(2, 4), torch.stack([x, x * 2], 1))
+        numbers = torch.arange(x.shape[0])
+        ended, back = scan(count, (torch.zeros(4), one), (x, numbers), reverse=True)
+        mapped = map_rows(lambda row, whole: (row @ whole.T).softmax(0), x[:, :3], torch.ones(2, 3))
+        tokens = torch.while_loop(
+            lambda i, _: i < 4, put, (zero, torch.zeros(6, dtype=torch.int64))
+        )
+        return chosen, last, states, sums, *ended, *back, mapped, tokens[1]
+
+
+def test_functions_are_branches_and_loops(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    module = Functions().eval()
+    rows = torch.export.Dim("rows", min=2, max=100)
+    shapes = ({0: rows},)
+    program = torch.export.export(module, (torch.rand(5, 4),), dynamic_shapes=shapes)
+    built = aotc.torch.build(
+        program, (), out=f"{tmp_path}/", chips=["sm_90"], cache=False, name="functions"
+    )
+    for x in (torch.rand(5, 4), -torch.rand(5, 4), torch.rand(3, 4), torch.randn(9, 4)):
+        for result, one in zip(built(x), module(x), strict=True):
+            torch.testing.assert_close(result, one)

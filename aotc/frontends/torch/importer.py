@@ -13,6 +13,7 @@ from aotc.frontends.torch.bags import sum_equal_bags
 from aotc.frontends.torch.call import call_of, drop_constant_outputs, unsigned_results
 from aotc.frontends.torch.complex import remove_complex_numbers, with_complex_numbers
 from aotc.frontends.torch.constants import put_constants
+from aotc.frontends.torch.control import fx_importer
 from aotc.frontends.torch.decompositions import decompositions
 from aotc.frontends.torch.empties import fold_empties
 from aotc.frontends.torch.guards import (
@@ -117,7 +118,7 @@ def import_program(program: Any, name: str) -> Any:
                 program,
                 decomposition_table={},
                 func_name=name,
-                hooks=weights_hook(program),
+                fx_importer=fx_importer(weights_hook(program)),
             )
     except InputError as error:
         # Where a decomposition raised it, PyTorch has added its own traceback.

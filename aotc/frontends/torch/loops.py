@@ -63,6 +63,8 @@ def keep_conditions(module: Any) -> list[Definition]:
     made: list[Definition] = []
     for loop in ops.find(module.operation, "torch.prim.Loop"):
         condition = loop.operands[1]
+        if getattr(condition.owner, "name", "") == "torch.constant.bool":
+            continue
         name = f"{_NAME}_{len(made)}"
         (result,) = call_declared(module, loop, name, [condition], [condition.type])
         loop.operands[1] = result
