@@ -111,3 +111,30 @@ func.func @handed_to_host_code(%x: memref<40000xi32>) -> i1 {
 // CHECK:       %[[SUM:.*]], %[[OVERFLOW:.*]] = arith.addui_extended
 // CHECK:       memref.store %[[SUM]],
 // CHECK:       return %[[OVERFLOW]]
+
+// What is computed of another value behind a total is moved in front of it once, in its order.
+func.func @beside_a_total(%x: memref<40000xf32>, %other: i64, %out: memref<f32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 40000 : index
+  %zero = arith.constant 0.0 : f32
+  %two = arith.constant 2 : i64
+  %total = scf.for %i = %c0 to %n step %c1 iter_args(%s = %zero) -> (f32) {
+    %v = memref.load %x[%i] : memref<40000xf32>
+    %t = arith.addf %s, %v : f32
+    scf.yield %t : f32
+  }
+  %rest = arith.remsi %other, %two : i64
+  %is_odd = arith.cmpi ne, %rest, %two : i64
+  %chosen = arith.select %is_odd, %rest, %two : i64
+  %factor = arith.sitofp %chosen : i64 to f32
+  %product = arith.mulf %factor, %total : f32
+  memref.store %product, %out[] : memref<f32>
+  return
+}
+
+// CHECK-LABEL: func.func @beside_a_total
+// CHECK:       %[[REST:.*]] = arith.remsi
+// CHECK:       %[[ODD:.*]] = arith.cmpi ne, %[[REST]]
+// CHECK:       arith.select %[[ODD]], %[[REST]]
+// CHECK:       gpu.launch

@@ -115,6 +115,7 @@ def _stores_of_results(loop: Any) -> list[Any]:
     behind = behind[behind.index(loop) + 1 :]
     taken: list[Any] = []
     made = set(loop.results)
+    movable = set(behind)
     for operation in behind:
         if not made & set(operation.operands):
             if is_pure(operation) or operation.name == "arith.constant":
@@ -124,7 +125,7 @@ def _stores_of_results(loop: Any) -> list[Any]:
             break
         # What it takes beside the results must be there before the loop.
         others = [ops.defining(v) for v in operation.operands if v not in made]
-        if any(o in behind and not _move_before(o, loop, behind) for o in others if o is not None):
+        if any(o in movable and not _move_before(o, loop, movable) for o in others):
             break
         taken.append(operation)
         made |= set(operation.results)
@@ -133,8 +134,8 @@ def _stores_of_results(loop: Any) -> list[Any]:
     return taken if is_stored and users <= set(taken) else []
 
 
-def _move_before(operation: Any, loop: Any, behind: Sequence[Any]) -> bool:
-    """Moves a constant or a view in front of the loop, with those behind it that it is made of."""
+def _move_before(operation: Any, loop: Any, behind: set[Any]) -> bool:
+    """Moves a pure operation from those behind the loop to before it, with what it is made of."""
     if not (is_pure(operation) or operation.name == "arith.constant"):
         return False
     made = [one for value in operation.operands if (one := ops.defining(value)) is not None]
@@ -143,6 +144,7 @@ def _move_before(operation: Any, loop: Any, behind: Sequence[Any]) -> bool:
     if not all(_move_before(one, loop, behind) for one in made if one in behind):
         return False
     operation.move_before(loop)
+    behind.remove(operation)
     return True
 
 
