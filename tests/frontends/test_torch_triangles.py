@@ -1,4 +1,4 @@
-"""Triangular systems and Cholesky's factors, on the CPU device."""
+"""Triangular systems, Cholesky's factors and LU factors, on the CPU device."""
 
 from __future__ import annotations
 
@@ -60,3 +60,40 @@ def test_there_may_be_no_rows_or_columns(tmp_path: Path) -> None:
         Empty(), given, name="empty", out=f"{tmp_path}/", chips=["sm_80"], cache=False
     )
     assert [result.shape for result in built(*given)] == [(2, 0, 0), (2, 3, 0)]
+
+
+class Systems(torch.nn.Module):  # type: ignore[misc, name-defined]
+    def forward(self, a: Any, b: Any) -> Any:
+        solve = torch.linalg.solve
+        matrices = solve(a, b), solve(a[0], b), solve(a, b.mT, left=False)
+        vectors = solve(a, b[..., 0]), solve(a[0], b[0, :, 0])
+        return *matrices, *vectors, a.inverse(), torch.linalg.inv(a[0].double())
+
+
+class Determinants(torch.nn.Module):  # type: ignore[misc, name-defined]
+    def forward(self, a: Any) -> Any:
+        return torch.linalg.det(a), *torch.linalg.slogdet(a), a.logdet(), torch.det(a[1])
+
+
+def test_rows_are_exchanged(tmp_path: Path) -> None:
+    """Where a pivot is 0, among others. A singular matrix has a determinant, and no inverse."""
+    torch.manual_seed(0)
+    options: dict[str, Any] = {"chips": ["sm_80"], "cache": False, "optimization": 1}
+    a, b = torch.randn(2, 4, 4), torch.randn(2, 4, 3)
+    a[0, 0, 0] = 0
+    rows = torch.export.Dim.DYNAMIC
+    shapes = ({0: rows}, {0: rows})
+    solved = aotc.torch.build(
+        Systems(), (a, b), name="systems", out=f"{tmp_path}/a/", dynamic_shapes=shapes, **options
+    )
+    for count in (2, 1):
+        given = a[:count], b[:count]
+        for result, one in zip(solved(*given), Systems()(*given), strict=True):
+            torch.testing.assert_close(result, one, rtol=1e-4, atol=1e-4)
+    with pytest.raises(AotcError, match="a matrix that is to be inverted is singular"):
+        solved(torch.ones(2, 4, 4), b)
+    module = Determinants()
+    built = aotc.torch.build(module, (a,), name="determinants", out=f"{tmp_path}/b/", **options)
+    for matrices in (a, a.flip(1), torch.ones(2, 4, 4)):
+        for result, one in zip(built(matrices), module(matrices), strict=True):
+            torch.testing.assert_close(result, one, rtol=1e-4, atol=1e-5, equal_nan=True)

@@ -20,6 +20,7 @@ from aotc.frontends.torch.data_dependent import (
 )
 from aotc.frontends.torch.elementwise import elementwise_decompositions
 from aotc.frontends.torch.extrema import extremum_decompositions
+from aotc.frontends.torch.lu import lu_decompositions
 from aotc.frontends.torch.normalizations import normalization_decompositions
 from aotc.frontends.torch.pads import pad_decompositions
 from aotc.frontends.torch.pools import pool_decompositions
@@ -57,6 +58,7 @@ def decompositions() -> dict[Any, Any]:
         **resampling_decompositions(aten, table),
         **transposed_decompositions(aten),
         **triangular_decompositions(aten),
+        **lu_decompositions(aten),
         **window_decompositions(aten),
         aten.rms_norm.default: defaults[aten.rms_norm.default],
         aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,

@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from aotc.errors import InputError
-from aotc.frontends.torch import compaction, elementwise, fourier_rows, scatters, triangular
+from aotc.frontends.torch import compaction, elementwise, fourier_rows, lu, scatters, triangular
 from aotc.frontends.torch.assertions import simplify_assertions
 from aotc.frontends.torch.bags import sum_equal_bags
 from aotc.frontends.torch.call import call_of, drop_constant_outputs, unsigned_results
@@ -84,7 +84,7 @@ def import_program(program: Any, name: str) -> Any:
     try:
         with ALONE, warnings.catch_warnings(), kept_logs():
             warnings.simplefilter("ignore")
-            modules = (compaction, elementwise, fourier_rows, scatters, triangular)
+            modules = (compaction, elementwise, fourier_rows, lu, scatters, triangular)
             own = [lowering for module in modules for lowering in module.LOWERINGS]
             known = {**lowerings(), **{one.symbol: one for one in own}}
             check_bags(program)

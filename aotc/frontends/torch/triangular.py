@@ -14,7 +14,7 @@ Tensor = Any
 
 def triangular_decompositions(aten: Any) -> dict[Any, Any]:
     return {
-        aten.linalg_solve_triangular.default: _solve,
+        aten.linalg_solve_triangular.default: solve_triangular,
         aten.linalg_cholesky.default: _cholesky,
         aten.cholesky.default: _cholesky,
     }
@@ -31,7 +31,7 @@ def _cholesky(a: Tensor, upper: bool = False) -> Any:
     return made.mT if upper else made
 
 
-def _solve(
+def solve_triangular(
     a: Tensor, b: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Any:
     """By the operator for lower triangles: an upper one has rows and columns in reverse order, and
@@ -42,7 +42,7 @@ def _solve(
     if a.is_complex() or b.is_complex():
         return NotImplemented
     if not left:
-        solved = _solve(a.mT, b.mT, upper=not upper, unitriangular=unitriangular)
+        solved = solve_triangular(a.mT, b.mT, upper=not upper, unitriangular=unitriangular)
         return solved.mT
     batch = shapes(a.shape[:-2], b.shape[:-2])
     rows, columns = b.shape[-2:]
