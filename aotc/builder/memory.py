@@ -126,7 +126,7 @@ class Memory(Operations):
     def load(self, buffer: Buffer, at: Sequence[Number]) -> Value:
         """An element."""
         operands = [buffer.value, *self._place(buffer, at)]
-        attributes = self._read_attributes()
+        attributes = self.read_attributes()
         return wrap(create("memref.load", operands, [buffer.type.element_type], attributes).result)
 
     def store(self, value: Value, buffer: Buffer, at: Sequence[Number]) -> None:
@@ -139,7 +139,7 @@ class Memory(Operations):
         known than what an element has."""
         operands = [buffer.value, *self._place(buffer, at)]
         vector = ir.VectorType.get([count], buffer.type.element_type)
-        attributes = self._aligned(alignment) | self._read_attributes()
+        attributes = self._aligned(alignment) | self.read_attributes()
         return create("vector.load", operands, [vector], attributes).result
 
     def store_vector(
@@ -201,7 +201,7 @@ class Memory(Operations):
         yield
         self._reads_constants = outer
 
-    def _read_attributes(self) -> dict[str, Any]:
+    def read_attributes(self) -> dict[str, Any]:
         return {READS_CONSTANT: ir.UnitAttr.get()} if self._reads_constants else {}
 
     def _aligned(self, alignment: int | None) -> dict[str, Any]:

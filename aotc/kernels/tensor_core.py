@@ -151,6 +151,7 @@ def copy_async(
     attributes = {
         "dstElements": f"{count} : index",
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get(segments),
+        **b.read_attributes(),
     }
     if count * source.element_bytes == WIDEST_ACCESS:
         attributes["bypassL1"] = "unit"

@@ -39,6 +39,7 @@ _HARMLESS = (
     "memref.extract_aligned_pointer_as_index",
     "memref.extract_strided_metadata",
     "memref.view",
+    "nvgpu.device_async_create_group",
     "nvgpu.mbarrier.create",
     "nvgpu.mbarrier.init",
     "nvgpu.tma.prefetch.descriptor",
@@ -51,7 +52,7 @@ _HARMLESS = (
     "vector.bitcast",
     "vector.extract",
 )
-_LOADS = ("memref.load", "vector.load")
+_LOADS = ("memref.load", "nvgpu.device_async_copy", "vector.load")
 
 
 def pdl_kernels(gpu_module: Any, given_waits: Collection[str] = ()) -> list[str]:

@@ -24,6 +24,14 @@ gpu.module @kernels {{
 }}"""
 
 
+SPACE = "#gpu.address_space<workgroup>"
+COPY_OF_CONSTANT = f"""%shared = gpu.dynamic_shared_memory : memref<?xi8, {SPACE}>
+%to = memref.view %shared[%c0][] : memref<?xi8, {SPACE}> to memref<4xi32, {SPACE}>
+%copy = nvgpu.device_async_copy %x[%c0], %to[%c0], 4 {{aotc.reads_constant}}
+    : memref<4xi32> to memref<4xi32, {SPACE}>
+%group = nvgpu.device_async_create_group %copy"""
+
+
 def found(text: str, *, gives_waits: bool = False) -> list[str]:
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(text)
@@ -37,6 +45,7 @@ def found(text: str, *, gives_waits: bool = False) -> list[str]:
     [
         (WAIT, LOAD),
         (OF_CONSTANT, WAIT, LOAD),
+        (COPY_OF_CONSTANT, WAIT, LOAD),
         (LET_GO, "%t = gpu.thread_id x", WAIT, LOAD),
         ("gpu.barrier", WAIT),
         ("scf.if %is_first {", "%one = arith.constant 1 : index", "}", WAIT, LOAD),
@@ -51,6 +60,7 @@ def test_a_kernel_that_waits_first_may_begin(lines: tuple[str, ...]) -> None:
     [
         (LOAD,),
         (LOAD, WAIT),
+        (COPY_OF_CONSTANT.replace(" {aotc.reads_constant}", ""), WAIT),
         ("memref.store %zero, %x[%c0] : memref<4xi32>", WAIT),
         (LET_GO, LOAD),
         ("scf.if %is_first {", WAIT, "}", LOAD),
