@@ -20,7 +20,8 @@ from aotc import ops
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.functions import Functions
 from aotc.builder import Builder
-from aotc.kernels.matmul.dequantized import mma_sync
+from aotc.kernels.matmul.dequantized import mma_sync, persistent
+from aotc.kernels.matmul.dequantized.body import is_implied
 from aotc.kernels.matmul.dequantized.kernel import Kernel, Variant
 from aotc.kernels.matmul.dequantized.operands import Result
 from aotc.kernels.matmul.dequantized.recognition import Product, matmul_of, recognise_product
@@ -41,7 +42,7 @@ class Case(Struct, frozen=True):
     body: str
     element: str = "f16"
     adds: bool = False
-    variant: mma_sync.Variant | None = None
+    variant: mma_sync.Variant | persistent.Variant | None = None
     columns: int = 0
     has_epilogue: bool = False
     packed: str = "i8"
@@ -142,6 +143,16 @@ CASES = {
     "mma_e4m3": Case(
         8, 33, 32, 8, E4M3, variant=mma_sync.Variant(1, 4, 1, 4), columns=3, packed="f8E4M3FN"
     ),
+    # Blocks that stay, with two or three strips each: of a group, of two; the last rows missing.
+    "persistent_int4": Case(
+        4, 80, 128, 4, UNSIGNED, adds=True, variant=persistent.Variant(2, 2, 2, 2)
+    ),
+    "persistent_int4_groups": Case(
+        4, 73, 128, 12, UNSIGNED, variant=persistent.Variant(2, 3, 3, 2), has_epilogue=True
+    ),
+    "persistent_int8": Case(
+        8, 33, 128, 2, SIGNED, element="bf16", variant=persistent.Variant(1, 2, 1, 1)
+    ),
     "mma_int8_wide": Case(8, 33, 32, 6, SIGNED, variant=mma_sync.Variant(2, 1, 2, 1), columns=11),
 }
 
@@ -227,6 +238,8 @@ def _with_kernels(text: str) -> str:
                 b, result = Builder(), Result(c, case.adds, epilogue)
                 if case.variant is None:
                     Kernel(b, product, Variant(), result).build()
+                elif isinstance(case.variant, persistent.Variant):
+                    persistent.PersistentKernel(b, product, case.variant, result).build()
                 else:
                     assert mma_sync.can_take(product)
                     mma_sync.TensorCoreKernel(b, product, case.variant, result).build()
@@ -303,6 +316,37 @@ def test_products_are_right(library: package.Library, name: str) -> None:
     expected = (1 + case.has_epilogue) * (x.astype(np.float64) @ exact) + old
     scale = np.abs(x).astype(np.float64) @ np.abs(exact)
     assert (np.abs(y - expected) / scale).max() < 1e-6
+
+
+def test_sums_are_exact_where_those_with_a_larger_number_are() -> None:
+    """For all numbers of f16; and for 16, which is no multiple of their last bits, they are not."""
+    numbers = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    numbers = numbers[np.isfinite(numbers)]
+
+    def are_exact(excess: int) -> np.ndarray:
+        exact = numbers.astype(np.float64) + excess
+        return exact.astype(np.float16) == exact
+
+    powers = [1 << i for i in range(4, 11)]
+    with np.errstate(over="ignore"):
+        exact = {one: are_exact(one) for one in powers}
+    for larger in powers:
+        for excess in (one for one in powers if one < larger):
+            follows = bool(np.all(exact[excess] | ~exact[larger]))
+            assert is_implied(excess, larger) == follows, (excess, larger)
+
+
+@pytest.mark.parametrize(("rows", "is_chosen"), [(28672, True), (6144, False)])
+def test_many_rows_have_blocks_that_stay(rows: int, is_chosen: bool) -> None:
+    """A block with few strips has no next one whose copies go on."""
+    case = Case(4, rows, 128, 32, UNSIGNED)
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse(_function("product", case))
+        roots = Roots(Functions(module))
+        generics = ops.find(module.operation, "linalg.generic")
+        (product,) = [one for each in generics if (one := recognise_product(each, roots))]
+        variant = persistent.choose_variant(product, overlaps_previous=True)
+        assert (variant is not None) == is_chosen
 
 
 def _quantized(element: str = "f16", weight: str = "i8", rows: int = 0) -> str:
@@ -395,7 +439,8 @@ def test_the_loops_are_right(tmp_path: Path, rows: int) -> None:
 
 
 @pytest.mark.parametrize("is_constant", [True, False])
-def test_constant_weights_are_read_before_the_wait(is_constant: bool) -> None:
+@pytest.mark.parametrize("load", ["vector.load", "nvgpu.device_async_copy"])
+def test_constant_weights_are_read_before_the_wait(load: str, is_constant: bool) -> None:
     """For the previous kernel, which may have written all others."""
     case = Case(8, 32, 64, 4, SIGNED)
     text = _function("product", case)
@@ -420,12 +465,17 @@ def test_constant_weights_are_read_before_the_wait(is_constant: bool) -> None:
         ]
         with ir.InsertionPoint(product.operation):
             c = unfused(matmul_of(product)).operands[2].make()
-            variant = mma_sync.choose_variant(product, overlaps_previous=True)
-            mma_sync.TensorCoreKernel(Builder(), product, variant, Result(c, adds=False)).build()
+            given = Builder(), product
+            if load == "vector.load":
+                variant = mma_sync.choose_variant(product, overlaps_previous=True)
+                mma_sync.TensorCoreKernel(*given, variant, Result(c, adds=False)).build()
+            else:
+                stays = persistent.Variant(1, 4, 1, 1, overlaps_previous=True)
+                persistent.PersistentKernel(*given, stays, Result(c, adds=False)).build()
         (launch,) = ops.find(module.operation, "gpu.launch")
         control = "nvvm.griddepcontrol"
         texts = [str(one) if one.name == control else one.name for one in ops.walk(launch)]
-    first_load, wait = texts.index("vector.load"), texts.index(f"{control} wait")
+    first_load, wait = texts.index(load), texts.index(f"{control} wait")
     assert (first_load < wait) == is_constant
     # A small kernel takes no longer than the launch of the next one.
     assert texts.index(f"{control} launch_dependents") < first_load

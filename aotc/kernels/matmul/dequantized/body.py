@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from operator import and_
+from operator import and_, or_, xor
 from types import MappingProxyType
 from typing import Any
 
@@ -29,12 +29,13 @@ from aotc.kernels.matmul.dequantized.integers import (
 )
 from aotc.kernels.matmul.dequantized.recognition import CHUNK, Product, factor_of
 from aotc.mlir import ir
-from aotc.numbers import Condition, Value
+from aotc.numbers import Condition, Value, compare
 from aotc.ops import create, defining
 
 WORD = 4
 ORDER = tuple(word + byte for word in range(0, CHUNK, WORD) for byte in (0, 2, 1, 3))
 _MANTISSAS = {"f16": 10, "bf16": 7}  # in bits
+_LARGEST_LAST_BIT = 32  # of the numbers of f16
 _EXPONENTS = {"f16": 0x6400, "bf16": 0x4300}  # the bits of 1024, and of 128
 
 
@@ -48,33 +49,75 @@ class Shifts(Struct, frozen=True):
 
 
 def shifts(
-    b: Builder, product: Product, elements: Sequence[tuple[Mapping[int, Value], Mapping[int, int]]]
+    b: Builder,
+    product: Product,
+    elements: Sequence[tuple[Mapping[int, Value], Mapping[int, int]]],
+    *,
+    few_instructions: bool = False,
 ) -> Shifts:
-    """Those of some elements, each given by `others` and `inner` of `weights`."""
+    """Those of some elements, each given by `others` and `inner` of `weights`. `few_instructions`:
+    where these are worth more than registers."""
     zeros: dict[tuple[str, Field], list[Value]] = {}
     for others, inner in elements:
         for zero, field in _Body(b, product, (), others, inner).subtractions():
             same = zeros.setdefault((str(zero.type), field), [])
             if zero not in same:
                 same.append(zero)
+    # Two exact differences give the summands back. (If a sum is rounded, the difference of it and
+    # the larger summand is exact, and not the other one.) No flag allows a target to leave them.
+    rounded: list[Value] = []
     are_exact: list[Condition] = []
     sums = {}
     for (element, field), group in zeros.items():
-        vector = f"vector<{len(group)}x{element}>"
-        all_, excess = b.from_elements(group, vector), b.constant(_excess(field, element), vector)
-        sum_ = b.op("arith.addf", [excess, all_], vector)
-        # The difference of a sum and the larger summand is exact: were the sum rounded, it would
-        # not be the other summand. No flag allows a target to leave it as it is.
-        rests = [b.op("arith.subf", [sum_, one], vector) for one in (excess, all_)]
-        equal = [
-            b.compare_floats("oeq", rest, other)
-            for rest, other in zip(rests, (all_, excess), strict=True)
-        ]
-        is_exact = b.op("arith.andi", equal, equal[0].type)
-        for zero, total, one in zip(group, *map(b.elements, (sum_, is_exact)), strict=True):
+        # An even number of them.
+        all_ = b.from_elements([*group, *group[: len(group) % 2]], _vector_of(group, element))
+        excess = b.constant(_excess(field, element), all_.type)
+        sum_ = b.op("arith.addf", [excess, all_], all_.type)
+        if not (few_instructions and _is_implied(field, element, group, zeros)):
+            for one, other in ((excess, all_), (all_, excess)):
+                rest = b.op("arith.subf", [sum_, one], all_.type)
+                if few_instructions:
+                    rounded += map(xor, _words(b, rest), _words(b, other))
+                else:
+                    are_exact += b.elements(b.compare_floats("oeq", rest, other))
+        for zero, total in zip(group, b.elements(sum_)[: len(group)], strict=True):
             sums[zero, field] = total
-            are_exact.append(one)
+    if rounded:
+        are_exact.append(compare("eq", reduce(or_, rounded), 0))
     return Shifts(reduce(and_, are_exact) if are_exact else False, sums)
+
+
+def _vector_of(group: Sequence[Value], element: str) -> str:
+    return f"vector<{len(group) + len(group) % 2}x{element}>"
+
+
+def _words(b: Builder, halves: Value) -> list[Value]:
+    words = f"vector<{halves.type.shape[0] // 2}xi32>"
+    return b.elements(b.op("vector.bitcast", [halves], words))
+
+
+def _is_implied(
+    field: Field,
+    element: str,
+    group: Sequence[Value],
+    zeros: Mapping[tuple[str, Field], Sequence[Value]],
+) -> bool:
+    """Whether sums are exact wherever those of the same zeros and a larger excess are."""
+    if element != "f16":
+        return False
+    excesses = [
+        _excess(other, of)
+        for (of, other), numbers in zeros.items()
+        if of == element and list(numbers) == list(group)
+    ]
+    return is_implied(_excess(field, element), max(excesses))
+
+
+def is_implied(excess: int, larger: int) -> bool:
+    """Whether a sum of an f16 and `excess` is exact if that with `larger` is: of powers of two that
+    are multiples of the last bit of any f16."""
+    are_powers = excess & (excess - 1) == 0 and larger & (larger - 1) == 0
+    return are_powers and _LARGEST_LAST_BIT <= excess < larger
 
 
 def weights(

@@ -16,9 +16,9 @@ from aotc.analysis.functions import Functions
 from aotc.builder import WIDEST_ACCESS, Builder
 from aotc.input.entries import functions_of
 from aotc.kernels.family import ANY_GPU, SM_90A
-from aotc.kernels.matmul.dequantized import mma_sync
+from aotc.kernels.matmul.dequantized import mma_sync, persistent
 from aotc.kernels.matmul.dequantized.kernel import Kernel, Variant
-from aotc.kernels.matmul.dequantized.operands import Result
+from aotc.kernels.matmul.dequantized.operands import Result, are_of_rows
 from aotc.kernels.matmul.dequantized.recognition import Product, matmul_of, recognise_product
 from aotc.kernels.matmul.dispatch import (
     PARALLEL,
@@ -102,7 +102,10 @@ def _replace(taken: _Taken, request: BuildRequest, number: int) -> None:
         result = Result(c, fused.problem.adds, epilogue)
         callee = ir.FlatSymbolRefAttr.get(CAPABILITY)
         capability: Scalar = b.op("func.call", (), "i32", callee=callee)
-        aligned = [_is_aligned(b, product.inputs[i]) for i in (product.vector, product.packed)]
+        copied = [product.vector, product.packed]
+        if _persistent(product, SM_90A if has_hopper else ANY_GPU) is not None:
+            copied += [i for i in range(len(product.inputs)) if are_of_rows(product, i)]
+        aligned = [_is_aligned(b, product.inputs[i]) for i in copied]
         runs = reduce(and_, aligned, compare("sge", capability, LEAST_CAPABILITY))
         with b.where(runs) as branch:
             is_hopper = compare("eq", capability, Chip(SM_90A).capability) if has_hopper else False
@@ -128,7 +131,11 @@ def _kernel(b: Builder, product: Product, result: Result, target: str) -> None:
     element = product.inputs[product.vector].type.element_type
     name = f"gemv_{element}_w{8 // product.in_a_byte}"
     with b.execute_region() as region:
-        if mma_sync.can_take(product):
+        stays = _persistent(product, target)
+        if stays is not None:
+            with b.kernel_name(f"{name}_mma_m1_k{stays.warps}_persistent"):
+                persistent.PersistentKernel(b, product, stays, result).build()
+        elif mma_sync.can_take(product):
             chosen = mma_sync.choose_variant(product, overlaps_previous=early)
             with b.kernel_name(f"{name}_mma_m{product.columns}_k{chosen.along}"):
                 mma_sync.TensorCoreKernel(b, product, chosen, result).build()
@@ -137,6 +144,12 @@ def _kernel(b: Builder, product: Product, result: Result, target: str) -> None:
             with b.kernel_name(f"{name}_{variant.rows}x{variant.warps}"):
                 Kernel(b, product, variant, result).build()
     region.attributes[TARGET] = ir.StringAttr.get(target)
+
+
+def _persistent(product: Product, target: str) -> persistent.Variant | None:
+    if target != SM_90A or not mma_sync.can_take(product):
+        return None
+    return persistent.choose_variant(product, overlaps_previous=True)
 
 
 def _is_aligned(b: Builder, buffer: Any) -> Condition:

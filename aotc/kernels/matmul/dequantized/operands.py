@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -12,6 +14,9 @@ from aotc.kernels.matmul.dequantized.recognition import CHUNK, Product
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, EpilogueBuilder, Place
 from aotc.numbers import Number, Value, unravel
 
+# An element of an input, by its number, at a place.
+Read = Callable[[int, Sequence[Number]], Value]
+
 
 class Result(Struct, frozen=True):
     """C, of a row for each column of x. `adds`: to what is there."""
@@ -19,6 +24,14 @@ class Result(Struct, frozen=True):
     c: Value
     adds: bool
     epilogue: EpilogueBuilder | None = None
+
+
+def are_of_rows(product: Product, number: int) -> bool:
+    """Whether each row of W has contiguous elements of an input that is neither x nor packed, and
+    all weights of a byte have one of them in common."""
+    places = product.places[number]
+    of_rows = (product.row, *product.outer_digits)
+    return number not in (product.vector, product.packed) and places == of_rows[: len(places)] != ()
 
 
 class Operands:
@@ -63,9 +76,22 @@ class Operands:
         bytes_ = b.load_vector(self.packed, [row, place], CHUNK, CHUNK)
         return b.elements(b.op("vector.bitcast", [bytes_], f"vector<{CHUNK // WORD}xi32>"))
 
-    def load_others(self, row: Number, place: Number) -> list[dict[int, Value]]:
+    def flat(self, number: int) -> Buffer:
+        """An input as a vector."""
+        value = self.others[number].value
+        count, rank = math.prod(value.type.shape), value.type.rank
+        if rank == 1:
+            return Buffer(value)
+        type_ = f"memref<{count}x{value.type.element_type}>"
+        groups = str([[*range(rank)]])
+        return Buffer(self.b.op("memref.collapse_shape", [value], type_, reassociation=groups))
+
+    def load_others(
+        self, row: Number, place: Number, read: Read | None = None
+    ) -> list[dict[int, Value]]:
         """For each of a byte's weights, the elements that the bytes of `load_words` have in common,
-        by the numbers of the inputs. What several have is loaded once."""
+        by the numbers of the inputs. What several have is loaded once. `read` is for those that
+        `are_of_rows`."""
         b, product = self.b, self.product
         numbers = unravel(place, *self.outer_sizes[1:])
         digits = dict(zip(product.outer_digits[:-1], numbers, strict=False))
@@ -78,7 +104,11 @@ class Operands:
                 places = product.places[number]
                 key = number, tuple(inner[loop] for loop in places if loop in inner)
                 if key not in loaded:
-                    loaded[key] = b.load(buffer, [loops[loop] for loop in places])
+                    at = [loops[loop] for loop in places]
+                    if read is not None and are_of_rows(product, number):
+                        loaded[key] = read(number, at)
+                    else:
+                        loaded[key] = b.load(buffer, at)
                 own[number] = loaded[key]
             found.append(own)
         return found
