@@ -148,7 +148,7 @@ CASES = {
         4, 80, 128, 4, UNSIGNED, adds=True, variant=persistent.Variant(2, 2, 2, 2)
     ),
     "persistent_int4_groups": Case(
-        4, 73, 128, 12, UNSIGNED, variant=persistent.Variant(2, 3, 3, 2), has_epilogue=True
+        4, 73, 128, 5, UNSIGNED, variant=persistent.Variant(1, 1, 3, 2), has_epilogue=True
     ),
     "persistent_int8": Case(
         8, 33, 128, 2, SIGNED, element="bf16", variant=persistent.Variant(1, 2, 1, 1)
@@ -336,10 +336,12 @@ def test_sums_are_exact_where_those_with_a_larger_number_are() -> None:
             assert is_implied(excess, larger) == follows, (excess, larger)
 
 
-@pytest.mark.parametrize(("rows", "is_chosen"), [(28672, True), (6144, False)])
-def test_many_rows_have_blocks_that_stay(rows: int, is_chosen: bool) -> None:
-    """A block with few strips has no next one whose copies go on."""
-    case = Case(4, rows, 128, 32, UNSIGNED)
+@pytest.mark.parametrize(
+    ("rows", "groups", "is_chosen"), [(28672, 32, True), (6144, 32, False), (28672, 400, False)]
+)
+def test_many_rows_have_blocks_that_stay(rows: int, groups: int, is_chosen: bool) -> None:
+    """A block with few strips has no next one whose copies go on. Shared memory has place for x."""
+    case = Case(4, rows, 128, groups, UNSIGNED)
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(_function("product", case))
         roots = Roots(Functions(module))

@@ -24,6 +24,7 @@ from aotc.kernels.matmul.dequantized.body import WORD
 from aotc.kernels.matmul.dequantized.operands import Result, are_of_rows
 from aotc.kernels.matmul.dequantized.recognition import CHUNK, Product
 from aotc.kernels.matmul.dequantized.tensor_core import (
+    MOST_SHARED_X,
     ROWS,
     STEP,
     Chunk,
@@ -74,7 +75,9 @@ def choose_variant(product: Product, *, overlaps_previous: bool) -> Variant | No
         return None
     of_group = max(i for i in range(1, _MOST_STEPS + 1) if steps % i == 0)
     variant = Variant(_WARPS, of_group, _GROUPS, blocks, overlaps_previous)
-    return variant if _Layout(product, variant).bytes <= _SHARED_BYTES else None
+    layout = _Layout(product, variant)
+    has_place = layout.ring_at <= MOST_SHARED_X and layout.bytes <= _SHARED_BYTES
+    return variant if of_group > 1 and has_place else None
 
 
 class _Rows(Struct, frozen=True):

@@ -29,7 +29,7 @@ LANES = 4  # that share a row
 STEP = LANES * CHUNK  # bytes of a row
 ROWS, COLUMNS = 16, 8  # of an instruction
 # Bytes of x that are copied to shared memory. More is read from global memory.
-_MOST_SHARED_X = 64 * 1024
+MOST_SHARED_X = 64 * 1024
 # Accumulators of a tile that take turns: instructions do not wait for each other.
 _CHAINS = 2
 
@@ -94,7 +94,7 @@ class TensorCoreProduct:
         steps, elements = product.row_bytes // STEP, WIDEST_ACCESS // self.operands.x.element_bytes
         self.x_shape = (self.columns, steps, self.vectors, LANES, elements)
         x_bytes = prod(self.x_shape) * self.operands.x.element_bytes
-        self.shares_x = x_bytes <= _MOST_SHARED_X
+        self.shares_x = x_bytes <= MOST_SHARED_X
         self.x_bytes = x_bytes if self.shares_x else 0
         # Columns of the sums in shared memory.
         self.width = 1 if self.columns == 1 else self.column_tiles * COLUMNS
