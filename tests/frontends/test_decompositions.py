@@ -114,3 +114,26 @@ def test_products_by_groups(tmp_path: Path) -> None:
     for got, expected in zip(call(artifact, "groups", inputs, results), exact, strict=True):
         values = torch.from_numpy(got).view(torch.bfloat16).double()
         torch.testing.assert_close(values, expected, rtol=2**-7, atol=2**-5)
+
+
+class Volumes(torch.nn.Module):
+    def forward(self, x: Any, grid: Any) -> Any:
+        sample = torch.nn.functional.grid_sample
+        return (
+            sample(x, grid, align_corners=False),
+            sample(x, grid, padding_mode="reflection", align_corners=True),
+            sample(x, grid, mode="nearest", padding_mode="reflection", align_corners=False),
+            sample(x, grid, mode="nearest", padding_mode="border", align_corners=True),
+        )
+
+
+def test_volumes_are_sampled_at_the_points_of_a_grid(tmp_path: Path) -> None:
+    """Points lie inside and outside of the volume."""
+    torch.manual_seed(0)
+    inputs = torch.randn(2, 3, 4, 5, 6), torch.rand(2, 3, 2, 4, 3) * 6 - 3
+    eager = [result.numpy() for result in Volumes()(*inputs)]
+    files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80"}
+    artifact = aotc.torch.build(Volumes(), inputs, name="volumes", optimization=1, **files)
+    found = call(artifact, "volumes", [one.numpy() for one in inputs], eager)
+    for ours, theirs in zip(found, eager, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)

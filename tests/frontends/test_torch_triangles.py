@@ -22,7 +22,8 @@ class Triangles(torch.nn.Module):  # type: ignore[misc, name-defined]
         half = solve(factor, b, upper=False)
         whole = solve(factor.mT, half, upper=True)
         right = solve(a[0], b.mT, upper=True, left=False, unitriangular=True)
-        return factor, torch.linalg.cholesky(a[0].double(), upper=True), whole, right
+        again = torch.cholesky_solve(b, factor.mT, upper=True)
+        return factor, torch.linalg.cholesky(a[0].double(), upper=True), whole, right, again
 
 
 def test_triangles(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ def triangular_decompositions(aten: Any) -> dict[Any, Any]:
         aten.linalg_solve_triangular.default: solve_triangular,
         aten.linalg_cholesky.default: _cholesky,
         aten.cholesky.default: _cholesky,
+        aten.cholesky_solve.default: _solve_by_factor,
     }
 
 
@@ -57,6 +58,15 @@ def solve_triangular(
         matrices = torch.where(is_diagonal, torch.ones_like(matrices), matrices)
     solved = _operators().solve_lower.default(matrices.contiguous(), values.contiguous())
     return (solved.flip(1) if upper else solved).reshape(*batch, rows, columns)
+
+
+def _solve_by_factor(b: Tensor, factor: Tensor, upper: bool = False) -> Any:
+    """Of the matrix of which Cholesky's factor is given."""
+    if b.is_complex() or factor.is_complex():
+        return NotImplemented
+    lower = factor.mT if upper else factor
+    half = solve_triangular(lower, b, upper=False)
+    return solve_triangular(lower.mT, half, upper=True)
 
 
 @functools.cache

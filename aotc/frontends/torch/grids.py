@@ -1,0 +1,87 @@
+"""`torch.nn.functional.grid_sample` of volumes, for which PyTorch has no decomposition."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+Tensor = Any
+
+# PyTorch's numbers for how to interpolate, and for what is outside of the volume.
+_LINEAR, _NEAREST = 0, 1
+_BORDER, _REFLECTION = 1, 2
+
+
+def grid_decompositions(aten: Any) -> dict[Any, Any]:
+    return {aten.grid_sampler_3d.default: _sample}
+
+
+def _sample(x: Tensor, grid: Tensor, mode: int, padding: int, align_corners: bool) -> Any:
+    """A place of a grid is three numbers of -1 to 1, of the last dimension of `x` first."""
+    sizes = x.shape[2:]
+    places = [
+        _padded(_place(grid[..., -1 - dim], size, align_corners), size, padding, align_corners)
+        for dim, size in enumerate(sizes)
+    ]
+    if mode == _NEAREST:
+        return _taken(x, [place.round() for place in places])
+    if mode != _LINEAR:
+        return NotImplemented
+    floors = [place.floor() for place in places]
+    shares = [place - floor for place, floor in zip(places, floors, strict=True)]
+    total: Any = 0
+    for corner in itertools.product((0, 1), repeat=len(sizes)):
+        weight: Any = 1
+        for upper, share in zip(corner, shares, strict=True):
+            weight = weight * (share if upper else 1 - share)
+        values = _taken(x, [one + upper for one, upper in zip(floors, corner, strict=True)])
+        total = total + values * weight.unsqueeze(1)
+    return total
+
+
+def _place(number: Tensor, size: Any, align_corners: bool) -> Tensor:
+    """-1 and 1 are the middles of the first and the last element, or their outer edges."""
+    if align_corners:
+        return (number + 1) / 2 * (size - 1)
+    return ((number + 1) * size - 1) / 2
+
+
+def _padded(place: Tensor, size: Any, padding: int, align_corners: bool) -> Tensor:
+    if padding == _REFLECTION:
+        first, span = (0.0, size - 1) if align_corners else (-0.5, size)
+        place = _reflected(place, first, span) if span != 0 else place * 0
+    if padding in (_BORDER, _REFLECTION):
+        place = place.clamp(min=0).clamp(max=size - 1)
+    return place
+
+
+def _reflected(place: Tensor, first: float, span: Any) -> Tensor:
+    """Back and forth between `first` and what is `span` behind it."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    distance = (place - first).abs()
+    turns = (distance / span).floor()
+    rest = distance - turns * span
+    return torch.where(turns.remainder(2) == 0, rest, span - rest) + first
+
+
+def _taken(x: Tensor, places: Sequence[Tensor]) -> Tensor:
+    """The elements of `x` at whole numbers, and zeros outside of it."""
+    import torch
+
+    sizes = x.shape[2:]
+    is_inside = functools.reduce(
+        operator.and_,
+        [(place >= 0) & (place < size) for place, size in zip(places, sizes, strict=True)],
+    )
+    number: Any = 0
+    for place, size in zip(places, sizes, strict=True):
+        number = number * size + torch.where(is_inside, place, 0).to(torch.int64)
+    count, channels = x.shape[:2]
+    chosen = number.reshape(count, 1, -1).expand(count, channels, math.prod(number.shape[1:]))
+    values = x.flatten(2).gather(2, chosen).reshape(count, channels, *number.shape[1:])
+    return torch.where(is_inside.unsqueeze(1), values, 0)
