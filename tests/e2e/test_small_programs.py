@@ -107,6 +107,39 @@ PROGRAMS = {
     "a constructor": (CONSTRUCTOR, ["7"]),
     "printed, and then used": (PRINTED, ["[1.5,  1.5]", "[3,  3]"]),
 }
+WINOGRAD = """
+func.func @conv(%x: tensor<1x4x4x2xf32>, %w: tensor<3x3x3x2xf32>) -> tensor<1x2x2x3xf32>
+    attributes {llvm.emit_c_interface} {
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<4x4x2x3xf32>
+  %f = linalg.winograd_filter_transform fmr(F_2_3) ins(%w : tensor<3x3x3x2xf32>)
+    outs(%e0 : tensor<4x4x2x3xf32>) -> tensor<4x4x2x3xf32>
+  %e1 = tensor.empty() : tensor<4x4x1x1x1x2xf32>
+  %i = linalg.winograd_input_transform fmr(F_2_3) ins(%x : tensor<1x4x4x2xf32>)
+    outs(%e1 : tensor<4x4x1x1x1x2xf32>) -> tensor<4x4x1x1x1x2xf32>
+  %fs = tensor.collapse_shape %f [[0, 1], [2], [3]] : tensor<4x4x2x3xf32> into tensor<16x2x3xf32>
+  %is = tensor.collapse_shape %i [[0, 1], [2, 3, 4], [5]]
+    : tensor<4x4x1x1x1x2xf32> into tensor<16x1x2xf32>
+  %zeros = tensor.splat %zero : tensor<16x1x3xf32>
+  %m = linalg.batch_matmul ins(%is, %fs : tensor<16x1x2xf32>, tensor<16x2x3xf32>)
+    outs(%zeros : tensor<16x1x3xf32>) -> tensor<16x1x3xf32>
+  %ms = tensor.expand_shape %m [[0, 1], [2, 3, 4], [5]] output_shape [4, 4, 1, 1, 1, 3]
+    : tensor<16x1x3xf32> into tensor<4x4x1x1x1x3xf32>
+  %e2 = tensor.splat %zero : tensor<1x2x2x3xf32>
+  %o = linalg.winograd_output_transform fmr(F_2_3) ins(%ms : tensor<4x4x1x1x1x3xf32>)
+    outs(%e2 : tensor<1x2x2x3xf32>) -> tensor<1x2x2x3xf32>
+  return %o : tensor<1x2x2x3xf32>
+}
+"""
+# MLIR decomposes it to a loop of nothing.
+WINOGRAD_OF_ANY_SIZE = """
+func.func @f(%x: tensor<?x4x4x2xf32>, %e: tensor<4x4x1x1x?x2xf32>) -> tensor<4x4x1x1x?x2xf32>
+    attributes {llvm.emit_c_interface} {
+  %i = linalg.winograd_input_transform fmr(F_2_3) ins(%x : tensor<?x4x4x2xf32>)
+    outs(%e : tensor<4x4x1x1x?x2xf32>) -> tensor<4x4x1x1x?x2xf32>
+  return %i : tensor<4x4x1x1x?x2xf32>
+}
+"""
 # The program, and the words that refuse it.
 REFUSED = {
     "patterns that are no more": (
@@ -114,6 +147,10 @@ REFUSED = {
         "input.mlir:7:7: error: custom op 'transform.apply_patterns.vector.lower_multi_reduction'",
     ),
     "a pack of old": (MAIN.format(PACK), "custom op 'tensor.pack' is unknown"),
+    "Winograd's transform of any size": (
+        WINOGRAD_OF_ANY_SIZE,
+        "input.mlir:4:8: error: linalg.winograd_input_transform is not supported here: its sizes",
+    ),
     "printf over lines": (MAIN.format(LINES), "input.mlir:10:8: error: expected integer number"),
 }
 MASKED = """
@@ -257,3 +294,14 @@ def test_packs_of_buffers(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again, plain)
     with pytest.raises(LibraryError, match=r"linalg\.unpack: the tiles along dimension 0"):
         library.unpack(packed, np.zeros((7, 7), np.float32))
+
+
+def test_transforms_of_winograd(tmp_path: Path) -> None:
+    library = load(build(WINOGRAD, emit="shared", out=f"{tmp_path}/", chips="sm_80"))
+    library.set_device("cpu")
+    random = np.random.default_rng(5)
+    x = random.standard_normal((1, 4, 4, 2)).astype(np.float32)
+    w = random.standard_normal((3, 3, 3, 2)).astype(np.float32)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(1, 2))
+    expected = np.einsum("nhwckl,fklc->nhwf", windows, w)
+    np.testing.assert_allclose(library.conv(x, w), expected, rtol=1e-4, atol=1e-5)

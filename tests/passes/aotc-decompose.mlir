@@ -15,3 +15,15 @@ func.func @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 // CHECK:      linalg.generic {{.*}} ins(%[[EXP]], %[[SUM]] :
 // CHECK:        arith.divf
 // CHECK-NOT:  transform
+
+func.func @winograd(%w: tensor<4x3x3x5xf32>) -> tensor<6x6x5x4xf32> {
+  %out = tensor.empty() : tensor<6x6x5x4xf32>
+  %y = linalg.winograd_filter_transform fmr(F_4_3) ins(%w : tensor<4x3x3x5xf32>) outs(%out : tensor<6x6x5x4xf32>) -> tensor<6x6x5x4xf32>
+  return %y : tensor<6x6x5x4xf32>
+}
+
+// CHECK-LABEL: func.func @winograd
+// CHECK-NOT:   linalg.winograd
+// CHECK:       scf.for
+// CHECK:         linalg.matmul
+// CHECK:         linalg.matmul

@@ -37,6 +37,8 @@ _CONSTANT_MEMORY = 4
 _HIGHER_LEVELS = ("stablehlo",)
 # Operation → the index of the operand that names a file.
 _FILES = {"sparse_tensor.new": 0, "sparse_tensor.out": 1}
+# MLIR takes a size that is not known for a loop's bound, and decomposes them to loops of nothing.
+WINOGRAD = tuple(f"linalg.winograd_{what}_transform" for what in ("filter", "input", "output"))
 
 
 def check_supported(source: Source, *, has_pipeline: bool = False) -> None:
@@ -52,6 +54,10 @@ def check_supported(source: Source, *, has_pipeline: bool = False) -> None:
             name = operation.operands[_FILES[operation.name]]
             if str(name.type) != "!llvm.ptr":
                 reason = f"a file is named by an !llvm.ptr to its text, not by a {name.type}"
+        if operation.name in WINOGRAD and not all(
+            value.type.has_static_shape for value in operation.operands
+        ):
+            reason = "its sizes must be known"
         if reason is not None:
             raise _refused(source, operation, f"{operation.name} is not supported here: {reason}.")
 

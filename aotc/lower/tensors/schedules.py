@@ -6,6 +6,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.input.source import Source
+from aotc.lower.checks.supported import WINOGRAD
 from aotc.lower.tensors.gather import expand_gathers
 from aotc.lower.tensors.pads import expand_pads
 from aotc.lower.tensors.softmax import expand_softmax_of_buffers
@@ -25,6 +26,7 @@ _ANY = "!transform.any_op"
 # operation and of what becomes of it.
 _DECOMPOSITIONS = {
     "linalg.softmax": ("decompose_interface %whole", _ANY, (_ANY,)),
+    **dict.fromkeys(WINOGRAD, ("decompose_winograd_op %whole", _ANY, (_ANY,))),
     "linalg.pack": (
         "lower_pack %whole {lowerPadLikeWithInsertSlice = false}",
         '!transform.op<"linalg.pack">',
