@@ -121,6 +121,8 @@ def test_padding_is_found() -> None:
         ("%zero = arith.constant 0.0 : f16", "%zero = arith.constant 1.0 : f16"),
         ("%size = arith.constant 28", "%size = arith.constant 27"),
         ("%h3 = arith.select %inside, %h1", "%h3 = arith.select %inside, %v1"),
+        ("%h3 = arith.select %inside, %h1", "%odd = arith.cmpi ult, %h, %low : index\n"
+         "%h3 = arith.select %odd, %h1"),
         ("cmpi ult, %h1", "cmpi ule, %h1"),
         ("%h2 = arith.cmpi ult, %h1", "%h2 = arith.cmpi ult, %h"),
         ("%inside = arith.andi %h2, %v2", "%inside = arith.ori %h2, %v2"),
@@ -138,6 +140,18 @@ def test_other_loops_stay(before: str, after: str) -> None:
     changed = MODULE.replace(before, after)
     assert changed != MODULE
     assert problem_of(changed).padding is None
+
+
+def test_result_over_the_image() -> None:
+    """The image is dead behind the loop, so what is added to may be the image itself. Kernels that
+    read it would read what others of their blocks have written."""
+    before, product = MODULE.split("  // BETWEEN\n")
+    _, product = product.split("linalg.yield %none : f32\n  }\n")
+    product = re.sub(r"    %wide_.*\n", "", product).replace("%wide_", "%").replace("f32", "f16")
+    changed = f"{before}{product}"
+    other = changed.replace("%y: memref<8x28x28x128xf32>", "%y: memref<8x28x28x128xf16>")
+    assert problem_of(other).padding is not None
+    assert problem_of(other.replace("outs(%y", "outs(%source")).padding is None
 
 
 def test_loop_stands_in_front_of_other_kernels(

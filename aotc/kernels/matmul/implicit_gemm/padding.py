@@ -6,7 +6,7 @@ image from before the loop, which then stands in front of the other kernels alon
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any
 
 from msgspec.structs import replace
@@ -30,7 +30,7 @@ def with_padding(matmul: Matmul, roots: Roots) -> Matmul:
     problem, buffer = matmul.problem, matmul.a
     assert isinstance(problem, ImplicitGemm)
     allocation = ops.defining(buffer)
-    if allocation is None or allocation.name != "memref.alloc":
+    if allocation is None or allocation.name != "memref.alloc" or buffer in (matmul.b, matmul.c):
         return matmul
     users = [use.owner.operation for use in buffer.uses]
     loops = [user for user in users if user.name == "linalg.generic" and user != matmul.operation]
@@ -42,6 +42,9 @@ def with_padding(matmul: Matmul, roots: Roots) -> Matmul:
     if found is None:
         return matmul
     source, padding = found
+    # C may be written over an image of which only the padded copy is read.
+    if roots.may_overlap(matmul.c, source):
+        return matmul
     between = _between(loop, matmul.operation)
     if between is None or not all(_leaves(one, source, roots) for one in between):
         return matmul
@@ -68,10 +71,10 @@ def _padding(loop: Any, buffer: Any) -> tuple[Any, Padding] | None:
     if owner is None or owner.name != "memref.alloc":
         return None
     type_, padded = ir.MemRefType(source.type), ir.MemRefType(buffer.type)
-    lows = [_low(place, dimension) for dimension, place in enumerate(places)]
+    inside = set(_conditions(chosen.operands[0]))
+    lows = [_low(place, dimension, inside) for dimension, place in enumerate(places)]
     if None in lows:
         return None
-    inside = set(_conditions(chosen.operands[0]))
     for dimension, low in enumerate(lows):
         is_same = type_.shape[dimension] == padded.shape[dimension] and low == 0
         if not is_same and (dimension, low, type_.shape[dimension]) not in inside:
@@ -88,10 +91,12 @@ def _padding(loop: Any, buffer: Any) -> tuple[Any, Padding] | None:
     )
 
 
-def _low(place: Any, dimension: int) -> int | None:
-    """How far the index along a dimension is moved, where it is inside."""
+def _low(place: Any, dimension: int, inside: Set[Any]) -> int | None:
+    """How far the index along a dimension is moved, where the conditions `inside` hold."""
     owner = ops.defining(place)
     if owner is not None and owner.name == "arith.select":
+        if not inside >= set(_conditions(owner.operands[0])):
+            return None
         owner = ops.defining(owner.operands[1])
     return _moved(owner, dimension)
 
