@@ -52,7 +52,8 @@ def test_triangles(tmp_path: Path) -> None:
 class Empty(torch.nn.Module):  # type: ignore[misc, name-defined]
     def forward(self, a: Any, b: Any) -> Any:
         none = torch.linalg.cholesky(a[:, :0, :0])
-        return none, torch.linalg.solve_triangular(a, b[..., :0], upper=False)
+        inverse, determinant = torch.linalg.inv(a[:, :0, :0]), torch.linalg.det(a[:, :0, :0])
+        return none, torch.linalg.solve_triangular(a, b[..., :0], upper=False), inverse, determinant
 
 
 def test_there_may_be_no_rows_or_columns(tmp_path: Path) -> None:
@@ -60,7 +61,9 @@ def test_there_may_be_no_rows_or_columns(tmp_path: Path) -> None:
     built = aotc.torch.build(
         Empty(), given, name="empty", out=f"{tmp_path}/", chips=["sm_80"], cache=False
     )
-    assert [result.shape for result in built(*given)] == [(2, 0, 0), (2, 3, 0)]
+    *results, determinants = built(*given)
+    assert [result.shape for result in results] == [(2, 0, 0), (2, 3, 0), (2, 0, 0)]
+    assert determinants.tolist() == [1, 1]
 
 
 class Systems(torch.nn.Module):  # type: ignore[misc, name-defined]
@@ -77,7 +80,8 @@ class Determinants(torch.nn.Module):  # type: ignore[misc, name-defined]
 
 
 def test_rows_are_exchanged(tmp_path: Path) -> None:
-    """Where a pivot is 0, among others. A singular matrix has a determinant, and no inverse."""
+    """Where a pivot is 0, among others. A singular matrix has a determinant, and no inverse; that of
+    a matrix with a NaN below or above a 0 is NaN."""
     torch.manual_seed(0)
     options: dict[str, Any] = {"chips": ["sm_80"], "cache": False, "optimization": 1}
     a, b = torch.randn(2, 4, 4), torch.randn(2, 4, 3)
@@ -95,6 +99,8 @@ def test_rows_are_exchanged(tmp_path: Path) -> None:
         solved(torch.ones(2, 4, 4), b)
     module = Determinants()
     built = aotc.torch.build(module, (a,), name="determinants", out=f"{tmp_path}/b/", **options)
-    for matrices in (a, a.flip(1), torch.ones(2, 4, 4)):
+    unknown = torch.zeros(2, 4, 4)
+    unknown[0, 0, 0] = unknown[1, 3, 0] = torch.nan
+    for matrices in (a, a.flip(1), torch.ones(2, 4, 4), unknown):
         for result, one in zip(built(matrices), module(matrices), strict=True):
             torch.testing.assert_close(result, one, rtol=1e-4, atol=1e-5, equal_nan=True)

@@ -116,6 +116,10 @@ def _text(call: OperatorCall, is_regular: bool) -> str:
     (a, order), (made, rows) = call.operands, call.results
     element = a.removesuffix(">").split("x")[-1]
     size = a.removeprefix("tensor<").split("x")[1]
+    if size == "0":
+        return f"func.func @lu(%a: {a}, %order: {order}) -> ({made}, {rows}) {{\n" + (
+            f"  return %a, %order : {made}, {rows}\n}}\n"
+        )
     matrix, row = f"tensor<{size}x{size}x{element}>", f"tensor<{size}xi64>"
     extent = "%size" if size == "?" else size
     check = (
@@ -142,7 +146,9 @@ func.func @lu(%a: {a}, %order: {order}) -> ({made}, {rows}) {{
           -> (index, {element}) {{
         %value = tensor.extract %m[%i, %k] : {matrix}
         %absolute = math.absf %value : {element}
-        %is_more = arith.cmpf ogt, %absolute, %most : {element}
+        %is_larger = arith.cmpf ogt, %absolute, %most : {element}
+        %is_nan = arith.cmpf uno, %absolute, %absolute : {element}
+        %is_more = arith.ori %is_larger, %is_nan : i1
         %place = arith.select %is_more, %i, %p : index
         %larger = arith.select %is_more, %absolute, %most : {element}
         scf.yield %place, %larger : index, {element}
