@@ -121,6 +121,7 @@ class Volumes(torch.nn.Module):
         sample = torch.nn.functional.grid_sample
         return (
             sample(x, grid, align_corners=False),
+            sample(x, grid, padding_mode="border", align_corners=False),
             sample(x, grid, padding_mode="reflection", align_corners=True),
             sample(x, grid, mode="nearest", padding_mode="reflection", align_corners=False),
             sample(x, grid, mode="nearest", padding_mode="border", align_corners=True),
@@ -128,9 +129,10 @@ class Volumes(torch.nn.Module):
 
 
 def test_volumes_are_sampled_at_the_points_of_a_grid(tmp_path: Path) -> None:
-    """Points lie inside and outside of the volume."""
+    """Points lie inside and outside of the volume, or nowhere."""
     torch.manual_seed(0)
     inputs = torch.randn(2, 3, 4, 5, 6), torch.rand(2, 3, 2, 4, 3) * 6 - 3
+    inputs[1][0, 0, 0, :3, 1] = torch.tensor([torch.nan, torch.inf, -1e20])
     eager = [result.numpy() for result in Volumes()(*inputs)]
     files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80"}
     artifact = aotc.torch.build(Volumes(), inputs, name="volumes", optimization=1, **files)

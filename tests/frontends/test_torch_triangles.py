@@ -80,8 +80,8 @@ class Determinants(torch.nn.Module):  # type: ignore[misc, name-defined]
 
 
 def test_rows_are_exchanged(tmp_path: Path) -> None:
-    """Where a pivot is 0, among others. A singular matrix has a determinant, and no inverse; that of
-    a matrix with a NaN below or above a 0 is NaN."""
+    """Where a pivot is 0, among others. A singular matrix has a determinant, and no inverse.
+    The determinant of a matrix with a NaN below or above a 0 is NaN."""
     torch.manual_seed(0)
     options: dict[str, Any] = {"chips": ["sm_80"], "cache": False, "optimization": 1}
     a, b = torch.randn(2, 4, 4), torch.randn(2, 4, 3)

@@ -28,7 +28,7 @@ def _sample(x: Tensor, grid: Tensor, mode: int, padding: int, align_corners: boo
         for dim, size in enumerate(sizes)
     ]
     if mode == _NEAREST:
-        return _taken(x, [place.round() for place in places])
+        return _taken(x, [place.round() for place in places], 1)
     if mode != _LINEAR:
         return NotImplemented
     floors = [place.floor() for place in places]
@@ -38,8 +38,8 @@ def _sample(x: Tensor, grid: Tensor, mode: int, padding: int, align_corners: boo
         weight: Any = 1
         for upper, share in zip(corner, shares, strict=True):
             weight = weight * (share if upper else 1 - share)
-        values = _taken(x, [one + upper for one, upper in zip(floors, corner, strict=True)])
-        total = total + values * weight.unsqueeze(1)
+        at = [one + upper for one, upper in zip(floors, corner, strict=True)]
+        total = total + _taken(x, at, weight.unsqueeze(1))
     return total
 
 
@@ -51,17 +51,21 @@ def _place(number: Tensor, size: Any, align_corners: bool) -> Tensor:
 
 
 def _padded(place: Tensor, size: Any, padding: int, align_corners: bool) -> Tensor:
+    """With `padding`, inside of the volume: for NaN at its end, as PyTorch has it."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
     if padding == _REFLECTION:
         first, span = (0.0, size - 1) if align_corners else (-0.5, size)
         place = _reflected(place, first, span) if span != 0 else place * 0
     if padding in (_BORDER, _REFLECTION):
-        place = place.clamp(min=0).clamp(max=size - 1)
+        inside = place.clamp(min=0).clamp(max=size - 1)
+        place = torch.where(place.isnan(), size - 1, inside)
     return place
 
 
 def _reflected(place: Tensor, first: float, span: Any) -> Tensor:
     """Back and forth between `first` and what is `span` behind it."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     distance = (place - first).abs()
     turns = (distance / span).floor()
@@ -69,8 +73,9 @@ def _reflected(place: Tensor, first: float, span: Any) -> Tensor:
     return torch.where(turns.remainder(2) == 0, rest, span - rest) + first
 
 
-def _taken(x: Tensor, places: Sequence[Tensor]) -> Tensor:
-    """The elements of `x` at whole numbers, and zeros outside of it."""
+def _taken(x: Tensor, places: Sequence[Tensor], weight: Any) -> Tensor:
+    """The elements of `x` at whole numbers times `weight`, and zeros outside of it: the weights of
+    places that are infinite or NaN are NaN."""
     import torch
 
     sizes = x.shape[2:]
@@ -84,4 +89,4 @@ def _taken(x: Tensor, places: Sequence[Tensor]) -> Tensor:
     count, channels = x.shape[:2]
     chosen = number.reshape(count, 1, -1).expand(count, channels, math.prod(number.shape[1:]))
     values = x.flatten(2).gather(2, chosen).reshape(count, channels, *number.shape[1:])
-    return torch.where(is_inside.unsqueeze(1), values, 0)
+    return torch.where(is_inside.unsqueeze(1), values * weight, 0)
