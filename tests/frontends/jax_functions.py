@@ -71,6 +71,13 @@ STARTS = np.array([[3], [-1], [2], [1], [1]], np.int32)
 KEY = np.array([0, 3], np.uint32)
 WEIGHTS = {"a": _floats(4, 8), "b": _floats(8), "c": _floats(8, 3)}
 
+
+def _without_elements(x: Any) -> Any:
+    """Slices at the end of a tensor, which `lax.associative_scan` has, too; and sums of nothing."""
+    whole = jnp.concatenate([x[3:], x, x[1:1]])
+    return lax.associative_scan(jnp.multiply, whole), x[3:].sum(0), x[:, 4:].max(1, initial=2.0)
+
+
 # By name: the function, and what it is called with.
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "sort": (jnp.sort, (_with_strange_numbers(),)),
@@ -106,6 +113,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
              (_floats(4, 5), _floats(4, 5))),
     "loop": (lambda x: lax.fori_loop(0, 5, lambda i, y: y * 2 + i, x), (_floats(3),)),
     "argmax": (partial(jnp.argmax, axis=1), (_floats(5, 6),)),
+    "without_elements": (_without_elements, (_floats(3, 4),)),
     "complex": (lambda x: jnp.abs(x * (1 + 2j)), (_floats(4),)),
     "random_bits": (lambda k: jax.random.bits(_key(k), (7,)), (KEY,)),
     "random_normal": (lambda k: jax.random.normal(jax.random.split(_key(k))[0], (3, 4)), (KEY,)),

@@ -100,17 +100,51 @@ def _unsigned_results(ir: Any, function: Any) -> list[int]:
 
 def _prepare(ir: Any, module: Any) -> None:
     """Changes what the passes would refuse, or forget: a reduction over no dimension is what it is
-    of, and that integers are unsigned is in their type alone."""
+    of, and one of no elements what it begins with; a slice without elements at the end of a tensor
+    would begin outside of it; that integers are unsigned is in their type alone."""
+    for operation in ops.find(module.operation, "stablehlo.slice"):
+        _replace_empty(ir, operation)
     for operation in ops.find(module.operation, "stablehlo.reduce"):
         if not list(ir.DenseI64ArrayAttr(operation.attributes["dimensions"])):
             for result, value in zip(operation.results, operation.operands, strict=False):
                 result.replace_all_uses_with(value)
             ops.erase(operation)
+        elif 0 in operation.operands[0].type.shape:
+            _replace_by_initial(ir, operation)
     for operation in ops.find(module.operation, "stablehlo.scatter"):
         _convert_unsigned(ir, operation, len(operation.results), ir.IntegerType.get_signless(64))
     for operation in ops.find(module.operation, *_MULTIPLYING):
         for place in range(2):
             _convert_unsigned(ir, operation, place, operation.results[0].type.element_type)
+
+
+def _replace_by_initial(ir: Any, reduction: Any) -> None:
+    """Puts its initial values in the place of the reduction, in each element of its results."""
+    count = len(reduction.results)
+    for result, initial in zip(reduction.results, list(reduction.operands)[count:], strict=True):
+        with reduction.location, ir.InsertionPoint(reduction):
+            value = ir.Operation.create(
+                "stablehlo.broadcast_in_dim",
+                results=[result.type],
+                operands=[initial],
+                attributes={"broadcast_dimensions": ir.DenseI64ArrayAttr.get([])},
+            )
+        result.replace_all_uses_with(value.result)
+    ops.erase(reduction)
+
+
+def _replace_empty(ir: Any, operation: Any) -> None:
+    """Puts a constant in the place of an operation whose result has no elements."""
+    type_ = operation.results[0].type
+    if 0 not in type_.shape:
+        return
+    with operation.location, ir.InsertionPoint(operation):
+        value = ir.Attribute.parse(f"dense<> : {type_}")
+        constant = ir.Operation.create(
+            "stablehlo.constant", results=[type_], attributes={"value": value}
+        )
+    operation.results[0].replace_all_uses_with(constant.result)
+    ops.erase(operation)
 
 
 def _convert_unsigned(ir: Any, operation: Any, place: int, element: Any) -> None:
