@@ -304,7 +304,10 @@ def create_generic(operands: Sequence[Any], maps: Sequence[Any], kinds: Sequence
         },
         regions=1,
     )
-    types = [getattr(one.type, "element_type", one.type) for one in operands]
+    types = [
+        one.type.element_type if isinstance(one.type, ir.ShapedType) else one.type
+        for one in operands
+    ]
     generic.regions[0].blocks.append(*types)
     return generic
 

@@ -115,6 +115,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "argmax": (partial(jnp.argmax, axis=1), (_floats(5, 6),)),
     "without_elements": (_without_elements, (_floats(3, 4),)),
     "complex": (lambda x: jnp.abs(x * (1 + 2j)), (_floats(4),)),
+    "complex_sums": (lambda x: (x @ (x * (1 - 2j)), jnp.sum(x * 1j, 0)), (_floats(4, 4),)),
     "random_bits": (lambda k: jax.random.bits(_key(k), (7,)), (KEY,)),
     "random_normal": (lambda k: jax.random.normal(jax.random.split(_key(k))[0], (3, 4)), (KEY,)),
     "shuffled": (lambda k: jax.random.permutation(_key(k), 9), (KEY,)),

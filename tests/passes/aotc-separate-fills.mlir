@@ -65,3 +65,17 @@ func.func @twice(%x: tensor<2x8xf32>, %n: index) -> (tensor<2x8xf32>, tensor<2x8
 // CHECK: %[[SUM:.*]] = linalg.generic {{.*}} ins(
 // CHECK: %[[COPY:.*]] = bufferization.alloc_tensor() copy(%[[SUM]])
 // CHECK: scf.yield %[[SUM]], %[[COPY]]
+
+// A sum of complex numbers: they are elements, and have some.
+func.func @complex(%x: tensor<8xcomplex<f32>>) -> tensor<complex<f32>> {
+  %zero = complex.constant [0.0 : f32, 0.0 : f32] : complex<f32>
+  %empty = tensor.empty() : tensor<complex<f32>>
+  %start = linalg.fill ins(%zero : complex<f32>) outs(%empty : tensor<complex<f32>>) -> tensor<complex<f32>>
+  %sum = linalg.reduce { complex.add } ins(%x : tensor<8xcomplex<f32>>) outs(%start : tensor<complex<f32>>) dimensions = [0]
+  return %sum : tensor<complex<f32>>
+}
+
+// CHECK-LABEL: func.func @complex
+// CHECK: linalg.generic {{.*}} ins(%{{.*}} : complex<f32>)
+// CHECK-NEXT: ^bb0(%[[VALUE:.*]]: complex<f32>, %{{.*}}: complex<f32>):
+// CHECK-NEXT: linalg.yield %[[VALUE]] : complex<f32>
