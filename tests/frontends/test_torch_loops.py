@@ -119,3 +119,23 @@ def test_functions_are_branches_and_loops(tmp_path: Path) -> None:
     for x in (torch.rand(5, 4), -torch.rand(5, 4), torch.rand(3, 4), torch.randn(9, 4)):
         for result, one in zip(built(x), module(x), strict=True):
             torch.testing.assert_close(result, one)
+
+
+class Given(torch.nn.Module):  # type: ignore[misc, name-defined]
+    def forward(self, holds: Any, x: Any, y: Any) -> Any:
+        def copy(x: Any, y: Any) -> Any:
+            return x.clone(), y.clone()
+
+        return torch.cond(holds, copy, lambda x, y: copy(y, x), (x, y))
+
+
+def test_branches_may_give_what_they_are_given(tmp_path: Path) -> None:
+    """In a program without other branches and loops."""
+    given = torch.tensor(True), torch.ones(3), torch.zeros(3)
+    built = aotc.torch.build(
+        Given(), given, out=f"{tmp_path}/", chips=["sm_80"], cache=False, name="given"
+    )
+    for holds in (True, False):
+        inputs = torch.tensor(holds), *given[1:]
+        for result, one in zip(built(*inputs), Given()(*inputs), strict=True):
+            torch.testing.assert_close(result, one)

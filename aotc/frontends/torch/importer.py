@@ -6,6 +6,7 @@ import threading
 import warnings
 from typing import Any
 
+from aotc import ops
 from aotc.errors import InputError
 from aotc.frontends.torch import compaction, elementwise, fourier_rows, lu, scatters, triangular
 from aotc.frontends.torch.assertions import simplify_assertions
@@ -129,6 +130,7 @@ def import_program(program: Any, name: str) -> Any:
             f"torch-mlir cannot lower this program: {type(error).__name__}: {reason_of(error)}"
         ) from error
     functions = [*call_functions(module, known), *keep_conditions(module)]
+    has_branches = bool(ops.find(module.operation, "torch.prim.If"))
     assign_rows(module)
     lower_numbers(module)
     check_operators(module)
@@ -136,7 +138,8 @@ def import_program(program: Any, name: str) -> Any:
     keep_integers(module)
     widen_elements(module)
     to_backend, to_linalg = _PIPELINES
-    if functions:
+    # It also refuses `arith.select` of tensors, which a branch of given values becomes.
+    if functions or has_branches:
         with module.context:
             to_linalg = without_verification(to_linalg)
     with named_refusals():

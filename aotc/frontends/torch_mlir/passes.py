@@ -25,7 +25,7 @@ def _explained(error: Exception) -> str:
 
 
 def without_verification(pipeline: str) -> str:
-    """The pipeline without the pass at its end that refuses calls of functions."""
+    """The pipeline without the pass at its end that refuses calls of functions, among others."""
     from torch_mlir.passmanager import PassManager  # type: ignore[import-not-found, unused-ignore]
 
     passes = single_passes(str(PassManager.parse(f"builtin.module({pipeline})")))
