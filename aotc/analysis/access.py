@@ -58,6 +58,11 @@ _CAST = "builtin.unrealized_conversion_cast"
 _POINTED_LOAD = "nvvm.cp.async.bulk.tensor.shared.cluster.global"
 _ADDRESS = "memref.extract_aligned_pointer_as_index"
 _METADATA = "memref.extract_strided_metadata"
+_TOUCHES_NONE = {
+    *("memref.alloc", "memref.dim", "memref.get_global", "memref.cast", "memref.subview"),
+    *("memref.reinterpret_cast", "memref.extract_strided_metadata", "memref.transpose"),
+    *("memref.expand_shape", "memref.collapse_shape", "cf.assert"),
+}
 COPIES = {"memref.copy": (0, 1), "gpu.memcpy": (-1, -2)}  # (source, destination) operands
 DEALLOCATIONS = ("memref.dealloc", "gpu.dealloc")
 _TERMINATORS = ("llvm.return", "gpu.return")
@@ -169,6 +174,12 @@ def looks_at_no_element(user: Any) -> bool:
     if user.name == _METADATA:
         return not any(True for _ in user.results[0].uses)
     return user.name in SHAPE_ONLY and not any(is_memref(result) for result in user.results)
+
+
+def touches_no_element(operation: Any) -> bool:
+    """Whether an operation is one of numbers, or of those that neither read nor write an element of
+    a buffer that is there already."""
+    return operation.name in _TOUCHES_NONE or operation.name.startswith("arith.")
 
 
 def is_only_compared(address: Any) -> bool:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc import ops
-from aotc.analysis.access import looks_at_no_element
+from aotc.analysis.access import looks_at_no_element, touches_no_element
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.generics import maps_of
 from aotc.kernels.matmul.epilogue import SUM, Epilogue
@@ -40,17 +40,6 @@ from aotc.mlir import ir
 _VIEWS = ("memref.expand_shape", "memref.collapse_shape")
 _DEALLOC = "memref.dealloc"
 _WIDEST_ACCESS = 16  # bytes
-# What touches no element of a buffer that is there already.
-_QUIET = (
-    *("memref.alloc", "memref.dim", "memref.get_global", "memref.cast", "memref.subview"),
-    *(
-        "memref.reinterpret_cast",
-        "memref.extract_strided_metadata",
-        "memref.transpose",
-        "cf.assert",
-        *_VIEWS,
-    ),
-)
 
 
 class Fused(Struct):
@@ -411,7 +400,7 @@ class _Fusing:
 
     def _leaves(self, operation: Any, reads: Sequence[Any]) -> bool:
         """Whether it can stand in front of the matmul as well as behind it."""
-        if operation.name in _QUIET or operation.name.startswith("arith."):
+        if touches_no_element(operation):
             return True
         buffers = _buffers(operation.operands)
         if operation.name == _DEALLOC:

@@ -12,17 +12,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from aotc import ops
+from aotc.analysis.access import touches_no_element
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.generics import body_of, maps_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Padding
 from aotc.kernels.matmul.recognition import Matmul
 from aotc.mlir import ir
-
-# What touches no element of a buffer, beside arithmetic.
-_QUIET = (
-    *("memref.alloc", "memref.dim", "memref.get_global", "memref.cast", "memref.subview"),
-    *("memref.reinterpret_cast", "memref.expand_shape", "memref.collapse_shape"),
-)
 
 
 def with_padding(matmul: Matmul, roots: Roots) -> Matmul:
@@ -164,6 +159,8 @@ def _between(first: Any, last: Any) -> list[Any] | None:
 def _leaves(operation: Any, source: Any, roots: Roots) -> bool:
     """Whether it does not write the image."""
     if operation.name == "linalg.generic":
+        if any(inner.name == "memref.store" for inner in ops.walk(operation)):
+            return False
         _, outputs = ops.operand_groups(operation)
         return not any(roots.may_overlap(output, source) for output in outputs)
-    return operation.name in _QUIET or operation.name.startswith("arith.")
+    return touches_no_element(operation)
