@@ -1,7 +1,7 @@
 """`aotc-cast-parallel-results`: results of parallel loops pass through a cast to their own type.
 
 The integer range analysis does not see what gives `scf.forall` and `scf.parallel` their results
-(LLVM 22 to 24). Where a loop carries one, it takes the initial value for the only one, and the
+(seen in LLVM 24). Where a loop carries one, it takes the initial value for the only one, and the
 loop's result becomes that constant. Of a cast it knows nothing, so that its result has any value.
 """
 

@@ -67,8 +67,7 @@ class ImplicitWgmmaTable(ImplicitGemmFamily):
         return ""
 
     def describe_choice(self, variant: Variants) -> str:
-        tiles = ", ".join(f"{one.m}x{one.n}" for one in variant.variants)
-        return f"the program chooses among {tiles} when it knows the number of images"
+        return variant.describe("the number of images")
 
 
 IMPLICIT_WGMMA_TABLE = ImplicitWgmmaTable()

@@ -39,6 +39,10 @@ class Variants(Struct, frozen=True):
     def n(self) -> int:
         return self.variants[0].n
 
+    def describe(self, unknown: str) -> str:
+        tiles = ", ".join(f"{one.m}x{one.n}" for one in self.variants)
+        return f"the program chooses among {tiles} when it knows {unknown}"
+
 
 class WgmmaTable(MatmulFamily[Problem]):
     """Kernels of `WGMMA`, of which the program launches one: a variant is several of its."""
@@ -98,8 +102,7 @@ class WgmmaTable(MatmulFamily[Problem]):
         return ""
 
     def describe_choice(self, variant: Variants) -> str:
-        tiles = ", ".join(f"{one.m}x{one.n}" for one in variant.variants)
-        return f"the program chooses among {tiles} when it knows the sizes"
+        return variant.describe("the sizes")
 
 
 WGMMA_TABLE = WgmmaTable()
