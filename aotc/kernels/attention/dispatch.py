@@ -32,7 +32,7 @@ from aotc.kernels.attention.outline import (
 )
 from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.family import ANY_GPU, CPU
-from aotc.kernels.matmul.dispatch import TARGET, chips_of, name_modules
+from aotc.kernels.launches import TARGET, chips_of, name_modules
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.mlir import dialect, ir
 from aotc.module_names import CAPABILITY, LEAST_CAPABILITY

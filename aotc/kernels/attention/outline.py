@@ -21,7 +21,7 @@ from aotc.kernels.attention.operands import has_adjacent_heads
 from aotc.kernels.attention.pages import Pages
 from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.attention.recognition import Found, recognise_attention
-from aotc.kernels.matmul.dispatch import PARALLEL, called_inside, chips_of
+from aotc.kernels.launches import PARALLEL, called_inside, chips_of
 from aotc.kernels.matmul.problem import ELEMENT_BYTES
 from aotc.mlir import ir
 from aotc.ops import symbol_of

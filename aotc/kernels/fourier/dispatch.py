@@ -15,7 +15,7 @@ from aotc.input.entries import functions_of
 from aotc.kernels.family import EVERYWHERE
 from aotc.kernels.fourier.kernel import Kernel
 from aotc.kernels.fourier.problem import Kind, Order, Transform, is_possible
-from aotc.kernels.matmul.dispatch import TARGET, name_modules
+from aotc.kernels.launches import TARGET, name_modules
 from aotc.mlir import ir
 from aotc.module_names import FOURIER, LEAST_CAPABILITY
 from aotc.remarks import Remarks

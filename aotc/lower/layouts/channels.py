@@ -21,7 +21,7 @@ from msgspec import Struct
 from aotc import ops
 from aotc.analysis.generics import loops_of_reduction, maps_of
 from aotc.input.entries import functions_of
-from aotc.kernels.matmul.dispatch import PARALLEL, called_inside
+from aotc.kernels.launches import PARALLEL, called_inside
 from aotc.kernels.matmul.recognition import multiplies
 from aotc.lower.layouts import permute
 from aotc.lower.layouts.permute import Dimensions

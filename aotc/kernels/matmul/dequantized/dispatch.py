@@ -16,18 +16,12 @@ from aotc.analysis.functions import Functions
 from aotc.builder import WIDEST_ACCESS, Builder
 from aotc.input.entries import functions_of
 from aotc.kernels.family import ANY_GPU, SM_90A
+from aotc.kernels.launches import PARALLEL, TARGET, called_inside, chips_of, name_modules
 from aotc.kernels.matmul.dequantized import mma_sync, persistent
 from aotc.kernels.matmul.dequantized.kernel import Kernel, Variant
 from aotc.kernels.matmul.dequantized.operands import Result, are_of_rows
 from aotc.kernels.matmul.dequantized.recognition import Product, matmul_of, recognise_product
-from aotc.kernels.matmul.dispatch import (
-    PARALLEL,
-    STEP,
-    TARGET,
-    called_inside,
-    chips_of,
-    name_modules,
-)
+from aotc.kernels.matmul.dispatch import STEP
 from aotc.kernels.matmul.fusion.fuse import Fused, fuse
 from aotc.mlir import ir
 from aotc.module_names import CAPABILITY, LEAST_CAPABILITY

@@ -1,0 +1,76 @@
+"""What the dispatches of all kernels have in common: where kernels may be launched, and what their
+launches are marked with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aotc import ops
+from aotc.analysis.gpu_modules import module_for
+from aotc.analysis.launch_limits import excesses
+from aotc.errors import InternalError
+from aotc.input.entries import functions_of
+from aotc.kernels.family import ANY_GPU, CPU, EVERYWHERE
+from aotc.mlir import ir
+from aotc.ops import symbol_of
+from aotc.request import BuildRequest, Chip
+
+# Inside of these somebody else decides what runs where.
+PARALLEL = ("scf.parallel", "scf.forall", "affine.parallel", "gpu.launch", "gpu.func")
+# Of the region around a kernel, while it is text: what it is launched on, and, where that is not
+# every GPU that code is made for, the compute capabilities of those.
+TARGET = "aotc.target"
+CAPABILITIES = "aotc.capabilities"
+
+
+def called_inside(module: Any) -> set[str]:
+    """The functions that parallel code calls, directly or not: none of them can launch kernels."""
+    functions = {symbol_of(function): function for function in functions_of(module)}
+    found: set[str] = set()
+    pending = [
+        ops.callee_of(call)
+        for call in ops.find(module.operation, "func.call")
+        if ops.enclosing(call, *PARALLEL) is not None
+    ]
+    while pending:
+        name = pending.pop()
+        if name in functions and name not in found:
+            found.add(name)
+            pending += [ops.callee_of(call) for call in ops.find(functions[name], "func.call")]
+    return found
+
+
+def name_modules(choice: Any, capabilities: Sequence[int], dispatch: str) -> None:
+    """Marks each launch with its GPU module, which the outlining reads; the dispatch has noted the
+    target on a region around the launch. `dispatch`: see `module_for`.
+
+    Raises InternalError for a launch that one of the GPUs that it is for would refuse, of those of
+    `capabilities`.
+    """
+    noted: dict[Any, None] = {}
+    for launch in ops.find(choice, "gpu.launch"):
+        around = next(a for a in ops.ancestors(launch) if TARGET in a.attributes)
+        noted[around] = None
+        target = ir.StringAttr(around.attributes[TARGET]).value
+        launch.attributes["module"] = ir.FlatSymbolRefAttr.get(module_for(target, dispatch))
+        for excess in excesses(launch, *_launched_on(around, target, capabilities)):
+            raise InternalError(f"A kernel that was chosen at {launch.location} has {excess}.")
+    for around in noted:
+        for name in (TARGET, CAPABILITIES):
+            if name in around.attributes:
+                del around.attributes[name]
+
+
+def _launched_on(around: Any, target: str, capabilities: Sequence[int]) -> Sequence[int]:
+    if target == CPU:
+        return ()
+    if target not in (ANY_GPU, EVERYWHERE):
+        return [Chip(target).capability]
+    if CAPABILITIES in around.attributes:
+        return list(ir.DenseI32ArrayAttr(around.attributes[CAPABILITIES]))
+    return capabilities
+
+
+def chips_of(request: BuildRequest) -> list[Chip]:
+    return [*request.cubin_chips, *([request.ptx] if request.ptx else [])]
