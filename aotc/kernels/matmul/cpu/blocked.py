@@ -141,7 +141,9 @@ class Kernel(CpuKernel):
     def tile_sizes(self, m: Number, n: Number) -> tuple[Number, Number, Number]:
         """Rows and columns of tiles, and how many tiles a row of them has: the largest tiles that
         make enough blocks, all of about one size. The last one of a row has the columns that are
-        left, up to a vector more."""
+        left, up to a vector more. Rows are multiples of `LONG_ROWS`: with short registers, whose
+        groups have other numbers of rows, the last group of a tile computes some rows twice,
+        which takes less than threads that wait for a larger tile."""
         v = self.variant
         # A power of two is a little less than a multiple of the mainloop's rows then.
         rows: Number = v.tile_rows * 3 // 8
@@ -159,7 +161,7 @@ class Kernel(CpuKernel):
             has_enough = is_one & compare("sge", n, narrow * _ENOUGH_COLUMNS)
             rows = select(has_enough, v.tile_rows, rows)
             columns = select(has_enough, narrow, columns)
-        rows = self.even(m, rows, math.lcm(v.rows, LONG_ROWS))
+        rows = self.even(m, rows, LONG_ROWS)
         whole = signed_maximum(n - self.width, 1)
         columns = self.even(whole, columns, LONG_VECTORS * self.width)
         return rows, columns, self.groups(whole, columns)

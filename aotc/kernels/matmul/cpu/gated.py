@@ -6,8 +6,6 @@ A step of an LSTM or GRU is one launch then, which all threads share.
 
 from __future__ import annotations
 
-import math
-
 from aotc.builder import Buffer, Builder
 from aotc.kernels.cpu.mainloop import LONG_ROWS, LONG_VECTORS
 from aotc.kernels.cpu.vectors import VECTOR_BYTES
@@ -80,8 +78,7 @@ class _Gated(blocked.Kernel):
         m, k = (b.dim(arguments.a, axis) for axis in ((1, 0) if a.transposed else (0, 1)))
         # A launch of no blocks is an error.
         with b.where(compare("ne", m, 0)):
-            unit = math.lcm(self.variant.rows, LONG_ROWS)
-            rows = self.even(m, self.variant.tile_rows, unit)
+            rows = self.even(m, self.variant.tile_rows, LONG_ROWS)
             columns = self.gate_columns
             grid = self.gates.columns // columns, self.groups(m, rows), 1
             shared_bytes = b.signed_cast(self.shared_bytes(rows), "i32")

@@ -276,7 +276,7 @@ class WinogradKernel(blocked.Kernel):
         self.launch(convolution.rows, columns, convolution.channels, 1)
 
     def tile_sizes(self, m: Number, n: Number) -> tuple[Number, Number, Number]:
-        rows = self.even(m, _ROWS, math.lcm(self.variant.rows, LONG_ROWS))
+        rows = self.even(m, _ROWS, LONG_ROWS)
         whole = signed_maximum(n - self.width, 1)
         columns = self.even(whole, _COLUMNS, _COLUMNS)
         return rows, columns, self.groups(whole, columns)
