@@ -143,6 +143,18 @@ static bool encode(const aotc_rt_scope *scope, const encoding *e, CUtensorMap *o
       e->box_sizes[0], (int)e->swizzle, likely_cause(e));
 }
 
+// Of all entries' encodings, what they are given as it is.
+static encoding encoding_with(int64_t data_type, int64_t interleave, int64_t swizzle,
+                              int64_t l2_promotion, int64_t oob_fill) {
+  return (encoding){
+      .data_type = data_type,
+      .interleave = interleave,
+      .swizzle = swizzle,
+      .l2_promotion = l2_promotion,
+      .oob_fill = oob_fill,
+  };
+}
+
 void mgpuTensorMapEncodeTiled(void *out_tensor_map, int32_t data_type, uint32_t rank, void *address,
                               const uint64_t *sizes, const uint64_t *strides,
                               const uint32_t *box_sizes, const uint32_t *element_strides,
@@ -159,15 +171,9 @@ void mgpuTensorMapEncodeTiled(void *out_tensor_map, int32_t data_type, uint32_t 
   } else if (scope.context != NULL && aotc_rt_weight_pages_have(scope.context, address)) {
     aotc_rt_fail(AOTC_UNSUPPORTED, "a TMA descriptor in host memory, of a weight under a budget");
   } else if (aotc_rt_make_current(&scope)) {
-    encoding e = {
-        .data_type = data_type,
-        .interleave = interleave,
-        .swizzle = swizzle,
-        .l2_promotion = l2_promotion,
-        .oob_fill = oob_fill,
-        .rank = rank,
-        .address = address,
-    };
+    encoding e = encoding_with(data_type, interleave, swizzle, l2_promotion, oob_fill);
+    e.rank = rank;
+    e.address = address;
     memcpy(e.sizes, sizes, rank * sizeof(*sizes));
     if (rank > 1) {
       memcpy(e.strides, strides, (rank - 1) * sizeof(*strides));
@@ -381,13 +387,7 @@ void *mgpuTensorMapEncodeTiledMemref(int64_t rank, void *descriptor, int64_t dat
     return NULL;
   }
   CUdeviceptr address = 0;
-  encoding e = {
-      .data_type = data_type,
-      .interleave = interleave,
-      .swizzle = swizzle,
-      .l2_promotion = l2_promotion,
-      .oob_fill = oob_fill,
-  };
+  encoding e = encoding_with(data_type, interleave, swizzle, l2_promotion, oob_fill);
   if (rank < 1 || rank > MAX_RANK || descriptor == NULL || box_sizes == NULL) {
     aotc_rt_fail(AOTC_INVALID_ARGUMENT, "rank %lld; it must be 1 to 5", (long long)rank);
   } else if (encoding_of((uint32_t)rank, descriptor, &e) && box_of((uint32_t)rank, box_sizes, &e)) {
@@ -406,14 +406,8 @@ void *aotc_tensor_map_encode_im2col(int64_t rank, void *descriptor, int64_t data
     return NULL;
   }
   CUdeviceptr address = 0;
-  encoding e = {
-      .data_type = data_type,
-      .interleave = interleave,
-      .swizzle = swizzle,
-      .l2_promotion = l2_promotion,
-      .oob_fill = oob_fill,
-      .is_im2col = true,
-  };
+  encoding e = encoding_with(data_type, interleave, swizzle, l2_promotion, oob_fill);
+  e.is_im2col = true;
   if (rank < 3 || rank > MAX_RANK || descriptor == NULL || box_sizes == NULL ||
       lower_corner == NULL || upper_corner == NULL || steps == NULL) {
     aotc_rt_fail(AOTC_INVALID_ARGUMENT, "rank %lld; it must be 3 to 5", (long long)rank);
