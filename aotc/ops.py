@@ -16,6 +16,7 @@ _FUNCTIONS = ("func.func", "gpu.func", "llvm.func")
 _SYMBOLS = frozenset((*_FUNCTIONS, "memref.global"))
 _EQ, _SGE = 0, 5  # arith.cmpi's numbers
 _LARGEST_INDEX = (1 << 63) - 1
+_CONSTANT = "arith.constant"
 
 
 def walk(operation: Any) -> list[Any]:
@@ -112,6 +113,14 @@ def erase(operation: Any) -> None:
     operation.erase()
 
 
+def replace(operation: Any, values: Iterable[Any]) -> None:
+    """Erases an operation, whose users get `values` in the place of its results. Nothing may use
+    results for which there is no value."""
+    for result, value in zip(operation.results, values, strict=False):
+        result.replace_all_uses_with(value)
+    erase(operation)
+
+
 def defining(value: Any) -> Any | None:
     """The operation that makes `value`; None for a block argument.
 
@@ -138,22 +147,49 @@ def global_of(use: Any) -> str:
     return str(ir.FlatSymbolRefAttr(use.attributes["name"]).value)
 
 
+def attributes_of(operation: Any) -> dict[str, Any]:
+    return {name: operation.attributes[name] for name in operation.attributes}
+
+
+def function_type(function: Any) -> Any:
+    """The type of a `func.func`, or of a `gpu.func`."""
+    return ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+
+
+def set_function_type(function: Any, inputs: Iterable[Any], results: Iterable[Any]) -> None:
+    type_ = ir.FunctionType.get(list(inputs), list(results))
+    function.attributes["function_type"] = ir.TypeAttr.get(type_)
+
+
+def terminator(block: Any) -> Any:
+    """The last operation of a block."""
+    return block.operations[len(block.operations) - 1].operation
+
+
 def constant_index(value: int) -> Any:
     """An `arith.constant` of type index at the current insertion point."""
-    index = ir.IndexType.get()
-    return ir.Operation.create(
-        "arith.constant",
-        results=[index],
-        attributes={"value": ir.IntegerAttr.get(index, value)},
-    ).result
+    return constant_from(ir.IntegerAttr.get(index(), value))
+
+
+def constant_from(attribute: Any) -> Any:
+    """An `arith.constant` with the value and the type of an attribute."""
+    return create("arith.constant", (), [attribute.type], {"value": attribute}).result
+
+
+def is_constant(value: Any) -> bool:
+    """Whether an `arith.constant` makes the value."""
+    owner = defining(value)
+    return owner is not None and owner.name == _CONSTANT
+
+
+def known_constant(value: Any) -> Any | None:
+    """The attribute with the value of an `arith.constant`; None if nothing such makes it."""
+    return value.owner.operation.attributes["value"] if is_constant(value) else None
 
 
 def known_index(value: Any) -> int | None:
-    """The value of an index constant, or None."""
-    owner = defining(value)
-    if owner is None or owner.name != "arith.constant":
-        return None
-    attribute = owner.attributes["value"]
+    """The value of a constant of type index, or of an integer type; None if it is none."""
+    attribute = known_constant(value)
     return ir.IntegerAttr(attribute).value if isinstance(attribute, ir.IntegerAttr) else None
 
 
@@ -169,19 +205,24 @@ def known_dimension(dim: Any) -> int | None:
 
 def index_op(name: str, *operands: Any) -> Any:
     """A binary arith operation on index values."""
-    return ir.Operation.create(name, results=[ir.IndexType.get()], operands=list(operands)).result
+    return create(name, operands, [index()]).result
 
 
 def compare(predicate: int, left: Any, right: Any) -> Any:
     """`arith.cmpi` with a predicate by number (2 is slt, 6 is ult), on vectors as on numbers."""
-    i64, i1 = (ir.IntegerType.get_signless(width) for width in (64, 1))
-    is_vector = isinstance(left.type, ir.VectorType)
-    return ir.Operation.create(
-        "arith.cmpi",
-        results=[ir.VectorType.get(left.type.shape, i1) if is_vector else i1],
-        operands=[left, right],
-        attributes={"predicate": ir.IntegerAttr.get(i64, predicate)},
-    ).result
+    attributes = {"predicate": ir.IntegerAttr.get(integer(64), predicate)}
+    result = with_element_type(left.type, integer(1))
+    return create("arith.cmpi", [left, right], [result], attributes).result
+
+
+def load(memref: Any, indices: Sequence[Any]) -> Any:
+    """`memref.load`."""
+    return create("memref.load", [memref, *indices], [memref.type.element_type]).result
+
+
+def select(condition: Any, yes: Any, no: Any) -> Any:
+    """`arith.select`: one of two values of one type."""
+    return create("arith.select", [condition, yes, no], [yes.type]).result
 
 
 def capped_product(counts: Sequence[Any]) -> Any:
@@ -198,17 +239,17 @@ def capped_product(counts: Sequence[Any]) -> Any:
         is_small, has_no_excess = compare(_SGE, low, zero), compare(_EQ, excess, zero)
         is_countable = binary("arith.andi", is_small, has_no_excess)
         largest = constant_index(_LARGEST_INDEX)
-        total = create("arith.select", [is_countable, low, largest], [index_type]).result
+        total = select(is_countable, low, largest)
     return total
 
 
 def create_for(lower: Any, upper: Any, step: Any, body: Callable[[Any], None]) -> None:
     """`scf.for` whose body `body(induction variable)` fills."""
-    loop = ir.Operation.create("scf.for", results=[], operands=[lower, upper, step], regions=1)
-    block = loop.regions[0].blocks.append(ir.IndexType.get())
+    loop = create("scf.for", [lower, upper, step], regions=1)
+    block = loop.regions[0].blocks.append(index())
     with ir.InsertionPoint(block):
         body(block.arguments[0])
-        ir.Operation.create("scf.yield")
+        create("scf.yield")
 
 
 def create_parallel(sizes: Sequence[Any], body: Callable[[list[Any]], None]) -> None:
@@ -217,28 +258,20 @@ def create_parallel(sizes: Sequence[Any], body: Callable[[list[Any]], None]) -> 
     zeros = [constant_index(0) for _ in sizes]
     ones = [constant_index(1) for _ in sizes]
     count = len(sizes)
-    loop = ir.Operation.create(
-        "scf.parallel",
-        results=[],
-        operands=[*zeros, *sizes, *ones],
-        regions=1,
-        attributes={
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([count, count, count, 0]),
-        },
-    )
-    block = loop.regions[0].blocks.append(*[ir.IndexType.get()] * count)
+    segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([count, count, count, 0])}
+    loop = create("scf.parallel", [*zeros, *sizes, *ones], (), segments, regions=1)
+    block = loop.regions[0].blocks.append(*[index()] * count)
     with ir.InsertionPoint(block):
         body(list(block.arguments))
-        ir.Operation.create("scf.reduce", results=[], operands=[], regions=0)
+        create("scf.reduce")
 
 
 def create_if(condition: Any, body: Callable[[], object]) -> None:
     """`scf.if` without results whose body `body()` fills."""
-    branch = ir.Operation.create("scf.if", results=[], operands=[condition], regions=2)
-    block = branch.regions[0].blocks.append()
-    with ir.InsertionPoint(block):
+    branch = create("scf.if", [condition], regions=2)
+    with ir.InsertionPoint(branch.regions[0].blocks.append()):
         body()
-        ir.Operation.create("scf.yield")
+        create("scf.yield")
 
 
 def create_either(condition: Any, then: Callable[[], None], other: Callable[[], None]) -> None:
@@ -278,12 +311,27 @@ def create(
     )
 
 
-def dynamic_sizes(tensor: Any, dimensions: Iterable[int] | None = None) -> list[Any]:
-    """The sizes of a tensor, or of some of its dimensions, that its type does not say."""
+def dim(shaped: Any, dimension: int) -> Any:
+    """`memref.dim` or `tensor.dim`."""
+    name = "memref.dim" if isinstance(shaped.type, ir.MemRefType) else "tensor.dim"
+    return index_op(name, shaped, constant_index(dimension))
+
+
+def size(shaped: Any, dimension: int) -> Any:
+    """The size of a dimension of a memref or a tensor: a constant, if its type says it."""
+    type_ = shaped.type
+    if type_.is_dynamic_dim(dimension):
+        return dim(shaped, dimension)
+    return constant_index(type_.get_dim_size(dimension))
+
+
+def dynamic_sizes(shaped: Any, dimensions: Iterable[int] | None = None) -> list[Any]:
+    """The sizes of a memref or a tensor, or of some of its dimensions, that its type does not
+    say."""
     return [
-        create("tensor.dim", [tensor, constant_index(i)], [ir.IndexType.get()]).result
-        for i in (range(tensor.type.rank) if dimensions is None else dimensions)
-        if tensor.type.is_dynamic_dim(i)
+        dim(shaped, i)
+        for i in (range(shaped.type.rank) if dimensions is None else dimensions)
+        if shaped.type.is_dynamic_dim(i)
     ]
 
 
@@ -322,6 +370,42 @@ def binary(name: str, left: Any, right: Any) -> Any:
     return create(name, [left, right], [left.type]).result
 
 
+def call_llvm(
+    name: str, arguments: Sequence[Any], results: Sequence[Any] = (), **attributes: Any
+) -> Any:
+    """An `llvm.call` of a function."""
+    own = {
+        "callee": ir.FlatSymbolRefAttr.get(name),
+        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(arguments), 0]),
+    }
+    return create("llvm.call", arguments, results, own | attributes)
+
+
+def llvm_address(symbol: str) -> Any:
+    """The address of a global variable, or of a function, of the LLVM dialect."""
+    attributes = {"global_name": ir.FlatSymbolRefAttr.get(symbol)}
+    return create("llvm.mlir.addressof", (), [ir.Type.parse("!llvm.ptr")], attributes).result
+
+
+def call(name: str, operands: Sequence[Any] = (), results: Sequence[Any] = ()) -> Any:
+    """A `func.call`."""
+    return create("func.call", operands, results, {"callee": ir.FlatSymbolRefAttr.get(name)})
+
+
+def create_function(
+    name: str, inputs: Sequence[Any], results: Sequence[Any], **attributes: Any
+) -> Any:
+    """A private `func.func` without a block yet."""
+    type_ = ir.FunctionType.get(list(inputs), list(results))
+    own = {
+        "sym_name": ir.StringAttr.get(name),
+        "sym_visibility": ir.StringAttr.get("private"),
+        "function_type": ir.TypeAttr.get(type_),
+    }
+    return create("func.func", attributes=own | attributes, regions=1)
+
+
 def assembly(text: str, constraints: str, operands: Sequence[Any], result: Any) -> Any:
     """The value of inline assembly without side effects."""
     attributes = {
@@ -331,15 +415,16 @@ def assembly(text: str, constraints: str, operands: Sequence[Any], result: Any) 
     return create("llvm.inline_asm", operands, [result], attributes).result
 
 
-def constant(type_: Any, value: int) -> Any:
-    """An integer or index constant; for a vector type the same value in every element."""
-    if isinstance(type_, ir.VectorType):
-        attribute = ir.DenseElementsAttr.get_splat(
-            type_, ir.IntegerAttr.get(type_.element_type, _signed(type_.element_type, value))
-        )
+def constant(type_: Any, value: float) -> Any:
+    """A constant of a number's type; for a vector type the same value in every element."""
+    element = element_type(type_)
+    if isinstance(element, ir.IntegerType | ir.IndexType):
+        attribute = ir.IntegerAttr.get(element, _signed(element, int(value)))
     else:
-        attribute = ir.IntegerAttr.get(type_, _signed(type_, value))
-    return create("arith.constant", results=[type_], attributes={"value": attribute}).result
+        attribute = ir.FloatAttr.get(element, value)
+    if isinstance(type_, ir.VectorType):
+        attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
+    return constant_from(attribute)
 
 
 def _signed(type_: Any, value: int) -> int:

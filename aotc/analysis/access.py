@@ -221,7 +221,7 @@ def _successor_values(user: Any, operand: int) -> list[Any] | None:
 def task_result(returning: Any, operand: int) -> tuple[str, int]:
     """(function, index of its result) of an operand of async.return: a token may come first."""
     function = returning.parent.operation
-    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    type_ = ops.function_type(function)
     return symbol_of(function), operand + (str(type_.results[0]) == "!async.token")
 
 

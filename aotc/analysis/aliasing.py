@@ -130,14 +130,7 @@ def some_loops_kept_sequential(function: Any, roots: Roots) -> Iterator[None]:
     for loop in (inner for outer in outermost for inner in ops.find(outer, "affine.for")):
         first = next(iter(loop.regions[0].blocks[0].operations))
         with loop.location, ir.InsertionPoint(first):
-            calls.append(
-                ir.Operation.create(
-                    "func.call",
-                    results=[],
-                    operands=[],
-                    attributes={"callee": ir.FlatSymbolRefAttr.get(_KEEP)},
-                )
-            )
+            calls.append(ops.call(_KEEP))
     try:
         if calls:
             declaration = ir.Operation.parse(f"func.func private @{_KEEP}()")

@@ -244,36 +244,26 @@ def _fail_unless(check: Any, message: str, parts: tuple[Any, Any], leave: _Leave
     if numbers:
         failed = leave.block.create_before()
         with ir.InsertionPoint(failed):
-            create_call(_FAIL_WITH, [_address(message), *numbers])
+            create_call(_FAIL_WITH, [ops.llvm_address(message), *numbers])
             ir.Operation.create("llvm.br", successors=[leave.block])
     else:
         failed = leave.failure(_failure_of(check))
     with ir.InsertionPoint(block):
-        _branch(condition, rest, failed, *([] if numbers else [_address(message)]))
+        _branch(condition, rest, failed, *([] if numbers else [ops.llvm_address(message)]))
     ops.erase(check)
 
 
 def _leave_with(block: Any, rest: Any, leave: _Leave) -> None:
     """Leaves at the end of `block`, whose last call is of a function that may have left."""
     with ir.InsertionPoint(block):
-        i1, i8 = (ir.IntegerType.get_signless(width) for width in (1, 8))
-        flag = ir.Operation.create("llvm.load", results=[i8], operands=[_address(_IS_LEAVING)])
-        is_leaving = ir.Operation.create("llvm.trunc", results=[i1], operands=[flag.result])
-        _branch(is_leaving.result, leave.block, rest)
+        flag = ops.unary("llvm.load", ops.llvm_address(_IS_LEAVING), ops.integer(8))
+        _branch(ops.unary("llvm.trunc", flag, ops.integer(1)), leave.block, rest)
 
 
 def _forget_leaving(entry: Any) -> None:
     """An entry is called from outside: it is where leaving ends."""
     with ir.InsertionPoint.at_block_begin(entry.regions[0].blocks[0]):
-        ir.Operation.create("llvm.store", operands=[create_constant(0, 8), _address(_IS_LEAVING)])
-
-
-def _address(symbol: str) -> Any:
-    return ir.Operation.create(
-        "llvm.mlir.addressof",
-        results=[ir.Type.parse("!llvm.ptr")],
-        attributes={"global_name": ir.FlatSymbolRefAttr.get(symbol)},
-    ).result
+        ops.create("llvm.store", [create_constant(0, 8), ops.llvm_address(_IS_LEAVING)])
 
 
 def _split_behind(calls: Sequence[Any]) -> Iterator[tuple[Any, tuple[Any, Any]]]:

@@ -124,7 +124,7 @@ def _call_with_pointer(call: Any, type_: Any) -> None:
                     {"elem_type": ir.TypeAttr.get(type_)},
                 ).result
             _load_parts(call, pointer, type_)
-        attributes = {name: call.attributes[name] for name in call.attributes}
+        attributes = ops.attributes_of(call)
         count = len(call.operands)
         attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([count + 1, 0])
         attributes.pop("res_attrs", None)
@@ -157,7 +157,7 @@ def _load_parts(made: Any, pointer: Any, type_: Any, copies: _Stores | None = No
                         copies.copy(part_type, place, store.operands[1])
                     store.erase()
                 continue
-            found = ops.create("llvm.load", [place], [part_type]).result
+            found = ops.unary("llvm.load", place, part_type)
             part.results[0].replace_all_uses_with(found)
         for part in parts:
             part.erase()
@@ -165,7 +165,7 @@ def _load_parts(made: Any, pointer: Any, type_: Any, copies: _Stores | None = No
             if len(parts) == len(users):
                 made.erase()
         elif len(parts) < len(users):
-            whole = ops.create("llvm.load", [pointer], [value.type]).result
+            whole = ops.unary("llvm.load", pointer, value.type)
             value.replace_all_uses_with(whole)
 
 

@@ -212,4 +212,4 @@ def _as_i64(value: Any) -> Any:
     if str(value.type) == "i64":
         return value
     i64 = ir.IntegerType.get_signless(64)
-    return ir.Operation.create("llvm.sext", results=[i64], operands=[value]).results[0]
+    return ops.unary("llvm.sext", value, i64)

@@ -136,26 +136,13 @@ def initialized_global(symbol: str, type_: str, lines: Sequence[str]) -> str:
 
 
 def create_call(name: str, arguments: Sequence[Any], result: str | None = None) -> Any:
-    call = ir.Operation.create(
-        "llvm.call",
-        results=[ir.Type.parse(result)] if result else [],
-        operands=list(arguments),
-        attributes={
-            "callee": ir.FlatSymbolRefAttr.get(name),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(arguments), 0]),
-        },
-    )
+    call = ops.call_llvm(name, arguments, [ir.Type.parse(result)] if result else [])
     return call.results[0] if result else None
 
 
 def create_constant(value: int, bits: int) -> Any:
-    type_ = ir.IntegerType.get_signless(bits)
-    return ir.Operation.create(
-        "llvm.mlir.constant",
-        results=[type_],
-        attributes={"value": ir.IntegerAttr.get(type_, value)},
-    ).results[0]
+    number = ir.IntegerAttr.get(ops.integer(bits), value)
+    return ops.create("llvm.mlir.constant", (), [number.type], {"value": number}).result
 
 
 def module_handle(module: str) -> str:

@@ -44,8 +44,7 @@ def call_in_place_of(uses: Iterable[Any], getter: str) -> None:
     for use in uses:
         with use.location, ir.InsertionPoint(use):
             copy = create_call(getter, [], "!llvm.ptr")
-        use.results[0].replace_all_uses_with(copy)
-        ops.erase(use)
+        ops.replace(use, [copy])
 
 
 def types_of_variables(host: Any) -> dict[str, str]:

@@ -68,8 +68,7 @@ def _unite_streams(function: Any) -> Any:
                 create_call(_SYNCHRONIZE, [stream])
             ops.erase(call)
     for call in made:
-        call.results[0].replace_all_uses_with(stream)
-        ops.erase(call)
+        ops.replace(call, [stream])
     for end in ops.find(function, "llvm.return"):
         with end.location, ir.InsertionPoint(end):
             create_call(_SYNCHRONIZE, [stream])

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from aotc import ops
 from aotc.artifact_kind import ArtifactKind
 from aotc.artifacts import EXE
 from aotc.errors import InputError, near_names
@@ -122,7 +123,7 @@ def check_program_main(source: Source) -> None:
     function = _program_main(source.module)
     if function is None or function.name != "func.func":
         return  # the types of an llvm.func are looked at where it is called
-    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    type_ = ops.function_type(function)
     inputs, results = [str(t) for t in type_.inputs], [str(t) for t in type_.results]
     if inputs in ([], ["i32", "!llvm.ptr"]) and results in ([], *([t] for t in EXIT_CODES)):
         return
@@ -263,7 +264,7 @@ def sized_entries(source: Source, entries: tuple[Entry, ...]) -> frozenset[str]:
         ranks = [len(value.shape) for value in entry.results if value.shape is not None]
         if function is None or function.name != "func.func":
             continue
-        type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+        type_ = ops.function_type(function)
         if len(type_.results) == sum(ranks):
             found.add(entry.name)
     return frozenset(found)
@@ -339,7 +340,7 @@ def _nothing_exported(source: Source, names: list[str]) -> str:
 
 def _describe_entry(source: Source, function: Any, problems: list[Problem]) -> Entry:
     name = symbol_of(function)
-    function_type = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    function_type = ops.function_type(function)
     names = _argument_names(source, function, problems)
     wrong: list[str] = []
     arguments = []

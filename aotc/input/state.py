@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc import ops
 from aotc.dense import content_of, element_of, is_splat
 from aotc.input.blobs import resource_name
 from aotc.input.entries import (
@@ -205,7 +206,7 @@ def _is_bits(attribute: Any) -> bool:
 
 def _wrong_targets(function: Any) -> Iterator[str]:
     """What is wrong with the results that are written into arguments."""
-    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    type_ = ops.function_type(function)
     targets = targets_of(function)
     for result, target in targets.items():
         if not 0 <= target < len(type_.inputs):

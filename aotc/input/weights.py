@@ -155,8 +155,7 @@ def _hold(module: Any, name: str, constants: Sequence[Any], symbols: set[str]) -
                 operands=[get.result],
                 attributes={"restrict": ir.UnitAttr.get()},
             )
-        constant.results[0].replace_all_uses_with(read.result)
-        ops.erase(constant)
+        ops.replace(constant, [read.result])
     return HeldWeight(symbol, describe_value("weight", name, memref, []))
 
 

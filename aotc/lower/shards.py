@@ -81,9 +81,7 @@ def _check_processes(module: Any, counts: dict[str, int]) -> None:
     for function in ops.find(module.operation, "func.func"):
         if (count := counts.get(ops.symbol_of(function))) is not None:
             with ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]):
-                callee = {"callee": ir.FlatSymbolRefAttr.get(_CHECK)}
-                expected = ops.constant(ops.integer(64), count)
-                ops.create("func.call", [expected], attributes=callee)
+                ops.call(_CHECK, [ops.constant(ops.integer(64), count)])
     if counts:
         declare(module, _CHECK, [ops.integer(64)], [])
 

@@ -49,8 +49,7 @@ def expand_atomic_products(module: Any) -> None:
             with ir.InsertionPoint(body):
                 new = ops.binary(name, body.arguments[0], product.operands[0])
                 ops.create("memref.atomic_yield", [new])
-        product.results[0].replace_all_uses_with(update.result)
-        ops.erase(product)
+        ops.replace(product, [update.result])
 
 
 def exchange_folded_updates(module: Any) -> None:
@@ -73,5 +72,4 @@ def exchange_folded_updates(module: Any) -> None:
                 [update.results[0].type],
                 {"kind": kind},
             )
-        update.results[0].replace_all_uses_with(exchange.result)
-        ops.erase(update)
+        ops.replace(update, [exchange.result])

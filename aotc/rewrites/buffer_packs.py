@@ -35,7 +35,7 @@ def _expand_pack(pack: Any) -> None:
         at = layout.plain(indices, target)
 
         def copy() -> None:
-            value = ops.create("memref.load", [source, *at], [source.type.element_type]).result
+            value = ops.load(source, at)
             ops.create("memref.store", [value, target, *indices])
 
         def pad() -> None:
@@ -45,14 +45,14 @@ def _expand_pack(pack: Any) -> None:
         # The last tiles may be larger than what is left.
         is_inside = None
         for dimension in layout.tiled:
-            fits = ops.compare(_ULT, at[dimension], _size(source, dimension))
+            fits = ops.compare(_ULT, at[dimension], ops.size(source, dimension))
             is_inside = fits if is_inside is None else ops.binary("arith.andi", is_inside, fits)
         if is_inside is None:
             copy()
         else:
             ops.create_either(is_inside, copy, pad)
 
-    ops.create_parallel([_size(target, i) for i in range(target.type.rank)], body)
+    ops.create_parallel([ops.size(target, i) for i in range(target.type.rank)], body)
 
 
 def _expand_unpack(unpack: Any) -> None:
@@ -62,10 +62,10 @@ def _expand_unpack(unpack: Any) -> None:
 
     def body(indices: list[Any]) -> None:
         at = layout.packed(indices, source)
-        value = ops.create("memref.load", [source, *at], [source.type.element_type]).result
+        value = ops.load(source, at)
         ops.create("memref.store", [value, target, *indices])
 
-    ops.create_parallel([_size(target, i) for i in range(target.type.rank)], body)
+    ops.create_parallel([ops.size(target, i) for i in range(target.type.rank)], body)
 
 
 class _Layout:
@@ -82,15 +82,15 @@ class _Layout:
         those of the plain buffer, or that they are enough."""
         for dimension in range(self._rank):
             number = self._outer.index(dimension)
-            count = _size(packed, number)
+            count = ops.size(packed, number)
             types = [(plain, dimension), (packed, number)]
             if dimension in self.tiled:
                 tile = self._rank + self.tiled.index(dimension)
-                count = ops.index_op("arith.muli", count, _size(packed, tile))
+                count = ops.index_op("arith.muli", count, ops.size(packed, tile))
                 types.append((packed, tile))
             if not any(buffer.type.is_dynamic_dim(i) for buffer, i in types):
                 continue  # verified
-            fits = ops.compare(predicate, count, _size(plain, dimension))
+            fits = ops.compare(predicate, count, ops.size(plain, dimension))
             said = f"{self._name}: the tiles along dimension {dimension} do not fit its size"
             ops.create("cf.assert", [fits], attributes={"msg": ir.StringAttr.get(said)})
 
@@ -98,7 +98,7 @@ class _Layout:
         """The place in the plain buffer of an element of the packed one."""
         at = [indices[self._outer.index(dimension)] for dimension in range(self._rank)]
         for number, dimension in enumerate(self.tiled, self._rank):
-            begin = ops.index_op("arith.muli", at[dimension], _size(packed, number))
+            begin = ops.index_op("arith.muli", at[dimension], ops.size(packed, number))
             at[dimension] = ops.index_op("arith.addi", begin, indices[number])
         return at
 
@@ -106,7 +106,7 @@ class _Layout:
         """The place in the packed buffer of an element of the plain one."""
         tiles, inside = list(indices), []
         for number, dimension in enumerate(self.tiled, self._rank):
-            size = _size(packed, number)
+            size = ops.size(packed, number)
             tiles[dimension] = ops.index_op("arith.divui", indices[dimension], size)
             inside.append(ops.index_op("arith.remui", indices[dimension], size))
         return [*(tiles[dimension] for dimension in self._outer), *inside]
@@ -116,10 +116,3 @@ def _numbers(operation: Any, name: str) -> list[int]:
     if name not in operation.attributes:
         return []
     return list(ir.DenseI64ArrayAttr(operation.attributes[name]))
-
-
-def _size(buffer: Any, dimension: int) -> Any:
-    if not buffer.type.is_dynamic_dim(dimension):
-        return ops.constant_index(buffer.type.get_dim_size(dimension))
-    index = ops.constant_index(dimension)
-    return ops.create("memref.dim", [buffer, index], [ir.IndexType.get()]).result

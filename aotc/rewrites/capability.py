@@ -25,9 +25,8 @@ def declare_capability(module: Any) -> None:
 
 def has_gpu() -> Any:
     """Whether launches go to a GPU, as an i1 at the insertion point. Needs `declare_capability`."""
-    callee = ir.FlatSymbolRefAttr.get(CAPABILITY)
     i32 = ops.integer(32)
-    capability = ops.create("func.call", results=[i32], attributes={"callee": callee}).result
+    capability = ops.call(CAPABILITY, [], [i32]).result
     return ops.compare(_SGE, capability, ops.constant(i32, 1))
 
 

@@ -66,7 +66,7 @@ def _ranked_like(value: Any, other: Any) -> Any:
     type_ = ir.MemRefType.get(
         unknown, value.type.element_type, layout=layout, memory_space=value.type.memory_space
     )
-    return ir.Operation.create("memref.cast", results=[type_], operands=[value]).result
+    return ops.unary("memref.cast", value, type_)
 
 
 def _copy_elements(source: Any, target: Any, indices: Sequence[Any]) -> None:
@@ -83,21 +83,15 @@ def _copy_elements(source: Any, target: Any, indices: Sequence[Any]) -> None:
 
 
 def _copy_element(source: Any, target: Any, indices: Sequence[Any]) -> None:
-    element = ir.Operation.create(
-        "memref.load", results=[source.type.element_type], operands=[source, *indices]
-    ).result
-    ir.Operation.create("memref.store", results=[], operands=[element, target, *indices])
+    element = ops.load(source, indices)
+    ops.create("memref.store", [element, target, *indices])
 
 
 def _size(source: Any, target: Any, dimension: int) -> Any:
     for memref in (source, target):
         if not memref.type.is_dynamic_dim(dimension):
             return ops.constant_index(memref.type.get_dim_size(dimension))
-    return ir.Operation.create(
-        "memref.dim",
-        results=[ir.IndexType.get()],
-        operands=[source, ops.constant_index(dimension)],
-    ).result
+    return ops.dim(source, dimension)
 
 
 def _is_contiguous(type_: Any) -> bool:

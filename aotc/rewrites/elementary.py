@@ -16,12 +16,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from aotc import ops
 from aotc.mlir import ir
 from aotc.ops import (
     binary,
     constant,
     create,
-    defining,
     element_type,
     erase,
     integer,
@@ -115,10 +115,7 @@ def _sum_with_one(exponential: Any) -> Any | None:
     sum_ = uses[0].owner.operation if len(uses) == 1 else None
     if sum_ is None or sum_.name != "arith.addf":
         return None
-    constant_ = defining(sum_.operands[1 - uses[0].operand_number])
-    if constant_ is None or constant_.name != "arith.constant":
-        return None
-    value = constant_.attributes["value"]
+    value = ops.known_constant(sum_.operands[1 - uses[0].operand_number])
     if isinstance(value, ir.DenseElementsAttr):
         value = value.get_splat_value() if value.is_splat else None
     return sum_ if isinstance(value, ir.FloatAttr) and value.value == 1 else None
@@ -135,7 +132,7 @@ class _Numbers:
         element = ir.FloatAttr.get(ir.F32Type.get(), value)
         if isinstance(self.type, ir.VectorType):
             element = ir.DenseElementsAttr.get_splat(self.type, element)
-        return create("arith.constant", (), [self.type], {"value": element}).result
+        return ops.constant_from(element)
 
     def integer(self, value: int) -> Any:
         return constant(self.bits_type, value)
@@ -167,7 +164,7 @@ class _Numbers:
         return create("arith.cmpf", [x, y], [result], attributes).result
 
     def select(self, condition: Any, yes: Any, no: Any) -> Any:
-        return create("arith.select", [condition, yes, no], [yes.type]).result
+        return ops.select(condition, yes, no)
 
     def magnitude(self, x: Any) -> Any:
         return unary("math.absf", x, self.type)

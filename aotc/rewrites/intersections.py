@@ -18,9 +18,7 @@ def expand_intersections(root: Any) -> None:
     for operation in ops.find(root, "x86.avx512.vp2intersect"):
         with operation.location, ir.InsertionPoint(operation):
             masks = _intersect(*operation.operands)
-        for result, mask in zip(operation.results, masks, strict=True):
-            result.replace_all_uses_with(mask)
-        ops.erase(operation)
+        ops.replace(operation, masks)
 
 
 def _intersect(a: Any, b: Any) -> tuple[Any, Any]:

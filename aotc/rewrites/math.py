@@ -26,6 +26,8 @@ from aotc.mlir import ir
 from aotc.ops import (
     binary,
     body_of_module,
+    call,
+    compare,
     constant,
     create,
     element_type,
@@ -95,9 +97,7 @@ def _replace_one(operation: Any, library: dict[str, Any], *, in_loops: bool) -> 
             values = [_call_libm(operation, library)]
         else:
             return
-    for result, value in zip(operation.results, values, strict=True):
-        result.replace_all_uses_with(value)
-    ops.erase(operation)
+    ops.replace(operation, values)
     for successor in successors:
         _replace_one(successor, library, in_loops=in_loops)
 
@@ -145,28 +145,19 @@ def _classify(operation: Any) -> Any:
     bits = unary("arith.bitcast", value, bits_type)
     magnitude = binary("arith.andi", bits, constant(bits_type, (1 << (width - 1)) - 1))
     if operation.name == "math.isnan":
-        return _compare(_GREATER_UNSIGNED, magnitude, constant(bits_type, infinity))
+        return compare(_GREATER_UNSIGNED, magnitude, constant(bits_type, infinity))
     if operation.name == "math.isinf":
-        return _compare(_EQUAL, magnitude, constant(bits_type, infinity))
+        return compare(_EQUAL, magnitude, constant(bits_type, infinity))
     if operation.name == "math.isfinite":
-        return _compare(_LESS_UNSIGNED, magnitude, constant(bits_type, infinity))
+        return compare(_LESS_UNSIGNED, magnitude, constant(bits_type, infinity))
     # Normal: from the smallest normal number up to infinity. Smaller ones wrap around.
     smallest = 1 << fraction
     distance = binary("arith.subi", magnitude, constant(bits_type, smallest))
-    return _compare(_LESS_UNSIGNED, distance, constant(bits_type, infinity - smallest))
+    return compare(_LESS_UNSIGNED, distance, constant(bits_type, infinity - smallest))
 
 
 # Width, and bits of the fraction.
 _FORMATS = {ir.F16Type: (16, 10), ir.BF16Type: (16, 7), ir.F32Type: (32, 23), ir.F64Type: (64, 52)}
-
-
-def _compare(predicate: int, left: Any, right: Any) -> Any:
-    return create(
-        "arith.cmpi",
-        [left, right],
-        [with_element_type(left.type, integer(1))],
-        {"predicate": ir.IntegerAttr.get(integer(64), predicate)},
-    ).result
 
 
 def _call_libm(operation: Any, library: dict[str, Any]) -> Any:
@@ -178,10 +169,9 @@ def _call_libm(operation: Any, library: dict[str, Any]) -> Any:
         library[name] = ir.Operation.parse(
             f"func.func private @{name}({element}) -> {element} attributes {{llvm.readnone}}"
         )
-    callee = {"callee": ir.FlatSymbolRefAttr.get(name)}
     if not isinstance(value.type, ir.VectorType):
-        return create("func.call", [value], [element], callee).result
+        return call(name, [value], [element]).result
     count = math.prod(value.type.shape)
     parts = create("vector.to_elements", [value], [element] * count).results
-    called = [create("func.call", [part], [element], callee).result for part in parts]
+    called = [call(name, [part], [element]).result for part in parts]
     return create("vector.from_elements", called, [value.type]).result

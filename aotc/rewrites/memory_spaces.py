@@ -95,8 +95,7 @@ class SpaceStripper:
                 )
         for operation in list(walk(root)):
             if operation.name in _SPACE_CASTS:
-                operation.results[0].replace_all_uses_with(operation.operands[0])
-                ops.erase(operation)
+                ops.replace(operation, [operation.operands[0]])
 
     def _strip_attributes(self, operation: Any) -> None:
         for attribute in list(operation.attributes):

@@ -91,7 +91,7 @@ def _replace(operation: Any, element: Any) -> None:
     narrow = operation.results[0]
     type_ = narrow.type
     wide = ops.with_element_type(type_, ops.integer(_width(element)))
-    attributes = {name: operation.attributes[name] for name in operation.attributes}
+    attributes = ops.attributes_of(operation)
     read = ops.create(operation.name, list(operation.operands), [wide], attributes).result
     value = ops.unary("arith.trunci", read, _with_integers(type_))
     if isinstance(element, ir.FloatType):

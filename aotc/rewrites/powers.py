@@ -20,16 +20,11 @@ def expand_powers(module: Any) -> None:
     """Changes `module` in place."""
     with module.context:
         for power in ops.find(module.operation, "math.fpowi"):
-            exponent = ops.defining(power.operands[1])
-            if exponent is None or exponent.name != "arith.constant":
-                continue
-            value = exponent.attributes["value"]
-            is_number = isinstance(value, ir.IntegerAttr)
-            if is_number and 2 <= ir.IntegerAttr(value).value <= _LARGEST:
+            times = ops.known_index(power.operands[1])
+            if times is not None and 2 <= times <= _LARGEST:
                 with power.location, ir.InsertionPoint(power):
-                    made = _product(power.operands[0], ir.IntegerAttr(value).value)
-                power.results[0].replace_all_uses_with(made)
-                ops.erase(power)
+                    made = _product(power.operands[0], times)
+                ops.replace(power, [made])
 
 
 def _product(value: Any, times: int) -> Any:

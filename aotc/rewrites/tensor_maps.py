@@ -74,6 +74,4 @@ def _retype(operation: Any, pointer: Any) -> None:
             [pointer if is_tensor_map(t) else t for t in types]
             for types in (type_.inputs, type_.results)
         )
-        operation.attributes["function_type"] = ir.TypeAttr.get(
-            ir.FunctionType.get(inputs, results)
-        )
+        ops.set_function_type(operation, inputs, results)

@@ -117,7 +117,7 @@ def _handed_out(whole: Any, own: Any, lane: Any, lanes: int) -> Any:
             value = part
         else:
             is_own = ops.compare(_EQ, lane, ops.constant_index(number))
-            value = ops.create("arith.select", [is_own, part, value], [own]).result
+            value = ops.select(is_own, part, value)
     return value
 
 

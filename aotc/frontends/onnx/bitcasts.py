@@ -43,5 +43,4 @@ def lower_bitcasts(function: Any, count: int) -> None:
             made = ir.Operation.create(
                 "arith.bitcast", [conversion.results[0].type], list(conversion.operands)
             )
-        conversion.results[0].replace_all_uses_with(made.result)
-        ops.erase(conversion)
+        ops.replace(conversion, [made.result])

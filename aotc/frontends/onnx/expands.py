@@ -124,8 +124,7 @@ def _lower_expected(identity: Any) -> None:
         is_one = create("aten.eq.int", "bool", create("aten.item", "int", value), integer(1))
         message = {"message": identity.attributes[f"torch.onnx.{EXPECTED}"]}
         ir.Operation.create("torch.runtime.assert", [], [is_one], message)
-    identity.results[0].replace_all_uses_with(value)
-    ops.erase(identity)
+    ops.replace(identity, [value])
 
 
 class _Expand:

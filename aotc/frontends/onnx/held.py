@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
+from aotc import ops
 from aotc.frontends.onnx.nodes import walk
 from aotc.frontends.torch_mlir.entry import entry_of
 from aotc.input.blobs import named_resource
@@ -65,16 +66,11 @@ def put_held(module: Any, held: Mapping[str, bytes]) -> Any:
                 held[name], named_resource(name), argument.type
             )
             with ir.InsertionPoint.at_block_begin(block):
-                constant = ir.Operation.create(
-                    "arith.constant", results=[argument.type], attributes={"value": value}
-                )
-            argument.replace_all_uses_with(constant.result)
+                constant = ops.constant_from(value)
+            argument.replace_all_uses_with(constant)
             block.erase_argument(number)
-        type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
         inputs = [argument.type for argument in block.arguments]
-        function.attributes["function_type"] = ir.TypeAttr.get(
-            ir.FunctionType.get(inputs, type_.results)
-        )
+        ops.set_function_type(function, inputs, ops.function_type(function).results)
         function.attributes["arg_attrs"] = ir.ArrayAttr.get(
             [one for one, name in zip(attributes, names, strict=True) if name not in held]
         )

@@ -63,5 +63,4 @@ def check_batches(function: Any) -> None:
             is_equal = ir.Operation.create("arith.cmpi", [flag], [one, other], attributes)
             message = {"msg": ir.StringAttr.get(_MESSAGE)}
             ir.Operation.create("cf.assert", [], [is_equal.result], message)
-        larger.results[0].replace_all_uses_with(one)
-        ops.erase(larger)
+        ops.replace(larger, [one])

@@ -88,7 +88,7 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
 
 def _unsigned_results(ir: Any, function: Any) -> list[int]:
     """The numbers of results of unsigned integers: the passes leave types without a sign."""
-    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    type_ = ops.function_type(function)
     return [
         number
         for number, result in enumerate(type_.results)
@@ -106,9 +106,7 @@ def _prepare(ir: Any, module: Any) -> None:
         _replace_empty(ir, operation)
     for operation in ops.find(module.operation, "stablehlo.reduce"):
         if not list(ir.DenseI64ArrayAttr(operation.attributes["dimensions"])):
-            for result, value in zip(operation.results, operation.operands, strict=False):
-                result.replace_all_uses_with(value)
-            ops.erase(operation)
+            ops.replace(operation, operation.operands)
         elif 0 in operation.operands[0].type.shape:
             _replace_by_initial(ir, operation)
     for operation in ops.find(module.operation, "stablehlo.scatter"):
@@ -143,8 +141,7 @@ def _replace_empty(ir: Any, operation: Any) -> None:
         constant = ir.Operation.create(
             "stablehlo.constant", results=[type_], attributes={"value": value}
         )
-    operation.results[0].replace_all_uses_with(constant.result)
-    ops.erase(operation)
+    ops.replace(operation, [constant.result])
 
 
 def _convert_unsigned(ir: Any, operation: Any, place: int, element: Any) -> None:
@@ -154,11 +151,11 @@ def _convert_unsigned(ir: Any, operation: Any, place: int, element: Any) -> None
     if not isinstance(own, ir.IntegerType) or not own.is_unsigned or own == element:
         return
     with operation.location, ir.InsertionPoint(operation):
-        operation.operands[place] = ir.Operation.create(
+        operation.operands[place] = ops.unary(
             "stablehlo.convert",
-            results=[ir.RankedTensorType.get(type_.shape, element)],
-            operands=[operation.operands[place]],
-        ).result
+            operation.operands[place],
+            ir.RankedTensorType.get(type_.shape, element),
+        )
 
 
 def _refuse_what_is_left(module: Any, name: str, lines: tuple[str, ...]) -> None:

@@ -30,9 +30,7 @@ def replace_by_text(ir: Any, operation: Any, text: str) -> None:
     for call in ops.find(function, "func.call"):
         with operation.location, ir.InsertionPoint(call):
             made = _on_numbers(ir, operation.regions[0].blocks[0], list(call.operands))
-        for old, new in zip(call.results, made, strict=True):
-            old.replace_all_uses_with(new)
-        ops.erase(call)
+        ops.replace(call, made)
     ops.replace_by_body(operation, body, operation.operands)
 
 

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from aotc import ops
 from aotc.errors import InputError
 from aotc.frontends.torch.places import place_of_node
 
@@ -113,7 +114,7 @@ class _Importer:
         module = getattr(self._node.graph.owning_module, function.target)
         name = importer.fx_importer._graph_module_to_func_name[id(module)]
         definition = importer.fx_importer.symbol_table[name]
-        type_ = ir.FunctionType(ir.TypeAttr(definition.attributes["function_type"]).value)
+        type_ = ops.function_type(definition)
         operands = [self._cast(*pair) for pair in zip(values, type_.inputs, strict=True)]
         callee = {"callee": ir.FlatSymbolRefAttr.get(name, importer._c)}
         call = self._operation("func.call", type_.results, operands, attributes=callee)

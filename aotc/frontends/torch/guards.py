@@ -270,7 +270,7 @@ class Conditions:
         name = expression.func.__name__
         if expression.is_Symbol:
             size = self._symbols[expression]
-            return ops.create("arith.index_cast", [size], [self._i64]).result
+            return ops.unary("arith.index_cast", size, self._i64)
         if expression.is_Integer:
             return self._constant(self._i64, int(expression))
         if expression.is_number:
@@ -321,7 +321,7 @@ class Conditions:
         """Division by zero traps on the CPU; that the divisor is not 0 is another condition."""
         one, zero = self._constant(self._i64, 1), self._constant(self._i64, 0)
         is_there = ops.compare(_NE, divisor, zero)
-        return ops.create("arith.select", [is_there, divisor, one], [self._i64]).result
+        return ops.select(is_there, divisor, one)
 
     def _float(self, value: Any) -> Any:
         return value if value.type == self._f64 else ops.unary("arith.sitofp", value, self._f64)
@@ -329,4 +329,4 @@ class Conditions:
     def _constant(self, type_: Any, number: float) -> Any:
         of = self._ir.FloatAttr if type_ == self._f64 else self._ir.IntegerAttr
         value = of.get(type_, number)
-        return ops.create("arith.constant", results=[type_], attributes={"value": value}).result
+        return ops.constant_from(value)

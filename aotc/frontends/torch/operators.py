@@ -188,7 +188,7 @@ def define_functions(module: Any, definitions: Sequence[Definition]) -> None:
         if not found or any(one.name != "func.func" or not one.regions[0].blocks for one in found):
             raise InputError(f"{start} another text than that of one func.func.")
         function = inline_helpers(parsed)
-        type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+        type_ = ops.function_type(function)
         types = tuple(tuple(map(str, side)) for side in (type_.inputs, type_.results))
         if types != definition.types:
             wanted, given = (" -> ".join(map(", ".join, one)) for one in (definition.types, types))
@@ -236,9 +236,7 @@ def _text(lowering: OperatorLowering, call: OperatorCall) -> str:
 def _call(module: Any, operation: Any, name: str, tensors: Sequence[Any]) -> None:
     results = [value.type for value in operation.results]
     made = call_declared(module, operation, name, tensors, results)
-    for old, new in zip(operation.results, made, strict=True):
-        old.replace_all_uses_with(new)
-    ops.erase(operation)
+    ops.replace(operation, made)
 
 
 def call_declared(
@@ -248,18 +246,10 @@ def call_declared(
     from torch_mlir import ir
 
     with module.context, before.location:
-        type_ = ir.FunctionType.get([value.type for value in operands], list(results))
-        attributes = {
-            "sym_name": ir.StringAttr.get(name),
-            "sym_visibility": ir.StringAttr.get("private"),
-            "function_type": ir.TypeAttr.get(type_),
-        }
         with ir.InsertionPoint.at_block_begin(module.body):
-            ir.Operation.create("func.func", attributes=attributes, regions=1)
+            ops.create_function(name, [value.type for value in operands], results)
         with ir.InsertionPoint(before):
-            callee = {"callee": ir.FlatSymbolRefAttr.get(name)}
-            made = ir.Operation.create("func.call", list(results), list(operands), callee)
-    return list(made.results)
+            return list(ops.call(name, operands, results).results)
 
 
 def _constant(lowering: OperatorLowering, value: Any) -> Any:

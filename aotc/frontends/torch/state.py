@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from aotc import ops
 from aotc.errors import InputError
 from aotc.input.entries import INITIAL_ATTRIBUTE, INTO_ATTRIBUTE, NAME_ATTRIBUTE, STATE_ATTRIBUTE
 
@@ -109,7 +110,7 @@ def mark_changes(module: Any, changes: Sequence[Change], inputs: Sequence[str]) 
 
     with module.context, ir.Location.unknown():
         function = entry_of(module)
-        type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+        type_ = ops.function_type(function)
         arguments = [
             {named.name: named.attr for named in ir.DictAttr(one)}
             for one in ir.ArrayAttr(function.attributes["arg_attrs"])

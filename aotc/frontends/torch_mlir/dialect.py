@@ -45,8 +45,8 @@ def reinterpreted(value: Any, type_: Any) -> Any:
     from torch_mlir import ir
 
     builtin = ir.Type.parse(builtin_type(value.type))
-    bits = ops.create("torch_c.to_builtin_tensor", [value], [builtin]).result
-    return ops.create("torch_c.from_builtin_tensor", [bits], [type_]).result
+    bits = ops.unary("torch_c.to_builtin_tensor", value, builtin)
+    return ops.unary("torch_c.from_builtin_tensor", bits, type_)
 
 
 def known_tensor(value: Any) -> tuple[tuple[int, ...], str] | None:

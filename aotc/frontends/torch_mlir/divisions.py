@@ -46,7 +46,7 @@ def _check(division: Any) -> None:
                 ops.compare(_EQ, value, least),
                 ops.compare(_EQ, divisor, ops.constant(type_, -1)),
             )
-            divisor = _select(overflows, one, divisor)
+            divisor = ops.select(overflows, one, divisor)
         division.operands[1] = divisor
 
 
@@ -57,7 +57,3 @@ def _known(value: Any) -> int | None:
     if owner is None or owner.name != "arith.constant":
         return None
     return int(ir.IntegerAttr(owner.attributes["value"]).value)
-
-
-def _select(condition: Any, yes: Any, no: Any) -> Any:
-    return ops.create("arith.select", [condition, yes, no], [yes.type]).result

@@ -130,8 +130,7 @@ def _multiply_in_gelus(function: Any) -> None:
             factor = ir.FloatAttr.get(divisor.type, math.sqrt(0.5))
             made = ir.Operation.create("arith.constant", [divisor.type], [], {"value": factor})
             product = ir.Operation.create("arith.mulf", [divisor.type], [value, made.result])
-        quotient.results[0].replace_all_uses_with(product.result)
-        ops.erase(quotient)
+        ops.replace(quotient, [product.result])
 
 
 def _divide_by_zero(function: Any) -> None:

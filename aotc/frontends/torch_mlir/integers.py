@@ -35,8 +35,7 @@ def keep_integers(module: Any) -> None:
                     made = _floor_divided(operation, number)
                 else:
                     continue
-            operation.results[0].replace_all_uses_with(made)
-            ops.erase(operation)
+            ops.replace(operation, [made])
 
 
 def _negated(operation: Any) -> Any:

@@ -41,8 +41,7 @@ def _correct(select: Any, comparison: Any) -> None:
     if (yes, no) == (a, b) and predicate in _EXTREMUM:
         with select.location, ir.InsertionPoint(select):
             extremum = ops.binary(_EXTREMUM[predicate], a, b)
-        select.results[0].replace_all_uses_with(extremum)
-        ops.erase(select)
+        ops.replace(select, [extremum])
     elif (yes, no) == (b, a) and predicate in _ORDERED:
         # A clamp: with an ordered comparison, it leaves NaN where it is.
         with select.location, ir.InsertionPoint(select):

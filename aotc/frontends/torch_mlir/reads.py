@@ -40,8 +40,7 @@ def _check(read: Any) -> None:
         for dimension, index in enumerate(indices):
             if not _is_of_element(index, read.block):
                 continue
-            place = ops.constant_index(dimension)
-            size = ops.create("tensor.dim", [tensor, place], [index.type]).result
+            size = ops.dim(tensor, dimension)
             message = ir.StringAttr.get(OUT_OF_BOUNDS)
             read.operands[1 + dimension] = create_check(
                 ops.compare(_ULT, index, size), index, ops.constant_index(0), message

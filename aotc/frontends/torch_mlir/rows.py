@@ -83,15 +83,12 @@ def _replace(ir: Any, put: Any, rows: _Rows) -> None:
     (function,) = ops.find(parsed.operation, "func.func")
     with put.location, ir.InsertionPoint(put):
         operands = [
-            ops.create("torch_c.to_builtin_tensor", [value], [type_]).result
+            ops.unary("torch_c.to_builtin_tensor", value, type_)
             for value, type_ in zip(given, builtin, strict=True)
         ]
         stand_in = ops.create("builtin.unrealized_conversion_cast", operands, [builtin[0]])
-        result = ops.create(
-            "torch_c.from_builtin_tensor", [stand_in.result], [put.results[0].type]
-        ).result
-    put.results[0].replace_all_uses_with(result)
-    ops.erase(put)
+        result = ops.unary("torch_c.from_builtin_tensor", stand_in.result, put.results[0].type)
+    ops.replace(put, [result])
     ops.replace_by_body(stand_in, function.regions[0].blocks[0], operands)
     ops.erase(stand_in)
 

@@ -34,13 +34,8 @@ def _bound(shift: Any) -> None:
     with shift.location, ir.InsertionPoint(shift):
         is_less = ops.compare(_ULT, bits, ops.constant(value.type, width))
         if shift.name == "arith.shrsi":
-            shift.operands[1] = _select(is_less, bits, ops.constant(value.type, width - 1))
+            shift.operands[1] = ops.select(is_less, bits, ops.constant(value.type, width - 1))
             return
         shifted = ops.binary(shift.name, value, bits)
-        bounded = _select(is_less, shifted, ops.constant(value.type, 0))
-    shift.results[0].replace_all_uses_with(bounded)
-    ops.erase(shift)
-
-
-def _select(condition: Any, yes: Any, no: Any) -> Any:
-    return ops.create("arith.select", [condition, yes, no], [yes.type]).result
+        bounded = ops.select(is_less, shifted, ops.constant(value.type, 0))
+    ops.replace(shift, [bounded])

@@ -170,7 +170,7 @@ class _Widening:
                 results.append(result.type if element is None else _wide_type(result, element))
                 if at is not None and element is not None:
                     operands[at] = _dtype(operation.operands[at], element)
-            attributes = {name: operation.attributes[name] for name in operation.attributes}
+            attributes = ops.attributes_of(operation)
             made = ops.create(operation.name, operands, results, attributes)
             for old, new in zip(operation.results, made.results, strict=True):
                 old.replace_all_uses_with(self._cut_off(new, old))

@@ -181,10 +181,7 @@ def _value(
 
 
 def _scalar_constant(value: Any) -> Constant | None:
-    owner = ops.defining(value)
-    if owner is None or owner.name != "arith.constant":
-        return None
-    attribute = owner.attributes["value"]
+    attribute = ops.known_constant(value)
     for kind in (ir.FloatAttr, ir.IntegerAttr, ir.BoolAttr):
         if isinstance(attribute, kind):
             return Constant(float(kind(attribute).value))

@@ -101,9 +101,9 @@ class MaskSum(Struct, frozen=True):
     def _replacement(self, conditions: Sequence[Any]) -> Any:
         """0, or what replaces a score, at the insertion point."""
         element = self.type.element_type
-        found = _constant(0.0, element)
+        found = ops.constant(element, 0.0)
         for one, condition in zip(reversed(self.hidden), reversed(conditions), strict=True):
-            value = _constant(one.value, element)
+            value = ops.constant(element, one.value)
             either = (found, value) if one.is_seen else (value, found)
             found = ops.create("arith.select", [condition, *either], [element]).result
         return found
@@ -126,11 +126,6 @@ class MaskSum(Struct, frozen=True):
             for place in mask.index
         ]
         return ir.AffineMap.get(self.type.rank, 0, results)
-
-
-def _constant(number: float, type_: Any) -> Any:
-    value = {"value": ir.FloatAttr.get(type_, number)}
-    return ops.create("arith.constant", [], [type_], value).result
 
 
 def _sum(values: Sequence[Any]) -> Any:

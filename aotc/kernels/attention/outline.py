@@ -213,12 +213,8 @@ def _sizes(root: Any) -> list[Any]:
         maker = ops.defining(outs[0])
     if maker is not None and maker.name == "tensor.empty":
         return list(maker.operands)
-    dynamic = [i for i in range(out.type.rank) if out.type.is_dynamic_dim(i)]
     with root.location, ir.InsertionPoint(root):
-        return [
-            ops.create("tensor.dim", [out, ops.constant_index(i)], [ir.IndexType.get()]).result
-            for i in dynamic
-        ]
+        return ops.dynamic_sizes(out)
 
 
 def _alone(root: Any, ends: Sequence[Any]) -> list[Any]:

@@ -210,7 +210,7 @@ def _problems_of(operation: Any) -> Iterator[Problem]:
             "to_nearest_even. (arith.truncf may round otherwise.)",
         )
     if name == "scf.for":
-        step = _known_integer(operation.operands[2])
+        step = ops.known_index(operation.operands[2])
         if step is not None and step <= 0:
             yield location, f"the step of this scf.for is {step}; it must be positive."
 
@@ -311,14 +311,6 @@ def _reach(type_: Any) -> int:
         if stride != dynamic and not type_.is_dynamic_dim(i) and size > 0
     ]
     return int(sum(steps)) + (0 if offset == dynamic else abs(offset))
-
-
-def _known_integer(value: Any) -> int | None:
-    owner = ops.defining(value)
-    if owner is None or owner.name != "arith.constant":
-        return None
-    attribute = owner.attributes["value"]
-    return int(ir.IntegerAttr(attribute).value) if isinstance(attribute, ir.IntegerAttr) else None
 
 
 def _shown(thing: Any) -> str:

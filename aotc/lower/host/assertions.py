@@ -37,15 +37,11 @@ def mark_assertions(host: Any, name: str) -> None:
             if compared is not None:
                 i64 = ops.integer(64)
                 numbers = [ops.unary("arith.index_cast", one, i64) for one in compared.numbers]
-            attributes = {
-                "callee": ir.FlatSymbolRefAttr.get(CHECK_NUMBERS if numbers else CHECK),
-                MESSAGE: ir.StringAttr.get(message + where),
-                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1 + len(numbers), 0]),
-            }
+            attributes = {MESSAGE: ir.StringAttr.get(message + where)}
             if FOR_MEMORY in assertion.attributes:
                 attributes[FOR_MEMORY] = ir.UnitAttr.get()
-            ops.create("llvm.call", [assertion.operands[0], *numbers], attributes=attributes)
+            check = CHECK_NUMBERS if numbers else CHECK
+            ops.call_llvm(check, [assertion.operands[0], *numbers], **attributes)
         ops.erase(assertion)
 
 

@@ -83,9 +83,7 @@ def _wait_before(yielding: Any) -> None:
         with yielding.location, ir.InsertionPoint(yielding):
             ir.Operation.create("gpu.wait", operands=[token])
             done = ir.IntegerAttr.get(ir.IntegerType.get_signless(1), 1)
-            yielding.operands[index] = ir.Operation.create(
-                "arith.constant", results=[done.type], attributes={"value": done}
-            ).result
+            yielding.operands[index] = ops.constant_from(done)
 
 
 def _replace_by_nothing(token: Any, place: Any) -> None:

@@ -23,8 +23,7 @@ def announce_results(host: Any) -> None:
             parsed = ir.Module.parse(f"func.func private @{PREPARE_RESULT}()")
         (declaration,) = parsed.body.operations
         host.regions[0].blocks[0].append(declaration.operation)
-    callee = {"callee": ir.FlatSymbolRefAttr.get(PREPARE_RESULT)}
     for allocation in results:
         with allocation.location, ir.InsertionPoint(allocation):
-            ops.create("func.call", [], [], callee)
+            ops.call(PREPARE_RESULT)
         del allocation.attributes[RESULT]

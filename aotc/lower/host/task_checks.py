@@ -87,30 +87,16 @@ def _move_to_function(host: Any, statement: Any, name: str) -> Any:
     used = dict.fromkeys(value for op in inside for value in op.operands if value not in own)
     results = [result.type for result in statement.results]
     with statement.location:
-        type_ = ir.FunctionType.get([value.type for value in used], results)
-        function = ir.Operation.create(
-            "func.func",
-            regions=1,
-            attributes={
-                "sym_name": ir.StringAttr.get(name),
-                "sym_visibility": ir.StringAttr.get("private"),
-                "function_type": ir.TypeAttr.get(type_),
-                "no_inline": ir.UnitAttr.get(),
-            },
-        )
-        host.operation.regions[0].blocks[0].append(function)
-        block = function.regions[0].blocks.append(*type_.inputs)
+        types = [value.type for value in used]
+        with ir.InsertionPoint(ops.body_of_module(host)):
+            function = ops.create_function(name, types, results, no_inline=ir.UnitAttr.get())
+        block = function.regions[0].blocks.append(*types)
         with ir.InsertionPoint(statement):
-            call = ir.Operation.create(
-                "func.call",
-                results=results,
-                operands=list(used),
-                attributes={"callee": ir.FlatSymbolRefAttr.get(name)},
-            )
+            call = ops.call(name, list(used), results)
         for old, new in zip(statement.results, call.results, strict=True):
             old.replace_all_uses_with(new)
         with ir.InsertionPoint(block):
-            end = ir.Operation.create("func.return", operands=list(statement.results))
+            end = ops.create("func.return", statement.results)
         statement.move_before(end)
         arguments = dict(zip(used, block.arguments, strict=True))
         for op in inside:
@@ -124,18 +110,6 @@ def _assert_end(call: Any) -> None:
     following = list(call.block.operations)
     index = next(i for i, op in enumerate(following) if op.operation == call)
     with call.location, ir.InsertionPoint(following[index + 1]):
-        goes_on = ir.Operation.create(
-            "llvm.call",
-            results=[ir.IntegerType.get_signless(1)],
-            operands=[],
-            attributes={
-                "callee": ir.FlatSymbolRefAttr.get(GOES_ON),
-                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
-            },
-        )
-        ir.Operation.create(
-            "cf.assert",
-            operands=[goes_on.result],
-            attributes={"msg": ir.StringAttr.get("a function that a task called failed")},
-        )
+        goes_on = ops.call_llvm(GOES_ON, [], [ops.integer(1)]).result
+        message = {"msg": ir.StringAttr.get("a function that a task called failed")}
+        ops.create("cf.assert", [goes_on], attributes=message)

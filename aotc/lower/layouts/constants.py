@@ -39,7 +39,7 @@ def add_reordered(variable: Any, last: Dimensions, names: set[str]) -> str:
             number += 1
             name = f"{stem}_{number}"
         names.add(name)
-        attributes = {one: variable.attributes[one] for one in variable.attributes}
+        attributes = ops.attributes_of(variable)
         attributes |= {
             "sym_name": ir.StringAttr.get(name),
             "type": ir.TypeAttr.get(ir.MemRefType.get(shape, type_.element_type)),

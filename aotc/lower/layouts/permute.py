@@ -91,7 +91,7 @@ def reorder_allocation(alloc: Any, last: Dimensions) -> None:
     type_ = ir.MemRefType(alloc.results[0].type)
     order = order_of(type_.rank, last)
     sizes, _ = ops.operand_groups(alloc)
-    attributes = {name: alloc.attributes[name] for name in alloc.attributes}
+    attributes = ops.attributes_of(alloc)
     with alloc.location, ir.InsertionPoint(alloc):
         moved = _in_order(sizes, type_, order)
         made = ops.create("memref.alloc", moved, [_permuted(type_, order)], attributes).result
@@ -165,7 +165,7 @@ def _view(view: Any, source: Value, order: Sequence[int], last: Dimensions) -> V
     with view.location, ir.InsertionPoint(view):
         if view.name == SUBVIEW:
             return _subview(view, source, order)
-        attributes = {name: view.attributes[name] for name in view.attributes}
+        attributes = ops.attributes_of(view)
         groups = _groups(view)
         if view.name == EXPAND:
             groups = [[own.index(one) for one in groups[i]] for i in order]

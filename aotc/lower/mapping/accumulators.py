@@ -120,8 +120,7 @@ def _carry(loop: Any, loads: Sequence[Access], store: Access) -> Any:
     for before, after in zip(old.arguments, new.arguments, strict=False):
         before.replace_all_uses_with(after)
     for load in loads:
-        load.operation.results[0].replace_all_uses_with(new.arguments[len(new.arguments) - 1])
-        ops.erase(load.operation)
+        ops.replace(load.operation, [new.arguments[len(new.arguments) - 1]])
     end = list(old.operations)[-1].operation
     values = [*end.operands, store.operation.operands[0]]
     ops.erase(store.operation)
@@ -130,7 +129,5 @@ def _carry(loop: Any, loads: Sequence[Access], store: Access) -> Any:
         new.append(operation.operation)
     with loop.location, ir.InsertionPoint(new):
         ops.create("scf.yield", values)
-    for before, after in zip(loop.results, made.results, strict=False):
-        before.replace_all_uses_with(after)
-    ops.erase(loop)
+    ops.replace(loop, made.results)
     return made

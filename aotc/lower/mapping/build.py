@@ -93,10 +93,3 @@ def create_parallel(lowers: Sequence[Any], uppers: Sequence[Any], steps: Sequenc
     with ir.InsertionPoint(loop.regions[0].blocks.append(*[ir.IndexType.get()] * rank)):
         ops.create("scf.reduce")
     return loop
-
-
-def float_constant(type_: Any, value: float) -> Any:
-    """An arith.constant of a floating-point type."""
-    return ops.create(
-        "arith.constant", results=[type_], attributes={"value": ir.FloatAttr.get(type_, value)}
-    ).result

@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.analysis.effects import accesses_in, is_understood
-from aotc.lower.mapping.build import float_constant
 from aotc.lower.mapping.nest import Dimension, known_product, known_trips
 from aotc.mlir import ir
 from aotc.rewrites.cloning import body_of
@@ -54,7 +53,7 @@ class Accumulator(Struct, frozen=True):
         """A constant that changes no partial result, at the insertion point."""
         if isinstance(self.type, ir.IntegerType):
             return ops.constant(self.type, neutral_bits(self.kind, self.type.width))
-        return float_constant(self.type, _FLOAT_NEUTRAL[self.kind])
+        return ops.constant(self.type, _FLOAT_NEUTRAL[self.kind])
 
 
 class Columns(Struct, frozen=True):

@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.analysis.effects import Overlaps, accesses_in, is_division, is_pure, is_understood
-from aotc.lower.mapping.build import float_constant
 from aotc.lower.mapping.columns import can_reduce
 from aotc.lower.mapping.nest import known_product, known_trips, loop_trips
 from aotc.lower.mapping.single_rows import put_in_row
@@ -33,7 +32,7 @@ from aotc.rewrites.reductions import neutral_bits
 
 # Predicates of arith.cmpf and arith.cmpi, by number: of which the left side is taken ...
 _OGT, _OGE, _OLT, _OLE, _ORD, _UGT, _ULT, _UNO = 2, 3, 4, 5, 7, 9, 11, 14
-_OEQ, _EQ = 1, 0
+_OEQ, _EQ, _NE = 1, 0, 1
 _LOOPS = ("scf.for", "scf.while", "scf.parallel", "gpu.launch")
 # ... and the same with exchanged sides.
 _MIRRORED_FLOATS = {_OGT: _OLT, _OGE: _OLE, _UGT: _ULT}
@@ -280,7 +279,7 @@ def _split_into_parts(found: _Extremum, overlaps: Overlaps) -> list[Any]:
             with ir.InsertionPoint(again):
                 # What no element takes the place of.
                 least = _neutral(comparison.element.type, comparison.kind)
-                nowhere = _zero(types[found.place])
+                nowhere = ops.constant(types[found.place], 0)
                 again.operands[0], again.operands[1] = bounds_of_part(number, size, count)
             again.operands[3 + found.value], again.operands[3 + found.place] = least, nowhere
             partial.store(list(again.results), place(number, row))
@@ -300,20 +299,10 @@ def _split_into_parts(found: _Extremum, overlaps: Overlaps) -> list[Any]:
             copy(operation, values)
         end = list(old.operations)[-1].operation
         ops.create("scf.yield", [values[operand] for operand in end.operands])
-    for result, after in zip(loop.results, last.results, strict=True):
-        result.replace_all_uses_with(after)
-    ops.erase(loop)
+    ops.replace(loop, last.results)
     with ir.InsertionPoint.after(rows):
         partial.free()
     return [*made, last]
-
-
-def _zero(type_: Any) -> Any:
-    return ops.constant(type_, 0) if not _is_float(type_) else float_constant(type_, 0.0)
-
-
-def _is_float(type_: Any) -> bool:
-    return not isinstance(type_, ir.IntegerType | ir.IndexType)
 
 
 def _split(found: _Extremum) -> None:
@@ -332,9 +321,7 @@ def _split(found: _Extremum) -> None:
             one = element(values)
             if not is_float or comparison.is_nan_taken:
                 return one
-            return ops.create(
-                "arith.select", [_compare(_ORD, one, one), one, least], [type_]
-            ).result
+            return ops.select(_compare(_ORD, one, one), one, least)
 
         type_ = comparison.element.type
         least = _neutral(type_, comparison.kind)
@@ -353,7 +340,7 @@ def _split(found: _Extremum) -> None:
                 both = [_compare(_UNO, value, value) for value in (one, extreme)]
                 equal = ops.binary("arith.ori", equal, ops.binary("arith.andi", *both))
             number = ops.unary("arith.index_cast", variable, integer)
-            return ops.create("arith.select", [equal, number, nowhere], [integer]).result
+            return ops.select(equal, number, nowhere)
 
         place = _reduce(loop, nowhere, order, holder)
 
@@ -362,23 +349,18 @@ def _split(found: _Extremum) -> None:
         taken = _compare(comparison.predicate, extreme, old)
         if comparison.is_nan_taken:
             taken = ops.binary("arith.andi", taken, _compare(_ORD, old, old))
-        is_there = ops.create(
-            "arith.cmpi",
-            [place, nowhere],
-            [ops.integer(1)],
-            {"predicate": ir.IntegerAttr.get(ops.integer(64), 1)},
-        ).result
+        is_there = ops.compare(_NE, place, nowhere)
         taken = ops.binary("arith.andi", taken, is_there)
         variable, (lower, *_) = loop.regions[0].blocks[0].arguments[0], loop.operands
         # What is loaded there is of the loop's places, whichever it is.
         at = ops.unary("arith.index_cast", place, ops.index())
-        at = ops.create("arith.select", [is_there, at, lower], [ops.index()]).result
+        at = ops.select(is_there, at, lower)
         values = {variable: at}
         for operation in _made(found.at, body_of(loop)):
             copy(operation, values)
         new = {found.value: extreme, found.place: values.get(found.at, found.at)}
         for i, result in enumerate(loop.results):
-            chosen = ops.create("arith.select", [taken, new[i], inits[i]], [result.type]).result
+            chosen = ops.select(taken, new[i], inits[i])
             result.replace_all_uses_with(chosen)
     ops.erase(loop)
 
@@ -398,11 +380,13 @@ def _reduce(loop: Any, init: Any, kind: str, value: Callable[[dict[Any, Any]], A
 def _neutral(type_: Any, kind: str) -> Any:
     if isinstance(type_, ir.IntegerType):
         return ops.constant(type_, neutral_bits(kind, type_.width))
-    return float_constant(type_, float("-inf" if kind == "maximumf" else "inf"))
+    return ops.constant(type_, float("-inf" if kind == "maximumf" else "inf"))
 
 
 def _compare(predicate: int, left: Any, right: Any) -> Any:
-    is_integer = isinstance(left.type, ir.IntegerType)
-    name = "arith.cmpi" if is_integer else "arith.cmpf"
+    if isinstance(left.type, ir.IntegerType):
+        return ops.compare(predicate, left, right)
     attribute = ir.IntegerAttr.get(ops.integer(64), predicate)
-    return ops.create(name, [left, right], [ops.integer(1)], {"predicate": attribute}).result
+    return ops.create(
+        "arith.cmpf", [left, right], [ops.integer(1)], {"predicate": attribute}
+    ).result

@@ -36,16 +36,14 @@ def forward_row_values(operations: list[Any], overlaps: Overlaps) -> None:
             written = [a.memref for a in inside if a.writes]
             for load in (a for a in inside if not a.writes and a.place in known):
                 if not any(overlaps.may_overlap(load.memref, memref) for memref in written):
-                    load.operation.results[0].replace_all_uses_with(known[load.place])
-                    ops.erase(load.operation)
+                    ops.replace(load.operation, [known[load.place]])
             for memref in written:
                 forget(memref)
         elif access.writes:
             forget(access.memref)
             known[access.place] = operation.operands[0]
         elif access.place in known:
-            operation.results[0].replace_all_uses_with(known[access.place])
-            ops.erase(operation)
+            ops.replace(operation, [known[access.place]])
         else:
             known[access.place] = operation.results[0]
 

@@ -163,7 +163,7 @@ def _load_in_loops(buffer: Any, result: Any, loop: Any) -> bool:
         body = reader.regions[0].blocks[0]
         with reader.location, ir.InsertionPoint.at_block_begin(body):
             zero = ops.constant_index(0)
-            values = {result: ops.create("memref.load", [buffer, zero], [result.type]).result}
+            values = {result: ops.load(buffer, [zero])}
             # What stands behind the loop is made of values that there are not yet.
             for operation in computed:
                 if block.index(operation) < block.index(reader):
@@ -225,7 +225,7 @@ def _read(buffer: Any) -> Any:
     none = ir.DenseI32ArrayAttr.get([0, 0])
     there = ops.create("memref.alloc", [], [type_], {"operandSegmentSizes": none}).result
     ops.create("gpu.memcpy", [there, buffer])
-    value = ops.create("memref.load", [there, ops.constant_index(0)], [type_.element_type]).result
+    value = ops.load(there, [ops.constant_index(0)])
     ops.create("memref.dealloc", [there])
     ops.create("gpu.dealloc", [buffer])
     return value
@@ -282,7 +282,7 @@ def _launch_last(
 
             def add(at: Any, carried: list[Any]) -> list[Any]:
                 return [
-                    a.combine(old, ops.create("memref.load", [buffer, at], [a.type]).result)
+                    a.combine(old, ops.load(buffer, [at]))
                     for a, old, buffer in zip(columns.accumulators, carried, buffers, strict=True)
                 ]
 

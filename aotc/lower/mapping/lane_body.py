@@ -119,7 +119,7 @@ class LaneBody:
                 operation.name,
                 [self.vector(operand) for operand in operation.operands],
                 [vector_of(result.type)],
-                {name: operation.attributes[name] for name in operation.attributes},
+                ops.attributes_of(operation),
             )
             self._values[result] = made.result
 
@@ -209,11 +209,13 @@ def _load_masked(memref: Any, indices: Sequence[Any], mask: Any, type_: Any) -> 
     count = min(LANES, _MASKED_BYTES // (element_bytes(element) or 1))
     part, bits = (ir.VectorType.get([count], one) for one in (element, ops.integer(1)))
     *outer, first = indices
-    loaded = _zero(type_)
+    loaded = ops.constant(type_, 0)
     for start in range(0, width, count):
         at = ops.binary("arith.addi", first, ops.constant_index(start)) if start else first
         own = _shuffle(mask, mask, range(start, start + count), bits)
-        found = ops.create("vector.maskedload", [memref, *outer, at, own, _zero(part)], [part])
+        found = ops.create(
+            "vector.maskedload", [memref, *outer, at, own, ops.constant(part, 0)], [part]
+        )
         if count == width:
             return found.result
         place = {
@@ -228,11 +230,3 @@ def _load_masked(memref: Any, indices: Sequence[Any], mask: Any, type_: Any) -> 
 def _shuffle(left: Any, right: Any, places: Sequence[int], type_: Any) -> Any:
     attributes = {"mask": ir.DenseI64ArrayAttr.get(places)}
     return ops.create("vector.shuffle", [left, right], [type_], attributes).result
-
-
-def _zero(type_: Any) -> Any:
-    element = ops.element_type(type_)
-    is_integer = isinstance(element, ir.IntegerType)
-    zero = ir.IntegerAttr.get(element, 0) if is_integer else ir.FloatAttr.get(element, 0.0)
-    value = ir.DenseElementsAttr.get_splat(type_, zero)
-    return ops.create("arith.constant", results=[type_], attributes={"value": value}).result

@@ -215,6 +215,4 @@ def _collapse(access: Access, gone: set[Any], views: _Views) -> None:
         stored = [operation.operands[0]] if access.writes else []
         types = [result.type for result in operation.results]
         again = ops.create(operation.name, [*stored, view, *kept], types)
-    for before, after in zip(operation.results, again.results, strict=True):
-        before.replace_all_uses_with(after)
-    ops.erase(operation)
+    ops.replace(operation, again.results)

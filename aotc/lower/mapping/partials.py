@@ -53,7 +53,7 @@ class Partials(Struct, frozen=True):
         the mask."""
         if mask is not None:
             neutral = splat(self.accumulator.neutral())
-            vector = ops.create("arith.select", [mask, vector, neutral], [vector.type]).result
+            vector = ops.select(mask, vector, neutral)
         bits = self._bits(vector)
         return [self._combine(kind, one, bits) for kind, one in zip(self.kinds, old, strict=True)]
 
@@ -80,14 +80,16 @@ class Partials(Struct, frozen=True):
         type_ = greatest.type
         if self.accumulator.kind == "maximumf":
             has_positive = ops.compare(_SGT, greatest, ops.constant(type_, -1))
-            bits = _choose(has_positive, greatest, least)
+            bits = ops.select(has_positive, greatest, least)
             # NaN with a sign is the greatest of all, without sign. One that has none is `greatest`.
             negative = ops.constant(type_, self.infinity - (1 << (self.type.width - 1)))
             is_nan = ops.compare(_UGT, greatest_unsigned, negative)
-            return _choose(is_nan, greatest_unsigned, bits)
-        bits = _choose(ops.compare(_SLT, least, ops.constant(type_, 0)), greatest_unsigned, least)
+            return ops.select(is_nan, greatest_unsigned, bits)
+        bits = ops.select(
+            ops.compare(_SLT, least, ops.constant(type_, 0)), greatest_unsigned, least
+        )
         is_nan = ops.compare(_SGT, greatest, ops.constant(type_, self.infinity))
-        return _choose(is_nan, greatest, bits)
+        return ops.select(is_nan, greatest, bits)
 
     def _bits(self, vector: Any) -> Any:
         type_ = vector_of(self.type)
@@ -128,7 +130,3 @@ def vector_of(type_: Any) -> Any:
 def splat(value: Any) -> Any:
     """A vector with a value in each lane."""
     return ops.unary("vector.broadcast", value, vector_of(value.type))
-
-
-def _choose(condition: Any, yes: Any, no: Any) -> Any:
-    return ops.create("arith.select", [condition, yes, no], [yes.type]).result

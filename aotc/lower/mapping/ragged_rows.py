@@ -144,15 +144,14 @@ def launch_ragged_rows(loop: Any, plan: RaggedPlan) -> None:
 def _log_lanes(elements: Any, count: Any) -> Any:
     """The logarithm of the lanes for each row, on the host: a block where the rows are so long that
     all of them would be, as a rule."""
-    dimension = ops.constant_index(ir.MemRefType(elements.type).rank - 1)
-    total = ops.create("memref.dim", [elements, dimension], [ops.index()]).result
+    total = ops.dim(elements, elements.type.rank - 1)
     mean = ops.index_op("arith.divui", total, count)
     bounds = [_ELEMENTS_OF_LANE << i for i in range(_LOG_WARP)]
     shift = ops.constant_index(0)
     for lanes, bound in enumerate([*bounds, WARP * _MOST_OF_LANE], start=1):
         number = ops.constant_index(lanes if lanes <= _LOG_WARP else _LOG_THREADS)
         is_more = ops.compare(ULT, ops.constant_index(bound), mean)
-        shift = ops.create("arith.select", [is_more, number, shift], [ops.index()]).result
+        shift = ops.select(is_more, number, shift)
     return shift
 
 
@@ -192,7 +191,7 @@ class _RaggedKernel(Struct, frozen=True):
         last = ops.index_op("arith.subi", self.count, one)
         values, length = self._begin(ops.index_op("arith.minui", row, last))
         is_short = ops.binary("arith.andi", is_there, self._is_short(length, lanes))
-        own = ops.create("arith.select", [is_short, length, zero], [ops.index()]).result
+        own = ops.select(is_short, length, zero)
         partial = self._go_through(lane, lanes, own, _POINTS, values)
         totals = self._combine_lanes(partial)
         is_first = ops.compare(EQ, lane, zero)
@@ -220,7 +219,7 @@ class _RaggedKernel(Struct, frozen=True):
         most = ops.index_op("arith.muli", lanes, ops.constant_index(_MOST_OF_LANE))
         is_of_warp = ops.compare(_SLE, self.shift, ops.constant_index(_LOG_WARP))
         zero = ops.constant_index(0)
-        most = ops.create("arith.select", [is_of_warp, most, zero], [ops.index()]).result
+        most = ops.select(is_of_warp, most, zero)
         return ops.compare(_SLE, length, most)
 
     def _go_through(
@@ -280,7 +279,7 @@ class _RaggedKernel(Struct, frozen=True):
         zero, one = ops.constant_index(0), ops.constant_index(1)
 
         def load(number: Any) -> Any:
-            word = ops.create("memref.load", [self.shared, number], [ops.integer(32)]).result
+            word = ops.load(self.shared, [number])
             return ops.unary("arith.index_cast", word, ops.index())
 
         def compute(number: Any) -> None:
@@ -309,7 +308,7 @@ class _RaggedKernel(Struct, frozen=True):
 
 def _chosen(accumulator: Accumulator, flag: Any, values: dict[Any, Any]) -> Any:
     value = values.get(accumulator.value, accumulator.value)
-    return ops.create("arith.select", [flag, value, accumulator.neutral()], [value.type]).result
+    return ops.select(flag, value, accumulator.neutral())
 
 
 def _from_lane(value: Any, distance: Any, width: Any) -> Any:

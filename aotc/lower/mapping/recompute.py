@@ -100,5 +100,4 @@ def _recompute(made: _Made, loop: Any) -> None:
             for one in made.operations:
                 copy(one, values)
         stored = made.store.operation.operands[0]
-        operation.results[0].replace_all_uses_with(values.get(stored, stored))
-        ops.erase(operation)
+        ops.replace(operation, [values.get(stored, stored)])

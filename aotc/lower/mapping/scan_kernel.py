@@ -74,7 +74,7 @@ class ScanKernel:
         copy_in_step(self._scan.columns.body, copies)
         value = self._accumulator.value
         elements = [
-            self._select(flag, values.get(value, value), self._accumulator.neutral())
+            ops.select(flag, values.get(value, value), self._accumulator.neutral())
             for values, flag in zip(copies, flags, strict=True)
         ]
         scanned = self._scan_warp(elements)
@@ -88,7 +88,7 @@ class ScanKernel:
     def _copy(self, position: Any, flag: Any) -> dict[Any, Any]:
         """The values in the loop's body for one element: for the row's last one where there is
         none."""
-        inside = ops.create("arith.select", [flag, position, self._last], [ops.index()]).result
+        inside = ops.select(flag, position, self._last)
         variables = induction_values(self._dimensions, inside)
         return self._values | dict(zip(self._scan.columns.variables, variables, strict=True))
 
@@ -112,7 +112,7 @@ class ScanKernel:
         while distance < WARP:
             other = _shuffle(value, "up", distance)
             has_other = ops.compare(ULT, self._lane, ops.constant_index(distance))
-            value = self._select(has_other, value, self._accumulator.combine(other, value))
+            value = ops.select(has_other, value, self._accumulator.combine(other, value))
             distance *= 2
         return value
 
@@ -134,13 +134,10 @@ class ScanKernel:
         before = total
         for number in range(self._warps):
             at = ops.constant_index(number)
-            before = self._select(ops.compare(EQ, at, self._warp), total, before)
-            one = ops.create("memref.load", [shared, parity, at], [warp_total.type]).result
+            before = ops.select(ops.compare(EQ, at, self._warp), total, before)
+            one = ops.load(shared, [parity, at])
             total = self._accumulator.combine(total, one)
         return before, total
-
-    def _select(self, condition: Any, first: Any, second: Any) -> Any:
-        return ops.create("arith.select", [condition, first, second], [first.type]).result
 
 
 def _shuffle(value: Any, mode: str, operand: int) -> Any:

@@ -176,10 +176,7 @@ class Results:
             ops.create("memref.store", [result, buffer, *place])
 
     def load(self, place: Sequence[Any]) -> list[Any]:
-        return [
-            ops.create("memref.load", [buffer, *place], [buffer.type.element_type]).result
-            for buffer in self._buffers
-        ]
+        return [ops.load(buffer, place) for buffer in self._buffers]
 
     def free(self) -> None:
         for buffer in self._buffers:
@@ -238,9 +235,7 @@ def _split_reduction(loop: Any, columns: Columns, before: Sequence[Any], found: 
         partial.free()
     with ir.InsertionPoint(columns.loop):
         loaded = totals.load(old_row)
-    for old, new in zip(columns.loop.results, loaded, strict=True):
-        old.replace_all_uses_with(new)
-    ops.erase(columns.loop)
+    ops.replace(columns.loop, loaded)
     with ir.InsertionPoint.after(loop):
         totals.free()
 

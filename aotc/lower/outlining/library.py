@@ -63,16 +63,14 @@ def put_back(module: Any, kept: Any) -> None:
 
 def _insert_signatures(gpu_module: Any) -> None:
     with ir.InsertionPoint(gpu_module), gpu_module.location:
-        stub = ir.Operation.create("gpu.module", attributes=_attributes(gpu_module), regions=1)
+        stub = ir.Operation.create(
+            "gpu.module", attributes=ops.attributes_of(gpu_module), regions=1
+        )
     block = stub.regions[0].blocks.append()
     for kernel in (one.operation for one in gpu_module.regions[0].blocks[0].operations):
         with ir.InsertionPoint(block), kernel.location:
-            one = ir.Operation.create("gpu.func", attributes=_attributes(kernel), regions=1)
+            one = ir.Operation.create("gpu.func", attributes=ops.attributes_of(kernel), regions=1)
         arguments = [argument.type for argument in kernel.regions[0].blocks[0].arguments]
         body = one.regions[0].blocks.append(*arguments)
         with ir.InsertionPoint(body), kernel.location:
             ir.Operation.create("gpu.return")
-
-
-def _attributes(operation: Any) -> dict[str, Any]:
-    return {name: operation.attributes[name] for name in operation.attributes}

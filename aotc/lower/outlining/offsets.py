@@ -78,8 +78,7 @@ def _forget_offsets(kernel: Any, numbers: Sequence[int]) -> None:
         for number in numbers:
             arguments[number].set_type(_without_offset(arguments[number].type))
         inputs = [argument.type for argument in arguments]
-        results = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value).results
-        kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
+        ops.set_function_type(kernel, inputs, ops.function_type(kernel).results)
 
 
 def _cast_operands(launch: Any, numbers: Sequence[int]) -> None:
@@ -88,5 +87,5 @@ def _cast_operands(launch: Any, numbers: Sequence[int]) -> None:
     with launch.location, ir.InsertionPoint(launch):
         for number in numbers:
             value = launch.operands[first + number]
-            cast = ops.create("memref.cast", [value], [_without_offset(value.type)]).result
+            cast = ops.unary("memref.cast", value, _without_offset(value.type))
             launch.operands[first + number] = cast

@@ -53,7 +53,7 @@ def _assert_sizes_of(operation: Any) -> None:
             for other, j in others:
                 if _is_dynamic(first, i) or _is_dynamic(other, j):
                     if first != other:
-                        _promise(_size(first, i), _size(other, j))
+                        _promise(ops.size(first, i), ops.size(other, j))
                 elif first.type.shape[i] != other.type.shape[j]:
                     # MLIR's verifier does not see it where another size is not known.
                     raise InternalError(
@@ -64,12 +64,6 @@ def _assert_sizes_of(operation: Any) -> None:
 
 def _is_dynamic(memref: Any, dimension: int) -> bool:
     return bool(ir.MemRefType(memref.type).is_dynamic_dim(dimension))
-
-
-def _size(memref: Any, dimension: int) -> Any:
-    if not _is_dynamic(memref, dimension):
-        return ops.constant_index(ir.MemRefType(memref.type).shape[dimension])
-    return ops.create("memref.dim", [memref, ops.constant_index(dimension)], [ops.index()]).result
 
 
 def _promise(one: Any, other: Any) -> None:

@@ -36,6 +36,5 @@ class AssertSteps(OwnPass, frozen=True):
 def _unknown_steps(loop: Any) -> Iterator[Any]:
     steps = [loop.operands[2]] if loop.name == "scf.for" else ops.operand_groups(loop)[2]
     for step in steps:
-        owner = ops.defining(step)
-        if owner is None or owner.name != "arith.constant":
+        if not ops.is_constant(step):
             yield step

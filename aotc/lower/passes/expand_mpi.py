@@ -170,8 +170,7 @@ class _Expansion:
         if name not in self._declared:
             self._declared.add(name)
             declare(self._source.module, name, [one.type for one in operands], [result])
-        attributes = {"callee": ir.FlatSymbolRefAttr.get(name)}
-        return ops.create("func.call", operands, [result], attributes).result
+        return ops.call(name, operands, [result]).result
 
     def _refused(self, operation: Any, what: str) -> InputError:
         return input_error(self._source, [(operation.location, f"{what}.")])
@@ -180,14 +179,9 @@ class _Expansion:
 def declare(module: Any, name: str, inputs: list[Any], results: list[Any]) -> None:
     """Declares a function of the runtime, at the module's end."""
     by_descriptor = any(isinstance(one, ir.UnrankedMemRefType) for one in inputs)
-    attributes = {
-        "sym_name": ir.StringAttr.get(name),
-        "function_type": ir.TypeAttr.get(ir.FunctionType.get(inputs, results)),
-        "sym_visibility": ir.StringAttr.get("private"),
-        **({"llvm.emit_c_interface": ir.UnitAttr.get()} if by_descriptor else {}),
-    }
+    attributes = {"llvm.emit_c_interface": ir.UnitAttr.get()} if by_descriptor else {}
     with ir.InsertionPoint(ops.body_of_module(module)):
-        ops.create("func.func", attributes=attributes, regions=1)
+        ops.create_function(name, inputs, results, **attributes)
 
 
 def _unranked(buffer: Any) -> Any:

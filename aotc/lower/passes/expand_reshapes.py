@@ -35,8 +35,7 @@ def _fold_select(select: Any) -> None:
     condition, one, other = select.operands
     holds = _holds(condition)
     if holds is not None:
-        select.results[0].replace_all_uses_with(one if holds else other)
-        ops.erase(select)
+        ops.replace(select, [one if holds else other])
 
 
 def _holds(condition: Any) -> bool | None:
@@ -133,11 +132,11 @@ def _cast(tensor: Any, shape: Sequence[int]) -> Any:
     type_ = ir.RankedTensorType.get(shape, tensor.type.element_type)
     if type_ == tensor.type:
         return tensor
-    return ops.create("tensor.cast", [tensor], [type_]).result
+    return ops.unary("tensor.cast", tensor, type_)
 
 
 def _index(value: Any) -> Any:
-    return ops.create("arith.index_cast", [value], [ops.index()]).result
+    return ops.unary("arith.index_cast", value, ops.index())
 
 
 def _reshaped(

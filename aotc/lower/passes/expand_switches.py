@@ -40,9 +40,7 @@ def _expand(switch: Any) -> None:
             region = ops.create("scf.execute_region", (), _types(switch), regions=1)
             default.blocks[0].append_to(region.regions[0])
             results = list(region.results)
-    for old, new in zip(switch.results, results, strict=True):
-        old.replace_all_uses_with(new)
-    ops.erase(switch)
+    ops.replace(switch, results)
 
 
 def _chain(switch: Any, cases: Sequence[tuple[int, Any]], default: Any) -> list[Any]:

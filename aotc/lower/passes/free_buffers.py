@@ -41,25 +41,14 @@ class _Hidden:
     """A call in the place of an operation."""
 
     def __init__(self, operation: Any, name: str, module: Any) -> None:
-        self._operation, self._attributes = (
-            operation.name,
-            {key: operation.attributes[key] for key in operation.attributes},
-        )
+        self._operation, self._attributes = operation.name, ops.attributes_of(operation)
         self._callee = name
-        operands, results = list(operation.operands), [one.type for one in operation.results]
-        type_ = ir.FunctionType.get([one.type for one in operands], results)
-        with operation.location, ir.InsertionPoint.at_block_begin(ops.body_of_module(module)):
-            attributes = {
-                "sym_name": ir.StringAttr.get(name),
-                "sym_visibility": ir.StringAttr.get("private"),
-                "function_type": ir.TypeAttr.get(type_),
-            }
-            ops.create("func.func", [], [], attributes, regions=1)
-        _replace(
-            operation,
-            "func.call",
-            {"callee": ir.FlatSymbolRefAttr.get(name)},
+        inputs, results = (
+            [one.type for one in values] for values in (operation.operands, operation.results)
         )
+        with operation.location, ir.InsertionPoint.at_block_begin(ops.body_of_module(module)):
+            ops.create_function(name, inputs, results)
+        _replace(operation, "func.call", {"callee": ir.FlatSymbolRefAttr.get(name)})
 
     def restore(self, module: Any) -> None:
         for call in ops.find(module.operation, "func.call"):
@@ -74,6 +63,4 @@ def _replace(operation: Any, name: str, attributes: dict[str, Any]) -> None:
     with operation.location, ir.InsertionPoint(operation):
         results = [one.type for one in operation.results]
         made = ops.create(name, list(operation.operands), results, attributes)
-    for old, new in zip(operation.results, made.results, strict=True):
-        old.replace_all_uses_with(new)
-    ops.erase(operation)
+    ops.replace(operation, made.results)

@@ -139,8 +139,7 @@ def _reshape(filled: Any, value: Any) -> None:
         if user.name in RESHAPES and user.results[0].type.has_static_shape:
             with user.location, ir.InsertionPoint(user):
                 other = _fill(user.results[0].type, value)
-            user.results[0].replace_all_uses_with(other)
-            ops.erase(user)
+            ops.replace(user, [other])
             _reshape(other, value)
             _part(other, value)
 

@@ -58,8 +58,7 @@ def _undo_product(division: Any) -> None:
         with division.location, ir.InsertionPoint(division):
             attributes = {"map": ir.AffineMapAttr.get(divided)}
             found = ops.create("affine.apply", operands, [ops.index()], attributes).result
-    division.results[0].replace_all_uses_with(found)
-    ops.erase(division)
+    ops.replace(division, [found])
 
 
 def _simplify_broadcasts(function: Any) -> None:

@@ -108,7 +108,7 @@ def _exchange(repeat: Any, conversion: Any, reshapes: list[Any]) -> None:
 def _reshaped(tensor: Any, reshape: Any) -> Any:
     """The tensor in the shape of what `reshape` makes of another one."""
     type_ = ir.RankedTensorType.get(reshape.results[0].type.shape, tensor.type.element_type)
-    attributes = {name: reshape.attributes[name] for name in reshape.attributes}
+    attributes = ops.attributes_of(reshape)
     operands = [tensor, *list(reshape.operands)[1:]]
     return ops.create(reshape.name, operands, [type_], attributes).result
 

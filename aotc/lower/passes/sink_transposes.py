@@ -92,8 +92,7 @@ def _slice_before(collapse: Any) -> None:
                 [slice_.results[0].type],
                 {"reassociation": collapse.attributes["reassociation"]},
             ).result
-        slice_.results[0].replace_all_uses_with(result)
-        ops.erase(slice_)
+        ops.replace(slice_, [result])
     ops.erase(collapse)
 
 
@@ -126,8 +125,7 @@ def _transpose_slice(slice_: Any, transpose: Any) -> None:
         _, _, sizes, _ = ops.operand_groups(slice_)
         made = ops.create("tensor.empty", sizes, [type_]).result
         transposed = linalg.transpose(part, outs=[made], permutation=order).results[0]
-    slice_.results[0].replace_all_uses_with(transposed)
-    ops.erase(slice_)
+    ops.replace(slice_, [transposed])
 
 
 def _slice_of(source: Any, slice_: Any, order: Sequence[int]) -> Any:

@@ -83,8 +83,7 @@ def _allocate_constant_init(generic: Any) -> None:
     product of matrices with a mask, it takes the init for one and crashes on others."""
     _, inits = ops.operand_groups(generic)
     for number, init in enumerate(inits, start=len(generic.operands) - len(inits)):
-        maker = ops.defining(init)
-        if maker is None or maker.name != "arith.constant" or is_sparse(init.type):
+        if not ops.is_constant(init) or is_sparse(init.type):
             continue
         if not isinstance(init.type, ir.RankedTensorType):
             continue
@@ -116,7 +115,7 @@ def _fill_in_parallel(copy: Any, module: Any) -> None:
         return
     with copy.location, ir.InsertionPoint(copy):
         element = value.get_splat_value()
-        number = ops.create("arith.constant", [], [element.type], {"value": element}).result
+        number = ops.constant_from(element)
         sizes = [ops.constant_index(size) for size in target.type.shape]
         ops.create_parallel(sizes, lambda at: ops.create("memref.store", [number, target, *at]))
     ops.erase(copy)

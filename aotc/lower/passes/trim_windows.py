@@ -97,11 +97,7 @@ def _largest(expression: Any, extents: dict[int, int]) -> int | None:
 def _first(tensor: Any, sizes: list[int | None]) -> Any:
     """The part of a tensor from its beginning; None is all of a dimension."""
     rank, unknown = len(sizes), ir.ShapedType.get_dynamic_size()
-    whole = [
-        ops.create("tensor.dim", [tensor, ops.constant_index(i)], [ir.IndexType.get()]).result
-        for i, size in enumerate(sizes)
-        if size is None
-    ]
+    whole = [ops.dim(tensor, i) for i, size in enumerate(sizes) if size is None]
     shape = [unknown if size is None else size for size in sizes]
     attributes = {
         "static_offsets": ir.DenseI64ArrayAttr.get([0] * rank),

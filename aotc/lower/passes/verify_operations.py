@@ -118,7 +118,7 @@ def _assert_each_index(assertion: Any, access: Any) -> None:
     accessed, *indices = list(access.operands)[_ACCESSES[name] :]
     with assertion.location, ir.InsertionPoint(assertion):
         for dimension, index in enumerate(indices):
-            size = _size_of(accessed, dimension)
+            size = ops.size(accessed, dimension)
             known, length = ops.known_index(index), ops.known_index(size)
             if known is not None and length is not None and 0 <= known < length:
                 continue
@@ -130,14 +130,6 @@ def _assert_each_index(assertion: Any, access: Any) -> None:
     ops.erase(assertion)
 
 
-def _size_of(value: Any, dimension: int) -> Any:
-    """The size of a memref or a tensor, at the insertion point."""
-    if not value.type.is_dynamic_dim(dimension):
-        return ops.constant_index(value.type.shape[dimension])
-    name = "memref.dim" if isinstance(value.type, ir.MemRefType) else "tensor.dim"
-    return ops.create(name, [value, ops.constant_index(dimension)], [ops.index()]).result
-
-
 def _assert_view(assertion: Any, view: Any, reason: str) -> None:
     """An assertion of a view's first or last index, in place of this one. An empty view may begin
     behind the last element, and has no last index."""
@@ -147,7 +139,7 @@ def _assert_view(assertion: Any, view: Any, reason: str) -> None:
         return
     dimension = int(found[1] or found[2])
     with assertion.location, ir.InsertionPoint(assertion):
-        of_source = _size_of(view.operands[0], dimension)
+        of_source = ops.size(view.operands[0], dimension)
         offset, size, stride = (_part(view, group, dimension) for group in (1, 2, 3))
         zero, one = ops.constant_index(0), ops.constant_index(1)
         if found["offset"]:

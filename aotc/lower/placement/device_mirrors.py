@@ -194,7 +194,7 @@ class DeviceMirrors:
                 old.name,
                 operands,
                 types,
-                {name: old.attributes[name] for name in old.attributes},
+                ops.attributes_of(old),
                 len(old.regions),
             )
         for source, target in zip(old.regions, new.regions, strict=True):
@@ -219,4 +219,4 @@ def set_state(state: Any, element: State, value: bool) -> None:
 
 
 def get_state(state: Any, element: State) -> Any:
-    return ops.create("memref.load", [state, ops.constant_index(element)], [ops.integer(1)]).result
+    return ops.load(state, [ops.constant_index(element)])

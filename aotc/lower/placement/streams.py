@@ -45,43 +45,28 @@ def declare_wait(module: Any) -> None:
     if WAIT not in called or WAIT in declared:
         return
     with ir.InsertionPoint(ops.body_of_module(module)), ir.Location.unknown():
-        ir.Operation.create(
-            "func.func",
-            attributes={
-                "sym_name": ir.StringAttr.get(WAIT),
-                "sym_visibility": ir.StringAttr.get("private"),
-                "function_type": ir.TypeAttr.get(ir.FunctionType.get([], [])),
-            },
-            regions=1,
-        )
+        ops.create_function(WAIT, [], [])
 
 
 def create_wait() -> None:
     """Waits for the function's stream, at the insertion point."""
-    ir.Operation.create(
-        "func.call", results=[], operands=[], attributes={"callee": ir.FlatSymbolRefAttr.get(WAIT)}
-    )
+    ops.call(WAIT)
 
 
 def make_asynchronous(operation: Any) -> None:
     """Gives a gpu operation the form that `gpu-to-llvm` lowers: with tokens, and a wait behind."""
     token = ir.Type.parse("!gpu.async.token")
-    attributes = {name: operation.attributes[name] for name in operation.attributes}
+    attributes = ops.attributes_of(operation)
     if "operandSegmentSizes" in attributes:
         sizes = list(ir.DenseI32ArrayAttr(attributes["operandSegmentSizes"]))
         attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, *sizes[1:]])
     with operation.location, ir.InsertionPoint(operation):
-        start = ir.Operation.create("gpu.wait", results=[token], operands=[])
-        asynchronous = ir.Operation.create(
-            operation.name,
-            results=[*(result.type for result in operation.results), token],
-            operands=[start.results[0], *operation.operands],
-            attributes=attributes,
-        )
-        ir.Operation.create("gpu.wait", results=[], operands=[asynchronous.results[-1]])
-    for old, new in zip(operation.results, asynchronous.results, strict=False):
-        old.replace_all_uses_with(new)
-    ops.erase(operation)
+        start = ops.create("gpu.wait", results=[token])
+        types = [*(result.type for result in operation.results), token]
+        operands = [start.result, *operation.operands]
+        asynchronous = ops.create(operation.name, operands, types, attributes)
+        ops.create("gpu.wait", [asynchronous.results[-1]])
+    ops.replace(operation, asynchronous.results)
 
 
 def make_gpu_operations_asynchronous(module: Any) -> None:

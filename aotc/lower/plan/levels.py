@@ -118,6 +118,6 @@ def is_on_tensors(operation: Any) -> bool:
 def _types_of(operation: Any) -> list[Any]:
     """The types of the operation's values, or of the function that it is."""
     if operation.name == "func.func":
-        type_ = ir.FunctionType(ir.TypeAttr(operation.attributes["function_type"]).value)
+        type_ = ops.function_type(operation)
         return [*type_.inputs, *type_.results]
     return [value.type for value in (*operation.results, *operation.operands)]

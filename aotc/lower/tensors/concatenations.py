@@ -119,8 +119,7 @@ def _expand_into(concat: Any, extract: Any) -> None:
     _, *indices = extract.operands
     with extract.location, ir.InsertionPoint(extract):
         element = _piece(list(concat.operands), indices, _dimension(concat))
-    extract.results[0].replace_all_uses_with(element)
-    ops.erase(extract)
+    ops.replace(extract, [element])
     ops.erase(concat)
 
 

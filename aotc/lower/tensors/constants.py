@@ -33,7 +33,7 @@ def fold_constants(module: Any) -> None:
         functions = [
             function
             for function in ops.find(module.operation, "func.func")
-            if ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs
+            if ops.function_type(function).inputs
         ]
         for function in functions:
             for constant in ops.find(function, "arith.constant"):
@@ -61,8 +61,7 @@ def fold_constants(module: Any) -> None:
             else:
                 for select in ops.find(generic, "arith.select"):
                     if CHECK in select.attributes and known.is_true(select.operands[0]):
-                        select.results[0].replace_all_uses_with(select.operands[1])
-                        ops.erase(select)
+                        ops.replace(select, [select.operands[1]])
 
 
 def _fold_slices(constant: Any) -> None:
@@ -190,8 +189,7 @@ def _only_moves(generic: Any) -> bool:
     end, *others = reversed(body_of(generic))
     if others or len(inputs) != 1 or list(end.operands) != [argument]:
         return False
-    owner = ops.defining(origin(inputs[0]))
-    return owner is not None and owner.name == "arith.constant"
+    return ops.is_constant(origin(inputs[0]))
 
 
 def _large_constants(generic: Any) -> list[Any]:
@@ -199,9 +197,7 @@ def _large_constants(generic: Any) -> list[Any]:
     sources = [
         source
         for source in map(origin, [*inputs, *extracted_tensors(generic)])
-        if isinstance(source.type, ir.RankedTensorType)
-        and (owner := ops.defining(source)) is not None
-        and owner.name == "arith.constant"
+        if isinstance(source.type, ir.RankedTensorType) and ops.is_constant(source)
     ]
     return [source for source in sources if (dense_bytes(source.type) or 0) > SMALL]
 
@@ -220,11 +216,11 @@ def _replace(generic: Any, result: Any, array: np.ndarray) -> None:
         if kept.size == 1:
             one = np.ascontiguousarray(kept.ravel())
             attribute = ir.DenseElementsAttr.get(one, type=element, shape=array.shape)
-            result.replace_all_uses_with(_constant(attribute))
+            result.replace_all_uses_with(ops.constant_from(attribute))
             return
         axes = [i for i, size in enumerate(kept.shape) if size == array.shape[i]]
         dense = packed(kept.reshape([kept.shape[i] for i in axes]))
-        constant = _constant(dense_of(dense, element))
+        constant = ops.constant_from(dense_of(dense, element))
         is_whole = len(axes) == array.ndim
         result.replace_all_uses_with(
             constant if is_whole else create_spread(constant, result.type, _map(result.type, axes))
@@ -237,11 +233,6 @@ def dense_of(array: np.ndarray, element: Any) -> Any:
         return ir.DenseElementsAttr.get(array, type=element, shape=array.shape)
     type_ = ir.RankedTensorType.get(array.shape, element)
     return ir.DenseResourceElementsAttr.get_from_buffer(array, "aotc_folded", type_)
-
-
-def _constant(attribute: Any) -> Any:
-    type_ = attribute.type
-    return ops.create("arith.constant", results=[type_], attributes={"value": attribute}).result
 
 
 def _map(type_: Any, axes: Sequence[int]) -> Any:

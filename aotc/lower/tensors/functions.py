@@ -175,10 +175,6 @@ def _hand_results_on(returned: Any) -> None:
             ops.erase(made)
 
 
-def _type(function: Any) -> Any:
-    return ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-
-
 def _is_tensor(type_: Any) -> bool:
     return isinstance(type_, ir.RankedTensorType)
 
@@ -191,7 +187,9 @@ def _has_known_results(function: Any) -> bool:
     """Whether its tensor results can all be arguments: the caller knows how large they are, and
     the memrefs that are returned with them."""
     written = targets_of(function)
-    results = [type_ for i, type_ in enumerate(_type(function).results) if i not in written]
+    results = [
+        type_ for i, type_ in enumerate(ops.function_type(function).results) if i not in written
+    ]
     buffers = [type_ for type_ in results if _is_tensor(type_) or _is_memref(type_)]
     return any(map(_is_tensor, buffers)) and all(map(_is_known, buffers))
 
@@ -201,7 +199,7 @@ def _is_known(type_: Any) -> bool:
 
 
 def _protect_arguments(function: Any) -> None:
-    inputs = _type(function).inputs
+    inputs = ops.function_type(function).inputs
     dictionaries = _argument_dictionaries(function, len(inputs))
     written = targets_of(function).values()
     for i, (type_, dictionary) in enumerate(zip(inputs, dictionaries, strict=True)):
@@ -227,12 +225,14 @@ def _is_refused(function: Any) -> bool:
     """Whether it is private, and returns a memref whose shape is not known."""
     if function.name != "func.func" or "sym_visibility" not in function.attributes:
         return False
-    memrefs = (type_ for type_ in _type(function).results if isinstance(type_, ir.MemRefType))
+    memrefs = (
+        type_ for type_ in ops.function_type(function).results if isinstance(type_, ir.MemRefType)
+    )
     return not all(type_.has_static_shape for type_ in memrefs)
 
 
 def _say_that_it_reads(function: Any) -> None:
-    inputs = _type(function).inputs
+    inputs = ops.function_type(function).inputs
     dictionaries = _argument_dictionaries(function, len(inputs))
     for type_, dictionary in zip(inputs, dictionaries, strict=True):
         if isinstance(type_, ir.RankedTensorType | ir.UnrankedTensorType):
@@ -242,7 +242,7 @@ def _say_that_it_reads(function: Any) -> None:
 
 def _name_results(function: Any) -> None:
     """Names the arguments that are results."""
-    dictionaries = _argument_dictionaries(function, len(_type(function).inputs))
+    dictionaries = _argument_dictionaries(function, len(ops.function_type(function).inputs))
     results = 0
     for dictionary in dictionaries:
         dictionary.pop(_WRITABLE, None)

@@ -73,11 +73,7 @@ def _root(value: Any) -> Any:
 def _copy(returned: Any, value: Any) -> Any:
     """A new buffer with the value's elements; `returned` is where it is needed."""
     with returned.location, ir.InsertionPoint(returned):
-        sizes = [
-            ops.create("memref.dim", [value, ops.constant_index(i)], [ir.IndexType.get()]).result
-            for i in range(value.type.rank)
-            if value.type.is_dynamic_dim(i)
-        ]
+        sizes = ops.dynamic_sizes(value)
         segments = ir.DenseI32ArrayAttr.get([len(sizes), 0])
         copy = ops.create(
             "memref.alloc", sizes, [value.type], {"operandSegmentSizes": segments}
@@ -87,10 +83,8 @@ def _copy(returned: Any, value: Any) -> Any:
 
 
 def _drop_results(function: Any, targets: dict[int, int]) -> None:
-    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    type_ = ops.function_type(function)
     kept = [i for i in range(len(type_.results)) if i not in targets]
-    function.attributes["function_type"] = ir.TypeAttr.get(
-        ir.FunctionType.get(type_.inputs, [type_.results[i] for i in kept])
-    )
+    ops.set_function_type(function, type_.inputs, [type_.results[i] for i in kept])
     attributes = list(ir.ArrayAttr(function.attributes["res_attrs"]))
     function.attributes["res_attrs"] = ir.ArrayAttr.get([attributes[i] for i in kept])

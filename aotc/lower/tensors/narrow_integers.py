@@ -93,7 +93,7 @@ def _narrow_sum(generic: Any) -> Any:
         start = _cast(start, "arith.trunci", _SUM_BITS)
     else:
         type_ = ir.RankedTensorType.get(list(start.type.shape), i32)
-        value = ops.create("arith.trunci", [zero], [i32]).result
+        value = ops.unary("arith.trunci", zero, i32)
         start = create_spread(
             value, type_, ir.AffineMap.get(type_.rank, 0, []), ops.dynamic_sizes(start)
         )
@@ -101,7 +101,7 @@ def _narrow_sum(generic: Any) -> Any:
         "linalg.generic",
         [*factors, start],
         [start.type],
-        {name: generic.attributes[name] for name in generic.attributes},
+        ops.attributes_of(generic),
         regions=1,
     )
     types = [factor.type.element_type for factor in factors]
@@ -259,7 +259,7 @@ def _difference(generic: Any) -> Any | None:
         return value
     if value.type.rank != 0:
         return None
-    return ops.create("tensor.extract", [value], [value.type.element_type]).result
+    return ops.unary("tensor.extract", value, value.type.element_type)
 
 
 def _range_of_minuend(generic: Any) -> Range:

@@ -200,7 +200,7 @@ def _constant(array: np.ndarray, element: Any) -> Any:
         if array.nbytes <= SMALL
         else ir.DenseResourceElementsAttr.get_from_buffer(array, "aotc_quantized", type_)
     )
-    return ops.create("arith.constant", results=[type_], attributes={"value": attribute}).result
+    return ops.constant_from(attribute)
 
 
 class _Integers(Struct, frozen=True):

@@ -54,16 +54,12 @@ def size_results(module: Any) -> None:
                     _add_function(function, results)
 
 
-def _type_of(function: Any) -> Any:
-    return ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-
-
 def _results_of(function: Any) -> dict[int, Any]:
     """The types of the results that the entry returns in memory, by their numbers."""
     written = targets_of(function)
     return {
         i: type_
-        for i, type_ in enumerate(_type_of(function).results)
+        for i, type_ in enumerate(ops.function_type(function).results)
         if isinstance(type_, _SHAPED) and i not in written
     }
 
@@ -86,7 +82,7 @@ def create_size_function(entry: Any, suffix: str, count: int) -> tuple[Any, Size
     """An empty function of `count` sizes for the entry, at the insertion point, and what computes
     sizes at the insertion points of its block."""
     inputs = []
-    for type_ in _type_of(entry).inputs:
+    for type_ in ops.function_type(entry).inputs:
         if isinstance(type_, _SHAPED):
             inputs += [ops.index()] * sum(map(type_.is_dynamic_dim, range(type_.rank)))
         elif str(type_) in SIZE_NUMBERS:
@@ -105,7 +101,7 @@ def _assert_again(assertion: Any, sizes: Sizes) -> None:
     with assertion.location:
         condition = sizes.find(assertion.operands[0])
         if condition is not None:
-            ops.create("cf.assert", [condition], attributes=_attributes_of(assertion))
+            ops.create("cf.assert", [condition], attributes=ops.attributes_of(assertion))
 
 
 def _returned_sizes(entry: Any, results: dict[int, Any], sizes: Sizes) -> list[Any]:
@@ -120,10 +116,6 @@ def _returned_sizes(entry: Any, results: dict[int, Any], sizes: Sizes) -> list[A
             else:
                 found.append(None)
     return found
-
-
-def _attributes_of(operation: Any) -> dict[str, Any]:
-    return {name: operation.attributes[name] for name in operation.attributes}
 
 
 class Sizes:
@@ -302,7 +294,7 @@ class Sizes:
         operands = yield from self._operands(owner)
         if operands is None:
             return None
-        return self._make(owner.name, operands, types, _attributes_of(owner), number)
+        return self._make(owner.name, operands, types, ops.attributes_of(owner), number)
 
     def _affine(self, owner: Any) -> _Computation:
         operands = yield from self._operands(owner)

@@ -283,18 +283,12 @@ def _create_atom(atom: Atom, arguments: Any) -> Any:
         operands = [create_value(operand, arguments) for operand in atom.operands]
         return ops.index_op(atom.name, *operands)
     if isinstance(atom, ArgumentSize):
-        return _create_dim(arguments[atom.argument], atom.dimension)
+        return ops.dim(arguments[atom.argument], atom.dimension)
     if atom.dimension is not None:
-        return _create_dim(atom.value, atom.dimension)
+        return ops.dim(atom.value, atom.dimension)
     if isinstance(atom.value.type, ir.IndexType):
         return atom.value
     return ops.unary("arith.index_cast", atom.value, ops.index())
-
-
-def _create_dim(shaped: Any, dimension: int) -> Any:
-    name = "memref.dim" if isinstance(shaped.type, ir.MemRefType) else "tensor.dim"
-    operands = [shaped, ops.constant_index(dimension)]
-    return ops.create(name, operands, [ops.index()]).result
 
 
 def _is_number(type_: Any) -> bool:

@@ -46,9 +46,7 @@ def _expand(call: Any, type_: Any) -> None:
             attributes = {"specifierKind": ir.Attribute.parse(f"#sparse_tensor<kind {kind}>"), **at}
             name = "sparse_tensor.storage_specifier.set"
             made = ops.create(name, [made, value], [specifier.type], attributes).result
-    for result, value in zip(call.results, [*values, made], strict=True):
-        result.replace_all_uses_with(value)
-    ops.erase(call)
+    ops.replace(call, [*values, made])
 
 
 def _specified(

@@ -127,7 +127,7 @@ def _fill(found: _Sum, variables: Sequence[Any], column: Any) -> None:
     _, target, *places = found.store.operands
     places = [_again(place, column) for place in places]
     type_ = found.load.results[0].type
-    begin = ops.create("memref.load", [target, *places], [type_]).result
+    begin = ops.load(target, places)
     row = ops.create("scf.for", [*found.row.operands, begin], [type_], regions=1)
     inner = row.regions[0].blocks.append(ir.IndexType.get(), type_)
     variable, total = inner.arguments

@@ -78,7 +78,7 @@ class _Before:
     """An entry as it was written."""
 
     def __init__(self, function: Any) -> None:
-        type_ = _type(function)
+        type_ = ops.function_type(function)
         self.inputs, self.results = list(type_.inputs), list(type_.results)
         self.attributes = [
             ir.DictAttr(attribute) for attribute in ir.ArrayAttr(function.attributes["arg_attrs"])
@@ -158,11 +158,10 @@ def _take_sizes(wrapper: Any, before: _Before, module: Any) -> None:
         (assemble,) = (use.owner.operation for use in new[0].uses)
         with assemble.location, ir.InsertionPoint(assemble):
             call = _call_assembler(module, [*new, *sizes], type_)
-        assemble.results[0].replace_all_uses_with(call.results[0])
-        ops.erase(assemble)
+        ops.replace(assemble, [call.results[0]])
     for _ in old:
         block.erase_argument(0)
-    _set_type(wrapper, [value.type for value in made], list(_type(wrapper).results))
+    _set_type(wrapper, [value.type for value in made], list(ops.function_type(wrapper).results))
 
 
 def _call_assembler(module: Any, values: Sequence[Any], type_: Any) -> Any:
@@ -175,15 +174,11 @@ def _call_assembler(module: Any, values: Sequence[Any], type_: Any) -> Any:
     is_array = [isinstance(one, ir.RankedTensorType) for one in inputs]
     with ir.InsertionPoint.at_block_begin(ops.body_of_module(module)):
         attributes = {
-            "sym_name": ir.StringAttr.get(name),
-            "sym_visibility": ir.StringAttr.get("private"),
-            "function_type": ir.TypeAttr.get(ir.FunctionType.get(inputs, [type_])),
             "arg_attrs": ir.ArrayAttr.get([reads if one else none for one in is_array]),
             ASSEMBLED: ir.TypeAttr.get(type_),
         }
-        ops.create("func.func", [], [], attributes, regions=1)
-    callee = {"callee": ir.FlatSymbolRefAttr.get(name)}
-    return ops.create("func.call", values, [type_], callee)
+        ops.create_function(name, inputs, [type_], **attributes)
+    return ops.call(name, values, [type_])
 
 
 def _return_sizes(wrapper: Any, before: _Before, inner: str) -> None:
@@ -204,7 +199,7 @@ def _return_sizes(wrapper: Any, before: _Before, inner: str) -> None:
                 made.append(ops.create("tensor.dim", [result, number], [ir.IndexType.get()]).result)
         ops.create("func.return", made)
     ops.erase(returned)
-    _set_type(wrapper, list(_type(wrapper).inputs), [value.type for value in made])
+    _set_type(wrapper, list(ops.function_type(wrapper).inputs), [value.type for value in made])
 
 
 def _set_type(function: Any, inputs: Sequence[Any], results: Sequence[Any]) -> None:
@@ -212,12 +207,8 @@ def _set_type(function: Any, inputs: Sequence[Any], results: Sequence[Any]) -> N
 
 
 def _sparse_types(function: Any) -> Iterator[Any]:
-    type_ = _type(function)
+    type_ = ops.function_type(function)
     return (one for one in (*type_.inputs, *type_.results) if is_sparse(one))
-
-
-def _type(function: Any) -> Any:
-    return ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
 
 
 def _is_of(call: Any, entries: dict[str, Any]) -> bool:

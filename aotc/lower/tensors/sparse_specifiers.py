@@ -25,8 +25,7 @@ def drop_views(module: Any) -> None:
             continue
         uses = list(view.results[0].uses)
         if all(_is_access(use) for use in uses):
-            view.results[0].replace_all_uses_with(source)
-            ops.erase(view)
+            ops.replace(view, [source])
 
 
 def _is_used_size(value: Any) -> bool:
@@ -77,8 +76,7 @@ def _scalarize(function: Any, module: Any) -> bool:
         for same in members.values():
             scalar = block.add_argument(same[0].results[0].type, same[0].location)
             for reader in same:
-                reader.results[0].replace_all_uses_with(scalar)
-                ops.erase(reader)
+                ops.replace(reader, [scalar])
         block.erase_argument(number)
         _describe(function, number, len(members))
         return True
@@ -95,20 +93,16 @@ def _hand_over(call: Any, number: int, readers: list[Any]) -> None:
             position = {"position": reader.attributes["position"]}
             operands.append(ops.create("llvm.extractvalue", [specifier], [type_], position).result)
         types = [result.type for result in call.results]
-        attributes = {name: call.attributes[name] for name in call.attributes}
+        attributes = ops.attributes_of(call)
         made = ops.create("func.call", operands, types, attributes)
-    for old, new in zip(call.results, made.results, strict=True):
-        old.replace_all_uses_with(new)
-    ops.erase(call)
+    ops.replace(call, made.results)
 
 
 def _describe(function: Any, number: int, added: int) -> None:
     """The type and the attributes of a function whose argument `number` gave way to `added` at its
     end."""
-    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     inputs = [argument.type for argument in function.regions[0].blocks[0].arguments]
-    new = ir.FunctionType.get(inputs, list(type_.results))
-    function.attributes["function_type"] = ir.TypeAttr.get(new)
+    ops.set_function_type(function, inputs, ops.function_type(function).results)
     if "arg_attrs" in function.attributes:
         attributes = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
         del attributes[number]

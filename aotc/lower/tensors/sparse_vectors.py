@@ -63,11 +63,7 @@ def _sorted(convert: Any) -> Any:
     """The matrix of a conversion's result."""
     vector, result = convert.operands[0], convert.results[0].type
     matrix = _matrix_of(vector.type, is_ordered=False)
-    sizes = []
-    if vector.type.is_dynamic_dim(0):
-        sizes.append(
-            ops.create("tensor.dim", [vector, ops.constant_index(0)], [ops.index()]).result
-        )
+    sizes = ops.dynamic_sizes(vector)
     attributes = {
         "reassociation": ir.Attribute.parse(_GROUPS),
         "static_output_shape": ir.DenseI64ArrayAttr.get([*vector.type.shape, 1]),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc.mlir import ir
-from aotc.ops import body_of_module, create
+from aotc.ops import body_of_module, create, unary
 from aotc.targets.cpu.sizes import size_of
 
 # llvm.icmp's predicates.
@@ -232,14 +232,14 @@ def store_value(value: Any, address: Any, *, group: Any = None) -> None:
     """Stores any value so that `load_value` gets it back."""
     stored = memory_type(value.type)
     if stored != value.type:
-        value = create("llvm.zext", [value], [stored]).result
+        value = unary("llvm.zext", value, stored)
     store(value, address, group=group, alignment=slot_alignment(stored))
 
 
 def load_value(address: Any, type_: Any, *, group: Any = None) -> Any:
     stored = memory_type(type_)
     value = load(address, stored, group=group, alignment=slot_alignment(stored))
-    return value if stored == type_ else create("llvm.trunc", [value], [type_]).result
+    return value if stored == type_ else unary("llvm.trunc", value, type_)
 
 
 def slot_alignment(type_: Any) -> int:

@@ -22,7 +22,7 @@ from msgspec import Struct
 from aotc.host.kernels import CpuKernels
 from aotc.kernels.cpu.levels import AVX2, AVX512, BF16, VNNI
 from aotc.mlir import ir
-from aotc.ops import body_of_module, create, erase, operand_groups, symbol_of, walk
+from aotc.ops import body_of_module, call_llvm, erase, operand_groups, replace, symbol_of, walk
 from aotc.rewrites.unreachable import erase_unreachable_blocks
 from aotc.symbols import content, has_body, reach, symbols_of
 from aotc.targets.cpu import build
@@ -93,8 +93,7 @@ def _set_level(function: Any, level: int) -> None:
             _set_condition(use.owner, level)
         with ir.InsertionPoint(question):
             answer = build.number(level, question.results[0].type)
-        question.results[0].replace_all_uses_with(answer)
-        erase(question)
+        replace(question, [answer])
     if questions:
         erase_unreachable_blocks(function)
 
@@ -190,20 +189,12 @@ def _choose(function: Any, copies: list[tuple[int, str]], oldest: str) -> None:
         with ir.InsertionPoint(here):
             build.branch(build.compare(build.SGE, level, build.number(least)), then, other)
         with ir.InsertionPoint(then):
-            _call(name, arguments)
+            _end_with(name, arguments)
         here = other
     with ir.InsertionPoint(here):
-        _call(oldest, arguments)
+        _end_with(oldest, arguments)
 
 
-def _call(name: str, arguments: list[Any]) -> None:
-    create(
-        "llvm.call",
-        arguments,
-        attributes={
-            "callee": ir.FlatSymbolRefAttr.get(name),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(arguments), 0]),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        },
-    )
+def _end_with(name: str, arguments: list[Any]) -> None:
+    call_llvm(name, arguments)
     build.give_back()

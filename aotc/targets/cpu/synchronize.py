@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc.host.kernels import SyncScope
-from aotc.mlir import ir
-from aotc.ops import create
+from aotc.ops import call_llvm
 
 # All threads of the block.
 BARRIER = "aotc_cpu_barrier"
@@ -62,36 +61,24 @@ WRITE_TEXTS = (
 
 def barrier() -> None:
     """Waits for all threads of the block."""
-    _call(BARRIER, [])
+    call_llvm(BARRIER, [])
 
 
 def warp_sync() -> None:
     """Waits for all lanes of the warp."""
-    _call(WARP_SYNC, [])
+    call_llvm(WARP_SYNC, [])
 
 
 def arrive(operands: list[Any]) -> None:
     """Comes to a named barrier; the operands are those of `ARRIVE`."""
-    _call(ARRIVE, operands)
+    call_llvm(ARRIVE, operands)
 
 
 def named_sync() -> None:
     """Waits for the other threads of the named barrier that this thread came to last."""
-    _call(NAMED_SYNC, [])
+    call_llvm(NAMED_SYNC, [])
 
 
 def fail(operands: list[Any]) -> None:
     """Ends the launch with an error; the operands are those of `FAIL`."""
-    _call(FAIL, operands)
-
-
-def _call(name: str, operands: list[Any]) -> None:
-    create(
-        "llvm.call",
-        operands,
-        attributes={
-            "callee": ir.FlatSymbolRefAttr.get(name),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        },
-    )
+    call_llvm(FAIL, operands)

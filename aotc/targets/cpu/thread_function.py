@@ -205,9 +205,7 @@ def _add_arguments(function: Any) -> Ids:
     types = [*[index()] * len(_INDEX_ARGUMENTS), *[pointer] * len(_POINTER_ARGUMENTS)]
     added = [entry.add_argument(type_, function.location) for type_ in types]
     type_ = function.attributes["function_type"].value
-    function.attributes["function_type"] = ir.TypeAttr.get(
-        ir.FunctionType.get([*type_.inputs, *types], list(type_.results))
-    )
+    ops.set_function_type(function, [*type_.inputs, *types], type_.results)
     for name in ("arg_attrs", "res_attrs"):
         if name in function.attributes:
             del function.attributes[name]

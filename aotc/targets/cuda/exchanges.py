@@ -57,9 +57,7 @@ def expand_exchanges(device: Any, source: Source) -> None:
             values = _EXPANSIONS[operation.name](operation)
         if values is None:
             continue
-        for result, value in zip(operation.results, values, strict=True):
-            result.replace_all_uses_with(value)
-        ops.erase(operation)
+        ops.replace(operation, values)
 
 
 def _problem(operation: Any, source: Source) -> str | None:

@@ -72,36 +72,22 @@ class Float8Conversions:
         magnitude = ops.unary("math.absf", value, value.type)
         is_right = _compare("ole" if narrowing.has_end else "olt", magnitude, narrowing.end)
         is_number = _compare("ord", value, 0.0)
-        special = _select(
+        special = ops.select(
             is_number, *(ops.constant(i8, b) for b in (narrowing.overflow, narrowing.nan))
         )
         bits = ops.unary("arith.bitcast", value, ops.with_element_type(value.type, ops.integer(32)))
         sign = ops.binary("arith.shrui", bits, ops.constant(bits.type, 24))
         sign = ops.unary("arith.trunci", sign, i8)
         sign = ops.binary("arith.andi", sign, ops.constant(i8, 0x80))
-        chosen = _select(is_right, rounded, ops.binary("arith.ori", special, sign))
+        chosen = ops.select(is_right, rounded, ops.binary("arith.ori", special, sign))
         return self._choose(ops.unary("arith.bitcast", chosen, by_bits.type), by_bits)
 
     def _choose(self, by_instruction: Any, by_bits: Any) -> Any:
         self._declare()
         i32 = ops.integer(32)
-        name = ops.create(
-            "llvm.mlir.addressof",
-            results=[ir.Type.parse("!llvm.ptr")],
-            attributes={"global_name": ir.FlatSymbolRefAttr.get(_ARCH)},
-        ).result
-        arch = ops.create(
-            "llvm.call",
-            [name],
-            [i32],
-            {
-                "callee": ir.FlatSymbolRefAttr.get(_REFLECT),
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0]),
-                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-            },
-        ).result
+        arch = ops.call_llvm(_REFLECT, [ops.llvm_address(_ARCH)], [i32]).result
         has_it = compare_values("sge", arch, ops.constant(i32, _FIRST_ARCH))
-        return _select(has_it, by_instruction, by_bits)
+        return ops.select(has_it, by_instruction, by_bits)
 
     def _declare(self) -> None:
         if self._is_declared:
@@ -181,10 +167,6 @@ def _compare(predicate: str, value: Any, number: float) -> Any:
     found = ops.with_element_type(value.type, ops.integer(1))
     which = {"predicate": ir.IntegerAttr.get(ops.integer(64), _PREDICATES[predicate])}
     return ops.create("arith.cmpf", [value, other.result], [found], which).result
-
-
-def _select(condition: Any, yes: Any, no: Any) -> Any:
-    return ops.create("arith.select", [condition, yes, no], [no.type]).result
 
 
 def _extract(vector: Any, number: int) -> Any:

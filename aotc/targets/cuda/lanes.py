@@ -10,7 +10,7 @@ from typing import Any
 
 from aotc.chips import WARP
 from aotc.mlir import ir
-from aotc.ops import binary, compare, constant, create, defining, integer, unary
+from aotc.ops import binary, compare, constant, create, integer, known_index, select, unary
 
 ALL_LANES = 0xFFFFFFFF
 
@@ -158,7 +158,7 @@ def expand_shuffle(operation: Any) -> Sequence[Any] | None:
     undefined, and its `up` finds no valid source.
     """
     value, offset, width = operation.operands
-    whole = _known_i32(width) == WARP
+    whole = known_index(width) == WARP
     if (whole and _upstream_moves(value.type)) or not can_move(value.type):
         return None
     kind = _SHUFFLES[enumerator(operation.attributes["mode"])]
@@ -192,13 +192,6 @@ def _upstream_moves(type_: Any) -> bool:
     return isinstance(type_, (ir.F32Type, ir.F64Type)) or type_ in (integer(32), integer(64))
 
 
-def _known_i32(value: Any) -> int | None:
-    owner = defining(value)
-    if owner is None or owner.name != "arith.constant":
-        return None
-    return int(ir.IntegerAttr(owner.attributes["value"]).value)
-
-
 def _extract(pair: Any, place: int, type_: Any) -> Any:
     attributes = {"position": ir.DenseI64ArrayAttr.get([place])}
     return create("llvm.extractvalue", [pair], [type_], attributes).result
@@ -208,9 +201,7 @@ def _first_lanes_or_others(width: Any) -> Any:
     """The first `width` lanes in these lanes, the others in those: each waits for its own."""
     first = binary("arith.shrui", i32(ALL_LANES), binary("arith.subi", i32(WARP), width))
     others = binary("arith.xori", first, i32(ALL_LANES))
-    return create(
-        "arith.select", [compare(_ULT, lane_id(), width), first, others], [first.type]
-    ).result
+    return select(compare(_ULT, lane_id(), width), first, others)
 
 
 def expand_rotate(operation: Any) -> Sequence[Any] | None:
@@ -254,7 +245,7 @@ def _executing_lanes(operation: Any) -> Any:
     """
     kernel = operation.parent
     if kernel.name == "gpu.func" and operation.block == kernel.regions[0].blocks[0]:
-        return create("gpu.ballot", [constant(integer(1), 1)], [integer(_WORD)]).result
+        return unary("gpu.ballot", constant(integer(1), 1), integer(_WORD))
     return create(
         "llvm.call_intrinsic",
         results=[integer(_WORD)],

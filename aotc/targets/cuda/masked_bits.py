@@ -23,16 +23,10 @@ def merge_masks(device: Any) -> None:
         mask = ops.defining(masked)
         if mask is None or mask.name != "arith.andi" or xor.results[0].type != ops.integer(32):
             continue
-        if not _is_constant(bits) or not _is_constant(mask.operands[1]):
+        if not ops.is_constant(bits) or not ops.is_constant(mask.operands[1]):
             continue
         text = f"lop3.b32 $0, $1, $2, $3, {_TABLE:#x};"
         with xor.location, ir.InsertionPoint(xor):
             operands = [*mask.operands, bits]
             merged = ops.assembly(text, "=r,r,r,r", operands, xor.results[0].type)
-        xor.results[0].replace_all_uses_with(merged)
-        ops.erase(xor)
-
-
-def _is_constant(value: Any) -> bool:
-    constant = ops.defining(value)
-    return constant is not None and constant.name == "arith.constant"
+        ops.replace(xor, [merged])

@@ -41,8 +41,7 @@ def replace_elementwise(device: Any, source: Source) -> None:
             result = _build("mulf", [operands[-1], _minus_one(operation.results[0].type)])
             if _kind(operation) == "subf":
                 result = _build("addf", [operands[0], result])
-        operation.results[0].replace_all_uses_with(result)
-        ops.erase(operation)
+        ops.replace(operation, [result])
 
 
 def _kind(operation: Any) -> str:
@@ -64,7 +63,5 @@ def _build(kind: str, operands: list[Any]) -> Any:
 def _minus_one(type_: Any) -> Any:
     element = re.search(r"x([a-z]\w*), ", str(type_))
     number = ir.Type.parse(element[1] if element else "f32")
-    value = create(
-        "arith.constant", results=[number], attributes={"value": ir.FloatAttr.get(number, -1.0)}
-    ).result
-    return create("gpu.subgroup_mma_constant_matrix", [value], [type_]).result
+    value = ops.constant_from(ir.FloatAttr.get(number, -1.0))
+    return ops.unary("gpu.subgroup_mma_constant_matrix", value, type_)

@@ -215,4 +215,4 @@ def _store(value: Any, slots: Any, number: Any) -> None:
 
 
 def _load(slots: Any, number: Any) -> Any:
-    return create("memref.load", [slots, as_index(number)], [slots.type.element_type]).result
+    return ops.load(slots, [as_index(number)])

@@ -26,36 +26,30 @@ def replace_narrow_tanh(device: Any) -> None:
         if str(tanh.operands[0].type) in _NARROW:
             with tanh.location, ir.InsertionPoint(tanh):
                 made = _tanh(tanh.operands[0])
-            tanh.results[0].replace_all_uses_with(made)
-            ops.erase(tanh)
+            ops.replace(tanh, [made])
 
 
 def _tanh(value: Any) -> Any:
     x = ops.unary("arith.extf", value, _f32())
-    power = _asm("ex2", ops.binary("arith.mulf", x, _constant(2 * math.log2(math.e))))
-    one = _constant(1.0)
+    power = _asm("ex2", ops.binary("arith.mulf", x, ops.constant(_f32(), 2 * math.log2(math.e))))
+    one = ops.constant(_f32(), 1.0)
     part = _asm("rcp", ops.binary("arith.addf", power, one))
-    large = _fma(part, _constant(-2.0), one)
-    third = _fma(ops.binary("arith.mulf", x, x), _constant(-1 / 3), one)
+    large = _fma(part, ops.constant(_f32(), -2.0), one)
+    third = _fma(ops.binary("arith.mulf", x, x), ops.constant(_f32(), -1 / 3), one)
     small = ops.binary("arith.mulf", third, x)
     size = ops.unary("math.absf", x, _f32())
     is_small = ops.create(
         "arith.cmpf",
-        [size, _constant(_SMALL)],
+        [size, ops.constant(_f32(), _SMALL)],
         [ops.integer(1)],
         {"predicate": ir.IntegerAttr.get(ops.integer(64), _OLT)},
     ).result
-    chosen = ops.create("arith.select", [is_small, small, large], [_f32()]).result
+    chosen = ops.select(is_small, small, large)
     return ops.unary("arith.truncf", chosen, value.type)
 
 
 def _f32() -> Any:
     return ir.F32Type.get()
-
-
-def _constant(number: float) -> Any:
-    attributes = {"value": ir.FloatAttr.get(_f32(), number)}
-    return ops.create("arith.constant", results=[_f32()], attributes=attributes).result
 
 
 def _fma(one: Any, other: Any, sum_: Any) -> Any:

@@ -39,8 +39,7 @@ def _replace(ir: Any, operation: Any, text: str) -> None:
     for call in ops.find(function, "func.call"):
         with ir.InsertionPoint(call):
             result = _clone(operation.regions[0].blocks[0], list(call.operands))
-        call.results[0].replace_all_uses_with(result)
-        ops.erase(call)
+        ops.replace(call, [result])
     ops.replace_by_body(operation, function.regions[0].blocks[0], operation.operands)
     ops.erase(operation)
 

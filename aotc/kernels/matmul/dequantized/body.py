@@ -30,7 +30,7 @@ from aotc.kernels.matmul.dequantized.integers import (
 from aotc.kernels.matmul.dequantized.recognition import CHUNK, Product, factor_of
 from aotc.mlir import ir
 from aotc.numbers import Condition, Value, compare
-from aotc.ops import create, defining
+from aotc.ops import attributes_of, constant_from, create, defining
 
 WORD = 4
 ORDER = tuple(word + byte for word in range(0, CHUNK, WORD) for byte in (0, 2, 1, 3))
@@ -245,7 +245,7 @@ class _Body:
             for value, one in zip(given, operation.operands, strict=True)
         ]
         result = ir.VectorType.get([CHUNK], operation.results[0].type)
-        attributes = {name: operation.attributes[name] for name in operation.attributes}
+        attributes = attributes_of(operation)
         return create(operation.name, operands, [result], attributes).result
 
     def _vector(self, value: Any, type_: Any) -> Value:
@@ -271,7 +271,7 @@ class _Body:
         attribute = constant.attributes["value"]
         vector = ir.VectorType.get([CHUNK], value.type)
         splat = ir.DenseElementsAttr.get_splat(vector, attribute)
-        return create("arith.constant", [], [vector], {"value": splat}).result
+        return constant_from(splat)
 
     def _float(self, field: Field, operation: Any) -> Value:
         """A field as a float: exactly, as f16 has 11 bits."""

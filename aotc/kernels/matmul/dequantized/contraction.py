@@ -244,8 +244,7 @@ class _Fusion:
             old = generic.regions[0].blocks[0].arguments
             mapping = {old[1 - self.number]: values[0], old[self.number]: weight}
             _clone_body(generic, {**mapping, old[2]: arguments[-1]})
-        generic.results[0].replace_all_uses_with(made.results[0])
-        ops.erase(generic)
+        ops.replace(generic, [made.results[0]])
 
     def _map(self, loops: Sequence[int]) -> Any:
         count = 1 + self.columns + len(self.radices)
@@ -277,11 +276,10 @@ class _Fusion:
     def _table(self, tensor: Any, index: Sequence[Place]) -> tuple[int, int, int] | None:
         """First, step and loop of a small constant whose elements are evenly spaced, such as the
         shifts of the weights of a byte."""
-        constant = ops.defining(tensor)
         loops = [loop for place in index for loop in self._digits(place)]
-        if constant is None or constant.name != "arith.constant" or len(loops) != 1:
+        if not ops.is_constant(tensor) or len(loops) != 1:
             return None
-        numbers = _integers(constant.attributes["value"])
+        numbers = _integers(ops.known_constant(tensor))
         if numbers is None:
             return None
         step = numbers[1] - numbers[0] if len(numbers) > 1 else 0
@@ -299,10 +297,10 @@ class _Fusion:
         operands = []
         for value, operand in zip(source.operands, expression.operands, strict=True):
             if isinstance(operand, Constant):
-                operands.append(_constant(operand.value, value.type))
+                operands.append(ops.constant(value.type, operand.value))
             else:
                 operands.append(self._compute(operand, values))
-        attributes = {name: source.attributes[name] for name in source.attributes}
+        attributes = ops.attributes_of(source)
         types = [result.type for result in source.results]
         return ops.create(source.name, operands, types, attributes).result
 
@@ -352,17 +350,9 @@ def _entry_of_table(table: tuple[int, int, int], leaf: _Leaf | None) -> Any:
     index = ir.IndexType.get()
     dim = {"dim": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), loop)}
     place = ops.create("linalg.index", [], [index], dim).result
-    scaled = ops.create("arith.muli", [place, _constant(step, index)], [index]).result
-    sum_ = ops.create("arith.addi", [scaled, _constant(first, index)], [index]).result
-    return ops.create("arith.index_cast", [sum_], [leaf.tensor.type.element_type]).result
-
-
-def _constant(value: float, type_: Any) -> Any:
-    is_integer = isinstance(type_, ir.IndexType | ir.IntegerType)
-    attribute = (
-        ir.IntegerAttr.get(type_, int(value)) if is_integer else ir.FloatAttr.get(type_, value)
-    )
-    return ops.create("arith.constant", [], [type_], {"value": attribute}).result
+    scaled = ops.binary("arith.muli", place, ops.constant(index, step))
+    sum_ = ops.binary("arith.addi", scaled, ops.constant(index, first))
+    return ops.unary("arith.index_cast", sum_, leaf.tensor.type.element_type)
 
 
 def _clone_body(generic: Any, mapping: dict[Any, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc.mlir import ir
-from aotc.ops import defining, integer
+from aotc.ops import integer, known_constant
 
 _BYTE = 0xFF
 _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
@@ -44,10 +44,7 @@ class Field(Struct, frozen=True):
 
 def int_of(value: Any) -> Known | None:
     """A constant integer that is not negative."""
-    constant = defining(value)
-    if constant is None or constant.name != "arith.constant":
-        return None
-    attribute = constant.attributes["value"]
+    attribute = known_constant(value)
     if not isinstance(attribute, ir.IntegerAttr | ir.BoolAttr):
         return None
     number = int(attribute.value)

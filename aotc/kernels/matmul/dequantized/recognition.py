@@ -211,12 +211,7 @@ def _has_body(product: Product) -> bool:
         elif not operation.name.startswith(("arith.", "math.")) or operation.regions:
             return False
     return all(
-        not ops.is_made_outside(value, product.operation) or _is_number(value)
+        not ops.is_made_outside(value, product.operation) or ops.is_constant(value)
         for operation in body
         for value in operation.operands
     )
-
-
-def _is_number(value: Any) -> bool:
-    constant = ops.defining(value)
-    return constant is not None and constant.name == "arith.constant"

@@ -61,8 +61,7 @@ def _round_early(matmul: Matmul, reader: Any) -> None:
     reader.operands[number] = rounded
     argument.set_type(element)
     for rounding in roundings:
-        rounding.results[0].replace_all_uses_with(argument)
-        ops.erase(rounding)
+        ops.replace(rounding, [argument])
 
 
 def _cast(matmul: Matmul, element: Any, rounding: Any) -> Any:
@@ -70,7 +69,7 @@ def _cast(matmul: Matmul, element: Any, rounding: Any) -> Any:
     allocation, operation = ops.defining(matmul.c), matmul.operation
     assert allocation is not None
     type_ = ir.MemRefType.get(ir.MemRefType(matmul.c.type).shape, element)
-    attributes = {name: allocation.attributes[name] for name in allocation.attributes}
+    attributes = ops.attributes_of(allocation)
     with ir.InsertionPoint(allocation):
         buffer = ops.create("memref.alloc", list(allocation.operands), [type_], attributes).result
     identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))
@@ -89,7 +88,7 @@ def _cast(matmul: Matmul, element: Any, rounding: Any) -> Any:
         )
     block = cast.regions[0].blocks.append(ir.MemRefType(matmul.c.type).element_type, element)
     with ir.InsertionPoint(block):
-        kept = {name: rounding.attributes[name] for name in rounding.attributes}
+        kept = ops.attributes_of(rounding)
         value = ops.create(_ROUNDS, [block.arguments[0]], [element], kept).result
         ops.create("linalg.yield", [value])
     for use in list(matmul.c.uses):

@@ -15,7 +15,7 @@ from typing import Any
 
 from aotc.chips import WARP
 from aotc.mlir import ir
-from aotc.ops import create
+from aotc.ops import create, unary
 from aotc.targets.cpu import build
 from aotc.targets.cpu.blocks.block_plan import BlockPlan, GroupKind, Nested, plan_block
 from aotc.targets.cpu.blocks.bounds import Bound, take_guards
@@ -326,7 +326,7 @@ class _Writer:
         if build.known_number(rest) != 0:
             # At most once; as a loop, it needs no branch of its own.
             is_some = build.compare(build.SGT, rest, build.number(0))
-            once = create("llvm.zext", [is_some], [build.i64()]).result
+            once = unary("llvm.zext", is_some, build.i64())
             cursor.loop(once, lambda _: run(whole, rest))
 
     def _write_group(

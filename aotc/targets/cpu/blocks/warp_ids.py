@@ -62,8 +62,7 @@ def _rewrite_users(thread: Any, warp: Any) -> None:
                 continue
             replacement = _by_warp(user, thread, warp)
         if replacement is not None:
-            user.result.replace_all_uses_with(replacement)
-            ops.erase(user)
+            ops.replace(user, [replacement])
 
 
 def _by_warp(user: Any, thread: Any, warp: Any) -> Any | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from aotc.analysis.assertions import compared_by
 from aotc.input.source import find_place
 from aotc.mlir import ir
-from aotc.ops import constant, create, create_if, integer
+from aotc.ops import binary, call_llvm, constant, create_if, integer, llvm_address
 from aotc.targets.cpu import build
 from aotc.targets.cpu.expand.addresses import to_i64
 from aotc.targets.cpu.synchronize import MESSAGE, MESSAGE_BYTES, WRITE, fail
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 def _expand_assertion(assertion: Any, ids: Ids, name: str, symbol: str) -> Any:
     condition = assertion.operands[0]
     compared = compared_by(assertion)
-    is_failed = create("arith.xori", [condition, constant(integer(1), 1)], [condition.type]).result
+    is_failed = binary("arith.xori", condition, constant(integer(1), 1))
     if compared is not None:
         create_if(is_failed, lambda: _fail(_written(symbol, compared.numbers), ids))
         text = f"assertion failed: {compared.format}"
         return _message(text, assertion.location, name, symbol, is_format=True)
-    create_if(is_failed, lambda: _fail(_address(symbol), ids))
+    create_if(is_failed, lambda: _fail(llvm_address(symbol), ids))
     text = ir.StringAttr(assertion.attributes["msg"]).value_bytes.decode(errors="replace")
     return _message(f"assertion failed: {text}", assertion.location, name, symbol)
 
 
 def _expand_trap(trap: Any, ids: Ids, name: str, symbol: str) -> Any:
-    _fail(_address(symbol), ids)
+    _fail(llvm_address(symbol), ids)
     return _message("trap", trap.location, name, symbol)
 
 
@@ -43,26 +43,12 @@ def _fail(message: Any, ids: Ids) -> None:
     fail([ids.block, message, *(to_i64(value) for value in ids.thread_id)])
 
 
-def _address(symbol: str) -> Any:
-    return create(
-        "llvm.mlir.addressof",
-        results=[ir.Type.parse("!llvm.ptr")],
-        attributes={"global_name": ir.FlatSymbolRefAttr.get(symbol)},
-    ).result
-
-
 def _written(symbol: str, numbers: Sequence[Any]) -> Any:
     """The thread's buffer, into which the format in the global @symbol is written with numbers."""
-    buffer, size = _address(MESSAGE), constant(integer(64), MESSAGE_BYTES)
-    arguments = [buffer, size, _address(symbol), *(to_i64(number) for number in numbers)]
-    type_ = ir.Type.parse("!llvm.func<i32 (ptr, i64, ptr, ...)>")
-    attributes = {
-        "callee": ir.FlatSymbolRefAttr.get(WRITE),
-        "var_callee_type": ir.TypeAttr.get(type_),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(arguments), 0]),
-        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-    }
-    create("llvm.call", arguments, [integer(32)], attributes)
+    buffer, size = llvm_address(MESSAGE), constant(integer(64), MESSAGE_BYTES)
+    arguments = [buffer, size, llvm_address(symbol), *(to_i64(number) for number in numbers)]
+    type_ = ir.TypeAttr.get(ir.Type.parse("!llvm.func<i32 (ptr, i64, ptr, ...)>"))
+    call_llvm(WRITE, arguments, [integer(32)], var_callee_type=type_)
     return buffer
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc.mlir import ir
-from aotc.ops import integer, walk
+from aotc.ops import function_type, integer, set_function_type, walk
 from aotc.targets.cpu.expand.fragments import (
     MMA_SHAPES,
     SPARSE_SHAPES,
@@ -82,11 +82,9 @@ def replace_types(root: Any) -> None:
             if new != value.type:
                 value.set_type(new)
         if operation.name == "func.func":
-            type_ = operation.attributes["function_type"].value
-            inputs = [_replaced(part) for part in type_.inputs]
-            results = [_replaced(part) for part in type_.results]
-            operation.attributes["function_type"] = ir.TypeAttr.get(
-                ir.FunctionType.get(inputs, results)
+            type_ = function_type(operation)
+            set_function_type(
+                operation, map(_replaced, type_.inputs), map(_replaced, type_.results)
             )
 
 

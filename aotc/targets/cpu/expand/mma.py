@@ -9,7 +9,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from aotc.mlir import ir
-from aotc.ops import compare, constant, constant_index, create, create_if, integer, unary
+from aotc.ops import (
+    compare,
+    constant,
+    constant_from,
+    constant_index,
+    create,
+    create_if,
+    integer,
+    select,
+    unary,
+)
 from aotc.targets.cpu import build
 from aotc.targets.cpu.expand.addresses import element_address, to_i64
 from aotc.targets.cpu.expand.fragments import (
@@ -32,7 +42,6 @@ from aotc.targets.cpu.expand.products import (
     sum_type,
     zeros,
 )
-from aotc.targets.cpu.expand.shuffles import select
 from aotc.targets.cpu.expand.slots import Slots
 from aotc.targets.cpu.sizes import size_of
 from aotc.targets.cpu.synchronize import WARP_SLOTS, warp_sync
@@ -190,11 +199,7 @@ def _expand_chunk(register: Any, bits: Any) -> Any:
     element = register.type.element_type
     elements = []
     for place in range(2 * width):
-        value = create(
-            "arith.constant",
-            results=[element],
-            attributes={"value": ir.FloatAttr.get(element, 0.0)},
-        ).result
+        value = constant_from(ir.FloatAttr.get(element, 0.0))
         for number, column in enumerate(columns):
             is_here = build.compare(build.EQ, column, constant(bits.type, place))
             value = select(is_here, _extract(register, number), value)

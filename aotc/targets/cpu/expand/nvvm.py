@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 from aotc import ops
 from aotc.chips import WARP
 from aotc.mlir import ir
-from aotc.ops import constant, create, defining, integer, unary, walk, with_element_type
+from aotc.ops import (
+    constant,
+    create,
+    defining,
+    integer,
+    select,
+    unary,
+    walk,
+    with_element_type,
+)
 from aotc.rewrites.reductions import Clusters, named_combiner
 from aotc.targets.cpu import build
 from aotc.targets.cpu.expand.addresses import to_i64
@@ -20,7 +29,6 @@ from aotc.targets.cpu.expand.shuffles import (
     exchange,
     gather_bits,
     present_lanes,
-    select,
     select_source,
 )
 from aotc.targets.cpu.expand.slots import Slots
@@ -118,7 +126,7 @@ def _match(operation: Any, ids: Ids) -> None:
         [with_element_type(row.type, integer(1))],
         {"predicate": ir.IntegerAttr.get(integer(64), build.EQ)},
     ).result
-    same = create("llvm.bitcast", [flags], [integer(32)]).result
+    same = ops.unary("llvm.bitcast", flags, integer(32))
     same = build.integer_op("and", same, present)
     if _kind(operation) == "any":
         _replace(operation, same)

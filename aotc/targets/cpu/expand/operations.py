@@ -45,25 +45,10 @@ def replace_operations(flat: Any) -> None:
 def _call_printf(printf: Any, global_name: str) -> Any:
     """Calls libc's printf instead; makes the global of the format string."""
     text = ir.StringAttr(printf.attributes["format"]).value_bytes + b"\0"
-    pointer = ir.Type.parse("!llvm.ptr")
     variable = build.bytes_global(global_name, text)
-    address = create(
-        "llvm.mlir.addressof",
-        results=[pointer],
-        attributes={"global_name": ir.FlatSymbolRefAttr.get(global_name)},
-    )
-    arguments = [address.result, *[_promote(operand) for operand in printf.operands]]
-    create(
-        "llvm.call",
-        arguments,
-        [integer(32)],
-        {
-            "callee": ir.FlatSymbolRefAttr.get("printf"),
-            "var_callee_type": ir.TypeAttr.get(ir.Type.parse("!llvm.func<i32 (ptr, ...)>")),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(arguments), 0]),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        },
-    )
+    arguments = [ops.llvm_address(global_name), *map(_promote, printf.operands)]
+    type_ = ir.TypeAttr.get(ir.Type.parse("!llvm.func<i32 (ptr, ...)>"))
+    ops.call_llvm("printf", arguments, [integer(32)], var_callee_type=type_)
     return variable
 
 
@@ -93,8 +78,7 @@ def _replace_atomic_product(update: Any) -> None:
     with ir.InsertionPoint(block):
         product = binary(_PRODUCTS[kind[1]], block.arguments[0], factor)
         create("memref.atomic_yield", [product])
-    update.results[0].replace_all_uses_with(swap.result)
-    ops.erase(update)
+    ops.replace(update, [swap.result])
 
 
 _PRODUCTS = {"mulf": "arith.mulf", "muli": "arith.muli"}

@@ -40,12 +40,11 @@ def _put_inside(select: Any, load: Any) -> None:
         branch = ops.create("scf.if", [condition], [value.type], regions=2)
         with ir.InsertionPoint(branch.regions[0].blocks.append()):
             indices = [one or index for one, index in zip(selected, load.operands[1:], strict=True)]
-            loaded = ops.create("memref.load", [load.operands[0], *indices], [value.type]).result
+            loaded = ops.load(load.operands[0], indices)
             ops.create("scf.yield", [loaded])
         with ir.InsertionPoint(branch.regions[1].blocks.append()):
             ops.create("scf.yield", [other])
-    select.results[0].replace_all_uses_with(branch.results[0])
-    ops.erase(select)
+    ops.replace(select, [branch.results[0]])
     ops.erase(load)
 
 

@@ -17,6 +17,7 @@ from aotc.mlir import ir
 from aotc.ops import (
     binary,
     constant,
+    constant_from,
     constant_index,
     create,
     element_type,
@@ -176,7 +177,7 @@ def zeros(type_: Any) -> Any:
     is_integer = isinstance(element, ir.IntegerType)
     zero = ir.IntegerAttr.get(element, 0) if is_integer else ir.FloatAttr.get(element, 0.0)
     attribute = ir.DenseElementsAttr.get_splat(type_, zero)
-    return create("arith.constant", results=[type_], attributes={"value": attribute}).result
+    return constant_from(attribute)
 
 
 def add_saturating(left: Any, right: Any) -> Any:

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 from aotc.chips import WARP
 from aotc.mlir import ir
 from aotc.ops import (
+    binary,
     compare,
+    constant_from,
     constant_index,
     create,
     create_for,
@@ -21,6 +23,7 @@ from aotc.ops import (
     element_type,
     index,
     integer,
+    select,
     unary,
     with_element_type,
 )
@@ -36,7 +39,6 @@ from aotc.rewrites.reductions import (
 )
 from aotc.targets.cpu import build
 from aotc.targets.cpu.expand.addresses import to_i64
-from aotc.targets.cpu.expand.shuffles import select
 from aotc.targets.cpu.expand.slots import (
     WARP_BYTES,
     Slots,
@@ -143,7 +145,7 @@ def _smaller_than(places: list[int], limit: Any) -> Any:
     numbers = ir.DenseElementsAttr.get(
         [ir.IntegerAttr.get(limit.type, place) for place in places], type=type_
     )
-    left = create("arith.constant", results=[type_], attributes={"value": numbers}).result
+    left = constant_from(numbers)
     right = unary("vector.broadcast", limit, type_)
     return create(
         "arith.cmpi",
@@ -181,7 +183,7 @@ def reduce_block(value: Any, combine: Combine, takes_vectors: bool, ids: Ids) ->
 
 def _and(first: Any, *others: Any) -> Any:
     for other in others:
-        first = create("arith.andi", [first, other], [first.type]).result
+        first = binary("arith.andi", first, other)
     return first
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aotc.chips import WARP
-from aotc.ops import constant, create, integer
+from aotc.ops import constant, integer, select, unary
 from aotc.targets.cpu import build
 from aotc.targets.cpu.expand.addresses import to_i64
 from aotc.targets.cpu.expand.slots import Slots, join, lane_count, split
@@ -65,13 +65,9 @@ def gather_bits(condition: Any, ids: Ids) -> Any:
     slots.store(condition, to_i64(ids.lane))
     warp_sync()
     flags = slots.load_row(build.number(0), WARP, 1)
-    return create("llvm.bitcast", [flags], [integer(32)]).result
+    return unary("llvm.bitcast", flags, integer(32))
 
 
 def present_lanes(ids: Ids) -> Any:
     """An i32 with a bit for each lane that comes by."""
     return gather_bits(constant(integer(1), 1), ids)
-
-
-def select(condition: Any, value: Any, other: Any) -> Any:
-    return create("arith.select", [condition, value, other], [value.type]).result

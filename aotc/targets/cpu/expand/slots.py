@@ -15,7 +15,15 @@ from msgspec import Struct
 
 from aotc.chips import WARP
 from aotc.mlir import ir
-from aotc.ops import constant, create, element_type, integer, unary, with_element_type
+from aotc.ops import (
+    constant,
+    constant_from,
+    create,
+    element_type,
+    integer,
+    unary,
+    with_element_type,
+)
 from aotc.targets.cpu import build
 from aotc.targets.cpu.expand.addresses import to_i64
 from aotc.targets.cpu.sizes import size_of
@@ -229,5 +237,5 @@ def _zeros(type_: Any) -> Any:
     if isinstance(type_.element_type, _FLOATS):
         zero = ir.FloatAttr.get(type_.element_type, 0.0)
         attribute = ir.DenseElementsAttr.get_splat(type_, zero)
-        return create("arith.constant", results=[type_], attributes={"value": attribute}).result
+        return constant_from(attribute)
     return constant(type_, 0)
