@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,50 +12,20 @@ from aotc.kernels.family import KernelFamily
 from aotc.numbers import Value
 
 
-class AttentionFamily(KernelFamily[Attention], ABC):
+class AttentionFamily(KernelFamily[Attention, Sequence[Value]]):
     """See `KernelFamily`. A variant has `m`, the rows of a tile of Q, and `keys`, the rows of a
-    tile of K and V.
+    tile of K and V. Arguments are the buffers of the problem's `arguments`.
 
     `concurrent_tiles`: how many tiles of O a large GPU computes at the same time.
-    `mnemonic` is the family in the names of its kernels. `takes_one_row`: it is for matrices of Q
-    of one row each (`Attention.group`), and for no other.
+    `takes_one_row`: it is for matrices of Q of one row each (`Attention.group`), and for no other.
     """
 
-    name: str
-    mnemonic: str
-    target: str
     concurrent_tiles: int
     takes_one_row = False
 
     @abstractmethod
-    def can_take(self, problem: Attention, variant: Any) -> bool:
-        """Whether the kernel is right for the problem."""
-
-    @abstractmethod
-    def variants(self, problem: Attention) -> tuple[Any, ...]:
-        """See `KernelFamily`. The matrices are aligned as the problem says."""
-
-    @abstractmethod
     def tile_cost(self, problem: Attention, variant: Any) -> int:
         """What a tile takes, compared with the tiles of the family's other variants."""
-
-    @abstractmethod
-    def shared_bytes(self, problem: Attention, variant: Any) -> int:
-        """Dynamic shared memory of a block, in bytes."""
-
-    @abstractmethod
-    def insert(
-        self, b: Builder, problem: Attention, variant: Any, arguments: Sequence[Value]
-    ) -> None:
-        """Inserts the kernel's launch, and the host code in front of it, at the current insertion
-        point. `arguments`: the buffers of the problem's `arguments`."""
-
-    def build(
-        self, b: Builder, problem: Attention, variant: Any, arguments: Sequence[Value]
-    ) -> None:
-        """Inserts what launches the kernel, which gets its name."""
-        with b.kernel_name(self.kernel_name(problem, variant)):
-            self.insert(b, problem, variant, arguments)
 
     def kernel_name(self, problem: Attention, variant: Any) -> str:
         """See `KernelFamily`."""

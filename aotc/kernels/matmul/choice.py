@@ -37,7 +37,6 @@ from aotc.kernels.matmul.operand_packing import (
 from aotc.kernels.matmul.problem import (
     ELEMENT_BYTES,
     Arguments,
-    EpilogueBuilder,
     EpilogueOperand,
     Matrix,
     Problem,
@@ -127,11 +126,9 @@ class Choice(Struct, frozen=True):
         clocks = self.family.expected_clocks(self.problem, self.variant, sizes, chip, at_most=True)
         return least / clocks
 
-    def build(
-        self, b: Builder, arguments: Arguments, epilogue: EpilogueBuilder | None = None
-    ) -> None:
+    def build(self, b: Builder, arguments: Arguments) -> None:
         """Inserts what launches the kernel."""
-        self.family.build(b, self.problem, self.variant, arguments, epilogue)
+        self.family.build(b, self.problem, self.variant, arguments)
 
     def function(self, name: str) -> str:
         """The host function that launches the kernel, as text."""

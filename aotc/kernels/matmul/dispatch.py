@@ -410,23 +410,21 @@ class _Dispatch:
         self._kernel(choice, self._gates)
 
     def _kernel(self, choice: Choice, gates: FusedGates | None = None) -> None:
-        epilogue = None
-        if self._epilogue:
-            epilogue = self._epilogue.bind(
-                choice.problem.epilogue_operands, self._arguments.epilogue_operands
-            )
         arguments = self._arguments
+        if self._epilogue:
+            operands = choice.problem.epilogue_operands, arguments.epilogue_operands
+            arguments = replace(arguments, epilogue=self._epilogue.bind(*operands))
         if choice.reads_without_padding:
             arguments = replace(arguments, a=self._source)
         with self._b.execute_region() as region:
             if gates is None:
-                choice.build(self._b, arguments, epilogue)
+                choice.build(self._b, arguments)
             else:
                 kernel = choice.family.kernel_name(choice.problem, choice.variant)
                 with self._b.kernel_name(f"{kernel}_gates"):
                     made = gates.gates, gates.make_arguments()
                     chosen = choice.problem, choice.variant
-                    insert_gated(self._b, chosen, arguments, epilogue, made)
+                    insert_gated(self._b, chosen, arguments, made)
         region.attributes[TARGET] = ir.StringAttr.get(choice.target)
         if choice.capabilities:
             region.attributes[CAPABILITIES] = ir.DenseI32ArrayAttr.get(choice.capabilities)

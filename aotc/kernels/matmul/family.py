@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from aotc.builder import WIDEST_ACCESS, Builder, function_text
 from aotc.chips import gpu_of
@@ -57,7 +56,7 @@ def named_tile(
     return "_".join((f"{m}x{n}x{k}", f"s{stages}", *words))
 
 
-class MatmulFamily(KernelFamily[P], ABC, Generic[P]):
+class MatmulFamily(KernelFamily[P, Arguments]):
     """See `KernelFamily`. `variant_type` is the class of the family's variants, and
     `problem_type` that of the problems that it has kernels for.
 
@@ -65,12 +64,9 @@ class MatmulFamily(KernelFamily[P], ABC, Generic[P]):
     as fast as memory in every variant. `packs_operands` says that the family copies matrices which
     others take as they lie, and `is_for_large` that this pays for large ones alone.
     `takes_any_address` is False if the family has no kernels for operands whose addresses are not
-    known. `mnemonic` is the family in the names of its kernels.
+    known.
     """
 
-    name: str
-    mnemonic: str
-    target: str
     problem_type: type[Problem] = Problem
     variant_type: type[Any]
     has_cost_model: bool = True
@@ -79,37 +75,11 @@ class MatmulFamily(KernelFamily[P], ABC, Generic[P]):
     is_for_large: bool = False
     takes_any_address: bool = True
 
-    @abstractmethod
-    def can_take(self, problem: P, variant: Any) -> bool:
-        """Whether the kernel is right for the problem."""
-
-    @abstractmethod
-    def variants(self, problem: P) -> tuple[Any, ...]:
-        """See `KernelFamily`."""
-
-    @abstractmethod
-    def insert(
-        self,
-        b: Builder,
-        problem: P,
-        variant: Any,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None = None,
-    ) -> None:
-        """Inserts what launches the kernel. `epilogue` builds the epilogue."""
-
-    def build(
-        self,
-        b: Builder,
-        problem: P,
-        variant: Any,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None = None,
-    ) -> None:
-        """Inserts what launches the kernel, which gets its name."""
+    def build(self, b: Builder, problem: P, variant: Any, arguments: Arguments) -> None:
+        """See `KernelFamily`. A kernel with an epilogue is named so."""
         name = self.kernel_name(problem, variant)
-        with b.kernel_name(f"{name}_epilogue" if name and epilogue is not None else name):
-            self.insert(b, problem, variant, arguments, epilogue)
+        with b.kernel_name(f"{name}_epilogue" if name and arguments.epilogue else name):
+            self.insert(b, problem, variant, arguments)
 
     def kernel_name(self, problem: P, variant: Any) -> str:
         """See `KernelFamily`."""
@@ -133,14 +103,15 @@ class MatmulFamily(KernelFamily[P], ABC, Generic[P]):
         `Epilogue`."""
 
         def body(b: Builder, given: list[Value]) -> None:
-            arguments = Arguments(given[0], given[1], given[2], tuple(given[3:]))
+            a, b_, c, *operands = given
             bound = (
-                epilogue.bind(problem.epilogue_operands, arguments.epilogue_operands)
+                epilogue.bind(problem.epilogue_operands, operands)
                 if isinstance(epilogue, Epilogue)
                 else epilogue
             )
             with b.kernel_name(f"{name}_kernel"):
-                self.insert(b, problem, variant, arguments, bound)
+                arguments = Arguments(a, b_, c, tuple(operands), bound)
+                self.insert(b, problem, variant, arguments)
 
         return function_text(name, problem.arguments, body)
 

@@ -19,7 +19,7 @@ from aotc.builder import FLOAT8, Buffer, Builder, Launch
 from aotc.chips import WARP
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.mma_sync.family import MMA_SYNC
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Matrix, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Matrix, Problem
 from aotc.kernels.matmul.tuned import Sizes
 from aotc.kernels.matmul.wgmma.family import WGMMA
 from aotc.numbers import Number, Value, ceil_divide, compare
@@ -128,14 +128,7 @@ class OperandPacking(MatmulFamily[Problem]):
         assert inner is not None
         return self.family.kernel_name(inner, variant)
 
-    def insert(
-        self,
-        b: Builder,
-        problem: Problem,
-        variant: Any,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None = None,
-    ) -> None:
+    def insert(self, b: Builder, problem: Problem, variant: Any, arguments: Arguments) -> None:
         inner, plan = self.inner(problem), self.plan(problem)
         assert inner is not None
         assert plan is not None
@@ -149,8 +142,7 @@ class OperandPacking(MatmulFamily[Problem]):
             value if packing is None else packing.begin()
             for value, packing in zip((arguments.a, arguments.b), packings, strict=True)
         ]
-        of_packed = Arguments(packed[0], packed[1], arguments.c, arguments.epilogue_operands)
-        self.family.build(b, inner, variant, of_packed, epilogue)
+        self.family.build(b, inner, variant, replace(arguments, a=packed[0], b=packed[1]))
         for packing in packings:
             if packing is not None:
                 packing.end()

@@ -187,19 +187,21 @@ class Place(Struct, frozen=True):
     line: Line | None = None
 
 
+# Builds the epilogue: (builder, accumulators, their place in C) → values of C's element type.
+# Places are inside of C.
+EpilogueBuilder = Callable[[Builder, Sequence[Value], Place], Sequence[Value]]
+
+
 class Arguments(Struct, frozen=True):
-    """A problem's operands in host code: buffers, and the epilogue operands."""
+    """A problem's operands in host code: buffers, and the epilogue operands. `epilogue`: what
+    becomes of accumulators before they are stored to C; None if they are only converted."""
 
     a: Value
     b: Value
     c: Value
     epilogue_operands: tuple[Value, ...] = ()
+    epilogue: EpilogueBuilder | None = None
 
     @property
     def values(self) -> tuple[Value, ...]:
         return self.a, self.b, self.c, *self.epilogue_operands
-
-
-# Builds the epilogue: (builder, accumulators, their place in C) → values of C's element type.
-# Places are inside of C.
-EpilogueBuilder = Callable[[Builder, Sequence[Value], Place], Sequence[Value]]

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.analysis.access import looks_at_no_element
+from aotc.analysis.access import looks_at_no_element, touches_no_element
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.generics import body_of, maps_of
 from aotc.kernels.matmul.fusion.collapsed import Groups, collapsed_type
@@ -20,15 +20,6 @@ from aotc.mlir import ir, linalg
 WIDENING = ("arith.extf", "arith.extsi")
 # What accumulates as itself; all other floats as f32, integers as i32.
 _WIDE = ("f64", "f32", "i32")
-# What may stand between a product and what fills its result: it knows no other way to that.
-_HARMLESS = (
-    "memref.alloc",
-    "memref.dim",
-    "memref.dealloc",
-    "memref.extract_strided_metadata",
-    "memref.reinterpret_cast",
-    "cf.assert",
-)
 
 
 class Matmul(Struct):
@@ -236,7 +227,7 @@ def _is_harmless(operation: Any, c: Any, roots: Roots) -> bool:
         values = [value for one in ops.walk(operation) for value in one.operands]
         buffers = [value for value in values if isinstance(value.type, ir.MemRefType)]
         return not any(roots.may_overlap(value, c) for value in buffers)
-    return operation.name in _HARMLESS or operation.name.startswith("arith.")
+    return touches_no_element(operation) or operation.name == "memref.dealloc"
 
 
 def _before(operation: Any) -> Any | None:
@@ -264,10 +255,7 @@ def _is_zero_fill(operation: Any) -> bool:
     yielded = end.operands[0]
     if inputs and yielded == operation.regions[0].blocks[0].arguments[0]:
         yielded = inputs[0]
-    constant = ops.defining(yielded)
-    if constant is None or constant.name != "arith.constant":
-        return False
-    value = constant.attributes["value"]
+    value = ops.known_constant(yielded)
     if isinstance(value, ir.FloatAttr):
         return bool(ir.FloatAttr(value).value == 0.0)
     return isinstance(value, ir.IntegerAttr) and bool(ir.IntegerAttr(value).value == 0)

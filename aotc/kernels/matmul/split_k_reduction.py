@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from aotc.builder import Buffer, Builder
 from aotc.kernels.matmul.mma_sync.store import elements_of_c
 from aotc.kernels.matmul.mma_sync.tiles import CHUNK_BYTES, ProblemShape
-from aotc.kernels.matmul.problem import EpilogueBuilder, Matrix, Place, Problem
+from aotc.kernels.matmul.problem import Arguments, Matrix, Place, Problem
 from aotc.kernels.matmul.scalar import sum_type
 from aotc.kernels.tensor_core import add_accumulators
 from aotc.numbers import Number, Value, ceil_divide, compare, minimum
@@ -62,18 +62,18 @@ class SplitKReduction:
                 store(batch, row, column, self._sum(batch * self.split_k, row, column))
         b.op("memref.dealloc", [self.buffer.value])
 
-    def reduce_to(self, c: Value, epilogue: EpilogueBuilder | None) -> None:
+    def reduce_to(self, arguments: Arguments) -> None:
         """Reduces to the problem's C."""
         b, problem = self.b, self.problem
 
         def store(batch: Number, row: Number, column: Number, total: Value) -> None:
             own = batch if problem.batched else None
-            target = Buffer(c, [] if own is None else [own])
+            target = Buffer(arguments.c, [] if own is None else [own])
             if problem.adds:
                 old = b.load(target, [row, column])
                 total = add_accumulators(b, b.convert(old, total.type), total)
             place = Place(own, row, [column])
-            [value] = elements_of_c(b, problem, [total], place, epilogue)
+            [value] = elements_of_c(b, problem, [total], place, arguments.epilogue)
             b.store(value, target, [row, column])
 
         self.reduce(store)

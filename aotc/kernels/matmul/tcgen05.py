@@ -26,7 +26,7 @@ from aotc.kernels.hopper.smem import SWIZZLE_BYTES, load, shared_pointer
 from aotc.kernels.hopper.tiles import Tile, rasterize
 from aotc.kernels.hopper.tma import TensorMap, is_aligned
 from aotc.kernels.matmul.family import MatmulFamily, named_tile
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Place, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Place, Problem
 from aotc.mlir import ir
 from aotc.numbers import Number, Scalar, Value, ceil_divide, compare, divide_up, maximum
 
@@ -73,15 +73,10 @@ class _Kernel:
     """Builds one kernel and its launch. Values that its parts share are its members."""
 
     def __init__(
-        self,
-        b: Builder,
-        problem: Problem,
-        variant: Variant,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None,
+        self, b: Builder, problem: Problem, variant: Variant, arguments: Arguments
     ) -> None:
         self.b, self.problem, self.variant = b, problem, variant
-        self.arguments, self.epilogue = arguments, epilogue
+        self.arguments, self.epilogue = arguments, arguments.epilogue
         self.a, self.b_ = operands(problem, variant)
         self.c = Buffer(arguments.c)
         self.stage_bytes = self.a.bytes + self.b_.bytes
@@ -377,15 +372,8 @@ class Tcgen05(MatmulFamily[Problem]):
         """Dynamic shared memory of a block: behind the stages is tensor memory's address."""
         return variant.stages * _stage_bytes(problem, variant) + 16
 
-    def insert(
-        self,
-        b: Builder,
-        problem: Problem,
-        variant: Variant,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None = None,
-    ) -> None:
-        _Kernel(b, problem, variant, arguments, epilogue).build()
+    def insert(self, b: Builder, problem: Problem, variant: Variant, arguments: Arguments) -> None:
+        _Kernel(b, problem, variant, arguments).build()
 
 
 TCGEN05 = Tcgen05()

@@ -434,15 +434,8 @@ class CpuBlocked(MatmulFamily[Problem]):
         ]
         return tuple(variant for variant in found if self.can_take(problem, variant))
 
-    def insert(
-        self,
-        b: Builder,
-        problem: Problem,
-        variant: Variant,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None = None,
-    ) -> None:
-        self.kernel_type(b, problem, variant, epilogue).build(arguments)
+    def insert(self, b: Builder, problem: Problem, variant: Variant, arguments: Arguments) -> None:
+        self.kernel_type(b, problem, variant, arguments.epilogue).build(arguments)
 
 
 CPU_BLOCKED = CpuBlocked()

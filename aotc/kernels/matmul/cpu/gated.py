@@ -127,7 +127,6 @@ def insert_gated(
     b: Builder,
     chosen: tuple[Problem, Variant],
     arguments: Arguments,
-    epilogue: EpilogueOf | None,
     gates: tuple[Gates, GateArguments],
 ) -> None:
     """Inserts what launches the kernel. The type of B in the problem is that of the packed copy, if
@@ -135,4 +134,6 @@ def insert_gated(
     problem, variant = chosen
     is_packed = ir.MemRefType(arguments.b.type).rank == 3
     kernel = _GatedPacked if is_packed else _Gated
+    epilogue = arguments.epilogue
+    assert epilogue is None or isinstance(epilogue, EpilogueOf)
     kernel(b, problem, variant, epilogue, gates).build(arguments)

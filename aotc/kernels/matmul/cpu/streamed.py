@@ -216,15 +216,8 @@ class CpuStreamed(MatmulFamily[Problem]):
         del problem
         return f"{variant.rows}x{variant.most}"
 
-    def insert(
-        self,
-        b: Builder,
-        problem: Problem,
-        variant: Variant,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None = None,
-    ) -> None:
-        _Kernel(b, problem, variant, epilogue).build(arguments)
+    def insert(self, b: Builder, problem: Problem, variant: Variant, arguments: Arguments) -> None:
+        _Kernel(b, problem, variant, arguments.epilogue).build(arguments)
 
 
 CPU_STREAMED = CpuStreamed()

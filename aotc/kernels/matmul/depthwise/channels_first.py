@@ -323,14 +323,9 @@ class ChannelsFirst(MatmulFamily[Depthwise]):
         return f"{height.taps}x{width.taps}_{strides}_{variant.rows}x{variant.vectors}"
 
     def insert(
-        self,
-        b: Builder,
-        problem: Depthwise,
-        variant: Variant,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None = None,
+        self, b: Builder, problem: Depthwise, variant: Variant, arguments: Arguments
     ) -> None:
-        _Kernel(b, problem, variant, epilogue).build(arguments)
+        _Kernel(b, problem, variant, arguments.epilogue).build(arguments)
 
 
 def _has_contiguous_planes(problem: Depthwise) -> bool:

@@ -297,14 +297,9 @@ class ChannelsLast(MatmulFamily[DepthwiseChannelsLast]):
         return f"last_{height.taps}x{width.taps}_{strides}_{variant.rows}x{variant.columns}"
 
     def insert(
-        self,
-        b: Builder,
-        problem: DepthwiseChannelsLast,
-        variant: Variant,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None = None,
+        self, b: Builder, problem: DepthwiseChannelsLast, variant: Variant, arguments: Arguments
     ) -> None:
-        _Kernel(b, problem, variant, epilogue).build(arguments)
+        _Kernel(b, problem, variant, arguments.epilogue).build(arguments)
 
 
 def _variant(problem: DepthwiseChannelsLast) -> Variant:

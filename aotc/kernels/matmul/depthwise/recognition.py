@@ -200,12 +200,8 @@ def _is_pure(operation: Any) -> bool:
 
 
 def _is_zero(value: Any) -> bool:
-    constant = ops.defining(value)
-    if constant is None or constant.name != "arith.constant":
-        return False
-    number = constant.attributes["value"]
-    is_number = isinstance(number, ir.FloatAttr | ir.IntegerAttr)
-    return is_number and number.value == 0
+    number = ops.known_constant(value)
+    return isinstance(number, ir.FloatAttr | ir.IntegerAttr) and number.value == 0
 
 
 def _unselected(place: Any, condition: Any | None) -> Any:

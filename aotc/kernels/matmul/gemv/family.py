@@ -17,7 +17,7 @@ from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.gemv.kernel import Kernel
 from aotc.kernels.matmul.gemv.shape import Operand, Shape, Variant, operands_of
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Problem
 from aotc.kernels.matmul.scalar import (
     has_known_types,
 )
@@ -140,15 +140,8 @@ class Gemv(MatmulFamily[Problem]):
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:
         return Shape(problem, variant).shared_bytes
 
-    def insert(
-        self,
-        b: Builder,
-        problem: Problem,
-        variant: Variant,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None = None,
-    ) -> None:
-        Kernel(b, problem, variant, arguments, epilogue).build()
+    def insert(self, b: Builder, problem: Problem, variant: Variant, arguments: Arguments) -> None:
+        Kernel(b, problem, variant, arguments).build()
 
 
 GEMV = Gemv()

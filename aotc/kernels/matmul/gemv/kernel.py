@@ -20,7 +20,7 @@ from aotc.chips import (
 )
 from aotc.kernels.lanes import add_over_lanes, halvings
 from aotc.kernels.matmul.gemv.shape import Shape, Variant
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Problem
 from aotc.kernels.matmul.scalar import (
     Block,
     Coordinate,
@@ -50,15 +50,11 @@ _Multiply = Callable[[Number, list[list[Value]], list[Value]], list[Value]]
 
 class Kernel(Shape):
     def __init__(
-        self,
-        b: Builder,
-        problem: Problem,
-        variant: Variant,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None,
+        self, b: Builder, problem: Problem, variant: Variant, arguments: Arguments
     ) -> None:
         super().__init__(problem, variant)
-        self.b, self.problem, self.variant, self.epilogue = b, problem, variant, epilogue
+        self.b, self.problem, self.variant = b, problem, variant
+        self.epilogue = arguments.epilogue
         self.operands = operands = Operands(b, problem, arguments)
         buffers, extents = (operands.a, operands.b), (operands.m, operands.n)
         if variant.is_right:

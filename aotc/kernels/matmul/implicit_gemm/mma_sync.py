@@ -92,12 +92,7 @@ class _ContractionLaunch(TiledLaunch):
     """For operands that are no matrices."""
 
     def __init__(
-        self,
-        b: Builder,
-        problem: ImplicitGemm,
-        variant: Variant,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None,
+        self, b: Builder, problem: ImplicitGemm, variant: Variant, arguments: Arguments
     ) -> None:
         self.operands = [Operand(b, problem, arguments, name) for name in "ab"]
         self.c = Operand(b, problem, arguments, "c")
@@ -106,7 +101,7 @@ class _ContractionLaunch(TiledLaunch):
         bytes_ = IMPLICIT_MMA_SYNC.shared_bytes(problem, variant)
         super().__init__(b, problem, variant, shape, bytes_)
         self.first_table = _first_table(problem, variant)
-        self.epilogue = epilogue
+        self.epilogue = arguments.epilogue
 
     def copies(self, kernel: Kernel) -> list[TileCopy]:
         at, shape = kernel.coordinates, kernel.shape
@@ -401,14 +396,9 @@ class ImplicitMmaSync(ImplicitGemmFamily):
         return _first_table(problem, variant) + tables
 
     def insert(
-        self,
-        b: Builder,
-        problem: ImplicitGemm,
-        variant: Variant,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None = None,
+        self, b: Builder, problem: ImplicitGemm, variant: Variant, arguments: Arguments
     ) -> None:
-        _ContractionLaunch(b, _as_tiles(problem), variant, arguments, epilogue).build()
+        _ContractionLaunch(b, _as_tiles(problem), variant, arguments).build()
 
 
 IMPLICIT_MMA_SYNC = ImplicitMmaSync()

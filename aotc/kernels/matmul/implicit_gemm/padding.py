@@ -140,10 +140,7 @@ def _condition(operation: Any) -> tuple[int, int, int] | None:
 
 
 def _is_zero(value: Any) -> bool:
-    constant = ops.defining(value)
-    if constant is None or constant.name != "arith.constant":
-        return False
-    number = constant.attributes["value"]
+    number = ops.known_constant(value)
     return isinstance(number, ir.FloatAttr) and ir.FloatAttr(number).value == 0.0
 
 

@@ -30,7 +30,6 @@ from aotc.kernels.matmul.mma_sync.tiles import ProblemShape
 from aotc.kernels.matmul.problem import (
     ELEMENT_BYTES,
     Arguments,
-    EpilogueBuilder,
     Matrix,
     Place,
     Problem,
@@ -115,14 +114,10 @@ class _Gemm:
     """What host code does, the epilogue, and the kernel that adds the parts' accumulators."""
 
     def __init__(
-        self,
-        b: Builder,
-        problem: ImplicitGemm,
-        variant: Variant,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None,
+        self, b: Builder, problem: ImplicitGemm, variant: Variant, arguments: Arguments
     ) -> None:
-        self.b, self.problem, self.variant, self.epilogue = b, problem, variant, epilogue
+        self.b, self.problem, self.variant = b, problem, variant
+        self.epilogue = arguments.epilogue
         self.operand_a, self.operand_b, self.c = (
             Operand(b, problem, arguments, name) for name in "abc"
         )
@@ -392,14 +387,9 @@ class ImplicitSimt(ImplicitGemmFamily):
         return _tile_bytes(problem, variant) + tables
 
     def insert(
-        self,
-        b: Builder,
-        problem: ImplicitGemm,
-        variant: Variant,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None = None,
+        self, b: Builder, problem: ImplicitGemm, variant: Variant, arguments: Arguments
     ) -> None:
-        _Gemm(b, problem, variant, arguments, epilogue).build()
+        _Gemm(b, problem, variant, arguments).build()
 
 
 IMPLICIT_SIMT = ImplicitSimt()

@@ -24,7 +24,6 @@ from aotc.kernels.matmul.problem import (
     ELEMENT_BYTES,
     LIKELY_SIZE,
     Arguments,
-    EpilogueBuilder,
     Matrix,
     Problem,
 )
@@ -224,12 +223,7 @@ class ImplicitWgmma(ImplicitGemmFamily):
         return WGMMA.shared_bytes(plain.problem, variant)
 
     def insert(
-        self,
-        b: Builder,
-        problem: ImplicitGemm,
-        variant: Variant,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None = None,
+        self, b: Builder, problem: ImplicitGemm, variant: Variant, arguments: Arguments
     ) -> None:
         plain = as_matmul(problem)
         assert plain is not None
@@ -252,7 +246,7 @@ class ImplicitWgmma(ImplicitGemmFamily):
             windows=plain.windows,
             images=images,
         )
-        Kernel(b, own, variant, values, epilogue, left).build()
+        Kernel(b, own, variant, values, left).build()
 
 
 IMPLICIT_WGMMA = ImplicitWgmma()

@@ -10,7 +10,7 @@ from aotc.kernels.family import SM_90A
 from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.implicit_gemm.wgmma import IMPLICIT_WGMMA, rows_of_c
-from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder
+from aotc.kernels.matmul.problem import Arguments
 from aotc.kernels.matmul.wgmma.dispatch_table import Variants, launch_fastest
 
 # Numbers of images whose fastest kernels are there.
@@ -46,18 +46,12 @@ class ImplicitWgmmaTable(ImplicitGemmFamily):
         return max(IMPLICIT_WGMMA.shared_bytes(problem, one) for one in variant.variants)
 
     def insert(
-        self,
-        b: Builder,
-        problem: ImplicitGemm,
-        variant: Variants,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None = None,
+        self, b: Builder, problem: ImplicitGemm, variant: Variants, arguments: Arguments
     ) -> None:
         rows = rows_of_c(b, problem, arguments)
         clocks = [IMPLICIT_WGMMA.clocks_of_rows(problem, one, rows) for one in variant.variants]
         launches = [
-            partial(IMPLICIT_WGMMA.build, b, problem, one, arguments, epilogue)
-            for one in variant.variants
+            partial(IMPLICIT_WGMMA.build, b, problem, one, arguments) for one in variant.variants
         ]
         launch_fastest(b, launches, clocks)
 

@@ -30,7 +30,7 @@ from aotc.kernels.matmul.mma_sync.tiles import (
     tiles_of,
 )
 from aotc.kernels.matmul.mma_sync.tiles import shared_bytes as bytes_of_tiles
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Matrix, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Matrix, Problem
 from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
 from aotc.kernels.tensor_core import LEAST_ASYNC_BYTES
 from aotc.numbers import Number, Value
@@ -110,16 +110,11 @@ class _MatrixLaunch(TiledLaunch):
     """For operands that are matrices."""
 
     def __init__(
-        self,
-        b: Builder,
-        problem: Problem,
-        variant: Variant,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None,
+        self, b: Builder, problem: Problem, variant: Variant, arguments: Arguments
     ) -> None:
         bytes_ = MMA_SYNC.shared_bytes(problem, variant)
         super().__init__(b, problem, variant, shape_of(b, problem, arguments), bytes_)
-        self.arguments, self.epilogue = arguments, epilogue
+        self.arguments = arguments
 
     def copies(self, kernel: Kernel) -> list[TileCopy]:
         at, shape, threads = kernel.coordinates, kernel.shape, self.variant.threads
@@ -137,10 +132,10 @@ class _MatrixLaunch(TiledLaunch):
     def output(self, coordinates: Coordinates) -> Output:
         target = self._matrix(self.arguments.c, coordinates)
         batch = self._batch(coordinates)
-        return MatrixOutput(self.b, self.problem, target, batch, self.epilogue)
+        return MatrixOutput(self.b, self.problem, target, batch, self.arguments.epilogue)
 
     def reduce(self, reduction: SplitKReduction) -> None:
-        reduction.reduce_to(self.arguments.c, self.epilogue)
+        reduction.reduce_to(self.arguments)
 
     def _matrix(self, value: Value, coordinates: Coordinates) -> Buffer:
         batch = self._batch(coordinates)
@@ -242,15 +237,8 @@ class MmaSync(MatmulFamily[Problem]):
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:
         return bytes_of_tiles(problem if variant.split_k == 1 else partial_of(problem), variant)
 
-    def insert(
-        self,
-        b: Builder,
-        problem: Problem,
-        variant: Variant,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None = None,
-    ) -> None:
-        _MatrixLaunch(b, problem, variant, arguments, epilogue).build()
+    def insert(self, b: Builder, problem: Problem, variant: Variant, arguments: Arguments) -> None:
+        _MatrixLaunch(b, problem, variant, arguments).build()
 
 
 MMA_SYNC = MmaSync()

@@ -19,7 +19,7 @@ from aotc.chips import H100, KIB, MAX_BLOCK_THREADS, WARP, gpu_of
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.family import FewTiles, MatmulFamily, name_of_tile
 from aotc.kernels.matmul.mma_sync.tiles import ProblemShape
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Problem
 from aotc.kernels.matmul.scalar import Operands, has_known_types, launch, sum_type
 from aotc.kernels.matmul.simt.kernel import Kernel
 from aotc.kernels.matmul.simt.tiles import (
@@ -295,17 +295,10 @@ class Simt(MatmulFamily[Problem]):
         """The variant with the number of parts of K that the program computes for the sizes."""
         return replace(variant, split_k=_split_k(variant, *sizes, 1))
 
-    def insert(
-        self,
-        b: Builder,
-        problem: Problem,
-        variant: Variant,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None = None,
-    ) -> None:
+    def insert(self, b: Builder, problem: Problem, variant: Variant, arguments: Arguments) -> None:
         operands = Operands(b, problem, arguments)
         if variant.split_k == 1:
-            kernel = Kernel(b, problem, variant, operands, epilogue)
+            kernel = Kernel(b, problem, variant, operands, arguments.epilogue)
             self._launch(b, kernel, operands.batches)
             return
         shape = ProblemShape(operands.m, operands.n, operands.k, operands.batches)
@@ -314,7 +307,7 @@ class Simt(MatmulFamily[Problem]):
         target = (reduction.buffer, partial_of(problem).c)
         kernel = Kernel(b, problem, variant, operands, None, target, split_k)
         self._launch(b, kernel, reduction.count)
-        reduction.reduce_to(arguments.c, epilogue)
+        reduction.reduce_to(arguments)
 
     def _launch(self, b: Builder, kernel: Kernel, split_k: Number) -> None:
         """`split_k`: the number of parts of K, times that of batches."""

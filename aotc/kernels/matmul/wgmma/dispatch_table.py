@@ -12,7 +12,7 @@ from aotc.builder import Builder
 from aotc.kernels.family import SM_90A
 from aotc.kernels.matmul import tuned
 from aotc.kernels.matmul.family import MatmulFamily, least_clocks
-from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder, Matrix, Problem
+from aotc.kernels.matmul.problem import Arguments, Matrix, Problem
 from aotc.kernels.matmul.wgmma import cost
 from aotc.kernels.matmul.wgmma.cost import Sizes
 from aotc.kernels.matmul.wgmma.family import WGMMA
@@ -81,19 +81,10 @@ class WgmmaTable(MatmulFamily[Problem]):
         clocks = min(_clocks(problem, one, sizes, max(sizes)) for one in variant.variants)
         return max(clocks, least_clocks(problem, sizes, chip)) if at_most else clocks
 
-    def insert(
-        self,
-        b: Builder,
-        problem: Problem,
-        variant: Variants,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None = None,
-    ) -> None:
+    def insert(self, b: Builder, problem: Problem, variant: Variants, arguments: Arguments) -> None:
         sizes = _sizes(b, problem, arguments)
         clocks = [cost.clocks(*operands(problem, one), one, sizes) for one in variant.variants]
-        launches = [
-            partial(WGMMA.build, b, problem, one, arguments, epilogue) for one in variant.variants
-        ]
+        launches = [partial(WGMMA.build, b, problem, one, arguments) for one in variant.variants]
         launch_fastest(b, launches, clocks)
 
     def kernel_name(self, problem: Problem, variant: Variants) -> str:

@@ -13,7 +13,7 @@ from aotc.kernels.hopper.cta import SHARED_BYTES
 from aotc.kernels.hopper.smem import SWIZZLE_BYTES
 from aotc.kernels.hopper.tma import is_aligned
 from aotc.kernels.matmul.family import MatmulFamily, least_clocks, named_tile
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Problem
 from aotc.kernels.matmul.wgmma import cost
 from aotc.kernels.matmul.wgmma.cluster_split_k import can_split, exchanged_bytes
 from aotc.kernels.matmul.wgmma.grid_split_k import can_slice
@@ -177,15 +177,8 @@ class Wgmma(MatmulFamily[Problem]):
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:
         return shared_bytes(problem, variant)
 
-    def insert(
-        self,
-        b: Builder,
-        problem: Problem,
-        variant: Variant,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None = None,
-    ) -> None:
-        Kernel(b, problem, variant, arguments, epilogue).build()
+    def insert(self, b: Builder, problem: Problem, variant: Variant, arguments: Arguments) -> None:
+        Kernel(b, problem, variant, arguments).build()
 
 
 WGMMA = Wgmma()

@@ -18,7 +18,6 @@ from aotc.kernels.hopper.tma import swizzled_width
 from aotc.kernels.matmul.problem import (
     ELEMENT_BYTES,
     Arguments,
-    EpilogueBuilder,
     Matrix,
     Place,
     Problem,
@@ -67,11 +66,11 @@ class GridSplitK:
         problem: Problem,
         grid_split_k: int,
         arguments: Arguments,
-        epilogue: EpilogueBuilder | None,
         sizes: tuple[Scalar, Scalar],
     ) -> None:
-        self.b, self.problem, self.grid_split_k, self.epilogue = b, problem, grid_split_k, epilogue
-        self.c, self.rows, self.columns = Buffer(arguments.c), *sizes
+        self.b, self.problem, self.grid_split_k = b, problem, grid_split_k
+        self.c, self.epilogue = Buffer(arguments.c), arguments.epilogue
+        self.rows, self.columns = sizes
 
     # --- The first kernel ----------------------------------------------------------------
 

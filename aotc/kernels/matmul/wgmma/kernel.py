@@ -19,7 +19,7 @@ from aotc.kernels.hopper.cta import Cta, size_of
 from aotc.kernels.hopper.operand import OperandTile
 from aotc.kernels.hopper.tiles import Tile, computed_here, rasterize
 from aotc.kernels.hopper.tma import TensorMap
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Problem
 from aotc.kernels.matmul.wgmma.cluster import Cluster, ClusterPipeline
 from aotc.kernels.matmul.wgmma.cluster_split_k import ClusterSplitK, stored_columns
 from aotc.kernels.matmul.wgmma.epilogue import TmaStoreEpilogue, accumulator_of
@@ -76,12 +76,11 @@ class Kernel:
         problem: Problem,
         variant: Variant,
         arguments: Arguments,
-        epilogue: EpilogueBuilder | None,
         left: OperandTile | None = None,
     ) -> None:
         """`left`: A's tile, if A is no matrix in memory."""
         self.b, self.problem, self.variant = b, problem, variant
-        self.arguments, self.epilogue = arguments, epilogue
+        self.arguments, self.epilogue = arguments, arguments.epilogue
         # C transposed is B transposed times A transposed.
         self.matrices = arguments.a, arguments.b
         if variant.transposes_c:
@@ -96,7 +95,7 @@ class Kernel:
         b, problem, variant = self.b, self.problem, self.variant
         self._find_sizes()
         split_k = self.grid_split_k = GridSplitK(
-            *(b, problem, variant.grid_split_k, self.arguments, self.epilogue),
+            *(b, problem, variant.grid_split_k, self.arguments),
             (self.host_m, self.host_n),
         )
         with b.where(self._has_elements()):

@@ -16,7 +16,7 @@ from aotc.kernels.matmul.implicit_gemm.cpu.image import ImageKernel, image_of
 from aotc.kernels.matmul.implicit_gemm.cpu.lines import LineKernel, lines_of
 from aotc.kernels.matmul.implicit_gemm.cpu.winograd import insert_winograd, winograd_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
-from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder
+from aotc.kernels.matmul.problem import Arguments
 
 
 class ImplicitCpu(MatmulFamily[ImplicitGemm]):
@@ -38,12 +38,7 @@ class ImplicitCpu(MatmulFamily[ImplicitGemm]):
         return CPU_BLOCKED.variants(problem)
 
     def insert(
-        self,
-        b: Builder,
-        problem: ImplicitGemm,
-        variant: Variant,
-        arguments: Arguments,
-        epilogue: EpilogueBuilder | None = None,
+        self, b: Builder, problem: ImplicitGemm, variant: Variant, arguments: Arguments
     ) -> None:
         seen = replace(
             problem,
@@ -52,18 +47,19 @@ class ImplicitCpu(MatmulFamily[ImplicitGemm]):
             batched=False,
         )
         convolution = winograd_of(seen)
-        if convolution and insert_winograd(b, convolution, variant, arguments, epilogue):
+        if convolution and insert_winograd(b, convolution, variant, arguments):
             return
         if takes_groups(seen):
-            GroupedKernel(b, seen, variant, epilogue).build(arguments)
+            GroupedKernel(b, seen, variant, arguments.epilogue).build(arguments)
             return
         copy = copy_of(seen)
         if copy is None:
-            _kernel_of(seen)(b, seen, variant, epilogue).build(arguments)
+            _kernel_of(seen)(b, seen, variant, arguments.epilogue).build(arguments)
             return
         with copy.allocate(b, arguments) as memref:
             CopyKernel(b, seen, copy).build(arguments, memref)
-            ImageKernel(b, copy.problem, variant, epilogue).build(replace(arguments, b=memref))
+            kernel = ImageKernel(b, copy.problem, variant, arguments.epilogue)
+            kernel.build(replace(arguments, b=memref))
 
 
 def _kernel_of(problem: ImplicitGemm) -> type[Kernel]:

@@ -28,7 +28,7 @@ from aotc.kernels.matmul.implicit_gemm.cpu.copied import allocated
 from aotc.kernels.matmul.implicit_gemm.cpu.image import step_of
 from aotc.kernels.matmul.implicit_gemm.operand import Operand, count_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, known_count, likely_count
-from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder, Line
+from aotc.kernels.matmul.problem import Arguments, Line
 from aotc.mlir import ir
 from aotc.module_names import WINOGRAD_COPY
 from aotc.numbers import Number, Scalar, Value, compare, signed_maximum, signed_minimum
@@ -140,11 +140,7 @@ def winograd_of(problem: ImplicitGemm) -> Winograd | None:
 
 
 def insert_winograd(
-    b: Builder,
-    convolution: Winograd,
-    variant: Variant,
-    arguments: Arguments,
-    epilogue: EpilogueBuilder | None,
+    b: Builder, convolution: Winograd, variant: Variant, arguments: Arguments
 ) -> bool:
     """Inserts what launches the kernels; False, and nothing, if the filters are no constant."""
     filters = copy_of_constant(b, arguments.a, WINOGRAD_COPY, convolution.filters_type)
@@ -156,7 +152,7 @@ def insert_winograd(
 
         def insert(strip: Strip) -> None:
             ImageTransform(b, convolution).build(arguments, transformed, strip)
-            kernel = WinogradKernel(b, convolution.problem, variant, epilogue)
+            kernel = WinogradKernel(b, convolution.problem, variant, arguments.epilogue)
             kernel.build_strip(convolution, given, strip)
 
         if isinstance(lines, int) and lines <= convolution.strip:
