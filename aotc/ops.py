@@ -42,6 +42,15 @@ def body_of_module(module: Any) -> Any:
     return module.operation.regions[0].blocks[0]
 
 
+def globals_of(module: Any) -> dict[str, Any]:
+    """The `memref.global` operations of a module, by their names."""
+    return {
+        symbol_of(op.operation): op.operation
+        for op in body_of_module(module).operations
+        if op.operation.name == "memref.global"
+    }
+
+
 def symbol_of(operation: Any) -> str:
     """The name that a symbol operation defines."""
     return str(ir.StringAttr(operation.attributes["sym_name"]).value)
@@ -215,9 +224,22 @@ def compare(predicate: int, left: Any, right: Any) -> Any:
     return create("arith.cmpi", [left, right], [result], attributes).result
 
 
+def alloc(type_: Any, sizes: Sequence[Any] = ()) -> Any:
+    """`memref.alloc`; `sizes` are those that the type does not say."""
+    segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(sizes), 0])}
+    return create("memref.alloc", sizes, [type_], segments).result
+
+
 def load(memref: Any, indices: Sequence[Any]) -> Any:
     """`memref.load`."""
     return create("memref.load", [memref, *indices], [memref.type.element_type]).result
+
+
+def compare_floats(predicate: int, left: Any, right: Any) -> Any:
+    """`arith.cmpf` with a predicate by number (1 is oeq, 4 is olt), on vectors as on numbers."""
+    attributes = {"predicate": ir.IntegerAttr.get(integer(64), predicate)}
+    result = with_element_type(left.type, integer(1))
+    return create("arith.cmpf", [left, right], [result], attributes).result
 
 
 def select(condition: Any, yes: Any, no: Any) -> Any:
@@ -404,6 +426,43 @@ def create_function(
         "function_type": ir.TypeAttr.get(type_),
     }
     return create("func.func", attributes=own | attributes, regions=1)
+
+
+def create_assert(condition: Any, message: str, **attributes: Any) -> None:
+    """`cf.assert`."""
+    said = {"msg": ir.StringAttr.get(message)}
+    create("cf.assert", [condition], attributes=said | attributes)
+
+
+def extract(vector: Any, *position: int) -> Any:
+    """`vector.extract` of an element, or of a vector of those that the position leaves open."""
+    type_ = vector.type
+    shape = list(type_.shape)[len(position) :]
+    result = ir.VectorType.get(shape, type_.element_type) if shape else type_.element_type
+    attributes = {"static_position": ir.DenseI64ArrayAttr.get(position)}
+    return create("vector.extract", [vector], [result], attributes).result
+
+
+def extract_value(struct: Any, type_: Any, *position: int) -> Any:
+    """`llvm.extractvalue` of a field of a structure, or of an element of an array in it."""
+    attributes = {"position": ir.DenseI64ArrayAttr.get(position)}
+    return create("llvm.extractvalue", [struct], [type_], attributes).result
+
+
+def reassociation(groups: Iterable[Iterable[int]]) -> Any:
+    """What `expand_shape` and `collapse_shape` have of the groups of dimensions that are one."""
+    number = integer(64)
+    return ir.ArrayAttr.get(
+        [ir.ArrayAttr.get([ir.IntegerAttr.get(number, i) for i in group]) for group in groups]
+    )
+
+
+def groups_of(reshape: Any) -> list[list[int]]:
+    """The groups of dimensions of the larger shape, each of which is one of the other shape."""
+    return [
+        [ir.IntegerAttr(dimension).value for dimension in ir.ArrayAttr(group)]
+        for group in ir.ArrayAttr(reshape.attributes["reassociation"])
+    ]
 
 
 def assembly(text: str, constraints: str, operands: Sequence[Any], result: Any) -> Any:

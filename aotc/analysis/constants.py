@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.ops import symbol_of
 
 _VIEWS = tuple(
     f"memref.{word}"
@@ -22,9 +21,5 @@ def is_constant(buffer: Any) -> bool:
         return False
     name = ops.global_of(owner)
     module = next(one for one in ops.ancestors(owner) if one.name == "builtin.module")
-    return any(
-        op.operation.name == "memref.global"
-        and symbol_of(op.operation) == name
-        and "constant" in op.operation.attributes
-        for op in ops.body_of_module(module).operations
-    )
+    variable = ops.globals_of(module).get(name)
+    return variable is not None and "constant" in variable.attributes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from aotc import ops
@@ -15,6 +16,10 @@ def maps_of(generic: Any) -> list[Any]:
     return [ir.AffineMapAttr(a).value for a in ir.ArrayAttr(generic.attributes["indexing_maps"])]
 
 
+def set_maps(generic: Any, maps: Iterable[Any]) -> None:
+    generic.attributes["indexing_maps"] = ir.ArrayAttr.get([*map(ir.AffineMapAttr.get, maps)])
+
+
 def has_reduction(generic: Any) -> bool:
     return bool(loops_of_reduction(generic))
 
@@ -22,6 +27,15 @@ def has_reduction(generic: Any) -> bool:
 def loops_of_reduction(generic: Any) -> list[int]:
     kinds = ir.ArrayAttr(generic.attributes["iterator_types"])
     return [i for i, kind in enumerate(kinds) if "reduction" in str(kind)]
+
+
+def loops_in(expression: Any) -> set[int]:
+    """The loops that an expression of a map depends on."""
+    if isinstance(expression, ir.AffineDimExpr):
+        return {expression.position}
+    if isinstance(expression, ir.AffineBinaryExpr):
+        return loops_in(expression.lhs) | loops_in(expression.rhs)
+    return set()
 
 
 def origin(value: Any) -> Any:

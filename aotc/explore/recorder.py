@@ -45,7 +45,6 @@ _LOADED = "as it was loaded"
 
 
 def _unlocated(text: str, files: Files) -> tuple[Line, ...]:
-    del files
     return plain(text)
 
 

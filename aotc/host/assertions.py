@@ -15,6 +15,7 @@ from aotc.host.llvm_dialect import (
     append,
     create_call,
     create_constant,
+    defined_functions,
     drop_declarations,
     merge,
     operations,
@@ -105,11 +106,7 @@ llvm.func internal @{GOES_ON}() -> i1 {{
 
 def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
     """Gives the checks of `aotc.lower.host.assertions` their meaning."""
-    functions = {
-        symbol_of(op): op
-        for op in operations(host)
-        if op.name == "llvm.func" and op.regions[0].blocks
-    }
+    functions = defined_functions(host)
     # Tasks do not leave: they ask whether to go on.
     calls = {
         name: ops.find(function, "llvm.call")

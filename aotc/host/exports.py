@@ -15,6 +15,7 @@ from aotc.errors import InputError
 from aotc.host.llvm_dialect import (
     append_with_declarations,
     declaration,
+    defined_functions,
     operations,
     signature,
 )
@@ -114,11 +115,7 @@ def _wrap_main(host: Any, main: Any, *, has_entries: bool) -> None:
 
 def add_packed_calls(host: Any, entries: Sequence[Entry]) -> None:
     """Adds the packed form of each entry."""
-    functions = {
-        symbol_of(op): op
-        for op in operations(host)
-        if op.name == "llvm.func" and op.regions[0].blocks
-    }
+    functions = defined_functions(host)
     for entry in entries:
         _add_packed_call(host, entry, functions.get(entry.symbol))
         if RESULT_SHAPES in entry.functions:

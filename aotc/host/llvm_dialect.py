@@ -65,6 +65,15 @@ def operations(module: Any) -> list[Any]:
     return [op.operation for op in module.regions[0].blocks[0].operations]
 
 
+def defined_functions(host: Any) -> dict[str, Any]:
+    """The `llvm.func` operations that have a body, by their names."""
+    return {
+        symbol_of(op): op
+        for op in operations(host)
+        if op.name == "llvm.func" and op.regions[0].blocks
+    }
+
+
 def append(host: Any, text: str) -> list[Any]:
     """Parses top-level operations and moves them to the end of `host`."""
     # Verification waits: what the text refers to is in `host`.

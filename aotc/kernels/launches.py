@@ -24,6 +24,18 @@ TARGET = "aotc.target"
 CAPABILITIES = "aotc.capabilities"
 
 
+def generics_on_host(module: Any) -> list[Any]:
+    """The `linalg.generic` operations in whose place kernels may be launched."""
+    inside = called_inside(module)
+    return [
+        generic
+        for function in functions_of(module)
+        if symbol_of(function) not in inside
+        for generic in ops.find(function, "linalg.generic")
+        if ops.enclosing(generic, *PARALLEL) is None
+    ]
+
+
 def called_inside(module: Any) -> set[str]:
     """The functions that parallel code calls, directly or not: none of them can launch kernels."""
     functions = {symbol_of(function): function for function in functions_of(module)}

@@ -61,7 +61,7 @@ def exchange_folded_updates(module: Any) -> None:
     kind, _, _ = _kinds()
     for update in ops.find(module, "memref.generic_atomic_rmw"):
         body = update.regions[0].blocks[0]
-        value = list(body.operations)[-1].operation.operands[0]
+        value = ops.terminator(body).operands[0]
         home = value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block
         if home == body:
             continue

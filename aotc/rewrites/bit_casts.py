@@ -50,7 +50,7 @@ def _expanded(given: Any, type_: Any) -> Any:
     bits = math.prod(given.type.shape) * old
     row = ir.VectorType.get([bits // old], ops.integer(old))
     values = _reshaped(_as_bits(given), row)
-    elements = [_extract(values, number) for number in range(bits // old)]
+    elements = [ops.extract(values, number) for number in range(bits // old)]
     group = math.lcm(old, new)
     joined = [
         _join(elements[first : first + group // old], group)
@@ -63,12 +63,6 @@ def _expanded(given: Any, type_: Any) -> Any:
     vector = ops.create("vector.from_elements", narrow, [made]).result
     vector = _reshaped(vector, ops.with_element_type(type_, ops.integer(new)))
     return vector if vector.type == type_ else ops.unary("arith.bitcast", vector, type_)
-
-
-def _extract(vector: Any, number: int) -> Any:
-    place = ir.DenseI64ArrayAttr.get([number])
-    element = vector.type.element_type
-    return ops.create("vector.extract", [vector], [element], {"static_position": place}).result
 
 
 def _as_bits(value: Any) -> Any:

@@ -92,7 +92,7 @@ class _Layout:
                 continue  # verified
             fits = ops.compare(predicate, count, ops.size(plain, dimension))
             said = f"{self._name}: the tiles along dimension {dimension} do not fit its size"
-            ops.create("cf.assert", [fits], attributes={"msg": ir.StringAttr.get(said)})
+            ops.create_assert(fits, said)
 
     def plain(self, indices: Sequence[Any], packed: Any) -> list[Any]:
         """The place in the plain buffer of an element of the packed one."""

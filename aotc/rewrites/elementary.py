@@ -74,7 +74,6 @@ _FRACTION_BITS, _ONE_BITS, _BIAS = 23, 0x3F800000, 127
 # Those of sign and exponent.
 _EXPONENT_MASK = -0x800000
 _LEAST_NORMAL = 2.0**-126
-_INFINITY_BITS = 0x7F800000
 # Predicates of arith.cmpf: ordered ones are false of NaN.
 _OEQ, _OGT, _OLT, _OLE, _UNO = 1, 2, 4, 5, 14
 
@@ -129,10 +128,7 @@ class _Numbers:
         self.bits_type = with_element_type(type_, integer(32))
 
     def number(self, value: float) -> Any:
-        element = ir.FloatAttr.get(ir.F32Type.get(), value)
-        if isinstance(self.type, ir.VectorType):
-            element = ir.DenseElementsAttr.get_splat(self.type, element)
-        return ops.constant_from(element)
+        return constant(self.type, value)
 
     def integer(self, value: int) -> Any:
         return constant(self.bits_type, value)
@@ -159,9 +155,7 @@ class _Numbers:
         return sum_
 
     def compare(self, predicate: int, x: Any, y: Any) -> Any:
-        result = with_element_type(self.type, integer(1))
-        attributes = {"predicate": ir.IntegerAttr.get(integer(64), predicate)}
-        return create("arith.cmpf", [x, y], [result], attributes).result
+        return ops.compare_floats(predicate, x, y)
 
     def select(self, condition: Any, yes: Any, no: Any) -> Any:
         return ops.select(condition, yes, no)

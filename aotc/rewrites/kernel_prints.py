@@ -80,10 +80,7 @@ def _add(
 
 
 def _element(value: Any, position: tuple[int, ...]) -> Any:
-    if not isinstance(value.type, ir.VectorType):
-        return value
-    attributes = {"static_position": ir.DenseI64ArrayAttr.get(list(position))}
-    return ops.create("vector.extract", [value], [value.type.element_type], attributes).result
+    return ops.extract(value, *position) if isinstance(value.type, ir.VectorType) else value
 
 
 def _argument(value: Any) -> Any:

@@ -115,7 +115,7 @@ def take_points_apart(gpu_module: Any) -> None:
     with gpu_module.context:
         for loop in _marked(gpu_module):
             if loop.parent.operation.name == "gpu.func":
-                end = list(loop.regions[0].blocks[0].operations)[-1].operation
+                end = ops.terminator(loop.regions[0].blocks[0])
                 with loop.location, ir.InsertionPoint(end):
                     ops.create("gpu.barrier")
             _forget(loop)

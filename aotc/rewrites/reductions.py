@@ -126,7 +126,7 @@ def _combine_by_region(reduction: Any, left: Any, right: Any) -> Any:
         region.blocks[0].arguments[0].replace_all_uses_with(value)
         region.blocks[0].erase_argument(0)
     for block in region.blocks:
-        last = list(block.operations)[-1].operation
+        last = ops.terminator(block)
         if last.name == "gpu.yield":
             with ir.InsertionPoint(last), last.location:
                 create("scf.yield", list(last.operands))

@@ -84,7 +84,7 @@ def _take_constant_branch(block: Any) -> bool:
     """Replaces a cf.cond_br or cf.switch on a constant by a cf.br; whether there was one."""
     if len(block.successors) < 2:
         return False
-    branch = block.operations[len(block.operations) - 1].operation
+    branch = ops.terminator(block)
     if branch.name not in _BRANCHES:
         return False
     condition = branch.operands[0].owner

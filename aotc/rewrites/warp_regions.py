@@ -34,7 +34,7 @@ def _check(source: Source, region: Any) -> None:
     block = region.regions[0].blocks[0]
     pairs = [
         *zip(list(region.operands)[1:], block.arguments, strict=True),
-        *zip(region.results, _terminator(block).operands, strict=True),
+        *zip(region.results, ops.terminator(block).operands, strict=True),
     ]
     for own, whole in pairs:
         element = ops.element_type(own.type)
@@ -55,17 +55,13 @@ def _dimension(own: Any, whole: Any) -> int | None:
     return differ[0] if len(differ) == 1 else None
 
 
-def _terminator(block: Any) -> Any:
-    return block.operations[len(block.operations) - 1].operation
-
-
 def _expand(region: Any) -> None:
     block = region.regions[0].blocks[0]
     lane, *given = region.operands
     lanes = ir.IntegerAttr(region.attributes["warp_size"]).value
     for argument, own in zip(block.arguments, given, strict=True):
         argument.replace_all_uses_with(_gathered(own, argument.type, lanes))
-    ended = _terminator(block)
+    ended = ops.terminator(block)
     results = list(ended.operands)
     types = [value.type for value in results]
     is_first = ops.compare(_EQ, lane, ops.constant_index(0))

@@ -46,12 +46,7 @@ def load_vector(memref: Any, indices: Sequence[Any], count: int) -> Any:
 
 def elements_of(vector: Any) -> list[Any]:
     """Each element of a vector."""
-    type_ = ir.VectorType(vector.type)
-    places = [{"static_position": ir.DenseI64ArrayAttr.get([at])} for at in range(type_.shape[0])]
-    return [
-        ops.create("vector.extract", [vector], [type_.element_type], place).result
-        for place in places
-    ]
+    return [ops.extract(vector, number) for number in range(vector.type.shape[0])]
 
 
 def store_vector(values: Sequence[Any], memref: Any, indices: Sequence[Any]) -> None:

@@ -316,7 +316,6 @@ _DEAD_ON_RETURN = re.compile(r" dead_on_return\(\d+\)")
 
 def _drop_dead_on_return_size(piece: str, line: _Line) -> str:
     """`dead_on_return(8)` names the dead bytes; the old word means all of them: too many."""
-    del line
     return _DEAD_ON_RETURN.sub("", piece)
 
 
@@ -329,7 +328,6 @@ def _drop_target_memory(piece: str, line: _Line) -> str:
 
     A function that does use such memory loses the whole attribute, and may then do anything.
     """
-    del line
 
     def rewrite(found: re.Match[str]) -> str:
         if any(access != "none" for access in _TARGET_MEMORY.findall(found[1])):
@@ -359,7 +357,6 @@ _DENORMAL_WORDS = {
 
 def _spell_denormal_modes(piece: str, line: _Line) -> str:
     """`denormal_fpenv(ieee, float: preservesign|dynamic)` was two attributes, with strings."""
-    del line
 
     def modes(text: str) -> str:
         words = [_DENORMAL_WORDS[word.strip()] for word in text.strip(", ").split("|")]

@@ -8,7 +8,7 @@ from typing import Any
 from aotc import ops
 from aotc.errors import InputError
 
-_SGE = 5  # of arith.cmpi
+_EQ, _SGE = 0, 5  # of arith.cmpi
 _MESSAGE = "the batches of a product have several sizes, which are known at run time alone"
 
 
@@ -36,14 +36,9 @@ def check_repeats(function: Any) -> None:
         if ops.known_index(kept) != 1 or getattr(comparison, "name", "") != "arith.cmpi":
             continue
         number = comparison.operands[0]
-        at_least = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, function.context), _SGE)
-        flag = ir.IntegerType.get_signless(1, function.context)
         with select.location, ir.InsertionPoint(select):
-            zero = comparison.operands[1]
-            attributes = {"predicate": at_least}
-            is_good = ir.Operation.create("arith.cmpi", [flag], [number, zero], attributes)
-            message = {"msg": ir.StringAttr.get("a number of repeats is negative")}
-            ir.Operation.create("cf.assert", [], [is_good.result], message)
+            is_good = ops.compare(_SGE, number, comparison.operands[1])
+            ops.create_assert(is_good, "a number of repeats is negative")
         select.results[0].replace_all_uses_with(repeats)
 
 
@@ -52,15 +47,10 @@ def check_batches(function: Any) -> None:
     operands up to the larger size, also one of size 1, which ONNX broadcasts."""
     from torch_mlir import ir
 
-    flag = ir.IntegerType.get_signless(1, function.context)
-    equal = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, function.context), 0)
     for larger in list(ops.find(function, "arith.maxui")):
         one, other = larger.operands
         if not all(getattr(size.owner, "name", "") == "tensor.dim" for size in (one, other)):
             continue
         with larger.location, ir.InsertionPoint(larger):
-            attributes = {"predicate": equal}
-            is_equal = ir.Operation.create("arith.cmpi", [flag], [one, other], attributes)
-            message = {"msg": ir.StringAttr.get(_MESSAGE)}
-            ir.Operation.create("cf.assert", [], [is_equal.result], message)
+            ops.create_assert(ops.compare(_EQ, one, other), _MESSAGE)
         ops.replace(larger, [one])

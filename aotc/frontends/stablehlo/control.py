@@ -59,7 +59,7 @@ class _Lowering:
         """Moves a region's block; `end` makes its new end, given what the old one returns."""
         block = source.blocks[0]
         block.append_to(target)
-        returned = list(block.operations)[-1].operation
+        returned = ops.terminator(block)
         with returned.location, self._ir.InsertionPoint(returned):
             end(list(returned.operands))
         ops.erase(returned)

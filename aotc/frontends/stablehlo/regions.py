@@ -25,7 +25,7 @@ def declare_region(arguments: list[Any], results: list[Any]) -> str:
 def replace_by_text(ir: Any, operation: Any, text: str) -> None:
     """Puts the body of the text's last function in the place of `operation`."""
     parsed = ir.Module.parse(text)
-    function = list(parsed.body.operations)[-1].operation
+    function = ops.terminator(parsed.body)
     body = function.regions[0].blocks[0]
     for call in ops.find(function, "func.call"):
         with operation.location, ir.InsertionPoint(call):

@@ -406,7 +406,6 @@ def _filled(sizes: Sequence[Any], value: Any, *, dtype: Any = None, **named: Any
 
 
 def _copied(x: Tensor, source: Any, non_blocking: bool = False) -> Any:
-    del non_blocking
     copy = _converted(source, dtype=x.dtype)
     return copy.expand(x.shape).clone()
 

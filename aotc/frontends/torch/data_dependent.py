@@ -298,7 +298,6 @@ def _unique2(
     x: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Sorted, whether that is asked for or not."""
-    del sorted
     values, places = x.reshape(-1).sort(stable=True)
     found, groups, counts = _of_sorted(values, _begins(values), return_counts)
     inverse = _put_back(groups, places).reshape(x.shape) if return_inverse else _nothing()
@@ -453,5 +452,4 @@ def _of_unknown_size(ends: Tensor, size: Tensor, known_size: int | None = None) 
 
 
 def _of_same_size(x: Tensor, *arguments: Any) -> Tensor:
-    del arguments
     return x.new_empty(x.shape)

@@ -88,12 +88,10 @@ def _operators() -> Any:
 
 
 def _like_result(x: Tensor, result: Tensor, *arguments: Any) -> Tensor:
-    del x, arguments
     return result.new_empty(result.shape)
 
 
 def _of_count(x: Tensor, roots: Tensor, count: int) -> Tensor:
-    del roots
     return x.new_empty([x.shape[0], count, 2])
 
 

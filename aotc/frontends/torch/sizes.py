@@ -153,8 +153,7 @@ def _value(expression: Any, symbols: dict[Any, Any]) -> Any:
 
 
 def _size(block: Any, place: Place) -> Any:
-    dimension = ops.constant_index(place.dimension)
-    return ops.index_op("tensor.dim", block.arguments[place.argument], dimension)
+    return ops.dim(block.arguments[place.argument], place.dimension)
 
 
 def _expect(ir: Any, predicate: int, left: Any, right: Any) -> None:
@@ -163,8 +162,7 @@ def _expect(ir: Any, predicate: int, left: Any, right: Any) -> None:
 
 
 def _assert(ir: Any, condition: Any, why: str = "") -> None:
-    message = ir.StringAttr.get(f"the sizes of the arguments do not fit{why}")
-    ops.create("cf.assert", [condition], attributes={"msg": message})
+    ops.create_assert(condition, f"the sizes of the arguments do not fit{why}")
 
 
 def _give(ir: Any, asked: Sequence[Any], block: Any, place: Place, size: Any) -> None:

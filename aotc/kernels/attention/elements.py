@@ -202,10 +202,7 @@ def _splat(constant: Any) -> Constant | None:
 def _reshaped(reshape: Any, index: Index) -> Index | None:
     """The index in what is reshaped; None where more than the first of several dimensions that are
     one there is of an unknown size."""
-    groups = [
-        [int(ir.IntegerAttr(number).value) for number in ir.ArrayAttr(group)]
-        for group in ir.ArrayAttr(reshape.attributes["reassociation"])
-    ]
+    groups = ops.groups_of(reshape)
     source = ir.RankedTensorType(reshape.operands[0].type)
     result = ir.RankedTensorType(reshape.results[0].type)
     collapses = reshape.name == "tensor.collapse_shape"

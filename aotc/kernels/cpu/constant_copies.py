@@ -35,11 +35,7 @@ def copy_of_constant(b: Builder, value: Value, prefix: str, type_: str) -> Value
     if math.prod(value.type.shape) != math.prod(get.results[0].type.shape):
         return None
     module = next(one for one in ops.ancestors(get) if one.name == "builtin.module")
-    variables = {
-        symbol_of(op.operation): op.operation
-        for op in ops.body_of_module(module).operations
-        if op.operation.name == "memref.global"
-    }
+    variables = ops.globals_of(module)
     constant = variables[ops.global_of(get)]
     if not all(one in constant.attributes for one in ("constant", "initial_value")):
         return None

@@ -20,15 +20,13 @@ from aotc.analysis.functions import Functions
 from aotc.analysis.generics import has_reduction
 from aotc.analysis.gpu_modules import runs_on
 from aotc.builder import Builder
-from aotc.input.entries import functions_of
 from aotc.kernels.cpu.constant_copies import copy_of_constant
 from aotc.kernels.family import ANY_GPU, CPU
 from aotc.kernels.launches import (
     CAPABILITIES,
-    PARALLEL,
     TARGET,
-    called_inside,
     chips_of,
+    generics_on_host,
     name_modules,
 )
 from aotc.kernels.matmul.choice import FAMILIES, Choice, choose, choose_for_cpu, is_worth_on_cpu
@@ -54,7 +52,6 @@ from aotc.kernels.matmul.tuned import Entry, parse_tuned, problem_words, variant
 from aotc.mlir import ir
 from aotc.module_names import CAPABILITY, LEAST_CAPABILITY, PACKED_COPY
 from aotc.numbers import Condition, Number, Scalar, Value, ceil_divide, compare
-from aotc.ops import symbol_of
 from aotc.remarks import ChosenKernels, Remarks
 from aotc.request import BuildRequest, Chip
 from aotc.rewrites.capability import declare_capability, has_gpu
@@ -68,15 +65,10 @@ def choose_matmul_kernels(module: Any, request: BuildRequest, remarks: Remarks) 
     """Changes `module`, in which linalg is on buffers and `linalg.generic`, in place."""
     with module.context:
         roots = Roots(Functions(module))
-        inside = called_inside(module)
         generics = [
             generic
-            for function in functions_of(module)
-            if symbol_of(function) not in inside
-            for generic in ops.find(function, "linalg.generic")
-            if ops.enclosing(generic, *PARALLEL) is None
-            and has_reduction(generic)
-            and not _is_empty(generic)
+            for generic in generics_on_host(module)
+            if has_reduction(generic) and not _is_empty(generic)
         ]
         matmuls = _matmuls(generics, roots, request)
         narrow_results(

@@ -88,7 +88,6 @@ class MatmulFamily(KernelFamily[P, Arguments]):
 
     def tile_name(self, problem: P, variant: Any) -> str:
         """The variant's parameters in the name of its kernel."""
-        del problem
         return f"{variant.m}x{variant.n}"
 
     def function(
@@ -117,7 +116,6 @@ class MatmulFamily(KernelFamily[P, Arguments]):
 
     def shared_bytes(self, problem: P, variant: Any) -> int:
         """Dynamic shared memory of a block, in bytes. (The CPU has as much as it needs.)"""
-        del problem, variant
         return 0
 
     def able(self, problem: P) -> list[Any]:
@@ -149,20 +147,17 @@ class MatmulFamily(KernelFamily[P, Arguments]):
 
     def for_sizes(self, variant: Any, sizes: Sizes) -> Any:
         """The variant with what the program finds when it knows the sizes."""
-        del sizes
         return variant
 
     # --- Sizes that are not known --------------------------------------------------------------
 
     def few_tiles(self, problem: P) -> FewTiles | None:
         """A variant for where even small tiles are few; None if the family has none."""
-        del problem
         return None
 
     def chosen_when_known(self, problem: P) -> tuple[MatmulFamily[P], Any] | None:
         """Several kernels, among which the program chooses when it knows the sizes, as the one
         variant of another family; None if this family has no such."""
-        del problem
         return None
 
     def describe(self, variant: Any) -> str:
@@ -173,5 +168,4 @@ class MatmulFamily(KernelFamily[P, Arguments]):
 
     def describe_choice(self, variant: Any) -> str | None:
         """How the program chooses among several kernels; None where the variant is one kernel."""
-        del variant
         return None

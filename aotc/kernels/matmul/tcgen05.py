@@ -360,7 +360,6 @@ class Tcgen05(MatmulFamily[Problem]):
 
     def tile_clocks(self, problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
         """What a tile takes of a multiprocessor, about, and what a launch takes besides."""
-        del problem
         elements = variant.m * variant.n
         return elements * k / _MULTIPLY_ADDS + elements / _STORED_A_CLOCK, _START_CLOCKS
 

@@ -31,19 +31,15 @@ def as_row(vector: Any) -> Any:
     """That view at the insertion point."""
     type_ = ir.MemRefType(vector.type)
     unknown = ir.ShapedType.get_dynamic_size()
-    sizes, known = [], []
-    for dimension in range(type_.rank):
-        if type_.is_dynamic_dim(dimension):
-            place = ops.constant_index(dimension)
-            sizes.append(ops.index_op("memref.dim", vector, place))
-        known.append(unknown if type_.is_dynamic_dim(dimension) else type_.shape[dimension])
+    sizes = ops.dynamic_sizes(vector)
+    known = [
+        unknown if type_.is_dynamic_dim(dimension) else type_.shape[dimension]
+        for dimension in range(type_.rank)
+    ]
     known.insert(-1, 1)
-    i64 = ir.IntegerType.get_signless(64)
     groups = [[0, 1]] if type_.rank == 1 else [[0], [1, 2]]
     attributes = {
-        "reassociation": ir.ArrayAttr.get(
-            [ir.ArrayAttr.get([ir.IntegerAttr.get(i64, i) for i in group]) for group in groups]
-        ),
+        "reassociation": ops.reassociation(groups),
         "static_output_shape": ir.DenseI64ArrayAttr.get(known),
     }
     view = row_type(type_)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aotc import ops
 from aotc.analysis.extents import bounds_of, is_empty
 from aotc.analysis.values import evaluate
 from aotc.mlir import ir
@@ -55,7 +56,7 @@ def reachable_blocks(region: Any, *, without: Any = None) -> set[Any]:
 
 def _successors(block: Any) -> list[Any]:
     # A region of one block may have no terminator, and need none.
-    last = list(block.operations)[-1].operation if len(block.operations) > 0 else None
+    last = ops.terminator(block) if len(block.operations) > 0 else None
     if last is None:
         return []
     successors = list(last.successors)
@@ -79,7 +80,7 @@ def runs_in_every_call(operation: Any) -> bool:
 def _is_on_every_way(block: Any) -> bool:
     """Whether control cannot leave the block's region without going through the block."""
     others = reachable_blocks(block.region, without=block)
-    return not any(len(list(other.operations)[-1].operation.successors) == 0 for other in others)
+    return not any(len(ops.terminator(other).successors) == 0 for other in others)
 
 
 def _runs_surely(operation: Any, region: int) -> bool:

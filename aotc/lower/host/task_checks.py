@@ -111,5 +111,4 @@ def _assert_end(call: Any) -> None:
     index = next(i for i, op in enumerate(following) if op.operation == call)
     with call.location, ir.InsertionPoint(following[index + 1]):
         goes_on = ops.call_llvm(GOES_ON, [], [ops.integer(1)]).result
-        message = {"msg": ir.StringAttr.get("a function that a task called failed")}
-        ops.create("cf.assert", [goes_on], attributes=message)
+        ops.create_assert(goes_on, "a function that a task called failed")

@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.analysis.generics import loops_of_reduction, maps_of
+from aotc.analysis.generics import loops_in, loops_of_reduction, maps_of
 from aotc.input.entries import functions_of
 from aotc.kernels.launches import PARALLEL, called_inside
 from aotc.kernels.matmul.recognition import multiplies
@@ -39,13 +39,8 @@ def order_channels(module: Any, elements: Sequence[str]) -> list[Any]:
     """Changes `module`, in which linalg is on buffers and `linalg.generic`, in place: convolutions
     of `elements`, types of 16 bits. Gives the locations of those whose channels are last now."""
     with module.context:
-        variables = {
-            symbol_of(op.operation): op.operation
-            for op in ops.body_of_module(module).operations
-            if op.operation.name == "memref.global"
-        }
         inside = called_inside(module)
-        plan = _Plan(module, variables, elements)
+        plan = _Plan(module, ops.globals_of(module), elements)
         for function in functions_of(module):
             if symbol_of(function) not in inside:
                 plan.add(function)
@@ -379,13 +374,5 @@ def _index_of(value: Value, generic: Any) -> int | None:
 def _added_loops(map_: Any) -> set[int]:
     """The loops whose indices a map does not have as they are."""
     return set().union(
-        *(_loops_in(one) for one in map_.results if not isinstance(one, ir.AffineDimExpr))
+        *(loops_in(one) for one in map_.results if not isinstance(one, ir.AffineDimExpr))
     )
-
-
-def _loops_in(expression: Any) -> set[int]:
-    if isinstance(expression, ir.AffineDimExpr):
-        return {expression.position}
-    if isinstance(expression, ir.AffineBinaryExpr):
-        return _loops_in(expression.lhs) | _loops_in(expression.rhs)
-    return set()

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.generics import maps_of
+from aotc.analysis.generics import maps_of, set_maps
 from aotc.mlir import ir
 from aotc.numbers import Value
 
@@ -40,10 +40,10 @@ def last_of_view(view: Any, last: Dimensions) -> Dimensions | None:
     """The view's dimensions that are last where these are of what it is a view of; None where that
     would be no view."""
     if view.name == EXPAND:
-        return frozenset(one for i in last for one in _groups(view)[i])
+        return frozenset(one for i in last for one in ops.groups_of(view)[i])
     if view.name == COLLAPSE:
         found = set()
-        for number, group in enumerate(_groups(view)):
+        for number, group in enumerate(ops.groups_of(view)):
             if last.issuperset(group):
                 found.add(number)
             elif not last.isdisjoint(group):
@@ -56,10 +56,10 @@ def last_of_view(view: Any, last: Dimensions) -> Dimensions | None:
 def last_of_source(view: Any, last: Dimensions) -> Dimensions:
     """The dimensions that a view's are parts of, or are made of."""
     if view.name == EXPAND:
-        groups = _groups(view)
+        groups = ops.groups_of(view)
         return frozenset(i for i, group in enumerate(groups) if not last.isdisjoint(group))
     if view.name == COLLAPSE:
-        groups = _groups(view)
+        groups = ops.groups_of(view)
         return frozenset(one for i in last for one in groups[i])
     return last
 
@@ -153,7 +153,7 @@ def _reorder_map(generic: Any, number: int, order: Sequence[int]) -> None:
     maps = maps_of(generic)
     results = list(maps[number].results)
     maps[number] = ir.AffineMap.get(maps[number].n_dims, 0, [results[i] for i in order])
-    generic.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps])
+    set_maps(generic, maps)
     if _MEMOIZED in generic.attributes:
         del generic.attributes[_MEMOIZED]
 
@@ -166,7 +166,7 @@ def _view(view: Any, source: Value, order: Sequence[int], last: Dimensions) -> V
         if view.name == SUBVIEW:
             return _subview(view, source, order)
         attributes = ops.attributes_of(view)
-        groups = _groups(view)
+        groups = ops.groups_of(view)
         if view.name == EXPAND:
             groups = [[own.index(one) for one in groups[i]] for i in order]
             static = list(ir.DenseI64ArrayAttr(attributes["static_output_shape"]))
@@ -176,10 +176,7 @@ def _view(view: Any, source: Value, order: Sequence[int], last: Dimensions) -> V
             groups = [[order.index(one) for one in groups[i]] for i in own]
             sizes = []
         made = _reshaped_type(source.type, [type_.shape[i] for i in own], groups)
-        index = ir.IntegerType.get_signless(64)
-        attributes["reassociation"] = ir.ArrayAttr.get(
-            [ir.ArrayAttr.get([ir.IntegerAttr.get(index, i) for i in group]) for group in groups]
-        )
+        attributes["reassociation"] = ops.reassociation(groups)
         return ops.create(view.name, [source, *sizes], [made], attributes).result
 
 
@@ -241,11 +238,3 @@ def _reshaped_type(source: Any, shape: Sequence[int], groups: Sequence[Sequence[
 def _times(one: int, other: int) -> int:
     """The product of sizes, strides or offsets, each of which may be unknown."""
     return _UNKNOWN if _UNKNOWN in (one, other) else one * other
-
-
-def _groups(view: Any) -> list[list[int]]:
-    """The dimensions of the shape with more, of each of the other one's."""
-    return [
-        [ir.IntegerAttr(i).value for i in ir.ArrayAttr(group)]
-        for group in ir.ArrayAttr(view.attributes["reassociation"])
-    ]

@@ -121,7 +121,7 @@ def _carry(loop: Any, loads: Sequence[Access], store: Access) -> Any:
         before.replace_all_uses_with(after)
     for load in loads:
         ops.replace(load.operation, [new.arguments[len(new.arguments) - 1]])
-    end = list(old.operations)[-1].operation
+    end = ops.terminator(old)
     values = [*end.operands, store.operation.operands[0]]
     ops.erase(store.operation)
     ops.erase(end)

@@ -115,7 +115,7 @@ def _describe_parallel(loop: Any) -> Columns | None:
     body = body_of(loop)
     if not all(is_understood(op, may_store=not inits) for op in body):
         return None
-    reduce = list(block.operations)[-1].operation
+    reduce = ops.terminator(block)
     accumulators = []
     for init, value, region in zip(inits, reduce.operands, reduce.regions, strict=True):
         kind = _kind_of_region(region)
@@ -157,7 +157,7 @@ def _describe_sequential(loop: Any) -> Columns | None:
     bounds = tuple(list(loop.operands)[:3])
     inits = list(loop.operands)[3:]
     body = body_of(loop)
-    yielded = list(list(block.operations)[-1].operation.operands)
+    yielded = list(ops.terminator(block).operands)
     inner = ops.defining(yielded[0])
     if inner is not None and inner.name == "scf.for":
         return _describe_nest(loop, bounds, inits, inner)
@@ -194,7 +194,7 @@ def _describe_nest(
     """A loop that does nothing but pass its carried values to an inner reduction."""
     block = loop.regions[0].blocks[0]
     variable, *carried = block.arguments
-    end = list(block.operations)[-1].operation
+    end = ops.terminator(block)
     columns = describe_columns(inner)
     passed = list(inner.operands)[3:]
     if columns is None or inner not in body_of(loop):

@@ -95,7 +95,7 @@ def _extremum(loop: Any) -> _Extremum | None:
         return None
     block = loop.regions[0].blocks[0]
     _, *carried = block.arguments
-    yielded = [ops.defining(one) for one in list(block.operations)[-1].operation.operands]
+    yielded = [ops.defining(one) for one in ops.terminator(block).operands]
     for place, value in ((0, 1), (1, 0)):
         choice = yielded[place]
         if choice is None or choice.name != "arith.select" or choice not in body:
@@ -297,7 +297,7 @@ def _split_into_parts(found: _Extremum, overlaps: Overlaps) -> list[Any]:
         values |= {comparison.element: loaded[found.value], found.at: loaded[found.place]}
         for operation in found.choice:
             copy(operation, values)
-        end = list(old.operations)[-1].operation
+        end = ops.terminator(old)
         ops.create("scf.yield", [values[operand] for operand in end.operands])
     ops.replace(loop, last.results)
     with ir.InsertionPoint.after(rows):
@@ -384,9 +384,5 @@ def _neutral(type_: Any, kind: str) -> Any:
 
 
 def _compare(predicate: int, left: Any, right: Any) -> Any:
-    if isinstance(left.type, ir.IntegerType):
-        return ops.compare(predicate, left, right)
-    attribute = ir.IntegerAttr.get(ops.integer(64), predicate)
-    return ops.create(
-        "arith.cmpf", [left, right], [ops.integer(1)], {"predicate": attribute}
-    ).result
+    is_integer = isinstance(left.type, ir.IntegerType)
+    return (ops.compare if is_integer else ops.compare_floats)(predicate, left, right)

@@ -222,8 +222,7 @@ def _allocate(type_: Any, size: Any | int = 1) -> Any:
 def _read(buffer: Any) -> Any:
     """The element of a buffer on the device, for the host; the buffer is freed."""
     type_ = ir.MemRefType(buffer.type)
-    none = ir.DenseI32ArrayAttr.get([0, 0])
-    there = ops.create("memref.alloc", [], [type_], {"operandSegmentSizes": none}).result
+    there = ops.alloc(type_)
     ops.create("gpu.memcpy", [there, buffer])
     value = ops.load(there, [ops.constant_index(0)])
     ops.create("memref.dealloc", [there])

@@ -299,7 +299,7 @@ def _join(group: _Group) -> Any:
     for operation in reversed(group.late):
         operation.move_after(joined)
     rows = _rows(joined)
-    end = list(joined.regions[0].blocks[0].operations)[-1].operation
+    end = ops.terminator(joined.regions[0].blocks[0])
     for loop in group.loops:
         own = _rows(loop)
         target = end
@@ -307,7 +307,7 @@ def _join(group: _Group) -> Any:
             parts = ops.operand_groups(loop)[:3]
             with loop.location, ir.InsertionPoint(end):
                 inner = create_parallel(*(part[group.rank :] for part in parts))
-            target = list(inner.regions[0].blocks[0].operations)[-1].operation
+            target = ops.terminator(inner.regions[0].blocks[0])
             new = [*rows, *_rows(inner)]
         else:
             new = rows

@@ -45,7 +45,7 @@ def _compute_loop(bodies: Sequence[LaneBody], loop: Any) -> None:
             own = values[number * count : (number + 1) * count]
             inside.append(body.inside({variable: position, **dict(zip(carried, own, strict=True))}))
         compute(inside, body_of(loop))
-        end = list(block.operations)[-1].operation
+        end = ops.terminator(block)
         return [one.vector(value) for one in inside for value in end.operands]
 
     starts = [body.vector(value) for body in bodies for value in inits]

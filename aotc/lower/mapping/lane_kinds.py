@@ -77,7 +77,7 @@ class Kinds(Struct):
             return False
         block = loop.regions[0].blocks[0]
         self.of.update(dict.fromkeys([*list(block.arguments)[1:], *loop.results], VECTOR))
-        end = list(block.operations)[-1].operation
+        end = ops.terminator(block)
         return self._add_all(body_of(loop)) and all(self[v] >= VECTOR for v in end.operands)
 
     # --- Operations on values ---

@@ -180,7 +180,7 @@ def _merge(
         if name != "operandSegmentSizes":
             merged.attributes[name] = loop.attributes[name]
     new = merged.regions[0].blocks[0]
-    end = list(new.operations)[-1].operation
+    end = ops.terminator(new)
     for operation in list(old.operations)[:-1]:
         operation.operation.move_before(end)
     _collapse_all(

@@ -118,8 +118,7 @@ class Partials(Struct, frozen=True):
                 shuffled = ops.create("vector.shuffle", [vector, vector], [type_], attributes)
                 halves.append(shuffled.result)
             vector = self._combine(kind, *halves)
-        attributes = {"static_position": ir.DenseI64ArrayAttr.get([0])}
-        return ops.create("vector.extract", [vector], [self.type], attributes).result
+        return ops.extract(vector, 0)
 
 
 def vector_of(type_: Any) -> Any:

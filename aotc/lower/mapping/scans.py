@@ -46,7 +46,7 @@ def describe_scan(loop: Any, overlaps: Overlaps) -> Scan | None:
         return None
     variable, old = loop.regions[0].blocks[0].arguments
     body = body_of(loop)
-    (yielded,) = list(loop.regions[0].blocks[0].operations)[-1].operation.operands
+    (yielded,) = ops.terminator(loop.regions[0].blocks[0]).operands
     combination = ops.defining(yielded)
     if combination is None or combination not in body or combination.name not in KINDS:
         return None

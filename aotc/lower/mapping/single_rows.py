@@ -48,7 +48,7 @@ def put_in_row(members: Sequence[Any]) -> Any:
     with first.location, ir.InsertionPoint(first):
         zero, one = ops.constant_index(0), ops.constant_index(1)
         row = create_parallel([zero], [one], [one])
-    end = list(row.regions[0].blocks[0].operations)[-1].operation
+    end = ops.terminator(row.regions[0].blocks[0])
     for member in members:
         member.move_before(end)
     return row

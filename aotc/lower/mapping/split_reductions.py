@@ -165,11 +165,7 @@ class Results:
 
     def __init__(self, types: Sequence[Any], sizes: Sequence[int]) -> None:
         """Allocates them at the insertion point."""
-        segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])}
-        self._buffers = [
-            ops.create("memref.alloc", [], [ir.MemRefType.get(list(sizes), type_)], segments).result
-            for type_ in types
-        ]
+        self._buffers = [ops.alloc(ir.MemRefType.get(list(sizes), type_)) for type_ in types]
 
     def store(self, results: Sequence[Any], place: Sequence[Any]) -> None:
         for result, buffer in zip(results, self._buffers, strict=True):

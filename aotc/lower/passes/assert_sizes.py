@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.generics import maps_of
 from aotc.errors import InternalError
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
@@ -41,8 +42,7 @@ class AssertSizes(OwnPass, frozen=True):
 def _assert_sizes_of(operation: Any) -> None:
     """The operand whose size the loop will ask for stands first."""
     places: dict[int, list[tuple[Any, int]]] = {}
-    maps = [ir.AffineMapAttr(a).value for a in operation.attributes["indexing_maps"]]
-    for operand, map_ in zip(operation.operands, maps, strict=True):
+    for operand, map_ in zip(operation.operands, maps_of(operation), strict=True):
         if not isinstance(operand.type, ir.MemRefType):
             continue
         for i, result in enumerate(map_.results):
@@ -68,6 +68,5 @@ def _is_dynamic(memref: Any, dimension: int) -> bool:
 
 def _promise(one: Any, other: Any) -> None:
     is_equal = ops.compare(_EQ, one, other)
-    message = ir.StringAttr.get("operands of a linalg operation differ in size")
-    marks = {"msg": message, PROMISE: ir.UnitAttr.get()}
-    ops.create("cf.assert", [is_equal], attributes=marks)
+    message = "operands of a linalg operation differ in size"
+    ops.create_assert(is_equal, message, **{PROMISE: ir.UnitAttr.get()})

@@ -29,8 +29,8 @@ class AssertSteps(OwnPass, frozen=True):
                     with loop.location, ir.InsertionPoint(loop):
                         predicate = _NE if "unsignedCmp" in loop.attributes else _SGT
                         is_positive = ops.compare(predicate, step, ops.constant(step.type, 0))
-                        message = ir.StringAttr.get(f"the step of this {loop.name} is positive")
-                        ops.create("cf.assert", [is_positive], attributes={"msg": message})
+                        message = f"the step of this {loop.name} is positive"
+                        ops.create_assert(is_positive, message)
 
 
 def _unknown_steps(loop: Any) -> Iterator[Any]:

@@ -142,11 +142,7 @@ def _index(value: Any) -> Any:
 def _reshaped(
     name: str, tensor: Any, shape: Sequence[int], groups: Sequence[Sequence[int]], sizes: list[Any]
 ) -> Any:
-    number = ir.IntegerType.get_signless(64)
-    reassociation = ir.ArrayAttr.get(
-        [ir.ArrayAttr.get([ir.IntegerAttr.get(number, i) for i in group]) for group in groups]
-    )
-    attributes = {"reassociation": reassociation}
+    attributes = {"reassociation": ops.reassociation(groups)}
     if name == "tensor.expand_shape":
         attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(list(shape))
     type_ = ir.RankedTensorType.get(shape, tensor.type.element_type)

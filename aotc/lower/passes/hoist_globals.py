@@ -14,7 +14,6 @@ from aotc.analysis.types import is_workgroup
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
 from aotc.module_names import WEIGHT
-from aotc.ops import symbol_of
 
 # Constants up to this size are copied into the kernel that uses them; larger ones are handed
 # to it, so that they are not in every image once more, and so are weights that may be replaced.
@@ -28,12 +27,11 @@ class HoistGlobals(OwnPass, frozen=True):
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
             constants = {
-                symbol_of(op.operation)
-                for op in ops.body_of_module(lowering.module).operations
-                if op.operation.name == "memref.global"
-                and "constant" in op.operation.attributes
-                and WEIGHT not in op.operation.attributes
-                and _global_bytes(op.operation) <= _MAX_KERNEL_CONSTANT
+                name
+                for name, variable in ops.globals_of(lowering.module).items()
+                if "constant" in variable.attributes
+                and WEIGHT not in variable.attributes
+                and _global_bytes(variable) <= _MAX_KERNEL_CONSTANT
             }
             for use in ops.find(lowering.module.operation, "memref.get_global"):
                 launch = ops.enclosing(use, "gpu.launch")

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.generics import maps_of, set_maps
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
 
@@ -33,7 +34,7 @@ class OrderLoops(OwnPass, frozen=True):
 def _order(generic: Any) -> list[int] | None:
     """The loops in their new order; None where it is that already, or where the results do not
     all have the same dimension for each parallel loop."""
-    maps = _maps(generic)
+    maps = maps_of(generic)
     kinds = [str(kind) for kind in generic.attributes["iterator_types"]]
     _, outputs = ops.operand_groups(generic)
     is_plain = all(isinstance(result, ir.AffineDimExpr) for result in maps[-1].results)
@@ -45,10 +46,6 @@ def _order(generic: Any) -> list[int] | None:
     return order if sorted(written) == parallel and order != sorted(order) else None
 
 
-def _maps(generic: Any) -> list[Any]:
-    return [ir.AffineMapAttr(map_).value for map_ in generic.attributes["indexing_maps"]]
-
-
 def _interchange(generic: Any, order: list[int]) -> None:
     place = {loop: new for new, loop in enumerate(order)}
     dimensions = [ir.AffineDimExpr.get(place[loop]) for loop in range(len(order))]
@@ -56,10 +53,10 @@ def _interchange(generic: Any, order: list[int]) -> None:
         ir.AffineMap.get(
             len(order), 0, [result.compose(_map_of(dimensions)) for result in map_.results]
         )
-        for map_ in _maps(generic)
+        for map_ in maps_of(generic)
     ]
     kinds = list(generic.attributes["iterator_types"])
-    generic.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps])
+    set_maps(generic, maps)
     generic.attributes["iterator_types"] = ir.ArrayAttr.get([kinds[loop] for loop in order])
     for index in ops.find(generic, "linalg.index"):
         if ops.enclosing(index, "linalg.generic") != generic:

@@ -44,7 +44,7 @@ class SeparateFills(OwnPass, frozen=True):
                     _part_repeated(generic)
             _part_empty(lowering.module.operation)
             for loop in ops.find(lowering.module.operation, "scf.for"):
-                _part_yielded(list(loop.regions[0].blocks[0].operations)[-1].operation)
+                _part_yielded(ops.terminator(loop.regions[0].blocks[0]))
 
 
 def _is_repeated(generic: Any) -> bool:

@@ -50,7 +50,7 @@ def _drops_ones(collapse: Any) -> bool:
     shape, slices = collapse.operands[0].type.shape, _users(collapse)
     return (
         bool(slices)
-        and all(sum(shape[i] != 1 for i in group) <= 1 for group in _groups(collapse))
+        and all(sum(shape[i] != 1 for i in group) <= 1 for group in ops.groups_of(collapse))
         and all(
             one.name == "tensor.extract_slice"
             and one.results[0].type.rank == collapse.results[0].type.rank
@@ -59,19 +59,13 @@ def _drops_ones(collapse: Any) -> bool:
     )
 
 
-def _groups(collapse: Any) -> list[list[int]]:
-    """The dimensions that become each one of the result."""
-    return [
-        [ir.IntegerAttr(place).value for place in ir.ArrayAttr(group)]
-        for group in ir.ArrayAttr(collapse.attributes["reassociation"])
-    ]
-
-
 def _slice_before(collapse: Any) -> None:
     """The slices of what drops dimensions of 1 drop these themselves."""
     (source,) = collapse.operands
     shape = source.type.shape
-    kept = [next((i for i in group if shape[i] != 1), group[0]) for group in _groups(collapse)]
+    kept = [
+        next((i for i in group if shape[i] != 1), group[0]) for group in ops.groups_of(collapse)
+    ]
     for slice_ in _users(collapse):
         lists = {kind: list(ir.DenseI64ArrayAttr(slice_.attributes[kind])) for kind in _KINDS}
         wide = {

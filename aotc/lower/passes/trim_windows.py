@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.generics import loops_in
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir, linalg
 
@@ -61,21 +62,12 @@ def _read_size(expression: Any, size: int | None, extents: dict[int, int]) -> in
     """How much of a dimension of that size is read, or all of it where nothing is to be mended."""
     if isinstance(expression, ir.AffineDimExpr):
         return size
-    if all(extents.get(position) != 1 for position in _dimensions(expression)):
+    if all(extents.get(position) != 1 for position in loops_in(expression)):
         return size
     last = _largest(expression, extents)
     if last is None:
         return size
     return last + 1 if size is None else min(size, last + 1)
-
-
-def _dimensions(expression: Any) -> set[int]:
-    """The loops that an expression depends on."""
-    if isinstance(expression, ir.AffineDimExpr):
-        return {expression.position}
-    if isinstance(expression, ir.AffineBinaryExpr):
-        return _dimensions(expression.lhs) | _dimensions(expression.rhs)
-    return set()
 
 
 def _largest(expression: Any, extents: dict[int, int]) -> int | None:

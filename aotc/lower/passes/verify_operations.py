@@ -200,5 +200,4 @@ def _say_sizes(assertion: Any, text: str) -> None:
 
 
 def _assert(condition: Any, message: str, format_: str) -> None:
-    attributes = {"msg": ir.StringAttr.get(message), FORMAT: ir.StringAttr.get(format_)}
-    ops.create("cf.assert", [condition], attributes=attributes)
+    ops.create_assert(condition, message, **{FORMAT: ir.StringAttr.get(format_)})

@@ -235,11 +235,9 @@ def _can_be_enqueued(copy: Any) -> bool:
 
 def _constant_globals(alias_classes: AliasClasses) -> set[str]:
     return {
-        symbol_of(op.operation)
-        for op in ops.body_of_module(alias_classes.module).operations
-        if op.operation.name == "memref.global"
-        and "constant" in op.operation.attributes
-        and "initial_value" in op.operation.attributes
+        name
+        for name, variable in ops.globals_of(alias_classes.module).items()
+        if "constant" in variable.attributes and "initial_value" in variable.attributes
     }
 
 

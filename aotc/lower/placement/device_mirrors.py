@@ -177,7 +177,7 @@ class DeviceMirrors:
         return ((self._device, self._device[value]), (self._state, self.root(value)[1].state))
 
     def _extend_yield(self, block: Any, carried: Sequence[int]) -> None:
-        end = list(block.operations)[-1].operation
+        end = ops.terminator(block)
         values = list(end.operands)
         for i in carried:
             values += [value for _, value in self._pairs(end.operands[i])]

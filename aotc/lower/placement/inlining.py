@@ -93,7 +93,7 @@ def _can_be_inlined(function: Any) -> bool:
 
 
 def _has_buffers_of_kernels(function: Any, alias_classes: AliasClasses) -> bool:
-    end = list(function.regions[0].blocks[0].operations)[-1].operation
+    end = ops.terminator(function.regions[0].blocks[0])
     passed = [*function.regions[0].blocks[0].arguments, *end.operands]
     return any(
         value in alias_classes and alias_classes.get(value).reaches_launch for value in passed

@@ -137,11 +137,8 @@ def _return_each_once(returned: Any) -> None:
             continue
         if not isinstance(value.type, ir.MemRefType) or not value.type.has_static_shape:
             continue
-        none = ir.DenseI32ArrayAttr.get([0, 0], returned.context)
         with returned.location, ir.InsertionPoint(returned):
-            copy = ops.create(
-                "memref.alloc", [], [value.type], {"operandSegmentSizes": none}
-            ).result
+            copy = ops.alloc(value.type)
             ops.create("memref.copy", [value, copy])
         returned.operands[number] = copy
 

@@ -73,11 +73,7 @@ def _root(value: Any) -> Any:
 def _copy(returned: Any, value: Any) -> Any:
     """A new buffer with the value's elements; `returned` is where it is needed."""
     with returned.location, ir.InsertionPoint(returned):
-        sizes = ops.dynamic_sizes(value)
-        segments = ir.DenseI32ArrayAttr.get([len(sizes), 0])
-        copy = ops.create(
-            "memref.alloc", sizes, [value.type], {"operandSegmentSizes": segments}
-        ).result
+        copy = ops.alloc(value.type, ops.dynamic_sizes(value))
         ops.create("memref.copy", [value, copy])
     return copy
 

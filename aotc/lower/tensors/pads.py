@@ -36,7 +36,7 @@ def expand_pads(module: Any) -> None:
 def _value(pad: Any) -> Any | None:
     """What it pads with, where that is the same everywhere."""
     block = pad.regions[0].blocks[0]
-    (value,) = list(block.operations)[-1].operation.operands
+    (value,) = ops.terminator(block).operands
     return value if ops.is_made_outside(value, pad) else None
 
 

@@ -18,7 +18,6 @@ from aotc import ops
 from aotc.input.entries import ENTRY_ATTRIBUTE, functions_of
 from aotc.input.state import targets_of
 from aotc.lower.tensors.size_products import asked_sizes
-from aotc.lower.tensors.size_values import groups_of
 from aotc.mlir import ir
 from aotc.module_names import RESULT_SIZES, SIZE_NUMBERS
 from aotc.rewrites.allocations import FOR_MEMORY
@@ -162,8 +161,7 @@ class Sizes:
     def assert_that_products_fit(self) -> None:
         """As the entry refuses to allocate what is so large."""
         for fits in self._fits:
-            attributes = {"msg": ir.StringAttr.get(_OVERFLOW), FOR_MEMORY: ir.UnitAttr.get()}
-            ops.create("cf.assert", [fits], attributes=attributes)
+            ops.create_assert(fits, _OVERFLOW, **{FOR_MEMORY: ir.UnitAttr.get()})
 
     def constant(self, type_: Any, number: int) -> Any:
         return self._make(
@@ -237,7 +235,7 @@ class Sizes:
             blocks = [region.blocks[0] for region in owner.regions if len(region.blocks) == 1]
             if len(blocks) != len(_EITHER[owner.name]):
                 return None
-            values = [list(block.operations)[-1].operation.operands[number] for block in blocks]
+            values = [ops.terminator(block).operands[number] for block in blocks]
         found = []
         for value in values:
             found.append((yield value, dimension))
@@ -362,7 +360,7 @@ class Sizes:
 
     def _collapsed(self, owner: Any, dimension: int) -> _Computation:
         total = None
-        for one in groups_of(owner)[dimension]:
+        for one in ops.groups_of(owner)[dimension]:
             size = yield owner.operands[0], one
             if size is None:
                 return None
@@ -409,7 +407,7 @@ class Sizes:
         first = yield owner.operands[3 + number], dimension
         count = len(self._known)
         self._known[body.arguments[1 + number], dimension] = first
-        yielded = list(body.operations)[-1].operation.operands[number]
+        yielded = ops.terminator(body).operands[number]
         next_one = yield yielded, dimension
         if first is None or next_one is None or next_one != first:
             # What was found meanwhile may depend on that.

@@ -35,7 +35,6 @@ from aotc.lower.tensors.size_values import (
     Comparison,
     Sizes,
     create_value,
-    groups_of,
     numbers,
 )
 from aotc.mlir import ir, linalg
@@ -124,8 +123,7 @@ class _Checks:
             return
         with division.location, ir.InsertionPoint(division):
             is_good = ops.compare(_NE, divisor, ops.constant(divisor.type, 0))
-            attributes = {"msg": ir.StringAttr.get("a size is divided by 0")}
-            ops.create("cf.assert", [is_good], attributes=attributes)
+            ops.create_assert(is_good, "a size is divided by 0")
 
     def _expect(self, operation: Any, comparison: Comparison) -> None:
         """That it holds, where the operation is."""
@@ -158,8 +156,7 @@ class _Checks:
             if predicate == REPEATED:
                 is_one = ops.compare(_EQ, values[1], ops.constant_index(1))
                 condition = ops.create("arith.ori", [condition, is_one], [condition.type]).result
-            attributes = {"msg": ir.StringAttr.get(_message(operation, comparison, self._names))}
-            ops.create("cf.assert", [condition], attributes=attributes)
+            ops.create_assert(condition, _message(operation, comparison, self._names))
         if is_first and predicate != REPEATED:
             self._sizes.facts.learn(predicate, left, right)
 
@@ -377,7 +374,7 @@ def _of_reshapes(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
             if not result.type.is_dynamic_dim(dimension):
                 yield "eq", one, other
     elif operation.name == "tensor.expand_shape":
-        for size, group in zip(before, groups_of(operation), strict=True):
+        for size, group in zip(before, ops.groups_of(operation), strict=True):
             yield "eq", size, sizes.product(result, group)
             for dimension in group:
                 yield "sle", _ZERO, after[dimension]

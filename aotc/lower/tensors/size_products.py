@@ -120,10 +120,9 @@ def size_of(tensor: Any, dimension: int) -> Product:
         if source[0].type.rank == tensor.type.rank:
             return product_of(sizes[number])
     if owner is not None and owner.name == "tensor.collapse_shape":
-        groups = ir.ArrayAttr(owner.attributes["reassociation"])
         found = ONE
-        for place in ir.ArrayAttr(groups[dimension]):
-            found = found.times(size_of(owner.operands[0], ir.IntegerAttr(place).value))
+        for place in ops.groups_of(owner)[dimension]:
+            found = found.times(size_of(owner.operands[0], place))
         return found
     if owner is not None and owner.name == "tensor.reshape":
         asked = asked_sizes(owner)

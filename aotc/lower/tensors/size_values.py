@@ -199,7 +199,7 @@ class Sizes:
         if owner.name in _LIKE_OPERAND and _has_rank(owner.operands[0]):
             return self.of(owner.operands[_LIKE_OPERAND[owner.name]], dimension)
         if owner.name == "tensor.collapse_shape":
-            return self.product(owner.operands[0], groups_of(owner)[dimension])
+            return self.product(owner.operands[0], ops.groups_of(owner)[dimension])
         if owner.name == "tensor.extract_slice":
             sizes = ops.operand_groups(owner)[2]
             return self.value(sizes[number])
@@ -252,14 +252,6 @@ def numbers(sizes: Sizes, operation: Any, place: int) -> list[Polynomial]:
     return [
         sizes.value(next(operands)) if known == dynamic else Polynomial.number(known)
         for known in static
-    ]
-
-
-def groups_of(reshape: Any) -> list[list[int]]:
-    """The dimensions that `tensor.collapse_shape` puts together, or that `expand_shape` parts."""
-    return [
-        [ir.IntegerAttr(place).value for place in ir.ArrayAttr(group)]
-        for group in ir.ArrayAttr(reshape.attributes["reassociation"])
     ]
 
 

@@ -196,10 +196,10 @@ def jump(target: Any, values: Any = (), *, annotation: Any = None) -> None:
     )
 
 
-def branch(condition: Any, then: Any, other: Any, values: Any = (), other_values: Any = ()) -> None:
+def branch(condition: Any, then: Any, other: Any, values: Any = (), other_values: Any = ()) -> Any:
     """`llvm.cond_br`."""
     sizes = [1, len(values), len(other_values)]
-    ir.Operation.create(
+    return ir.Operation.create(
         "llvm.cond_br",
         operands=[condition, *values, *other_values],
         successors=[then, other],

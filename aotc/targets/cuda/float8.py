@@ -108,7 +108,7 @@ def _joined(value: Any, element: Any, convert_pair: Any) -> Any:
     for size in value.type.shape:
         count *= size
     row = _reshaped(value, ir.VectorType.get([count], value.type.element_type))
-    elements = [_extract(row, number) for number in range(count)]
+    elements = [ops.extract(row, number) for number in range(count)]
     made: list[Any] = []
     for first in range(0, count, 2):
         pair = elements[first : first + 2]
@@ -160,19 +160,7 @@ def _convert(value: Any, type_: Any) -> Any:
 
 
 def _compare(predicate: str, value: Any, number: float) -> Any:
-    constant = ir.FloatAttr.get(ir.F32Type.get(), number)
-    if isinstance(value.type, ir.VectorType):
-        constant = ir.DenseElementsAttr.get_splat(value.type, constant)
-    other = ops.create("arith.constant", results=[value.type], attributes={"value": constant})
-    found = ops.with_element_type(value.type, ops.integer(1))
-    which = {"predicate": ir.IntegerAttr.get(ops.integer(64), _PREDICATES[predicate])}
-    return ops.create("arith.cmpf", [value, other.result], [found], which).result
-
-
-def _extract(vector: Any, number: int) -> Any:
-    place = ir.DenseI64ArrayAttr.get([number])
-    element = vector.type.element_type
-    return ops.create("vector.extract", [vector], [element], {"static_position": place}).result
+    return ops.compare_floats(_PREDICATES[predicate], value, ops.constant(value.type, number))
 
 
 def _reshaped(value: Any, type_: Any) -> Any:

@@ -10,7 +10,18 @@ from typing import Any
 
 from aotc.chips import WARP
 from aotc.mlir import ir
-from aotc.ops import binary, compare, constant, create, integer, known_index, select, unary
+from aotc.ops import (
+    binary,
+    compare,
+    constant,
+    create,
+    extract,
+    extract_value,
+    integer,
+    known_index,
+    select,
+    unary,
+)
 
 ALL_LANES = 0xFFFFFFFF
 
@@ -109,17 +120,8 @@ def _move_vector(vector: Any, move_word: Callable[[Any], Any]) -> Any:
         packed = ir.VectorType.get([words], integer(_WORD))
         moved = _move_vector(unary("vector.bitcast", vector, packed), move_word)
         return unary("vector.bitcast", moved, flat)
-    moved = [move(_element(vector, number), move_word) for number in range(count)]
+    moved = [move(extract(vector, number), move_word) for number in range(count)]
     return create("vector.from_elements", moved, [flat]).result
-
-
-def _element(vector: Any, number: int) -> Any:
-    return create(
-        "vector.extract",
-        [vector],
-        [vector.type.element_type],
-        {"static_position": ir.DenseI64ArrayAttr.get([number])},
-    ).result
 
 
 def shuffle(kind: str, word: Any, operand: Any, *, mask: Any = None) -> Any:
@@ -177,8 +179,8 @@ def expand_shuffle(operation: Any) -> Sequence[Any] | None:
             [pair],
             {"return_value_and_is_valid": ir.UnitAttr.get()},
         ).result
-        valid.append(_extract(found, 1, integer(1)))
-        return _extract(found, 0, integer(_WORD))
+        valid.append(extract_value(found, integer(1), 1))
+        return extract_value(found, integer(_WORD), 0)
 
     moved = move(value, move_word)
     if whole:
@@ -190,11 +192,6 @@ def _upstream_moves(type_: Any) -> bool:
     if isinstance(type_, ir.VectorType):
         return False
     return isinstance(type_, (ir.F32Type, ir.F64Type)) or type_ in (integer(32), integer(64))
-
-
-def _extract(pair: Any, place: int, type_: Any) -> Any:
-    attributes = {"position": ir.DenseI64ArrayAttr.get([place])}
-    return create("llvm.extractvalue", [pair], [type_], attributes).result
 
 
 def _first_lanes_or_others(width: Any) -> Any:

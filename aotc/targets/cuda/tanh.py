@@ -38,12 +38,7 @@ def _tanh(value: Any) -> Any:
     third = _fma(ops.binary("arith.mulf", x, x), ops.constant(_f32(), -1 / 3), one)
     small = ops.binary("arith.mulf", third, x)
     size = ops.unary("math.absf", x, _f32())
-    is_small = ops.create(
-        "arith.cmpf",
-        [size, ops.constant(_f32(), _SMALL)],
-        [ops.integer(1)],
-        {"predicate": ir.IntegerAttr.get(ops.integer(64), _OLT)},
-    ).result
+    is_small = ops.compare_floats(_OLT, size, ops.constant(_f32(), _SMALL))
     chosen = ops.select(is_small, small, large)
     return ops.unary("arith.truncf", chosen, value.type)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.mlir import ir
-from aotc.ops import create, find
+from aotc.ops import create, extract, extract_value, find
 
 _NAME = "nvgpu.mma.sync"
 _ROWS = 16
@@ -50,27 +50,10 @@ def _product(operation: Any, shape: list[int], element: Any) -> Any:
         },
     ).result
     result = operation.results[0].type
-    elements = [
-        create(
-            "llvm.extractvalue",
-            [registers],
-            [element],
-            {"position": ir.DenseI64ArrayAttr.get([number])},
-        ).result
-        for number in range(len(sums))
-    ]
+    elements = [extract_value(registers, element, number) for number in range(len(sums))]
     return create("vector.from_elements", elements, [result]).result
 
 
 def _elements(vector: Any) -> list[Any]:
     rows, columns = vector.type.shape
-    return [
-        create(
-            "vector.extract",
-            [vector],
-            [vector.type.element_type],
-            {"static_position": ir.DenseI64ArrayAttr.get([row, column])},
-        ).result
-        for row in range(rows)
-        for column in range(columns)
-    ]
+    return [extract(vector, row, column) for row in range(rows) for column in range(columns)]

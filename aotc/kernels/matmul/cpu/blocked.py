@@ -310,7 +310,6 @@ class Kernel(CpuKernel):
 
     def prepare(self, tile: Tile, rows: Number) -> None:
         """Makes what a tile needs before its first step; tiles have at most `rows` rows."""
-        del tile, rows
         given = self.arguments
         self.source_a = self.matrix(given.a, unsigned=self.problem.a.unsigned)
         self.source_b = self.matrix(given.b, unsigned=self.problem.b.unsigned)

@@ -213,7 +213,6 @@ class CpuStreamed(MatmulFamily[Problem]):
         return (found,) if self.can_take(problem, found) else ()
 
     def tile_name(self, problem: Problem, variant: Variant) -> str:
-        del problem
         return f"{variant.rows}x{variant.most}"
 
     def insert(self, b: Builder, problem: Problem, variant: Variant, arguments: Arguments) -> None:

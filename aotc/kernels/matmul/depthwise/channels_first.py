@@ -307,7 +307,6 @@ class ChannelsFirst(MatmulFamily[Depthwise]):
     is_bandwidth_bound = True
 
     def can_take(self, problem: Depthwise, variant: Variant) -> bool:
-        del variant
         return (
             has_convertible_types(problem)
             and problem.width.pitch == 1

@@ -283,7 +283,6 @@ class ChannelsLast(MatmulFamily[DepthwiseChannelsLast]):
     is_bandwidth_bound = True
 
     def can_take(self, problem: DepthwiseChannelsLast, variant: Variant) -> bool:
-        del variant
         return has_convertible_types(problem)
 
     def variants(self, problem: DepthwiseChannelsLast) -> tuple[Variant, ...]:

@@ -218,21 +218,9 @@ class _Fusion:
                 maps.append(self._map(loops))
             parallel = [*range(self.columns + 1)]
             kinds = ["parallel"] * len(parallel) + ["reduction"] * len(self.radices)
-            made = ops.create(
-                "linalg.generic",
-                [*inputs, self.out],
-                [generic.results[0].type],
-                {
-                    "indexing_maps": ir.ArrayAttr.get([*maps, self._map(parallel)]),
-                    "iterator_types": ir.ArrayAttr.get(
-                        [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
-                    ),
-                    "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(inputs), 1]),
-                },
-                regions=1,
-            )
-        types = [value.type.element_type for value in (*inputs, self.out)]
-        block = made.regions[0].blocks.append(*types)
+            maps.append(self._map(parallel))
+            made = ops.create_generic([*inputs, self.out], maps, kinds)
+        block = made.regions[0].blocks[0]
         arguments = list(block.arguments)
         with ir.InsertionPoint(block):
             given = iter(arguments)
@@ -249,7 +237,7 @@ class _Fusion:
     def _map(self, loops: Sequence[int]) -> Any:
         count = 1 + self.columns + len(self.radices)
         dims = [ir.AffineDimExpr.get(loop) for loop in loops]
-        return ir.AffineMapAttr.get(ir.AffineMap.get(count, 0, dims))
+        return ir.AffineMap.get(count, 0, dims)
 
     def _expanded(self, tensor: Any, index: Sequence[Place]) -> Any:
         """The tensor with a dimension for each loop of its index; without dimensions of 1 that are

@@ -10,13 +10,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from aotc import ops
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.functions import Functions
 from aotc.builder import WIDEST_ACCESS, Builder
-from aotc.input.entries import functions_of
 from aotc.kernels.family import ANY_GPU, SM_90A
-from aotc.kernels.launches import PARALLEL, TARGET, called_inside, chips_of, name_modules
+from aotc.kernels.launches import TARGET, chips_of, generics_on_host, name_modules
 from aotc.kernels.matmul.dequantized import mma_sync, persistent
 from aotc.kernels.matmul.dequantized.kernel import Kernel, Variant
 from aotc.kernels.matmul.dequantized.operands import Result, are_of_rows
@@ -26,7 +24,6 @@ from aotc.kernels.matmul.fusion.fuse import Fused, fuse
 from aotc.mlir import ir
 from aotc.module_names import CAPABILITY, LEAST_CAPABILITY
 from aotc.numbers import Condition, Scalar, compare
-from aotc.ops import symbol_of
 from aotc.remarks import Remarks
 from aotc.request import BuildRequest, Chip
 from aotc.rewrites.capability import declare_capability
@@ -54,14 +51,8 @@ def choose_dequantized_kernels(module: Any, request: BuildRequest, remarks: Rema
     if min(request.capabilities, default=0) < LEAST_CAPABILITY:
         return
     with module.context:
-        roots, inside = Roots(Functions(module)), called_inside(module)
-        generics = [
-            generic
-            for function in functions_of(module)
-            if symbol_of(function) not in inside
-            for generic in ops.find(function, "linalg.generic")
-            if ops.enclosing(generic, *PARALLEL) is None
-        ]
+        roots = Roots(Functions(module))
+        generics = generics_on_host(module)
         found = [one for one in (recognise_product(each, roots) for each in generics) if one]
         taken = _with_epilogues(found, roots)
         for one in taken:

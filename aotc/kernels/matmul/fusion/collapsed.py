@@ -46,11 +46,7 @@ def collapse(value: Any, groups: Groups) -> Any:
     assert type_ is not None
     if type_ == value.type:
         return value
-    i64 = ir.IntegerType.get_signless(64)
-    reassociation = ir.ArrayAttr.get(
-        [ir.ArrayAttr.get([ir.IntegerAttr.get(i64, i) for i in group]) for group in groups]
-    )
-    attributes = {"reassociation": reassociation}
+    attributes = {"reassociation": ops.reassociation(groups)}
     return ops.create("memref.collapse_shape", [value], [type_], attributes).result
 
 

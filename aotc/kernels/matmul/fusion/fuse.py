@@ -139,19 +139,11 @@ def _size(buffer: Any, dimension: int) -> Any:
         return ops.constant_index(type_.shape[dimension])
     if owner.name == "memref.collapse_shape":
         size = ops.constant_index(1)
-        for inner in _groups(owner)[dimension]:
+        for inner in ops.groups_of(owner)[dimension]:
             size = ops.index_op("arith.muli", size, _size(owner.operands[0], inner))
         return size
     sizes = list(owner.operands)[0 if owner.name == "memref.alloc" else 1 :]
     return sizes[sum(type_.is_dynamic_dim(i) for i in range(dimension))]
-
-
-def _groups(view: Any) -> list[list[int]]:
-    """The dimensions of the shape with fewer, of those of the other one."""
-    return [
-        [ir.IntegerAttr(i).value for i in ir.ArrayAttr(group)]
-        for group in ir.ArrayAttr(view.attributes["reassociation"])
-    ]
 
 
 class _Fusing:
@@ -391,7 +383,7 @@ class _Fusing:
 
     def _viewed(self, view: Any) -> list[str] | None:
         """The axis along each dimension of a view; None where one has parts of two."""
-        groups = _groups(view)
+        groups = ops.groups_of(view)
         if view.name == "memref.expand_shape":
             pairs = zip(self._names, groups, strict=True)
             return [name for name, group in pairs for _ in group]

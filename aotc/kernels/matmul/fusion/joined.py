@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.generics import loops_of_reduction, maps_of
+from aotc.analysis.generics import loops_of_reduction, maps_of, set_maps
 from aotc.kernels.matmul.fusion.collapsed import Groups, collapse, collapsed_type
 from aotc.mlir import ir
 
@@ -48,8 +48,7 @@ def join_sums(generic: Any) -> bool:
             generic.operands[number] = collapse(value, groups)
     dims = [ir.AffineDimExpr.get(i) for i in range(2)]
     places = [*(own for _, own in views), [0]]
-    new = [ir.AffineMap.get(2, 0, [dims[i] for i in own]) for own in places]
-    generic.attributes["indexing_maps"] = ir.ArrayAttr.get(list(map(ir.AffineMapAttr.get, new)))
+    set_maps(generic, [ir.AffineMap.get(2, 0, [dims[i] for i in own]) for own in places])
     kinds = ("parallel", "reduction")
     generic.attributes["iterator_types"] = ir.ArrayAttr.get(
         [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]

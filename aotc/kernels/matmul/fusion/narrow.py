@@ -72,21 +72,10 @@ def _cast(matmul: Matmul, element: Any, rounding: Any) -> Any:
     attributes = ops.attributes_of(allocation)
     with ir.InsertionPoint(allocation):
         buffer = ops.create("memref.alloc", list(allocation.operands), [type_], attributes).result
-    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+    maps = [ir.AffineMap.get_identity(type_.rank)] * 2
     with ir.InsertionPoint.after(operation):
-        cast = ops.create(
-            "linalg.generic",
-            [matmul.c, buffer],
-            [],
-            {
-                "indexing_maps": ir.ArrayAttr.get([identity, identity]),
-                "iterator_types": ir.ArrayAttr.get([parallel] * type_.rank),
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1]),
-            },
-            regions=1,
-        )
-    block = cast.regions[0].blocks.append(ir.MemRefType(matmul.c.type).element_type, element)
+        cast = ops.create_generic([matmul.c, buffer], maps, ["parallel"] * type_.rank)
+    block = cast.regions[0].blocks[0]
     with ir.InsertionPoint(block):
         kept = ops.attributes_of(rounding)
         value = ops.create(_ROUNDS, [block.arguments[0]], [element], kept).result

@@ -133,7 +133,6 @@ class Gemv(MatmulFamily[Problem]):
         return tuple(dict.fromkeys(able))
 
     def tile_name(self, problem: Problem, variant: Variant) -> str:
-        del problem
         tile = f"m{variant.small}_w{variant.warps}_b{variant.load_bytes}"
         return tile if variant.split_k == 1 else f"{tile}_splitk{variant.split_k}"
 

@@ -26,7 +26,6 @@ class ImplicitGemmFamily(MatmulFamily[ImplicitGemm]):
         at_most: bool = False,
     ) -> float:
         """See `MatmulFamily`: of an H100, whatever the chip."""
-        del sizes, chip, at_most
         return self.clocks_on_h100(problem, variant)
 
     @abstractmethod

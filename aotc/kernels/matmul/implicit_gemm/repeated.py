@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aotc.analysis.generics import maps_of
+from aotc.analysis.generics import maps_of, set_maps
 from aotc.builder import Builder
 from aotc.mlir import ir
 
@@ -35,8 +35,7 @@ def repeat(generic: Any) -> bool:
     generic.operands[which] = view
     loops = [batch, *maps[which].results]
     maps[which] = ir.AffineMap.get(maps[which].n_dims, 0, loops)
-    attributes = [ir.AffineMapAttr.get(map_) for map_ in maps]
-    generic.attributes["indexing_maps"] = ir.ArrayAttr.get(attributes)
+    set_maps(generic, maps)
     return True
 
 

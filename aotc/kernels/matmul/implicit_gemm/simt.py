@@ -379,7 +379,6 @@ class ImplicitSimt(ImplicitGemmFamily):
         return total + clocks_of_parts(problem, variant.split_k)
 
     def tile_name(self, problem: ImplicitGemm, variant: Variant) -> str:
-        del problem
         return name_of_tile(variant)
 
     def shared_bytes(self, problem: ImplicitGemm, variant: Variant) -> int:

@@ -57,7 +57,6 @@ class ImplicitWgmmaTable(ImplicitGemmFamily):
 
     def kernel_name(self, problem: ImplicitGemm, variant: Variants) -> str:
         """None: each of the kernels has its own."""
-        del problem, variant
         return ""
 
     def describe_choice(self, variant: Variants) -> str:

@@ -231,7 +231,6 @@ class MmaSync(MatmulFamily[Problem]):
         return mainloop + variant.m * variant.n / 64, _START_CLOCKS + again
 
     def tile_name(self, problem: Problem, variant: Variant) -> str:
-        del problem
         return name_of_tile(variant)
 
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:

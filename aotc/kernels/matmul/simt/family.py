@@ -148,7 +148,6 @@ class Simt(MatmulFamily[Problem]):
     variant_type = Variant
 
     def tile_name(self, problem: Problem, variant: Variant) -> str:
-        del problem
         return name_of_tile(variant)
 
     def describe(self, variant: Variant) -> str:

@@ -89,7 +89,6 @@ class WgmmaTable(MatmulFamily[Problem]):
 
     def kernel_name(self, problem: Problem, variant: Variants) -> str:
         """None: each of the kernels has its own."""
-        del problem, variant
         return ""
 
     def describe_choice(self, variant: Variants) -> str:

@@ -215,7 +215,6 @@ class PromotingMma(CollectiveMma):
         return [pack(b, block, type_) for block in blocks], 0
 
     def tail(self, accumulators: list[Value], last_stage: Number) -> list[Value]:
-        del last_stage
         return accumulators
 
     def _promote(self, newest: Sequence[Value], totals: list[Value], part: int) -> None:

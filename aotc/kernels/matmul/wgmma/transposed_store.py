@@ -28,7 +28,6 @@ class TransposedEpilogue(TmaStoreEpilogue):
         return columns, SUBTILE_ROWS
 
     def _swizzle(self, columns: int) -> int:
-        del columns
         return self.row_bytes
 
     def _load_column_operands(self, first: int, at: Tile) -> dict[int, Pairs]:

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from aotc import ops
 from aotc.host.kernels import SyncScope
 from aotc.mlir import ir
-from aotc.ops import create
+from aotc.targets.cpu import build
 from aotc.targets.cpu.synchronize import FAIL, SYNCHRONIZATIONS
 
 
@@ -116,7 +116,7 @@ class Flow(Struct):
 def expand_switches(function: Any) -> None:
     """Replaces each llvm.switch by a chain of comparisons."""
     for block in list(function.regions[0].blocks):
-        switch = list(block.operations)[-1].operation
+        switch = ops.terminator(block)
         if switch.name == "llvm.switch":
             _expand_switch(switch, block)
 
@@ -140,40 +140,13 @@ def _expand_switch(switch: Any, block: Any) -> None:
             values, rest = rest[:length], rest[length:]
             following = here.create_after()
             with ir.InsertionPoint(switch) if here == block else ir.InsertionPoint(here):
-                case = create(
-                    "llvm.mlir.constant",
-                    results=[subject.type],
-                    attributes={"value": ir.IntegerAttr.get(subject.type, number)},
-                ).result
-                is_it = create(
-                    "llvm.icmp",
-                    [subject, case],
-                    [ir.IntegerType.get_signless(1)],
-                    {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)},
-                ).result
-                branch(is_it, target, values, following, [])
+                case = build.number(number, subject.type)
+                is_it = build.compare(build.EQ, subject, case)
+                build.branch(is_it, target, following, values)
             here = following
         with ir.InsertionPoint(switch) if here == block else ir.InsertionPoint(here):
-            jump(default, default_values)
+            build.jump(default, default_values)
     ops.erase(switch)
-
-
-def jump(target: Any, values: list[Any] | tuple[Any, ...] = ()) -> Any:
-    """Builds `llvm.br`."""
-    return ir.Operation.create("llvm.br", operands=list(values), successors=[target])
-
-
-def branch(
-    condition: Any, then: Any, then_values: list[Any], other: Any, other_values: list[Any]
-) -> Any:
-    """Builds `llvm.cond_br`."""
-    sizes = [1, len(then_values), len(other_values)]
-    return ir.Operation.create(
-        "llvm.cond_br",
-        operands=[condition, *then_values, *other_values],
-        successors=[then, other],
-        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get(sizes)},
-    )
 
 
 def read_flow(function: Any) -> Flow:
@@ -207,7 +180,7 @@ class _Reader:
         for original, pieces in bodies:
             last = pieces[-1][0]
             if not last.is_dead_end:
-                self._terminate(last, list(original.operations)[-1].operation)
+                self._terminate(last, ops.terminator(original))
         self._drop_unreachable()
         self._end.number = len(self._blocks)
         self._blocks.append(self._end)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from aotc.mlir import ir
-from aotc.ops import create, unary
+from aotc.ops import extract_value, unary
 from aotc.targets.cpu import build
 from aotc.targets.cpu.sizes import size_of
 
@@ -28,14 +29,7 @@ def element_address(memref: Any, indices: list[Any]) -> Any:
     strides, offset = type_.get_strides_and_offset()
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
 
-    def field(field_type: Any, *position: int) -> Any:
-        return create(
-            "llvm.extractvalue",
-            [descriptor],
-            [field_type],
-            {"position": ir.DenseI64ArrayAttr.get(list(position))},
-        ).result
-
+    field = partial(extract_value, descriptor)
     place = field(build.i64(), 2) if offset == dynamic else build.number(offset)
     for dimension, (index, stride) in enumerate(zip(indices, strides, strict=True)):
         factor = field(build.i64(), 4, dimension) if stride == dynamic else build.number(stride)

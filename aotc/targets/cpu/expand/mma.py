@@ -16,6 +16,7 @@ from aotc.ops import (
     constant_index,
     create,
     create_if,
+    extract,
     integer,
     select,
     unary,
@@ -77,18 +78,6 @@ class _Lane:
         ]
 
 
-def _extract(vector: Any, position: int) -> Any:
-    """A register of a fragment, or an element of a register."""
-    type_ = vector.type
-    shape = list(type_.shape)[1:]
-    return create(
-        "vector.extract",
-        [vector],
-        [ir.VectorType.get(shape, type_.element_type) if shape else type_.element_type],
-        {"static_position": ir.DenseI64ArrayAttr.get([position])},
-    ).result
-
-
 def _join(registers: list[Any], type_: Any) -> Any:
     """The fragment of type `type_` that consists of some registers."""
     fragment = zeros(type_)
@@ -103,7 +92,7 @@ def _join(registers: list[Any], type_: Any) -> Any:
 
 
 def _registers(vector: Any) -> list[Any]:
-    return [_extract(vector, number) for number in range(vector.type.shape[0])]
+    return [extract(vector, number) for number in range(vector.type.shape[0])]
 
 
 def _mma_sync(operation: Any, ids: Ids) -> None:
@@ -174,7 +163,7 @@ def _metadata_words(operation: Any, metadata: Any, k_tiles: int, ids: Ids) -> li
     selector = 0
     if "sparsitySelector" in operation.attributes:
         selector = ir.IntegerAttr(operation.attributes["sparsitySelector"]).value
-    word = _extract(unary("vector.bitcast", metadata, ir.VectorType.get([1], word_type)), 0)
+    word = extract(unary("vector.bitcast", metadata, ir.VectorType.get([1], word_type)), 0)
     group = build.multiply(_Lane(ids).group, build.number(GROUP_SIZE))
     slots = Slots(ids.slots, word_type)
     warp_sync()
@@ -202,7 +191,7 @@ def _expand_chunk(register: Any, bits: Any) -> Any:
         value = constant_from(ir.FloatAttr.get(element, 0.0))
         for number, column in enumerate(columns):
             is_here = build.compare(build.EQ, column, constant(bits.type, place))
-            value = select(is_here, _extract(register, number), value)
+            value = select(is_here, extract(register, number), value)
         elements.append(value)
     type_ = ir.VectorType.get([2 * width], element)
     return create("vector.from_elements", elements, [type_]).result
@@ -215,7 +204,7 @@ def _store_register(register: Any, addresses: list[Any], *, is_row: bool) -> Non
         build.store(register, addresses[0], alignment=len(addresses) * size)
         return
     for number, address in enumerate(addresses):
-        build.store(_extract(register, number), address, alignment=size)
+        build.store(extract(register, number), address, alignment=size)
 
 
 def _ldmatrix(operation: Any, ids: Ids) -> None:

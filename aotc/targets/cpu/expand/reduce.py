@@ -17,15 +17,14 @@ from aotc.ops import (
     compare,
     constant_from,
     constant_index,
-    create,
     create_for,
     create_if,
     element_type,
+    extract,
     index,
     integer,
     select,
     unary,
-    with_element_type,
 )
 from aotc.rewrites.reductions import (
     Clusters,
@@ -135,7 +134,7 @@ def _combine_row(
         distance *= 2
     if width > 1:
         return row
-    scalar = _extract_first(row)
+    scalar = extract(row, 0)
     return scalar if scalar.type == type_ else unary("vector.broadcast", scalar, type_)
 
 
@@ -147,21 +146,7 @@ def _smaller_than(places: list[int], limit: Any) -> Any:
     )
     left = constant_from(numbers)
     right = unary("vector.broadcast", limit, type_)
-    return create(
-        "arith.cmpi",
-        [left, right],
-        [with_element_type(type_, integer(1))],
-        {"predicate": ir.IntegerAttr.get(integer(64), build.SLT)},
-    ).result
-
-
-def _extract_first(vector: Any) -> Any:
-    return create(
-        "vector.extract",
-        [vector],
-        [element_type(vector.type)],
-        {"static_position": ir.DenseI64ArrayAttr.get([0])},
-    ).result
+    return compare(build.SLT, left, right)
 
 
 def _all_reduce(operation: Any, ids: Ids) -> None:

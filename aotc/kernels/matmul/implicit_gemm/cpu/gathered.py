@@ -207,7 +207,6 @@ class Kernel(blocked.Kernel):
     def pack_b(self, tile: Tile, step: Step, start: Number) -> None:
         """B's part, row by row, each in runs of columns that are a step apart in memory. What is
         behind the tile's last column is anything."""
-        del start
         last = self.of_b.n.modes[-1]
         if self.has_columns_along_k:
 
@@ -254,7 +253,6 @@ class Kernel(blocked.Kernel):
 
     def place_in_b(self, tile: Tile, column: Number, k: Number) -> Number:
         """Where B has a column of the tile, and k of the step."""
-        del tile
         return self.offset("n_b", column) + self.offset("k_b", k)
 
     def _pack_run(self, step: Step, begin: Number, end: Number, stride: Number) -> None:

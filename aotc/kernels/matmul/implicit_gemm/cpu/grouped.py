@@ -109,7 +109,6 @@ class Branch(grouped.Branch, gathered.Kernel):
         grouped.Branch.pack_a(self, tile, step)
 
     def pack_b(self, tile: Tile, step: Step, start: Number) -> None:
-        del start
         gathered.Kernel.pack_runs(self, tile, step)
 
     def pack_run(self, step: Step, begin: Number, end: Number, stride: int) -> None:

@@ -286,7 +286,6 @@ class WinogradKernel(blocked.Kernel):
 
     def shared_bytes(self, rows: Number) -> Number:
         """The accumulators of all positions, two lines of results, and the columns apart."""
-        del rows
         sizes = (*self._shapes(), self.columns_shape)
         return sum(math.prod(shape) for shape in sizes) * self.bytes
 
