@@ -128,6 +128,30 @@ class Array(NamedTuple):
         )
 
 
+def empty_array(what: str, shape: Sequence[int], dtype: Dtype) -> Any:
+    """A NumPy array that something of a library is read into."""
+    try:
+        import numpy
+    except ImportError:
+        raise InputError(f"A {what} is read as an array.", hint="pip install numpy") from None
+    return numpy.empty(shape, numpy.dtype(TYPE_STRINGS[dtype]))
+
+
+def filling_array(what: str, shape: Sequence[int], dtype: Dtype, array: Any) -> Array:
+    """The contiguous array that all of something is copied from, as soon as it is written."""
+    given = array_of(array, None)
+    fits = given.shape == shape and given.has_bits_of(dtype)
+    if not fits or not given.is_contiguous:
+        raise InputError(
+            f"The {what} takes a contiguous array of {dtype.value} of shape {shape}, and was "
+            f"given one of {given.dtype.value} of shape {given.shape}"
+            + (", which is not contiguous." if fits else ".")
+        )
+    if given.produced_on is not None:
+        wait_for(given.produced_on)
+    return given
+
+
 def array_of(thing: Any, stream: int | None) -> Array:
     """What `thing` says of its elements, which are ready for work on `stream` (None: CUDA's default
     stream). Raises InputError for what is no array, or of elements that aotc has not."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from aotc.errors import InputError
-from aotc.library.arrays import TYPE_STRINGS, array_of, wait_for
+from aotc.library.arrays import empty_array, filling_array
 from aotc.manifest import Field, Manifest
 
 
@@ -50,12 +50,8 @@ class State:
 
     def read(self, name: str) -> Any:
         """A field's elements, as a NumPy array of its own."""
-        try:
-            import numpy
-        except ImportError:
-            raise InputError("A field is read as an array.", hint="pip install numpy") from None
         field = self._field(name)
-        array = numpy.empty(field.shape, numpy.dtype(TYPE_STRINGS[field.dtype]))
+        array = empty_array("field", field.shape, field.dtype)
         address = ctypes.c_void_p(array.ctypes.data)
         self._call("read", self.handle, name.encode(), address, ctypes.c_uint64(field.bytes))
         return array
@@ -63,16 +59,7 @@ class State:
     def write(self, name: str, array: Any) -> None:
         """Copies a contiguous array of the field's type and shape into the field."""
         field = self._field(name)
-        given = array_of(array, None)
-        fits = given.shape == field.shape and given.has_bits_of(field.dtype)
-        if not fits or not given.is_contiguous:
-            raise InputError(
-                f"The field '{name}' takes a contiguous array of {field.dtype.value} of shape "
-                f"{field.shape}, and was given one of {given.dtype.value} of shape {given.shape}"
-                + (", which is not contiguous." if fits else ".")
-            )
-        if given.produced_on is not None:
-            wait_for(given.produced_on)
+        given = filling_array(f"field '{name}'", field.shape, field.dtype, array)
         address = ctypes.c_void_p(given.address)
         self._call("write", self.handle, name.encode(), address, ctypes.c_uint64(field.bytes))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from aotc.errors import InputError, near_names
-from aotc.library.arrays import TYPE_STRINGS, array_of, wait_for
+from aotc.library.arrays import empty_array, filling_array
 from aotc.library.state import Library
 from aotc.manifest import NamedWeight
 
@@ -43,16 +43,7 @@ class Weights(Mapping[str, NamedWeight]):
         """Copies a contiguous array of the weight's type and shape, in host or GPU memory, to the
         weight's place. It is the weight until `restore`."""
         weight = self._find(name)
-        given = array_of(array, None)
-        fits = given.shape == weight.shape and given.has_bits_of(weight.dtype)
-        if not fits or not given.is_contiguous:
-            raise InputError(
-                f"The weight '{name}' takes a contiguous array of {weight.dtype.value} of shape "
-                f"{weight.shape}, and was given one of {given.dtype.value} of shape {given.shape}"
-                + (", which is not contiguous." if fits else ".")
-            )
-        if given.produced_on is not None:
-            wait_for(given.produced_on)
+        given = filling_array(f"weight '{name}'", weight.shape, weight.dtype, array)
         shape = (ctypes.c_int64 * len(weight.shape))(*weight.shape)
         self._call(
             "set_weight",
@@ -65,12 +56,8 @@ class Weights(Mapping[str, NamedWeight]):
 
     def read(self, name: str) -> Any:
         """What the weight is now, as a NumPy array of its own."""
-        try:
-            import numpy
-        except ImportError:
-            raise InputError("A weight is read as an array.", hint="pip install numpy") from None
         weight = self._find(name)
-        array = numpy.empty(weight.shape, numpy.dtype(TYPE_STRINGS[weight.dtype]))
+        array = empty_array("weight", weight.shape, weight.dtype)
         address = ctypes.c_void_p(array.ctypes.data)
         self._call("read_weight", name.encode(), address, ctypes.c_uint64(weight.bytes))
         return array
