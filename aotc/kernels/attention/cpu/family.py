@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotc.builder import Builder
 from aotc.kernels.attention.cpu.kernel import ELEMENTS, Kernel, Memory, Variant
 from aotc.kernels.attention.family import AttentionFamily
 from aotc.kernels.attention.problem import Attention
 from aotc.kernels.family import CPU
-from aotc.numbers import Value
 
 _MOST_COLUMNS = 512
 # K's and V's tiles are to stay in a second-level cache of 512 KiB, with the scores.
@@ -23,10 +19,10 @@ class Cpu(AttentionFamily):
     name = "blocks"
     mnemonic = "cpu"
     target = CPU
+    kernel_type = Kernel
     concurrent_tiles = 1
 
     def can_take(self, problem: Attention, variant: Variant) -> bool:
-        del variant
         head_dim = problem.head_dim
         matrices = (problem.q, problem.k, problem.v, problem.o)
         return (
@@ -45,17 +41,8 @@ class Cpu(AttentionFamily):
         found = Variant(keys=keys)
         return (found,) if self.can_take(problem, found) else ()
 
-    def tile_cost(self, problem: Attention, variant: Variant) -> int:
-        del problem, variant
-        return 1
-
     def shared_bytes(self, problem: Attention, variant: Variant) -> int:
         return Memory.of(problem, variant).bytes
-
-    def insert(
-        self, b: Builder, problem: Attention, variant: Variant, arguments: Sequence[Value]
-    ) -> None:
-        Kernel(b, problem, variant, arguments).build()
 
 
 CPU_ATTENTION = Cpu()

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotc.builder import WIDEST_ACCESS, Builder
+from aotc.builder import WIDEST_ACCESS
 from aotc.chips import H100, WARP
 from aotc.kernels.attention.decode.kernel import Kernel, Variant, shared_bytes
 from aotc.kernels.attention.family import AttentionFamily
 from aotc.kernels.attention.problem import Attention
 from aotc.kernels.family import ANY_GPU, SM_90A
 from aotc.kernels.matmul.problem import ELEMENT_BYTES
-from aotc.numbers import Value
 
 _ELEMENTS = ("f16", "bf16", "f32")
 # A thread has a register for each of its columns of each query.
@@ -26,6 +23,7 @@ class Decode(AttentionFamily):
     name = "one query, split over keys,"
     mnemonic = "decode"
     target = ANY_GPU
+    kernel_type = Kernel
     concurrent_tiles = H100.multiprocessors
     takes_one_row = True
     overlaps_previous = False
@@ -61,17 +59,8 @@ class Decode(AttentionFamily):
         variant = Variant(next(divisors), keys, _WARPS, self.overlaps_previous)
         return (variant,) if self.can_take(problem, variant) else ()
 
-    def tile_cost(self, problem: Attention, variant: Variant) -> int:
-        del problem, variant
-        return 1
-
     def shared_bytes(self, problem: Attention, variant: Variant) -> int:
         return shared_bytes(variant, problem.head_dim or 0)
-
-    def insert(
-        self, b: Builder, problem: Attention, variant: Variant, arguments: Sequence[Value]
-    ) -> None:
-        Kernel(b, problem, variant, arguments).build()
 
 
 class DecodeOnHopper(Decode):

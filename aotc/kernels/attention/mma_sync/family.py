@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec.structs import replace
 
-from aotc.builder import Builder
 from aotc.chips import A100, BLOCK_SHARED_BYTES
 from aotc.kernels.attention.family import AttentionFamily
 from aotc.kernels.attention.mma_sync.kernel import Kernel
@@ -14,7 +11,6 @@ from aotc.kernels.attention.mma_sync.operands import CHUNK, operands_of
 from aotc.kernels.attention.mma_sync.tiles import TILE, Variant
 from aotc.kernels.attention.problem import Attention
 from aotc.kernels.family import ANY_GPU
-from aotc.numbers import Value
 
 _MOST_COLUMNS = 256
 # So many matrices of a batch are gone through at once, where rows see different numbers of keys.
@@ -29,6 +25,7 @@ class MmaSync(AttentionFamily):
     name = "mma.sync"
     mnemonic = "mma_sync"
     target = ANY_GPU
+    kernel_type = Kernel
     # Two blocks on each multiprocessor of an A100.
     concurrent_tiles = 2 * A100.multiprocessors
 
@@ -53,16 +50,10 @@ class MmaSync(AttentionFamily):
         return tuple(one for one in able if one is not None and self.can_take(problem, one))
 
     def tile_cost(self, problem: Attention, variant: Variant) -> int:
-        del problem
         return _COSTS[variant.tiles]
 
     def shared_bytes(self, problem: Attention, variant: Variant) -> int:
         return sum(one.bytes for one in operands_of(problem, variant))
-
-    def insert(
-        self, b: Builder, problem: Attention, variant: Variant, arguments: Sequence[Value]
-    ) -> None:
-        Kernel(b, problem, variant, arguments).build()
 
 
 def _variant(problem: Attention, tiles: int) -> Variant | None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotc.builder import Builder
 from aotc.chips import BLOCK_SHARED_BYTES, H100, LIMITS
 from aotc.kernels.attention.family import AttentionFamily
 from aotc.kernels.attention.problem import Attention
 from aotc.kernels.attention.simt.kernel import ELEMENT, Kernel
 from aotc.kernels.attention.simt.tiles import Tiles, Variant, is_possible
 from aotc.kernels.family import ANY_GPU, SM_90A
-from aotc.numbers import Value
 
 _MOST_COLUMNS = 256
 # By the columns that each is for at most.
@@ -31,6 +27,7 @@ class Simt(AttentionFamily):
     name = "multiply-adds"
     mnemonic = "simt"
     target = ANY_GPU
+    kernel_type = Kernel
     concurrent_tiles = H100.multiprocessors
     most_shared_bytes = BLOCK_SHARED_BYTES
 
@@ -52,17 +49,8 @@ class Simt(AttentionFamily):
         able = (one for most, one in _VARIANTS.items() if head_dim <= most)
         return tuple(one for one in list(able)[:1] if self.can_take(problem, one))
 
-    def tile_cost(self, problem: Attention, variant: Variant) -> int:
-        del problem, variant
-        return 1
-
     def shared_bytes(self, problem: Attention, variant: Variant) -> int:
         return Tiles.of(variant, problem.head_dim or 0).bytes
-
-    def insert(
-        self, b: Builder, problem: Attention, variant: Variant, arguments: Sequence[Value]
-    ) -> None:
-        Kernel(b, problem, variant, arguments).build()
 
 
 class SimtOnHopper(Simt):

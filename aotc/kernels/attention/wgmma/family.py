@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aotc.builder import Builder
 from aotc.chips import H100
 from aotc.kernels.attention.family import AttentionFamily
 from aotc.kernels.attention.problem import Attention
@@ -14,7 +11,6 @@ from aotc.kernels.attention.wgmma.mma import K_OF_MMA, N_OF_MMA
 from aotc.kernels.family import SM_90A
 from aotc.kernels.hopper.cta import SHARED_BYTES
 from aotc.kernels.hopper.tma import is_aligned
-from aotc.numbers import Value
 
 _MOST_COLUMNS = 256
 # So many matrices of a batch are gone through at once, where rows see different numbers of keys:
@@ -46,6 +42,7 @@ class Wgmma(AttentionFamily):
     name = "wgmma"
     mnemonic = "wgmma"
     target = SM_90A
+    kernel_type = Kernel
     concurrent_tiles = H100.multiprocessors
 
     def can_take(self, problem: Attention, variant: Variant) -> bool:
@@ -74,11 +71,6 @@ class Wgmma(AttentionFamily):
 
     def shared_bytes(self, problem: Attention, variant: Variant) -> int:
         return SharedMemory.of(problem, variant).bytes
-
-    def insert(
-        self, b: Builder, problem: Attention, variant: Variant, arguments: Sequence[Value]
-    ) -> None:
-        Kernel(b, problem, variant, arguments).build()
 
     def _variant(self, problem: Attention, consumers: int) -> Variant | None:
         """The variant with as many keys in a tile as fit registers and shared memory; where a
