@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aotc import ops
 from aotc.mlir import ir
 from aotc.ops import create
 
@@ -195,12 +196,7 @@ def ceil_divide(left: Number, right: Number) -> Number:
 
 def compare_values(predicate: str, left: Value, right: Value) -> Value:
     """`arith.cmpi` of two values, numbers or vectors, of one type."""
-    i64, bit = ir.IntegerType.get_signless(64), ir.IntegerType.get_signless(1)
-    number = ir.IntegerAttr.get(i64, _PREDICATES.index(predicate))
-    result = bit
-    if isinstance(left.type, ir.VectorType):
-        result = ir.VectorType.get(left.type.shape, bit)
-    return wrap(create("arith.cmpi", [left, right], [result], {"predicate": number}).result)
+    return wrap(ops.compare(_PREDICATES.index(predicate), left, right))
 
 
 def compare(predicate: str, left: Number, right: Number) -> Scalar:

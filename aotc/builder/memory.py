@@ -15,7 +15,7 @@ from aotc.numbers import (
     Value,
     wrap,
 )
-from aotc.ops import create
+from aotc.ops import alloc, create, extract
 
 _WORKGROUP = "#gpu.address_space<workgroup>"
 # The dynamic shared memory of a block.
@@ -46,8 +46,7 @@ class Memory(Operations):
 
     def alloc(self, sizes: Sequence[Number], type_: Type) -> Value:
         """A buffer of a type, of whose dynamic dimensions `sizes` are the sizes."""
-        segments = ir.DenseI32ArrayAttr.get([len(sizes), 0])
-        return self.op("memref.alloc", self.values(sizes), type_, operandSegmentSizes=segments)
+        return alloc(self.type(type_), self.values(sizes))
 
     def prefix(self, memref: Value, sizes: Sequence[Number], type_: Type) -> Value:
         """The view of a memref's first elements along each dimension."""
@@ -96,16 +95,17 @@ class Memory(Operations):
     def strides(self, memref: Value) -> tuple[Scalar, list[Scalar]]:
         """The offset of the first element, and the distance of neighbours along each dimension, in
         elements."""
-        offset, _, strides = self.metadata(memref)
+        _, offset, _, strides = self.metadata(memref)
         return offset, strides
 
-    def metadata(self, memref: Value) -> tuple[Scalar, list[Scalar], list[Scalar]]:
-        """The offset, sizes and strides of a memref, in elements."""
+    def metadata(self, memref: Value) -> tuple[Value, Scalar, list[Scalar], list[Scalar]]:
+        """A memref's memory as one of rank 0, and its offset, sizes and strides, in elements."""
         type_, index = ir.MemRefType(memref.type), ir.IndexType.get()
-        results = [ir.MemRefType.get([], type_.element_type), *[index] * (1 + 2 * type_.rank)]
-        _, offset, *rest = create("memref.extract_strided_metadata", [memref], results).results
-        numbers = [Scalar(one) for one in rest]
-        return Scalar(offset), numbers[: type_.rank], numbers[type_.rank :]
+        base = ir.MemRefType.get([], type_.element_type, memory_space=type_.memory_space)
+        types = [base, *[index] * (1 + 2 * type_.rank)]
+        made, *rest = create("memref.extract_strided_metadata", [memref], types).results
+        offset, *numbers = map(Scalar, rest)
+        return made, offset, numbers[: type_.rank], numbers[type_.rank :]
 
     def shared_memory(self) -> Value:
         """The block's dynamic shared memory, in bytes. (Not `workgroup(...)` of gpu.launch: such a
@@ -174,12 +174,7 @@ class Memory(Operations):
 
     def extract(self, vector: Value, at: Sequence[int]) -> Value:
         """The element, or the vector, at a known place of a vector."""
-        type_ = ir.VectorType(vector.type)
-        rest = list(type_.shape)[len(at) :]
-        element = type_.element_type
-        result = ir.VectorType.get(rest, element) if rest else element
-        place = {"static_position": ir.DenseI64ArrayAttr.get(list(at))}
-        return wrap(create("vector.extract", [vector], [result], place).result)
+        return wrap(extract(vector, *at))
 
     def insert(self, value: Value, vector: Value, at: Sequence[int]) -> Value:
         """The vector with another element, or vector, at a known place of it."""

@@ -15,7 +15,7 @@ from aotc.numbers import (
     compare_values,
     wrap,
 )
-from aotc.ops import create, with_element_type
+from aotc.ops import compare_floats, constant, create, element_type, select, with_element_type
 
 # An `ir.Type`, or its text.
 Type = Any
@@ -80,14 +80,7 @@ class Operations:
     def constant(self, number: float, type_: Type = "index") -> Value:
         """An `arith.constant`; for a vector type, with the same number in each element. Constants
         are never shared between regions: each call makes one."""
-        type_ = self.type(type_)
-        element = type_.element_type if isinstance(type_, ir.VectorType) else type_
-        is_integer = isinstance(element, ir.IndexType | ir.IntegerType)
-        make = ir.IntegerAttr if is_integer else ir.FloatAttr
-        attribute = make.get(element, int(number) if is_integer else float(number))
-        if type_ != element:
-            attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
-        return wrap(create("arith.constant", (), [type_], {"value": attribute}).result)
+        return wrap(constant(self.type(type_), number))
 
     def zero(self, type_: Type) -> Value:
         return self.constant(0, type_)
@@ -122,10 +115,10 @@ class Operations:
         source, target = value.type, self.type(type_)
         if source == target:
             return value
-        if str(_element(source)) in FLOAT8:
+        if str(element_type(source)) in FLOAT8:
             return self.widen_float8(value, target)
-        before, after = bytes_of(_element(source)), bytes_of(_element(target))
-        is_integer = isinstance(_element(source), ir.IntegerType)
+        before, after = bytes_of(element_type(source)), bytes_of(element_type(target))
+        is_integer = isinstance(element_type(source), ir.IntegerType)
         if before == after and not is_integer:
             return self.convert(self.convert(value, _of_elements(source, "f32")), target)
         if is_integer:
@@ -144,7 +137,7 @@ class Operations:
         i8 = self._cast("arith.bitcast", value, _of_elements(value.type, "i8"))
         bits = self._cast("arith.extui", i8, i16)
         eight = self.constant(8, i16)
-        if str(_element(value.type)) == "f8E5M2":
+        if str(element_type(value.type)) == "f8E5M2":
             half = self._cast("arith.bitcast", self.op("arith.shli", [bits, eight], i16), f16)
             return self.convert(half, target)
         all_ones = self.constant(0x7F, i16)
@@ -177,33 +170,25 @@ class Operations:
 
     def _arithmetic(self, name: str, x: Value, y: Value) -> Value:
         type_ = x.type
-        if isinstance(_element(type_), ir.IntegerType):
+        if isinstance(element_type(type_), ir.IntegerType):
             return wrap(create(f"arith.{name}i", [x, y], [type_]).result)
         flags = {"fastmath": self.attribute(_FAST_MATH_CONTRACT)}
         return create(f"arith.{name}f", [x, y], [type_], flags).result
 
     def compare_floats(self, predicate: str, x: Value, y: Value) -> Any:
         """`arith.cmpf` of scalars, or of vectors. `predicate`: as MLIR has it (oeq, olt, uno)."""
-        i64, bit = ir.IntegerType.get_signless(64), ir.IntegerType.get_signless(1)
-        number = ir.IntegerAttr.get(i64, _FLOAT_PREDICATES.index(predicate))
-        bits = with_element_type(x.type, bit)
-        return wrap(create("arith.cmpf", [x, y], [bits], {"predicate": number}).result)
+        return wrap(compare_floats(_FLOAT_PREDICATES.index(predicate), x, y))
 
     def select(self, condition: Condition, yes: Value, no: Value) -> Value:
         """One of two values of any one type."""
         if isinstance(condition, bool):
             return yes if condition else no
-        return wrap(create("arith.select", [condition, yes, no], [yes.type]).result)
-
-
-def _element(type_: Any) -> Any:
-    return type_.element_type if isinstance(type_, ir.VectorType) else type_
+        return wrap(select(condition, yes, no))
 
 
 def _of_elements(type_: Any, element: str) -> Any:
     """A type like another one, with elements of another type."""
-    made = ir.Type.parse(element)
-    return ir.VectorType.get(type_.shape, made) if isinstance(type_, ir.VectorType) else made
+    return with_element_type(type_, ir.Type.parse(element))
 
 
 def bytes_of(type_: Any) -> int:

@@ -11,8 +11,7 @@ from msgspec import Struct
 from aotc.builder import Builder
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.mlir import ir
-from aotc.numbers import Number, Scalar, Value
-from aotc.ops import create
+from aotc.numbers import Number, Value
 
 ALIGNMENT = 16  # bytes; of addresses it is asked when they are known
 
@@ -141,7 +140,7 @@ class Layout(Struct, frozen=True):
         return b.op("memref.expand_shape", [buffer, *batch], matrix, **attributes)
 
     def _reinterpret(self, b: Builder, buffer: Value) -> tuple[Value, list[Number]]:
-        base, offset, sizes, strides = strided_metadata(b, buffer)
+        base, offset, sizes, strides = b.metadata(buffer)
         rows, outer = (
             one(len(sizes)) for one in (self.form.row_dimension, self.form.batch_dimension)
         )
@@ -156,17 +155,6 @@ class Layout(Struct, frozen=True):
         shape = [batch, count, (self.columns or 0) * self.heads]
         view = b.reinterpret_cast(base, offset, shape, [*distances, 1], self.matrix.type)
         return view, [offset, *(one for one in distances if not isinstance(one, int))]
-
-
-def strided_metadata(b: Builder, buffer: Value) -> tuple[Value, Scalar, list[Scalar], list[Scalar]]:
-    """A buffer's base, offset, sizes and strides."""
-    type_, index = ir.MemRefType(buffer.type), ir.IndexType.get()
-    rank = type_.rank
-    base = ir.MemRefType.get([], type_.element_type, memory_space=type_.memory_space)
-    types = [base, *[index] * (1 + 2 * rank)]
-    made, *numbers = create("memref.extract_strided_metadata", [buffer], types).results
-    offset, *numbers = map(Scalar, numbers)
-    return made, offset, numbers[:rank], numbers[rank:]
 
 
 def sizes_of(type_: Any) -> list[int | None]:

@@ -117,11 +117,11 @@ def create_tensor_map(
     TMA knows no size and no distance of 0. A matrix without elements is said to have some, which
     nobody reads.
     """
-    base, offset, sizes, strides = _strided_metadata(b, memref, matrix)
-    is_empty = compare("eq", reduce(mul, sizes), 0)
+    base, offset, extents, distances = b.metadata(memref)
+    is_empty = compare("eq", reduce(mul, extents), 0)
     least = select(is_empty, _ALIGNMENT // ELEMENT_BYTES[matrix.element], 0)
-    sizes = [maximum(size, 1) for size in sizes]
-    strides = [maximum(stride, least) for stride in strides[:-1]]
+    sizes = [maximum(size, 1) for size in extents]
+    strides = [maximum(stride, least) for stride in distances[:-1]]
     if in_slabs:
         width = swizzled_width(matrix.element)
         slabs = sizes[-1] // width
@@ -140,17 +140,6 @@ def create_tensor_map(
     return TensorMap(made.result, type_, tile)
 
 
-def _strided_metadata(
-    b: Builder, memref: Value, matrix: Matrix
-) -> tuple[Value, Scalar, list[Number], list[Number]]:
-    """Base, offset, sizes and strides of a memref."""
-    rank, index = ir.MemRefType(memref.type).rank, ir.IndexType.get()
-    results = [b.type(f"memref<{matrix.element}>"), *[index] * (1 + 2 * rank)]
-    base, *numbers = create("memref.extract_strided_metadata", [memref], results).results
-    offset, *others = map(Scalar, numbers)
-    return base, offset, [*others[:rank]], [*others[rank:]]
-
-
 def _reinterpret_cast(
     b: Builder,
     base: Value,
@@ -160,20 +149,8 @@ def _reinterpret_cast(
     element: str,
 ) -> Value:
     """A memref of these sizes and strides, which are static where they are ints."""
-    any_ = ir.ShapedType.get_dynamic_size()
     shape, distances = (
-        [one if isinstance(one, int) else any_ for one in numbers] for numbers in (sizes, strides)
+        [str(one) if isinstance(one, int) else "?" for one in ones] for ones in (sizes, strides)
     )
-    dynamic = [[one for one in ones if not isinstance(one, int)] for ones in (sizes, strides)]
-    text, layout = (
-        ["?" if one == any_ else str(one) for one in numbers] for numbers in (shape, distances)
-    )
-    return b.op(
-        "memref.reinterpret_cast",
-        [base, offset, *dynamic[0], *dynamic[1]],
-        f"memref<{'x'.join(text)}x{element}, strided<[{', '.join(layout)}], offset: ?>>",
-        operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, 1, *map(len, dynamic)]),
-        static_offsets=ir.DenseI64ArrayAttr.get([any_]),
-        static_sizes=ir.DenseI64ArrayAttr.get(shape),
-        static_strides=ir.DenseI64ArrayAttr.get(distances),
-    )
+    type_ = f"memref<{'x'.join(shape)}x{element}, strided<[{', '.join(distances)}], offset: ?>>"
+    return b.reinterpret_cast(base, offset, sizes, strides, type_)

@@ -8,7 +8,6 @@ Matrices that are not at multiples of 16 bytes are loaded and stored element by 
 from __future__ import annotations
 
 from aotc.builder import Buffer, Builder
-from aotc.kernels.attention.layout import strided_metadata
 from aotc.kernels.attention.mma_sync.tiles import STAGES, Variant
 from aotc.kernels.attention.problem import Attention
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
@@ -77,7 +76,7 @@ class Operand:
         if self.heads:
             column = column + b.index(batch % self.heads * self.columns)
             batch = batch // self.heads
-        base, offset, _, (batch_stride, self.stride, _) = strided_metadata(b, source)
+        base, offset, _, (batch_stride, self.stride, _) = b.metadata(source)
         first = offset + b.index(batch) * batch_stride + column
         below = self.row * self.stride
         # To the first row, which is there.

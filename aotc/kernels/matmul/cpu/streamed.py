@@ -102,7 +102,7 @@ class _Kernel(CpuKernel):
         b, batch = self.b, int(self.problem.batched)
         if value.type == b.type(matrix.type):
             return value
-        offset, sizes, strides = b.metadata(value)
+        _, offset, sizes, strides = b.metadata(value)
         sizes_of_row: list[Number] = [*sizes[:batch], 1, sizes[batch]]
         strides_of_row: list[Number] = [*strides[:batch], 1, 1]
         return b.reinterpret_cast(value, offset, sizes_of_row, strides_of_row, matrix.type)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from aotc import ops
 from aotc.mlir import ir
 from aotc.ops import (
-    binary,
     body_of_module,
-    create,
     integer,
     symbol_of,
     unary,
@@ -22,7 +19,7 @@ from aotc.targets.cpu import build
 
 
 def replace_operations(flat: Any) -> None:
-    """Replaces gpu.printf, memref.copy and atomic products in every function of the module."""
+    """Replaces gpu.printf and memref.copy in every function of the module."""
     formats: list[Any] = []
     for function in content(flat.operation):
         first_format = len(formats)
@@ -34,8 +31,6 @@ def replace_operations(flat: Any) -> None:
                     ops.erase(operation)
                 elif operation.name == "memref.copy":
                     expand_copy(operation)
-                elif operation.name == "memref.atomic_rmw":
-                    _replace_atomic_product(operation)
     if formats:
         body_of_module(flat).append(ir.Operation.parse("llvm.func @printf(!llvm.ptr, ...) -> i32"))
     for variable in formats:
@@ -65,20 +60,3 @@ def _promote(value: Any) -> Any:
     if isinstance(type_, (ir.F16Type, ir.BF16Type, ir.F32Type)):
         return unary("arith.extf", value, ir.F64Type.get())
     return value
-
-
-def _replace_atomic_product(update: Any) -> None:
-    """LLVM has no atomic product: compare and swap until it fits."""
-    kind = re.search(r"memref\.atomic_rmw (\w+)", str(update))
-    if kind is None or kind[1] not in _PRODUCTS:
-        return
-    factor, *place = update.operands
-    swap = create("memref.generic_atomic_rmw", place, [factor.type], regions=1)
-    block = swap.regions[0].blocks.append(factor.type)
-    with ir.InsertionPoint(block):
-        product = binary(_PRODUCTS[kind[1]], block.arguments[0], factor)
-        create("memref.atomic_yield", [product])
-    ops.replace(update, [swap.result])
-
-
-_PRODUCTS = {"mulf": "arith.mulf", "muli": "arith.muli"}
