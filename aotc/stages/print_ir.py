@@ -11,9 +11,8 @@ from msgspec import Struct
 from aotc.artifact_kind import ArtifactKind
 from aotc.errors import InputError, near_names
 from aotc.lower.host.lower import ALL_HOST_PASSES
-from aotc.lower.passes.own import OWN_PASSES
 from aotc.lower.plan.levels import Level
-from aotc.lower.plan.pipeline import SCHEDULE, parse_plan, plan_for
+from aotc.lower.plan.pipeline import OWN_PASSES, SCHEDULE, parse_plan, plan_for
 from aotc.mlir import PassManager
 from aotc.observers import LONGEST_SAVED
 from aotc.output import write_file

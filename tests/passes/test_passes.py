@@ -14,9 +14,8 @@ from helpers.filecheck import filecheck, matches
 from helpers.passes import run_passes_on
 
 from aotc.lower.passes.base import OwnPass, Pass
-from aotc.lower.passes.own import OWN_PASSES
 from aotc.lower.plan.levels import Level
-from aotc.lower.plan.pipeline import plan_for
+from aotc.lower.plan.pipeline import OWN_PASSES, plan_for
 from aotc.pipeline_text import pipeline_text, short_name, single_passes, split_list
 from aotc.request import MemoryMode
 

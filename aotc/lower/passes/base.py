@@ -126,7 +126,8 @@ class Upstream(Struct, frozen=True):
 
 
 class OwnPass(Struct, frozen=True):
-    """A pass of aotc: a subclass each, in a module of its own, listed in `aotc.lower.passes.own`.
+    """A pass of aotc: a subclass each, in a module of its own, with a place in a plan
+    (`aotc.lower.plan.pipeline`).
 
     The fields of a subclass are its options; each has a default, and a parser in `parsers`.
     `needs` names the passes whose result it uses: where a plan has them, they come first.

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from aotc.errors import InputError
+from aotc.errors import InputError, near_names
 from aotc.lower.passes.assert_sizes import AssertSizes
 from aotc.lower.passes.assert_steps import AssertSteps
 from aotc.lower.passes.assign_layouts import AssignLayouts
-from aotc.lower.passes.base import Pass, Upstream
+from aotc.lower.passes.base import OwnPass, Pass, Upstream
 from aotc.lower.passes.cast_parallel_results import CastParallelResults
 from aotc.lower.passes.check_sizes import CheckSizes
 from aotc.lower.passes.choose_attention_kernels import ChooseAttentionKernels
@@ -40,7 +40,6 @@ from aotc.lower.passes.narrow_integers import NarrowIntegers
 from aotc.lower.passes.order_loops import OrderLoops
 from aotc.lower.passes.outline_attention import OutlineAttention
 from aotc.lower.passes.outline_library import OutlineLibrary
-from aotc.lower.passes.own import parse_own_pass
 from aotc.lower.passes.parallelize_copies import ParallelizeCopies
 from aotc.lower.passes.parallelize_loops import ParallelizeLoops
 from aotc.lower.passes.place_memory import PlaceMemory
@@ -64,6 +63,8 @@ from aotc.lower.plan.levels import Level
 from aotc.pipeline_text import split_list
 from aotc.request import MemoryMode
 
+# All of aotc's own passes: each of those that are imported above has its place in a plan.
+OWN_PASSES = tuple(sorted(OwnPass.__subclasses__(), key=lambda one: one.name))
 _OPENING, _CLOSING = "builtin.module(", ")"
 
 
@@ -305,8 +306,20 @@ def parse_plan(text: str) -> tuple[Pass, ...]:
         raise InputError(f"--pipeline expects 'builtin.module(...)', and got '{text.strip()}'.")
     parts = filter(None, split_list(plain[len(_OPENING) : -len(_CLOSING)]))
     return tuple(
-        parse_own_pass(part) if part.startswith("aotc-") else Upstream(part) for part in parts
+        _parse_own_pass(part) if part.startswith("aotc-") else Upstream(part) for part in parts
     )
+
+
+def _parse_own_pass(text: str) -> OwnPass:
+    """The pass that a pipeline spells `aotc-NAME{option=value ...}`. Raises InputError."""
+    name, _, inside = text.partition("{")
+    by_name = {one.name: one for one in OWN_PASSES}
+    if name not in by_name:
+        near = near_names(name, by_name, most=3, cutoff=0.75)
+        hint = f" Near names: {', '.join(near)}." if near else ""
+        raise InputError(f"Unknown pass '{name}'.{hint} aotc's own are: {', '.join(by_name)}.")
+    words = [word.partition("=") for word in inside.removesuffix("}").split()]
+    return by_name[name].parse({option: value for option, _, value in words})
 
 
 def with_placement(passes: tuple[Pass, ...], memory: MemoryMode) -> tuple[Pass, ...]:
