@@ -148,9 +148,9 @@ def known_result(node: Node, index: int = 0) -> tuple[int, ...] | None:
     return tuple(size for size in found if size is not None)
 
 
-def result_sizes(node: Node, index: int = 0) -> tuple[int | None, ...] | None:
-    """The sizes of a result, None for one that is not known; None if the rank is not known."""
-    tensor = node.tensor(node.proto.output[index])
+def result_sizes(node: Node) -> tuple[int | None, ...] | None:
+    """The first result's sizes, None for an unknown one; None if the rank is not known."""
+    tensor = node.tensor(node.proto.output[0])
     return None if tensor is None else sizes(tensor)
 
 

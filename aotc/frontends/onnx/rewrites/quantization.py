@@ -71,16 +71,16 @@ def _quantize(node: Node) -> str | None:
         ]
     else:
         lines += ["moved = Identity (rounded)"]
-    return "\n".join([*lines, *_saturated("moved", element)])
+    return "\n".join([*lines, *_saturated(element)])
 
 
-def _saturated(name: str, element: int) -> list[str]:
-    """What makes `y` of floats: integers of a type, in whose range they are first brought."""
+def _saturated(element: int) -> list[str]:
+    """What makes `y` of the floats `moved`: integers, in whose range they are first brought."""
     limits = np.iinfo(_numpy_type(element))
     return [
         f"least = Constant <value: tensor = float {{{limits.min}}}> ()",
         f"most = Constant <value: tensor = float {{{limits.max}}}> ()",
-        f"above = Max ({name}, least)",
+        "above = Max (moved, least)",
         "inside = Min (above, most)",
         f"y = Cast <to: int = {element}> (inside)",
     ]
@@ -111,7 +111,7 @@ def _quantized_matmul(node: Node) -> str | None:
             "rounded = Round (scaled)",
             f"zero = Cast <to: int = {FLOAT}> (y_zero)",
             "moved = Add (rounded, zero)",
-            *_saturated("moved", element),
+            *_saturated(element),
         ]
     )
 

@@ -287,6 +287,3 @@ class Coordinates(Struct, frozen=True):
     warp: Number
     warp_row: Number
     warp_column: Number
-
-
-# --- As text -----------------------------------------------------------------------------------

@@ -68,11 +68,11 @@ class Entry(Struct, frozen=True):
         return View(content, self.stored.name)
 
 
-def is_fatbin(view: View, offset: int = 0) -> bool:
-    """Whether a container begins there: its magic alone is also a constant of programs."""
-    if not view.starts_with(MAGIC, offset) or offset + _HEADER.size > view.size:
+def is_fatbin(view: View) -> bool:
+    """Whether a container begins at `view`: its magic alone is also a constant of programs."""
+    if not view.starts_with(MAGIC) or _HEADER.size > view.size:
         return False
-    _, version, header, _ = view.unpack(_HEADER, offset, "a fat binary's header")
+    _, version, header, _ = view.unpack(_HEADER, 0, "a fat binary's header")
     return version == 1 and header >= _HEADER.size
 
 
