@@ -99,13 +99,15 @@ def _is_empty(generic: Any) -> bool:
 class _Taken(Struct):
     """A matmul and its kernels. `loops_on`: the target that runs the original loops, CPU or
     ANY_GPU, if there is one. `capabilities`: the compute capabilities that code is generated for.
-    """
+    `on_gpus`: what the GPUs' kernels compute, if that is less than `fused`: what is left stays
+    operations of its own there."""
 
     fused: Fused
     choices: list[Choice]
     cpu: Choice | None
     loops_on: str | None
     capabilities: tuple[int, ...]
+    on_gpus: Fused | None = None
 
     def __str__(self) -> str:
         kernels = [", else ".join(map(str, self.choices))] if self.choices else []
@@ -114,6 +116,8 @@ class _Taken(Struct):
         if self.loops_on is not None:
             kernels.append("loops on the CPU" if self.loops_on == CPU else "loops on GPUs")
         steps = " with an epilogue" if self.fused.epilogue else ""
+        if self.on_gpus is not None:
+            steps += " on the CPU"
         if self.fused.gates is not None:
             steps += f" and, on the CPU, {self.fused.gates.gates.count} gates"
         what = "convolution" if isinstance(self.fused.problem, Depthwise) else "matmul"
@@ -129,22 +133,37 @@ class _Taken(Struct):
         """All that is done by the kernels, on the CPU at least, in order."""
         return [*self.fused.replaced, *self.joining]
 
+    @property
+    def of_gpus(self) -> Fused:
+        """What the GPUs' kernels compute."""
+        return self.on_gpus or self.fused
+
     def replace(self, number: int) -> None:
         """Inserts the dispatch at the last of the operations, and erases the replaced ones.
         `number` identifies the matmul in the module."""
         fused, last = self.fused, self.operations[-1]
         with last.location, ir.InsertionPoint(last):
-            a, b, c, *epilogue_operands = [operand.make() for operand in fused.operands]
-            _Dispatch(fused, Arguments(a, b, c, tuple(epilogue_operands))).build(self, number)
+            made = _Dispatch(fused).build(self, number)
         if fused.pad is not None:
             ops.erase(fused.pad)
         if self.loops_on is not None:
             return
         # On a GPU, operations that join gates are kernels of their own, and were moved.
-        for operation in reversed(fused.replaced if self.choices else self.operations):
+        for operation in reversed(self.of_gpus.replaced if self.choices else self.operations):
             ops.erase(operation)
         for temporary in fused.temporaries:
-            remove_temporary(temporary)
+            if self.on_gpus is None:
+                remove_temporary(temporary)
+            else:
+                _free_behind(temporary, made)
+
+
+def _free_behind(temporary: Any, operation: Any) -> None:
+    """Frees a buffer behind the operation that now is the last one to use it."""
+    for use in list(temporary.uses):
+        user = use.owner.operation
+        if user.name == "memref.dealloc" and user.block == operation.block:
+            user.move_after(operation)
 
 
 def _matmuls(generics: Sequence[Any], roots: Roots, request: BuildRequest) -> list[Matmul]:
@@ -186,12 +205,14 @@ def _take(
     # What some family cannot store stays an operation of its own.
     if _families(more) == _families(alone):
         kept = more
+    elif _is_for_cpu_alone(alone, more):
+        kept = replace(alone, fused=more.fused, cpu=more.cpu, on_gpus=alone.fused)
     if not any(choice.reads_without_padding for choice in kept.choices):
         kept.fused.pad = None
     if not _has_gated_kernel(kept):
         kept.fused.gates = None
     if not isinstance(matmul.problem, ImplicitGemm):  # those are not timed
-        remarks.products.append(replace(kept.fused.problem, epilogue_operands=()))
+        remarks.products.append(replace(kept.of_gpus.problem, epilogue_operands=()))
     remarks.add(STEP, location, str(kept))
     if request.is_for_trying:
         remarks.add(STEP, location, "-O1: this one kernel is for all sizes and addresses")
@@ -201,9 +222,17 @@ def _take(
         remarks.add(STEP, location, line)
     place, choices = remarks.source.place(location), tuple(kept.choices)
     remarks.chosen.append(
-        ChosenKernels(place, str(kept), kept.fused.problem, choices, why, tuple(chips))
+        ChosenKernels(place, str(kept), kept.of_gpus.problem, choices, why, tuple(chips))
     )
     return kept
+
+
+def _is_for_cpu_alone(alone: _Taken, more: _Taken) -> bool:
+    """Whether the CPU's kernel takes what is fused to it, although the GPUs' would be others then:
+    sums of integers are read once more to be scaled, which takes the CPU as long as to compute
+    them."""
+    has_all = bool(alone.choices) and alone.cpu is not None and more.cpu is not None
+    return has_all and alone.fused.problem.accumulator == "i32" and more.fused.epilogue is not None
 
 
 def _has_gated_kernel(taken: _Taken) -> bool:
@@ -304,17 +333,20 @@ def _recognise(generic: Any, roots: Roots, request: BuildRequest) -> Matmul | No
 class _Dispatch:
     """The nest of conditions around the kernels of a matmul, with its operands."""
 
-    def __init__(self, fused: Fused, arguments: Arguments) -> None:
+    def __init__(self, fused: Fused) -> None:
+        """At the insertion point, where views of the operands are made."""
+        a, b, c, *epilogue_operands = [operand.make() for operand in fused.operands]
         self._b = Builder()
         self._problem, self._epilogue = fused.problem, fused.epilogue
         self._pad, self._source = fused.pad, fused.source
-        self._arguments, self._gates = arguments, fused.gates
+        self._arguments = Arguments(a, b, c, tuple(epilogue_operands))
+        self._gates = fused.gates
         self._is_aligned = [
             (owner := ops.defining(operand.value)) is not None and owner.name in _ALIGNED
             for operand in fused.operands
         ]
 
-    def build(self, taken: _Taken, number: int) -> None:
+    def build(self, taken: _Taken, number: int) -> Any:
         """Inserts one operation that launches the kernels. With loops on the CPU, or on GPUs, it is
         an `scf.if`, and the replaced operations move to one of its regions."""
         b, dispatch = self._b, f"matmul_{number}"
@@ -325,7 +357,7 @@ class _Dispatch:
             with branch.otherwise():
                 self._cpu_kernel(taken.cpu)
             name_modules(branch.operation, taken.capabilities, dispatch)
-            return
+            return branch.operation
         callee = ir.FlatSymbolRefAttr.get(CAPABILITY)
         capability = b.op("func.call", (), "i32", callee=callee)
         if not taken.choices:
@@ -333,14 +365,17 @@ class _Dispatch:
             with b.execute_region() as region:
                 self._cpu_kernel(taken.cpu)
             name_modules(region, taken.capabilities, dispatch)
-            return
+            return region
         if taken.cpu is None and taken.loops_on is None:
             with b.execute_region() as region:
                 self._choose(capability, taken.choices)
             name_modules(region, taken.capabilities, dispatch)
-            return
+            return region
         with b.where(compare("sge", capability, LEAST_CAPABILITY)) as branch:
-            self._choose(capability, taken.choices)
+            if taken.on_gpus is None:
+                self._choose(capability, taken.choices)
+            else:
+                self._choose_for_less(capability, taken, taken.on_gpus)
             self._move(taken.joining)
         with branch.otherwise():
             self._write_padding()
@@ -349,6 +384,16 @@ class _Dispatch:
             else:
                 self._move(taken.fused.replaced)
         name_modules(branch.operation, taken.capabilities, dispatch)
+        return branch.operation
+
+    def _choose_for_less(self, capability: Scalar, taken: _Taken, less: Fused) -> None:
+        """Launches a kernel for a part of what the CPU's kernel computes, between the operations
+        that are left."""
+        every = taken.fused.replaced
+        first = every.index(less.replaced[0])
+        self._move(every[:first])
+        _Dispatch(less)._choose(capability, taken.choices)
+        self._move(every[first + len(less.replaced) :])
 
     def _move(self, operations: Sequence[Any]) -> None:
         """Moves operations to the insertion point."""

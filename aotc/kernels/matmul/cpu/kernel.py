@@ -17,9 +17,11 @@ _INTEGERS = ("i32", "i16", "i8")
 
 
 def has_convertible_types(problem: Problem) -> bool:
-    """Whether the CPU's lowering has the conversions that the problem needs."""
-    elements = {problem.a.element, problem.b.element, problem.c.element, problem.accumulator}
-    return elements <= set(_FLOATS) or elements <= set(_INTEGERS)
+    """Whether the CPU's lowering has the conversions that the problem needs. C's elements may be
+    of the other kind: an epilogue makes them, as those of dequantized sums of integers."""
+    elements = {problem.a.element, problem.b.element, problem.accumulator}
+    is_of_one_kind = elements <= set(_FLOATS) or elements <= set(_INTEGERS)
+    return is_of_one_kind and problem.c.element in (*_FLOATS, *_INTEGERS)
 
 
 def computed_in(problem: Problem) -> str:
