@@ -141,6 +141,26 @@ func.func @any_zero_point(%x: tensor<5x64xi8>, %zero_point: i32, %y: tensor<64x3
   return %sum : tensor<5x32xi64>
 }
 
+func.func @in_the_body(%x: tensor<4x8x64xi8>, %y: tensor<4x64x32xi8>, %point: i32, %other: i32) -> tensor<4x8x32xi32> {
+  %zero = arith.constant 0 : i32
+  %empty = tensor.empty() : tensor<4x8x32xi32>
+  %start = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> ()>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%zero : i32) outs(%empty : tensor<4x8x32xi32>) {
+  ^bb0(%in: i32, %out: i32):
+    linalg.yield %in : i32
+  } -> tensor<4x8x32xi32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d3, d2)>, affine_map<(d0, d1, d2, d3) -> ()>, affine_map<(d0, d1, d2, d3) -> ()>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%x, %y, %point, %other : tensor<4x8x64xi8>, tensor<4x64x32xi8>, i32, i32) outs(%start : tensor<4x8x32xi32>) {
+  ^bb0(%left: i8, %right: i8, %of_left: i32, %of_right: i32, %out: i32):
+    %0 = arith.extsi %left : i8 to i32
+    %1 = arith.subi %0, %of_left : i32
+    %2 = arith.extsi %right : i8 to i32
+    %3 = arith.subi %2, %of_right : i32
+    %4 = arith.muli %1, %3 : i32
+    %5 = arith.addi %out, %4 : i32
+    linalg.yield %5 : i32
+  } -> tensor<4x8x32xi32>
+  return %sum : tensor<4x8x32xi32>
+}
+
 // A byte and a constant, as signed bytes; with the columns' sums, products of 32 bits are what is cut.
 // CHECK-LABEL: @one_zero_point
 // CHECK: arith.subi %{{.*}}, %c128_i32
@@ -173,3 +193,12 @@ func.func @any_zero_point(%x: tensor<5x64xi8>, %zero_point: i32, %y: tensor<64x3
 // CHECK: arith.subi %{{.*}}, %[[POINT]] : i32
 // CHECK-NOT: arith.subi
 // CHECK: return
+
+// The differences of `linalg.quantized_batch_matmul` are taken out of its body, which multiplies bytes.
+// CHECK-LABEL: @in_the_body
+// CHECK: arith.trunci {{.*}} : i32 to i8
+// CHECK: arith.trunci {{.*}} : i32 to i8
+// CHECK: arith.extsi {{.*}} : i8 to i32
+// CHECK: "parallel", "parallel", "parallel", "reduction"
+// CHECK-NOT: arith.subi
+// CHECK: arith.muli {{.*}} : i32

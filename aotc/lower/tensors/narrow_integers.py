@@ -4,6 +4,9 @@ A front end widens bytes, subtracts their zero points in 32 bits, multiplies and
 takes 32 of these. Here sums have 32 bits if nothing reads more of them, or if they cannot be
 larger; and factors, which what computes them keeps within a byte or 16 bits, are stored as such.
 
+What a product's own body computes factors of, as that of `linalg.quantized_matmul` subtracts zero
+points, is computed before (`separated_factors.py`).
+
 The difference of a byte and a zero point has 9 bits. With one zero point p for a whole factor,
 
     sum of (x - p) w = sum of (x - c) w + (c - p) * sum of w
@@ -27,6 +30,7 @@ from aotc.lower.tensors.integer_ranges import (
     range_of_type,
     ranges_in,
 )
+from aotc.lower.tensors.separated_factors import separate_factors
 from aotc.lower.tensors.spread import create_spread
 from aotc.mlir import ir
 
@@ -40,14 +44,17 @@ def narrow_integers(module: Any) -> None:
     """Changes `module` in place, where named operations are `linalg.generic` on tensors."""
     with module.context:
         for generic in ops.find(module.operation, "linalg.generic"):
+            separate_factors(generic)
+        for generic in ops.find(module.operation, "linalg.generic"):
             if _is_product(generic):
                 with generic.location, ir.InsertionPoint(generic):
                     product = _narrow_sum(generic)
                 for number in range(2):
                     with product.location, ir.InsertionPoint(product):
                         _center_factor(product, number)
-                with product.location, ir.InsertionPoint(product):
-                    _narrow_factors(product)
+                    # The sums of what is narrow now are those of bytes.
+                    with product.location, ir.InsertionPoint(product):
+                        _narrow_factor(product, number)
 
 
 def _is_product(generic: Any) -> bool:
@@ -57,18 +64,17 @@ def _is_product(generic: Any) -> bool:
     return isinstance(element, ir.IntegerType) and element.width >= _SUM_BITS
 
 
-def _narrow_factors(generic: Any) -> None:
-    for number in range(2):
-        factor = generic.operands[number]
-        element = factor.type.element_type
-        if _is_widened(factor):
-            continue  # which the product does itself
-        least, largest = range_of(factor, _MOST_STEPS)
-        for bits in _FACTOR_BITS:
-            if bits < element.width and -(1 << bits - 1) <= least and largest < 1 << bits - 1:
-                narrow = _cast(factor, "arith.trunci", bits)
-                generic.operands[number] = _cast(narrow, "arith.extsi", element.width)
-                break
+def _narrow_factor(generic: Any, number: int) -> None:
+    factor = generic.operands[number]
+    element = factor.type.element_type
+    if _is_widened(factor):
+        return  # which the product does itself
+    least, largest = range_of(factor, _MOST_STEPS)
+    for bits in _FACTOR_BITS:
+        if bits < element.width and -(1 << bits - 1) <= least and largest < 1 << bits - 1:
+            narrow = _cast(factor, "arith.trunci", bits)
+            generic.operands[number] = _cast(narrow, "arith.extsi", element.width)
+            return
 
 
 def _is_widened(tensor: Any) -> bool:

@@ -1,0 +1,122 @@
+"""Factors that the body of a product of integers computes → tensors of their own.
+
+The body of `linalg.quantized_matmul`, and of others with zero points, multiplies differences. Here
+these are elementwise operations, and the body multiplies what they compute.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.analysis.generics import body_of, has_reduction, maps_of
+from aotc.kernels.matmul.recognition import multiplies
+from aotc.mlir import ir
+
+
+def separate_factors(generic: Any) -> None:
+    """Replaces a `linalg.generic` on tensors whose body is c + f(a) * g(b), of integers: f and g
+    read an element of one operand each, and scalars."""
+    if not has_reduction(generic) or len(generic.results) != 1 or multiplies(generic):
+        return
+    factors = _factors(generic)
+    if factors is None:
+        return
+    slices = [_Slice(generic, factor) for factor in factors]
+    numbers = [one.number for one in slices if one.number is not None]
+    if len(set(numbers)) < len(slices):
+        return
+    with generic.location, ir.InsertionPoint(generic):
+        tensors = [one.computed() for one in slices]
+        _, (start,) = ops.operand_groups(generic)
+        maps = maps_of(generic)
+        product = ops.create_generic(
+            [*tensors, start],
+            [*(maps[number] for number in numbers), maps[-1]],
+            [_kind(one) for one in ir.ArrayAttr(generic.attributes["iterator_types"])],
+        )
+        block = product.regions[0].blocks[0]
+    with generic.location, ir.InsertionPoint(block):
+        x, y, total = block.arguments
+        term = ops.binary("arith.muli", x, y)
+        ops.create("linalg.yield", [ops.binary("arith.addi", total, term)])
+    generic.results[0].replace_all_uses_with(product.results[0])
+    ops.erase(generic)
+
+
+def _kind(attribute: Any) -> str:
+    return "reduction" if "reduction" in str(attribute) else "parallel"
+
+
+def _factors(generic: Any) -> list[Any] | None:
+    """What is multiplied, of a body that adds a product of integers to the result's element."""
+    total = list(generic.regions[0].blocks[0].arguments)[-1]
+    add = ops.defining(body_of(generic)[-1].operands[0])
+    if add is None or add.name != "arith.addi" or total not in list(add.operands):
+        return None
+    left, right = add.operands
+    multiply = ops.defining(right if left == total else left)
+    if multiply is None or multiply.name != "arith.muli" or multiply.parent != generic:
+        return None
+    factors = list(multiply.operands)
+    return factors if len(list(total.uses)) == 1 and factors[0] != factors[1] else None
+
+
+class _Slice:
+    """The operations of a body that compute a value. `number`: of the only tensor that they read;
+    None if there is none, or more than one, or something that is no arithmetic."""
+
+    def __init__(self, generic: Any, value: Any) -> None:
+        self._generic, self._value = generic, value
+        self._arguments = list(generic.regions[0].blocks[0].arguments)
+        self._operations: list[Any] = []
+        self._read: set[int] = set()
+        is_arithmetic = self._visit(value)
+        tensors = [one for one in self._read if self._is_tensor(one)]
+        is_one = is_arithmetic and len(tensors) == 1 and tensors[0] < len(self._arguments) - 1
+        self.number = tensors[0] if is_one else None
+
+    def _is_tensor(self, number: int) -> bool:
+        return isinstance(self._generic.operands[number].type, ir.ShapedType)
+
+    def _visit(self, value: Any) -> bool:
+        if value in self._arguments:
+            self._read.add(self._arguments.index(value))
+            return True
+        operation = ops.defining(value)
+        if operation is None or operation.parent != self._generic:
+            return True  # a scalar from outside
+        if operation in self._operations:
+            return True
+        if not operation.name.startswith("arith."):
+            return False
+        is_arithmetic = all(self._visit(operand) for operand in operation.operands)
+        self._operations.append(operation)
+        return is_arithmetic
+
+    def computed(self) -> Any:
+        """The tensor of what the operations compute, at the insertion point."""
+        assert self.number is not None
+        tensor = self._generic.operands[self.number]
+        if not self._operations:
+            return tensor
+        type_ = ir.RankedTensorType.get(list(tensor.type.shape), self._value.type)
+        empty = ops.create("tensor.empty", ops.dynamic_sizes(tensor), [type_]).result
+        identity = ir.AffineMap.get_identity(type_.rank)
+        computed = ops.create_generic([tensor, empty], [identity] * 2, ["parallel"] * type_.rank)
+        block = computed.regions[0].blocks[0]
+        known = {
+            argument: block.arguments[0] if self._is_tensor(number) else operand
+            for number, (argument, operand) in enumerate(
+                zip(self._arguments, self._generic.operands, strict=True)
+            )
+        }
+        with ir.InsertionPoint(block):
+            for operation in self._operations:
+                clone = operation.clone()
+                for number, operand in enumerate(operation.operands):
+                    if operand in known:
+                        clone.operands[number] = known[operand]
+                known[operation.results[0]] = clone.results[0]
+            ops.create("linalg.yield", [known[self._value]])
+        return computed.results[0]
