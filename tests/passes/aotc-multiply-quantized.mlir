@@ -125,6 +125,37 @@ func.func @of_weights(%x: tensor<5x4xi8>, %scale: f32, %by: tensor<4xf32>) -> (t
   return %sum, %several : tensor<5x2xf32>, tensor<5x2xf32>
 }
 
+func.func @of_16_bits(%x: tensor<5x4xi8>, %point: i8, %start: tensor<5x2xf64>) -> tensor<5x2xf64> {
+  %weights = arith.constant dense<[[1, 2], [3, 4], [-5, 6], [7, -128]]> : tensor<4x2xi8>
+  %wide = tensor.empty() : tensor<5x4xi32>
+  %moved = linalg.generic {indexing_maps = [#pair, #pair], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<5x4xi8>) outs(%wide : tensor<5x4xi32>) {
+  ^bb0(%in: i8, %out: i32):
+    %0 = arith.extui %in : i8 to i32
+    %1 = arith.extui %point : i8 to i32
+    %2 = arith.subi %0, %1 : i32
+    linalg.yield %2 : i32
+  } -> tensor<5x4xi32>
+  %empty = tensor.empty() : tensor<5x4xf64>
+  %a = linalg.generic {indexing_maps = [#pair, #pair], iterator_types = ["parallel", "parallel"]} ins(%moved : tensor<5x4xi32>) outs(%empty : tensor<5x4xf64>) {
+  ^bb0(%in: i32, %out: f64):
+    %0 = arith.sitofp %in : i32 to f64
+    linalg.yield %0 : f64
+  } -> tensor<5x4xf64>
+  %other = tensor.empty() : tensor<4x2xf64>
+  %b = linalg.generic {indexing_maps = [#pair, #pair], iterator_types = ["parallel", "parallel"]} ins(%weights : tensor<4x2xi8>) outs(%other : tensor<4x2xf64>) {
+  ^bb0(%in: i8, %out: f64):
+    %0 = arith.sitofp %in : i8 to f64
+    linalg.yield %0 : f64
+  } -> tensor<4x2xf64>
+  %sum = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : tensor<5x4xf64>, tensor<4x2xf64>) outs(%start : tensor<5x2xf64>) {
+  ^bb0(%in: f64, %other_in: f64, %out: f64):
+    %0 = arith.mulf %in, %other_in : f64
+    %1 = arith.addf %out, %0 : f64
+    linalg.yield %1 : f64
+  } -> tensor<5x2xf64>
+  return %sum : tensor<5x2xf64>
+}
+
 // The image is padded with its zero point, and channels have their scales, and zero points.
 // CHECK-LABEL: @padded
 // CHECK: %[[POINT:.*]] = arith.constant -125 : i8
@@ -144,3 +175,13 @@ func.func @of_weights(%x: tensor<5x4xi8>, %scale: f32, %by: tensor<4xf32>) -> (t
 // CHECK: arith.sitofp {{.*}} : i32 to f32
 // CHECK: ins({{.*}} : tensor<5x4xf32>, tensor<4x2xf32>)
 // CHECK: arith.mulf
+
+// Differences of bytes and a zero point that is known when the program runs have 16 bits. Their scale
+// is 1.
+// CHECK-LABEL: @of_16_bits
+// CHECK: arith.trunci {{.*}} : i32 to i16
+// CHECK: arith.extsi {{.*}} : i16 to i32
+// CHECK: arith.muli {{.*}} : i32
+// CHECK: arith.sitofp {{.*}} : i32 to f64
+// CHECK-NOT: arith.mulf
+// CHECK: return

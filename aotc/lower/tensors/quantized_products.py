@@ -50,19 +50,25 @@ _MOST_STEPS = 12
 class _Affine(Struct, frozen=True):
     """(integer - zero) * scale, for each element of a tensor of bytes, or of integers that are no
     larger. `zero` and `scale` have its
-    dimensions, each with its size or 1; `unsigned` is None before bytes are widened."""
+    dimensions, each with its size or 1; `unsigned` is None before bytes are widened. `limits`: the
+    least and the largest of integers of 16 bits, as differences of bytes are, which have a sign."""
 
     source: Any
     unsigned: bool | None
     zero: np.ndarray
     scale: np.ndarray
+    limits: tuple[int, int] | None = None
 
     @property
     def range(self) -> tuple[int, int]:
         """The least and the largest of the integers less their zero points."""
-        least = 0 if self.unsigned else -128
+        least, largest = self.limits or ((0, 255) if self.unsigned else (-128, 127))
         largest_zero, least_zero = self.zero.max(initial=0), self.zero.min(initial=0)
-        return int(least - largest_zero), int(least + 255 - least_zero)
+        return int(least - largest_zero), int(largest - least_zero)
+
+    @property
+    def bits(self) -> int:
+        return _BYTE if self.limits is None else 2 * _BYTE
 
 
 class _Dequantized(Struct, frozen=True):
@@ -186,7 +192,9 @@ def _scaled(sums: Any, scale: np.ndarray, start: Any) -> Any:
     block = scaled.regions[0].blocks[0]
     with ir.InsertionPoint(block):
         total, by, before, _ = block.arguments
-        product = ops.binary("arith.mulf", ops.unary("arith.sitofp", total, element), by)
+        product = ops.unary("arith.sitofp", total, element)
+        if (scale != 1).any():
+            product = ops.binary("arith.mulf", product, by)
         ops.create("linalg.yield", [ops.binary("arith.addf", before, product)])
     return scaled.results[0]
 
@@ -222,23 +230,23 @@ class _Integers(Struct, frozen=True):
             largest = int(np.abs(values).max(initial=0))
             if values.min(initial=0) >= -128 and values.max(initial=0) <= 127:
                 return cls(factor, values.astype(np.int8), largest)
-        zero = _byte(affine)
-        if zero is None:
+        # Less a zero point, 16 bits may not be enough.
+        if _byte(affine) is None or (affine.limits is not None and affine.zero.any()):
             return None
-        least = 0 if affine.unsigned else -128
-        return cls(factor, None, max(zero - least, least + 255 - zero))
+        return cls(factor, None, max(map(abs, affine.range)))
 
     def make(self) -> Any:
         """A tensor of i32, or of bytes with a sign, at the insertion point."""
         affine, i32 = self.factor.affine, ir.IntegerType.get_signless(_SUM_BITS)
         zero = _byte(affine) or 0
         tensor = affine.source
-        byte = ir.IntegerType.get_signless(_BYTE)
+        byte = ir.IntegerType.get_signless(affine.bits)
         if self.values is not None:
             is_same = tensor.type.element_type == byte and not (
                 affine.unsigned or affine.zero.any()
             )
-            zero, tensor = 0, tensor if is_same else _constant(self.values, byte)
+            known = ir.IntegerType.get_signless(_BYTE)
+            zero, tensor = 0, tensor if is_same else _constant(self.values, known)
         elif tensor.type.element_type != byte:
             type_ = ir.RankedTensorType.get(list(tensor.type.shape), byte)
             identity = ir.AffineMap.get_identity(type_.rank)
@@ -424,10 +432,16 @@ class _Body(Struct, frozen=True):
         if inner is not None:
             return None if inner.moves else inner.affine
         # Front ends have bytes as wider integers, too.
-        least, largest = range_of(operand, self.steps) if is_integer else (0, 1 << _BYTE)
+        if not is_integer:
+            return None
+        least, largest = range_of(operand, self.steps)
         if least >= 0 and largest <= 255:
             return replace(byte, unsigned=True)
-        return replace(byte, unsigned=False) if least >= -128 and largest <= 127 else None
+        if least >= -(1 << _BYTE - 1) and largest < 1 << _BYTE - 1:
+            return replace(byte, unsigned=False)
+        if least >= -(1 << 2 * _BYTE - 1) and largest < 1 << 2 * _BYTE - 1:
+            return replace(byte, unsigned=False, limits=(least, largest))
+        return None
 
     @property
     def inputs(self) -> list[Any]:

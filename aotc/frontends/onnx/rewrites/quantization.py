@@ -159,12 +159,14 @@ def _integer_sums(node: Node, body: Body, *inputs: tuple[str, int]) -> str | Non
         for name in ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
         if (found := node.attribute(name)) is not None
     }
-    image, filters = body.cast(x, element), body.cast(w, element)
+    # Differences are integers, by which the convolution is seen to be one of these.
+    image, filters = body.cast(x, INT32), body.cast(w, INT32)
     if node.has(of_x):
-        image = body("Sub", image, body.reshape(body.cast(x_zero, element), []))
+        image = body("Sub", image, body.reshape(body.cast(x_zero, INT32), []))
     if node.has(of_w):
         along = [-1] + [1] * (len(shape) - 1)
-        filters = body("Sub", filters, body.reshape(body.cast(w_zero, element), along))
+        filters = body("Sub", filters, body.reshape(body.cast(w_zero, INT32), along))
+    image, filters = body.cast(image, element), body.cast(filters, element)
     return body.cast(body("Conv", image, filters, **attributes), INT32)
 
 
