@@ -45,6 +45,7 @@ from aotc.lower.passes.parallelize_loops import ParallelizeLoops
 from aotc.lower.passes.place_memory import PlaceMemory
 from aotc.lower.passes.place_pieces import PlacePieces
 from aotc.lower.passes.raise_contractions import RaiseContractions
+from aotc.lower.passes.relax_saturation import RelaxSaturation
 from aotc.lower.passes.rename_kernels import RenameKernels
 from aotc.lower.passes.return_in_arguments import ReturnInArguments
 from aotc.lower.passes.separate_casts import SeparateCasts
@@ -55,6 +56,7 @@ from aotc.lower.passes.sink_transposes import SinkTransposes
 from aotc.lower.passes.sink_vectors import SinkVectors
 from aotc.lower.passes.size_results import SizeResults
 from aotc.lower.passes.sparsify import Sparsify
+from aotc.lower.passes.tabulate_bytes import TabulateBytes
 from aotc.lower.passes.trim_windows import TrimWindows
 from aotc.lower.passes.unify_sizes import UnifySizes
 from aotc.lower.passes.verify_operations import Part, VerifyOperations
@@ -138,6 +140,7 @@ _TENSORS: tuple[Pass, ...] = (
     OrderLoops(),
     MultiplyQuantized(),
     NarrowIntegers(),
+    RelaxSaturation(),
     # What several layers begin from is each one's own, before their operations are outlined.
     SeparateFills(),
     SinkConversions(),
@@ -160,6 +163,7 @@ _TENSORS: tuple[Pass, ...] = (
     _FOLD_UNIT_EXTENTS,
     _CANONICALIZE,
     _CSE,
+    TabulateBytes(),
     SeparateFills(reason="each sum has its own tensor of zeros, to fill it itself"),
     PlacePieces(),
     *_upstream(

@@ -1,0 +1,169 @@
+"""What is computed of one byte alone → a lookup in the table of its 256 values.
+
+Between quantized layers, an activation function is a function of bytes: of one operation after the
+other, each with its own scale. The table is computed by the same operations as its elements are,
+when the program runs, and so has the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from aotc import ops
+from aotc.analysis.generics import body_of, has_reduction, maps_of
+from aotc.mlir import ir
+
+_BYTE, _VALUES = 8, 256
+# What is computed more often than this is, about, worth a table, and a buffer of bytes.
+_LEAST_ELEMENTS = 64 * _VALUES
+# About how many clocks a vector of 16 elements takes: a lookup of each takes one.
+_CLOCKS = {"arith.divf": 10, "math.roundeven": 1, "math.absf": 1}
+_CLOCKS_OF_FUNCTION, _LEAST_CLOCKS = 20, 40
+
+
+def tabulate_bytes(module: Any) -> None:
+    """Changes `module`, in which elementwise operations are fused, in place."""
+    with module.context:
+        for generic in ops.find(module.operation, "linalg.generic"):
+            if not _is_large(generic):
+                continue
+            for byte in _bytes_of(generic):
+                operations = _operations(generic, byte)
+                if operations is not None and _clocks(operations) >= _LEAST_CLOCKS:
+                    with generic.location, ir.InsertionPoint(generic):
+                        _replace(generic, byte, operations)
+                    break
+
+
+def _is_large(generic: Any) -> bool:
+    """Whether it computes one tensor, of enough elements, each one alone."""
+    if len(generic.results) != 1 or has_reduction(generic):
+        return False
+    type_ = generic.results[0].type
+    old = list(generic.regions[0].blocks[0].arguments)[-1]
+    return (
+        type_.has_static_shape
+        and math.prod(type_.shape) >= _LEAST_ELEMENTS
+        and maps_of(generic)[-1] == ir.AffineMap.get_identity(type_.rank)
+        and not list(old.uses)
+    )
+
+
+def _bytes_of(generic: Any) -> list[Any]:
+    """The bytes that it reads or computes, in order."""
+    arguments = list(generic.regions[0].blocks[0].arguments)[:-1]
+    computed = [result for operation in body_of(generic) for result in operation.results]
+    byte = ir.IntegerType.get_signless(_BYTE)
+    return [value for value in (*arguments, *computed) if value.type == byte]
+
+
+def _operations(generic: Any, byte: Any) -> list[Any] | None:
+    """The operations that compute the result of the byte and of scalars from outside; None if it
+    depends on anything else."""
+    found: list[Any] = []
+
+    def visit(value: Any) -> bool:
+        operation = ops.defining(value)
+        if value == byte:
+            return True
+        if operation is None:
+            return _is_scalar(generic, value)
+        if operation.parent != generic or operation in found:
+            return True
+        if not operation.name.startswith(("arith.", "math.")):
+            return False
+        is_of_byte = all(visit(operand) for operand in operation.operands)
+        found.append(operation)
+        return is_of_byte
+
+    (result,) = body_of(generic)[-1].operands
+    return found if visit(result) and byte != result else None
+
+
+def _is_scalar(generic: Any, argument: Any) -> bool:
+    """Whether an argument of the body is the same for all elements."""
+    arguments = list(generic.regions[0].blocks[0].arguments)
+    if argument not in arguments:
+        return True  # of what is around
+    type_ = generic.operands[arguments.index(argument)].type
+    return not isinstance(type_, ir.ShapedType) or type_.rank == 0
+
+
+def _clocks(operations: Sequence[Any]) -> int:
+    return sum(
+        _CLOCKS.get(one.name, 1 if one.name.startswith("arith.") else _CLOCKS_OF_FUNCTION)
+        for one in operations
+    )
+
+
+def _replace(generic: Any, byte: Any, operations: Sequence[Any]) -> None:
+    table = _table(generic, byte, operations)
+    source, map_ = _tensor_of(generic, byte)
+    type_ = generic.results[0].type
+    empty = ops.create("tensor.empty", [], [type_]).result
+    identity = ir.AffineMap.get_identity(type_.rank)
+    lookup = ops.create_generic([source, empty], [map_, identity], ["parallel"] * type_.rank)
+    block = lookup.regions[0].blocks[0]
+    with ir.InsertionPoint(block):
+        index = ops.unary("arith.index_castui", block.arguments[0], ir.IndexType.get())
+        element = ops.create("tensor.extract", [table, index], [type_.element_type]).result
+        ops.create("linalg.yield", [element])
+    generic.results[0].replace_all_uses_with(lookup.results[0])
+    ops.erase(generic)
+
+
+def _table(generic: Any, byte: Any, operations: Sequence[Any]) -> Any:
+    """The results for all bytes, which are 0 and more as indices."""
+    (result,) = body_of(generic)[-1].operands
+    arguments = list(generic.regions[0].blocks[0].arguments)[:-1]
+    scalars = [one for one in arguments if _is_scalar(generic, one)]
+    type_ = ir.RankedTensorType.get([_VALUES], result.type)
+    empty = ops.create("tensor.empty", [], [type_]).result
+    table = ops.create_generic(
+        [*(generic.operands[arguments.index(one)] for one in scalars), empty],
+        [*([ir.AffineMap.get(1, 0, [])] * len(scalars)), ir.AffineMap.get_identity(1)],
+        ["parallel"],
+    )
+    block = table.regions[0].blocks[0]
+    known = dict(zip(scalars, block.arguments, strict=False))
+    with ir.InsertionPoint(block):
+        dimension = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)
+        index = ops.create("linalg.index", [], [ir.IndexType.get()], {"dim": dimension}).result
+        known[byte] = ops.unary("arith.index_cast", index, byte.type)
+        _clone(operations, known)
+        ops.create("linalg.yield", [known[result]])
+    return table.results[0]
+
+
+def _tensor_of(generic: Any, byte: Any) -> tuple[Any, Any]:
+    """The tensor of the bytes, and where the result's elements have theirs: one that is read, or is
+    computed now."""
+    arguments = list(generic.regions[0].blocks[0].arguments)
+    maps = maps_of(generic)
+    if byte in arguments:
+        number = arguments.index(byte)
+        return generic.operands[number], maps[number]
+    inputs, _ = ops.operand_groups(generic)
+    type_ = ir.RankedTensorType.get(list(generic.results[0].type.shape), byte.type)
+    empty = ops.create("tensor.empty", [], [type_]).result
+    computed = ops.create_generic([*inputs, empty], maps, ["parallel"] * type_.rank)
+    block = computed.regions[0].blocks[0]
+    known = dict(zip(arguments, block.arguments, strict=True))
+    body = body_of(generic)
+    last = body.index(ops.defining(byte))
+    with ir.InsertionPoint(block):
+        _clone(body[: last + 1], known)
+        ops.create("linalg.yield", [known[byte]])
+    return computed.results[0], maps[-1]
+
+
+def _clone(operations: Sequence[Any], known: dict[Any, Any]) -> None:
+    """Repeats operations of a body at the insertion point, with other values for some; `known` gets
+    their results."""
+    for operation in operations:
+        clone = operation.clone()
+        for number, operand in enumerate(operation.operands):
+            clone.operands[number] = known.get(operand, operand)
+        known.update(zip(operation.results, clone.results, strict=True))

@@ -1,0 +1,119 @@
+"""Layers of quantized networks, whose products and functions are of bytes, on the CPU device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aotc[onnx]'")
+
+from onnx import helper, numpy_helper  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
+
+import aotc  # noqa: E402
+
+CHIPS = ("sm_90a",)
+DYNAMIC = {
+    "of lines": ((64, 16, 3), np.int8, (1, 16, 200), {"pads": [1, 2]}),
+    "of unsigned weights": ((32, 16, 3, 3), np.uint8, (1, 16, 20, 24), {"pads": [1, 1, 0, 1]}),
+    "of large sums": ((16, 300, 3, 3), np.int8, (1, 300, 9, 11), {"pads": [1, 1, 1, 1]}),
+}
+_QUANTIZED = """<ir_version: 9, opset_import: ["": 19]>
+net (float[{shape}] x) => (float[{result}] y)
+<float s = {{0.02}}, uint8 z = {{117}}, float t = {{0.01}}, uint8 u = {{3}}>
+{{
+  q = QuantizeLinear (x, s, z)
+  d = DequantizeLinear (q, s, z)
+{body}
+  r = QuantizeLinear (made, t, u)
+  y = DequantizeLinear (r, t, u)
+}}"""
+_ATTENTION = """  turned = Transpose <perm = [0, 2, 1]> (d)
+  made = MatMul (d, turned)"""
+_GELU = """  half = Constant <value = float {0.5}> ()
+  one = Constant <value = float {1.0}> ()
+  root = Constant <value = float {1.41421356}> ()
+  scaled = Div (d, root)
+  erf = Erf (scaled)
+  more = Add (erf, one)
+  both = Mul (d, more)
+  made = Mul (both, half)"""
+
+
+def built(model: Any, folder: Path) -> tuple[Any, set[str]]:
+    """The entry on the CPU device, and the names of the kernels."""
+    file = folder / "net.onnx"
+    file.write_bytes(model.SerializeToString())
+    artifact = aotc.build(file, emit="shared", out=f"{folder}/", chips=CHIPS)
+    library = aotc.load(artifact)
+    library.set_device("cpu")
+    return library["net"], {kernel.name for kernel in artifact.manifest.kernels}
+
+
+def quantized(body: str, shape: str, result: str) -> Any:
+    text = _QUANTIZED.format(body=body, shape=shape, result=result)
+    return onnx.parser.parse_model(text)
+
+
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_convolutions_whose_zero_point_is_computed(name: str, tmp_path: Path) -> None:
+    """The sums of integers are exact, and computed by kernels for integers."""
+    filters, kind, shape, options = DYNAMIC[name]
+    generator, limits = np.random.default_rng(0), np.iinfo(kind)
+    weights = generator.integers(limits.min, limits.max + 1, filters).astype(kind)
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        helper.make_node("ConvInteger", ["q", "w", "z"], ["y"], **options),
+    ]
+    x = generator.standard_normal(shape).astype(np.float32)
+
+    def model(result: Any) -> Any:
+        graph = helper.make_graph(
+            nodes,
+            "net",
+            [helper.make_tensor_value_info("x", 1, shape)],
+            [helper.make_tensor_value_info("y", 6, result)],
+            [numpy_helper.from_array(weights, "w")],
+        )
+        opset = [helper.make_opsetid("", 17)]
+        return helper.make_model(graph, opset_imports=opset, ir_version=8)
+
+    (expected,) = ReferenceEvaluator(model(None)).run(None, {"x": x})
+    function, kernels = built(model(list(expected.shape)), tmp_path)
+    np.testing.assert_array_equal(function(x), expected)
+    assert any(name.startswith(("implicit_gemm_i", "matmul_i")) for name in kernels)
+
+
+def test_a_product_of_matrices_that_are_computed(tmp_path: Path) -> None:
+    """As of attention: bytes are multiplied, and the zero points are subtracted from the sums."""
+    model = quantized(_ATTENTION, "3, 40, 70", "3, 40, 40")
+    x = np.random.default_rng(0).uniform(-3, 3, (3, 40, 70)).astype(np.float32)
+    function, kernels = built(model, tmp_path)
+    (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
+    # Sums of integers are exact, those of floats are not: a step where one is between two.
+    steps = np.abs(np.rint((function(x) - expected) / np.float32(0.01)))
+    assert steps.max() <= 1
+    assert np.mean(steps) < 1e-2
+    # With what follows, although the kernels for GPUs are without.
+    assert any(name.startswith("batched_matmul_i8_f32") for name in kernels)
+
+
+def test_a_function_of_bytes(tmp_path: Path) -> None:
+    """It is looked up, and its values are those that a program of few elements computes."""
+    model = quantized(_GELU, "150, 256", "150, 256")
+    few = quantized(_GELU, "1, 256", "1, 256")
+    x = ((np.arange(150 * 256) % 256 - 117) * np.float32(0.02)).astype(np.float32)
+    x = x.reshape(150, 256)
+    for folder in ("many", "few"):
+        (tmp_path / folder).mkdir()
+    function, _ = built(model, tmp_path / "many")
+    plain, _ = built(few, tmp_path / "few")
+    found = function(x)
+    np.testing.assert_array_equal(found, np.repeat(plain(x[:1]), 150, 0))
+    (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
+    steps = np.abs(np.rint((found - expected) / np.float32(0.01)))
+    assert steps.max() <= 1
+    assert np.mean(steps) < 1e-2

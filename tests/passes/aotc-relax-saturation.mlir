@@ -1,0 +1,17 @@
+// RUN: aotc-relax-saturation
+func.func @f(%x: f32, %least: f32, %most: f32) -> (i8, f32, i32) {
+  %above = arith.maximumf %x, %least : f32
+  %inside = arith.minimumf %above, %most : f32
+  %byte = arith.fptoui %inside : f32 to i8
+  %larger = arith.maximumf %x, %least : f32
+  %kept = arith.minimumf %larger, %most : f32
+  %integer = arith.fptosi %kept : f32 to i32
+  return %byte, %kept, %integer : i8, f32, i32
+}
+
+// What is only converted is taken for a number; what is returned, too, may be NaN.
+// CHECK-LABEL: @f
+// CHECK: arith.maximumf %arg0, %arg1 fastmath<nnan,nsz>
+// CHECK: arith.minimumf {{.*}} fastmath<nnan,nsz>
+// CHECK: arith.maximumf %arg0, %arg1 : f32
+// CHECK: arith.minimumf {{.*}}, %arg2 : f32
