@@ -88,11 +88,31 @@ class Convolutions(torch.nn.Module):
         return (Q.quantize_per_tensor(z, 0.02, -128, -128, 127, torch.int8),)
 
 
+class Fake(torch.nn.Module):
+    """What quantization does to floats, as training knows it: by channel with zero points of both
+    types, and by tensor with a scale that is one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("weight", torch.randn(10, 64))
+        self.register_buffer("scales", torch.rand(10) * 0.02 + 1e-2)
+        self.register_buffer("zeros", torch.randint(-9, 10, (10,), dtype=torch.int32))
+        self.register_buffer("scale", torch.tensor([0.03]))
+        self.register_buffer("zero", torch.tensor([7], dtype=torch.int32))
+
+    def forward(self, x: Any) -> Any:
+        one = torch.fake_quantize_per_tensor_affine(x, self.scale, self.zero, 0, 255)
+        by_channel = torch.fake_quantize_per_channel_affine
+        rows = by_channel(self.weight, self.scales, self.zeros, 0, -128, 127)
+        columns = by_channel(self.weight.T, self.scales, self.zeros.float(), 1, 0, 15)
+        return one, rows, columns, one @ rows.T + x @ columns
+
+
 # Of enough work for a kernel.
 SHAPES = {Convolutions: (2, 3, 33, 41)}
 
 
-@pytest.mark.parametrize("kind", [Static, Dynamic, Convolutions])
+@pytest.mark.parametrize("kind", [Static, Dynamic, Convolutions, Fake])
 def test_pt2e(kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AOTC_DEVICE", "cpu")
     torch.manual_seed(0)

@@ -21,6 +21,8 @@ def quantized_decompositions() -> dict[Any, Any]:
     quantized = torch.ops.quantized_decomposed
     return {
         torch.ops.aten._int_mm.default: _int_mm,
+        torch.ops.aten.fake_quantize_per_channel_affine.default: _fake_quantize,
+        torch.ops.aten.fake_quantize_per_tensor_affine.tensor_qparams: _fake_quantize_tensor,
         quantized.quantize_per_tensor.default: defined.quantize_per_tensor,
         quantized.quantize_per_tensor.tensor: _quantize,
         quantized.quantize_per_tensor.tensor2: _quantize,
@@ -46,6 +48,32 @@ def _int_mm(left: Tensor, right: Tensor) -> Tensor:
     import torch
 
     return torch.mm(left.to(torch.int32), right.to(torch.int32))
+
+
+def _fake_quantize(
+    input_: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
+) -> Tensor:
+    """torch-mlir has none whose zero points are constants. PyTorch multiplies by the reciprocal."""
+    import torch
+
+    along = [-1 if i == axis % input_.dim() else 1 for i in range(input_.dim())]
+    scale, zero = scale.reshape(along), zero_point.reshape(along)
+    scaled = input_ * (1.0 / scale)
+    if zero.dtype.is_floating_point:
+        moved = torch.round(scaled + zero)
+    else:
+        zero = zero.to(torch.float32)
+        moved = torch.round(scaled) + zero
+    return (torch.clamp(moved, quant_min, quant_max) - zero) * scale
+
+
+def _fake_quantize_tensor(
+    input_: Tensor, scale: Tensor, zero_point: Tensor, quant_min: int, quant_max: int
+) -> Tensor:
+    """With one scale."""
+    channel = input_.reshape(1, -1)
+    of_one = scale.reshape(1), zero_point.reshape(1)
+    return _fake_quantize(channel, *of_one, 0, quant_min, quant_max).reshape(input_.shape)
 
 
 def _quantize(
