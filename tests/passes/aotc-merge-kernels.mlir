@@ -44,6 +44,30 @@ module attributes {gpu.container_module} {
     }
     return
   }
+  // Copies from two rows of a buffer: one kernel, which is told where the row begins.
+  func.func @rows(%x: memref<2x64xf32>, %n: index) {
+    %first = memref.subview %x[0, 0] [1, 64] [1, 1]
+        : memref<2x64xf32> to memref<64xf32, strided<[1]>>
+    %second = memref.subview %x[1, 0] [1, 64] [1, 1]
+        : memref<2x64xf32> to memref<64xf32, strided<[1], offset: 64>>
+    gpu.launch blocks(%a, %b, %c) in (%d = %n, %e = %n, %f = %n)
+        threads(%i, %j, %k) in (%o = %n, %p = %n, %q = %n)
+        workgroup(%tile : memref<64xf32, #gpu.address_space<workgroup>>) {
+      %copied = nvgpu.device_async_copy %first[%i], %tile[%i], 1
+          : memref<64xf32, strided<[1]>> to memref<64xf32, #gpu.address_space<workgroup>>
+      nvgpu.device_async_wait %copied
+      gpu.terminator
+    }
+    gpu.launch blocks(%a, %b, %c) in (%d = %n, %e = %n, %f = %n)
+        threads(%i, %j, %k) in (%o = %n, %p = %n, %q = %n)
+        workgroup(%tile : memref<64xf32, #gpu.address_space<workgroup>>) {
+      %copied = nvgpu.device_async_copy %second[%i], %tile[%i], 1
+          : memref<64xf32, strided<[1], offset: 64>> to memref<64xf32, #gpu.address_space<workgroup>>
+      nvgpu.device_async_wait %copied
+      gpu.terminator
+    }
+    return
+  }
 }
 
 // CHECK: gpu.module @by_hand
@@ -59,5 +83,9 @@ module attributes {gpu.container_module} {
 // CHECK:   gpu.func @[[CHECKED]](
 // CHECK:   gpu.func @[[CHECKED_TOO]](
 // CHECK:   gpu.func @g_kernel(
+// CHECK:   gpu.func @[[ROWS:rows_kernel]](%{{.*}}: memref<64xf32, strided<[1], offset: ?>>
+// CHECK-NOT: gpu.func
 // CHECK: gpu.launch_func @[[MODULE]]::@g_kernel blocks
+// CHECK: gpu.launch_func @[[MODULE]]::@[[ROWS]] blocks
+// CHECK: gpu.launch_func @[[MODULE]]::@[[ROWS]] blocks
 // CHECK-NOT: gpu.module

@@ -16,7 +16,16 @@ from aotc.mlir import ir
 from aotc.ops import symbol_of
 
 # Accesses, for which the type of what they access has no other meaning.
-_ACCESSES = ("memref.load", "memref.store", "vector.load", "vector.store")
+_ACCESSES = (
+    "memref.load",
+    "memref.store",
+    "memref.atomic_rmw",
+    "vector.load",
+    "vector.store",
+    "vector.maskedload",
+    "vector.maskedstore",
+    "nvgpu.device_async_copy",
+)
 _OFFSET = re.compile(r", offset: \d+>")
 _OPERANDS_GROUP = -2  # of the operands of a gpu.launch_func: those of the kernel
 
@@ -73,12 +82,13 @@ def _without_offset(type_: Any) -> Any:
 
 
 def _forget_offsets(kernel: Any, numbers: Sequence[int]) -> None:
-    arguments = kernel.regions[0].blocks[0].arguments
+    arguments, function = kernel.regions[0].blocks[0].arguments, ops.function_type(kernel)
     with kernel.location:
         for number in numbers:
             arguments[number].set_type(_without_offset(arguments[number].type))
-        inputs = [argument.type for argument in arguments]
-        ops.set_function_type(kernel, inputs, ops.function_type(kernel).results)
+        # Behind the parameters are the buffers in shared memory.
+        inputs = [arguments[number].type for number in range(len(function.inputs))]
+        ops.set_function_type(kernel, inputs, function.results)
 
 
 def _cast_operands(launch: Any, numbers: Sequence[int]) -> None:
