@@ -509,6 +509,13 @@ def _ssa_name(source: Source, argument: Any, lines: _LineBytes) -> str | None:
     return found[1].decode() if found and len(found[1]) <= LONGEST_NAME else None
 
 
+def _no_element(what: str, type_: str, element: str) -> str:
+    return (
+        f"The {what} has the type {type_}, whose element type {element} has no C form. "
+        f"Element types that have one: {', '.join(DTYPES)}."
+    )
+
+
 def describe_value(what: str, name: str, type_: Any, problems: list[str]) -> Value:
     text = str(type_)
     if text in DTYPES:
@@ -520,6 +527,11 @@ def describe_value(what: str, name: str, type_: Any, problems: list[str]) -> Val
         )
         return Value(name, text, Dtype.I8)
     if isinstance(type_, ir.RankedTensorType) and type_.encoding is None:
+        element = str(type_.element_type)
+        if element not in DTYPES:
+            # A memref may not have it either: a pointer, for one.
+            problems.append(_no_element(what, text, element))
+            return Value(name, text, Dtype.I8)
         # It will be a memref, when aotc lowers it.
         memref_type = f"memref{text.removeprefix('tensor')}"
         return describe_value(what, name, ir.Type.parse(memref_type), problems)
@@ -545,10 +557,7 @@ def describe_value(what: str, name: str, type_: Any, problems: list[str]) -> Val
         return Value(name, text, Dtype.I8)
     element = str(memref.element_type)
     if element not in DTYPES:
-        problems.append(
-            f"The {what} has the type {text}, whose element type {element} has no C form. "
-            f"Element types that have one: {', '.join(DTYPES)}."
-        )
+        problems.append(_no_element(what, text, element))
         return Value(name, text, Dtype.I8)
     try:
         strides, offset = memref.get_strides_and_offset()

@@ -54,6 +54,8 @@ X, Y = random(5, 7), random(7, 9)
 WIDE = random(1, 8, 8, 4)
 FILTERS = random(8, 3, 3, 4)
 PADDED = np.pad(WIDE, ((0, 0), (1, 1), (1, 1), (0, 0)))
+SCATTERED = random(1, 6, 4)
+SCATTERED[:, [4, 0, 5]] = random(1, 3, 4)
 AT = np.array([[7], [0], [3]], np.int64)
 PACKED = np.pad(A, ((0, 2), (0, 1)), constant_values=7).reshape(2, 3, 3, 2).transpose(2, 0, 3, 1)
 TALL, KERNEL = random(1, 4, 7, 2), random(3, 3, 2, 5)
@@ -96,6 +98,7 @@ CALLS: dict[str, dict[str, Call]] = {
             (convolved(PADDED, FILTERS.transpose(1, 2, 3, 0)) + VECTOR,),
         ),
         "dyn": Call((A, A[::-1].copy()), (np.maximum(A, A[::-1]),), writes=False),
+        "scatter": Call((random(1, 6, 4), random(1, 3, 4)), (SCATTERED,)),
     },
     "in_vectors": {
         "contract": Call(

@@ -152,7 +152,7 @@ func.func @f(%v: vector<4xf32>, %ok: memref<4xf32>, %u: memref<*xf32>, %w: memre
   %r = tensor.cast %t : tensor<4xf32> to tensor<*xf32>
   return %r : tensor<*xf32>
 }
-func.func @g(%m: memref<4x4xf32, affine_map<(i, j) -> (i mod 2, j)>>)
+func.func @g(%m: memref<4x4xf32, affine_map<(i, j) -> (i mod 2, j)>>, %p: tensor<5x!llvm.ptr>)
     attributes {llvm.emit_c_interface} {
   return
 }
@@ -170,7 +170,7 @@ func.func @g(%m: memref<4x4xf32, affine_map<(i, j) -> (i mod 2, j)>>)
         place, _, problem = line.removeprefix(f"{path}:").partition(": error: ")
         places.append(place)
         problems.append(problem)
-    assert places == ["2:14", "2:53", "2:72", "2:1", "8:14"]
+    assert places == ["2:14", "2:53", "2:72", "2:1", "8:14", "8:71"]
     assert problems[:2] == [
         "The argument 'v' of 'f' has the type vector<4xf32>, which has no C form. " + accepted,
         "The argument 'u' of 'f' has the type memref<*xf32>, which has no C form. " + accepted,
@@ -185,6 +185,9 @@ func.func @g(%m: memref<4x4xf32, affine_map<(i, j) -> (i mod 2, j)>>)
     assert problems[4].endswith(
         "whose layout is not strided: it has no C form. "
         "Write a permuted layout as strides: memref<5x7xf32, strided<[1, 5]>>."
+    )
+    assert problems[5].startswith(
+        "The argument 'p' of 'g' has the type tensor<5x!llvm.ptr>, whose element type !llvm.ptr has"
     )
 
 

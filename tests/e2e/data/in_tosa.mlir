@@ -20,3 +20,8 @@ func.func @dyn(%A: tensor<?x5xf32>, %B: tensor<?x5xf32>) -> tensor<?x5xf32> attr
   %0 = tosa.maximum %A, %B : (tensor<?x5xf32>, tensor<?x5xf32>) -> tensor<?x5xf32>
   return %0 : tensor<?x5xf32>
 }
+func.func @scatter(%V: tensor<1x6x4xf32>, %X: tensor<1x3x4xf32>) -> tensor<1x6x4xf32> attributes {llvm.emit_c_interface} {
+  %at = "tosa.const"() <{values = dense<[[4, 0, 5]]> : tensor<1x3xi32>}> : () -> tensor<1x3xi32>
+  %0 = tosa.scatter %V, %at, %X : (tensor<1x6x4xf32>, tensor<1x3xi32>, tensor<1x3x4xf32>) -> tensor<1x6x4xf32>
+  return %0 : tensor<1x6x4xf32>
+}
