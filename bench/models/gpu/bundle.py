@@ -32,7 +32,9 @@ _FILES = (
 _RUN = """\
 #!/bin/sh
 # Made by bench.models. ./run --help
-cd "$(dirname "$0")" && PYTHONPATH=.${PYTHONPATH:+:$PYTHONPATH} exec python3 -m bench.models.gpu.measure "$@"
+cd "$(dirname "$0")" || exit
+export PYTHONPATH=".${PYTHONPATH:+:$PYTHONPATH}"
+exec python3 -m bench.models.gpu.measure "$@"
 """
 
 
