@@ -47,6 +47,14 @@ REFUSED: list[tuple[Any, str]] = [
         lambda x: torch.embedding_bag(x, x[0].long(), x[1, :1].long(), mode=1)[2],
         rf"{_LINE}: error: result 2 of aten.embedding_bag has no lowering\.",
     ),
+    (
+        torch.func.grad(lambda x: x.tanh().sum()),
+        rf"{_LINE}: error: torch.export loses what torch.func.grad, vjp or jvp takes the",
+    ),
+    (
+        lambda x: torch.func.jvp(torch.tanh, (x,), (x,))[1],
+        rf"{_LINE}: error: torch.export loses what torch.func.grad, vjp or jvp takes the",
+    ),
 ]
 
 

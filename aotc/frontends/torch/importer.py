@@ -35,6 +35,7 @@ from aotc.frontends.torch.operators import (
 from aotc.frontends.torch.places import keep_user_frames
 from aotc.frontends.torch.refusals import (
     check_bags,
+    check_derivatives,
     check_effects,
     check_operators,
     named_refusals,
@@ -89,6 +90,7 @@ def import_program(program: Any, name: str) -> Any:
             own = [lowering for module in modules for lowering in module.LOWERINGS]
             known = {**lowerings(), **{one.symbol: one for one in own}}
             check_bags(program)
+            check_derivatives(program)
             program = sum_equal_bags(name_buffers_once(program))
             table = {**decompositions(), **decompositions_of(known)}
             drop_ranges_of_expressions(program)

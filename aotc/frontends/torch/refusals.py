@@ -29,6 +29,9 @@ _LEFT = re.compile(
     re.MULTILINE,
 )
 
+# What torch.export leaves of torch.func.grad, vjp and jvp.
+_DERIVATIVES = ("_unwrap_for_grad", "_make_dual", "_unpack_dual")
+
 
 def check_bags(program: Any) -> None:
     """Raises InputError for uses of what PyTorch computes gradients of bags from: it is not the
@@ -41,6 +44,19 @@ def check_bags(program: Any) -> None:
         if "embedding_bag" in name and number > 0 and node.users:
             message = f"{place_of_node(node)}result {number} of {name} has no lowering."
             raise InputError(message, hint="the first result is that of the bags; use it alone.")
+
+
+def check_derivatives(program: Any) -> None:
+    """Raises InputError for derivatives by torch.func that torch.export traced: their operands are
+    constants without elements, or None."""
+    for node in program.graph.nodes:
+        if getattr(node.target, "__name__", "") in _DERIVATIVES:
+            raise InputError(
+                f"{place_of_node(node)}torch.export loses what torch.func.grad, vjp or jvp takes "
+                "the derivatives of.",
+                hint="trace the function first, and build the module which that gives: "
+                "torch.fx.experimental.proxy_tensor.make_fx(function)(*args).",
+            )
 
 
 def check_effects(program: Any) -> None:
