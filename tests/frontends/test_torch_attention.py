@@ -115,6 +115,24 @@ def test_attention_of_one_query_of_a_batch_has_a_kernel(tmp_path: Path) -> None:
     check(artifact, "grouped", module, inputs, dtype)
 
 
+class _OneQuery(torch.nn.Module):
+    """K and V lie as a projection makes them: the heads are parts of rows."""
+
+    def forward(self, q: Any, x: Any) -> Any:
+        k, v = x.unflatten(2, (2, 3, -1)).permute(2, 0, 3, 1, 4).unbind(0)
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_attention_of_one_query_with_heads_in_rows(dtype: Any, tmp_path: Path) -> None:
+    """The queries of all heads and of the batch, in front of each other, are no rows of a matrix
+    whose keys they share."""
+    torch.manual_seed(0)
+    inputs = (torch.randn(2, 3, 1, 16, dtype=dtype), torch.randn(2, 20, 96, dtype=dtype))
+    artifact = build(_OneQuery(), inputs, "one_query", tmp_path)
+    check(artifact, "one_query", _OneQuery(), inputs, dtype)
+
+
 class _Continued(torch.nn.Module):
     """Rows after those of a cache of fewer heads; each sees the keys up to its own."""
 

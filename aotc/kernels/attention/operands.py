@@ -270,7 +270,8 @@ def _is_batch(places: Any) -> bool:
     """Whether that is the batch, or it in two dimensions that follow each other."""
     if len(places) == 2 and all(isinstance(place, tuple) for place in places):
         first, second = places
-        return (first[0], second[0]) == ("high", "low") and first[1:] == second[1:]
+        is_whole_batch = first[1] == BATCH and first[1:] == second[1:]
+        return is_whole_batch and (first[0], second[0]) == ("high", "low")
     return list(places) == [BATCH]
 
 
