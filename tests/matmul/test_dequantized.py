@@ -479,8 +479,8 @@ def test_constant_weights_are_read_before_the_wait(load: str, is_constant: bool)
         texts = [str(one) if one.name == control else one.name for one in ops.walk(launch)]
     first_load, wait = texts.index(load), texts.index(f"{control} wait")
     assert (first_load < wait) == is_constant
-    # A small kernel takes no longer than the launch of the next one.
-    assert texts.index(f"{control} launch_dependents") < first_load
+    # Else kernels that wait fill the multiprocessors.
+    assert texts.index(f"{control} launch_dependents") > wait
 
 
 @pytest.mark.parametrize(("rows", "warps"), [(4096, 16), (6144, 8), (28672, 8)])

@@ -94,28 +94,24 @@ def launch(
     With `overlaps_previous`, blocks may start before the previous kernel of the stream has ended,
     for which they wait (programmatic dependent launch, from sm_90 on): at once, or, with
     `waits_later`, where they call `wait_for_previous`, before which they read constants alone. The
-    next kernel may start as soon as all blocks have: it waits for the end of this one, which comes
-    after that of the previous one.
+    next kernel may start when all blocks have waited.
     """
     is_known = isinstance(blocks, int) and blocks > 0
     blocks_or_one = blocks if is_known else maximum(blocks, 1)
     with b.launch(blocks_or_one, threads, shared_bytes, role=role) as grid:
-        if overlaps_previous:
-            _control(b, "launch_dependents")
-            if not waits_later:
-                wait_for_previous(b)
+        if overlaps_previous and not waits_later:
+            wait_for_previous(b)
         shared = b.shared_memory() if shared_bytes else None
         with b.where(is_known or compare("ult", grid.block, blocks)):
             yield Block(grid.block, grid.thread, shared)
 
 
 def wait_for_previous(b: Builder) -> None:
-    """Waits for the end of the previous kernel of the stream."""
-    _control(b, "wait")
-
-
-def _control(b: Builder, action: str) -> None:
-    b.op("nvvm.griddepcontrol", kind=f"#nvvm<grid_dep_action {action}>")
+    """Waits for the end of the previous kernel of the stream, and lets the next one start. Not in
+    the other order: kernels that wait for each other, each with blocks on the multiprocessors, were
+    27 times as slow as without programmatic dependent launch."""
+    for action in ("wait", "launch_dependents"):
+        b.op("nvvm.griddepcontrol", kind=f"#nvvm<grid_dep_action {action}>")
 
 
 def elements_of_c(

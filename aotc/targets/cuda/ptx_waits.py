@@ -1,11 +1,11 @@
 """Programmatic dependent launch of kernels that say nothing of it: waits in their PTX.
 
 From sm_90 on, each kernel of aotc begins with `griddepcontrol.wait`, so that it may be launched
-while the one before it ends (see `pdl_kernels`). It lets the next one begin before it waits itself:
-that one waits for its end, and so for that of all before, and its launch takes as long as a small
-kernel. A gpu.module is lowered once for all chips, and so is LLVM IR, and earlier chips have no
-such instruction: it goes into the PTX for chips that have it. The runtime asks the driver which PTX
-a kernel comes from.
+while the one before it ends (see `pdl_kernels`), and then lets the next one begin: of the kernels of
+a stream one works, and one waits (see `wait_for_previous` of `kernels/matmul/scalar.py`). A
+gpu.module is lowered once for all chips, and so is LLVM IR, and earlier chips have no such
+instruction: it goes into the PTX for chips that have it. The runtime asks the driver which PTX a
+kernel comes from.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Collection
 from aotc.request import Chip
 
 FIRST_WITH_WAITS = 90
-_BEGIN = b"\tgriddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;\n"
+_BEGIN = b"\tgriddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;\n"
 # A kernel up to what is no declaration: the first label, comment or instruction.
 _HEAD = re.compile(
     rb"\.entry (?P<name>[^\s(]+)[^{]*\{\n(?:[ \t]*(?:\.[^\n]*)?\n)*",

@@ -17,7 +17,7 @@ from aotc.targets.cuda.results import DeviceUnit
 if TYPE_CHECKING:
     from aotc.building.build import Build
 
-WAITS = "\tgriddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;\n"
+WAITS = "\tgriddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;\n"
 DECLARED = """\
 .target sm_90
 .func (.param .b32 r) twice()
