@@ -20,6 +20,7 @@ from aotc.frontends.torch.data_dependent import (
 )
 from aotc.frontends.torch.elementwise import elementwise_decompositions
 from aotc.frontends.torch.extrema import extremum_decompositions
+from aotc.frontends.torch.gradients import gradient_decompositions
 from aotc.frontends.torch.grids import grid_decompositions
 from aotc.frontends.torch.lu import lu_decompositions
 from aotc.frontends.torch.normalizations import normalization_decompositions
@@ -53,6 +54,7 @@ def decompositions() -> dict[Any, Any]:
         **bag_decompositions(aten),
         **data_dependent_decompositions(aten),
         **quantized_decompositions(),
+        **gradient_decompositions(aten),
         **grid_decompositions(aten),
         **normalization_decompositions(aten),
         **pad_decompositions(aten),

@@ -32,6 +32,7 @@ from aotc.frontends.torch.operators import (
     define_functions,
     lowerings,
 )
+from aotc.frontends.torch.overloads import with_known_overloads
 from aotc.frontends.torch.places import keep_user_frames
 from aotc.frontends.torch.refusals import (
     check_bags,
@@ -91,7 +92,7 @@ def import_program(program: Any, name: str) -> Any:
             known = {**lowerings(), **{one.symbol: one for one in own}}
             check_bags(program)
             check_derivatives(program)
-            program = sum_equal_bags(name_buffers_once(program))
+            program = with_known_overloads(sum_equal_bags(name_buffers_once(program)))
             table = {**decompositions(), **decompositions_of(known)}
             drop_ranges_of_expressions(program)
             conditions = noted_conditions(program)

@@ -27,6 +27,7 @@ def resampling_decompositions(aten: Any, known: dict[Any, Any]) -> dict[Any, Any
             operator: functools.partial(_interpolated, taps, known[operator])
             for operator, taps in interpolations.items()
         },
+        aten.upsample_trilinear3d.default: _linear_of_each,
         average: functools.partial(_adaptive_average, known[average]),
         aten._adaptive_avg_pool3d.default: functools.partial(_adaptive_average, None),
         aten.max_pool2d.default: _maximum,
@@ -217,13 +218,33 @@ def _resized(
 # --- Interpolation --------------------------------------------------------------------------------
 
 
+def nearest_places(size: Any, count: Any, scale: float | None, offset: float) -> Tensor:
+    """The element that each of `count` results takes: the one with its place, and `offset` more."""
+    import torch
+
+    number = torch.full((), size, dtype=torch.float32)
+    step = 1 / scale if scale else number / torch.full((), count, dtype=torch.float32)
+    return ((torch.arange(count).float() + offset) * step).long().clamp(max=size - 1)
+
+
+def _linear_of_each(
+    x: Tensor, output_size: Sequence[int], align_corners: bool, *scales: float | None
+) -> Tensor:
+    given = scales if any(scales) else None
+    return _interpolated(_linear, _unknown_sizes, x, output_size, align_corners, given)
+
+
+def _unknown_sizes(*_: Any) -> Any:
+    return NotImplemented
+
+
 def _interpolated(
     taps: Callable[[Tensor], tuple[Tensor, Sequence[Tensor]]],
     otherwise: Callable[..., Tensor],
     x: Tensor,
     output_size: Sequence[int] | None,
     align_corners: bool,
-    scale_factors: Sequence[float] | None,
+    scale_factors: Sequence[float | None] | None,
 ) -> Tensor:
     """Resizes one dimension after the other, where PyTorch's decomposition gathers all neighbors of
     each result: those that share a row interpolate it once, and whole rows are then added.
@@ -239,7 +260,7 @@ def _interpolated(
         return otherwise(x, output_size, align_corners, scale_factors)
     given: Sequence[float | None] = scale_factors or [None] * (x.dim() - 2)
     counts = output_size or [
-        int(size * scale) for size, scale in zip(x.shape[2:], scale_factors or (), strict=True)
+        int(size * (scale or 1)) for size, scale in zip(x.shape[2:], given, strict=True)
     ]
     type_ = torch.float64 if x.dtype == torch.float64 else torch.float32
     resized = x.to(type_)

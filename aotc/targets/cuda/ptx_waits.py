@@ -1,8 +1,8 @@
 """Programmatic dependent launch of kernels that say nothing of it: waits in their PTX.
 
 From sm_90 on, each kernel of aotc begins with `griddepcontrol.wait`, so that it may be launched
-while the one before it ends (see `pdl_kernels`), and then lets the next one begin: of the kernels of
-a stream one works, and one waits (see `wait_for_previous` of `kernels/matmul/scalar.py`). A
+while the one before it ends (see `pdl_kernels`), and then lets the next one begin: of the kernels
+of a stream one works, and one waits (see `wait_for_previous` of `kernels/matmul/scalar.py`). A
 gpu.module is lowered once for all chips, and so is LLVM IR, and earlier chips have no such
 instruction: it goes into the PTX for chips that have it. The runtime asks the driver which PTX a
 kernel comes from.

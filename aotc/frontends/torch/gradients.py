@@ -1,0 +1,249 @@
+"""PyTorch's operators that compute gradients, as other operators: those of what training steps
+have which torch-mlir does not know, or has wrong."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from aotc.frontends.torch.constants import constant
+from aotc.frontends.torch.resampling import nearest_places
+
+Tensor = Any
+
+
+def gradient_decompositions(aten: Any) -> dict[Any, Any]:
+    linear = {
+        aten.upsample_linear1d_backward.default: aten.upsample_linear1d.default,
+        aten.upsample_bilinear2d_backward.default: aten.upsample_bilinear2d.default,
+        aten.upsample_bicubic2d_backward.default: aten.upsample_bicubic2d.default,
+        aten.upsample_trilinear3d_backward.default: aten.upsample_trilinear3d.default,
+    }
+    nearest = {
+        aten.upsample_nearest1d_backward.default: 0.0,
+        aten.upsample_nearest2d_backward.default: 0.0,
+        aten.upsample_nearest3d_backward.default: 0.0,
+        aten._upsample_nearest_exact1d_backward.default: 0.5,
+        aten._upsample_nearest_exact2d_backward.default: 0.5,
+        aten._upsample_nearest_exact3d_backward.default: 0.5,
+    }
+    return {
+        **{name: functools.partial(_interpolated, forward) for name, forward in linear.items()},
+        **{name: functools.partial(_nearest, offset) for name, offset in nearest.items()},
+        aten.avg_pool2d_backward.default: _average,
+        aten._adaptive_avg_pool2d_backward.default: _adaptive_average,
+        aten.adaptive_max_pool2d_backward.default: _adaptive_maximum,
+        aten.unfold_backward.default: _unfold,
+        aten.convolution_backward.default: _transposed_convolution,
+        aten._scaled_dot_product_flash_attention_for_cpu_backward.default: _attention,
+    }
+
+
+# --- Resizing and pools ---------------------------------------------------------------------------
+
+
+def _by_matrices(gradient: Tensor, first: int, sizes: Sequence[int], forward: Any) -> Tensor:
+    """The gradient of a linear function that acts on each of the dimensions from `first` on alone.
+    `forward(axis, identity)` applies it along one: to rows of a matrix. NotImplemented where a size
+    is not known."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+    from torch.utils._python_dispatch import (  # type: ignore[import-not-found, unused-ignore]
+        _disable_current_modes,
+    )
+
+    if not all(isinstance(size, int) for size in (*sizes, *gradient.shape[first:])):
+        return NotImplemented
+    type_ = torch.float64 if gradient.dtype == torch.float64 else torch.float32
+    found = gradient.to(type_)
+    for axis, size in enumerate(sizes):
+        with _disable_current_modes():
+            matrix = forward(axis, torch.eye(size, dtype=type_)).numpy()
+        dim = first + axis
+        found = (found.movedim(dim, -1) @ constant(matrix.T.copy(), type_)).movedim(-1, dim)
+    return found.to(gradient.dtype).contiguous()
+
+
+def _as_image(rows: Tensor, axis: int, rank: int) -> Tensor:
+    """Each row as an image of one channel that has it along one of its dimensions."""
+    return rows.reshape(rows.shape[0], 1, *(-1 if i == axis else 1 for i in range(rank)))
+
+
+def _interpolated(
+    forward: Any,
+    gradient: Tensor,
+    output_size: Sequence[int],
+    input_size: Sequence[int],
+    align_corners: bool,
+    *scales: float | None,
+) -> Tensor:
+    rank = len(output_size)
+    given = [*scales, *[None] * (rank - len(scales))]
+
+    def along(axis: int, identity: Tensor) -> Tensor:
+        counts = [output_size[axis] if i == axis else 1 for i in range(rank)]
+        own = [given[axis] if i == axis else None for i in range(rank)]
+        image = _as_image(identity, axis, rank)
+        return forward(image, counts, align_corners, *own).flatten(1)
+
+    return _by_matrices(gradient, 2, input_size[2:], along)
+
+
+def _nearest(
+    offset: float,
+    gradient: Tensor,
+    output_size: Sequence[int],
+    input_size: Sequence[int],
+    *scales: float | None,
+) -> Tensor:
+    """`offset`: see `nearest_places`."""
+    given = [*scales, *[None] * (len(output_size) - len(scales))]
+    found = gradient
+    for dim, (count, scale) in enumerate(zip(output_size, given, strict=True), 2):
+        size = input_size[dim]
+        places = nearest_places(size, count, scale, offset)
+        shape = [*found.shape[:dim], size, *found.shape[dim + 1 :]]
+        found = found.new_zeros(shape).index_add(dim, places, found)
+    return found
+
+
+def _average(
+    gradient: Tensor,
+    x: Tensor,
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> Tensor:
+    import torch
+
+    sizes, steps, pads = (
+        tuple(one) * (2 // len(one)) for one in (kernel_size, stride or kernel_size, padding)
+    )
+
+    def along(axis: int, identity: Tensor) -> Tensor:
+        window, step = ((one[0], 1) if axis == 0 else (1, one[1]) for one in (sizes, steps))
+        pad = (pads[0], 0) if axis == 0 else (0, pads[1])
+        divisor = 1 if divisor_override else None
+        pool = torch.nn.functional.avg_pool2d
+        image = _as_image(identity, axis, 2)
+        return pool(image, window, step, pad, ceil_mode, count_include_pad, divisor).flatten(1)
+
+    found = _by_matrices(gradient, x.dim() - 2, x.shape[-2:], along)
+    return found / divisor_override if divisor_override and found is not NotImplemented else found
+
+
+def _adaptive_average(gradient: Tensor, x: Tensor) -> Tensor:
+    import torch
+
+    def along(axis: int, identity: Tensor) -> Tensor:
+        count = gradient.shape[x.dim() - 2 + axis]
+        return torch.nn.functional.adaptive_avg_pool1d(identity, count)
+
+    return _by_matrices(gradient, x.dim() - 2, x.shape[-2:], along)
+
+
+def _adaptive_maximum(gradient: Tensor, x: Tensor, indices: Tensor) -> Tensor:
+    zeros = x.new_zeros([*x.shape[:-2], x.shape[-2] * x.shape[-1]])
+    return zeros.scatter_add(-1, indices.flatten(-2), gradient.flatten(-2)).reshape(x.shape)
+
+
+def _unfold(gradient: Tensor, input_size: Sequence[int], dim: int, size: int, step: int) -> Tensor:
+    """Elements that several windows have get the sum."""
+    import torch
+
+    if not input_size:
+        return gradient.reshape(())
+    dim = dim % len(input_size)
+    places = torch.arange(gradient.shape[dim]).unsqueeze(1) * step + torch.arange(size)
+    windows = gradient.movedim(-1, dim + 1).flatten(dim, dim + 1)
+    return gradient.new_zeros(input_size).index_add(dim, places.flatten(), windows)
+
+
+# --- Convolutions and attention -------------------------------------------------------------------
+
+
+def _transposed_convolution(
+    gradient: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    bias_sizes: Sequence[int] | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    output_mask: Sequence[bool],
+) -> Any:
+    """Those of a transposed convolution: it is the gradient of one from its result to its input.
+    NotImplemented for others."""
+    import torch
+
+    aten = torch.ops.aten
+    is_longer = any(more >= step for more, step in zip(output_padding, stride, strict=True))
+    if not transposed or is_longer:
+        return NotImplemented
+    own = (stride, padding, dilation, False, [0] * len(output_padding), groups)
+    of_x = of_weight = of_bias = None
+    if output_mask[0]:
+        of_x = aten.convolution.default(gradient, weight, None, *own)
+    if output_mask[1]:
+        backward = aten.convolution_backward.default
+        of_weight = backward(x, gradient, weight, None, *own, [False, True, False])[1]
+    if output_mask[2]:
+        of_bias = gradient.sum([0, *range(2, gradient.dim())])
+    return of_x, of_weight, of_bias
+
+
+def _attention(
+    gradient: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    out: Tensor,
+    logsumexp: Tensor,
+    dropout_p: float,
+    is_causal: bool,
+    *,
+    attn_mask: Tensor | None = None,
+    scale: float | None = None,
+) -> Any:
+    """The weights are computed again. The results have the strides of the operator's: heads behind
+    the sequence."""
+    import torch
+
+    group = query.shape[1] // key.shape[1]
+    if dropout_p:
+        return NotImplemented
+    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    wide: Callable[[Tensor], Tensor] = (
+        (lambda one: one) if query.dtype == torch.float64 else (lambda one: one.float())
+    )
+    q, of_out = wide(query), wide(gradient)
+    k, v = (wide(one).repeat_interleave(group, 1) for one in (key, value))
+    scores = q @ k.transpose(-1, -2) * factor
+    if is_causal:
+        rows, keys = scores.shape[-2:]
+        seen = torch.arange(rows).unsqueeze(1) >= torch.arange(keys)
+        scores = torch.where(seen, scores, -math.inf)
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        scores = torch.where(attn_mask, scores, -math.inf)
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    weights = torch._safe_softmax(scores, -1)
+    of_weights = of_out @ v.transpose(-1, -2)
+    of_scores = weights * (of_weights - (of_weights * weights).sum(-1, keepdim=True)) * factor
+    found = (of_scores @ k, of_scores.transpose(-1, -2) @ q, weights.transpose(-1, -2) @ of_out)
+    return tuple(
+        one.reshape(*like.shape[:2], -1, *like.shape[2:])
+        .sum(2)
+        .to(like.dtype)
+        .transpose(1, 2)
+        .contiguous()
+        .transpose(1, 2)
+        for one, like in zip(found, (query, key, value), strict=True)
+    )
