@@ -36,6 +36,8 @@ def insert_fusion_barriers(module: Any) -> None:
                 for value in _repeated_operands(generic)
                 if _computes(value) or (has_kernels and _operations(value))
             ]
+            if _dequantizes(generic):
+                held += generic.results
             for value in (*held, *_flattened_operands(generic)):
                 with generic.location, ir.InsertionPoint.after(ops.defining(value)):
                     ops.create(_HOLDER, [value], attributes={_HELD: ir.UnitAttr.get()})
@@ -75,8 +77,25 @@ def _repeated_operands(generic: Any) -> list[Any]:
     return [
         _narrow(origin(value))
         for value, map_ in zip(inputs, maps_of(generic), strict=False)
-        if isinstance(value.type, ir.RankedTensorType) and loops - _loops_of(map_)
+        if _is_tensor(value) and loops - _loops_of(map_)
     ]
+
+
+def _dequantizes(generic: Any) -> bool:
+    """Whether it is a product with quantized weights, whose kernels have a vector or a matrix as
+    their result: what reads it in another shape would have its loops in that shape, too."""
+    inputs, _ = ops.operand_groups(generic)
+    types = [ir.ShapedType(value.type).element_type for value in inputs if _is_tensor(value)]
+    return (
+        has_reduction(generic)
+        and any(isinstance(one, ir.IntegerType) for one in types)
+        and any(isinstance(one, ir.FloatType) for one in types)
+        and any(op.name == "arith.mulf" for op in body_of(generic))
+    )
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value.type, ir.RankedTensorType)
 
 
 def _flattened_operands(generic: Any) -> list[Any]:
