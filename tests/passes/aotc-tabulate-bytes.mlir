@@ -59,6 +59,21 @@ func.func @of_more(%x: tensor<128x256xi8>, %other: tensor<256xf32>, %small: tens
   return %y, %cheap, %z : tensor<128x256xf32>, tensor<128x256xf32>, tensor<2x8xf32>
 }
 
+func.func @divides(%x: tensor<128x256xi8>) -> tensor<128x256xf32> {
+  %empty = tensor.empty() : tensor<128x256xf32>
+  %hundred = arith.constant 100 : i32
+  %y = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<128x256xi8>) outs(%empty : tensor<128x256xf32>) {
+  ^bb0(%in: i8, %out: f32):
+    %0 = arith.extsi %in : i8 to i32
+    %1 = arith.divsi %hundred, %0 : i32
+    %2 = arith.sitofp %1 : i32 to f32
+    %3 = math.exp %2 : f32
+    %4 = math.tanh %3 : f32
+    linalg.yield %4 : f32
+  } -> tensor<128x256xf32>
+  return %y : tensor<128x256xf32>
+}
+
 // The bytes are computed, and then looked up.
 // CHECK-LABEL: @computed
 // CHECK: %[[TABLE:.*]] = linalg.generic {{.*}} ins(%arg1 : tensor<f32>) outs({{.*}} : tensor<256xf32>)
@@ -84,3 +99,7 @@ func.func @of_more(%x: tensor<128x256xi8>, %other: tensor<256xf32>, %small: tens
 // CHECK-LABEL: @of_more
 // CHECK-NOT: tensor.extract
 // CHECK: return
+
+// By a byte, of which 0 may not be there.
+// CHECK-LABEL: @divides
+// CHECK-NOT: tensor.extract

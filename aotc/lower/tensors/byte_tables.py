@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.effects import is_division
 from aotc.analysis.generics import body_of, has_reduction, maps_of
 from aotc.mlir import ir
 
@@ -61,7 +62,7 @@ def _bytes_of(generic: Any) -> list[Any]:
 
 def _operations(generic: Any, byte: Any) -> list[Any] | None:
     """The operations that compute the result of the byte and of scalars from outside; None if it
-    depends on anything else."""
+    depends on anything else, or one of the 256 bytes, which may not be there, would trap."""
     found: list[Any] = []
 
     def visit(value: Any) -> bool:
@@ -72,7 +73,7 @@ def _operations(generic: Any, byte: Any) -> list[Any] | None:
             return _is_scalar(generic, value)
         if operation.parent != generic or operation in found:
             return True
-        if not operation.name.startswith(("arith.", "math.")):
+        if not operation.name.startswith(("arith.", "math.")) or is_division(operation):
             return False
         is_of_byte = all(visit(operand) for operand in operation.operands)
         found.append(operation)
