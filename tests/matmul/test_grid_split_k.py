@@ -31,7 +31,7 @@ def test_each_step_of_k_is_of_one_slice(grid_split_k: int, k: int) -> None:
     names = ("stages", "slice", "row", "column", "zero", "m", "n")
     with traced(c=p.c.type, **dict.fromkeys(names, "i32")) as trace:
         sizes, arguments = (trace["m"], trace["n"]), Arguments(None, None, trace["c"])
-        split_k = GridSplitK(trace.b, p, grid_split_k, arguments, None, sizes)
+        split_k = GridSplitK(trace.b, p, grid_split_k, arguments, sizes)
         own = split_k.divide(trace["stages"])
         tile = Tile(trace["row"], trace["column"], trace["slice"])
         tile, first = split_k.place(tile, trace["zero"])
