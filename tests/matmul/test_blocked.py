@@ -356,9 +356,14 @@ func.func @scale(%x: memref<?xf32>, %f: f32) attributes {{llvm.emit_c_interface}
         ("%b = arith.mulf %a, %f : f32", False),
         ("%b = math.fma %a, %a, %f : f32", True),
         ("%c = arith.mulf %a, %f fastmath<contract> : f32 %b = arith.addf %c, %a : f32", True),
+        # The oldest processors call a function for each f16.
+        ("%c = arith.truncf %a : f32 to f16 %b = arith.extf %c : f16 to f32", True),
+        ("%c = arith.truncf %a : f32 to bf16 %b = arith.extf %c : bf16 to f32", False),
     ],
 )
-def test_only_fused_products_gain(tmp_path: Path, computed: str, is_gain: bool) -> None:
+def test_kernels_with_more_to_gain_have_a_function_for_each_level(
+    tmp_path: Path, computed: str, is_gain: bool
+) -> None:
     """Other kernels, whose results would be the same, have one function."""
     found = processors(tmp_path, KERNEL.format(computed=computed), *X86)
     assert bool(found) == is_gain

@@ -22,7 +22,16 @@ from msgspec import Struct
 from aotc.host.kernels import CpuKernels
 from aotc.kernels.cpu.levels import AVX2, AVX512, BF16, VNNI
 from aotc.mlir import ir
-from aotc.ops import body_of_module, call_llvm, erase, operand_groups, replace, symbol_of, walk
+from aotc.ops import (
+    body_of_module,
+    call_llvm,
+    element_type,
+    erase,
+    operand_groups,
+    replace,
+    symbol_of,
+    walk,
+)
 from aotc.rewrites.unreachable import erase_unreachable_blocks
 from aotc.symbols import content, has_body, reach, symbols_of
 from aotc.targets.cpu import build
@@ -67,6 +76,9 @@ _FLOATS = frozenset(
 )
 _ENOUGH_FLOATS = 4
 _EXTREMES = ("llvm.intr.smax", "llvm.intr.smin", "llvm.intr.umax", "llvm.intr.umin")
+# The oldest processors call a function for each f16 that these read or make. (A bf16 is made by
+# operations on integers, as fast in short vectors.)
+_OF_FLOATS = ("llvm.f", "llvm.sitofp", "llvm.uitofp", "llvm.intr.")
 # A branch for each element.
 _MASKED = ("llvm.intr.masked.load", "llvm.intr.masked.store")
 
@@ -136,6 +148,10 @@ def _gains(function: Any, symbols: dict[str, Any]) -> bool:
 def _is_for_later(operation: Any) -> bool:
     if operation.name in _FUSED or operation.name in _MASKED:
         return True
+    if operation.name.startswith(_OF_FLOATS):
+        values = [*operation.operands, *operation.results]
+        if any(element_type(value.type) == ir.F16Type.get() for value in values):
+            return True
     if operation.name == "llvm.fmul":
         return "contract" in str(operation.attributes["fastmathFlags"])
     # SSE2 multiplies 16 bits, and has the extremes of i16 and, without sign, of i8.
