@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.gpu_modules import module_for
+from aotc.analysis.gpu_modules import module_for, runs_on
 from aotc.analysis.launch_limits import excesses
 from aotc.errors import InternalError
 from aotc.input.entries import functions_of
@@ -34,6 +34,12 @@ def generics_on_host(module: Any) -> list[Any]:
         for generic in ops.find(function, "linalg.generic")
         if ops.enclosing(generic, *PARALLEL) is None
     ]
+
+
+def is_for_cpu(operation: Any) -> bool:
+    """Whether it is in a function that runs where there is no GPU."""
+    function = ops.enclosing(operation, "func.func")
+    return function is not None and runs_on(function) == CPU
 
 
 def called_inside(module: Any) -> set[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -156,6 +157,16 @@ CASES = {
     "mma_int8_wide": Case(8, 33, 32, 6, SIGNED, variant=mma_sync.Variant(2, 1, 2, 1), columns=11),
 }
 
+# Rows that are no multiple of those of a block, or too many columns for several rows at once.
+CPU_CASES = {
+    "cpu_int4_rows": Case(4, 515, 32, 3, UNSIGNED),
+    "cpu_int4_columns": Case(4, 10, 64, 2, UNSIGNED, columns=16),
+    "cpu_int1": Case(1, 7, 128, 2, UNSIGNED),
+    "cpu_int2_columns": Case(2, 67, 64, 2, UNSIGNED, columns=5, has_epilogue=True),
+    "cpu_narrow": Case(4, 9, 64, 2, NARROW),
+    "cpu_biased": Case(4, 9, 64, 2, BIASED_WITH_ZERO, columns=2),
+}
+
 
 def _function(name: str, case: Case) -> str:
     """The operation as it is on buffers: loops for rows, groups, bytes and weights of a byte."""
@@ -263,10 +274,40 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> package.Library:
     return loaded
 
 
+# Of the CPU device's kernel: the processor's highest level, AVX2, and none.
+LEVELS = {"": None, "avx2": "3", "oldest": "1"}
+
+
+@pytest.fixture(scope="module", params=LEVELS)
+def cpu_library(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[package.Library]:
+    def make(folder: Path) -> None:
+        cases = {**CASES, **CPU_CASES}
+        text = "\n".join(_function(name, case) for name, case in cases.items())
+        package.build(text, emit="shared", out=f"{folder}/", name="q", chips=())
+
+    folder = made_once(shared_folder(tmp_path_factory) / "dequantized_cpu", make)
+    # A copy of its own asks for the level once.
+    own = shutil.copytree(folder, tmp_path_factory.mktemp("level") / "q")
+    with pytest.MonkeyPatch.context() as patch:
+        if (level := LEVELS[request.param]) is not None:
+            patch.setenv("AOTC_CPU_LEVEL", level)
+        yield package.load(own)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_products_are_right(library: package.Library, name: str) -> None:
-    """As f64 has it, of weights that are rounded as the operation says."""
-    case = CASES[name]
+    _check(library, name, CASES[name])
+
+
+@pytest.mark.parametrize("name", [*CASES, *CPU_CASES])
+def test_the_cpus_products_are_right(cpu_library: package.Library, name: str) -> None:
+    _check(cpu_library, name, {**CASES, **CPU_CASES}[name])
+
+
+def _check(library: package.Library, name: str, case: Case) -> None:
+    """Results as f64 has them, of weights that are rounded as the operation says."""
     random = np.random.default_rng(case.rows)
     half = TYPES[case.half]
     dtype = np.float32 if case.element == "f32" else half
@@ -422,8 +463,7 @@ def test_what_is_found(
 
 
 @pytest.mark.parametrize("rows", [0, 3])
-def test_the_loops_are_right(tmp_path: Path, rows: int) -> None:
-    """The CPU device has them, in the place of the kernel."""
+def test_a_build_for_gpus_has_the_cpus_kernel(tmp_path: Path, rows: int) -> None:
     text = _quantized(rows=rows)
     package.build(text, emit="shared", out=f"{tmp_path}/", name="q", chips=("sm_90a",))
     random = np.random.default_rng(2)

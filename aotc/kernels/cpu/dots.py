@@ -31,7 +31,8 @@ class Dot(Struct, frozen=True):
     is_mixed: bool = False
 
 
-def _intrinsic(b: Builder, name: str, operands: Sequence[Value], result: str) -> Value:
+def call_intrinsic(b: Builder, name: str, operands: Sequence[Value], result: str) -> Value:
+    """The result of an instruction of x86, by the name that LLVM has for it behind `llvm.x86.`."""
     sizes = ir.DenseI32ArrayAttr.get
     return b.op(
         "llvm.call_intrinsic",
@@ -44,20 +45,20 @@ def _intrinsic(b: Builder, name: str, operands: Sequence[Value], result: str) ->
 
 
 def _add_bf16(v: Vectors, sums: Value, x: Value, y: Value) -> Value:
-    return _intrinsic(v.b, "avx512bf16.dpbf16ps.512", [sums, x, y], v.vector_type)
+    return call_intrinsic(v.b, "avx512bf16.dpbf16ps.512", [sums, x, y], v.vector_type)
 
 
 def _add_i8(v: Vectors, sums: Value, x: Value, y: Value) -> Value:
     """x is unsigned."""
-    return _intrinsic(v.b, "avx512.vpdpbusd.512", [sums, x, y], v.vector_type)
+    return call_intrinsic(v.b, "avx512.vpdpbusd.512", [sums, x, y], v.vector_type)
 
 
 def _add_i16_at_once(v: Vectors, sums: Value, x: Value, y: Value) -> Value:
-    return _intrinsic(v.b, "avx512.vpdpwssd.512", [sums, x, y], v.vector_type)
+    return call_intrinsic(v.b, "avx512.vpdpwssd.512", [sums, x, y], v.vector_type)
 
 
 def _add_i16(v: Vectors, sums: Value, x: Value, y: Value) -> Value:
-    return v.b.add(sums, _intrinsic(v.b, "avx512.pmaddw.d.512", [x, y], v.vector_type))
+    return v.b.add(sums, call_intrinsic(v.b, "avx512.pmaddw.d.512", [x, y], v.vector_type))
 
 
 def _add_i16_halves(v: Vectors, sums: Value, x: Value, y: Value) -> Value:
@@ -65,7 +66,7 @@ def _add_i16_halves(v: Vectors, sums: Value, x: Value, y: Value) -> Value:
     products = []
     for start in (0, 2 * half):
         parts = [_elements(b, one, range(start, start + 2 * half)) for one in (x, y)]
-        products.append(_intrinsic(b, "avx2.pmadd.wd", parts, v.of(v.type, half)))
+        products.append(call_intrinsic(b, "avx2.pmadd.wd", parts, v.of(v.type, half)))
     return b.add(sums, _elements(b, products[0], range(v.width), products[1]))
 
 

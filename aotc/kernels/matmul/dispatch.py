@@ -18,7 +18,6 @@ from aotc import ops
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.functions import Functions
 from aotc.analysis.generics import has_reduction
-from aotc.analysis.gpu_modules import runs_on
 from aotc.builder import Builder
 from aotc.kernels.cpu.constant_copies import copy_of_constant
 from aotc.kernels.family import ANY_GPU, CPU
@@ -27,6 +26,7 @@ from aotc.kernels.launches import (
     TARGET,
     chips_of,
     generics_on_host,
+    is_for_cpu,
     name_modules,
 )
 from aotc.kernels.matmul.choice import FAMILIES, Choice, choose, choose_for_cpu, is_worth_on_cpu
@@ -174,17 +174,17 @@ def _matmuls(generics: Sequence[Any], roots: Roots, request: BuildRequest) -> li
             matmul = _recognise(generic, roots, request)
         if matmul is None:
             continue
-        if _has_kernels(matmul.problem, request, is_for_cpu=_is_for_cpu(generic)):
+        if _has_kernels(matmul.problem, request, on_cpu_alone=is_for_cpu(generic)):
             matmuls.append(matmul)
     return matmuls
 
 
-def _has_kernels(problem: Problem, request: BuildRequest, *, is_for_cpu: bool) -> bool:
+def _has_kernels(problem: Problem, request: BuildRequest, *, on_cpu_alone: bool) -> bool:
     if isinstance(problem, Depthwise):
-        is_for_cpu = True
-    if not is_for_cpu and _choose(problem, request):
+        on_cpu_alone = True
+    if not on_cpu_alone and _choose(problem, request):
         return True
-    if not request.cpu_kernels or not (is_for_cpu or is_worth_on_cpu(problem)):
+    if not request.cpu_kernels or not (on_cpu_alone or is_worth_on_cpu(problem)):
         return False
     return choose_for_cpu(problem) is not None
 
@@ -272,22 +272,16 @@ def _choose(
 def _with_kernels(fused: Fused, request: BuildRequest, remarks: Remarks) -> _Taken:
     last = fused.replaced[-1]
     choices = []
-    if not _is_for_cpu(last):
+    if not is_for_cpu(last):
         measured = _measured(fused.problem, last, request, remarks)
         choices = _choose(fused.problem, request, measured)
     cpu = choose_for_cpu(fused.problem) if request.cpu_kernels else None
     loops_on = None
     if request.cpu_kernels and cpu is None:
         loops_on = CPU
-    elif cpu is not None and not choices and not _is_for_cpu(last):
+    elif cpu is not None and not choices and not is_for_cpu(last):
         loops_on = ANY_GPU
     return _Taken(fused, choices, cpu, loops_on, request.capabilities)
-
-
-def _is_for_cpu(operation: Any) -> bool:
-    """Whether it is in a function that runs where there is no GPU."""
-    function = ops.enclosing(operation, "func.func")
-    return function is not None and runs_on(function) == CPU
 
 
 def _measured(
@@ -323,7 +317,7 @@ def _recognise(generic: Any, roots: Roots, request: BuildRequest) -> Matmul | No
         matmul = matmul and (flattened(matmul) or with_padding(matmul, roots))
     if matmul is None and multiplies(generic) and (repeat(generic) or join_sums(generic)):
         matmul = recognise(generic, roots)
-    if matmul is None and _is_for_cpu(generic):
+    if matmul is None and is_for_cpu(generic):
         matmul = recognise_implicit_gemm(
             generic, roots, allow_tf32=request.allow_tf32, needs_near=False
         )

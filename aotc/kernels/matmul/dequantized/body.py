@@ -137,6 +137,43 @@ def weights(
     return _Body(b, product, words, others, inner, sums).weights(narrow=narrow)
 
 
+def weights_of_bytes(
+    b: Builder,
+    product: Product,
+    bytes_: Value,
+    others: Mapping[int, Value],
+    inner: Mapping[int, int],
+) -> Value:
+    """A vector of one of the weights of each of a vector of packed elements. `others`, `inner`: as
+    for `weights`."""
+    body = _Body(b, product, (), others, inner)
+    body.values[body.packed] = bytes_
+    return body.weights(narrow=False)
+
+
+def field_of(product: Product, inner: Mapping[int, int]) -> Field | None:
+    """The bits of a byte that one of its weights is computed from, if they are known to be a field.
+    (`Field.is_signed` and `less` are of no meaning.)"""
+    known: dict[Any, Any] = {}
+    arguments = product.operation.regions[0].blocks[0].arguments
+    if not isinstance(arguments[product.packed].type, ir.IntegerType):
+        return None
+    known[arguments[product.packed]] = Field.of_byte()
+    found: dict[tuple[int, int], Field] = {}
+    for operation in body_of(product.operation):
+        given = [known.get(one) or int_of(one) for one in operation.operands]
+        if operation.name == "linalg.index":
+            result: Any = Known(inner[ir.IntegerAttr(operation.attributes["dim"]).value])
+        else:
+            result = integer_result(operation, given)
+        if result is None:
+            fields = [one for one in given if isinstance(one, Field)]
+            found.update({(one.shift, one.mask): one for one in fields})
+        else:
+            known[operation.results[0]] = result
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
 def _excess(field: Field, element: str) -> int:
     """What a field has more than its number, where its bits are a float's lowest."""
     return (1 << _MANTISSAS[element] >> _place(field, element)) + field.bias + field.less
@@ -166,11 +203,11 @@ class _Body:
         arguments = list(product.operation.regions[0].blocks[0].arguments)
         self.scalars = {arguments[number]: value for number, value in others.items()}
         self.values: dict[Any, Any] = {}
-        packed = arguments[product.packed]
-        if isinstance(packed.type, ir.IntegerType):
-            self.values[packed] = Field.of_byte()
+        self.packed = arguments[product.packed]
+        if isinstance(self.packed.type, ir.IntegerType):
+            self.values[self.packed] = Field.of_byte()
         elif words:
-            self.values[packed] = self._floats(packed.type)
+            self.values[self.packed] = self._floats(self.packed.type)
 
     def subtractions(self) -> list[tuple[Value, Field]]:
         """The scalars that are subtracted of fields as floats, and these."""

@@ -1,5 +1,5 @@
-"""Products of packed weights → a choice, made at run time, between kernels and the loops: those are
-for the CPU device, and for buffers at odd addresses."""
+"""Products of packed weights → a choice, made at run time, between kernels of GPUs, that of the CPU
+device, and the loops: those are for buffers at odd addresses on a GPU."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from aotc import ops
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.functions import Functions
 from aotc.builder import WIDEST_ACCESS, Builder
-from aotc.kernels.family import ANY_GPU, SM_90A
-from aotc.kernels.launches import TARGET, chips_of, generics_on_host, name_modules
-from aotc.kernels.matmul.dequantized import mma_sync, persistent
+from aotc.kernels.family import ANY_GPU, CPU, SM_90A
+from aotc.kernels.launches import TARGET, chips_of, generics_on_host, is_for_cpu, name_modules
+from aotc.kernels.matmul.dequantized import cpu, mma_sync, persistent
 from aotc.kernels.matmul.dequantized.kernel import Kernel, Variant
 from aotc.kernels.matmul.dequantized.operands import Result, are_of_rows
 from aotc.kernels.matmul.dequantized.recognition import Product, matmul_of, recognise_product
@@ -30,8 +31,13 @@ from aotc.rewrites.capability import declare_capability
 
 
 class _Taken(Struct):
+    """A product with what is fused to it, and whether GPUs and the CPU device have a kernel: one of
+    them does."""
+
     product: Product
     fused: Fused
+    on_gpus: bool
+    on_cpu: bool
 
     def __str__(self) -> str:
         count = self.product.in_a_byte
@@ -40,65 +46,111 @@ class _Taken(Struct):
         with_ = "a vector" if few == 1 else f"{few} vectors"
         how = ", by mma.sync" if mma_sync.can_take(self.product) else ""
         steps = " with an epilogue" if self.fused.epilogue else ""
+        on = [*[f"GPUs{how}"] * self.on_gpus, *["the CPU"] * self.on_cpu]
+        otherwise = "" if self.on_gpus and self.on_cpu else ", else loops"
         return (
             f"product of {with_} and {what}{steps}: "
-            f"one pass over them as they are packed on GPUs{how}, else loops"
+            f"one pass over them as they are packed on {' and '.join(on)}{otherwise}"
         )
 
 
 def choose_dequantized_kernels(module: Any, request: BuildRequest, remarks: Remarks) -> None:
     """Changes `module`, in which linalg is on buffers and `linalg.generic`, in place."""
-    if min(request.capabilities, default=0) < LEAST_CAPABILITY:
-        return
     with module.context:
         roots = Roots(Functions(module))
         generics = generics_on_host(module)
         found = [one for one in (recognise_product(each, roots) for each in generics) if one]
-        taken = _with_epilogues(found, roots)
+        taken = _with_epilogues(found, roots, request)
         for one in taken:
             remarks.add(STEP, one.product.operation.location, str(one))
         # From below: what a product takes with it is not before it.
         for number, one in enumerate(reversed(taken)):
             _replace(one, request, number)
-        if found:
+        if taken:
             declare_capability(module)
 
 
-def _with_epilogues(products: Sequence[Product], roots: Roots) -> list[_Taken]:
+def _with_epilogues(
+    products: Sequence[Product], roots: Roots, request: BuildRequest
+) -> list[_Taken]:
+    has_gpus = min(request.capabilities, default=0) >= LEAST_CAPABILITY
     taken: list[_Taken] = []
     for number, product in enumerate(products):
+        on_gpus = has_gpus and not is_for_cpu(product.operation)
+        if not on_gpus and not request.cpu_kernels:
+            continue
         done = [operation for one in taken for operation in one.fused.replaced]
         later = [other.y for other in products[number + 1 :]]
         with product.operation.location:
-            taken.append(_Taken(product, fuse(matmul_of(product), roots, done, later)))
+            fused = fuse(matmul_of(product), roots, done, later)
+        taken.append(_Taken(product, fused, on_gpus, request.cpu_kernels))
     return taken
 
 
 def _replace(taken: _Taken, request: BuildRequest, number: int) -> None:
-    product, fused = taken.product, taken.fused
+    fused = taken.fused
     last = fused.replaced[-1]
     b = Builder()
-    has_hopper = any(chip == Chip(SM_90A) for chip in chips_of(request))
     with last.location, ir.InsertionPoint(last):
         c, *values = [operand.make() for operand in fused.operands[2:]]
         epilogue = None
         if fused.epilogue is not None:
             epilogue = fused.epilogue.bind(fused.problem.epilogue_operands, values)
         result = Result(c, fused.problem.adds, epilogue)
-        callee = ir.FlatSymbolRefAttr.get(CAPABILITY)
-        capability: Scalar = b.op("func.call", (), "i32", callee=callee)
-        copied = [product.vector, product.packed]
-        if _persistent(product, SM_90A if has_hopper else ANY_GPU) is not None:
-            copied += [i for i in range(len(product.inputs)) if are_of_rows(product, i)]
-        aligned = [_is_aligned(b, product.inputs[i]) for i in copied]
-        runs = reduce(and_, aligned, compare("sge", capability, LEAST_CAPABILITY))
-        with b.where(runs) as branch:
-            is_hopper = compare("eq", capability, Chip(SM_90A).capability) if has_hopper else False
-            _launch(b, product, result, is_hopper)
-        with branch.otherwise():
-            for operation in fused.replaced:
-                ir.InsertionPoint.current.insert(operation.detach_from_parent())
-    name_modules(branch.operation, request.capabilities, f"dequantized_{number}")
+        if is_for_cpu(last):
+            made = _cpu_kernel(b, taken.product, result)
+            for operation in reversed(fused.replaced):
+                ops.erase(operation)
+        else:
+            made = _choose(b, taken, result, request)
+    name_modules(made, request.capabilities, f"dequantized_{number}")
+
+
+def _choose(b: Builder, taken: _Taken, result: Result, request: BuildRequest) -> Any:
+    """Inserts the choice, to one of whose regions the loops move."""
+    product = taken.product
+    callee = ir.FlatSymbolRefAttr.get(CAPABILITY)
+    capability: Scalar = b.op("func.call", (), "i32", callee=callee)
+    with b.execute_region() as region:
+        is_gpu = compare("sge", capability, 1) if taken.on_cpu else True
+        with b.where(is_gpu) as branch:
+            if taken.on_gpus:
+                has_hopper = any(chip == Chip(SM_90A) for chip in chips_of(request))
+                with b.where(_can_run(b, product, capability, has_hopper)) as on_gpu:
+                    is_hopper: Condition = has_hopper and compare(
+                        "eq", capability, Chip(SM_90A).capability
+                    )
+                    _launch(b, product, result, is_hopper)
+                with on_gpu.otherwise():
+                    _move(taken.fused.replaced)
+            else:
+                _move(taken.fused.replaced)
+        if taken.on_cpu:
+            with branch.otherwise():
+                _cpu_kernel(b, product, result)
+    return region
+
+
+def _cpu_kernel(b: Builder, product: Product, result: Result) -> Any:
+    with b.execute_region() as region, b.kernel_name(f"cpu_{_name(product)}"):
+        cpu.Kernel(b, product, result).build()
+    region.attributes[TARGET] = ir.StringAttr.get(CPU)
+    return region
+
+
+def _move(operations: Sequence[Any]) -> None:
+    for operation in operations:
+        ir.InsertionPoint.current.insert(operation.detach_from_parent())
+
+
+def _can_run(b: Builder, product: Product, capability: Scalar, has_hopper: bool) -> Condition:
+    """Whether a GPU can run the kernels: buffers that they copy have addresses for the widest
+    accesses."""
+    copied = [product.vector, product.packed]
+    if _persistent(product, SM_90A if has_hopper else ANY_GPU) is not None:
+        copied += [i for i in range(len(product.inputs)) if are_of_rows(product, i)]
+    aligned = [_is_aligned(b, product.inputs[i]) for i in copied]
+    return reduce(and_, aligned, compare("sge", capability, LEAST_CAPABILITY))
 
 
 def _launch(b: Builder, product: Product, result: Result, is_hopper: Condition) -> None:
@@ -112,9 +164,7 @@ def _launch(b: Builder, product: Product, result: Result, is_hopper: Condition) 
 
 
 def _kernel(b: Builder, product: Product, result: Result, target: str) -> None:
-    early = target == SM_90A
-    element = product.inputs[product.vector].type.element_type
-    name = f"gemv_{element}_w{8 // product.in_a_byte}"
+    early, name = target == SM_90A, _name(product)
     with b.execute_region() as region:
         stays = _persistent(product, target)
         if stays is not None:
@@ -129,6 +179,11 @@ def _kernel(b: Builder, product: Product, result: Result, target: str) -> None:
             with b.kernel_name(f"{name}_{variant.rows}x{variant.warps}"):
                 Kernel(b, product, variant, result).build()
     region.attributes[TARGET] = ir.StringAttr.get(target)
+
+
+def _name(product: Product) -> str:
+    element = product.inputs[product.vector].type.element_type
+    return f"gemv_{element}_w{8 // product.in_a_byte}"
 
 
 def _persistent(product: Product, target: str) -> persistent.Variant | None:
