@@ -19,9 +19,9 @@
 #define PAUSES_PER_LOOK 64
 
 // What each thread that takes part adds to a launch's time: they come and leave one by one. Work
-// that takes one thread T takes n of them T / n + n * THREAD_NANOSECONDS, which is least for the
-// root of T / THREAD_NANOSECONDS. What a block of a kernel takes is known from the last launch of
-// it.
+// that takes one thread T takes n of them T / n + n * THREAD_NANOSECONDS: one more is faster where
+// n * (n + 1) is at most T / THREAD_NANOSECONDS. What a block of a kernel takes is known from the
+// last launch of it.
 #define THREAD_NANOSECONDS 2000
 #define REMEMBERED_KERNELS 512
 
@@ -288,12 +288,12 @@ static int32_t useful_threads(const aotc_rt_cpu_launched *launched, int32_t most
     return most;
   }
   double block = (double)atomic_load_explicit(&known->picoseconds, memory_order_relaxed);
-  double squared = block * (double)launched->block_count / 1000 / THREAD_NANOSECONDS;
-  if (block <= 0 || squared >= (double)most * most) {
+  if (block <= 0) {
     return most;
   }
+  double work = block * (double)launched->block_count / 1000 / THREAD_NANOSECONDS;
   int32_t count = 1;
-  while ((double)(count + 1) * (count + 1) <= squared) {
+  while (count < most && (double)count * (count + 1) <= work) {
     ++count;
   }
   return count;
