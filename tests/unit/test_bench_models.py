@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
+import signal
+import sys
+import threading
+import time
+import types
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from bench.models.gpu import inductor, measure
 from bench.models.gpu import table as gpu_table
 from bench.models.profile import Step, report
 from bench.models.results import Result, Row, geometric_mean, load_all, rows
@@ -136,3 +146,64 @@ def test_the_table_of_a_gpu(tmp_path: Path) -> None:
         "| geometric mean |  |  |  |  |  | 0.50 |  |  |  |  |  |\n\n"
         "- `bert` in f16, batch 8, aotc: no &lt;x>"
     )
+
+
+def test_a_deadline_ends_what_catches_exceptions() -> None:
+    """Inductor goes on with the next candidate when one raises an Exception."""
+
+    def candidates() -> None:
+        while True:
+            with contextlib.suppress(Exception):
+                time.sleep(10)
+
+    with pytest.raises(inductor.TooLong), inductor.deadline(time.monotonic() + 0.05):
+        candidates()
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+def test_kernels_are_tried_by_one_process_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trial waits for the one who has the lock."""
+    tried = threading.Event()
+    module = types.ModuleType("benchmarking")
+    module.__dict__["benchmarker"] = types.SimpleNamespace(
+        benchmark_gpu=lambda call, rep: (tried.set(), call(), rep)[1:]
+    )
+    monkeypatch.setitem(sys.modules, "torch._inductor.runtime.benchmarking", module)
+    inductor.time_kernels_alone(tmp_path / "lock")
+    with ThreadPoolExecutor(1) as pool:
+        with (tmp_path / "lock").open("w") as other:
+            fcntl.flock(other, fcntl.LOCK_EX)
+            trial = pool.submit(module.benchmarker.benchmark_gpu, lambda: 3, rep=40)
+            assert not tried.wait(0.1)
+        assert trial.result(10) == (3, 40)
+
+
+def test_an_engine_that_fails_later_on_loses_its_own_time() -> None:
+    """A row has the times of the others."""
+
+    class Case(measure._Case):
+        def __init__(self) -> None:
+            self.calls = {"aotc": tuple, "autotune": tuple}
+            self.turns = 0
+
+        def _turn(self, call: measure.Call, count: int) -> float:
+            self.turns += 1
+            if self.turns > 8 and call is self.calls.get("autotune"):
+                raise RuntimeError("out of memory")
+            return 2e-3
+
+    case = Case()
+    case.calls["autotune"] = lambda: ()
+    found: dict[str, dict[str, Any]] = {"aotc": {}, "autotune": {}}
+    case.time(found, 9)
+    assert found == {"aotc": {"us": 2000}, "autotune": {"failure": "RuntimeError: out of memory"}}
+
+
+def test_a_reference_too_large_is_made_element_by_element() -> None:
+    """Inputs without a batch go to each call."""
+    inputs = {"x": np.arange(6.0).reshape(3, 2), "at": np.array([7])}
+    parts = measure._parts(inputs, 3)
+    assert [part["x"].tolist() for part in parts] == [[[0, 1]], [[2, 3]], [[4, 5]]]
+    assert all(part["at"].tolist() == [7] for part in parts)

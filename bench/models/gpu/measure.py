@@ -6,7 +6,9 @@
     ./run --jobs 8              # makes so many modules beside each other
 
 Each model, type and batch has a process of its own. `--jobs` of them make their modules and weights
-on the host at once; then one after the other measures, while the machine is quiet. Every engine's
+on the host at once, and compile; then one after the other measures, while the machine is quiet.
+Inductor tries kernels in one process at a time, and an engine that is not compiled within
+`--compile-limit`, or fails, loses its own column only. Every engine's
 result is held against that of the same module in f64; then they are called in turns, in an order
 that is drawn anew, and a turn is some calls between two events: its time has the host's part in it,
 where that is the longer one. Told is the median. `captured` and `aotc_captured` are eager's and
@@ -18,30 +20,40 @@ time, with weights. Prints a line of JSON for each, and writes --json FILE with 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import gc
 import importlib
 import json
+import os
 import random
+import select
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.models.gpu import inductor
+
 HERE = Path(__file__).resolve().parents[3]
 ENGINES = ("aotc", "aotc_captured", "eager", "captured", "compile", "autotune")
+_COMPILED = ("compile", "autotune")
 # Errors relative to the largest result: of any engine, and as a multiple of eager's.
 _LIMITS, _FACTOR = {"f32": 2e-5, "f16": 1e-2}, 4
+# What is left of compiling, after its limit.
+_STOP_SECONDS = 20
 _TURN_SECONDS, _MOST_CALLS = 6e-3, 100
 
 Call = Callable[[], Sequence[Any]]
 
 
 def main() -> int:
+    start = time.monotonic()
     parser = argparse.ArgumentParser(prog="run", description=__doc__, formatter_class=_AsWritten)
     add = parser.add_argument
     add("models", nargs="*", metavar="MODEL")
@@ -51,13 +63,14 @@ def main() -> int:
     add("--rounds", type=int, default=15)
     add("--kernels", action="store_true", help="what a call is made of, too")
     add("--limit", type=float, default=3600, help="seconds in all")
+    add("--compile-limit", type=float, default=600, help="seconds to compile (600)")
     add("--json", type=Path, metavar="FILE")
     add("--jobs", type=int, default=1, metavar="N", help="modules that are made at once (1)")
     add("--case", help=argparse.SUPPRESS)
     options = parser.parse_args()
     known = {Path(one["folder"]).name: one for one in json.loads((HERE / "cases.json").read_text())}
     if options.case is not None:
-        return _measure(known[options.case], options)
+        return _measure(known[options.case], options, start + options.compile_limit)
     # As the models were named, so that the limit leaves out the last ones.
     order = {name: place for place, name in enumerate(options.models)}
     names = sorted(
@@ -71,13 +84,17 @@ def main() -> int:
         key=lambda name: order.get(known[name]["model"], 0),
     )
     rows = []
-    end = time.monotonic() + options.limit
+    end = start + options.limit
     with tempfile.TemporaryDirectory() as folder:
         for first in range(0, len(names), options.jobs):
-            cases = [_Process(Path(folder), name) for name in names[first : first + options.jobs]]
-            for case in cases:
-                case.prepare(end)
-            for case in cases:
+            part = names[first : first + options.jobs]
+            until = end
+            if set(_COMPILED).intersection(options.engines):
+                until = min(end, time.monotonic() + options.compile_limit + _STOP_SECONDS)
+            cases = [_Process(Path(folder), name, len(part)) for name in part]
+            late = {case: not case.prepare(until) for case in cases}
+            # One that hangs keeps none from being measured.
+            for case in sorted(cases, key=late.__getitem__):
                 rows.append(case.measure(end))
                 _print(rows[-1])
                 # A failure later on leaves these.
@@ -88,26 +105,31 @@ def main() -> int:
 class _Process:
     """That of one case, which makes its module, and waits for a line before it measures."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, jobs: int) -> None:
         self._name, self._file, self._said = name, folder / f"{name}.json", folder / f"{name}.log"
         words = [*sys.argv[1:], "--case", name, "--json", str(self._file)]
         command = [sys.executable, "-m", "bench.models.gpu.measure", *words]
         with self._said.open("w") as said:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                env=inductor.environment(folder, jobs, os.environ),
             )
 
-    def prepare(self, end: float) -> None:
-        """Until its module is there, or its process has ended."""
+    def prepare(self, end: float) -> bool:
+        """Waits until its module is there, its process has ended, or time is over: False."""
         stdout = self._process.stdout
         assert stdout is not None
-        if time.monotonic() < end:
-            stdout.readline()
+        return bool(select.select([stdout], [], [], max(0, end - time.monotonic()))[0])
 
     def measure(self, end: float) -> dict[str, Any]:
         """Its row; else why there is none."""
         try:
             self._process.communicate(b"\n", timeout=max(0, end - time.monotonic()))
+        except BrokenPipeError:
+            self._process.wait()
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -124,14 +146,22 @@ def _write(file: Path | None, rows: Any) -> None:
         file.write_text(json.dumps(rows, indent=1) + "\n")
 
 
-def _measure(case: dict[str, Any], options: argparse.Namespace) -> int:
+def _measure(case: dict[str, Any], options: argparse.Namespace, compiled: float) -> int:
+    """`compiled`: when its engines have to be."""
     torch = importlib.import_module("torch")
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     torch.set_grad_enabled(False)
+    # What libraries print is no sign of being ready.
+    ready = os.dup(1)
+    os.dup2(2, 1)
     made = _Case(case)
     try:
-        print(flush=True)
+        names = [name for name in options.engines if name in _COMPILED]
+        if names:
+            inductor.time_kernels_alone(options.json.with_name("trials.lock"))
+            made.compile(names, compiled)
+        os.write(ready, b"\n")
         sys.stdin.readline()
         row = {key: case[key] for key in ("model", "dtype", "batch", "of_any")}
         row["device"] = torch.cuda.get_device_name()
@@ -143,7 +173,8 @@ def _measure(case: dict[str, Any], options: argparse.Namespace) -> int:
     finally:
         made.remove_weights()
     _write(options.json, row)
-    return 0
+    # Without waiting for what Inductor's workers still compile.
+    os._exit(0)
 
 
 class _Case:
@@ -155,16 +186,37 @@ class _Case:
         catalogue = importlib.import_module("bench.models.gpu.catalogue")
         weights = importlib.import_module("frontends.weights")
         self._case, self.calls = case, dict[str, Call]()
+        self._compiled: dict[str, _Compiled] = {}
         made = catalogue.made(case["model"], case["batch"], case["dtype"], "cpu")
         self._module, self._inputs = made
         self._library = HERE / case["folder"] / "lib"
         weights.put_back(self._library / "model.weights", case["weights"], self._module)
 
+    def compile(self, names: Sequence[str], end: float) -> None:
+        """A first call of these engines."""
+        self._move()
+        for name in names:
+            start = time.monotonic()
+            call, failure = None, None
+            try:
+                with inductor.deadline(end):
+                    call = getattr(self, f"_{name}")()
+                    call()
+                    self._torch.cuda.synchronize()
+            except (Exception, inductor.TooLong) as error:
+                call, failure = None, _said(error)
+            self._compiled[name] = _Compiled(call, failure, time.monotonic() - start)
+
     def move(self) -> None:
-        """To the GPU."""
+        """To the GPU, with what is right."""
+        self._move()
+        self._exact = self._reference()
+        error = _error(self._eager()(), self._exact)
+        self._allowed = max(_LIMITS[self._case["dtype"]], _FACTOR * error)
+
+    def _move(self) -> None:
         self._module = self._module.to("cuda")
         self._inputs = {name: value.to("cuda") for name, value in self._inputs.items()}
-        self._exact = self._reference()
 
     def remove_weights(self) -> None:
         """Those of all models are more than a disk may have."""
@@ -174,14 +226,16 @@ class _Case:
         """On the host, so that it is no memory of an engine's."""
         wide = copy.deepcopy(self._module).double()
         inputs = {k: x.double() if x.is_floating_point() else x for k, x in self._inputs.items()}
-        return [one.cpu() for one in _leaves(wide(**inputs))]
+        with contextlib.suppress(self._torch.OutOfMemoryError):
+            return [one.cpu() for one in _leaves(wide(**inputs))]
+        # In f64, attention has all scores.
+        return _joined([_leaves(wide(**part)) for part in _parts(inputs, self._case["batch"])])
 
     def opened(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
         """What is known of each engine after a call; `calls` has those that are right."""
         found: dict[str, dict[str, Any]] = {}
         cuda = self._torch.cuda
-        limit = _LIMITS[self._case["dtype"]]
-        for name in sorted(names, key=("eager", *ENGINES).index):
+        for name in sorted(names, key=ENGINES.index):
             gc.collect()
             cuda.empty_cache()
             cuda.reset_peak_memory_stats()
@@ -192,16 +246,20 @@ class _Case:
             )
             before = cuda.memory_allocated()
             row = found.setdefault(name, {})
+            compiled = self._compiled.get(name, _Compiled())
+            if compiled.failure is not None:
+                row["failure"] = compiled.failure
+                continue
             try:
-                call: Call = getattr(self, f"_{name}")()
+                call: Call = compiled.call or getattr(self, f"_{name}")()
                 for _ in range(3):
                     results = call()
                 cuda.synchronize()
-                row["seconds_to_start"] = round(time.monotonic() - start, 1)
+                row["seconds_to_start"] = round(compiled.seconds + time.monotonic() - start, 1)
                 row["error"] = _error(results, self._exact)
                 del results
             except Exception as error:
-                row["failure"] = f"{type(error).__name__}: {str(error)[:500]}"
+                row["failure"] = _said(error)
                 continue
             used = round((cuda.max_memory_allocated() - before) / 2**20)
             if name == "aotc":
@@ -210,7 +268,7 @@ class _Case:
                 row["MiB"] = used + round(taken / 2**20)
             elif name != "aotc_captured":
                 row["MiB"] = used + round(self._bytes() / 2**20)
-            if row["error"] <= max(limit, _FACTOR * found.get("eager", {}).get("error", 0)):
+            if row["error"] <= self._allowed:
                 self.calls[name] = call
             else:
                 row["failure"] = "wrong"
@@ -221,14 +279,20 @@ class _Case:
         return sum(x.nbytes for x in self._module.state_dict().values())
 
     def time(self, rows: dict[str, dict[str, Any]], rounds: int) -> None:
-        """Microseconds of a call of each, in turns."""
-        counts = {name: self._count(call) for name, call in self.calls.items()}
+        """Microseconds of a call of each, in turns. One that fails is no longer called."""
+        counts: dict[str, int] = {}
         times: dict[str, list[float]] = {name: [] for name in self.calls}
         for _ in range(rounds):
             for name in random.sample(list(self.calls), len(self.calls)):
-                times[name].append(self._turn(self.calls[name], counts[name]))
-        for name, taken in times.items():
-            rows[name]["us"] = round(1e6 * statistics.median(taken), 1)
+                call = self.calls[name]
+                try:
+                    counts[name] = counts.get(name) or self._count(call)
+                    times[name].append(self._turn(call, counts[name]))
+                except Exception as error:
+                    rows[name]["failure"] = _said(error)
+                    del self.calls[name]
+        for name in self.calls:
+            rows[name]["us"] = round(1e6 * statistics.median(times[name]), 1)
 
     def _count(self, call: Call) -> int:
         self._turn(call, 3)
@@ -282,9 +346,21 @@ class _Case:
         return lambda: _leaves(compiled(**self._inputs))
 
     def _autotune(self) -> Call:
-        self._torch._dynamo.reset()
         compiled = self._torch.compile(self._module, dynamic=False, mode="max-autotune")
         return lambda: _leaves(compiled(**self._inputs))
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """What came of compiling."""
+
+    call: Call | None = None
+    failure: str | None = None
+    seconds: float = 0
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {str(error)[:500]}"
 
 
 def _leaves(value: Any) -> list[Any]:
@@ -292,6 +368,19 @@ def _leaves(value: Any) -> list[Any]:
     value = dict(value) if isinstance(value, dict) else value
     found = torch.utils._pytree.tree_leaves(value)
     return [leaf for leaf in found if isinstance(leaf, torch.Tensor)]
+
+
+def _parts(inputs: dict[str, Any], batch: int) -> list[dict[str, Any]]:
+    """The inputs for each element of a batch."""
+    return [
+        {key: x[at : at + 1] if x.shape[:1] == (batch,) else x for key, x in inputs.items()}
+        for at in range(batch)
+    ]
+
+
+def _joined(parts: Sequence[Sequence[Any]]) -> list[Any]:
+    torch: Any = importlib.import_module("torch")
+    return [torch.cat([one.cpu() for one in results]) for results in zip(*parts, strict=True)]
 
 
 def _error(got: Sequence[Any], exact: Sequence[Any]) -> float:
