@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import types
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -167,17 +168,20 @@ def test_kernels_are_tried_by_one_process_at_a_time(
     """A trial waits for the one who has the lock."""
     tried = threading.Event()
     module = types.ModuleType("benchmarking")
-    module.__dict__["benchmarker"] = types.SimpleNamespace(
-        benchmark_gpu=lambda call, rep: (tried.set(), call(), rep)[1:]
-    )
+
+    def trial(call: Callable[[], int], rep: int) -> tuple[int, int]:
+        tried.set()
+        return call(), rep
+
+    module.__dict__["benchmarker"] = types.SimpleNamespace(benchmark_gpu=trial)
     monkeypatch.setitem(sys.modules, "torch._inductor.runtime.benchmarking", module)
     inductor.time_kernels_alone(tmp_path / "lock")
     with ThreadPoolExecutor(1) as pool:
         with (tmp_path / "lock").open("w") as other:
             fcntl.flock(other, fcntl.LOCK_EX)
-            trial = pool.submit(module.benchmarker.benchmark_gpu, lambda: 3, rep=40)
+            waiting = pool.submit(module.benchmarker.benchmark_gpu, lambda: 3, rep=40)
             assert not tried.wait(0.1)
-        assert trial.result(10) == (3, 40)
+        assert waiting.result(10) == (3, 40)
 
 
 def test_an_engine_that_fails_later_on_loses_its_own_time() -> None:
