@@ -364,6 +364,40 @@ def test_quantized_convolutions(name: str, bias: bool, tmp_path: Path) -> None:
     np.testing.assert_array_equal(got, expected)
 
 
+def test_a_quantized_convolution_of_one_channel(tmp_path: Path) -> None:
+    """Whose bias has the scale of that channel: the import crashed."""
+    generator = np.random.default_rng(0)
+    x = generator.integers(0, 256, (1, 5, 7, 8)).astype(np.uint8)
+    weights = {
+        "x_scale": np.float32(0.02),
+        "x_zero": np.uint8(130),
+        "w": generator.integers(-128, 128, (1, 5, 3, 3)).astype(np.int8),
+        "w_scale": np.array([0.03], np.float32),
+        "w_zero": np.zeros(1, np.int8),
+        "y_scale": np.float32(0.5),
+        "y_zero": np.uint8(100),
+        "bias": np.array([700], np.int32),
+    }
+    node = helper.make_node("QLinearConv", ["x", *weights], ["y"], strides=[1, 2])
+    model = helper.make_model(
+        helper.make_graph(
+            [node],
+            "g",
+            [helper.make_tensor_value_info("x", 2, x.shape)],
+            [helper.make_tensor_value_info("y", 2, [1, 1, 5, 3])],
+            [numpy_helper.from_array(np.asarray(one), key) for key, one in weights.items()],
+        ),
+        opset_imports=[helper.make_opsetid("", 21)],
+        ir_version=10,
+    )
+    (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    artifact = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
+    (got,) = call(artifact, "model", [x], [expected])
+    np.testing.assert_array_equal(got, expected)
+
+
 @pytest.mark.parametrize("kinds", [(np.uint8, np.int8), (np.int8, np.uint8), (np.uint8, np.uint8)])
 def test_quantized_products(kinds: tuple[Any, Any], tmp_path: Path) -> None:
     """Of bytes of all values, with zero points: of a matrix of any rows, and of a constant one."""
@@ -445,3 +479,31 @@ def test_unsigned_results_of_any_size(tmp_path: Path) -> None:
     )
     (got,) = call(artifact, "module", [x.numpy()], [])
     assert (got.dtype, got.tolist()) == (np.uint8, [201, 101])
+
+
+def test_a_quantized_product_with_zero_points_of_rows(tmp_path: Path) -> None:
+    """And of columns."""
+    generator = np.random.default_rng(0)
+    a = generator.integers(0, 256, (37, 70)).astype(np.uint8)
+    constants = {
+        "b": generator.integers(-128, 128, (70, 50)).astype(np.int8),
+        "a_zero": generator.integers(0, 256, 37).astype(np.uint8),
+        "b_zero": generator.integers(-128, 128, 50).astype(np.int8),
+    }
+    graph = helper.make_graph(
+        [helper.make_node("MatMulInteger", ["a", "b", "a_zero", "b_zero"], ["c"])],
+        "g",
+        [helper.make_tensor_value_info("a", 2, a.shape)],
+        [helper.make_tensor_value_info("c", 6, [37, 50])],
+        [numpy_helper.from_array(one, name) for name, one in constants.items()],
+    )
+    opset = [helper.make_opsetid("", 21)]
+    path = tmp_path / "model.onnx"
+    path.write_bytes(
+        helper.make_model(graph, opset_imports=opset, ir_version=10).SerializeToString()
+    )
+    left = a.astype(np.int64) - constants["a_zero"].reshape(-1, 1)
+    right = constants["b"].astype(np.int64) - constants["b_zero"]
+    artifact = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
+    (got,) = call(artifact, "model", [a], [np.empty((37, 50), np.int32)])
+    np.testing.assert_array_equal(got, left @ right)

@@ -1,4 +1,5 @@
-"""DequantizeLinear and QuantizeLinear along an axis, QLinearConv and QLinearMatMul."""
+"""DequantizeLinear and QuantizeLinear along an axis, products and convolutions of quantized tensors,
+as far as torch-mlir does not have them."""
 
 from __future__ import annotations
 
@@ -116,14 +117,27 @@ def _quantized_matmul(node: Node) -> str | None:
     )
 
 
+def _integer_matmul(node: Node) -> str | None:
+    """torch-mlir has one zero point for A, and one for each column of B."""
+    zeros = [node.shape(index) if node.has(index) else () for index in (2, 3)]
+    ranks = [len(zero) for zero in zeros if zero is not None]
+    is_own = zeros[0] in ((), (1,)) and max(ranks) < 2
+    if is_own or len(ranks) < len(zeros):
+        return None
+    body = Body(node.opset)
+    a, b = body.cast("a", INT32), body.cast("b", INT32)
+    zero = body.cast("a_zero", INT32)
+    a = body("Sub", a, body.reshape(zero, [-1, 1]) if ranks[0] == 1 else zero)
+    if node.has(3):
+        b = body("Sub", b, body.cast("b_zero", INT32))
+    return body.end(y=body("MatMul", a, b))
+
+
 def _quantized_convolution(node: Node) -> str | None:
     """torch-mlir forgets the scales of channels for the bias, has no convolution of vectors, and
-    crashes on groups of signed bytes."""
-    shape, scales = node.shape(0), node.shape(4)
-    if shape is None or scales is None:
-        return None
-    is_own = len(shape) == 4 and node.attribute("group", 1) == 1
-    if is_own and (not node.has(8) or scales in ((), (1,))):
+    crashes on groups of signed bytes, and on a bias with the scale of one channel."""
+    shape = node.shape(0)
+    if shape is None:
         return None
     body = Body(node.opset)
     sums = _integer_sums(node, body, ("x", 0), ("w", 3), ("x_zero", 2), ("w_zero", 5))
@@ -216,5 +230,6 @@ QUANTIZATION_REWRITES = (
         "(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero) => (y)",
         _quantized_matmul,
     ),
+    Rewrite("MatMulInteger", "(a, b, a_zero, b_zero) => (y)", _integer_matmul),
     Rewrite("QuantizeLinear", "(x, y_scale, y_zero_point) => (y)", _quantize),
 )
