@@ -117,3 +117,11 @@ def test_a_function_of_bytes(tmp_path: Path) -> None:
     steps = np.abs(np.rint((found - expected) / np.float32(0.01)))
     assert steps.max() <= 1
     assert np.mean(steps) < 1e-2
+
+
+def test_quantized_nan_is_a_byte(tmp_path: Path) -> None:
+    """The least one, as in ONNX Runtime: also where bytes are computed with and not stored."""
+    function, _ = built(quantized("  made = Identity (d)", "64", "64"), tmp_path)
+    x = np.full(64, np.nan, np.float32)
+    # d is (0 - 117) * 0.02, which is less than y's least byte.
+    np.testing.assert_array_equal(function(x), np.full(64, np.float32(-0.03)))

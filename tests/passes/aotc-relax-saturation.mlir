@@ -9,9 +9,9 @@ func.func @f(%x: f32, %least: f32, %most: f32) -> (i8, f32, i32) {
   return %byte, %kept, %integer : i8, f32, i32
 }
 
-// What is only converted is taken for a number; what is returned, too, may be NaN.
+// What is only converted is one of the limits if it is NaN; what is returned, too, stays NaN.
 // CHECK-LABEL: @f
-// CHECK: arith.maximumf %arg0, %arg1 fastmath<nnan,nsz>
-// CHECK: arith.minimumf {{.*}} fastmath<nnan,nsz>
+// CHECK: arith.maxnumf %arg0, %arg1 : f32
+// CHECK: arith.minnumf {{.*}}, %arg2 : f32
 // CHECK: arith.maximumf %arg0, %arg1 : f32
 // CHECK: arith.minimumf {{.*}}, %arg2 : f32

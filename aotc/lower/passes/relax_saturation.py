@@ -1,7 +1,9 @@
-"""`aotc-relax-saturation`: what is limited before it becomes an integer is taken for a number.
+"""`aotc-relax-saturation`: what is limited before it becomes an integer becomes one of the limits if
+it is NaN.
 
-A conversion of NaN to an integer has no defined result. So a maximum or minimum that is only
-converted need not give NaN where it meets one, nor tell 0 from -0: each is one instruction then.
+A conversion of NaN to an integer has no defined result, and may give a number that the integer's
+type does not have. So a maximum or minimum that is only converted gives its other operand where it
+meets NaN, which is one instruction, too, where that operand is constant.
 """
 
 from __future__ import annotations
@@ -12,27 +14,28 @@ from aotc import ops
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
 
-_EXTREMES = ("arith.maximumf", "arith.minimumf")
+_NUMBERS = {"arith.maximumf": "arith.maxnumf", "arith.minimumf": "arith.minnumf"}
 _CONVERSIONS = ("arith.fptosi", "arith.fptoui")
-_FLAGS = "#arith.fastmath<nnan,nsz>"
 
 
 class RelaxSaturation(OwnPass, frozen=True):
     name = "aotc-relax-saturation"
-    reason: str = "limits of what becomes an integer are one instruction each"
+    reason: str = "limits of what becomes an integer hold for NaN, too, and are one instruction"
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
-            flags = ir.Attribute.parse(_FLAGS)
-            for extreme in ops.find(lowering.module.operation, *_EXTREMES):
-                if _is_converted(extreme.results[0]):
-                    extreme.attributes["fastmath"] = flags
+            extremes = ops.find(lowering.module.operation, *_NUMBERS)
+            for extreme in [one for one in extremes if _is_converted(one.results[0])]:
+                with extreme.location, ir.InsertionPoint(extreme):
+                    number = ops.binary(_NUMBERS[extreme.name], *extreme.operands)
+                extreme.results[0].replace_all_uses_with(number)
+                ops.erase(extreme)
 
 
 def _is_converted(value: Any) -> bool:
     """Whether nothing else is done with it but to limit it, and to convert what that gives."""
     users = [use.owner.operation for use in value.uses]
     return bool(users) and all(
-        user.name in _CONVERSIONS or (user.name in _EXTREMES and _is_converted(user.results[0]))
+        user.name in _CONVERSIONS or (user.name in _NUMBERS and _is_converted(user.results[0]))
         for user in users
     )

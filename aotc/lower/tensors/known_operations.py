@@ -86,13 +86,16 @@ def _logarithm(array: np.ndarray) -> np.ndarray:
     return np.array(logarithms).astype(array.dtype)[places].reshape(array.shape)
 
 
-def _maximum(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """IEEE 754's maximum, of which NumPy leaves the sign of 0 open."""
-    larger: np.ndarray = np.maximum(left, right)
-    return np.where((left == 0) & (right == 0), left + right, larger)
-
-
 _Function = Callable[..., np.ndarray]
+
+
+def _maximum(
+    left: np.ndarray, right: np.ndarray, larger_of: _Function = np.maximum
+) -> np.ndarray:
+    """IEEE 754's maximum, of which NumPy leaves the sign of 0 open; its maximumNumber by fmax."""
+    return np.where((left == 0) & (right == 0), left + right, larger_of(left, right))
+
+
 _SAME: dict[str, _Function] = {
     "arith.addf": np.add,
     "arith.subf": np.subtract,
@@ -110,6 +113,8 @@ _SAME: dict[str, _Function] = {
     "arith.minsi": np.minimum,
     "arith.maximumf": _maximum,
     "arith.minimumf": lambda left, right: -_maximum(-left, -right),
+    "arith.maxnumf": lambda left, right: _maximum(left, right, np.fmax),
+    "arith.minnumf": lambda left, right: -_maximum(-left, -right, np.fmax),
     "math.absf": np.abs,
     "math.absi": np.abs,
     "math.ceil": np.ceil,
