@@ -72,7 +72,10 @@ _FUSED = ("llvm.intr.fma", "llvm.intr.fmuladd")
 # What takes fewer instructions there, on longer vectors: maxima are comparisons and masks in SSE2.
 # A kernel with fewer of these waits for memory.
 _FLOATS = frozenset(
-    ("llvm.fmul", "llvm.fadd", "llvm.fdiv", "llvm.intr.maximum", "llvm.intr.minimum")
+    (
+        *("llvm.fmul", "llvm.fadd", "llvm.fdiv", "llvm.intr.maximum", "llvm.intr.minimum"),
+        *("llvm.intr.maxnum", "llvm.intr.minnum"),
+    )
 )
 _ENOUGH_FLOATS = 4
 _EXTREMES = ("llvm.intr.smax", "llvm.intr.smin", "llvm.intr.umax", "llvm.intr.umin")
