@@ -1,5 +1,4 @@
-"""`aotc-relax-saturation`: what is limited before it becomes an integer becomes one of the limits if
-it is NaN.
+"""`aotc-relax-saturation`: NaN becomes a limit, where numbers are limited to become integers.
 
 A conversion of NaN to an integer has no defined result, and may give a number that the integer's
 type does not have. So a maximum or minimum that is only converted gives its other operand where it

@@ -1,5 +1,5 @@
-"""DequantizeLinear and QuantizeLinear along an axis, products and convolutions of quantized tensors,
-as far as torch-mlir does not have them."""
+"""DequantizeLinear and QuantizeLinear along an axis; products and convolutions of quantized tensors
+that torch-mlir does not have."""
 
 from __future__ import annotations
 
