@@ -125,3 +125,17 @@ def test_quantized_nan_is_a_byte(tmp_path: Path) -> None:
     x = np.full(64, np.nan, np.float32)
     # d is (0 - 117) * 0.02, which is less than y's least byte.
     np.testing.assert_array_equal(function(x), np.full(64, np.float32(-0.03)))
+
+
+@pytest.mark.parametrize("pads", [[1, 1, 1, 1], [0, 0, 2, 2]], ids=["around", "behind"])
+def test_pools_of_bytes(pads: list[int], tmp_path: Path) -> None:
+    """Between layers of one scale they have the values that floats have, also below zero."""
+    pool = f"  made = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = {pads}> (d)"
+    text = quantized(pool, "1, 5, 20, 24", "1, 5, 10, 12")
+    model = onnx.parser.parse_model(
+        onnx.printer.to_text(text).replace("(made, t, u)", "(made, s, z)")
+    )
+    x = np.random.default_rng(0).uniform(-3, -1, (1, 5, 20, 24)).astype(np.float32)
+    function, _ = built(model, tmp_path)
+    (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_array_equal(function(x), expected)

@@ -103,3 +103,31 @@ func.func @divides(%x: tensor<128x256xi8>) -> tensor<128x256xf32> {
 // By a byte, of which 0 may not be there.
 // CHECK-LABEL: @divides
 // CHECK-NOT: tensor.extract
+
+// What quantizes a byte with the scale that it was dequantized with gives that byte.
+func.func @same(%bytes: tensor<4x8xi8>) -> tensor<4x8xi8> {
+  %scale = arith.constant 0.0227930788 : f32
+  %least = arith.constant 0.000000e+00 : f32
+  %most = arith.constant 2.550000e+02 : f32
+  %zero = arith.constant 7.000000e+00 : f32
+  %empty = tensor.empty() : tensor<4x8xi8>
+  %quantized = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%bytes : tensor<4x8xi8>) outs(%empty : tensor<4x8xi8>) {
+  ^bb0(%x: i8, %old: i8):
+    %wide = arith.uitofp %x : i8 to f32
+    %moved = arith.subf %wide, %zero : f32
+    %scaled = arith.mulf %moved, %scale : f32
+    %divided = arith.divf %scaled, %scale : f32
+    %even = math.roundeven %divided : f32
+    %added = arith.addf %even, %zero : f32
+    %above = arith.maxnumf %added, %least : f32
+    %inside = arith.minnumf %above, %most : f32
+    %byte = arith.fptoui %inside : f32 to i8
+    linalg.yield %byte : i8
+  } -> tensor<4x8xi8>
+  return %quantized : tensor<4x8xi8>
+}
+
+// CHECK-LABEL: @same
+// CHECK: ^bb0(%[[BYTE:.*]]: i8, %{{.*}}: i8):
+// CHECK-NEXT: linalg.yield %[[BYTE]] : i8

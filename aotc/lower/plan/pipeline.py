@@ -44,6 +44,7 @@ from aotc.lower.passes.parallelize_copies import ParallelizeCopies
 from aotc.lower.passes.parallelize_loops import ParallelizeLoops
 from aotc.lower.passes.place_memory import PlaceMemory
 from aotc.lower.passes.place_pieces import PlacePieces
+from aotc.lower.passes.pool_quantized import PoolQuantized
 from aotc.lower.passes.raise_contractions import RaiseContractions
 from aotc.lower.passes.relax_saturation import RelaxSaturation
 from aotc.lower.passes.rename_kernels import RenameKernels
@@ -140,6 +141,7 @@ _TENSORS: tuple[Pass, ...] = (
     ),
     OrderLoops(),
     MultiplyQuantized(),
+    PoolQuantized(),
     NarrowIntegers(),
     RelaxSaturation(),
     # What several layers begin from is each one's own, before their operations are outlined.

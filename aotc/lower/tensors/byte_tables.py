@@ -3,17 +3,25 @@
 Between quantized layers, an activation function is a function of bytes: of one operation after the
 other, each with its own scale. The table is computed by the same operations as its elements are,
 when the program runs, and so has the same bits.
+
+What quantizes a byte that was dequantized with the same scale gives that byte, which is found by
+computing it of all bytes. So a pool between both has bytes before it and behind it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
+
+import numpy as np
 
 from aotc import ops
 from aotc.analysis.effects import is_division
 from aotc.analysis.generics import body_of, has_reduction, maps_of
+from aotc.lower.tensors.known import KnownTensors
+from aotc.lower.tensors.known_operations import apply
 from aotc.mlir import ir
 
 _BYTE, _VALUES = 8, 256
@@ -28,14 +36,48 @@ def tabulate_bytes(module: Any) -> None:
     """Changes `module`, in which elementwise operations are fused, in place."""
     with module.context:
         for generic in ops.find(module.operation, "linalg.generic"):
+            while _skip_to_byte(generic):
+                pass
             if not _is_large(generic):
                 continue
             for byte in _bytes_of(generic):
-                operations = _operations(generic, byte)
+                operations = _operations(generic, byte, body_of(generic)[-1].operands[0])
                 if operations is not None and _clocks(operations) >= _LEAST_CLOCKS:
                     with generic.location, ir.InsertionPoint(generic):
                         _replace(generic, byte, operations)
                     break
+
+
+def _skip_to_byte(generic: Any) -> bool:
+    """Reads a byte instead of one that is computed of it, and is the same, if there is one."""
+    bytes_ = [] if has_reduction(generic) else _bytes_of(generic)
+    for byte, later in combinations(bytes_, 2):
+        if ops.defining(later) is None:
+            continue
+        operations = _operations(generic, byte, later)
+        if operations and _keeps_bytes(operations, byte, later):
+            later.replace_all_uses_with(byte)
+            for operation in reversed(operations):
+                if not any(list(result.uses) for result in operation.results):
+                    ops.erase(operation)
+            return True
+    return False
+
+
+def _keeps_bytes(operations: Sequence[Any], byte: Any, result: Any) -> bool:
+    """Whether operations give each byte itself, as far as is known when built."""
+    every = np.arange(_VALUES, dtype=np.uint8).view(np.int8)
+    known, constants = {byte: every}, KnownTensors()
+    for operation in operations:
+        found = [known.get(one, constants.of(one)) for one in operation.operands]
+        operands = [one for one in found if one is not None]
+        if len(operands) < len(found):
+            return False
+        computed = apply(operation, operands)
+        if computed is None:
+            return False
+        known[operation.results[0]] = computed
+    return bool(np.array_equal(known[result], every))
 
 
 def _is_large(generic: Any) -> bool:
@@ -60,8 +102,8 @@ def _bytes_of(generic: Any) -> list[Any]:
     return [value for value in (*arguments, *computed) if value.type == byte]
 
 
-def _operations(generic: Any, byte: Any) -> list[Any] | None:
-    """The operations that compute the result of the byte and of scalars from outside; None if it
+def _operations(generic: Any, byte: Any, result: Any) -> list[Any] | None:
+    """The operations that compute a value of the byte and of scalars from outside; None if it
     depends on anything else, or one of the 256 bytes, which may not be there, would trap."""
     found: list[Any] = []
 
@@ -79,7 +121,6 @@ def _operations(generic: Any, byte: Any) -> list[Any] | None:
         found.append(operation)
         return is_of_byte
 
-    (result,) = body_of(generic)[-1].operands
     return found if visit(result) and byte != result else None
 
 

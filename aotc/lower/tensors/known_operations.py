@@ -38,13 +38,19 @@ def apply(operation: Any, operands: list[np.ndarray]) -> np.ndarray | None:
     if operation.name in (_OF_BITS if is_bit else _SAME):
         return _SAME[operation.name](*operands)
     if operation.name in _CASTS and not is_bit:
-        return operands[0].astype(result)
-    if operation.name in _FROM_BITS and operands[0].dtype.kind == BIT:
-        return operands[0].astype(result)
+        with np.errstate(over="ignore"):  # which gives infinity
+            return operands[0].astype(result)
+    if operation.name in _FROM_BITS:
+        unsigned = operands[0]
+        if unsigned.dtype.kind != BIT:
+            unsigned = unsigned.view(f"u{unsigned.dtype.itemsize}")
+        return unsigned.astype(result)
     if operation.name == "arith.select":
         return np.where(*operands)
     if operation.name == "arith.fptosi":
         return _to_integers(operands[0], result)
+    if operation.name == "arith.fptoui" and not is_bit:
+        return _to_unsigned(operands[0], result)
     if operation.name in ("arith.cmpf", "arith.cmpi"):
         return _compare(operation, *operands)
     if operation.name == "math.rsqrt":
@@ -74,6 +80,16 @@ def _to_integers(array: np.ndarray, type_: np.dtype[Any]) -> np.ndarray | None:
     return found
 
 
+def _to_unsigned(array: np.ndarray, type_: np.dtype[Any]) -> np.ndarray | None:
+    """Cut to integers without a sign, in the bits of `type_`; None where one is out of range."""
+    unsigned = np.dtype(f"u{type_.itemsize}")
+    cut = np.trunc(array)
+    if not ((cut >= 0) & (cut <= np.iinfo(unsigned).max)).all():
+        return None
+    found: np.ndarray = cut.astype(unsigned).view(type_)
+    return found
+
+
 def _logarithm(array: np.ndarray) -> np.ndarray:
     """The natural logarithm, rounded once from more digits than f64 has: the same on each machine
     that builds, which NumPy's is not."""
@@ -89,9 +105,7 @@ def _logarithm(array: np.ndarray) -> np.ndarray:
 _Function = Callable[..., np.ndarray]
 
 
-def _maximum(
-    left: np.ndarray, right: np.ndarray, larger_of: _Function = np.maximum
-) -> np.ndarray:
+def _maximum(left: np.ndarray, right: np.ndarray, larger_of: _Function = np.maximum) -> np.ndarray:
     """IEEE 754's maximum, of which NumPy leaves the sign of 0 open; its maximumNumber by fmax."""
     return np.where((left == 0) & (right == 0), left + right, larger_of(left, right))
 

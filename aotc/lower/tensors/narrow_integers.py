@@ -95,7 +95,7 @@ def _narrow_sum(generic: Any) -> Any:
         return generic
     i32 = ir.IntegerType.get_signless(_SUM_BITS)
     *factors, start = generic.operands
-    if (zero := _filled_with(start)) is None:
+    if (zero := filled_with(start)) is None:
         start = _cast(start, "arith.trunci", _SUM_BITS)
     else:
         type_ = ir.RankedTensorType.get(list(start.type.shape), i32)
@@ -160,7 +160,7 @@ def _is_cut(tensor: Any) -> bool:
 def _is_small(generic: Any) -> bool:
     """Whether no sum has more than 32 bits, which begin with 0."""
     *factors, start = generic.operands
-    zero = _filled_with(start)
+    zero = filled_with(start)
     is_zero = zero is not None and range_of_scalar(zero, {}, 1) == (0, 0)
     count = _extent_of_reduction(generic)
     if not is_zero or count is None:
@@ -181,7 +181,7 @@ def _extent_of_reduction(generic: Any) -> int | None:
     return None if None in found else math.prod(one for one in found if one is not None)
 
 
-def _filled_with(tensor: Any) -> Any | None:
+def filled_with(tensor: Any) -> Any | None:
     """The scalar that a tensor is filled with, if it is that alone."""
     fill = ops.defining(tensor)
     if fill is None or fill.name != "linalg.generic":

@@ -88,7 +88,7 @@ def multiply_quantized(module: Any) -> None:
                 continue
             # Values are known by their places in memory, where others are after some are erased.
             known = KnownTensors()
-            left, right = (_dequantized(one, known, _MOST_STEPS) for one in generic.operands[:2])
+            left, right = (dequantized(one, known, _MOST_STEPS) for one in generic.operands[:2])
             if left is not None and right is not None:
                 with generic.location, ir.InsertionPoint(generic):
                     _multiply(generic, (left, right), known)
@@ -254,7 +254,7 @@ class _Integers(Struct, frozen=True):
                 tensor, type_, identity, ops.dynamic_sizes(tensor), "arith.trunci"
             )
         for move in self.factor.moves:
-            tensor = _moved(tensor, move, zero)
+            tensor = moved(tensor, move, zero)
         if self.values is not None or (zero == 0 and not affine.unsigned):
             return tensor
         type_ = ir.RankedTensorType.get(list(tensor.type.shape), i32)
@@ -278,7 +278,7 @@ def _byte(affine: _Affine) -> int | None:
     return zero if least <= zero <= least + 255 else None
 
 
-def _moved(tensor: Any, move: Any, padding: int) -> Any:
+def moved(tensor: Any, move: Any, padding: int) -> Any:
     """What an operation that only moves elements makes of bytes, with another number as padding."""
     clone, byte = move.clone(), tensor.type.element_type
     type_ = ir.RankedTensorType.get(list(move.results[0].type.shape), byte)
@@ -296,9 +296,9 @@ def _moved(tensor: Any, move: Any, padding: int) -> Any:
     if inputs:
         clone.operands[0] = tensor
         return clone.results[0]
-    padding_of = _padding(clone)
-    assert padding_of is not None
-    select, extract = padding_of
+    found = padding_of(clone)
+    assert found is not None
+    select, extract = found
     extract.operands[0] = tensor
     extract.results[0].set_type(byte)
     select.operands[2] = number
@@ -309,13 +309,13 @@ def _moved(tensor: Any, move: Any, padding: int) -> Any:
 # --- What is dequantized ------------------------------------------------------------------------
 
 
-def _dequantized(tensor: Any, known: KnownTensors, steps: int) -> _Dequantized | None:
+def dequantized(tensor: Any, known: KnownTensors, steps: int) -> _Dequantized | None:
     """How a tensor of floats is made of bytes; None if it is not."""
     producer = ops.defining(tensor)
     if producer is None or steps == 0:
         return None
     if producer.name in _VIEWS:
-        return _with_move(_dequantized(producer.operands[0], known, steps - 1), producer)
+        return _with_move(dequantized(producer.operands[0], known, steps - 1), producer)
     if producer.name != "linalg.generic" or len(producer.results) != 1 or has_reduction(producer):
         return None
     arguments = list(producer.regions[0].blocks[0].arguments)
@@ -324,13 +324,13 @@ def _dequantized(tensor: Any, known: KnownTensors, steps: int) -> _Dequantized |
         source = producer.operands[0]
         if not is_copy or not isinstance(source.type, ir.RankedTensorType):
             return None
-        return _with_move(_dequantized(source, known, steps - 1), producer)
+        return _with_move(dequantized(source, known, steps - 1), producer)
     if maps_of(producer)[-1] != ir.AffineMap.get_identity(tensor.type.rank):
         return None
-    if (padding := _padding(producer)) is not None:
+    if (padding := padding_of(producer)) is not None:
         select, extract = padding
         fill = known.of(select.operands[2])
-        inner = _dequantized(extract.operands[0], known, steps - 1)
+        inner = dequantized(extract.operands[0], known, steps - 1)
         is_zero = fill is not None and not fill.any()
         return _with_move(inner, producer) if is_zero and inner and _has_one(inner) else None
     affine = _Body(producer, known, steps).affine(body_of(producer)[-1].operands[0])
@@ -339,7 +339,7 @@ def _dequantized(tensor: Any, known: KnownTensors, steps: int) -> _Dequantized |
     return _Dequantized(affine, (), affine.scale)
 
 
-def _padding(generic: Any) -> tuple[Any, Any] | None:
+def padding_of(generic: Any) -> tuple[Any, Any] | None:
     """The operation that selects a tensor's elements or a number, and the one that reads them, of a
     `linalg.generic` that only pads a tensor."""
     select = ops.defining(body_of(generic)[-1].operands[0])
@@ -428,7 +428,7 @@ class _Body(Struct, frozen=True):
         is_integer = isinstance(argument.type, ir.IntegerType)
         if is_integer and argument.type.width <= _BYTE:
             return byte if argument.type.width == _BYTE else None
-        inner = _dequantized(operand, self.known, self.steps - 1)
+        inner = dequantized(operand, self.known, self.steps - 1)
         if inner is not None:
             return None if inner.moves else inner.affine
         # Front ends have bytes as wider integers, too.

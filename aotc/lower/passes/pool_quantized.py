@@ -1,0 +1,16 @@
+"""`aotc-pool-quantized`: maxima of dequantized tensors are maxima of bytes."""
+
+from __future__ import annotations
+
+from aotc.lower.passes.base import Lowering, OwnPass
+from aotc.lower.tensors.quantized_pools import pool_quantized
+
+
+class PoolQuantized(OwnPass, frozen=True):
+    """Runs where named operations are `linalg.generic`."""
+
+    name = "aotc-pool-quantized"
+    reason: str = "maxima of dequantized tensors are of their bytes, and dequantized afterwards"
+
+    def run(self, lowering: Lowering) -> None:
+        pool_quantized(lowering.module)
