@@ -139,3 +139,33 @@ def test_pools_of_bytes(pads: list[int], tmp_path: Path) -> None:
     function, _ = built(model, tmp_path)
     (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
     np.testing.assert_array_equal(function(x), expected)
+
+
+def test_padding_on_one_side(tmp_path: Path) -> None:
+    """It is the zero point, which is above 127 here."""
+    weights = np.random.default_rng(1).integers(-128, 128, (16, 3, 3, 3)).astype(np.int8)
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        helper.make_node("DequantizeLinear", ["v", "t", "u"], ["w"]),
+        helper.make_node("Conv", ["d", "w"], ["y"], strides=[2, 2], pads=[0, 0, 1, 1]),
+    ]
+    constants = {
+        "s": np.float32(0.03),
+        "z": np.uint8(193),
+        "v": weights,
+        "t": np.float32(0.001),
+        "u": np.int8(0),
+    }
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info("x", 1, [1, 3, 12, 20])],
+        [helper.make_tensor_value_info("y", 1, [1, 16, 6, 10])],
+        [numpy_helper.from_array(np.asarray(one), name) for name, one in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    x = np.random.default_rng(0).standard_normal((1, 3, 12, 20)).astype(np.float32)
+    (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
+    function, _ = built(model, tmp_path)
+    np.testing.assert_allclose(function(x), expected, atol=1e-4)

@@ -3,6 +3,10 @@
 A conversion of NaN to an integer has no defined result, and may give a number that the integer's
 type does not have. So a maximum or minimum that is only converted gives its other operand where it
 meets NaN, which is one instruction, too, where that operand is constant.
+
+What is not limited so is converted to 32 bits, the lower ones of which are taken: torch-mlir limits
+bytes without a sign in another way, as those that pad an image, and then converts them as if they
+had one, which is not defined above 127.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from aotc.mlir import ir
 
 _NUMBERS = {"arith.maximumf": "arith.maxnumf", "arith.minimumf": "arith.minnumf"}
 _CONVERSIONS = ("arith.fptosi", "arith.fptoui")
+_WIDE = 32
 
 
 class RelaxSaturation(OwnPass, frozen=True):
@@ -29,6 +34,9 @@ class RelaxSaturation(OwnPass, frozen=True):
                     number = ops.binary(_NUMBERS[extreme.name], *extreme.operands)
                 extreme.results[0].replace_all_uses_with(number)
                 ops.erase(extreme)
+            for conversion in ops.find(lowering.module.operation, *_CONVERSIONS):
+                if _is_narrow(conversion.results[0].type) and not _is_limited(conversion):
+                    _widen(conversion)
 
 
 def _is_converted(value: Any) -> bool:
@@ -38,3 +46,21 @@ def _is_converted(value: Any) -> bool:
         user.name in _CONVERSIONS or (user.name in _NUMBERS and _is_converted(user.results[0]))
         for user in users
     )
+
+
+def _is_narrow(type_: Any) -> bool:
+    return isinstance(type_, ir.IntegerType) and 1 < type_.width < _WIDE
+
+
+def _is_limited(conversion: Any) -> bool:
+    limit = ops.defining(conversion.operands[0])
+    return limit is not None and limit.name in (*_NUMBERS, *_NUMBERS.values())
+
+
+def _widen(conversion: Any) -> None:
+    result = conversion.results[0]
+    with conversion.location, ir.InsertionPoint(conversion):
+        wide = ir.IntegerType.get_signless(_WIDE)
+        integer = ops.unary("arith.fptosi", conversion.operands[0], wide)
+        result.replace_all_uses_with(ops.unary("arith.trunci", integer, result.type))
+    ops.erase(conversion)

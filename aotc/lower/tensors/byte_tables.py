@@ -73,7 +73,8 @@ def _keeps_bytes(operations: Sequence[Any], byte: Any, result: Any) -> bool:
         operands = [one for one in found if one is not None]
         if len(operands) < len(found):
             return False
-        computed = apply(operation, operands)
+        with np.errstate(all="ignore"):  # of bytes that may not be there
+            computed = apply(operation, operands)
         if computed is None:
             return False
         known[operation.results[0]] = computed
