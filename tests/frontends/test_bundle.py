@@ -76,20 +76,30 @@ def test_another_library_is_refused(unpacked: Path) -> None:
 
 
 def test_weights_are_cut_and_put_back(tmp_path: Path) -> None:
-    """As they are, or with dimensions in another order; not where the bytes are others."""
-    module = torch.nn.Sequential(torch.nn.Conv2d(8, 16, 3), torch.nn.Linear(70, 40))
-    kernel, matrix = module[0].weight.detach(), module[1].weight.detach()
+    """As they are, or with dimensions in another order, or with the rows of several as one; not
+    where the bytes are others."""
+    layers = torch.nn.Linear(70, 40), torch.nn.Linear(70, 40), torch.nn.Linear(70, 24)
+    module = torch.nn.Sequential(torch.nn.Conv2d(8, 16, 3), *layers)
+    kernel, matrix, *rest = (layer.weight.detach() for layer in module)
+    joined = torch.cat([one.T for one in rest], -1).numpy().tobytes()
     last_first = kernel.permute(3, 0, 2, 1).contiguous().numpy().tobytes()
     other = bytearray(matrix.numpy().tobytes())
     other[-1] ^= 1
-    parts = [b"start" * 25, matrix.T.contiguous().numpy().tobytes(), last_first, bytes(other)]
+    parts = [
+        b"start" * 25,
+        matrix.T.contiguous().numpy().tobytes(),
+        last_first,
+        joined,
+        bytes(other),
+    ]
     content = b"".join(part.ljust(-(-len(part) // 64) * 64, b"\0") for part in parts)
     library = tmp_path / "lib.so"
     library.write_bytes(content)
     cuts = cut(library, module)
-    assert [name for _, name, _ in cuts["cuts"]] == ["1.weight", "0.weight"]
+    names = [["1.weight"], ["0.weight"], ["2.weight", "3.weight"]]
+    assert [one for _, one, _ in cuts["cuts"]] == names
     left = tmp_path / f"lib.so{ENDING}"
-    assert left.stat().st_size == len(content) - len(parts[1]) - len(parts[2])
+    assert left.stat().st_size == len(content) - sum(map(len, parts[1:4]))
     put_back(library, json.loads(json.dumps(cuts)), module)
     assert library.read_bytes() == content
     shutil.move(left, tmp_path / "kept")
