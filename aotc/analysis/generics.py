@@ -45,6 +45,21 @@ def origin(value: Any) -> Any:
     return value
 
 
+def narrow(value: Any) -> Any:
+    """What is widened to the tensor, if it is that alone: a product widens its operands itself, and
+    has kernels for narrow ones."""
+    while (producer := ops.defining(value)) is not None and producer.name == "linalg.generic":
+        inputs, _ = ops.operand_groups(producer)
+        names = [op.name for op in body_of(producer)]
+        if len(inputs) != 1 or names not in (
+            ["arith.extf", "linalg.yield"],
+            ["arith.extsi", "linalg.yield"],
+        ):
+            break
+        value = origin(inputs[0])
+    return value
+
+
 def body_of(generic: Any) -> list[Any]:
     """The operations on elements, the last of which yields."""
     return [op.operation for op in generic.regions[0].blocks[0].operations]

@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.generics import body_of, has_reduction, maps_of, origin, turning_loops
+from aotc.analysis.generics import body_of, has_reduction, maps_of, narrow, origin, turning_loops
 from aotc.kernels.matmul.least_work import LEAST_WORK
 from aotc.mlir import ir
 
@@ -75,7 +75,7 @@ def _repeated_operands(generic: Any) -> list[Any]:
     loops = set().union(*(turning_loops(generic, i) for i in range(len(generic.operands))))
     inputs, _ = ops.operand_groups(generic)
     return [
-        _narrow(origin(value))
+        narrow(origin(value))
         for value, map_ in zip(inputs, maps_of(generic), strict=False)
         if _is_tensor(value) and loops - _loops_of(map_)
     ]
@@ -107,18 +107,6 @@ def _flattened_operands(generic: Any) -> list[Any]:
     made = [owner for value in inputs if (owner := ops.defining(value)) is not None]
     is_placed = any(op.name == "linalg.index" for op in body_of(generic))
     return [op.results[0] for op in made if op.name == "tensor.collapse_shape" and is_placed]
-
-
-def _narrow(value: Any) -> Any:
-    """What is widened to the tensor, if it is that alone: a product widens its operands itself, and
-    has kernels for narrow ones."""
-    while (producer := ops.defining(value)) is not None and producer.name == "linalg.generic":
-        inputs, _ = ops.operand_groups(producer)
-        names = [op.name for op in body_of(producer)]
-        if len(inputs) != 1 or names not in (["arith.extf", _YIELD], ["arith.extsi", _YIELD]):
-            break
-        value = origin(inputs[0])
-    return value
 
 
 def _loops_of(map_: Any) -> set[int]:
