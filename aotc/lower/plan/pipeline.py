@@ -31,6 +31,7 @@ from aotc.lower.passes.fuse_concatenations import FuseConcatenations
 from aotc.lower.passes.fuse_dequantization import FuseDequantization
 from aotc.lower.passes.hoist_globals import HoistGlobals
 from aotc.lower.passes.insert_fusion_barriers import InsertFusionBarriers
+from aotc.lower.passes.join_matmuls import JoinMatmuls
 from aotc.lower.passes.map_parallel_loops import MapParallelLoops
 from aotc.lower.passes.mark_parallel import MarkParallel
 from aotc.lower.passes.mark_tensors import MarkTensors
@@ -148,6 +149,7 @@ _TENSORS: tuple[Pass, ...] = (
     SeparateFills(),
     SinkConversions(),
     OutlineAttention(),
+    JoinMatmuls(),
     FuseDequantization(),
     FoldConstants(),
     SeparateCasts(),

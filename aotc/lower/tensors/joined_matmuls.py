@@ -1,0 +1,276 @@
+"""Matmuls of the same rows and constant weights → one matmul with all the weights, of which each
+result is a slice of columns.
+
+Q, K and V of an attention are such matmuls, and the two of a gated linear unit. Each of them leaves
+multiprocessors idle at its end, and small ones from their beginning.
+
+The weights need not be constants themselves: what is computed from constants (a transpose, the
+dequantization of packed weights) is computed from the concatenated constants. So is what follows
+each matmul in the same way, such as the addition of a bias.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.analysis.generics import RESHAPES, body_of, has_reduction, maps_of, narrow
+from aotc.kernels.matmul.joining import Join
+from aotc.kernels.matmul.problem import Problem
+from aotc.kernels.matmul.recognition import accumulator_of, matrix_of_type, multiplies
+from aotc.lower.tensors.concatenated_values import Concatenation, body_key, concatenation
+from aotc.mlir import ir
+from aotc.sizes import element_bytes
+
+# Each result begins at a multiple of this, in bytes: kernels load vectors of it.
+_ALIGNMENT = 16
+# What reads elements of a slice where they are. (To return a slice, or to insert it, is a copy.)
+_READERS = ("linalg.generic", "func.call", "tensor.extract", "tensor.extract_slice")
+_WIDENING = {"arith.extf", "arith.extsi", "linalg.yield"}
+_LAYOUT = "bufferization.buffer_layout"
+
+
+def join_matmuls(module: Any, is_faster: Callable[[Join], bool]) -> list[tuple[Any, str]]:
+    """Changes `module`, in which linalg is on tensors and `linalg.generic`, in place. Returns where
+    it did, and what."""
+    found = []
+    with module.context:
+        groups: dict[Hashable, list[Any]] = {}
+        for generic in ops.find(module.operation, "linalg.generic"):
+            if (key := _key(generic)) is not None:
+                groups.setdefault(key, []).append(generic)
+        for group in groups.values():
+            for generics, plan in _candidates(group):
+                with generics[0].location:
+                    join = _join(generics, plan)
+                if join is not None and is_faster(join):
+                    columns = " + ".join(str(_columns(one)) for one in generics)
+                    text = f"{len(generics)} matmuls of the same rows are one: {columns} columns"
+                    found.append((generics[0].location, text))
+                    _apply(plan)
+                    break
+    return found
+
+
+# --- Which can be joined ---------------------------------------------------------------------
+
+
+def _key(generic: Any) -> Hashable | None:
+    """What is the same for matmuls that can be one; None for what is no matmul of rows and a matrix
+    of weights."""
+    if not multiplies(generic) or len(generic.results) != 1:
+        return None
+    rows, weights, result = (value.type for value in generic.operands)
+    types = (rows, weights, result)
+    if not all(isinstance(one, ir.RankedTensorType) and one.rank for one in types):
+        return None
+    if not weights.has_static_shape or not all(
+        one.is_projected_permutation for one in maps_of(generic)
+    ):
+        return None
+    (*outer, summed), factor, (*own, column) = (list(one.results) for one in maps_of(generic))
+    if outer != own or factor not in ([summed, column], [column, summed]):
+        return None
+    return (generic.block, generic.operands[0], body_key(generic))
+
+
+def _columns(generic: Any) -> int:
+    return int(generic.results[0].type.shape[-1])
+
+
+class _Plan(Struct):
+    """`results` are slices of the concatenation along `axis`."""
+
+    results: list[Any]
+    axis: int
+    concatenation: Concatenation
+
+
+def _candidates(group: Sequence[Any]) -> Iterator[tuple[list[Any], _Plan]]:
+    """The matmuls of a group that can be one, and how. All of them; those whose result may be a
+    slice; those that an elementwise operation follows, such as a bias that others lack."""
+    if len(group) < 2:
+        return
+    able = [one for one in group if concatenation([one.results[0]], _last(one)) is not None]
+    sliced = [one for one in able if _can_be_slice(one.results[0], _last(one))]
+    followed = [one for one in able if _following(one.results) is not None]
+    for generics in (able, sliced, followed):
+        results = [one.results[0] for one in generics]
+        if len(generics) > 1 and (plan := _plan(results, _last(generics[0]))) is not None:
+            yield generics, plan
+
+
+def _last(generic: Any) -> int:
+    return int(generic.results[0].type.rank) - 1
+
+
+def _plan(results: list[Any], axis: int) -> _Plan | None:
+    """The concatenation of the results, or of what follows each of them in the same way."""
+    made = concatenation(results, axis)
+    if made is None:
+        return None
+    following = _following(results)
+    if following is not None:
+        for later in range(following[0].type.rank - 1, -1, -1):
+            further = _plan(following, later)
+            if further is not None:
+                return further
+    return _Plan(results, axis, made) if all(_can_be_slice(one, axis) for one in results) else None
+
+
+def _following(results: Sequence[Any]) -> list[Any] | None:
+    """The results of the elementwise operations that alone read `results`, one each."""
+    found = []
+    for value in results:
+        users = list(ops.users_through(value, RESHAPES))
+        if len(users) != 1 or users[0].name != "linalg.generic" or has_reduction(users[0]):
+            return None
+        maker: Any = ops.defining(value)
+        if len(users[0].results) != 1 or users[0].block != maker.block:
+            return None
+        found.append(users[0].results[0])
+    return found if len(set(found)) == len(found) else None
+
+
+def _last_following(value: Any) -> Any | None:
+    """The last of the elementwise operations of which each alone reads what the one before makes,
+    from a value on. None if there is none, or if they only widen it, as its readers then do."""
+    last = None
+    while (following := _following([value])) is not None:
+        (value,) = following
+        if not {op.name for op in body_of(ops.defining(value))} <= _WIDENING:
+            last = ops.defining(value)
+    return last
+
+
+def _can_be_slice(value: Any, axis: int) -> bool:
+    """Whether all that reads the value reads a slice along the axis where it is."""
+    width = element_bytes(value.type.element_type)
+    if width is None:
+        return False
+    inner = [width, *value.type.shape[axis:]]
+    if not all(size > 0 for size in inner) or math.prod(inner) % _ALIGNMENT:
+        return False
+    uses = list(value.uses)
+    return bool(uses) and all(_reads_slice(use, axis) for use in uses)
+
+
+def _reads_slice(use: Any, axis: int) -> bool:
+    user = use.owner.operation
+    if user.name in RESHAPES:
+        moved = _boundary(user, axis)
+        return moved is not None and all(_reads_slice(one, moved) for one in user.results[0].uses)
+    if user.name == "func.call":
+        return _takes_strides(user, use.operand_number)
+    return user.name in _READERS
+
+
+def _boundary(reshape: Any, axis: int) -> int | None:
+    """The dimension of a reshape's result at which `axis` begins; None if it is in one dimension
+    with those before it, which a slice has at some distance."""
+    groups = ops.groups_of(reshape)
+    if reshape.name == "tensor.expand_shape":
+        return int(groups[axis][0])
+    return next((i for i, group in enumerate(groups) if group[0] == axis), None)
+
+
+def _takes_strides(call: Any, operand: int) -> bool:
+    """Whether the function that is called takes the argument with any strides."""
+    module = next(one for one in ops.ancestors(call) if one.name == "builtin.module")
+    name = ops.callee_of(call)
+    for one in ops.body_of_module(module).operations:
+        function = one.operation
+        if function.name == "func.func" and ops.symbol_of(function) == name:
+            if "arg_attrs" not in function.attributes:
+                return False
+            attributes = ir.ArrayAttr(function.attributes["arg_attrs"])[operand]
+            return _LAYOUT in ir.DictAttr(attributes)
+    return False
+
+
+# --- What it costs ---------------------------------------------------------------------------
+
+
+def _join(generics: Sequence[Any], plan: _Plan) -> Join | None:
+    """None if no kernel has such elements."""
+    columns = [_columns(one) for one in generics]
+    problems = [_problem(generics[0], count) for count in (sum(columns), *columns)]
+    known = [one for one in problems if one is not None]
+    if len(known) < len(problems):
+        return None
+    whole, *parts = known
+    # By the operation that ends what follows a result: one may read several.
+    epilogues = {
+        last: problem
+        for problem, value in zip(parts, plan.results, strict=True)
+        if (last := _last_following(value)) is not None
+    }
+    return Join(whole, tuple(parts), tuple(epilogues.values()))
+
+
+def _problem(generic: Any, columns: int) -> Problem | None:
+    """The problem of the matmul with so many columns."""
+    result = generic.results[0].type
+    *outer, k = generic.operands[0].type.shape
+    unknown = ir.ShapedType.get_dynamic_size()
+    m = unknown if unknown in outer else math.prod(outer)
+    _, factor, out = (list(map_.results) for map_ in maps_of(generic))
+    turned = factor[0] == out[-1]
+    sizes = ([m, k], [columns, k] if turned else [k, columns], [m, columns])
+    # Kernels widen what they read.
+    elements = [narrow(value).type.element_type for value in list(generic.operands)[:2]]
+    elements.append(result.element_type)
+    a, b, c = (
+        matrix_of_type(ir.MemRefType.get(shape, element), batched=False, transposed=transposed)
+        for shape, element, transposed in zip(sizes, elements, (False, turned, False), strict=True)
+    )
+    if a is None or b is None or c is None:
+        return None
+    return Problem(a, b, c, accumulator_of(c.element))
+
+
+# --- Joining ---------------------------------------------------------------------------------
+
+
+def _apply(plan: _Plan) -> None:
+    first: Any = ops.defining(plan.results[0])
+    for value in plan.results[1:]:
+        other: Any = ops.defining(value)
+        first = other if other.is_before_in_block(first) else first
+    with first.location, ir.InsertionPoint(first):
+        whole, start = plan.concatenation.build(), 0
+        for value in plan.results:
+            value.replace_all_uses_with(_slice(whole, value.type, plan.axis, start))
+            start += value.type.shape[plan.axis]
+    for value in plan.results:
+        _erase_unused(ops.defining(value))
+
+
+def _slice(whole: Any, type_: Any, axis: int, start: int) -> Any:
+    """The slice of a type that begins at `start` along the axis."""
+    unknown, rank = ir.ShapedType.get_dynamic_size(), type_.rank
+    dynamic = [ops.dim(whole, i) for i, size in enumerate(type_.shape) if size == unknown]
+    lists = {
+        "static_offsets": [start if i == axis else 0 for i in range(rank)],
+        "static_sizes": list(type_.shape),
+        "static_strides": [1] * rank,
+    }
+    attributes: dict[str, Any] = {
+        name: ir.DenseI64ArrayAttr.get(numbers) for name, numbers in lists.items()
+    }
+    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 0, len(dynamic), 0])
+    return ops.create("tensor.extract_slice", [whole, *dynamic], [type_], attributes).result
+
+
+def _erase_unused(operation: Any) -> None:
+    """Erases it and what it alone was computed from."""
+    if operation is None or any(list(result.uses) for result in operation.results):
+        return
+    sources = [ops.defining(value) for value in operation.operands]
+    ops.erase(operation)
+    for source in {*sources} - {None}:
+        _erase_unused(source)
