@@ -128,6 +128,30 @@ class Embedded(nn.Module):
         return self.norm(x)
 
 
+class GatedBlock(nn.Module):
+    """A transformer's with layers of their own for Q, K and V, fewer heads of K and V, and a gated
+    linear unit, as Llama has it."""
+
+    def __init__(self, width: int, heads: int, key_heads: int) -> None:
+        super().__init__()
+        self.depth = width // heads
+        self.queries = nn.Linear(width, width, bias=False)
+        self.keys, self.values = (
+            nn.Linear(width, key_heads * self.depth, bias=False) for _ in range(2)
+        )
+        self.out = nn.Linear(width, width, bias=False)
+        self.gate, self.up = (nn.Linear(width, 3 * width, bias=False) for _ in range(2))
+        self.down = nn.Linear(3 * width, width, bias=False)
+
+    def forward(self, x: Any) -> Any:
+        batch, length, width = x.shape
+        layers = self.queries, self.keys, self.values
+        parts = [layer(x).view(batch, length, -1, self.depth).transpose(1, 2) for layer in layers]
+        attended = functional.scaled_dot_product_attention(*parts, is_causal=True, enable_gqa=True)
+        x = x + self.out(attended.transpose(1, 2).reshape(batch, length, width))
+        return x + self.down(functional.silu(self.gate(x)) * self.up(x))
+
+
 @dataclass(frozen=True)
 class Model:
     """`shapes` are those of its inputs for a batch of 1, their first size being the batch's. They
@@ -158,6 +182,10 @@ def _block(width: int, heads: int, length: int) -> Model:
     return Model(lambda: Block(width, heads), ((1, length, width),))
 
 
+def _gated(width: int, heads: int, key_heads: int, length: int) -> Model:
+    return Model(lambda: GatedBlock(width, heads, key_heads), ((1, length, width),))
+
+
 def _embedded(words: int, positions: int, width: int, heads: int, length: int) -> Model:
     return Model(lambda: Embedded(words, positions, width, heads), ((1, length),), words)
 
@@ -169,6 +197,7 @@ SMALL = {
     "lenet": _lenet(),
     "resnet18": _resnet18(4, 10, 32),
     "block": _block(64, 4, 9),
+    "gated": _gated(64, 4, 2, 9),
     "embedded": _embedded(50, 16, 32, 2, 7),
 }
 
@@ -179,6 +208,7 @@ FULL = {
     "lenet": _lenet(),
     "resnet18": _resnet18(64, 1000, 224),
     "block": _block(768, 12, 1024),
+    "gated": _gated(768, 12, 4, 128),
     "embedded": _embedded(50257, 1024, 768, 12, 1024),
 }
 
