@@ -77,6 +77,7 @@ OTHERS: dict[str, Callable[[Any], Any]] = {
     ),
     "chosen": lambda x: real(torch.where(x > 0, fft.fft(x), 0.5j)),
     "doubles": lambda x: real(fft.fft(x.double())),
+    "to the type that it has": lambda x: real(fft.fft(x).to(torch.complex64)),
     "of integers": lambda x: real(fft.rfft((x * 9).int())),
     "rotated": lambda x: real(
         whole(x.unflatten(-1, (6, 2))) * torch.polar(torch.ones_like(x[0, 0, :6]), x[0, 0, :6])

@@ -24,6 +24,17 @@ def simplify_assertions(program: Any) -> None:
                 program.graph.erase_node(condition)
         else:
             node.args = (condition, _message(message))
+    assert_metadata = torch.ops.aten._assert_tensor_metadata.default
+    for node in program.graph.find_nodes(op="call_function", target=assert_metadata):
+        if _is_of_type_alone(node):
+            program.graph.erase_node(node)
+
+
+def _is_of_type_alone(node: Any) -> bool:
+    """Whether an assertion, which torch.export makes in front of each `to`, is neither of sizes nor
+    of strides: a tensor has one element type, and the entry checks that of its arguments."""
+    of_shape = [*node.args[1:3], node.kwargs.get("size"), node.kwargs.get("stride")]
+    return all(one is None for one in of_shape)
 
 
 def _holds(torch: Any, condition: Any) -> bool:
