@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from aotc.frontends.torch.resized_bytes import CUBIC, LINEAR, SMOOTH_CUBIC, resize_bytes
+
 Tensor = Any
 
 
@@ -187,6 +189,10 @@ def _resized(
     is 0 beyond `taps` / 2. Where the image becomes smaller, distances are counted in results."""
     import torch
 
+    if x.dtype == torch.uint8:
+        of = LINEAR if filter_ is _triangle else SMOOTH_CUBIC
+        scales = (scale_h, scale_w)
+        return resize_bytes(x, output_size, align_corners, scales, of=of, antialias=True)
     if not x.dtype.is_floating_point:
         return NotImplemented
     largest: Any = torch.sym_max
@@ -256,12 +262,16 @@ def _interpolated(
 
     sizes = [*x.shape[2:], *(output_size or ())]
     is_known = all(isinstance(size, int) and size > 0 for size in sizes)
-    if not x.dtype.is_floating_point or not is_known:
+    is_of_bytes = x.dtype == torch.uint8 and x.dim() == 4
+    if not (x.dtype.is_floating_point or is_of_bytes) or not is_known:
         return otherwise(x, output_size, align_corners, scale_factors)
     given: Sequence[float | None] = scale_factors or [None] * (x.dim() - 2)
     counts = output_size or [
         int(size * (scale or 1)) for size, scale in zip(x.shape[2:], given, strict=True)
     ]
+    if is_of_bytes:
+        of = LINEAR if taps is _linear else CUBIC
+        return resize_bytes(x, counts, align_corners, given, of=of, antialias=False)
     type_ = torch.float64 if x.dtype == torch.float64 else torch.float32
     resized = x.to(type_)
     ratios = {dim: count / x.shape[dim] for dim, count in enumerate(counts, 2)}
