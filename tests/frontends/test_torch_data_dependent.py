@@ -175,8 +175,28 @@ def _few(x: Any) -> Any:
     return y + 1
 
 
+def _positive(x: Any) -> Any:
+    """As transformers checks what it is given."""
+    torch._check_tensor_all(x > 0)
+    return x + 1
+
+
+def _without_negative(x: Any) -> Any:
+    """A number that is chosen by a condition on values, too."""
+    is_large = (x > 9).any().item()
+    torch._check(torch.sym_not((x < 0).any().item()))
+    return x * torch.sym_ite(is_large, 3, 2)
+
+
 FAILING: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[Any, ...], str]] = [
     (_few, (torch.ones(3),), (torch.ones(5),), "expected u0 <= 3, where u0, u1, ... are numbers"),
+    (_positive, (torch.ones(3),), (torch.zeros(5),), r"expected 1 <= u\d+, where"),
+    (
+        _without_negative,
+        (torch.tensor([1.0, 10, 3]),),
+        (-torch.ones(3),),
+        r"expected Ne\(u\d+, 1\), where",
+    ),
     (
         lambda i: i.bincount(),
         (torch.tensor([3, 1]),),

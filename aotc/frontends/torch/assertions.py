@@ -54,4 +54,6 @@ def _message(message: str) -> str:
     found = re.fullmatch(r"Runtime assertion failed for expression (.*) on node '.*'", message)
     if found is None:
         return message
-    return f"expected {found[1]}, where u0, u1, ... are numbers that depend on values"
+    # A truth value as a number.
+    expected = re.sub(r"Piecewise\(\(1, Eq\((u\d+), 1\)\), \(0, True\)\)", r"\1", found[1])
+    return f"expected {expected}, where u0, u1, ... are numbers that depend on values"

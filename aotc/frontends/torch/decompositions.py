@@ -93,6 +93,8 @@ def decompositions() -> dict[Any, Any]:
         aten.linalg_norm.default: defaults[aten.linalg_norm.default],
         aten.linalg_norm.ord_str: defaults[aten.linalg_norm.ord_str],
         aten.all.dims: defaults[aten.all.dims],
+        aten._is_all_true.default: lambda x: x.all(),
+        aten._is_any_true.default: lambda x: x.any(),
         aten.linalg_vector_norm.default: _vector_norm,
         aten.searchsorted.Tensor: _searchsorted,
         aten.histc.default: _histc,

@@ -42,7 +42,11 @@ def _cubic(a: float) -> Callable[[float], float]:
     return weight
 
 
-LINEAR, CUBIC, SMOOTH_CUBIC = Filter(2, _triangle), Filter(4, _cubic(-0.75)), Filter(4, _cubic(-0.5))
+LINEAR, CUBIC, SMOOTH_CUBIC = (
+    Filter(2, _triangle),
+    Filter(4, _cubic(-0.75)),
+    Filter(4, _cubic(-0.5)),
+)
 
 
 def resize_bytes(
@@ -70,8 +74,8 @@ def resize_bytes(
         else:
             step = 1 / given if given else size / count
         starts, weights, bits = _rounded(weights_of(size, count, step, align_corners, of))
-        places = [[min(one + i, size - 1) for i in range(len(weights[0]))] for one in starts]
-        chosen = x.int().index_select(dim, constant(sum(places, []), torch.int64))
+        places = [min(one + i, size - 1) for one in starts for i in range(len(weights[0]))]
+        chosen = x.int().index_select(dim, constant(places, torch.int64))
         windows = chosen.reshape(*x.shape[:dim], count, len(weights[0]), *x.shape[dim + 1 :])
         table = constant(weights, torch.int32).reshape(count, -1, *[1] * (3 - dim))
         total = (windows * table).sum(dim + 1, dtype=torch.int32) + (1 << bits >> 1)

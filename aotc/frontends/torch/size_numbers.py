@@ -16,11 +16,15 @@ def import_size_numbers(program: Any) -> None:
     """Changes the graph of a `torch.export.ExportedProgram` in place."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
-    functions = _functions()
+    functions, scalar = _functions(), torch.ops.aten._local_scalar_dense.default
     for node in program.graph.nodes:
         if node.op != "call_function":
             continue
-        if node.target in functions:
+        if node.target is scalar and isinstance(node.meta["val"], torch.SymBool):
+            node.target = torch.ops.aten.Bool.Tensor
+        elif node.target in (torch.sym_ite, torch.sym_not):
+            _choose(program.graph, node)
+        elif node.target in functions:
             of_integers, of_floats = functions[node.target]
             is_integer = isinstance(node.meta["val"], torch.SymInt)
             node.target = of_integers if is_integer else of_floats
@@ -47,6 +51,36 @@ def _functions() -> dict[Callable[..., Any], tuple[Any, Any]]:
         pow: powers,
         torch.sym_sqrt: (None, aten.sqrt.float),  # what strict export makes of math.sqrt
     }
+
+
+def _choose(graph: Any, node: Any) -> None:
+    """`sym_ite` of two integers, as `torch._check` of a condition on values has it, and `sym_not`:
+    computed from the condition as an integer."""
+    import torch
+
+    value = node.meta["val"]
+
+    def call(function: Any, *values: Any, val: Any = value) -> Any:
+        with graph.inserting_before(node):
+            made = graph.call_function(function, values)
+        made.meta = {**node.meta, "val": val}
+        return made
+
+    condition, *numbers = node.args
+    if not numbers:
+        choose: Any = torch.sym_ite
+        integer = call(torch.ops.aten.Int.bool, condition, val=choose(value, 1, 0))
+        found = call(operator.eq, integer, 0)
+    elif isinstance(value, torch.SymInt):
+        one, other = numbers
+        found = call(torch.ops.aten.Int.bool, condition)
+        if (one, other) != (1, 0):
+            found = call(operator.mul, found, call(operator.sub, one, other))
+            found = call(operator.add, found, other)
+    else:
+        return
+    node.replace_all_uses_with(found)
+    graph.erase_node(node)
 
 
 def _make_tensors(graph: Any, node: Any) -> None:
