@@ -340,8 +340,14 @@ static bool unknown_option(const harness_options *options, const char *word, con
   for (size_t i = 0; i < OPTION_COUNT; ++i) {
     harness_suggest_try(&suggestion, options_table[i].name);
   }
-  for (int32_t i = 0; options->entry != NULL && i < options->entry->argument_count; ++i) {
-    harness_suggest_try(&suggestion, options->entry->arguments[i].name);
+  // Without an entry, the option may have been one of any of them.
+  const harness_program *program = &aotc_harness_program;
+  const aotc_entry *entries = options->entry != NULL ? options->entry : program->entries;
+  int32_t entry_count = options->entry != NULL ? 1 : program->entry_count;
+  for (int32_t e = 0; e < entry_count; ++e) {
+    for (int32_t i = 0; i < entries[e].argument_count; ++i) {
+      harness_suggest_try(&suggestion, entries[e].arguments[i].name);
+    }
   }
   const char *nearest = harness_suggest_result(&suggestion);
   int length = (int)(read->name_length + (size_t)(read->name - word));
@@ -363,6 +369,31 @@ static int32_t find_argument(const aotc_entry *entry, const token *word) {
     }
   }
   return -1;
+}
+
+static bool is_argument_of_any_entry(const token *word) {
+  for (int32_t e = 0; e < aotc_harness_program.entry_count; ++e) {
+    if (find_argument(&aotc_harness_program.entries[e], word) >= 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// No entry was named. The reason may be an option that no entry has, and whose value was to be it.
+static void missing_entry(int argc, char **argv, const harness_options *options) {
+  for (int i = 1; i < argc; ++i) {
+    token word = read_token(argv[i]);
+    bool is_long = argv[i][0] == '-' && argv[i][1] == '-';
+    if (word.name != NULL && word.option == NULL && !(is_long && is_argument_of_any_entry(&word))) {
+      unknown_option(options, argv[i], &word);
+      return;
+    }
+    i += wants_next_word(&word) && is_value(argv[i + 1]); // argv ends with NULL
+  }
+  char *names = entry_names();
+  harness_error("say which entry to call: %s", names);
+  free(names);
 }
 
 static bool parse_words(int argc, char **argv, harness_options *options) {
@@ -415,9 +446,7 @@ bool harness_options_parse(int argc, char **argv, harness_options *out_options) 
   }
   bool needs_entry = !out_options->describe && !out_options->list_devices;
   if (out_options->entry == NULL && needs_entry) {
-    char *names = entry_names();
-    harness_error("say which entry to call: %s", names);
-    free(names);
+    missing_entry(argc, argv, out_options);
     return false;
   }
   // Without an entry, options that name its arguments find none of them.

@@ -156,6 +156,11 @@ USAGE_ERRORS = {
     "matmul matmul a.npy": "unexpected word 'a.npy'; arguments are given by name, as --NAME SOURCE",
     "kernels": f"say which entry to call: {ENTRIES}",
     "kernels --json": f"say which entry to call: {ENTRIES}",
+    "kernels --frob": "unknown option '--frob'; --help lists them",
+    "kernels --frob accumulate": "unknown option '--frob'; --help lists them",
+    "kernels -z": "unknown option '-z', did you mean '--z'?",
+    "kernels --jsn": "unknown option '--jsn', did you mean '--json'?",
+    "kernels --n 3": f"say which entry to call: {ENTRIES}",
     "kernels acumulate": f"no entry 'acumulate', did you mean 'accumulate'? "
     f"This program has: {ENTRIES}",
     "matmul --A zeros --A ones": "--arg gives 'A' twice: 'zeros' and 'ones'",
