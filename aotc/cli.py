@@ -9,6 +9,7 @@ import fcntl
 import gc
 import importlib
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -208,6 +209,24 @@ class _Commands(click.Group):
             importlib.import_module(f"aotc.commands.{cmd_name}"), cmd_name
         )
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in _COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(f"No such command '{name}'.{_suggestion(name)}")
+        return super().resolve_command(ctx, args)
+
+
+def _suggestion(name: str) -> str:
+    """What the word in the place of a command may have been meant as."""
+    import difflib
+
+    if Path(name).is_file():
+        return f" To build the file: aotc build {shlex.quote(name)}"
+    near = difflib.get_close_matches(name, _COMMANDS, 1)
+    return f" Did you mean '{near[0]}'?" if near else ""
 
 
 @click.group(

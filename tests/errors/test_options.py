@@ -79,7 +79,9 @@ def test_values_that_options_cannot_have(
         (["build", "a.mlir", "--chip"], "Option '--chip' requires an argument."),
         (["build", "a.mlir", "-O4"], "Invalid value for '-O': 4 is not in the range 0<=x<=3."),
         (["build", "a.mlir", "-Ofast"], "Invalid value for '-O': 'fast' is not a valid integer"),
-        (["bild", "a.mlir"], "No such command 'bild'."),
+        (["bild", "a.mlir"], "No such command 'bild'. Did you mean 'build'?"),
+        (["frobnicate"], "No such command 'frobnicate'.\n"),
+        ([str(SAMPLE)], f"No such command '{SAMPLE}'. To build the file: aotc build {SAMPLE}\n"),
     ],
 )
 def test_usage_errors(arguments: list[str], message: str, aotc: Aotc) -> None:
