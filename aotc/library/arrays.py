@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -158,6 +159,7 @@ def array_of(thing: Any, stream: int | None) -> Array:
     if type(thing).__module__ == "torch" and (found := _of_torch(thing, stream)) is not None:
         return found
     if hasattr(thing, "__array_interface__"):
+        _check_unmasked(thing)
         if hasattr(thing, "__array__") and not hasattr(thing, "__setitem__"):
             # A number of NumPy's, whose interface shows a copy that is gone already.
             thing = thing.__array__()
@@ -171,6 +173,13 @@ def array_of(thing: Any, stream: int | None) -> Array:
         f"{type(thing).__name__} is no array: it has none of __array_interface__, __dlpack__ and "
         "__cuda_array_interface__"
     )
+
+
+def _check_unmasked(thing: Any) -> None:
+    """The interface of a masked array of NumPy's shows what is behind its mask, too."""
+    masked: Any = sys.modules.get("numpy.ma")
+    if masked is not None and isinstance(thing, masked.MaskedArray) and masked.is_masked(thing):
+        raise InputError("some of its elements are masked: give .filled(...) or .data")
 
 
 def _of_interface(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import operator
 import struct
 from typing import Any
 
@@ -70,22 +71,41 @@ def to_scalar(value: Value, number: Any) -> Any:
     """A Python number as the C function takes it. Raises InputError for another value."""
     type_ = scalar_type(value.dtype)
     try:
+        if isinstance(number, (str, bytes)):
+            raise TypeError("expected a number")
         if value.dtype is Dtype.F16:
             return type_(struct.unpack("<H", struct.pack("<e", float(number)))[0])
         if value.dtype is Dtype.BF16:
-            return type_(_bfloat_bits(float(number)))
+            real = float(number)
+            bits = _bfloat_bits(real)
+            _check_finite(value, real, from_scalar(value, bits))
+            return type_(bits)
         if value.dtype in (Dtype.F32, Dtype.F64):
-            return type_(float(number))
+            real = float(number)
+            made = type_(real)
+            _check_finite(value, real, made.value)
+            return made
         if value.dtype in _COMPLEX_PARTS:
             whole = complex(number)
-            return type_(whole.real, whole.imag)
+            pair = type_(whole.real, whole.imag)
+            _check_finite(value, whole.real, pair.real)
+            _check_finite(value, whole.imag, pair.imaginary)
+            return pair
         return _to_integer(value, type_, number)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"'{value.name}' ({value.type}) cannot be {number!r}: {error}.") from None
 
 
+def _check_finite(value: Value, number: float, made: float) -> None:
+    """ctypes rounds a number that is too large for the type to infinity, and says nothing."""
+    if math.isinf(made) and not math.isinf(number):
+        raise OverflowError(f"it does not fit {value.dtype.value}")
+
+
 def _to_integer(value: Value, type_: Any, number: Any) -> Any:
-    whole = number.__index__() if hasattr(number, "__index__") else int(str(number), 0)
+    # A flag of NumPy's or PyTorch's is no index.
+    is_flag = str(getattr(number, "dtype", "")) in ("bool", "torch.bool") and number.shape == ()
+    whole = int(bool(number)) if is_flag else operator.index(number)
     if value.dtype is Dtype.BOOL:
         if whole not in (0, 1):
             raise ValueError("expected True or False")

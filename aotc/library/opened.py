@@ -6,7 +6,7 @@ import ctypes
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from aotc.errors import AotcError, InputError
 from aotc.library.allocators import Allocators
@@ -251,7 +251,16 @@ class Function:
         missing = [name for name in names if name not in {*given, *named, *self._results}]
         if len(positional) > len(names) or twice or unknown or missing:
             found = [f"{len(positional)} by position", *(f"'{name}'" for name in named)]
-            raise InputError(f"{self._signature()} was given {', '.join(found)}.")
+            problems = [
+                *(f"'{name}' is missing" for name in missing),
+                *(f"'{name}' is given twice" for name in twice),
+                *(f"'{name}' is no argument" for name in unknown),
+            ]
+            if len(positional) > len(names):
+                problems.append(f"it takes {len(names)}")
+            raise InputError(
+                f"{self._signature()} was given {', '.join(found)}: {', '.join(problems)}."
+            )
         given = {**dict.fromkeys(names, MADE), **given, **named}
         return [given[name] for name in names]
 
@@ -365,10 +374,17 @@ class Library:
     def __repr__(self) -> str:
         return f"<library {self.path}: {', '.join(self._entries)}>"
 
+    def __reduce__(self) -> NoReturn:
+        # What it remembers (replaced weights, the device) is the process's own, and would be lost.
+        raise TypeError(
+            f"A library cannot be copied or pickled: each process opens it, by "
+            f"aotc.load({str(self.path)!r})."
+        )
+
     def __getattr__(self, name: str) -> Function:
         if name.startswith("__") or name not in self.__dict__.get("_entries", {}):
             entries = ", ".join(self.__dict__.get("_entries", {}))
-            raise AttributeError(f"There is no entry '{name}': {entries}")
+            raise AttributeError(f"There is no entry '{name}'. This library has: {entries}.")
         return self._entries[name]
 
     def __getitem__(self, name: str) -> Function:

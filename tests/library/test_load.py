@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar
@@ -81,6 +83,18 @@ func.func @same(%x: memref<?xf32>) -> memref<?xf32> attributes {llvm.emit_c_inte
   return %x : memref<?xf32>
 }
 func.func @nothing() attributes {llvm.emit_c_interface} {
+  return
+}
+func.func @choose(%c: i1, %a: i32, %h: bf16, %z: complex<f32>, %x: memref<2xf32>)
+    attributes {llvm.emit_c_interface} {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %i = arith.sitofp %a : i32 to f32
+  %f = arith.extf %h : bf16 to f32
+  %t = arith.select %c, %i, %f : f32
+  memref.store %t, %x[%zero] : memref<2xf32>
+  %r = complex.im %z : complex<f32>
+  memref.store %r, %x[%one] : memref<2xf32>
   return
 }
 func.func @asserts(%n: index) attributes {llvm.emit_c_interface} {
@@ -171,8 +185,34 @@ def test_names_and_numbers(library: aotc.Library) -> None:
     assert "scale_i8" in dir(library)
     assert repr(library.same) == "<entry same(x: memref<?xf32>) -> memref<?xf32>>"
     assert library.same.__doc__.startswith("same(x: memref<?xf32>)")
-    with pytest.raises(AttributeError, match="There is no entry 'absent'"):
+    with pytest.raises(AttributeError, match=r"no entry 'absent'\. This library has: negate, bits"):
         _ = library.absent
+
+
+def test_numbers_of_other_packages(library: aotc.Library) -> None:
+    """Flags and numbers of NumPy's are scalars, also as arrays without dimensions."""
+    x = np.zeros(2, np.float32)
+    for flag in (True, np.True_, np.array(True), 1):
+        library.choose(flag, np.int64(7), np.float64(2), np.complex128(3j), x)
+        np.testing.assert_array_equal(x, [7, 3])
+    library.choose(np.False_, 7, np.float16(2), -np.inf * 1j, x)
+    np.testing.assert_array_equal(x, [2, -np.inf])
+
+
+def test_pickling_says_what_to_do(library: aotc.Library) -> None:
+    for thing in (library, library.negate):
+        for copied in (pickle.dumps, copy.deepcopy):
+            with pytest.raises(TypeError, match=r"each process opens it, by aotc\.load\('"):
+                copied(thing)
+
+
+def test_numbers_without_a_finite_value_and_unmasked_arrays(library: aotc.Library) -> None:
+    """What is not finite fits, and an array whose mask hides nothing is an array."""
+    x = np.ma.masked_equal(np.ones((1, 4), np.float32), 2)
+    y = np.zeros((1, 4), np.float32)
+    for number in (np.inf, -np.inf, 2.0):
+        library.scale_f32(x, number, y)
+        assert y[0, 3] == number
 
 
 def test_types_that_numpy_lacks(library: aotc.Library) -> None:
@@ -229,8 +269,13 @@ def frozen(array: np.ndarray) -> np.ndarray:
 
 
 BAD_CALLS: list[tuple[str, Any, str]] = [
-    ("scale_f32", lambda x: (x, 1), "was given 2 by position"),
-    ("scale_f32", lambda x: (x, 1, x, x), "was given 4 by position"),
+    ("scale_f32", lambda x: (x, 1), "was given 2 by position: 'y' is missing."),
+    ("scale_f32", lambda x: (x, 1, x, x), "was given 4 by position: it takes 3."),
+    (
+        "scale_f32",
+        lambda x: (x, 1, {"z": x, "s": 2}),
+        "2 by position, 'z', 's': 'y' is missing, 's' is given twice, 'z' is no argument.",
+    ),
     (
         "scale_f32",
         lambda x: (x.astype(np.float64), 1, x),
@@ -239,6 +284,15 @@ BAD_CALLS: list[tuple[str, Any, str]] = [
     ("scale_f32", lambda x: (x[0], 1, x), "its shape is (4,)."),
     ("scale_f32", lambda x: (x[:, :3], 1, x), "its shape is (3, 3)."),
     ("scale_f32", lambda x: (x, "a", x), "'s' (f32) cannot be 'a'"),
+    ("scale_f32", lambda x: (x, "2", x), "'s' (f32) cannot be '2': expected a number."),
+    ("scale_f32", lambda x: (x, 1e300, x), "'s' (f32) cannot be 1e+300: it does not fit f32."),
+    ("scale_f32", lambda x: (np.ma.masked_equal(x, 1), 1, x), "some of its elements are masked"),
+    ("scale_i8", lambda x: (x.astype(np.int8), "3", x.astype(np.int8)), "expected a number"),
+    ("choose", lambda x: (1, 1.0, 0, 0, x[0, :2]), "'a' (i32) cannot be 1.0: 'float' object"),
+    ("choose", lambda x: (None, 1, 0, 0, x[0, :2]), "'c' (i1) cannot be None: 'NoneType' object"),
+    ("choose", lambda x: (2, 1, 0, 0, x[0, :2]), "'c' (i1) cannot be 2: expected True or False."),
+    ("choose", lambda x: (0, 1, 3.4e38, 0, x[0, :2]), "it does not fit bf16."),
+    ("choose", lambda x: (0, 1, 0, 1e39j, x[0, :2]), "it does not fit c64."),
     ("scale_f32", lambda x: ([1.0], 1, x), "list is no array"),
     ("scale_f32", lambda x: (x.astype(">f4"), 1, x), "its elements are >f4, which no entry takes"),
     ("scale_f32", lambda x: (x, 1, x, {"stream": "x"}), "str is no CUDA stream"),
