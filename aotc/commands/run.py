@@ -17,7 +17,20 @@ from aotc.output import write_file
 from aotc.places import Place, check_apart
 
 
-@click.command("run", context_settings={"ignore_unknown_options": False})
+class _Run(click.Command):
+    """Says where the program's own options go, which look like those of the command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            message = f"{error.message} (Options of the program itself come after '--'.)"
+            raise click.NoSuchOption(
+                error.option_name, message, error.possibilities, error.ctx
+            ) from None
+
+
+@click.command("run", cls=_Run, context_settings={"ignore_unknown_options": False})
 @click.argument("source", metavar="INPUT.mlir", type=click.Path(path_type=Path, allow_dash=True))
 @click.argument("arguments", nargs=-1, metavar="[-- ARGUMENTS]")
 @build_options

@@ -9,6 +9,8 @@
 
 #define MAGIC "\x93NUMPY"
 #define MAGIC_BYTES 6
+// How .npz files begin.
+#define ZIP_MAGIC "PK\x03\x04"
 // NumPy itself trusts no header of more than 10000 characters.
 #define LONGEST_HEADER 65536
 // NumPy starts the data at a multiple of this.
@@ -187,8 +189,12 @@ static bool fail(harness_npy_file *file, const char *problem,
 
 static bool read_header(harness_npy_file *file, char out_problem[HARNESS_PROBLEM_TEXT]) {
   unsigned char start[MAGIC_BYTES + 2], size[4] = {0};
-  if (fread(start, 1, sizeof(start), file->stream) != sizeof(start) ||
-      memcmp(start, MAGIC, MAGIC_BYTES) != 0) {
+  size_t count = fread(start, 1, sizeof(start), file->stream);
+  if (count == sizeof(start) && memcmp(start, ZIP_MAGIC, strlen(ZIP_MAGIC)) == 0) {
+    return fail(file, "it is an archive (.npz): save one of its arrays as .npy, by numpy.save",
+                out_problem);
+  }
+  if (count != sizeof(start) || memcmp(start, MAGIC, MAGIC_BYTES) != 0) {
     return fail(file, ferror(file->stream) ? strerror(errno) : "it is not a .npy file",
                 out_problem);
   }

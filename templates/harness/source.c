@@ -242,9 +242,11 @@ static const struct {
     {"initial", HARNESS_SOURCE_INITIAL},
 };
 
+// Archives of NumPy's are files, too, although none is taken: the reader says what to do.
 static bool looks_like_file(const char *text) {
   size_t length = strlen(text);
-  return strchr(text, '/') != NULL || (length > 4 && strcmp(text + length - 4, ".npy") == 0);
+  const char *ending = length > 4 ? text + length - 4 : "";
+  return strchr(text, '/') != NULL || strcmp(ending, ".npy") == 0 || strcmp(ending, ".npz") == 0;
 }
 
 // What to say of a text that is no source: a number that does not fit says that itself.

@@ -72,6 +72,10 @@ def test_values_that_options_cannot_have(
     [
         (["run"], "Missing argument 'INPUT.mlir'."),
         (
+            ["run", "a.mlir", "--dim", "x=2"],
+            "No such option '--dim'. (Options of the program itself come after '--'.)",
+        ),
+        (
             ["build", "a.mlir", "-j", "0"],
             "Invalid value for '-j' / '--jobs': 0 is not in the range",
         ),

@@ -186,7 +186,8 @@ USAGE_ERRORS = {
     # sources
     "matmul --A zeroes": "--A: 'zeroes' is not a source (did you mean 'zeros'?): give FILE.npy, "
     "random[:seed=N,low=X,high=X], zeros, ones, arange or a number ('A' is memref<4x3xf32>)",
-    "matmul --A a.npz": "--A: 'a.npz' is not a source: give FILE.npy, "
+    "matmul --A a.npz": "--A: cannot read 'a.npz': No such file or directory",
+    "matmul --A a.txt": "--A: 'a.txt' is not a source: give FILE.npy, "
     "random[:seed=N,low=X,high=X], zeros, ones, arange or a number ('A' is memref<4x3xf32>)",
     "matmul --A=": "--A: '' is not a source: give FILE.npy, "
     "random[:seed=N,low=X,high=X], zeros, ones, arange or a number ('A' is memref<4x3xf32>)",

@@ -110,7 +110,11 @@ GOOD = b"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 3), }"
 DATA = bytes(48)
 MALFORMED = {
     "empty": (b"", "it is not a .npy file"),
-    "another format": (b"PK\x03\x04 and more of it", "it is not a .npy file"),
+    "another format": (b"\x89HDF\r\n\x1a\n and more of it", "it is not a .npy file"),
+    "an archive": (
+        b"PK\x03\x04 and more of it",
+        "it is an archive (.npz): save one of its arrays as .npy, by numpy.save",
+    ),
     "version 4": (
         file_bytes(GOOD, DATA, (4, 0)),
         "it is of .npy version 4.0; this program reads 1.0, 2.0 and 3.0",
