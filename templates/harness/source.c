@@ -72,13 +72,16 @@ static bool parse_integer(const char *text, aotc_dtype dtype, bool allow_end, ui
   return true;
 }
 
-// A finite value must stay finite in the dtype.
+// A finite value must stay finite in the dtype, and an infinite one infinite: some types have NaN
+// in the place of infinity.
 static bool check_fits(const char *text, double number, aotc_dtype dtype,
                        char out_problem[HARNESS_PROBLEM_TEXT]) {
   double storage[2];
   harness_store_real(dtype, storage, 0, number);
+  double stored = harness_load_real(dtype, storage, 0);
   bool overflowed = errno == ERANGE && isinf(number);
-  if (overflowed || (isfinite(number) && isinf(harness_load_real(dtype, storage, 0)))) {
+  bool is_kept = isnan(number) || (isfinite(number) ? isfinite(stored) : isinf(stored));
+  if (overflowed || !is_kept) {
     snprintf(out_problem, HARNESS_PROBLEM_TEXT, "%s does not fit %s", text,
              harness_facts(dtype)->name);
     return false;
@@ -251,7 +254,9 @@ static bool looks_like_file(const char *text) {
 
 // What to say of a text that is no source: a number that does not fit says that itself.
 static void describe_unknown(const char *text, char out_problem[HARNESS_PROBLEM_TEXT]) {
-  if (text[0] != '\0' && strchr("0123456789+-.(", text[0]) != NULL) {
+  double number;
+  if ((text[0] != '\0' && strchr("0123456789+-.(", text[0]) != NULL) ||
+      harness_parse_real(text, &number)) {
     return;
   }
   harness_suggestion suggestion = harness_suggest(text);

@@ -94,6 +94,32 @@ def test_harness_rounds_as_ml_dtypes(source: str, program: Path, tmp_path: Path)
         assert np.load(out)[0] == np.float64(number).astype(dtype).astype(np.float32), number
 
 
+@pytest.mark.parametrize(
+    ("source", "number", "is_taken"),
+    [
+        ("f8E4M3FN", "464", True),  # rounds to 448
+        ("f8E4M3FN", "465", False),
+        ("f8E4M3FN", "-1e9", False),
+        ("f8E4M3FN", "inf", False),
+        ("f8E4M3FN", "nan", True),
+        ("f8E5M2", "61439", True),
+        ("f8E5M2", "1e9", False),
+        ("f8E5M2", "-inf", True),
+    ],
+)
+def test_harness_takes_numbers_of_the_type_alone(
+    source: str, number: str, is_taken: bool, program: Path
+) -> None:
+    """What has no value in the type would be NaN: f8E4M3FN has no infinity."""
+    ran = subprocess.run(
+        [program, f"points_{source}_f32", "--x", number, "--device", "cpu"],
+        check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (ran.returncode == 0) == is_taken, ran.stderr
+    if not is_taken:
+        assert f"--x: {number} does not fit float8_" in ran.stderr
+
+
 @pytest.mark.parametrize("source", FLOAT8)
 def test_arrays_of_ml_dtypes_are_taken(source: str, tmp_path: Path) -> None:
     artifact = aotc.build(

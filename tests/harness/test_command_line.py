@@ -187,6 +187,8 @@ USAGE_ERRORS = {
     "matmul --A zeroes": "--A: 'zeroes' is not a source (did you mean 'zeros'?): give FILE.npy, "
     "random[:seed=N,low=X,high=X], zeros, ones, arange or a number ('A' is memref<4x3xf32>)",
     "matmul --A a.npz": "--A: cannot read 'a.npz': No such file or directory",
+    "kernels copy_i32 --source inf --dim source=1x1 --dim target=1x1": "--source: inf does not fit "
+    "int32 (-2147483648 to 2147483647) ('source' is memref<?x?xi32>)",
     "matmul --A a.txt": "--A: 'a.txt' is not a source: give FILE.npy, "
     "random[:seed=N,low=X,high=X], zeros, ones, arange or a number ('A' is memref<4x3xf32>)",
     "matmul --A=": "--A: '' is not a source: give FILE.npy, "
