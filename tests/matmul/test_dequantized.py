@@ -462,6 +462,26 @@ def test_what_is_found(
     assert bool(found) == is_found, why
 
 
+@pytest.mark.parametrize("count", [3, 6])
+def test_a_byte_has_any_number_of_weights(tmp_path: Path, count: int) -> None:
+    bits = 8 // count
+    text = _function("product", Case(bits, 5, 32 * (8 // bits), 3, UNSIGNED))
+    text = text.replace(f"x{8 // bits}xf16>", f"x{count}xf16>")
+    package.build(text, emit="shared", out=f"{tmp_path}/", name="q", chips=())
+    random = np.random.default_rng(3)
+    x = random.standard_normal((3, 32, count)).astype(np.float16)
+    packed = random.integers(-128, 128, (5, 3, 32), np.int8)
+    scales = (random.random((5, 3)) * 0.1).astype(np.float16)
+    zeros = random.integers(0, 1 << bits, (5, 3)).astype(np.float16)
+    y = np.full(5, np.nan, np.float32)
+    package.load(tmp_path).product(x, packed, scales, zeros, y)
+    q = packed.view(np.uint8)[..., None] >> np.arange(0, bits * count, bits, np.uint8)
+    q = (q & ((1 << bits) - 1)).astype(np.float16)
+    w = (q - zeros[..., None, None]) * scales[..., None, None]
+    expected = w.astype(np.float64).reshape(5, -1) @ x.astype(np.float64).ravel()
+    np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-3)
+
+
 @pytest.mark.parametrize("rows", [0, 3])
 def test_a_build_for_gpus_has_the_cpus_kernel(tmp_path: Path, rows: int) -> None:
     text = _quantized(rows=rows)

@@ -114,9 +114,13 @@ class Kernel:
 
     def _apart(self, vectors: Sequence[Value]) -> list[Value]:
         """Vectors of the first, second, ... of each so many elements, of vectors that are behind
-        each other: as many as these, a power of two."""
-        if len(vectors) == 1:
+        each other: as many as these."""
+        count = len(vectors)
+        if count == 1:
             return list(vectors)
+        if count % 2:
+            elements = [one for vector in vectors for one in self.b.elements(vector)]
+            return [self.b.from_elements(elements[i::count], _FLOATS) for i in range(count)]
         halves = []
         for first in (0, 1):
             mask = ir.DenseI64ArrayAttr.get([*range(first, 2 * CHUNK, 2)])
