@@ -219,3 +219,160 @@ func.func @scalar(%x: tensor<256xf32>, %y: tensor<256xf32>, %z: tensor<f32>) -> 
   } -> tensor<f32>
   return %r : tensor<f32>
 }
+
+// What is added to the matmuls of a group is computed by those of another, which are joined with them.
+func.func @two_groups(%x: tensor<512x256xf32>) -> (tensor<512xf32>, tensor<512xf32>) attributes {llvm.emit_c_interface} {
+%zero = arith.constant 0.0 : f32
+%wa = arith.constant dense<1.0> : tensor<256x256xf32>
+%wb = arith.constant dense<1.0> : tensor<128x256xf32>
+%qa = arith.constant dense<1.0> : tensor<256x256xf32>
+%qb = arith.constant dense<1.0> : tensor<128x256xf32>
+%es = tensor.empty() : tensor<512xf32>
+ %zs = linalg.generic {indexing_maps = [affine_map<(m) -> ()>, affine_map<(m) -> (m)>], iterator_types = ["parallel"]} ins(%zero : f32) outs(%es : tensor<512xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    linalg.yield %v : f32
+  } -> tensor<512xf32>
+%eh = tensor.empty() : tensor<512x256xf32>
+%h = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<512x256xf32>) outs(%eh : tensor<512x256xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %q = arith.addf %v, %zero : f32
+    %q2 = arith.mulf %q, %q : f32
+    linalg.yield %q2 : f32
+  } -> tensor<512x256xf32>
+%ea = tensor.empty() : tensor<512x256xf32>
+%fa = linalg.generic {indexing_maps = [affine_map<(m, n) -> ()>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%zero : f32) outs(%ea : tensor<512x256xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    linalg.yield %v : f32
+  } -> tensor<512x256xf32>
+%a = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %wa : tensor<512x256xf32>, tensor<256x256xf32>) outs(%fa : tensor<512x256xf32>) {
+  ^bb0(%va: f32, %vb: f32, %o: f32):
+    %p = arith.mulf %va, %vb : f32
+    %sum = arith.addf %o, %p : f32
+    linalg.yield %sum : f32
+  } -> tensor<512x256xf32>
+%ga = tensor.empty() : tensor<512x256xf32>
+%ha = linalg.generic {indexing_maps = [affine_map<(m, n) -> ()>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%zero : f32) outs(%ga : tensor<512x256xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    linalg.yield %v : f32
+  } -> tensor<512x256xf32>
+%ra = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%h, %qa : tensor<512x256xf32>, tensor<256x256xf32>) outs(%ha : tensor<512x256xf32>) {
+  ^bb0(%va: f32, %vb: f32, %o: f32):
+    %p = arith.mulf %va, %vb : f32
+    %sum = arith.addf %o, %p : f32
+    linalg.yield %sum : f32
+  } -> tensor<512x256xf32>
+%ka = tensor.empty() : tensor<512x256xf32>
+%c = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%a, %ra : tensor<512x256xf32>, tensor<512x256xf32>) outs(%ka : tensor<512x256xf32>) {
+  ^bb0(%v: f32, %v2: f32, %o: f32):
+    %q = arith.addf %v, %v2 : f32
+    %q2 = arith.mulf %q, %q : f32
+    linalg.yield %q2 : f32
+  } -> tensor<512x256xf32>
+%eb = tensor.empty() : tensor<512x128xf32>
+%fb = linalg.generic {indexing_maps = [affine_map<(m, n) -> ()>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%zero : f32) outs(%eb : tensor<512x128xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    linalg.yield %v : f32
+  } -> tensor<512x128xf32>
+%b = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %wb : tensor<512x256xf32>, tensor<128x256xf32>) outs(%fb : tensor<512x128xf32>) {
+  ^bb0(%va: f32, %vb: f32, %o: f32):
+    %p = arith.mulf %va, %vb : f32
+    %sum = arith.addf %o, %p : f32
+    linalg.yield %sum : f32
+  } -> tensor<512x128xf32>
+%gb = tensor.empty() : tensor<512x128xf32>
+%hb = linalg.generic {indexing_maps = [affine_map<(m, n) -> ()>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%zero : f32) outs(%gb : tensor<512x128xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    linalg.yield %v : f32
+  } -> tensor<512x128xf32>
+%rb = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%h, %qb : tensor<512x256xf32>, tensor<128x256xf32>) outs(%hb : tensor<512x128xf32>) {
+  ^bb0(%va: f32, %vb: f32, %o: f32):
+    %p = arith.mulf %va, %vb : f32
+    %sum = arith.addf %o, %p : f32
+    linalg.yield %sum : f32
+  } -> tensor<512x128xf32>
+%kb = tensor.empty() : tensor<512x128xf32>
+%d = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%b, %rb : tensor<512x128xf32>, tensor<512x128xf32>) outs(%kb : tensor<512x128xf32>) {
+  ^bb0(%v: f32, %v2: f32, %o: f32):
+    %q = arith.addf %v, %v2 : f32
+    %q2 = arith.mulf %q, %q : f32
+    linalg.yield %q2 : f32
+  } -> tensor<512x128xf32>
+%s = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m)>], iterator_types = ["parallel", "reduction"]} ins(%c : tensor<512x256xf32>) outs(%zs : tensor<512xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %sum = arith.addf %o, %v : f32
+    linalg.yield %sum : f32
+  } -> tensor<512xf32>
+%t = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m)>], iterator_types = ["parallel", "reduction"]} ins(%d : tensor<512x128xf32>) outs(%zs : tensor<512xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %sum = arith.addf %o, %v : f32
+    linalg.yield %sum : f32
+  } -> tensor<512xf32>
+return %s, %t : tensor<512xf32>, tensor<512xf32>
+}
+
+// CHECK-LABEL: func.func @two_groups
+// CHECK-COUNT-2: linalg.generic {{.*}} "reduction"]} ins(%{{.*}} : tensor<512x256xf32>, tensor<384x256xf32>)
+// CHECK: tensor.extract_slice
+
+// Constants that bodies read may be behind the first one, and several may have one empty tensor.
+func.func @late_constants(%x: tensor<512x256xf32>) -> (tensor<512xf32>, tensor<512xf32>) attributes {llvm.emit_c_interface} {
+%zero = arith.constant 0.0 : f32
+%wa = arith.constant dense<1.0> : tensor<256x256xf32>
+%wb = arith.constant dense<1.0> : tensor<128x256xf32>
+%es = tensor.empty() : tensor<512xf32>
+ %zs = linalg.generic {indexing_maps = [affine_map<(m) -> ()>, affine_map<(m) -> (m)>], iterator_types = ["parallel"]} ins(%zero : f32) outs(%es : tensor<512xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    linalg.yield %v : f32
+  } -> tensor<512xf32>
+%ea = tensor.empty() : tensor<512x256xf32>
+%fa = linalg.generic {indexing_maps = [affine_map<(m, n) -> ()>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%zero : f32) outs(%ea : tensor<512x256xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    linalg.yield %v : f32
+  } -> tensor<512x256xf32>
+%a = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %wa : tensor<512x256xf32>, tensor<256x256xf32>) outs(%fa : tensor<512x256xf32>) {
+  ^bb0(%va: f32, %vb: f32, %o: f32):
+    %p = arith.mulf %va, %vb : f32
+    %sum = arith.addf %o, %p : f32
+    linalg.yield %sum : f32
+  } -> tensor<512x256xf32>
+%eb = tensor.empty() : tensor<512x128xf32>
+%fb = linalg.generic {indexing_maps = [affine_map<(m, n) -> ()>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%zero : f32) outs(%eb : tensor<512x128xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    linalg.yield %v : f32
+  } -> tensor<512x128xf32>
+%b = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %wb : tensor<512x256xf32>, tensor<128x256xf32>) outs(%fb : tensor<512x128xf32>) {
+  ^bb0(%va: f32, %vb: f32, %o: f32):
+    %p = arith.mulf %va, %vb : f32
+    %sum = arith.addf %o, %p : f32
+    linalg.yield %sum : f32
+  } -> tensor<512x128xf32>
+%k = arith.constant 0.5 : f32
+%d = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%b : tensor<512x128xf32>) outs(%eb : tensor<512x128xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %q = arith.addf %v, %k : f32
+    %q2 = arith.mulf %q, %q : f32
+    linalg.yield %q2 : f32
+  } -> tensor<512x128xf32>
+%k2 = arith.constant 0.5 : f32
+%c = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%a : tensor<512x256xf32>) outs(%ea : tensor<512x256xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %q = arith.addf %v, %k2 : f32
+    %q2 = arith.mulf %q, %q : f32
+    linalg.yield %q2 : f32
+  } -> tensor<512x256xf32>
+%s = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m)>], iterator_types = ["parallel", "reduction"]} ins(%c : tensor<512x256xf32>) outs(%zs : tensor<512xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %sum = arith.addf %o, %v : f32
+    linalg.yield %sum : f32
+  } -> tensor<512xf32>
+%t = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m)>], iterator_types = ["parallel", "reduction"]} ins(%d : tensor<512x128xf32>) outs(%zs : tensor<512xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %sum = arith.addf %o, %v : f32
+    linalg.yield %sum : f32
+  } -> tensor<512xf32>
+return %s, %t : tensor<512xf32>, tensor<512xf32>
+}
+
+// CHECK-LABEL: func.func @late_constants
+// CHECK: linalg.generic {{.*}} "reduction"]} ins(%{{.*}} : tensor<512x256xf32>, tensor<384x256xf32>)
+// CHECK: tensor.extract_slice

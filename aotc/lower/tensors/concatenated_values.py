@@ -82,6 +82,8 @@ class _Operation(Concatenation, kw_only=True):
         clone = self.operation.clone()
         for number, value in enumerate(values):
             clone.operands[number] = value
+        if clone.name == "linalg.generic":
+            _make_constants(clone)
         if self.axis is None:
             return clone.results[0]
         shape = list(clone.results[0].type.shape)
@@ -91,6 +93,16 @@ class _Operation(Concatenation, kw_only=True):
         if clone.name == "tensor.expand_shape":
             clone.attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(shape)
         return clone.results[0]
+
+
+def _make_constants(generic: Any) -> None:
+    """Makes those again that the body reads, as `_Constant` does."""
+    for operation in body_of(generic):
+        for number, value in enumerate(operation.operands):
+            constant = None if isinstance(value.type, ir.ShapedType) else ops.known_constant(value)
+            if constant is not None and ops.is_made_outside(value, generic):
+                with ir.InsertionPoint(generic):
+                    operation.operands[number] = ops.constant_from(constant)
 
 
 def concatenation(values: Sequence[Any], axis: int) -> Concatenation | None:

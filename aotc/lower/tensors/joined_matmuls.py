@@ -12,7 +12,7 @@ each matmul in the same way, such as the addition of a bias.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -51,7 +51,7 @@ def join_matmuls(module: Any, is_faster: Callable[[Join], bool]) -> list[tuple[A
                     columns = " + ".join(str(_columns(one)) for one in generics)
                     text = f"{len(generics)} matmuls of the same rows are one: {columns} columns"
                     found.append((generics[0].location, text))
-                    _apply(plan)
+                    _erase(_apply(plan), groups.values())
                     break
     return found
 
@@ -236,7 +236,8 @@ def _problem(generic: Any, columns: int) -> Problem | None:
 # --- Joining ---------------------------------------------------------------------------------
 
 
-def _apply(plan: _Plan) -> None:
+def _apply(plan: _Plan) -> list[Any]:
+    """Returns the operations that nothing needs now."""
     first: Any = ops.defining(plan.results[0])
     for value in plan.results[1:]:
         other: Any = ops.defining(value)
@@ -246,8 +247,16 @@ def _apply(plan: _Plan) -> None:
         for value in plan.results:
             value.replace_all_uses_with(_slice(whole, value.type, plan.axis, start))
             start += value.type.shape[plan.axis]
-    for value in plan.results:
-        _erase_unused(ops.defining(value))
+    return _unused([ops.defining(value) for value in plan.results])
+
+
+def _erase(unused: Sequence[Any], groups: Iterable[list[Any]]) -> None:
+    """What follows the matmuls of one group may be computed from those of another."""
+    gone = set(unused)
+    for group in groups:
+        group[:] = [one for one in group if one not in gone]
+    for one in unused:
+        ops.erase(one)
 
 
 def _slice(whole: Any, type_: Any, axis: int, start: int) -> Any:
@@ -266,11 +275,18 @@ def _slice(whole: Any, type_: Any, axis: int, start: int) -> Any:
     return ops.create("tensor.extract_slice", [whole, *dynamic], [type_], attributes).result
 
 
-def _erase_unused(operation: Any) -> None:
-    """Erases it and what it alone was computed from."""
-    if operation is None or any(list(result.uses) for result in operation.results):
-        return
-    sources = [ops.defining(value) for value in operation.operands]
-    ops.erase(operation)
-    for source in {*sources} - {None}:
-        _erase_unused(source)
+def _unused(operations: Iterable[Any]) -> list[Any]:
+    """Those that nothing uses, and what they alone are computed from: users are first."""
+    found: dict[Any, None] = {}
+    waiting = list(operations)
+    while waiting:
+        one = waiting.pop()
+        # It comes again from the last of its users.
+        if one is not None and one not in found and _users(one) <= found.keys():
+            found[one] = None
+            waiting += [ops.defining(value) for value in one.operands]
+    return list(found)
+
+
+def _users(operation: Any) -> set[Any]:
+    return {use.owner.operation for result in operation.results for use in result.uses}
