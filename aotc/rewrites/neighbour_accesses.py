@@ -30,7 +30,11 @@ _NARROWEST_REGISTER = 32
 
 
 def mark_neighbour(operation: Any, count: int) -> None:
-    """Says that `count` accesses as this one may be one of a vector."""
+    """Says that `count` accesses as this one may be one of a vector. The element of a memref
+    without dimensions has no neighbour."""
+    access = access_of(operation)
+    if access is None or not len(access.indices):
+        return
     operation.attributes[_MARK] = ir.IntegerAttr.get(ops.integer(64), count)
 
 

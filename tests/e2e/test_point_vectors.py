@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -11,7 +12,7 @@ import pytest
 from helpers.command import build_here
 from helpers.native import Library, build_library
 
-from aotc import mlir, ops
+from aotc import build, mlir, ops
 from aotc.analysis.gpu_modules import gpu_modules
 from aotc.mlir import ir
 from aotc.rewrites.neighbour_accesses import join_neighbours
@@ -326,3 +327,32 @@ def test_rows(rows: int, start: int, kernels: tuple[Library, dict[str, str]]) ->
     np.testing.assert_allclose(y, powers / powers.sum(1, keepdims=True), rtol=1e-2, atol=1e-7)
     library.call(f"softmax_{rows}", x, again)
     np.testing.assert_array_equal(y, again)
+
+
+SCALED = """
+func.func @scaled(%x: tensor<64x256xf16>, %s: tensor<f16>) -> tensor<64x256xf16>
+    attributes {llvm.emit_c_interface} {
+  %zero = arith.constant 0.0 : f16
+  %e = tensor.empty() : tensor<64xf16>
+  %z = linalg.fill ins(%zero : f16) outs(%e : tensor<64xf16>) -> tensor<64xf16>
+  %r = linalg.reduce {arith.maximumf} ins(%x : tensor<64x256xf16>) outs(%z : tensor<64xf16>)
+      dimensions = [1]
+  %o = tensor.empty() : tensor<64x256xf16>
+  %y = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m)>,
+        affine_map<(m, n) -> ()>, affine_map<(m, n) -> (m, n)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%x, %r, %s : tensor<64x256xf16>, tensor<64xf16>, tensor<f16>)
+      outs(%o : tensor<64x256xf16>) {
+  ^bb0(%a: f16, %b: f16, %c: f16, %d: f16):
+    %p = arith.addf %a, %b : f16
+    %q = arith.mulf %p, %c : f16
+    linalg.yield %q : f16
+  } -> tensor<64x256xf16>
+  return %y : tensor<64x256xf16>
+}
+"""
+
+
+def test_an_element_without_dimensions_has_no_neighbours(tmp_path: Path) -> None:
+    out = build(SCALED, emit="ptx", chips=("sm_90a",), out=tmp_path / "scaled.ptx")
+    assert "ld.global.v" in out.path.read_text()
