@@ -46,11 +46,11 @@ class _Taken(Struct):
         with_ = "a vector" if few == 1 else f"{few} vectors"
         how = ", by mma.sync" if mma_sync.can_take(self.product) else ""
         steps = " with an epilogue" if self.fused.epilogue else ""
-        on = [*[f"GPUs{how}"] * self.on_gpus, *["the CPU"] * self.on_cpu]
+        on = [*[f"on GPUs{how}"] * self.on_gpus, *["on the CPU"] * self.on_cpu]
         otherwise = "" if self.on_gpus and self.on_cpu else ", else loops"
         return (
             f"product of {with_} and {what}{steps}: "
-            f"one pass over them as they are packed on {' and '.join(on)}{otherwise}"
+            f"one pass over them as they are packed {', and '.join(on)}{otherwise}"
         )
 
 
