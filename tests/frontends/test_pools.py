@@ -46,3 +46,20 @@ def test_pools(tmp_path: Path) -> None:
     expected = [result.numpy() for result in Pools()(x)]
     for ours, theirs in zip(call(artifact, "pools", [x.numpy()], expected), expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+class PaddedTwice(torch.nn.Module):
+    """By 0, and by the pool. 200 is no byte with a sign."""
+
+    def forward(self, x: Any) -> Any:
+        padded = functional.pad((x.float() - 200) * 0.25, (1, 1, 1, 1))
+        return functional.max_pool2d(padded, 3, 2, 1)
+
+
+def test_a_zero_point_that_no_byte_has(tmp_path: Path) -> None:
+    x = torch.arange(-128, 112, dtype=torch.int8).reshape(1, 3, 8, 10)
+    files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80"}
+    artifact = aotc.torch.build(PaddedTwice(), (x,), name="pool", **files)
+    expected = PaddedTwice()(x).numpy()
+    (found,) = call(artifact, "pool", [x.numpy()], [expected])
+    np.testing.assert_array_equal(found, expected)

@@ -92,6 +92,33 @@ func.func @apart(%bytes: tensor<4x20xi8>, %window: tensor<2xf32>) -> tensor<4x20
   return %pooled : tensor<4x20xf32>
 }
 
+// Of no elements, the maximum is -inf.
+func.func @of_any_size(%bytes: tensor<4x?xi8>, %size: index) -> tensor<4xf32> {
+  %scale = arith.constant 2.500000e-01 : f32
+  %least = arith.constant 0xFF800000 : f32
+  %image = tensor.empty(%size) : tensor<4x?xf32>
+  %floats = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%bytes : tensor<4x?xi8>) outs(%image : tensor<4x?xf32>) {
+  ^bb0(%x: i8, %old: f32):
+    %wide = arith.sitofp %x : i8 to f32
+    %scaled = arith.mulf %wide, %scale : f32
+    linalg.yield %scaled : f32
+  } -> tensor<4x?xf32>
+  %empty = tensor.empty() : tensor<4xf32>
+  %start = linalg.generic {indexing_maps = [affine_map<(c) -> ()>, affine_map<(c) -> (c)>], iterator_types = ["parallel"]}
+      ins(%least : f32) outs(%empty : tensor<4xf32>) {
+  ^bb0(%x: f32, %old: f32):
+    linalg.yield %x : f32
+  } -> tensor<4xf32>
+  %largest = linalg.generic {indexing_maps = [#all, affine_map<(c, i) -> (c)>], iterator_types = ["parallel", "reduction"]}
+      ins(%floats : tensor<4x?xf32>) outs(%start : tensor<4xf32>) {
+  ^bb0(%x: f32, %old: f32):
+    %most = arith.maximumf %old, %x : f32
+    linalg.yield %most : f32
+  } -> tensor<4xf32>
+  return %largest : tensor<4xf32>
+}
+
 // CHECK-LABEL: @padded
 // CHECK: arith.select {{.*}} : i8
 // CHECK: linalg.yield {{.*}} : i8
@@ -100,4 +127,6 @@ func.func @apart(%bytes: tensor<4x20xi8>, %window: tensor<2xf32>) -> tensor<4x20
 // CHECK-NEXT: arith.subf
 // CHECK-NEXT: arith.mulf
 // CHECK-LABEL: @apart
+// CHECK: arith.maximumf
+// CHECK-LABEL: @of_any_size
 // CHECK: arith.maximumf

@@ -2,7 +2,8 @@
 
 With a scale above 0, the largest of some bytes is what the largest of the numbers is made of; and
 bytes are a quarter of the memory, and of the vectors. A padding of -inf becomes the least byte,
-which no byte of the image is below: so each window must contain a byte of the image.
+which no byte of the image is below: so each window must contain a byte of the image, and must be
+known to have elements.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ from aotc.analysis.generics import body_of, has_reduction, loops_of_reduction, m
 from aotc.lower.tensors.known import KnownTensors
 from aotc.lower.tensors.known_operations import NUMBERS
 from aotc.lower.tensors.narrow_integers import filled_with
-from aotc.lower.tensors.quantized_products import dequantized, moved, padding_of
+from aotc.lower.tensors.quantized_products import (
+    count_of_terms,
+    dequantized,
+    moved,
+    padding_of,
+    zero_byte,
+)
 from aotc.lower.tensors.spread import create_spread
 from aotc.mlir import ir
 
@@ -108,6 +115,8 @@ def _pool(generic: Any) -> _Pool | None:
     least = None if start is None else known.of(start)
     if least is None or not np.isneginf(least).all():
         return None
+    if not count_of_terms(generic):
+        return None  # of no elements, the maximum is -inf
     image, pad = generic.operands[0], ops.defining(generic.operands[0])
     found = None
     if pad is not None and pad.name == "linalg.generic" and not has_reduction(pad):
@@ -123,13 +132,14 @@ def _pool(generic: Any) -> _Pool | None:
         return None
     affine = inner.affine
     type_ = NUMBERS[str(image.type.element_type)]
-    if affine.scale.size != 1 or affine.zero.size != 1 or not (affine.scale > 0).all():
+    # Padding is the zero point, as a byte.
+    if affine.scale.size != 1 or zero_byte(affine) is None or not (affine.scale > 0).all():
         return None
     is_exact = (affine.scale.astype(type_) == affine.scale).all()
     limits = np.finfo(type_)
     is_normal = limits.tiny <= affine.scale.reshape(()) <= limits.max / (1 << _BYTE)
     is_byte = affine.source.type.element_type == ir.IntegerType.get_signless(_BYTE)
-    if not (is_exact and is_normal and is_byte and -128 <= affine.zero.reshape(()) <= 255):
+    if not (is_exact and is_normal and is_byte):
         return None
     return _Pool(generic, inner, None if found is None else pad)
 

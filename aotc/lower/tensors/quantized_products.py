@@ -110,7 +110,7 @@ def _multiply(generic: Any, factors: Sequence[_Dequantized], known: KnownTensors
     found = [_along_result(one.scale, generic, number) for number, one in enumerate(factors)]
     scales = [one for one in found if one is not None]
     integers = [one for one in (_Integers.of(one, known) for one in factors) if one is not None]
-    count = _count_of_terms(generic)
+    count = count_of_terms(generic)
     if len(scales) < len(factors) or len(integers) < len(factors) or count is None:
         return
     largest = math.prod(one.largest for one in integers) * count
@@ -161,8 +161,8 @@ def _product(scales: Sequence[np.ndarray], element: Any) -> np.ndarray | None:
     return product.astype(type_) if (is_normal | (left == 0) | (right == 0)).all() else None
 
 
-def _count_of_terms(generic: Any) -> int | None:
-    """How many products a sum has, as far as the types say."""
+def count_of_terms(generic: Any) -> int | None:
+    """How many elements are reduced to one, as far as the types say."""
     sizes: dict[str, int] = {}
     for value, map_ in zip(generic.operands, maps_of(generic), strict=True):
         for dimension, place in enumerate(map_.results):
@@ -231,14 +231,14 @@ class _Integers(Struct, frozen=True):
             if values.min(initial=0) >= -128 and values.max(initial=0) <= 127:
                 return cls(factor, values.astype(np.int8), largest)
         # Less a zero point, 16 bits may not be enough.
-        if _byte(affine) is None or (affine.limits is not None and affine.zero.any()):
+        if zero_byte(affine) is None or (affine.limits is not None and affine.zero.any()):
             return None
         return cls(factor, None, max(map(abs, affine.range)))
 
     def make(self) -> Any:
         """A tensor of i32, or of bytes with a sign, at the insertion point."""
         affine, i32 = self.factor.affine, ir.IntegerType.get_signless(_SUM_BITS)
-        zero = _byte(affine) or 0
+        zero = zero_byte(affine) or 0
         tensor = affine.source
         byte = ir.IntegerType.get_signless(affine.bits)
         if self.values is not None:
@@ -270,7 +270,7 @@ class _Integers(Struct, frozen=True):
         return generic.results[0]
 
 
-def _byte(affine: _Affine) -> int | None:
+def zero_byte(affine: _Affine) -> int | None:
     """The zero point, if it is one for all and one of the bytes."""
     if affine.zero.size != 1:
         return None
