@@ -481,17 +481,19 @@ def test_unsigned_results_of_any_size(tmp_path: Path) -> None:
     assert (got.dtype, got.tolist()) == (np.uint8, [201, 101])
 
 
-def test_a_quantized_product_with_zero_points_of_rows(tmp_path: Path) -> None:
-    """And of columns."""
+@pytest.mark.parametrize("has_rows", [False, True])
+def test_a_quantized_product_with_zero_points_of_rows(has_rows: bool, tmp_path: Path) -> None:
+    """And a row of those of columns; the first matrix's may be left out."""
     generator = np.random.default_rng(0)
     a = generator.integers(0, 256, (37, 70)).astype(np.uint8)
     constants = {
         "b": generator.integers(-128, 128, (70, 50)).astype(np.int8),
-        "a_zero": generator.integers(0, 256, 37).astype(np.uint8),
-        "b_zero": generator.integers(-128, 128, 50).astype(np.int8),
+        "a_zero": generator.integers(0, 256, 37).astype(np.uint8) * np.uint8(has_rows),
+        "b_zero": generator.integers(-128, 128, (1, 50)).astype(np.int8),
     }
+    names = ["a", "b", "a_zero" if has_rows else "", "b_zero"]
     graph = helper.make_graph(
-        [helper.make_node("MatMulInteger", ["a", "b", "a_zero", "b_zero"], ["c"])],
+        [helper.make_node("MatMulInteger", names, ["c"])],
         "g",
         [helper.make_tensor_value_info("a", 2, a.shape)],
         [helper.make_tensor_value_info("c", 6, [37, 50])],

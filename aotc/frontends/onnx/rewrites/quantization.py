@@ -126,8 +126,9 @@ def _integer_matmul(node: Node) -> str | None:
         return None
     body = Body(node.opset)
     a, b = body.cast("a", INT32), body.cast("b", INT32)
-    zero = body.cast("a_zero", INT32)
-    a = body("Sub", a, body.reshape(zero, [-1, 1]) if ranks[0] == 1 else zero)
+    if node.has(2):
+        zero = body.cast("a_zero", INT32)
+        a = body("Sub", a, body.reshape(zero, [-1, 1]) if ranks[0] == 1 else zero)
     if node.has(3):
         b = body("Sub", b, body.cast("b_zero", INT32))
     return body.end(y=body("MatMul", a, b))
