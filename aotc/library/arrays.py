@@ -159,7 +159,8 @@ def array_of(thing: Any, stream: int | None) -> Array:
     if type(thing).__module__ == "torch" and (found := _of_torch(thing, stream)) is not None:
         return found
     if hasattr(thing, "__array_interface__"):
-        _check_unmasked(thing)
+        if is_masked(thing):
+            raise InputError("some of its elements are masked: give .filled(...) or .data")
         if hasattr(thing, "__array__") and not hasattr(thing, "__setitem__"):
             # A number of NumPy's, whose interface shows a copy that is gone already.
             thing = thing.__array__()
@@ -175,11 +176,15 @@ def array_of(thing: Any, stream: int | None) -> Array:
     )
 
 
-def _check_unmasked(thing: Any) -> None:
-    """The interface of a masked array of NumPy's shows what is behind its mask, too."""
+def is_masked(thing: Any) -> bool:
+    """Whether it is an array of NumPy's that hides elements. Its interface, and its conversions to
+    numbers, show what is behind its mask, too."""
     masked: Any = sys.modules.get("numpy.ma")
-    if masked is not None and isinstance(thing, masked.MaskedArray) and masked.is_masked(thing):
-        raise InputError("some of its elements are masked: give .filled(...) or .data")
+    return (
+        masked is not None
+        and isinstance(thing, masked.MaskedArray)
+        and bool(masked.is_masked(thing))
+    )
 
 
 def _of_interface(

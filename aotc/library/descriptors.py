@@ -10,6 +10,7 @@ import struct
 from typing import Any
 
 from aotc.errors import InputError
+from aotc.library.arrays import is_masked
 from aotc.manifest import Dtype, Value
 
 # As emit/c_types.py declares them: f16, bf16 and f8 by their bits.
@@ -71,8 +72,8 @@ def to_scalar(value: Value, number: Any) -> Any:
     """A Python number as the C function takes it. Raises InputError for another value."""
     type_ = scalar_type(value.dtype)
     try:
-        if isinstance(number, (str, bytes)):
-            raise TypeError("expected a number")
+        if type(number) not in (int, float, bool):
+            _check_number(value, number)
         if value.dtype is Dtype.F16:
             return type_(struct.unpack("<H", struct.pack("<e", float(number)))[0])
         if value.dtype is Dtype.BF16:
@@ -92,8 +93,19 @@ def to_scalar(value: Value, number: Any) -> Any:
             _check_finite(value, whole.imag, pair.imaginary)
             return pair
         return _to_integer(value, type_, number)
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise InputError(f"'{value.name}' ({value.type}) cannot be {number!r}: {error}.") from None
+
+
+def _check_number(value: Value, number: Any) -> None:
+    """Python's conversions read texts, and NumPy's also masked elements and the real part alone."""
+    kind = getattr(getattr(number, "dtype", None), "kind", "")
+    if isinstance(number, (str, bytes, bytearray, memoryview)) or kind in ("S", "U"):
+        raise TypeError("expected a number")
+    if is_masked(number):
+        raise ValueError("it is masked")
+    if kind == "c" and value.dtype not in _COMPLEX_PARTS:
+        raise TypeError("expected a real number")
 
 
 def _check_finite(value: Value, number: float, made: float) -> None:
