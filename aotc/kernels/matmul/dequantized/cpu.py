@@ -146,8 +146,7 @@ class Kernel:
             field = self._field(inner)
             assert field is not None
             bits = [(number & field.mask) << field.shift for number in range(_TABLE)]
-            values = f"dense<{[_signed(one) for one in bits]}> : vector<{_TABLE}xi8>"
-            bytes_ = constant_from(b.attribute(values))
+            bytes_ = constant_from(b.attribute(f"dense<{bits}> : vector<{_TABLE}xi8>"))
             table = weights_of_bytes(b, self.product, bytes_, others, inner)
 
             def weights_of(bytes_: Value) -> Value:
@@ -185,7 +184,3 @@ class Kernel:
         half = CHUNK // 2
         mask = ir.DenseI64ArrayAttr.get([*range(number * half, (number + 1) * half)])
         return self.b.op("vector.shuffle", [vector, vector], f"vector<{half}x{element}>", mask=mask)
-
-
-def _signed(byte: int) -> int:
-    return byte - 256 if byte > 127 else byte

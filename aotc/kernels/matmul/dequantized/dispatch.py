@@ -21,7 +21,7 @@ from aotc.kernels.matmul.dequantized.kernel import Kernel, Variant
 from aotc.kernels.matmul.dequantized.operands import Result, are_of_rows
 from aotc.kernels.matmul.dequantized.recognition import Product, matmul_of, recognise_product
 from aotc.kernels.matmul.dispatch import STEP
-from aotc.kernels.matmul.fusion.fuse import Fused, fuse
+from aotc.kernels.matmul.fusion.fuse import Fused, fuse, remove_temporary
 from aotc.mlir import ir
 from aotc.module_names import CAPABILITY, LEAST_CAPABILITY
 from aotc.numbers import Condition, Scalar, compare
@@ -101,6 +101,8 @@ def _replace(taken: _Taken, request: BuildRequest, number: int) -> None:
             made = _cpu_kernel(b, taken.product, result)
             for operation in reversed(fused.replaced):
                 ops.erase(operation)
+            for temporary in fused.temporaries:
+                remove_temporary(temporary)
         else:
             made = _choose(b, taken, result, request)
     name_modules(made, request.capabilities, f"dequantized_{number}")
