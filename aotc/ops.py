@@ -357,10 +357,19 @@ def dynamic_sizes(shaped: Any, dimensions: Iterable[int] | None = None) -> list[
     ]
 
 
-def create_generic(operands: Sequence[Any], maps: Sequence[Any], kinds: Sequence[str]) -> Any:
-    """An operation whose last operand is what it writes, a tensor or a buffer, with a block that is
-    yet to be filled. `kinds`: of each loop, parallel or reduction."""
+def create_generic(
+    operands: Sequence[Any],
+    maps: Sequence[Any],
+    compute: Callable[..., Any],
+    reductions: Collection[int] = (),
+) -> Any:
+    """A `linalg.generic` that writes its last operand, a tensor or a buffer.
+
+    `compute` is called at the insertion point of the body, with one element of each operand, and
+    returns the element to write. The loops in `reductions` are reductions, the others parallel.
+    """
     result = operands[-1].type
+    kinds = ["reduction" if i in reductions else "parallel" for i in range(maps[0].n_dims)]
     generic = create(
         "linalg.generic",
         list(operands),
@@ -378,8 +387,32 @@ def create_generic(operands: Sequence[Any], maps: Sequence[Any], kinds: Sequence
         one.type.element_type if isinstance(one.type, ir.ShapedType) else one.type
         for one in operands
     ]
-    generic.regions[0].blocks.append(*types)
+    with ir.InsertionPoint(block := generic.regions[0].blocks.append(*types)):
+        create("linalg.yield", [compute(*block.arguments)])
     return generic
+
+
+def create_elementwise(
+    inputs: Sequence[Any],
+    type_: Any,
+    sizes: Sequence[Any],
+    compute: Callable[..., Any],
+    maps: Sequence[Any] | None = None,
+) -> Any:
+    """A tensor of `type_`, with these dynamic sizes, whose elements `compute` returns for those of
+    the inputs. `maps` are the inputs' indexing maps, identities by default."""
+    identity = ir.AffineMap.get_identity(type_.rank)
+    empty = create("tensor.empty", sizes, [type_]).result
+    read = [identity] * len(inputs) if maps is None else maps
+    return create_generic(
+        [*inputs, empty], [*read, identity], lambda *elements: compute(*elements[:-1])
+    ).result
+
+
+def loop_index(loop: int) -> Any:
+    """The index of a loop, in the body of a `linalg.generic`."""
+    dim = ir.IntegerAttr.get(integer(64), loop)
+    return create("linalg.index", [], [index()], {"dim": dim}).result
 
 
 def unary(name: str, operand: Any, result: Any) -> Any:
@@ -390,6 +423,10 @@ def unary(name: str, operand: Any, result: Any) -> Any:
 def binary(name: str, left: Any, right: Any) -> Any:
     """The value of an operation whose two operands have the result's type."""
     return create(name, [left, right], [left.type]).result
+
+
+def multiply_add_integers(left: Any, right: Any, addend: Any) -> Any:
+    return binary("arith.addi", addend, binary("arith.muli", left, right))
 
 
 def call_llvm(

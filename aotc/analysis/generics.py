@@ -1,7 +1,8 @@
-"""`linalg.generic` on tensors: what it reads, and the simplest one made."""
+"""`linalg.generic` on tensors: its maps, its loops and its body."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -27,6 +28,18 @@ def has_reduction(generic: Any) -> bool:
 def loops_of_reduction(generic: Any) -> list[int]:
     kinds = ir.ArrayAttr(generic.attributes["iterator_types"])
     return [i for i, kind in enumerate(kinds) if "reduction" in str(kind)]
+
+
+def count_of_terms(generic: Any) -> int | None:
+    """The number of elements that are reduced to one; None if the types do not say it."""
+    sizes: dict[int, int] = {}
+    for value, map_ in zip(generic.operands, maps_of(generic), strict=True):
+        for dimension, expression in enumerate(map_.results):
+            is_loop = isinstance(expression, ir.AffineDimExpr)
+            if is_loop and not value.type.is_dynamic_dim(dimension):
+                sizes[expression.position] = value.type.get_dim_size(dimension)
+    loops = loops_of_reduction(generic)
+    return math.prod(sizes[loop] for loop in loops) if set(loops) <= set(sizes) else None
 
 
 def loops_in(expression: Any) -> set[int]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
-from aotc.mlir import ir
 
 
 def copy(operation: Any, values: dict[Any, Any]) -> Any:
@@ -14,7 +13,7 @@ def copy(operation: Any, values: dict[Any, Any]) -> Any:
 
     What it makes is entered into `values`.
     """
-    made = operation.clone(ir.InsertionPoint.current).operation
+    made = operation.clone().operation
     for inner in ops.walk(made):
         for i, operand in enumerate(inner.operands):
             if operand in values:

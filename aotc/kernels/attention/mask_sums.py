@@ -7,7 +7,6 @@ the window.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -91,14 +90,12 @@ class MaskSum(Struct, frozen=True):
         maps = [self._map(one) for one in (*self.masks, *conditions)]
         if len(maps) == 1:
             maps = [ir.AffineMap.get_identity(self.type.rank)]
-        generic = self._elementwise(self.read, maps)
-        block = generic.regions[0].blocks[0]
-        *read, _ = block.arguments
-        with ir.InsertionPoint(block):
-            ops.create("linalg.yield", [self._replacement(read) if self.hidden else _sum(read)])
-        return generic.result
+        # Only one mask alone has unknown sizes.
+        sizes = [] if self.type.has_static_shape else ops.dynamic_sizes(self.read[0])
+        compute = self._replacement if self.hidden else _sum
+        return ops.create_elementwise(self.read, self.type, sizes, compute, maps)
 
-    def _replacement(self, conditions: Sequence[Any]) -> Any:
+    def _replacement(self, *conditions: Any) -> Any:
         """0, or what replaces a score, at the insertion point."""
         element = self.type.element_type
         found = ops.constant(element, 0.0)
@@ -107,15 +104,6 @@ class MaskSum(Struct, frozen=True):
             either = (found, value) if one.is_seen else (value, found)
             found = ops.create("arith.select", [condition, *either], [element]).result
         return found
-
-    def _elementwise(self, inputs: Sequence[Any], read: Sequence[Any]) -> Any:
-        """A `linalg.generic` of the inputs, each read by its map, with an empty block. Only one
-        alone has unknown sizes."""
-        rank = self.type.rank
-        sizes = [] if self.type.has_static_shape else ops.dynamic_sizes(inputs[0])
-        empty = ops.create("tensor.empty", sizes, [self.type]).result
-        maps = [*read, ir.AffineMap.get_identity(rank)]
-        return ops.create_generic([*inputs, empty], maps, ["parallel"] * rank)
 
     def _map(self, mask: Element) -> Any:
         """Of the sum's loops, those along which a mask has elements."""
@@ -128,7 +116,7 @@ class MaskSum(Struct, frozen=True):
         return ir.AffineMap.get(self.type.rank, 0, results)
 
 
-def _sum(values: Sequence[Any]) -> Any:
+def _sum(*values: Any) -> Any:
     """In f32: what masks of 16 bits make is not rounded before it is added to the scores."""
     type_ = ir.Type.parse(_ELEMENT)
     first, *others = (

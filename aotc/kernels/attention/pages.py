@@ -15,6 +15,7 @@ from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, maps_of
 from aotc.kernels.attention.elements import Element, Place, Reader, read_element
 from aotc.mlir import ir
+from aotc.rewrites.cloning import copy
 
 _NUMBER = "i64"
 
@@ -90,29 +91,23 @@ class Gather(Struct, frozen=True, eq=False):
         dynamic = ops.dynamic_sizes(self.table, kept)
         sizes = [*([1] if outer is None else []), *(int(table.shape[i]) for i in kept)]
         type_ = ir.RankedTensorType.get(sizes, ir.Type.parse(_NUMBER))
-        empty = ops.create("tensor.empty", dynamic, [type_]).result
         of_loops = {inner: ir.AffineDimExpr.get(1)}
         if outer is not None:
             of_loops[outer] = ir.AffineDimExpr.get(0)
         zero = ir.AffineConstantExpr.get(0)
         read = [of_loops.get(i, zero) for i in range(table.rank)]
-        maps = [ir.AffineMap.get(2, 0, read), ir.AffineMap.get_identity(2)]
-        generic = ops.create_generic([self.table, empty], maps, ["parallel"] * 2)
-        block = generic.regions[0].blocks[0]
-        with ir.InsertionPoint(block):
-            number = self._copied_number(block.arguments[0])
-            cast = ops.create("arith.index_cast", [number], [type_.element_type])
-            ops.create("linalg.yield", [cast.result])
-        return generic.result
+
+        def compute(element: Any) -> Any:
+            return ops.unary("arith.index_cast", self._copied_number(element), type_.element_type)
+
+        maps = [ir.AffineMap.get(2, 0, read)]
+        return ops.create_elementwise([self.table], type_, dynamic, compute, maps)
 
     def _copied_number(self, argument: Any) -> Any:
         """What computes a page's number, of another argument, at the insertion point."""
         copies = {self.operation.regions[0].blocks[0].arguments[0]: argument}
         for operation in _needed(self.number, self.operation):
-            copy = operation.clone()
-            for i, value in enumerate(copy.operands):
-                copy.operands[i] = copies.get(value, value)
-            copies[operation.results[0]] = copy.results[0]
+            copy(operation, copies)
         return copies[self.number]
 
 

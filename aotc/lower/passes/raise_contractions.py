@@ -317,36 +317,31 @@ def _replace(one: _Contraction) -> None:
 
 
 def _create_fill(value: Any, view: Any) -> None:
-    block = _create_generic([value, view], [[], list(range(view.type.rank))], view.type.rank)
-    with ir.InsertionPoint(block):
-        ops.create("linalg.yield", [block.arguments[0]])
+    rank = view.type.rank
+    maps = [ir.AffineMap.get(rank, 0, []), ir.AffineMap.get_identity(rank)]
+    ops.create_generic([value, view], maps, lambda element, _: element)
 
 
 def _create_product(one: _Contraction, views: list[Any]) -> None:
     dimensions = [one.loops_of(access) for access in (*one.factors, one.out)]
-    block = _create_generic(views, dimensions, len(one.loops))
-    loaded = [load.results[0] for load in one.loads]
-    with ir.InsertionPoint(block):
-        values = list(zip(loaded, block.arguments, strict=False))
+    rank, loaded = len(one.loops), [load.results[0] for load in one.loads]
+    maps = [
+        ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(loop) for loop in loops])
+        for loops in dimensions
+    ]
+
+    def compute(*elements: Any) -> Any:
+        values = list(zip(loaded, elements, strict=False))
         for operation in one.arithmetic:
             clone = operation.clone()
             for i, operand in enumerate(operation.operands):
                 # What is neither loaded nor computed here is the old element.
                 new = [value for key, value in values if key == operand]
-                clone.operands[i] = new[0] if new else block.arguments[2]
+                clone.operands[i] = new[0] if new else elements[2]
             values.append((operation.results[0], clone.results[0]))
-        ops.create("linalg.yield", [values[-1][1]])
+        return values[-1][1]
 
-
-def _create_generic(operands: list[Any], dimensions: list[list[int]], rank: int) -> Any:
-    """The empty block of a `linalg.generic` whose last operand is the result. `dimensions`: of each
-    operand the loops along its dimensions; those of no dimension of the result are reductions."""
-    maps = [
-        ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(loop) for loop in loops])
-        for loops in dimensions
-    ]
-    kinds = ["parallel" if i in dimensions[-1] else "reduction" for i in range(rank)]
-    return ops.create_generic(operands, maps, kinds).regions[0].blocks[0]
+    ops.create_generic(views, maps, compute, set(range(rank)) - set(dimensions[-1]))
 
 
 def _view(one: _Contraction, access: _Access, sizes: list[Any]) -> Any:

@@ -23,6 +23,7 @@ from aotc.analysis.generics import body_of, has_reduction, maps_of
 from aotc.lower.tensors.known import KnownTensors
 from aotc.lower.tensors.known_operations import apply
 from aotc.mlir import ir
+from aotc.rewrites.cloning import copy
 
 _BYTE, _VALUES = 8, 256
 # What is computed more often than this is, about, worth a table, and a buffer of bytes.
@@ -145,16 +146,12 @@ def _replace(generic: Any, byte: Any, operations: Sequence[Any]) -> None:
     table = _table(generic, byte, operations)
     source, map_ = _tensor_of(generic, byte)
     type_ = generic.results[0].type
-    empty = ops.create("tensor.empty", [], [type_]).result
-    identity = ir.AffineMap.get_identity(type_.rank)
-    lookup = ops.create_generic([source, empty], [map_, identity], ["parallel"] * type_.rank)
-    block = lookup.regions[0].blocks[0]
-    with ir.InsertionPoint(block):
-        index = ops.unary("arith.index_castui", block.arguments[0], ir.IndexType.get())
-        element = ops.create("tensor.extract", [table, index], [type_.element_type]).result
-        ops.create("linalg.yield", [element])
-    generic.results[0].replace_all_uses_with(lookup.results[0])
-    ops.erase(generic)
+
+    def look_up(value: Any) -> Any:
+        index = ops.unary("arith.index_castui", value, ir.IndexType.get())
+        return ops.create("tensor.extract", [table, index], [type_.element_type]).result
+
+    ops.replace(generic, [ops.create_elementwise([source], type_, [], look_up, [map_])])
 
 
 def _table(generic: Any, byte: Any, operations: Sequence[Any]) -> Any:
@@ -163,21 +160,17 @@ def _table(generic: Any, byte: Any, operations: Sequence[Any]) -> Any:
     arguments = list(generic.regions[0].blocks[0].arguments)[:-1]
     scalars = [one for one in arguments if _is_scalar(generic, one)]
     type_ = ir.RankedTensorType.get([_VALUES], result.type)
-    empty = ops.create("tensor.empty", [], [type_]).result
-    table = ops.create_generic(
-        [*(generic.operands[arguments.index(one)] for one in scalars), empty],
-        [*([ir.AffineMap.get(1, 0, [])] * len(scalars)), ir.AffineMap.get_identity(1)],
-        ["parallel"],
-    )
-    block = table.regions[0].blocks[0]
-    known = dict(zip(scalars, block.arguments, strict=False))
-    with ir.InsertionPoint(block):
-        dimension = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)
-        index = ops.create("linalg.index", [], [ir.IndexType.get()], {"dim": dimension}).result
-        known[byte] = ops.unary("arith.index_cast", index, byte.type)
-        _clone(operations, known)
-        ops.create("linalg.yield", [known[result]])
-    return table.results[0]
+    inputs = [generic.operands[arguments.index(one)] for one in scalars]
+
+    def compute(*given: Any) -> Any:
+        known = dict(zip(scalars, given, strict=True))
+        known[byte] = ops.unary("arith.index_cast", ops.loop_index(0), byte.type)
+        for operation in operations:
+            copy(operation, known)
+        return known[result]
+
+    maps = [ir.AffineMap.get(1, 0, [])] * len(scalars)
+    return ops.create_elementwise(inputs, type_, [], compute, maps)
 
 
 def _tensor_of(generic: Any, byte: Any) -> tuple[Any, Any]:
@@ -191,22 +184,13 @@ def _tensor_of(generic: Any, byte: Any) -> tuple[Any, Any]:
     inputs, _ = ops.operand_groups(generic)
     type_ = ir.RankedTensorType.get(list(generic.results[0].type.shape), byte.type)
     empty = ops.create("tensor.empty", [], [type_]).result
-    computed = ops.create_generic([*inputs, empty], maps, ["parallel"] * type_.rank)
-    block = computed.regions[0].blocks[0]
-    known = dict(zip(arguments, block.arguments, strict=True))
     body = body_of(generic)
     last = body.index(ops.defining(byte))
-    with ir.InsertionPoint(block):
-        _clone(body[: last + 1], known)
-        ops.create("linalg.yield", [known[byte]])
-    return computed.results[0], maps[-1]
 
+    def compute(*elements: Any) -> Any:
+        known = dict(zip(arguments, elements, strict=True))
+        for operation in body[: last + 1]:
+            copy(operation, known)
+        return known[byte]
 
-def _clone(operations: Sequence[Any], known: dict[Any, Any]) -> None:
-    """Repeats operations of a body at the insertion point, with other values for some; `known` gets
-    their results."""
-    for operation in operations:
-        clone = operation.clone()
-        for number, operand in enumerate(operation.operands):
-            clone.operands[number] = known.get(operand, operand)
-        known.update(zip(operation.results, clone.results, strict=True))
+    return ops.create_generic([*inputs, empty], maps, compute).result, maps[-1]

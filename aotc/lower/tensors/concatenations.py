@@ -96,23 +96,13 @@ def _expand(concat: Any) -> None:
     type_ = result.type
     pieces = list(concat.operands)
     with concat.location, ir.InsertionPoint(concat):
-        empty = ops.create("tensor.empty", [], [type_]).result
-        identity = ir.AffineMap.get_identity(type_.rank)
-        generic = ops.create_generic([empty], [identity], ["parallel"] * type_.rank)
-        block = generic.regions[0].blocks[0]
-        with ir.InsertionPoint(block):
-            indices = [
-                ops.create(
-                    "linalg.index",
-                    [],
-                    [ir.IndexType.get()],
-                    {"dim": ir.IntegerAttr.get(ops.integer(64), dimension)},
-                ).result
-                for dimension in range(type_.rank)
-            ]
-            ops.create("linalg.yield", [_piece(pieces, indices, along)])
-    result.replace_all_uses_with(generic.results[0])
-    ops.erase(concat)
+
+        def element() -> Any:
+            indices = [ops.loop_index(dimension) for dimension in range(type_.rank)]
+            return _piece(pieces, indices, along)
+
+        made = ops.create_elementwise([], type_, [], element)
+    ops.replace(concat, [made])
 
 
 def _expand_into(concat: Any, extract: Any) -> None:

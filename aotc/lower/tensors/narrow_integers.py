@@ -21,7 +21,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, body_of, has_reduction, loops_of_reduction, maps_of
+from aotc.analysis.generics import (
+    RESHAPES,
+    body_of,
+    count_of_terms,
+    has_reduction,
+    loops_of_reduction,
+    maps_of,
+)
 from aotc.kernels.matmul.recognition import multiplies, unwidened
 from aotc.lower.tensors.integer_ranges import (
     Range,
@@ -162,23 +169,11 @@ def _is_small(generic: Any) -> bool:
     *factors, start = generic.operands
     zero = filled_with(start)
     is_zero = zero is not None and range_of_scalar(zero, {}, 1) == (0, 0)
-    count = _extent_of_reduction(generic)
+    count = count_of_terms(generic)
     if not is_zero or count is None:
         return False
     largest = (max(map(abs, range_of(factor, _MOST_STEPS))) for factor in factors)
     return math.prod(largest) * count < 1 << _SUM_BITS - 1
-
-
-def _extent_of_reduction(generic: Any) -> int | None:
-    sizes: dict[int, int] = {}
-    for value, map_ in zip(generic.operands, maps_of(generic), strict=True):
-        for dimension, expression in enumerate(map_.results):
-            if isinstance(expression, ir.AffineDimExpr) and not value.type.is_dynamic_dim(
-                dimension
-            ):
-                sizes[expression.position] = value.type.get_dim_size(dimension)
-    found = [sizes.get(loop) for loop in loops_of_reduction(generic)]
-    return None if None in found else math.prod(one for one in found if one is not None)
 
 
 def filled_with(tensor: Any) -> Any | None:
@@ -292,33 +287,23 @@ def _sum_of(tensor: Any, dimensions: Sequence[int], like: Any) -> Any:
         ir.AffineMap.get_identity(rank),
         ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(i) for i in kept]),
     ]
-    kinds = ["reduction" if i in dimensions else "parallel" for i in range(rank)]
-    block, result = _generic([tensor, start], maps, kinds)
-    with ir.InsertionPoint(block):
-        term, total = block.arguments
-        ops.create("linalg.yield", [ops.binary("arith.addi", total, _as(term, element))])
-    return result
+
+    def add(term: Any, total: Any) -> Any:
+        return ops.binary("arith.addi", total, _as(term, element))
+
+    return ops.create_generic([tensor, start], maps, add, dimensions).result
 
 
 def _add_multiple(tensor: Any, factor: Any, sums: Any, dimensions: Sequence[int]) -> Any:
     """The tensor plus a scalar times `sums`, which is along some of its dimensions."""
     rank, element = tensor.type.rank, tensor.type.element_type
     factor = _as(factor, element)
-    empty = ops.create("tensor.empty", ops.dynamic_sizes(tensor), [tensor.type]).result
     identity = ir.AffineMap.get_identity(rank)
     along = ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(i) for i in dimensions])
     none = ir.AffineMap.get(rank, 0, [])
-    block, result = _generic(
-        [tensor, sums, factor, empty], [identity, along, none, identity], ["parallel"] * rank
-    )
-    with ir.InsertionPoint(block):
-        own, sum_, by, _ = block.arguments
-        more = ops.binary("arith.muli", by, sum_)
-        ops.create("linalg.yield", [ops.binary("arith.addi", own, more)])
-    return result
 
+    def add(own: Any, sum_: Any, by: Any) -> Any:
+        return ops.multiply_add_integers(by, sum_, own)
 
-def _generic(operands: Sequence[Any], maps: Sequence[Any], kinds: Sequence[str]) -> tuple[Any, Any]:
-    """The block of an operation that is yet to be filled, and its result."""
-    generic = ops.create_generic(operands, maps, kinds)
-    return generic.regions[0].blocks[0], generic.result
+    inputs, sizes = [tensor, sums, factor], ops.dynamic_sizes(tensor)
+    return ops.create_elementwise(inputs, tensor.type, sizes, add, [identity, along, none])

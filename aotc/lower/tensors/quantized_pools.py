@@ -14,12 +14,17 @@ import numpy as np
 from msgspec import Struct
 
 from aotc import ops
-from aotc.analysis.generics import body_of, has_reduction, loops_of_reduction, maps_of
+from aotc.analysis.generics import (
+    body_of,
+    count_of_terms,
+    has_reduction,
+    loops_of_reduction,
+    maps_of,
+)
 from aotc.lower.tensors.known import KnownTensors
 from aotc.lower.tensors.known_operations import NUMBERS
 from aotc.lower.tensors.narrow_integers import filled_with
 from aotc.lower.tensors.quantized_products import (
-    count_of_terms,
     dequantized,
     moved,
     padding_of,
@@ -66,32 +71,26 @@ class _Pool(Struct, frozen=True):
         least_bytes = create_spread(
             ops.constant(byte, least), type_, none, ops.dynamic_sizes(start)
         )
-        summed, maps = loops_of_reduction(generic), maps_of(generic)
-        kinds = ["reduction" if i in summed else "parallel" for i in range(maps[0].n_dims)]
-        pooled = ops.create_generic([tensor, *windows, least_bytes], maps, kinds)
-        block = pooled.regions[0].blocks[0]
-        with ir.InsertionPoint(block):
-            name = "arith.maxui" if affine.unsigned else "arith.maxsi"
-            largest = ops.binary(name, block.arguments[len(maps) - 1], block.arguments[0])
-            ops.create("linalg.yield", [largest])
-        result = generic.results[0]
-        result.replace_all_uses_with(self._dequantized(pooled.results[0], zero))
-        ops.erase(generic)
+        name = "arith.maxui" if affine.unsigned else "arith.maxsi"
+        pooled = ops.create_generic(
+            [tensor, *windows, least_bytes],
+            maps_of(generic),
+            lambda *elements: ops.binary(name, elements[-1], elements[0]),
+            loops_of_reduction(generic),
+        )
+        ops.replace(generic, [self._dequantized(pooled.result, zero)])
 
     def _dequantized(self, tensor: Any, zero: int) -> Any:
         affine, type_ = self.image.affine, self.generic.results[0].type
         element, scale = type_.element_type, float(affine.scale.reshape(()))
         moves, scales = ops.constant(element, float(zero)), ops.constant(element, scale)
-        identity = ir.AffineMap.get_identity(type_.rank)
-        empty = ops.create("tensor.empty", ops.dynamic_sizes(tensor), [type_]).result
-        generic = ops.create_generic([tensor, empty], [identity] * 2, ["parallel"] * type_.rank)
-        block = generic.regions[0].blocks[0]
-        with ir.InsertionPoint(block):
-            convert = "arith.uitofp" if affine.unsigned else "arith.sitofp"
-            value = ops.unary(convert, block.arguments[0], element)
-            difference = ops.binary("arith.subf", value, moves)
-            ops.create("linalg.yield", [ops.binary("arith.mulf", difference, scales)])
-        return generic.results[0]
+        convert = "arith.uitofp" if affine.unsigned else "arith.sitofp"
+
+        def dequantize(byte: Any) -> Any:
+            difference = ops.binary("arith.subf", ops.unary(convert, byte, element), moves)
+            return ops.binary("arith.mulf", difference, scales)
+
+        return ops.create_elementwise([tensor], type_, ops.dynamic_sizes(tensor), dequantize)
 
 
 def _is_maximum(generic: Any) -> bool:

@@ -23,7 +23,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, body_of, has_reduction, loops_of_reduction, maps_of
+from aotc.analysis.generics import (
+    RESHAPES,
+    body_of,
+    count_of_terms,
+    has_reduction,
+    loops_of_reduction,
+    maps_of,
+)
 from aotc.kernels.matmul.recognition import multiplies
 from aotc.lower.tensors.integer_ranges import range_of, range_of_type
 from aotc.lower.tensors.known import SMALL, KnownTensors
@@ -121,18 +128,14 @@ def _multiply(generic: Any, factors: Sequence[_Dequantized], known: KnownTensors
     type_ = ir.RankedTensorType.get(list(result.type.shape), i32)
     none = ir.AffineMap.get(type_.rank, 0, [])
     zeros = create_spread(ops.constant(i32, 0), type_, none, ops.dynamic_sizes(start))
-    summed = loops_of_reduction(generic)
-    kinds = ["reduction" if i in summed else "parallel" for i in range(maps[0].n_dims)]
-    product = ops.create_generic([*(one.make() for one in integers), zeros], maps, kinds)
-    block = product.regions[0].blocks[0]
-    with ir.InsertionPoint(block):
-        x, w, total = block.arguments
+
+    def multiply_add(x: Any, w: Any, total: Any) -> Any:
         x, w = (one if one.type == i32 else ops.unary("arith.extsi", one, i32) for one in (x, w))
-        ops.create(
-            "linalg.yield", [ops.binary("arith.addi", total, ops.binary("arith.muli", x, w))]
-        )
-    result.replace_all_uses_with(_scaled(product.results[0], scale, start))
-    ops.erase(generic)
+        return ops.multiply_add_integers(x, w, total)
+
+    operands = [*(one.make() for one in integers), zeros]
+    product = ops.create_generic(operands, maps, multiply_add, loops_of_reduction(generic))
+    ops.replace(generic, [_scaled(product.result, scale, start)])
 
 
 def _along_result(scale: np.ndarray, generic: Any, number: int) -> np.ndarray | None:
@@ -161,17 +164,6 @@ def _product(scales: Sequence[np.ndarray], element: Any) -> np.ndarray | None:
     return product.astype(type_) if (is_normal | (left == 0) | (right == 0)).all() else None
 
 
-def count_of_terms(generic: Any) -> int | None:
-    """How many elements are reduced to one, as far as the types say."""
-    sizes: dict[str, int] = {}
-    for value, map_ in zip(generic.operands, maps_of(generic), strict=True):
-        for dimension, place in enumerate(map_.results):
-            if not value.type.is_dynamic_dim(dimension):
-                sizes[str(place)] = value.type.shape[dimension]
-    found = [sizes.get(f"d{loop}") for loop in loops_of_reduction(generic)]
-    return None if None in found else math.prod(one for one in found if one is not None)
-
-
 def _is_of_channels(maps: Sequence[Any]) -> bool:
     """Whether all loops of a factor are the other's, too: products of channels alone, and those of
     vectors, have kernels for floats."""
@@ -186,17 +178,15 @@ def _scaled(sums: Any, scale: np.ndarray, start: Any) -> Any:
     factor = _constant(scale.reshape([scale.shape[i] for i in axes]), element)
     identity = ir.AffineMap.get_identity(type_.rank)
     along = ir.AffineMap.get(type_.rank, 0, [ir.AffineDimExpr.get(i) for i in axes])
-    empty = ops.create("tensor.empty", ops.dynamic_sizes(start), [type_]).result
-    maps = [identity, along, identity, identity]
-    scaled = ops.create_generic([sums, factor, start, empty], maps, ["parallel"] * type_.rank)
-    block = scaled.regions[0].blocks[0]
-    with ir.InsertionPoint(block):
-        total, by, before, _ = block.arguments
+
+    def add_scaled(total: Any, by: Any, before: Any) -> Any:
         product = ops.unary("arith.sitofp", total, element)
         if (scale != 1).any():
             product = ops.binary("arith.mulf", product, by)
-        ops.create("linalg.yield", [ops.binary("arith.addf", before, product)])
-    return scaled.results[0]
+        return ops.binary("arith.addf", before, product)
+
+    inputs, maps = [sums, factor, start], [identity, along, identity]
+    return ops.create_elementwise(inputs, type_, ops.dynamic_sizes(start), add_scaled, maps)
 
 
 def _constant(array: np.ndarray, element: Any) -> Any:
@@ -258,16 +248,13 @@ class _Integers(Struct, frozen=True):
         if self.values is not None or (zero == 0 and not affine.unsigned):
             return tensor
         type_ = ir.RankedTensorType.get(list(tensor.type.shape), i32)
-        identity = ir.AffineMap.get_identity(type_.rank)
         number = ops.constant(i32, zero)
-        empty = ops.create("tensor.empty", ops.dynamic_sizes(tensor), [type_]).result
-        generic = ops.create_generic([tensor, empty], [identity] * 2, ["parallel"] * type_.rank)
-        block = generic.regions[0].blocks[0]
-        with ir.InsertionPoint(block):
-            widen = "arith.extui" if affine.unsigned else "arith.extsi"
-            wide = ops.unary(widen, block.arguments[0], i32)
-            ops.create("linalg.yield", [ops.binary("arith.subi", wide, number)])
-        return generic.results[0]
+        widen = "arith.extui" if affine.unsigned else "arith.extsi"
+
+        def subtract_zero(byte: Any) -> Any:
+            return ops.binary("arith.subi", ops.unary(widen, byte, i32), number)
+
+        return ops.create_elementwise([tensor], type_, ops.dynamic_sizes(tensor), subtract_zero)
 
 
 def zero_byte(affine: _Affine) -> int | None:

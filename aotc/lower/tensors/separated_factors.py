@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.generics import body_of, has_reduction, maps_of
+from aotc.analysis.generics import body_of, has_reduction, loops_of_reduction, maps_of
 from aotc.kernels.matmul.recognition import multiplies
 from aotc.mlir import ir
+from aotc.rewrites.cloning import copy
 
 
 def separate_factors(generic: Any) -> None:
@@ -33,19 +34,10 @@ def separate_factors(generic: Any) -> None:
         product = ops.create_generic(
             [*tensors, start],
             [*(maps[number] for number in numbers), maps[-1]],
-            [_kind(one) for one in ir.ArrayAttr(generic.attributes["iterator_types"])],
+            ops.multiply_add_integers,
+            loops_of_reduction(generic),
         )
-        block = product.regions[0].blocks[0]
-    with generic.location, ir.InsertionPoint(block):
-        x, y, total = block.arguments
-        term = ops.binary("arith.muli", x, y)
-        ops.create("linalg.yield", [ops.binary("arith.addi", total, term)])
-    generic.results[0].replace_all_uses_with(product.results[0])
-    ops.erase(generic)
-
-
-def _kind(attribute: Any) -> str:
-    return "reduction" if "reduction" in str(attribute) else "parallel"
+    ops.replace(generic, [product.result])
 
 
 def _factors(generic: Any) -> list[Any] | None:
@@ -101,22 +93,16 @@ class _Slice:
         if not self._operations:
             return tensor
         type_ = ir.RankedTensorType.get(list(tensor.type.shape), self._value.type)
-        empty = ops.create("tensor.empty", ops.dynamic_sizes(tensor), [type_]).result
-        identity = ir.AffineMap.get_identity(type_.rank)
-        computed = ops.create_generic([tensor, empty], [identity] * 2, ["parallel"] * type_.rank)
-        block = computed.regions[0].blocks[0]
-        known = {
-            argument: block.arguments[0] if self._is_tensor(number) else operand
-            for number, (argument, operand) in enumerate(
-                zip(self._arguments, self._generic.operands, strict=True)
-            )
-        }
-        with ir.InsertionPoint(block):
+
+        def compute(element: Any) -> Any:
+            known = {
+                argument: element if self._is_tensor(number) else operand
+                for number, (argument, operand) in enumerate(
+                    zip(self._arguments, self._generic.operands, strict=True)
+                )
+            }
             for operation in self._operations:
-                clone = operation.clone()
-                for number, operand in enumerate(operation.operands):
-                    if operand in known:
-                        clone.operands[number] = known[operand]
-                known[operation.results[0]] = clone.results[0]
-            ops.create("linalg.yield", [known[self._value]])
-        return computed.results[0]
+                copy(operation, known)
+            return known[self._value]
+
+        return ops.create_elementwise([tensor], type_, ops.dynamic_sizes(tensor), compute)

@@ -23,6 +23,7 @@ from aotc.kernels.matmul.dequantized.recognition import FLOATS_OF_A_BYTE, MOST_C
 from aotc.kernels.matmul.least_work import LEAST_WORK
 from aotc.kernels.matmul.recognition import multiplies
 from aotc.mlir import ir
+from aotc.rewrites.cloning import copy
 from aotc.sizes import dense_bytes
 
 _COLUMN, _ROW, _K = "m", "n", "k"
@@ -217,21 +218,25 @@ class _Fusion:
                 loops = [loop for place in index for loop in self._digits(place)]
                 maps.append(self._map(loops))
             parallel = [*range(self.columns + 1)]
-            kinds = ["parallel"] * len(parallel) + ["reduction"] * len(self.radices)
             maps.append(self._map(parallel))
-            made = ops.create_generic([*inputs, self.out], maps, kinds)
-        block = made.regions[0].blocks[0]
-        arguments = list(block.arguments)
-        with ir.InsertionPoint(block):
-            given = iter(arguments)
-            values = [
-                _entry_of_table(tables[number], leaf) if number in tables else next(given)
-                for number, leaf in enumerate([None, *self.leaves])
-            ]
-            weight = self._compute(expression, dict(enumerate(values[1:])))
-            old = generic.regions[0].blocks[0].arguments
-            mapping = {old[1 - self.number]: values[0], old[self.number]: weight}
-            _clone_body(generic, {**mapping, old[2]: arguments[-1]})
+
+            def compute(*elements: Any) -> Any:
+                given = iter(elements)
+                values = [
+                    _entry_of_table(tables[number], leaf) if number in tables else next(given)
+                    for number, leaf in enumerate([None, *self.leaves])
+                ]
+                weight = self._compute(expression, dict(enumerate(values[1:])))
+                old = generic.regions[0].blocks[0].arguments
+                copies = {old[1 - self.number]: values[0], old[self.number]: weight}
+                copies[old[2]] = elements[-1]
+                *body, last = body_of(generic)
+                for operation in body:
+                    copy(operation, copies)
+                return copies[last.operands[0]]
+
+            reductions = range(len(parallel), len(parallel) + len(self.radices))
+            made = ops.create_generic([*inputs, self.out], maps, compute, reductions)
         ops.replace(generic, [made.results[0]])
 
     def _map(self, loops: Sequence[int]) -> Any:
@@ -336,17 +341,6 @@ def _entry_of_table(table: tuple[int, int, int], leaf: _Leaf | None) -> Any:
     assert leaf is not None
     first, step, loop = table
     index = ir.IndexType.get()
-    dim = {"dim": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), loop)}
-    place = ops.create("linalg.index", [], [index], dim).result
-    scaled = ops.binary("arith.muli", place, ops.constant(index, step))
+    scaled = ops.binary("arith.muli", ops.loop_index(loop), ops.constant(index, step))
     sum_ = ops.binary("arith.addi", scaled, ops.constant(index, first))
     return ops.unary("arith.index_cast", sum_, leaf.tensor.type.element_type)
-
-
-def _clone_body(generic: Any, mapping: dict[Any, Any]) -> None:
-    """Inserts the operations of its body, with other values for its arguments."""
-    for operation in body_of(generic):
-        copy = operation.clone()
-        for i, value in enumerate(operation.operands):
-            copy.operands[i] = mapping.get(value, value)
-        mapping.update(zip(operation.results, copy.results, strict=True))

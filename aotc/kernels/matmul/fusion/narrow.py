@@ -72,14 +72,13 @@ def _cast(matmul: Matmul, element: Any, rounding: Any) -> Any:
     attributes = ops.attributes_of(allocation)
     with ir.InsertionPoint(allocation):
         buffer = ops.create("memref.alloc", list(allocation.operands), [type_], attributes).result
+
+    def rounded(value: Any, _: Any) -> Any:
+        return ops.create(_ROUNDS, [value], [element], ops.attributes_of(rounding)).result
+
     maps = [ir.AffineMap.get_identity(type_.rank)] * 2
     with ir.InsertionPoint.after(operation):
-        cast = ops.create_generic([matmul.c, buffer], maps, ["parallel"] * type_.rank)
-    block = cast.regions[0].blocks[0]
-    with ir.InsertionPoint(block):
-        kept = ops.attributes_of(rounding)
-        value = ops.create(_ROUNDS, [block.arguments[0]], [element], kept).result
-        ops.create("linalg.yield", [value])
+        ops.create_generic([matmul.c, buffer], maps, rounded)
     for use in list(matmul.c.uses):
         user = use.owner.operation
         if user.name == _DEALLOC:
