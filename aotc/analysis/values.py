@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.affine import evaluate_affine
 from aotc.mlir import ir
 
 _CONSTANTS = ("arith.constant", "index.constant", "llvm.mlir.constant")
@@ -126,31 +127,22 @@ def evaluate_map(map_: Any, operands: Any, known: Known = ()) -> list[int | None
     """The results of an affine map of these operands, dimensions first."""
     values = [evaluate(operand, known) for operand in operands]
     dimensions, symbols = values[: map_.n_dims], values[map_.n_dims :]
-    return [_evaluate_expression(result, dimensions, symbols) for result in map_.results]
+    return [
+        evaluate_affine(result, dimensions, symbols, lambda number: number, _combine)
+        for result in map_.results
+    ]
 
 
-_AFFINE: tuple[tuple[Any, Callable[[int, int], int]], ...] = (
-    (ir.AffineAddExpr, lambda a, b: a + b),
-    (ir.AffineMulExpr, lambda a, b: a * b),
-    (ir.AffineModExpr, lambda a, b: a % b),
-    (ir.AffineFloorDivExpr, lambda a, b: a // b),
-    (ir.AffineCeilDivExpr, lambda a, b: -(-a // b)),
-)
-_DIVISIONS = (ir.AffineModExpr, ir.AffineFloorDivExpr, ir.AffineCeilDivExpr)
+_AFFINE: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "mul": lambda a, b: a * b,
+    "mod": lambda a, b: a % b,
+    "floordiv": lambda a, b: a // b,
+    "ceildiv": lambda a, b: -(-a // b),
+}
 
 
-def _evaluate_expression(
-    expression: Any, dimensions: list[int | None], symbols: list[int | None]
-) -> int | None:
-    expression = expression.maybe_downcast()
-    if isinstance(expression, ir.AffineConstantExpr):
-        return int(expression.value)
-    if isinstance(expression, ir.AffineDimExpr):
-        return dimensions[int(expression.position)]
-    if isinstance(expression, ir.AffineSymbolExpr):
-        return symbols[int(expression.position)]
-    a = _evaluate_expression(expression.lhs, dimensions, symbols)
-    b = _evaluate_expression(expression.rhs, dimensions, symbols)
-    if a is None or b is None or (isinstance(expression, _DIVISIONS) and b <= 0):
+def _combine(kind: str, a: int | None, b: int | None) -> int | None:
+    if a is None or b is None or (kind not in ("add", "mul") and b <= 0):
         return None
-    return next(compute(a, b) for kind, compute in _AFFINE if isinstance(expression, kind))
+    return _AFFINE[kind](a, b)

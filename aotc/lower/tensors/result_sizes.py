@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.affine import evaluate_affine
 from aotc.input.entries import ENTRY_ATTRIBUTE, functions_of
 from aotc.input.state import targets_of
 from aotc.lower.tensors.size_products import asked_sizes
@@ -168,6 +169,9 @@ class Sizes:
             "arith.constant", [], [type_], {"value": ir.IntegerAttr.get(type_, number)}
         )
 
+    def _constant_index(self, number: int) -> Any:
+        return self.constant(ops.index(), number)
+
     def _make(
         self,
         name: str,
@@ -300,29 +304,19 @@ class Sizes:
             return None
         map_ = ir.AffineMapAttr(owner.attributes["map"]).value
         dims, symbols = operands[: map_.n_dims], operands[map_.n_dims :]
-        total, *others = (self._expression(one, dims, symbols) for one in map_.results)
+        total, *others = (
+            evaluate_affine(one, dims, symbols, self._constant_index, self._combine)
+            for one in map_.results
+        )
         for other in others:
             total = self._index_op(_AFFINE[owner.name], total, other)
         return total
 
-    def _expression(self, expression: Any, dims: list[Any], symbols: list[Any]) -> Any:
-        if isinstance(expression, ir.AffineConstantExpr):
-            return self.constant(ops.index(), expression.value)
-        if isinstance(expression, ir.AffineDimExpr):
-            return dims[int(expression.position)]
-        if isinstance(expression, ir.AffineSymbolExpr):
-            return symbols[int(expression.position)]
-        left, right = (
-            self._expression(one, dims, symbols) for one in (expression.lhs, expression.rhs)
-        )
-        if isinstance(expression, ir.AffineMulExpr):
+    def _combine(self, kind: str, left: Any, right: Any) -> Any:
+        if kind == "mul":
             return self._product(left, right)
-        if isinstance(expression, ir.AffineAddExpr):
-            return self._index_op("arith.addi", left, right)
-        if isinstance(expression, ir.AffineFloorDivExpr):
-            return self._index_op("arith.floordivsi", left, right)
-        if isinstance(expression, ir.AffineCeilDivExpr):
-            return self._index_op("arith.ceildivsi", left, right)
+        if kind != "mod":
+            return self._index_op(_COMBINED[kind], left, right)
         # Never negative, as that of floordivsi.
         whole = self._index_op("arith.floordivsi", left, right)
         return self._index_op("arith.subi", left, self._index_op("arith.muli", whole, right))
@@ -428,6 +422,11 @@ _EITHER = {"arith.select": ("true", "false"), "scf.if": ("then", "else")}
 # Operations on numbers that may be computed anywhere.
 _PURE = ("arith.", "math.", "index.")
 # How the results of the map come to one.
+_COMBINED = {
+    "add": "arith.addi",
+    "floordiv": "arith.floordivsi",
+    "ceildiv": "arith.ceildivsi",
+}
 _AFFINE = {"affine.apply": "", "affine.min": "arith.minsi", "affine.max": "arith.maxsi"}
 # Operations whose operands, from this one on, are the sizes of what they make.
 _GIVEN = {

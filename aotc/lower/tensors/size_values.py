@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.affine import evaluate_affine
 from aotc.lower.tensors.size_polynomials import (
     DIVIDED,
     FLOOR_DIVIDED,
@@ -160,22 +161,14 @@ class Sizes:
         self, expression: Any, dims: list[Polynomial], symbols: list[Polynomial]
     ) -> Polynomial:
         """What an affine expression is, of such dimensions and symbols."""
-        if isinstance(expression, ir.AffineConstantExpr):
-            return Polynomial.number(expression.value)
-        if isinstance(expression, ir.AffineDimExpr):
-            return dims[int(expression.position)]
-        if isinstance(expression, ir.AffineSymbolExpr):
-            return symbols[int(expression.position)]
-        left, right = (
-            self.expression(one, dims, symbols) for one in (expression.lhs, expression.rhs)
-        )
-        if isinstance(expression, ir.AffineAddExpr):
+        return evaluate_affine(expression, dims, symbols, Polynomial.number, self._combine)
+
+    def _combine(self, kind: str, left: Polynomial, right: Polynomial) -> Polynomial:
+        if kind == "add":
             return left.plus(right)
-        if isinstance(expression, ir.AffineMulExpr):
+        if kind == "mul":
             return left.times(right)
-        if isinstance(expression, ir.AffineFloorDivExpr):
-            return self.facts.computed(FLOOR_DIVIDED, left, right)
-        name = "arith.ceildivsi" if isinstance(expression, ir.AffineCeilDivExpr) else "arith.remsi"
+        name = {"floordiv": FLOOR_DIVIDED, "ceildiv": "arith.ceildivsi", "mod": "arith.remsi"}[kind]
         return self.facts.computed(name, left, right)
 
     def _size(self, tensor: Any, dimension: int) -> Polynomial:

@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from aotc import ops
+from aotc.analysis.affine import evaluate_affine
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.generics import body_of, maps_of
 from aotc.kernels.matmul.depthwise.problem import (
@@ -258,23 +259,18 @@ def _product_of(left: _Index, right: _Index) -> _Index | None:
 
 
 def _index_in(
-    expression: Any, dimensions: Sequence[_Index], symbols: Sequence[_Index]
+    expression: Any, dimensions: Sequence[_Index | None], symbols: Sequence[_Index | None]
 ) -> _Index | None:
     """An affine expression of the indices that stand for its dimensions and symbols."""
-    if isinstance(expression, ir.AffineDimExpr):
-        return dimensions[int(expression.position)]
-    if isinstance(expression, ir.AffineSymbolExpr):
-        return symbols[int(expression.position)]
-    if isinstance(expression, ir.AffineConstantExpr):
-        return _Index({}, int(expression.value))
-    if not isinstance(expression, ir.AffineAddExpr | ir.AffineMulExpr):
+    return evaluate_affine(
+        expression, dimensions, symbols, lambda number: _Index({}, number), _combine
+    )
+
+
+def _combine(kind: str, left: _Index | None, right: _Index | None) -> _Index | None:
+    if left is None or right is None or kind not in ("add", "mul"):
         return None
-    left, right = (_index_in(one, dimensions, symbols) for one in (expression.lhs, expression.rhs))
-    if left is None or right is None:
-        return None
-    if isinstance(expression, ir.AffineAddExpr):
-        return left.plus(right)
-    return _product_of(left, right)
+    return left.plus(right) if kind == "add" else _product_of(left, right)
 
 
 # --- The problem ---------------------------------------------------------------------------------
