@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from aotc.builder import Builder
 
@@ -25,12 +25,13 @@ class KernelFamily(ABC, Generic[P, A]):
 
     `name` is what messages and files of measurements call the family. `mnemonic` is the family in
     the names of its kernels. `target` is what its kernels are launched on: a chip's name, `ANY_GPU`
-    or `CPU`.
+    or `CPU`. `kernel_type` is the class whose `build` inserts a kernel.
     """
 
     name: str
     mnemonic: str
     target: str
+    kernel_type: ClassVar[type[Any]]
 
     @abstractmethod
     def can_take(self, problem: P, variant: Any) -> bool:
@@ -50,10 +51,10 @@ class KernelFamily(ABC, Generic[P, A]):
         """What profilers call the kernel: the operation, its types and layouts, the family, and
         the variant's tile."""
 
-    @abstractmethod
     def insert(self, b: Builder, problem: P, variant: Any, arguments: A) -> None:
         """Inserts the kernel's launch, and the host code in front of it, at the current insertion
         point."""
+        self.kernel_type(b, problem, variant, arguments).build()
 
     def build(self, b: Builder, problem: P, variant: Any, arguments: A) -> None:
         """Inserts what launches the kernel, which gets its name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from aotc.builder import WIDEST_ACCESS, Builder, function_text
 from aotc.kernels.attention.problem import Attention
@@ -17,22 +17,14 @@ class AttentionFamily(KernelFamily[Attention, Sequence[Value]]):
 
     `concurrent_tiles`: how many tiles of O a large GPU computes at the same time.
     `takes_one_row`: it is for matrices of Q of one row each (`Attention.group`), and for no other.
-    `kernel_type` is the class whose `build` inserts a kernel.
     """
 
     concurrent_tiles: int
     takes_one_row = False
-    kernel_type: ClassVar[type[Any]]
 
     def tile_cost(self, problem: Attention, variant: Any) -> int:
         """What a tile takes, compared with the tiles of the family's other variants."""
         return 1
-
-    def insert(
-        self, b: Builder, problem: Attention, variant: Any, arguments: Sequence[Value]
-    ) -> None:
-        """See `KernelFamily`."""
-        self.kernel_type(b, problem, variant, arguments).build()
 
     def kernel_name(self, problem: Attention, variant: Any) -> str:
         """See `KernelFamily`."""

@@ -7,8 +7,14 @@ kernel's beginning on; such a `count` determines the stage, and the phase of its
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from aotc.builder import Builder
 from aotc.numbers import Condition, Number, Scalar, Value, compare
+
+if TYPE_CHECKING:
+    from aotc.kernels.hopper.tma import TensorMap
 
 _SPACE = "#gpu.address_space<workgroup>"
 _TICKS = 10_000_000  # of one try to wait, which is repeated
@@ -81,6 +87,20 @@ class TmaPipeline:
         self.empty.wait(stage, count // self.stages + 1)
         self.full.arrive_expect_tx(stage, self.stage_bytes if bytes_ is None else bytes_)
         return stage
+
+    def load(
+        self,
+        map_: TensorMap,
+        copies: Iterable[tuple[Number, list[Number]]],
+        shared: Value,
+        offset: Number,
+        stage: Number,
+        mask: Value | None = None,
+    ) -> None:
+        """Begins an operand's copies to a stage, which the operand has from `offset` of the shared
+        memory on. `mask`: see `TensorMap.load`."""
+        for place, coordinates in copies:
+            map_.load(self.b, coordinates, shared, offset + place, self.full, stage, mask)
 
     def consumer_wait(self, count: Number) -> Number:
         """Waits until the stage is full, and returns it."""

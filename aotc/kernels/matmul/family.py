@@ -33,17 +33,6 @@ def least_clocks(problem: Problem, sizes: Sizes, chip: Chip) -> float:
     return multiply_adds / peak_of(problem, chip).multiply_adds
 
 
-def name_of_tile(variant: Any) -> str:
-    """The tile's part of a kernel's name, for a variant with m, n, k, stages, copy_bytes, split_k
-    and, if it has it, sliced_k."""
-    return named_tile(
-        *(variant.m, variant.n, variant.k, variant.stages),
-        copy_bytes=variant.copy_bytes,
-        slicedk=getattr(variant, "sliced_k", 1),
-        splitk=variant.split_k,
-    )
-
-
 def named_tile(
     m: int, n: int, k: int, stages: int, *, copy_bytes: int = WIDEST_ACCESS, **counts: int
 ) -> str:
@@ -87,8 +76,14 @@ class MatmulFamily(KernelFamily[P, Arguments]):
         return f"{problem.operation}_{self.mnemonic}_{tile}".lower()
 
     def tile_name(self, problem: P, variant: Any) -> str:
-        """The variant's parameters in the name of its kernel."""
-        return f"{variant.m}x{variant.n}"
+        """The variant's parameters in the name of its kernel: here m, n, k, stages, copy_bytes,
+        split_k and, if it has it, sliced_k."""
+        return named_tile(
+            *(variant.m, variant.n, variant.k, variant.stages),
+            copy_bytes=variant.copy_bytes,
+            slicedk=getattr(variant, "sliced_k", 1),
+            splitk=variant.split_k,
+        )
 
     def function(
         self,

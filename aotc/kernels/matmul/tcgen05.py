@@ -10,7 +10,7 @@ for alone (`--untested-kernels`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from aotc.kernels.hopper.operand import OperandTile
 from aotc.kernels.hopper.pipeline import Mbarriers, TmaPipeline
 from aotc.kernels.hopper.smem import SWIZZLE_BYTES, load, shared_pointer
 from aotc.kernels.hopper.tiles import Tile, rasterize
-from aotc.kernels.hopper.tma import TensorMap, is_aligned
+from aotc.kernels.hopper.tma import is_aligned
 from aotc.kernels.matmul.family import MatmulFamily, named_tile
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Place, Problem
 from aotc.mlir import ir
@@ -176,20 +176,11 @@ class _Kernel:
             k = loop.index * self.a.k_extent + self.first_k
             a_offset = stage * self.stage_bytes
             b_offset = a_offset + self.a.bytes
-            self._load(self.a_map, self.a.copies(b, tile.row, k, tile.batch, 0), a_offset, stage)
+            shared = self.cta.shared
+            copies = self.a.copies(b, tile.row, k, tile.batch, 0)
+            self.pipeline.load(self.a_map, copies, shared, a_offset, stage)
             copies = self.b_.copies(b, tile.column, k, tile.batch, 0)
-            self._load(self.b_map, copies, b_offset, stage)
-
-    def _load(
-        self,
-        map_: TensorMap,
-        copies: Iterator[tuple[Number, list[Number]]],
-        offset: Number,
-        stage: Number,
-    ) -> None:
-        for place, coordinates in copies:
-            to = self.cta.shared, offset + place
-            map_.load(self.b, coordinates, *to, self.pipeline.full, stage)
+            self.pipeline.load(self.b_map, copies, shared, b_offset, stage)
 
     # --- The mainloop --------------------------------------------------------------------
 
@@ -334,6 +325,7 @@ class Tcgen05(MatmulFamily[Problem]):
     mnemonic = "tcgen05"
     target = SM_100A
     variant_type = Variant
+    kernel_type = _Kernel
 
     def can_take(self, problem: Problem, variant: Variant) -> bool:
         """Whether the kernel is right for the problem, as far as the manual tells."""
@@ -370,9 +362,6 @@ class Tcgen05(MatmulFamily[Problem]):
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:
         """Dynamic shared memory of a block: behind the stages is tensor memory's address."""
         return variant.stages * _stage_bytes(problem, variant) + 16
-
-    def insert(self, b: Builder, problem: Problem, variant: Variant, arguments: Arguments) -> None:
-        _Kernel(b, problem, variant, arguments).build()
 
 
 TCGEN05 = Tcgen05()

@@ -26,9 +26,7 @@ from aotc.kernels.cpu.mainloop import (
 )
 from aotc.kernels.cpu.packing import Part, pack_columns, pack_rest, pack_transposed
 from aotc.kernels.cpu.vectors import VECTOR_BYTES, Vectors
-from aotc.kernels.family import CPU
-from aotc.kernels.matmul.cpu.kernel import CpuKernel, computed_in, has_convertible_types
-from aotc.kernels.matmul.family import MatmulFamily
+from aotc.kernels.matmul.cpu.kernel import CpuFamily, CpuKernel, computed_in, has_convertible_types
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
 from aotc.numbers import Condition, Number, Value, compare, select, signed_maximum, signed_minimum
 
@@ -404,15 +402,12 @@ class Kernel(CpuKernel):
                     self.store_result(value, self.c, [row, column], (row, column))
 
 
-class CpuBlocked(MatmulFamily[Problem]):
+class CpuBlocked(CpuFamily[Problem]):
     """See the module's docstring."""
 
     name = "blocks"
-    mnemonic = "cpu"
-    target = CPU
     variant_type = Variant
-    has_cost_model = False
-    kernel_type: type[Kernel] = Kernel
+    kernel_type = Kernel
 
     def can_take(self, problem: Problem, variant: Variant) -> bool:
         """All sizes, pitches and transpositions are handled: types alone matter."""
@@ -432,9 +427,6 @@ class CpuBlocked(MatmulFamily[Problem]):
             for rows, columns, tile_k in ((192, 192, 320), (96, 576, 384))
         ]
         return tuple(variant for variant in found if self.can_take(problem, variant))
-
-    def insert(self, b: Builder, problem: Problem, variant: Variant, arguments: Arguments) -> None:
-        self.kernel_type(b, problem, variant, arguments.epilogue).build(arguments)
 
 
 CPU_BLOCKED = CpuBlocked()

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from aotc.builder import Buffer, Builder
 from aotc.kernels.cpu.vectors import Vectors
+from aotc.kernels.family import CPU
 from aotc.kernels.matmul.epilogue import EpilogueOf
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, EpilogueBuilder, Line, Place, Problem
+from aotc.kernels.matmul.family import MatmulFamily, P
+from aotc.kernels.matmul.problem import (
+    ELEMENT_BYTES,
+    Arguments,
+    EpilogueBuilder,
+    Line,
+    Place,
+    Problem,
+)
 from aotc.mlir import ir
 from aotc.numbers import Number, Value
 
@@ -30,6 +40,22 @@ def computed_in(problem: Problem) -> str:
     if ELEMENT_BYTES[problem.accumulator] >= 4:
         return problem.accumulator
     return "i32" if problem.accumulator.startswith("i") else "f32"
+
+
+class CpuFamily(MatmulFamily[P]):
+    """The base of families. `kernel_type` is a subclass of `CpuKernel`."""
+
+    mnemonic = "cpu"
+    target = CPU
+    has_cost_model = False
+
+    def tile_name(self, problem: P, variant: Any) -> str:
+        """See `MatmulFamily`."""
+        return f"{variant.m}x{variant.n}"
+
+    def insert(self, b: Builder, problem: P, variant: Any, arguments: Arguments) -> None:
+        """See `KernelFamily`."""
+        self.kernel_type(b, problem, variant, arguments.epilogue).build(arguments)
 
 
 class CpuKernel(Vectors):

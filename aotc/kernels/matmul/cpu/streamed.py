@@ -18,9 +18,7 @@ from msgspec.structs import replace
 
 from aotc.builder import Builder
 from aotc.kernels.cpu.vectors import VECTOR_BYTES
-from aotc.kernels.family import CPU
-from aotc.kernels.matmul.cpu.kernel import CpuKernel, computed_in, has_convertible_types
-from aotc.kernels.matmul.family import MatmulFamily
+from aotc.kernels.matmul.cpu.kernel import CpuFamily, CpuKernel, computed_in, has_convertible_types
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Matrix, Problem
 from aotc.numbers import Number, Value, compare, signed_maximum, signed_minimum
 
@@ -183,14 +181,13 @@ class _Kernel(CpuKernel):
                 self.store(value, self.accumulators, [j.index])
 
 
-class CpuStreamed(MatmulFamily[Problem]):
+class CpuStreamed(CpuFamily[Problem]):
     """See the module's docstring."""
 
     name = "one pass over the matrix"
     mnemonic = "cpu_gemv"
-    target = CPU
     variant_type = Variant
-    has_cost_model = False
+    kernel_type = _Kernel
     is_bandwidth_bound = True
 
     def can_take(self, problem: Problem, variant: Variant) -> bool:
@@ -214,9 +211,6 @@ class CpuStreamed(MatmulFamily[Problem]):
 
     def tile_name(self, problem: Problem, variant: Variant) -> str:
         return f"{variant.rows}x{variant.most}"
-
-    def insert(self, b: Builder, problem: Problem, variant: Variant, arguments: Arguments) -> None:
-        _Kernel(b, problem, variant, arguments.epilogue).build(arguments)
 
 
 CPU_STREAMED = CpuStreamed()

@@ -19,8 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.builder import Builder
-from aotc.kernels.family import CPU
-from aotc.kernels.matmul.cpu.kernel import CpuKernel, computed_in, has_convertible_types
+from aotc.kernels.matmul.cpu.kernel import CpuFamily, CpuKernel, computed_in, has_convertible_types
 from aotc.kernels.matmul.depthwise.mainloop import (
     BAND_BYTES,
     BLOCK_WORK,
@@ -31,7 +30,6 @@ from aotc.kernels.matmul.depthwise.mainloop import (
     tiles,
 )
 from aotc.kernels.matmul.depthwise.problem import Depthwise, Window
-from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.implicit_gemm.operand import Operand, count_of
 from aotc.kernels.matmul.implicit_gemm.problem import likely_count
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder
@@ -295,15 +293,13 @@ class _Kernel(CpuKernel):
         return self.vectorized(count) if self.stores_vectors else [(0, count, 1)]
 
 
-class ChannelsFirst(MatmulFamily[Depthwise]):
+class ChannelsFirst(CpuFamily[Depthwise]):
     """See the module's docstring."""
 
     name = "depthwise convolution"
-    mnemonic = "cpu"
-    target = CPU
     problem_type = Depthwise
     variant_type = Variant
-    has_cost_model = False
+    kernel_type = _Kernel
     is_bandwidth_bound = True
 
     def can_take(self, problem: Depthwise, variant: Variant) -> bool:
@@ -320,11 +316,6 @@ class ChannelsFirst(MatmulFamily[Depthwise]):
         height, width = problem.height, problem.width
         strides = f"s{max(height.stride, width.stride)}"
         return f"{height.taps}x{width.taps}_{strides}_{variant.rows}x{variant.vectors}"
-
-    def insert(
-        self, b: Builder, problem: Depthwise, variant: Variant, arguments: Arguments
-    ) -> None:
-        _Kernel(b, problem, variant, arguments.epilogue).build(arguments)
 
 
 def _has_contiguous_planes(problem: Depthwise) -> bool:

@@ -18,8 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.builder import Buffer, Builder
-from aotc.kernels.family import CPU
-from aotc.kernels.matmul.cpu.kernel import CpuKernel, computed_in, has_convertible_types
+from aotc.kernels.matmul.cpu.kernel import CpuFamily, CpuKernel, computed_in, has_convertible_types
 from aotc.kernels.matmul.depthwise.mainloop import (
     BLOCK_WORK,
     input_vectors,
@@ -28,7 +27,6 @@ from aotc.kernels.matmul.depthwise.mainloop import (
     tiles,
 )
 from aotc.kernels.matmul.depthwise.problem import DepthwiseChannelsLast
-from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.implicit_gemm.operand import Operand, count_of
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder
 from aotc.numbers import Number, Value, compare, select, signed_maximum, signed_minimum, unravel
@@ -271,15 +269,13 @@ def _has_contiguous_channels(problem: DepthwiseChannelsLast) -> bool:
     return loop.size is not None and all(strides[move[0][0]] == 1 for move, strides in moves)
 
 
-class ChannelsLast(MatmulFamily[DepthwiseChannelsLast]):
+class ChannelsLast(CpuFamily[DepthwiseChannelsLast]):
     """See the module's docstring."""
 
     name = "depthwise convolution, channels last"
-    mnemonic = "cpu"
-    target = CPU
     problem_type = DepthwiseChannelsLast
     variant_type = Variant
-    has_cost_model = False
+    kernel_type = _Kernel
     is_bandwidth_bound = True
 
     def can_take(self, problem: DepthwiseChannelsLast, variant: Variant) -> bool:
@@ -294,11 +290,6 @@ class ChannelsLast(MatmulFamily[DepthwiseChannelsLast]):
         height, width = problem.height, problem.width
         strides = f"s{max(height.stride, width.stride)}"
         return f"last_{height.taps}x{width.taps}_{strides}_{variant.rows}x{variant.columns}"
-
-    def insert(
-        self, b: Builder, problem: DepthwiseChannelsLast, variant: Variant, arguments: Arguments
-    ) -> None:
-        _Kernel(b, problem, variant, arguments.epilogue).build(arguments)
 
 
 def _variant(problem: DepthwiseChannelsLast) -> Variant:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import gcd
 
-from aotc.builder import WIDEST_ACCESS, Builder
+from aotc.builder import WIDEST_ACCESS
 from aotc.chips import (
     H100,
     MAX_BLOCK_THREADS,
@@ -17,10 +17,8 @@ from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.gemv.kernel import Kernel
 from aotc.kernels.matmul.gemv.shape import Operand, Shape, Variant, operands_of
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Problem
-from aotc.kernels.matmul.scalar import (
-    has_known_types,
-)
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
+from aotc.kernels.matmul.scalar import has_known_types
 
 MOST_ROWS_OF_SMALL_M = 8  # rows or columns
 _WIDEST_OF_BYTES = 8  # elements of a byte take many instructions
@@ -59,6 +57,7 @@ class Gemv(MatmulFamily[Problem]):
     mnemonic = "gemv"
     target = ANY_GPU
     variant_type = Variant
+    kernel_type = Kernel
     has_cost_model = False
     is_bandwidth_bound = True
 
@@ -138,9 +137,6 @@ class Gemv(MatmulFamily[Problem]):
 
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:
         return Shape(problem, variant).shared_bytes
-
-    def insert(self, b: Builder, problem: Problem, variant: Variant, arguments: Arguments) -> None:
-        Kernel(b, problem, variant, arguments).build()
 
 
 GEMV = Gemv()

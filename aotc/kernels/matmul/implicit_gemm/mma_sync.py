@@ -15,11 +15,10 @@ from msgspec.structs import replace
 from aotc.builder import Buffer, Builder
 from aotc.chips import H100, KIB
 from aotc.kernels.family import ANY_GPU
-from aotc.kernels.matmul.family import name_of_tile
 from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of
-from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, likely_count
-from aotc.kernels.matmul.implicit_gemm.split_k import clocks_of_parts, table_length
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
+from aotc.kernels.matmul.implicit_gemm.split_k import clocks_of_parts, likely_tiles, table_length
 from aotc.kernels.matmul.mma_sync.copies import TileCopy
 from aotc.kernels.matmul.mma_sync.family import are_types_known, is_tile_whole
 from aotc.kernels.matmul.mma_sync.kernel import Kernel
@@ -94,6 +93,7 @@ class _ContractionLaunch(TiledLaunch):
     def __init__(
         self, b: Builder, problem: ImplicitGemm, variant: Variant, arguments: Arguments
     ) -> None:
+        problem = _as_tiles(problem)
         self.operands = [Operand(b, problem, arguments, name) for name in "ab"]
         self.c = Operand(b, problem, arguments, "c")
         roles = problem.rows, problem.columns, problem.k_loops, problem.batch
@@ -336,6 +336,7 @@ class ImplicitMmaSync(ImplicitGemmFamily):
     mnemonic = "mma_sync"
     target = ANY_GPU
     variant_type = Variant
+    kernel_type = _ContractionLaunch
 
     def can_take(self, problem: ImplicitGemm, variant: Variant) -> bool:
         if problem.k is None:
@@ -371,10 +372,7 @@ class ImplicitMmaSync(ImplicitGemmFamily):
         return tuple(variant for variant in found if self.can_take(problem, variant))
 
     def clocks_on_h100(self, problem: ImplicitGemm, variant: Variant) -> float:
-        m, n, k = (likely_count(one) for one in (problem.rows, problem.columns, problem.k_loops))
-        batches = likely_count(problem.batch)
-        tiles = batches * -(-m // variant.m) * -(-n // variant.n) * variant.split_k
-        k_extent = -(-k // variant.split_k)
+        tiles, k_extent = likely_tiles(problem, variant)
         scale = ELEMENT_BYTES[problem.a.element] / 2
         fetched = sum(
             tile / (_CHUNKED if matrix.alignment >= CHUNK_BYTES else _ELEMENTS)
@@ -386,18 +384,10 @@ class ImplicitMmaSync(ImplicitGemmFamily):
         total = max(busy * each, alone * -(-each // _MOST_TOGETHER)) + _START_CLOCKS
         return total + clocks_of_parts(problem, variant.split_k)
 
-    def tile_name(self, problem: ImplicitGemm, variant: Variant) -> str:
-        return name_of_tile(variant)
-
     def shared_bytes(self, problem: ImplicitGemm, variant: Variant) -> int:
         problem = _as_tiles(problem)
         tables = 2 * table_length(problem, variant) * _ENTRY_BYTES
         return _first_table(problem, variant) + tables
-
-    def insert(
-        self, b: Builder, problem: ImplicitGemm, variant: Variant, arguments: Arguments
-    ) -> None:
-        _ContractionLaunch(b, _as_tiles(problem), variant, arguments).build()
 
 
 IMPLICIT_MMA_SYNC = ImplicitMmaSync()

@@ -17,12 +17,12 @@ from msgspec.structs import replace
 from aotc.builder import Buffer, Builder
 from aotc.chips import H100, KIB
 from aotc.kernels.family import ANY_GPU
-from aotc.kernels.matmul.family import name_of_tile
 from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Mode, Operand, count_of
-from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, likely_count
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.implicit_gemm.split_k import (
     clocks_of_parts,
+    likely_tiles,
     split_k_extent,
     table_length,
 )
@@ -316,6 +316,7 @@ class ImplicitSimt(ImplicitGemmFamily):
     mnemonic = "simt"
     target = ANY_GPU
     variant_type = Variant
+    kernel_type = _Gemm
 
     def can_take(self, problem: ImplicitGemm, variant: Variant) -> bool:
         if not has_known_types(problem):
@@ -363,12 +364,9 @@ class ImplicitSimt(ImplicitGemmFamily):
         return tuple(variant for variant in found if self.can_take(problem, variant))
 
     def clocks_on_h100(self, problem: ImplicitGemm, variant: Variant) -> float:
-        m, n, k = (likely_count(one) for one in (problem.rows, problem.columns, problem.k_loops))
-        batches = likely_count(problem.batch)
-        tiles = batches * -(-m // variant.m) * -(-n // variant.n) * variant.split_k
+        tiles, k_extent = likely_tiles(problem, variant)
         each = variant.thread_m * variant.thread_n
         part = each / (each + _OVERHEAD)
-        k_extent = -(-k // variant.split_k)
         at_once = max(1, _THREADS_TO_BE_BUSY // variant.threads)
         rounds = -(-tiles // (H100.multiprocessors * at_once))
         # Few threads do not keep a multiprocessor busy.
@@ -378,17 +376,9 @@ class ImplicitSimt(ImplicitGemmFamily):
         total = rounds * busy + _START_CLOCKS
         return total + clocks_of_parts(problem, variant.split_k)
 
-    def tile_name(self, problem: ImplicitGemm, variant: Variant) -> str:
-        return name_of_tile(variant)
-
     def shared_bytes(self, problem: ImplicitGemm, variant: Variant) -> int:
         tables = 2 * table_length(problem, variant) * _TABLE_ENTRY_BYTES
         return _tile_bytes(problem, variant) + tables
-
-    def insert(
-        self, b: Builder, problem: ImplicitGemm, variant: Variant, arguments: Arguments
-    ) -> None:
-        _Gemm(b, problem, variant, arguments).build()
 
 
 IMPLICIT_SIMT = ImplicitSimt()

@@ -14,8 +14,12 @@ _SUMS_EACH_CLOCK = 8
 
 
 class SplitKVariant(Protocol):
-    """What split-K reads of a variant: the parts of K, the K extent of a tile, the stages."""
+    """What split-K reads of a variant: the parts of K, the tile's extents, the stages."""
 
+    @property
+    def m(self) -> int: ...
+    @property
+    def n(self) -> int: ...
     @property
     def split_k(self) -> int: ...
     @property
@@ -33,6 +37,14 @@ def split_k_extent(problem: Problem, variant: SplitKVariant) -> int:
 def table_length(problem: Problem, variant: SplitKVariant) -> int:
     """The entries of a part's table of offsets along K, with those of tiles fetched ahead."""
     return split_k_extent(problem, variant) + variant.stages * variant.k
+
+
+def likely_tiles(problem: ImplicitGemm, variant: SplitKVariant) -> tuple[int, int]:
+    """The number of blocks, with a guess for unknown sizes, and the K extent of each."""
+    loops = (problem.rows, problem.columns, problem.k_loops, problem.batch)
+    m, n, k, batches = map(likely_count, loops)
+    tiles = batches * -(-m // variant.m) * -(-n // variant.n) * variant.split_k
+    return tiles, -(-k // variant.split_k)
 
 
 def clocks_of_parts(problem: ImplicitGemm, split_k: int) -> float:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from aotc.builder import Buffer, Builder
 from aotc.chips import H100
 from aotc.kernels.family import ANY_GPU
-from aotc.kernels.matmul.family import MatmulFamily, name_of_tile
+from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.mma_sync.copies import MatrixCopy, TileCopy
 from aotc.kernels.matmul.mma_sync.kernel import Kernel
 from aotc.kernels.matmul.mma_sync.launch import TiledLaunch
@@ -166,6 +166,7 @@ class MmaSync(MatmulFamily[Problem]):
     mnemonic = "mma_sync"
     target = ANY_GPU
     variant_type = Variant
+    kernel_type = _MatrixLaunch
 
     def can_take(self, problem: Problem, variant: Variant) -> bool:
         return (
@@ -230,14 +231,8 @@ class MmaSync(MatmulFamily[Problem]):
         mainloop = bytes_of_k * max(multiplied, fetched)
         return mainloop + variant.m * variant.n / 64, _START_CLOCKS + again
 
-    def tile_name(self, problem: Problem, variant: Variant) -> str:
-        return name_of_tile(variant)
-
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:
         return bytes_of_tiles(problem if variant.split_k == 1 else partial_of(problem), variant)
-
-    def insert(self, b: Builder, problem: Problem, variant: Variant, arguments: Arguments) -> None:
-        _MatrixLaunch(b, problem, variant, arguments).build()
 
 
 MMA_SYNC = MmaSync()

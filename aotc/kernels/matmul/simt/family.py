@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from aotc.builder import WIDEST_ACCESS, Builder
 from aotc.chips import H100, KIB, MAX_BLOCK_THREADS, WARP, gpu_of
 from aotc.kernels.family import ANY_GPU
-from aotc.kernels.matmul.family import FewTiles, MatmulFamily, name_of_tile
+from aotc.kernels.matmul.family import FewTiles, MatmulFamily
 from aotc.kernels.matmul.mma_sync.tiles import ProblemShape
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Problem
 from aotc.kernels.matmul.scalar import Operands, has_known_types, launch, sum_type
@@ -146,9 +146,6 @@ class Simt(MatmulFamily[Problem]):
     mnemonic = "simt"
     target = ANY_GPU
     variant_type = Variant
-
-    def tile_name(self, problem: Problem, variant: Variant) -> str:
-        return name_of_tile(variant)
 
     def describe(self, variant: Variant) -> str:
         words = [super().describe(variant)]

@@ -7,13 +7,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from aotc.builder import FLOAT8, Builder
+from aotc.builder import FLOAT8
 from aotc.kernels.family import SM_90A
 from aotc.kernels.hopper.cta import SHARED_BYTES
 from aotc.kernels.hopper.smem import SWIZZLE_BYTES
 from aotc.kernels.hopper.tma import is_aligned
 from aotc.kernels.matmul.family import MatmulFamily, least_clocks, named_tile
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
 from aotc.kernels.matmul.wgmma import cost
 from aotc.kernels.matmul.wgmma.cluster_split_k import can_split, exchanged_bytes
 from aotc.kernels.matmul.wgmma.grid_split_k import can_slice
@@ -113,6 +113,7 @@ class Wgmma(MatmulFamily[Problem]):
     mnemonic = "wgmma"
     target = SM_90A
     variant_type = Variant
+    kernel_type = Kernel
 
     def can_take(self, problem: Problem, variant: Variant) -> bool:
         return (
@@ -176,9 +177,6 @@ class Wgmma(MatmulFamily[Problem]):
 
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:
         return shared_bytes(problem, variant)
-
-    def insert(self, b: Builder, problem: Problem, variant: Variant, arguments: Arguments) -> None:
-        Kernel(b, problem, variant, arguments).build()
 
 
 WGMMA = Wgmma()

@@ -12,13 +12,10 @@ What a tile has outside of A and B is filled with zeros, and what it has outside
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from aotc.builder import Builder, Launch
 from aotc.kernels.hopper.cta import Cta, size_of
 from aotc.kernels.hopper.operand import OperandTile
 from aotc.kernels.hopper.tiles import Tile, computed_here, rasterize
-from aotc.kernels.hopper.tma import TensorMap
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Problem
 from aotc.kernels.matmul.wgmma.cluster import Cluster, ClusterPipeline
 from aotc.kernels.matmul.wgmma.cluster_split_k import ClusterSplitK, stored_columns
@@ -237,23 +234,10 @@ class Kernel:
                 b_offset = a_offset + self.left.bytes
                 # Blocks with the same rows of A differ in their columns, and the other way round.
                 a = self.left.copies(b, tile.row, k, tile.batch, cluster.column)
-                self._load(self.maps[0], a, a_offset, stage, a_mask)
+                pipeline.load(self.maps[0], a, self.cta.shared, a_offset, stage, a_mask)
                 b_ = self.right.copies(b, tile.column, k, tile.batch, cluster.row)
-                self._load(self.maps[1], b_, b_offset, stage, b_mask)
+                pipeline.load(self.maps[1], b_, self.cta.shared, b_offset, stage, b_mask)
             tiles.next([first + self.k_tiles])
-
-    def _load(
-        self,
-        map_: TensorMap,
-        copies: Iterator[tuple[Number, list[Number]]],
-        offset: Number,
-        stage: Number,
-        mask: Value | None,
-    ) -> None:
-        """Begins an operand's copies to a stage, which begins at an offset in shared memory."""
-        for place, coordinates in copies:
-            to = self.cta.shared, offset + place
-            map_.load(self.b, coordinates, *to, self.pipeline.full, stage, mask)
 
     # --- The consumers -------------------------------------------------------------------
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from aotc.builder import Builder
-from aotc.kernels.family import CPU
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED, Variant
-from aotc.kernels.matmul.family import MatmulFamily
+from aotc.kernels.matmul.cpu.kernel import CpuFamily
 from aotc.kernels.matmul.implicit_gemm.cpu.copied import CopyKernel, copy_of
 from aotc.kernels.matmul.implicit_gemm.cpu.gathered import Kernel
 from aotc.kernels.matmul.implicit_gemm.cpu.grouped import Kernel as GroupedKernel
@@ -19,17 +18,14 @@ from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.problem import Arguments
 
 
-class ImplicitCpu(MatmulFamily[ImplicitGemm]):
+class ImplicitCpu(CpuFamily[ImplicitGemm]):
     """Filters of 3 x 3 may be applied by Winograd's algorithm, and narrow elements are multiplied
     in groups. Otherwise B is read in place where its columns are rows of an image; or it is copied,
     if several blocks read it; or else each block packs it."""
 
     name = "implicit GEMM"
-    mnemonic = "cpu"
-    target = CPU
     problem_type = ImplicitGemm
     variant_type = Variant
-    has_cost_model = False
 
     def can_take(self, problem: ImplicitGemm, variant: Variant) -> bool:
         return CPU_BLOCKED.can_take(problem, variant)
