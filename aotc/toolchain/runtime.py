@@ -79,37 +79,8 @@ def runtime_library(
     key = _key(toolchain, [*sources, *headers], flags)
     place = cache_root(toolchain.environment) / "runtime" / key / f"{target}-{kind}"
 
-    def make(draft: Path) -> None:
-        objects = _compile(
-            toolchain,
-            runner,
-            target,
-            source / "src",
-            draft,
-            (*defines, f"-I{source / 'include'}", *(f"-isystem{tool.path}" for tool in drivers)),
-        )
-        if kind == "static":
-            command = [*toolchain.zig_ar.command, "rcsD", name, *objects]
-        else:
-            command = [
-                *toolchain.zig_cc.command,
-                *("-target", target, "-shared", "-fno-sanitize=all"),
-                *SHARED_LINK_FLAGS,
-                *objects,
-                *(f"-l{library}" for library in SYSTEM_LIBRARIES),
-                *("-o", name),
-            ]
-        runner.run(
-            command,
-            making=f"{name} for {target}",
-            cwd=draft,
-            prepare=None if kind == "static" else partial(prepare_links, toolchain, runner, target),
-        )
-        for file in objects:
-            (draft / file).unlink(missing_ok=True)
-
-    tell = partial(runner.tell_made_again, f"{name} for {target}")
-    return make_once(place, make, expected=(name,), tell=tell) / name
+    flags = (*defines, f"-I{source / 'include'}", *(f"-isystem{tool.path}" for tool in drivers))
+    return _make_library(toolchain, runner, target, source / "src", flags, place / name)
 
 
 def utilities_library(
@@ -126,16 +97,42 @@ def utilities_library(
     key = _key(toolchain, [*sources, *headers], C_FLAGS)
     place = cache_root(toolchain.environment) / "utilities" / key / target
 
+    flags = (f"-I{source / 'include'}",)
+    return _make_library(toolchain, runner, target, source / "programs", flags, place / name)
+
+
+def _make_library(
+    toolchain: Toolchain,
+    runner: Runner,
+    target: str,
+    sources: Path,
+    flags: Iterable[str],
+    library: Path,
+) -> Path:
+    """Makes `library`, an archive or a shared library, of the sources in a folder, if it is not
+    there."""
+    name = library.name
+    is_shared = library.suffix == ".so"
+
     def make(draft: Path) -> None:
-        flags = (f"-I{source / 'include'}",)
-        objects = _compile(toolchain, runner, target, source / "programs", draft, flags)
+        objects = _compile(toolchain, runner, target, sources, draft, flags)
         command = [*toolchain.zig_ar.command, "rcsD", name, *objects]
-        runner.run(command, making=f"{name} for {target}", cwd=draft)
+        if is_shared:
+            command = [
+                *toolchain.zig_cc.command,
+                *("-target", target, "-shared", "-fno-sanitize=all"),
+                *SHARED_LINK_FLAGS,
+                *objects,
+                *(f"-l{one}" for one in SYSTEM_LIBRARIES),
+                *("-o", name),
+            ]
+        prepare = partial(prepare_links, toolchain, runner, target) if is_shared else None
+        runner.run(command, making=f"{name} for {target}", cwd=draft, prepare=prepare)
         for file in objects:
             (draft / file).unlink(missing_ok=True)
 
     tell = partial(runner.tell_made_again, f"{name} for {target}")
-    return make_once(place, make, expected=(name,), tell=tell) / name
+    return make_once(library.parent, make, expected=(name,), tell=tell) / name
 
 
 def harness_objects(
