@@ -324,6 +324,12 @@ def _recognise(generic: Any, roots: Roots, request: BuildRequest) -> Matmul | No
     return matmul or recognise_depthwise(generic, roots)
 
 
+def move_here(operations: Sequence[Any]) -> None:
+    """Moves operations to the insertion point."""
+    for operation in operations:
+        ir.InsertionPoint.current.insert(operation.detach_from_parent())
+
+
 class _Dispatch:
     """The nest of conditions around the kernels of a matmul, with its operands."""
 
@@ -343,14 +349,18 @@ class _Dispatch:
     def build(self, taken: _Taken, number: int) -> Any:
         """Inserts one operation that launches the kernels. With loops on the CPU, or on GPUs, it is
         an `scf.if`, and the replaced operations move to one of its regions."""
-        b, dispatch = self._b, f"matmul_{number}"
+        made = self._insert(taken)
+        name_modules(made, taken.capabilities, f"matmul_{number}")
+        return made
+
+    def _insert(self, taken: _Taken) -> Any:
+        b = self._b
         if taken.loops_on == ANY_GPU:
             assert taken.cpu is not None
             with b.where(has_gpu()) as branch:
-                self._move(taken.operations)
+                move_here(taken.operations)
             with branch.otherwise():
                 self._cpu_kernel(taken.cpu)
-            name_modules(branch.operation, taken.capabilities, dispatch)
             return branch.operation
         callee = ir.FlatSymbolRefAttr.get(CAPABILITY)
         capability = b.op("func.call", (), "i32", callee=callee)
@@ -358,26 +368,23 @@ class _Dispatch:
             assert taken.cpu is not None
             with b.execute_region() as region:
                 self._cpu_kernel(taken.cpu)
-            name_modules(region, taken.capabilities, dispatch)
             return region
         if taken.cpu is None and taken.loops_on is None:
             with b.execute_region() as region:
                 self._choose(capability, taken.choices)
-            name_modules(region, taken.capabilities, dispatch)
             return region
         with b.where(compare("sge", capability, LEAST_CAPABILITY)) as branch:
             if taken.on_gpus is None:
                 self._choose(capability, taken.choices)
             else:
                 self._choose_for_less(capability, taken, taken.on_gpus)
-            self._move(taken.joining)
+            move_here(taken.joining)
         with branch.otherwise():
             self._write_padding()
             if taken.cpu is not None:
                 self._cpu_kernel(taken.cpu)
             else:
-                self._move(taken.fused.replaced)
-        name_modules(branch.operation, taken.capabilities, dispatch)
+                move_here(taken.fused.replaced)
         return branch.operation
 
     def _choose_for_less(self, capability: Scalar, taken: _Taken, less: Fused) -> None:
@@ -385,14 +392,9 @@ class _Dispatch:
         that are left."""
         every = taken.fused.replaced
         first = every.index(less.replaced[0])
-        self._move(every[:first])
+        move_here(every[:first])
         _Dispatch(less)._choose(capability, taken.choices)
-        self._move(every[first + len(less.replaced) :])
-
-    def _move(self, operations: Sequence[Any]) -> None:
-        """Moves operations to the insertion point."""
-        for operation in operations:
-            ir.InsertionPoint.current.insert(operation.detach_from_parent())
+        move_here(every[first + len(less.replaced) :])
 
     def _choose(self, capability: Scalar, choices: Sequence[Choice]) -> None:
         """Launches the first choice whose conditions hold; the last one's are not asked."""

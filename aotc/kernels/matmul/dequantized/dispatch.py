@@ -20,7 +20,7 @@ from aotc.kernels.matmul.dequantized import cpu, mma_sync, persistent
 from aotc.kernels.matmul.dequantized.kernel import Kernel, Variant
 from aotc.kernels.matmul.dequantized.operands import Result, are_of_rows
 from aotc.kernels.matmul.dequantized.recognition import Product, matmul_of, recognise_product
-from aotc.kernels.matmul.dispatch import STEP
+from aotc.kernels.matmul.dispatch import STEP, move_here
 from aotc.kernels.matmul.fusion.fuse import Fused, fuse, remove_temporary
 from aotc.mlir import ir
 from aotc.module_names import CAPABILITY, LEAST_CAPABILITY
@@ -124,9 +124,9 @@ def _choose(b: Builder, taken: _Taken, result: Result, request: BuildRequest) ->
                     )
                     _launch(b, product, result, is_hopper)
                 with on_gpu.otherwise():
-                    _move(taken.fused.replaced)
+                    move_here(taken.fused.replaced)
             else:
-                _move(taken.fused.replaced)
+                move_here(taken.fused.replaced)
         if taken.on_cpu:
             with branch.otherwise():
                 _cpu_kernel(b, product, result)
@@ -138,11 +138,6 @@ def _cpu_kernel(b: Builder, product: Product, result: Result) -> Any:
         cpu.Kernel(b, product, result).build()
     region.attributes[TARGET] = ir.StringAttr.get(CPU)
     return region
-
-
-def _move(operations: Sequence[Any]) -> None:
-    for operation in operations:
-        ir.InsertionPoint.current.insert(operation.detach_from_parent())
 
 
 def _can_run(b: Builder, product: Product, capability: Scalar, has_hopper: bool) -> Condition:
