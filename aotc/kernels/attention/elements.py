@@ -122,7 +122,7 @@ class Reader:
 def read_element(value: Any, map_: Any, loops: dict[int, Place]) -> Expression | None:
     """The element of a tensor that a map reads at the loops' places, or a scalar's constant."""
     if not isinstance(value.type, ir.RankedTensorType):
-        return _scalar_constant(value)
+        return _constant(ops.known_constant(value))
     index: list[Place] = []
     for result in map_.results:
         if isinstance(result, ir.AffineDimExpr):
@@ -163,7 +163,7 @@ def _value(
     if owner is None:
         return None
     if owner.name == "arith.constant":
-        return _scalar_constant(value)
+        return _constant(ops.known_constant(value))
     if owner.name == "linalg.index":
         place = loops.get(ir.IntegerAttr(owner.attributes["dim"]).value)
         return None if place is None else Counter(place)
@@ -180,8 +180,8 @@ def _value(
     return Operation(name, tuple(one for one in operands if one is not None), owner)
 
 
-def _scalar_constant(value: Any) -> Constant | None:
-    attribute = ops.known_constant(value)
+def _constant(attribute: Any) -> Constant | None:
+    """The number that an attribute has; None for one of another kind."""
     for kind in (ir.FloatAttr, ir.IntegerAttr, ir.BoolAttr):
         if isinstance(attribute, kind):
             return Constant(float(kind(attribute).value))
@@ -192,11 +192,7 @@ def _splat(constant: Any) -> Constant | None:
     attribute = constant.attributes["value"]
     if not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
         return None
-    value = attribute.get_splat_value()
-    for kind in (ir.FloatAttr, ir.IntegerAttr, ir.BoolAttr):
-        if isinstance(value, kind):
-            return Constant(float(kind(value).value))
-    return None
+    return _constant(attribute.get_splat_value())
 
 
 def _reshaped(reshape: Any, index: Index) -> Index | None:

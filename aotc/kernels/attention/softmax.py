@@ -23,7 +23,7 @@ from aotc.kernels.attention.arithmetic import (
 from aotc.kernels.attention.masks import masked
 from aotc.kernels.attention.problem import Mask
 from aotc.kernels.hopper.smem import assembly
-from aotc.numbers import Float, Number, Scalar, compare, fma, maximum_number
+from aotc.numbers import Float, Number, Scalar, compare, fma, maximum_number, minimum
 
 _ALL_LANES, _LAST_LANE = -1, WARP - 1
 
@@ -70,9 +70,16 @@ class Softmax:
         pairs = zip(scores, mask, strict=True)
         return [masked(b, self.mask, score, scale, element) for score, element in pairs]
 
-    def hide(self, scores: Sequence[Float], ends: Sequence[Number]) -> list[Float]:
-        """Scores of columns from `ends` on, of this thread's two rows, counted from the tile's
-        first one (signed), become -infinity."""
+    def hide(
+        self, scores: Sequence[Float], keys: Number, first: Number, row: Number | None
+    ) -> list[Float]:
+        """The scores of a tile whose keys begin at `first` (signed), -infinity for keys beyond the
+        last of `keys`. With causality, `row` is the first of this thread's two rows, which see no
+        later key than their own number."""
+        ends = []
+        for below in (0, 8):
+            end = keys if row is None else minimum(keys, row + (below + 1))
+            ends.append(end - first)
         least = minus_infinity(self.b)
         own = [end - self.column for end in ends]
         hidden = []

@@ -174,22 +174,13 @@ class Mainloop:
                 mask = self.mask_readers[tile].read(row + self.softmax.column, self.variant.keys)
                 scores = self.softmax.add_mask(scores, mask)
             if hides:
-                scores = self._hide(scores, row, self.first_rows[tile])
+                first_row = self.first_rows[tile] if self.problem.causal else None
+                scores = self.softmax.hide(scores, self.keys, row, first_row)
             p, rows, factors = self.softmax.update(scores, state.rows[tile])
             words.append(self.softmax.pack(p))
             all_rows.append(rows)
             all_o.append(self.softmax.rescale(state.o[tile], factors))
         return _State([], all_rows, self.mma.multiply_pv(stage, words, all_o))
-
-    def _hide(self, scores: list[Float], first: Number, row: Number) -> list[Float]:
-        """The scores, -infinity for keys beyond the last one and for keys that causality masks."""
-        ends = []
-        for below in (0, 8):
-            end: Number = self.keys
-            if self.problem.causal:
-                end = minimum(end, row + (below + 1))
-            ends.append(end - first)
-        return self.softmax.hide(scores, ends)
 
     def _wait(self) -> None:
         """Until all that is under way is there, for all, and all have read what was before."""

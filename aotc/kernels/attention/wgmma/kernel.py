@@ -461,13 +461,8 @@ class Kernel:
         known = problem.k.sizes[0]
         if not problem.causal and known is not None and known % keys == 0:
             return scores
-        ends = []
-        for below in (0, 8):
-            end: Number = self.keys
-            if problem.causal:
-                end = minimum(end, self.first_row + (below + 1))
-            ends.append(end - first)
-        return self.softmax.hide(scores, ends)
+        row = self.first_row if problem.causal else None
+        return self.softmax.hide(scores, self.keys, first, row)
 
     # The warpgroups take turns at the tensor cores, by a named barrier each (0 is gpu.barrier's),
     # on which its owner waits and the one before arrives.
