@@ -159,7 +159,7 @@ def _append_failures(host: Any, calls: dict[str, list[Any]], question: Any) -> N
     if question is not None:
         ops.erase(question)
         text += _GOES_ON
-    drop_declarations(host, append(host, f"{declarations}\n{text}"))
+    drop_declarations(append(host, f"{declarations}\n{text}"))
 
 
 def _failure_of(check: Any) -> str:

@@ -161,7 +161,7 @@ def _embed_image(
     constant.attributes["global_type"] = ir.TypeAttr.get(
         ir.Type.parse(f"!llvm.array<{len(image)} x i8>")
     )
-    drop_declarations(host, moved)
+    drop_declarations(moved)
 
 
 def _info_text(

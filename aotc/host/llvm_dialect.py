@@ -92,8 +92,8 @@ def append_with_declarations(host: Any, text: str, declarations: Mapping[str, st
         ops.erase(operation)
 
 
-def drop_declarations(host: Any, moved: Sequence[Any]) -> None:
-    """Erases the declarations among `moved`: `host` has its own."""
+def drop_declarations(moved: Sequence[Any]) -> None:
+    """Erases the declarations among `moved`: the host module has its own."""
     for operation in moved:
         if operation.name == "llvm.func" and not operation.regions[0].blocks:
             ops.erase(operation)

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, body_of, has_reduction, maps_of
+from aotc.analysis.generics import RESHAPES, has_reduction, maps_of
 from aotc.analysis.rounding import rounding_of, rounds_to_nearest
 from aotc.mlir import ir
 
@@ -113,9 +113,9 @@ class Reader:
         for argument, value, map_ in zip(block.arguments, [*inputs, *outputs], maps, strict=True):
             values[argument] = read_element(value, map_, loops)
         accumulator = block.arguments[len(inputs) + number]
-        *body, end = body_of(generic)
+        end = ops.terminator(block)
         if symbol:
-            return _reduction(values, body, end.operands[number], accumulator, symbol)
+            return _reduction(values, end.operands[number], accumulator, symbol)
         return _value(end.operands[number], values, loops)
 
 
@@ -135,11 +135,7 @@ def read_element(value: Any, map_: Any, loops: dict[int, Place]) -> Expression |
 
 
 def _reduction(
-    values: dict[Any, Expression | None],
-    body: list[Any],
-    result: Any,
-    accumulator: Any,
-    symbol: str,
+    values: dict[Any, Expression | None], result: Any, accumulator: Any, symbol: str
 ) -> Expression | None:
     """What is yielded is one operation of the accumulator and of what knows nothing of it."""
     last = ops.defining(result)

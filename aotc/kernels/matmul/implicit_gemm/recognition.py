@@ -121,7 +121,7 @@ def _product(
     roles = _roles(operands, count)
     if roles is None:
         return None
-    if _is_right(one, result, roles):
+    if _is_right(result, roles):
         one, other = other, one
         roles = roles[0], roles[2], roles[1], roles[3]
     batch, rows, columns, k_loops = roles
@@ -197,7 +197,7 @@ def _roles(operands: Sequence[_Operand], count: int) -> _Roles | None:
     return roles
 
 
-def _is_right(one: _Operand, result: _Operand, roles: _Roles) -> bool:
+def _is_right(result: _Operand, roles: _Roles) -> bool:
     """Whether the loops of the first operand are C's columns: its elements lie as C's do."""
     _, of_one, of_other, _ = roles
     ones = [result.step(loop) for loop in of_one]
