@@ -156,6 +156,15 @@ def global_of(use: Any) -> str:
     return str(ir.FlatSymbolRefAttr(use.attributes["name"]).value)
 
 
+def used_global(operation: Any) -> str | None:
+    """The variable whose memory or address the operation is, if it is one of those operations."""
+    if operation.name == "memref.get_global":
+        return global_of(operation)
+    if operation.name == "llvm.mlir.addressof":
+        return str(ir.FlatSymbolRefAttr(operation.attributes["global_name"]).value)
+    return None
+
+
 def attributes_of(operation: Any) -> dict[str, Any]:
     return {name: operation.attributes[name] for name in operation.attributes}
 

@@ -57,3 +57,19 @@ def test_assertions_that_hold_change_nothing(
     assert (done.stderr, done.returncode) == ("", 0)
     expected = {"meeting": x ^ 1, "alone": 2 * x, "trapping": x}[entry]
     np.testing.assert_array_equal(np.load(result), expected)
+
+
+def test_launch_with_too_little_dynamic_shared_memory(programs: Programs, tmp_path: Path) -> None:
+    """Views whose end is not known, and globals without elements, need what the launch gives."""
+    program = programs.build(SOURCE.with_name("dynamic_shared.mlir"))
+    x = np.arange(64, dtype=np.float32)
+    np.save(tmp_path / "x.npy", x)
+    result = tmp_path / "result.npy"
+    for entry in ("view", "global"):
+        arguments = (entry, "--arg", f"x={tmp_path / 'x.npy'}", "--device", "cpu")
+        done = run(program, *arguments, "--bytes", "100000", "--out", f"x={result}")
+        assert (done.stderr, done.returncode) == ("", 0)
+        np.testing.assert_array_equal(np.load(result), x[::-1])
+        done = run(program, *arguments, "--bytes", "0")
+        assert done.returncode == 4
+        assert f"'{entry}' uses dynamic shared memory" in done.stderr

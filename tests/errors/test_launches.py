@@ -194,3 +194,36 @@ def test_static_shared_memory(shared: str, body: str, is_wrong: bool) -> None:
 )
 def test_dynamic_shared_memory(size: str, chips: str, mark: str) -> None:
     check(kernel_module(launch=f"dynamic_shared_memory_size {size} {mark}"), chips)
+
+
+DYNAMIC = "%d = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>"
+NO_ELEMENTS = "%d = memref.get_global @none : memref<0xi8, #gpu.address_space<workgroup>>"
+ENOUGH = "dynamic_shared_memory_size %bytes"
+LOAD = "%e = memref.load %d[%i] : memref<{}xi8, #gpu.address_space<workgroup>>"
+VIEW = f"""{DYNAMIC}
+    %at = arith.constant 96000 : index
+    %v = memref.view %d[%at][] : memref<?xi8, #gpu.address_space<workgroup>> to \
+memref<{{}}xf32, #gpu.address_space<workgroup>>
+    %e = memref.load %v[%i] : memref<{{}}xf32, #gpu.address_space<workgroup>>"""
+
+
+@pytest.mark.parametrize(
+    ("body", "launch", "is_wrong"),
+    [
+        (DYNAMIC, "", False),
+        (f"{DYNAMIC}\n{LOAD.format('?')}", "", True),
+        (f"{DYNAMIC}\n{LOAD.format('?')}", ENOUGH, False),
+        (f"{NO_ELEMENTS}\n{LOAD.format(0)}", "", True),
+        (f"{NO_ELEMENTS}\n{LOAD.format(0)}", ENOUGH, False),
+        (VIEW.format(1000, 1000), ENOUGH, False),
+        (VIEW.format(1001, 1001), ENOUGH, True),
+        (f"scf.if %maybe {{\n{VIEW.format(1001, 1001)}\n}}", ENOUGH, False),
+    ],
+)
+def test_dynamic_shared_memory_that_kernels_use(body: str, launch: str, is_wrong: bool) -> None:
+    """The view ends at byte 100,000, or at 100,004; one that is not always taken need not fit."""
+    body = f"%i = gpu.thread_id x\n%maybe = arith.cmpi eq, %i, %i : index\n{body}"
+    mark = "// ERROR shared-memory" if is_wrong else ""
+    module = kernel_module(body=body, launch=f"{launch} {mark}")
+    none = 'memref.global "private" @none : memref<0xi8, #gpu.address_space<workgroup>>'
+    check(module.replace("  gpu.func", f"  {none}\n  gpu.func", 1), "sm_90a")

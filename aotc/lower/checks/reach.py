@@ -64,13 +64,16 @@ def _successors(block: Any) -> list[Any]:
     return successors if condition is None else [successors[0 if condition != 0 else 1]]
 
 
-def runs_in_every_call(operation: Any) -> bool:
-    """Whether each call of its function that comes to an end runs `operation`."""
+def runs_in_every_call(operation: Any, *, of: Any = None) -> bool:
+    """Whether each call of its function that comes to an end runs `operation`; of `of`, if that is
+    given: a function, or a `gpu.launch` around the operation."""
     while operation.name not in _FUNCTIONS:
         block = operation.block
         if not _is_on_every_way(block):
             return False
         parent = block.owner.operation
+        if of is not None and parent == of:
+            return True
         if not _runs_surely(parent, list(parent.regions).index(block.region)):
             return False
         operation = parent

@@ -9,8 +9,10 @@ from aotc.analysis.gpu_modules import launched_kernel
 from aotc.analysis.shared_memory import static_bytes
 from aotc.chips import STATIC_SHARED_BYTES
 from aotc.input.source import Source
+from aotc.lower.checks.dynamic_shared import dynamic_need
 from aotc.lower.checks.launches import LAUNCHES
 from aotc.lower.checks.operations import Operations
+from aotc.lower.checks.reach import runs_in_every_call
 from aotc.ops import symbol_of
 from aotc.request import BuildRequest
 from aotc.target import TARGETS
@@ -21,7 +23,7 @@ def check_shared_memory(
     source: Source, operations: Operations, request: BuildRequest
 ) -> list[BuildWarning]:
     """Kernels with more static shared memory than ptxas takes, and launches that ask for more
-    dynamic memory than the chips have."""
+    dynamic memory than the chips have, or less than the kernel uses."""
     kernels = operations.kernels()
     found = []
     for kernel in [*kernels.values(), *operations.named("gpu.launch")]:
@@ -49,11 +51,22 @@ def _check_dynamic(
     source: Source, request: BuildRequest, launch: Any, kernel: Any | None
 ) -> list[BuildWarning]:
     dynamic = LaunchSizes.of(launch).dynamic_shared_bytes
-    if dynamic is None or dynamic == 0:
+    if dynamic is None:
         return []
     if dynamic < 0:
         message = f"a launch asks for {dynamic} bytes of dynamic shared memory"
         return [BuildWarning.at(source, "shared-memory", launch.location, message)]
+    need = dynamic_need(kernel) if kernel is not None else None
+    if need is not None and dynamic < need.bytes:
+        what = f"'{symbol_of(kernel)}'" if kernel != launch else "the kernel"
+        message = (
+            f"{what} uses dynamic shared memory: dynamic_shared_memory_size must be at least "
+            f"{need.bytes}, and is {dynamic}"
+        )
+        is_sure = runs_in_every_call(launch)
+        return [BuildWarning.at(source, "shared-memory", launch.location, message, is_sure=is_sure)]
+    if dynamic == 0:
+        return []
     static = static_bytes(kernel) if kernel is not None else 0
     chips = request.cubin_chips
     if request.has_default_chips and kernel is not None:

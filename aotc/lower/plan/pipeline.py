@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from aotc.errors import InputError, near_names
+from aotc.lower.passes.assert_shared_memory import AssertSharedMemory
 from aotc.lower.passes.assert_sizes import AssertSizes
 from aotc.lower.passes.assert_steps import AssertSteps
 from aotc.lower.passes.assign_layouts import AssignLayouts
@@ -294,6 +295,8 @@ def plan_for(
     if Level.ASYNC in has:
         frees = "buffer-deallocation-pipeline"
         passes = [FreeBuffers() if one.text == frees else one for one in passes]
+    if has & {Level.LAUNCH, Level.KERNELS}:
+        return (*passes, *_OUTLINING, AssertSharedMemory(), *_placement(memory))
     return (*passes, *_OUTLINING, *_placement(memory))
 
 

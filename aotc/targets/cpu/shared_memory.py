@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.shared_memory import is_dynamic_global
 from aotc.analysis.types import is_workgroup
 from aotc.mlir import ir
 from aotc.ops import constant, create, integer, unary, walk
@@ -23,11 +24,6 @@ _MARK = "aotc_workgroup"
 _DYNAMIC = -1
 # A cache line, and the widest vector. TMA's 128 has no CPU form.
 _ALIGNMENT = 64
-
-
-def is_dynamic(variable: Any) -> bool:
-    """Whether an llvm.mlir.global is the array of unknown size that dynamic shared memory is."""
-    return str(variable.attributes["global_type"]).startswith("!llvm.array<0 x ")
 
 
 def is_workgroup_global(operation: Any) -> bool:
@@ -49,13 +45,13 @@ def mark_workgroup(gpu_module: Any) -> dict[str, int]:
     end = 0
     for name, operation in symbols.items():
         if is_workgroup_global(operation):
-            if operation.name == "llvm.mlir.global" and is_dynamic(operation):
+            if is_dynamic_global(operation):
                 places[name] = _DYNAMIC
             else:
                 places[name] = round_up(end, _alignment(operation, "alignment"))
                 end = places[name] + _global_bytes(operation)
     for operation in walk(gpu_module):
-        used = _used_global(operation)
+        used = ops.used_global(operation)
         if used in places:
             _mark(operation, places[used])
     for name in places:
@@ -71,14 +67,6 @@ def _global_bytes(variable: Any) -> int:
     if variable.name == "memref.global":
         return memref_bytes(variable.attributes["type"].value)
     return size_of(variable.attributes["global_type"].value).bytes
-
-
-def _used_global(operation: Any) -> str | None:
-    if operation.name == "memref.get_global":
-        return ops.global_of(operation)
-    if operation.name == "llvm.mlir.addressof":
-        return str(ir.FlatSymbolRefAttr(operation.attributes["global_name"]).value)
-    return None
 
 
 def _alignment(operation: Any, name: str) -> int:

@@ -62,6 +62,8 @@ module attributes {{gpu.container_module}} {{
 
 LAUNCH = """gpu.launch_func @device::@twice blocks in (%c2, %c1, %c1) threads in (%c32, %c1, %c1)
       args(%a : memref<?xf32>, %n : index)"""
+LAUNCH_WITH_MEMORY = f"""%bytes = arith.constant 4096 : i32
+    {LAUNCH.replace("args(", "dynamic_shared_memory_size %bytes args(")}"""
 
 
 @pytest.fixture
@@ -419,7 +421,7 @@ def test_dynamic_shared_memory_lies_behind_the_static(aotc: Aotc, mlir_file: Mli
       gpu.return
     }}
   }}"""
-    path = mlir_file(module(LAUNCH, kernels=kernel))
+    path = mlir_file(module(LAUNCH_WITH_MEMORY, kernels=kernel))
     ptx = aotc("build", path, "--emit", "ptx", "--chip", "sm_80", "-o", "-").succeeded().stdout
     external = re.findall(r"^\.extern \.shared \.align (\d+) \.b8 (\w+)\[\];$", ptx, re.MULTILINE)
     assert len(external) == 1, ptx
@@ -449,7 +451,7 @@ def test_shared_memory_for_tensor_maps_is_aligned_for_swizzling(
       gpu.return
     }}
   }}"""
-    path = mlir_file(module(LAUNCH, kernels=kernel))
+    path = mlir_file(module(LAUNCH_WITH_MEMORY, kernels=kernel))
     ptx = aotc("build", path, "--emit", "ptx", "--chip", "sm_90a", "-o", "-").succeeded().stdout
     assert ".extern .shared .align 1024 .b8 " in ptx
 

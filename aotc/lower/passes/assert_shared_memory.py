@@ -1,0 +1,58 @@
+"""Launches whose dynamic shared memory is less than their kernel uses → a failed assertion.
+
+A GPU rounds the size up and may read and write what lies behind it without an error; the CPU device
+has no memory there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.analysis.extents import LaunchSizes
+from aotc.analysis.gpu_modules import gpu_modules, launched_kernel
+from aotc.lower.checks.dynamic_shared import dynamic_need
+from aotc.lower.passes.base import Lowering, OwnPass
+from aotc.mlir import ir
+from aotc.symbols import symbols_of
+
+_SGE = 5  # arith.cmpi's number
+# Of the operand groups of gpu.launch_func, the size's.
+_SIZE_GROUP = 10
+
+
+class AssertSharedMemory(OwnPass, frozen=True):
+    name = "aotc-assert-shared-memory"
+    needs = ("gpu-kernel-outlining",)
+    reason: str = "a launch with less dynamic shared memory than its kernel uses is a failure"
+
+    def run(self, lowering: Lowering) -> None:
+        module = lowering.module
+        with module.context:
+            kernels = {
+                (ops.symbol_of(gpu_module), name): function
+                for gpu_module in gpu_modules(module)
+                for name, function in symbols_of(gpu_module).items()
+                if function.name in ("gpu.func", "llvm.func")
+            }
+            needs: dict[tuple[str, str], int] = {}
+            for launch in ops.find(module.operation, "gpu.launch_func"):
+                name = launched_kernel(launch)
+                if name in kernels and name not in needs:
+                    need = dynamic_need(kernels[name])
+                    needs[name] = need.bytes if need is not None else 0
+                _assert_size(launch, name[1], needs.get(name, 0))
+
+
+def _assert_size(launch: Any, kernel: str, least: int) -> None:
+    known = LaunchSizes.of(launch).dynamic_shared_bytes
+    if least <= 0 or (known is not None and known >= least):
+        return
+    group = ops.operand_groups(launch)[_SIZE_GROUP]
+    with launch.location, ir.InsertionPoint(launch):
+        if group:
+            is_enough = ops.compare(_SGE, group[0], ops.constant(group[0].type, least))
+        else:
+            is_enough = ops.constant(ops.integer(1), 0)
+        bound = f"dynamic_shared_memory_size is at least {least}"
+        ops.create_assert(is_enough, f"'{kernel}' uses dynamic shared memory: {bound}")
