@@ -60,7 +60,7 @@ _TEXT = {
         "samples/toy is a front end for it: pip install samples/toy, and call the file NAME.toy.",
     ),
     r"HloModule\s": Kind(
-        "XLA's HLO text", "give aotc the linalg that stablehlo-opt makes of StableHLO."
+        "XLA's HLO text", "jax.export writes StableHLO, which aotc reads as NAME.stablehlo."
     ),
     r"[{\[]\s*\"[^\"]*\"\s*[:,]": Kind("JSON", "aotc reads MLIR."),
 }

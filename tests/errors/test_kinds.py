@@ -57,7 +57,7 @@ def test_files_that_are_not_text(
             "the Toy tutorial's language",
             "samples/toy is a front end",
         ),
-        ("HloModule m\nENTRY e { ROOT p = f32[8] parameter(0) }\n", "XLA's HLO text", "give aotc"),
+        ("HloModule m\nENTRY e { ROOT p = f32[8] parameter(0) }\n", "XLA's HLO text", "jax.export"),
         (
             "var a<2, 3> = [1, 2, 3, 4, 5, 6];\n",
             "the Toy tutorial's language",

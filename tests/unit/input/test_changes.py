@@ -181,7 +181,10 @@ def test_on_the_command_line(aotc: Aotc, mlir_file: MlirFile) -> None:
     ("line", "hint"),
     [
         ('%r = "onnx.Add"() : () -> f32', "the dialect 'onnx' is ONNX-MLIR's: "),
-        ("%r = stablehlo.constant 1", "the dialect 'stablehlo' is StableHLO's: stablehlo-opt "),
+        (
+            "%r = stablehlo.constant 1",
+            "the dialect 'stablehlo' is StableHLO's: aotc reads it from files called NAME.stablehlo",
+        ),
         ("%r = spv.Constant 1 : i32", "the dialect 'spv' is called spirv now."),
         ("%r = arith.constant 1 : !torch.int", "the dialect 'torch' is Torch-MLIR's: "),
         ("toy.print %x", "the dialect 'toy' is the Toy tutorial's: "),
