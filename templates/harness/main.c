@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "describe.h"
+#include "environment.h"
 #include "pipes.h"
 #include "plan.h"
 #include "rank.h"
@@ -13,6 +14,9 @@
 
 // Plans, calls and reports.
 static int call_entry(const harness_options *options) {
+  if (!options->quiet) {
+    harness_note_variables();
+  }
   harness_plan plan;
   harness_outcome outcome = {0};
   int code = harness_plan_make(options, &plan);

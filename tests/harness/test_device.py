@@ -241,3 +241,16 @@ def test_program_with_its_own_main(run: Run) -> None:
 def test_runtime_header_is_there() -> None:
     """The fake implements the real interface: it is compiled against the runtime's own header."""
     assert (RUNTIME / "include" / "aotc_runtime.h").exists()
+
+
+def test_misspelled_variables_are_noted(run: Run) -> None:
+    """Those near to one that is read, without which the device would be another; not others'."""
+    given = {"AOTC_DEVICES": "cpu", "AOTC_CPU_THREADS": "1", "AOTC_CACHE": "x", "AOTC_NVXT": ""}
+    done = run("matmul", FAKE_DEVICE="cuda", **given)
+    assert done.code == 0
+    notes = [line for line in done.stderr.splitlines() if "variable" in line]
+    assert sorted(line.partition("note: ")[2] for line in notes) == [
+        "nothing reads the variable AOTC_DEVICES of the environment: did you mean AOTC_DEVICE?",
+        "nothing reads the variable AOTC_NVXT of the environment: did you mean AOTC_NVTX?",
+    ]
+    assert "AOTC" not in run("matmul", "--quiet", FAKE_DEVICE="cuda", **given).stderr

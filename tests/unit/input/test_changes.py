@@ -183,7 +183,7 @@ def test_on_the_command_line(aotc: Aotc, mlir_file: MlirFile) -> None:
         ('%r = "onnx.Add"() : () -> f32', "the dialect 'onnx' is ONNX-MLIR's: "),
         (
             "%r = stablehlo.constant 1",
-            "the dialect 'stablehlo' is StableHLO's: aotc reads it from files called NAME.stablehlo",
+            "the dialect 'stablehlo' is StableHLO's: aotc reads it from files called NAME",
         ),
         ("%r = spv.Constant 1 : i32", "the dialect 'spv' is called spirv now."),
         ("%r = arith.constant 1 : !torch.int", "the dialect 'torch' is Torch-MLIR's: "),
