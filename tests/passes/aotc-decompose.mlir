@@ -27,3 +27,13 @@ func.func @winograd(%w: tensor<4x3x3x5xf32>) -> tensor<6x6x5x4xf32> {
 // CHECK:       scf.for
 // CHECK:         linalg.matmul
 // CHECK:         linalg.matmul
+
+ml_program.global private @table(dense<[1.0, 2.0]> : tensor<2xf32>) : tensor<2xf32>
+func.func @constant() -> tensor<2xf32> {
+  %table = ml_program.global_load_const @table : tensor<2xf32>
+  return %table : tensor<2xf32>
+}
+
+// CHECK-LABEL: func.func @constant
+// CHECK:         %[[TABLE:.*]] = ml_program.global_load @table : tensor<2xf32>
+// CHECK-NEXT:    return %[[TABLE]]

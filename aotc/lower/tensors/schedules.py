@@ -12,6 +12,7 @@ from aotc.lower.tensors.pads import expand_pads
 from aotc.lower.tensors.softmax import expand_softmax_of_buffers
 from aotc.mlir import ir
 from aotc.rewrites.buffer_packs import expand_buffer_packs
+from aotc.rewrites.constant_loads import load_constant_globals
 from aotc.rewrites.contractions import expand_contractions
 from aotc.rewrites.kernel_prints import print_in_kernels
 from aotc.rewrites.masks import mark_masked
@@ -69,6 +70,7 @@ def decompose(source: Source) -> None:
     """Operations that are made of others → these."""
     module = source.module
     mark_masked(module)
+    load_constant_globals(module)
     expand_softmax_of_buffers(module)
     expand_contractions(module)
     expand_gathers(module)
