@@ -84,6 +84,14 @@ def test_what_cannot_be_lowered(
     assert list(tmp_path.rglob("*.mlir")) == []
 
 
+@torch.no_grad()  # type: ignore[untyped-decorator, unused-ignore]
+def test_derivatives_where_gradients_are_off() -> None:
+    """What torch.func turns on again is exported as a graph of its own."""
+    message = rf"{_LINE}: error: torch.export loses what torch.func.grad, vjp or jvp takes the"
+    with pytest.raises(aotc.InputError, match=message):
+        aotc.torch.build(Calls(torch.func.jacrev(torch.tanh)), (torch.ones(3),))
+
+
 def test_places_are_of_the_program() -> None:
     """Not lines of PyTorch's or ours, below which the program's own are."""
     library, own = Path(torch.__file__).parent, Path(aotc.__file__).parent

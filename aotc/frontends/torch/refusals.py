@@ -48,8 +48,9 @@ def check_bags(program: Any) -> None:
 
 def check_derivatives(program: Any) -> None:
     """Raises InputError for derivatives by torch.func that torch.export traced: their operands are
-    constants without elements, or None."""
-    for node in program.graph.nodes:
+    constants without elements, or None. Where gradients were off, a part of them is in a graph of
+    its own."""
+    for node in _nodes(program):
         if getattr(node.target, "__name__", "") in _DERIVATIVES:
             raise InputError(
                 f"{place_of_node(node)}torch.export loses what torch.func.grad, vjp or jvp takes "
@@ -57,6 +58,15 @@ def check_derivatives(program: Any) -> None:
                 hint="trace the function first, and build the module which that gives: "
                 "torch.fx.experimental.proxy_tensor.make_fx(function)(*args).",
             )
+
+
+def _nodes(program: Any) -> Iterator[Any]:
+    """The nodes of a program, and of the graphs that its nodes call."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    for module in program.graph_module.modules():
+        if isinstance(module, torch.fx.GraphModule):
+            yield from module.graph.nodes
 
 
 def check_effects(program: Any) -> None:
