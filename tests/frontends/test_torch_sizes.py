@@ -213,6 +213,8 @@ TRANSPOSED: dict[str, Any] = {
     "groups": nn.ConvTranspose2d(3, 6, (2, 5), (3, 2), (0, 2), groups=3),
     "dilated": nn.ConvTranspose2d(3, 5, 4, 2, 1, dilation=2),
     "stride 1": nn.ConvTranspose2d(3, 5, 3, 1, 1),
+    "depthwise": nn.ConvTranspose2d(3, 3, (3, 2), 1, (1, 0), groups=3, dilation=(1, 2)),
+    "groups, dilated": nn.ConvTranspose2d(3, 6, 3, (2, 1), 1, groups=3, dilation=(1, 2)),
 }
 
 

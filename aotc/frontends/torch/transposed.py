@@ -46,11 +46,15 @@ def _convolution(
     numbers = [*stride, *padding, *dilation, *output_padding]
     if (
         rank < 1
-        or (max(stride) == 1 and not any(_is_one(size) for size in x.shape[2:]))
-        or max(dilation) > 1
         or x.is_complex()
         or not all(isinstance(number, int) for number in (*numbers, *weight.shape))
     ):
+        return NotImplemented
+    if groups > 1 and max(stride) > 1 and max(dilation) > 1:
+        weight, dilation = _spread(weight, _each(dilation, rank)), [1] * rank
+    if groups > 1 and max(stride) == 1 and not any(output_padding):
+        return _of_stride_one(x, weight, bias, _each(padding, rank), _each(dilation, rank), groups)
+    if (max(stride) == 1 and not any(_is_one(size) for size in x.shape[2:])) or max(dilation) > 1:
         return NotImplemented
     strides, pads, more = (_each(one, rank) for one in (stride, padding, output_padding))
     taps = list(weight.shape[2:])
@@ -85,6 +89,40 @@ def _convolution(
     for axis in range(rank):
         whole = whole.narrow(2 + axis, pads[axis], lengths[axis])
     return whole if bias is None else whole + bias.reshape([-1] + [1] * rank)
+
+
+def _of_stride_one(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    pads: list[int],
+    apart: list[int],
+    groups: int,
+) -> Any:
+    """A convolution with the taps in the other order, which torch-mlir does not make of groups of
+    one channel. NotImplemented where places beside the input's are cut."""
+    import torch
+
+    rank, taps = len(pads), list(weight.shape[2:])
+    added = [d * (k - 1) - p for d, k, p in zip(apart, taps, pads, strict=True)]
+    if min(added) < 0:
+        return NotImplemented
+    ones = [1] * rank
+    kernel = _kernel(weight, ones, taps, groups)
+    return torch.ops.aten.convolution.default(
+        x, kernel, bias, ones, added, apart, False, [0] * rank, groups
+    )
+
+
+def _spread(weight: Tensor, apart: list[int]) -> Tensor:
+    """The weight of a convolution without a dilation: there are zeros between the taps."""
+    import torch
+
+    for dim, d in enumerate(apart, 2):
+        behind = [0, 0] * (weight.dim() - dim - 1) + [0, d - 1]
+        wide = torch.constant_pad_nd(weight.unsqueeze(dim + 1), behind).flatten(dim, dim + 1)
+        weight = wide.narrow(dim, 0, d * (weight.shape[dim] - 1) + 1)
+    return weight
 
 
 def _of_one_place(x: Tensor, weight: Tensor, pads: list[int]) -> Tensor:
