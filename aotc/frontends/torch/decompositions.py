@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from aotc.frontends.torch.bags import bag_decompositions
@@ -157,8 +158,8 @@ def _attention(
     attn_mask: Tensor | None = None,
     scale: float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """With the strides that the operator's result has, which programs view as other shapes: heads
-    behind the sequence. PyTorch's own has the batch behind the sequence, too."""
+    """With the strides that the operator's result has, which programs view as other shapes: in the
+    order of the query's. PyTorch's own always has the batch behind the sequence."""
     import torch
 
     output, weights = torch.ops.aten._scaled_dot_product_attention_math.default(
@@ -171,7 +172,22 @@ def _attention(
         scale=scale,
         enable_gqa=query.shape[1] != key.shape[1],
     )
-    return output.transpose(1, 2).contiguous().transpose(1, 2), weights
+    order = _order_of(query.stride())
+    back = [order.index(dim) for dim in range(4)]
+    return output.permute(order).contiguous().permute(back), weights
+
+
+def _order_of(strides: Sequence[Any]) -> tuple[int, ...]:
+    """Dimensions of an attention's query, of which each is known to have at least the stride of the
+    next; if none are, those of heads behind the sequence."""
+    from torch.fx.experimental.symbolic_shapes import (  # type: ignore[import-not-found, unused-ignore]
+        statically_known_true,
+    )
+
+    for order in ((0, 1, 2, 3), (0, 2, 1, 3), (2, 0, 1, 3)):
+        if all(statically_known_true(strides[a] >= strides[b]) for a, b in pairwise(order)):
+            return order
+    return (0, 2, 1, 3)
 
 
 # --- Mixtures of experts --------------------------------------------------------------------------
