@@ -32,6 +32,9 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
         x, size=(5, 11), mode="bilinear", align_corners=True
     ),
     "linear": lambda x: functional.interpolate(x[0], size=13, mode="linear"),
+    "antialiased": lambda x: functional.interpolate(
+        x, size=(5, 3), mode="bilinear", antialias=True
+    ),
     "trilinear": lambda x: functional.interpolate(x[None], size=(5, 9, 7), mode="trilinear"),
     "average": lambda x: functional.avg_pool2d(x, 3, 2, 1),
     "average of elements": lambda x: functional.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
@@ -41,6 +44,16 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "unfold": lambda x: x.unfold(2, 4, 2),
     "transposed convolution": lambda x: functional.conv_transpose2d(
         x, WEIGHT.to(x), stride=2, padding=1, output_padding=1
+    ),
+    "grouped transposed convolution": lambda x: functional.conv_transpose2d(
+        x, x[:, :2, :3, :4].reshape(4, 3, 2, 2), stride=2, groups=2
+    ),
+    "grouped convolution": lambda x: functional.conv2d(
+        x, x[:, :2, :3, :4].reshape(6, 2, 2, 2), stride=(2, 1), padding=1, dilation=(1, 2), groups=2
+    ),
+    "depthwise convolution": lambda x: functional.conv2d(x, x[0, :, None, :3, 1:3], groups=4),
+    "depthwise convolution with steps": lambda x: functional.conv2d(
+        x, x[0, :, None, :3, 1:3], stride=(3, 2), padding=(3, 1), dilation=(1, 2), groups=4
     ),
     "attention": lambda x: functional.scaled_dot_product_attention(x, x.sin(), x.cos()),
     "causal attention": lambda x: functional.scaled_dot_product_attention(
@@ -52,6 +65,11 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def _build(step: Callable[[Any], Any], x: Any, folder: Path) -> Any:
+    program = torch.export.export(make_fx(step)(x), (x,))
+    return aotc.torch.build(program, (), name="step", out=f"{folder}/", chips=[])
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients(name: str, tmp_path: Path) -> None:
     def step(x: Any) -> Any:
@@ -59,8 +77,39 @@ def test_gradients(name: str, tmp_path: Path) -> None:
 
     torch.manual_seed(0)
     x = torch.randn(2, 4, 8, 8)
-    program = torch.export.export(make_fx(step)(x), (x,))
-    built = aotc.torch.build(program, (), name="step", out=f"{tmp_path}/", chips=[])
+    built = _build(step, x, tmp_path)
     expected = step(x.double())
     error = (built(x).double() - expected).abs().max() / expected.abs().max()
     assert error <= 5e-6
+
+
+@pytest.mark.parametrize("name", ["bilinear", "average", "adaptive average"])
+def test_what_is_no_number_stays_where_it_is(name: str, tmp_path: Path) -> None:
+    """An element whose gradient does not depend on a result is not NaN because that is."""
+    x = torch.randn(1, 2, 8, 8)
+    weights = torch.ones_like(FUNCTIONS[name](x))
+    weights[0, 0, 1, 3], weights[0, 1, 2, 1] = torch.nan, torch.inf
+
+    def step(x: Any) -> Any:
+        return torch.func.grad(lambda x: (FUNCTIONS[name](x) * weights).sum())(x)
+
+    got, expected = _build(step, x, tmp_path)(x), step(x)
+    torch.testing.assert_close(got, expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (1, 2, 0, 3)])
+def test_attention_has_its_querys_layout(order: tuple[int, ...], tmp_path: Path) -> None:
+    """Steps view what eager PyTorch's attention gives, which has the query's order of dimensions:
+    that of nn.MultiheadAttention has the batch behind the sequence."""
+
+    def attend(x: Any) -> Any:
+        q = x.permute(order)
+        found = functional.scaled_dot_product_attention(q, q.sin(), q.cos())
+        back = [order.index(dim) for dim in range(4)]
+        return found.permute(back).contiguous().view(-1, 5) * x.reshape(-1, 5)
+
+    def step(x: Any) -> Any:
+        return torch.func.grad(lambda x: attend(x).sum())(x)
+
+    x = torch.randn(3, 2, 4, 5)
+    torch.testing.assert_close(_build(step, x, tmp_path)(x), step(x))

@@ -8,6 +8,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from aotc.frontends.torch.constants import constant
 from aotc.frontends.torch.resampling import nearest_places
 
@@ -20,6 +22,8 @@ def gradient_decompositions(aten: Any) -> dict[Any, Any]:
         aten.upsample_bilinear2d_backward.default: aten.upsample_bilinear2d.default,
         aten.upsample_bicubic2d_backward.default: aten.upsample_bicubic2d.default,
         aten.upsample_trilinear3d_backward.default: aten.upsample_trilinear3d.default,
+        aten._upsample_bilinear2d_aa_backward.default: aten._upsample_bilinear2d_aa.default,
+        aten._upsample_bicubic2d_aa_backward.default: aten._upsample_bicubic2d_aa.default,
     }
     nearest = {
         aten.upsample_nearest1d_backward.default: 0.0,
@@ -36,7 +40,7 @@ def gradient_decompositions(aten: Any) -> dict[Any, Any]:
         aten._adaptive_avg_pool2d_backward.default: _adaptive_average,
         aten.adaptive_max_pool2d_backward.default: _adaptive_maximum,
         aten.unfold_backward.default: _unfold,
-        aten.convolution_backward.default: _transposed_convolution,
+        aten.convolution_backward.default: _convolution,
         aten._scaled_dot_product_flash_attention_for_cpu_backward.default: _attention,
     }
 
@@ -44,10 +48,11 @@ def gradient_decompositions(aten: Any) -> dict[Any, Any]:
 # --- Resizing and pools ---------------------------------------------------------------------------
 
 
-def _by_matrices(gradient: Tensor, first: int, sizes: Sequence[int], forward: Any) -> Tensor:
-    """The gradient of a linear function that acts on each of the dimensions from `first` on alone.
-    `forward(axis, identity)` applies it along one: to rows of a matrix. NotImplemented where a size
-    is not known."""
+def _by_windows(gradient: Tensor, first: int, sizes: Sequence[int], forward: Any) -> Tensor:
+    """The gradient of a linear function that acts on each of the dimensions from `first` on alone:
+    an element's is the weighted sum of those of the results that it is a part of. These alone are
+    read, as others may be NaN. `forward(axis, identity)` applies the function along one dimension:
+    to rows of a matrix. NotImplemented where a size is not known."""
     import torch  # type: ignore[import-not-found, unused-ignore]
     from torch.utils._python_dispatch import (  # type: ignore[import-not-found, unused-ignore]
         _disable_current_modes,
@@ -57,17 +62,17 @@ def _by_matrices(gradient: Tensor, first: int, sizes: Sequence[int], forward: An
         return NotImplemented
     type_ = torch.float64 if gradient.dtype == torch.float64 else torch.float32
     found = gradient.to(type_)
-    for axis, size in enumerate(sizes):
+    for dim, size in enumerate(sizes, first):
         with _disable_current_modes():
-            matrix = forward(axis, torch.eye(size, dtype=type_)).numpy()
-        dim = first + axis
-        found = (found.movedim(dim, -1) @ constant(matrix.T.copy(), type_)).movedim(-1, dim)
+            matrix = forward(dim - first, torch.eye(size, dtype=type_)).numpy()
+        width = np.count_nonzero(matrix, axis=1).max()
+        places = np.argsort(matrix == 0, axis=1, kind="stable")[:, :width]
+        chosen = found.index_select(dim, constant(places.flatten(), torch.int64))
+        windows = chosen.reshape(*found.shape[:dim], *places.shape, *found.shape[dim + 1 :])
+        weights = constant(np.take_along_axis(matrix, places, 1), type_)
+        weights = weights.reshape(*places.shape, *[1] * (found.dim() - dim - 1))
+        found = (torch.where(weights != 0, windows, 0.0) * weights).sum(dim + 1)
     return found.to(gradient.dtype).contiguous()
-
-
-def _as_image(rows: Tensor, axis: int, rank: int) -> Tensor:
-    """Each row as an image of one channel that has it along one of its dimensions."""
-    return rows.reshape(rows.shape[0], 1, *(-1 if i == axis else 1 for i in range(rank)))
 
 
 def _interpolated(
@@ -81,13 +86,15 @@ def _interpolated(
     rank = len(output_size)
     given = [*scales, *[None] * (rank - len(scales))]
 
-    def along(axis: int, identity: Tensor) -> Tensor:
-        counts = [output_size[axis] if i == axis else 1 for i in range(rank)]
-        own = [given[axis] if i == axis else None for i in range(rank)]
-        image = _as_image(identity, axis, rank)
-        return forward(image, counts, align_corners, *own).flatten(1)
+    # All dimensions are resized in the same way.
+    others = [1] * (rank - 1)
 
-    return _by_matrices(gradient, 2, input_size[2:], along)
+    def along(axis: int, identity: Tensor) -> Tensor:
+        rows = identity.reshape(-1, 1, *others, identity.shape[1])
+        sizes, own = [*others, output_size[axis]], [*[None] * (rank - 1), given[axis]]
+        return forward(rows, sizes, align_corners, *own).flatten(1)
+
+    return _by_windows(gradient, 2, input_size[2:], along)
 
 
 def _nearest(
@@ -125,14 +132,13 @@ def _average(
     )
 
     def along(axis: int, identity: Tensor) -> Tensor:
-        window, step = ((one[0], 1) if axis == 0 else (1, one[1]) for one in (sizes, steps))
-        pad = (pads[0], 0) if axis == 0 else (0, pads[1])
+        window, step, pad = (1, sizes[axis]), (1, steps[axis]), (0, pads[axis])
         divisor = 1 if divisor_override else None
+        rows = identity.reshape(-1, 1, 1, identity.shape[1])
         pool = torch.nn.functional.avg_pool2d
-        image = _as_image(identity, axis, 2)
-        return pool(image, window, step, pad, ceil_mode, count_include_pad, divisor).flatten(1)
+        return pool(rows, window, step, pad, ceil_mode, count_include_pad, divisor).flatten(1)
 
-    found = _by_matrices(gradient, x.dim() - 2, x.shape[-2:], along)
+    found = _by_windows(gradient, x.dim() - 2, x.shape[-2:], along)
     return found / divisor_override if divisor_override and found is not NotImplemented else found
 
 
@@ -143,7 +149,7 @@ def _adaptive_average(gradient: Tensor, x: Tensor) -> Tensor:
         count = gradient.shape[x.dim() - 2 + axis]
         return torch.nn.functional.adaptive_avg_pool1d(identity, count)
 
-    return _by_matrices(gradient, x.dim() - 2, x.shape[-2:], along)
+    return _by_windows(gradient, x.dim() - 2, x.shape[-2:], along)
 
 
 def _adaptive_maximum(gradient: Tensor, x: Tensor, indices: Tensor) -> Tensor:
@@ -166,7 +172,7 @@ def _unfold(gradient: Tensor, input_size: Sequence[int], dim: int, size: int, st
 # --- Convolutions and attention -------------------------------------------------------------------
 
 
-def _transposed_convolution(
+def _convolution(
     gradient: Tensor,
     x: Tensor,
     weight: Tensor,
@@ -179,21 +185,47 @@ def _transposed_convolution(
     groups: int,
     output_mask: Sequence[bool],
 ) -> Any:
-    """Those of a transposed convolution: it is the gradient of one from its result to its input.
-    NotImplemented for others."""
+    """Those of a transposed convolution, which is the gradient of one from its result to its input,
+    and of a grouped one. NotImplemented for others."""
     import torch
 
     aten = torch.ops.aten
-    is_longer = any(more >= step for more, step in zip(output_padding, stride, strict=True))
-    if not transposed or is_longer:
-        return NotImplemented
-    own = (stride, padding, dilation, False, [0] * len(output_padding), groups)
+    no_padding = [0] * len(output_padding)
+    own = (stride, padding, dilation, False, no_padding, groups)
     of_x = of_weight = of_bias = None
-    if output_mask[0]:
-        of_x = aten.convolution.default(gradient, weight, None, *own)
+    if transposed:
+        if any(more >= step for more, step in zip(output_padding, stride, strict=True)):
+            return NotImplemented
+        image, of_result = gradient, x
+        if output_mask[0]:
+            of_x = aten.convolution.default(gradient, weight, None, *own)
+    else:
+        if groups == 1:
+            return NotImplemented
+        image, of_result = x, gradient
+        if output_mask[0]:
+            # Of the image's last elements, so many are in no window.
+            rest = [
+                size + 2 * pad - apart * (taps - 1) - 1 - step * (count - 1)
+                for size, pad, apart, taps, step, count in zip(
+                    *(x.shape[2:], padding, dilation, weight.shape[2:], stride, gradient.shape[2:]),
+                    strict=True,
+                )
+            ]
+            of_x = aten.convolution.default(
+                gradient, weight, None, stride, padding, dilation, True, rest, groups
+            )
     if output_mask[1]:
-        backward = aten.convolution_backward.default
-        of_weight = backward(x, gradient, weight, None, *own, [False, True, False])[1]
+        # The convolution of the image with the gradient: for each channel of a group, that of all
+        # batches, which are the channels of the groups then.
+        batches, channels, *sizes = image.shape
+        split = image.reshape(batches, groups, channels // groups, *sizes).transpose(0, 2)
+        moved = split.reshape(channels // groups, groups * batches, *sizes)
+        swapped = (dilation, padding, stride, False, no_padding, groups)
+        of_weight = aten.convolution.default(moved, of_result.transpose(0, 1), None, *swapped)
+        for dim, size in enumerate(weight.shape[2:], 2):
+            of_weight = of_weight.narrow(dim, 0, size)
+        of_weight = of_weight.transpose(0, 1).contiguous()
     if output_mask[2]:
         of_bias = gradient.sum([0, *range(2, gradient.dim())])
     return of_x, of_weight, of_bias
