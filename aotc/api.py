@@ -102,10 +102,11 @@ def build(
     Raises InputError, with the place in the module, ToolError or InternalError. May be called
     from several threads at once.
     """
-    place, content = _source(source, name)
+    place, content, is_module = _source(source, name)
     request = make_request(
         place,
         content,
+        is_module=is_module,
         emit=_words(emit),
         out=None if out is None else _spelled(out),
         weights=None if weights is None else Path(weights),
@@ -236,16 +237,17 @@ def _spelled(path: str | os.PathLike[str]) -> str:
     return os.fspath(path)
 
 
-def _source(source: Any, name: str | None) -> tuple[Path, bytes | None]:
-    """The path that names the module, and what is in it if that is no file."""
+def _source(source: Any, name: str | None) -> tuple[Path, bytes | None, bool]:
+    """The path that names the module, what is in it if that is no file, and whether the bindings in
+    use have written that."""
     if isinstance(source, str) and any(mark in source for mark in "\n{}"):
-        return Path(name or "module"), source.encode()
+        return Path(name or "module"), source.encode(), False
     if isinstance(source, bytes):
-        return Path(name or "module"), source
+        return Path(name or "module"), source, False
     if isinstance(source, str | os.PathLike):
         if name is not None:
             raise InputError("A file has its own name: 'name' is for modules without one.")
-        return Path(source), None
+        return Path(source), None, False
     operation = getattr(source, "operation", source)
     if not hasattr(operation, "write_bytecode"):
         raise InputError(
@@ -253,8 +255,10 @@ def _source(source: Any, name: str | None) -> tuple[Path, bytes | None]:
             "ir.Module."
         )
     from aotc.input.source import bytecode_of
+    from aotc.mlir import ir
 
-    return Path(name or _symbol(operation) or "module"), bytecode_of(operation)
+    place = Path(name or _symbol(operation) or "module")
+    return place, bytecode_of(operation), isinstance(operation, ir.Operation)
 
 
 def _symbol(operation: Any) -> str | None:

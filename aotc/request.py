@@ -211,7 +211,8 @@ class PrintIr(Struct, frozen=True):
 class BuildRequest(Struct, frozen=True):
     """Everything that decides what a build makes.
 
-    `content` is built in place of what the file `source` has, which then only names it.
+    `content` is built in place of what the file `source` has, which then only names it. It
+    `is_module` where the bindings in use have just written it.
     `frontend` makes MLIR of it: by default the one whose files end like the source's, if any.
     `chips` empty means the default set; `ptx` is the one whose PTX the image has, None for no PTX.
     `block` is the size of the blocks that loops are mapped to, where the loop does not say itself.
@@ -233,6 +234,7 @@ class BuildRequest(Struct, frozen=True):
 
     source: Path
     content: bytes | None = None
+    is_module: bool = False
     frontend: str | None = None
     frontend_options: tuple[tuple[str, str], ...] = ()
     emit: tuple[ArtifactKind, ...] = (EXE,)

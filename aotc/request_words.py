@@ -35,6 +35,7 @@ def make_request(
     source: Path,
     content: bytes | None = None,
     *,
+    is_module: bool = False,
     emit: Iterable[str] = (),
     out: str | None = None,
     weights: Path | None = None,
@@ -68,7 +69,8 @@ def make_request(
 ) -> BuildRequest:
     """The request that these options make, spelled as the command line has them.
 
-    `content` is what is built instead of what the file `source` has, which then only names it.
+    `content` is what is built instead of what the file `source` has, which then only names it; it
+    `is_module` where the bindings in use have just written it.
     Raises InputError for a word that no option takes, and for words that do not go together.
     """
     if print_ir is not None and print_ir.folder is not None and not print_ir.is_on:
@@ -94,6 +96,7 @@ def make_request(
     request = BuildRequest(
         source=source,
         content=content,
+        is_module=is_module,
         frontend=frontend,
         frontend_options=tuple(_key_and_value(word) for word in frontend_options),
         emit=kinds,

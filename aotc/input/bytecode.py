@@ -1,17 +1,19 @@
 """Whether MLIR's reader of bytecode survives a file.
 
 It trusts what it reads: a flipped bit may crash it. So a task of the fork server reads the file
-first.
+first. That takes several times its size, and is left out where the same bindings have just written
+it.
 """
 
 from __future__ import annotations
 
 import contextlib
 
+from aotc.errors import InputError
 from aotc.input.source import BYTECODE_MAGIC, damaged
 from aotc.mlir import ir
 from aotc.processes.fork_server import FORK_SERVER, Limits, TaskError, server_context
-from aotc.processes.memory import available_memory
+from aotc.processes.memory import available_memory, gibibytes
 
 # What reading may take, for each byte of the file and besides.
 _MEMORY, _MEMORY_FACTOR = 1 << 30, 64
@@ -23,14 +25,17 @@ def check_bytecode(name: str, content: bytes) -> None:
     it refuses, reading tells. Text passes."""
     if not content.startswith(BYTECODE_MAGIC):
         return
-    limits = Limits(
-        min(_MEMORY + _MEMORY_FACTOR * len(content), available_memory()),
-        _SECONDS,
-        len(content),
-    )
+    enough, available = _MEMORY + _MEMORY_FACTOR * len(content), available_memory()
+    limits = Limits(min(enough, available), _SECONDS, len(content))
+    too_much = f"more than {gibibytes(limits.memory)} of memory"
     try:
         FORK_SERVER.call(f"{__name__}:read", content, limits=limits)
     except TaskError as error:
+        if error.reason == too_much and available < enough:
+            raise InputError(
+                f"Cannot read {name}: MLIR's reader takes {too_much}, and no more is available.",
+                hint="build it on a machine with more memory, or give aotc.build the ir.Module.",
+            ) from None
         raise damaged(name, f"MLIR's reader ended by {error.reason}") from None
 
 

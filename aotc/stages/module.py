@@ -97,7 +97,8 @@ def _read(build: Build, name: str) -> tuple[Source, int]:
         return source, len(bytecode)
     assert content is not None
     mlir.without_classes()
-    check_bytecode(name, content)
+    if not r.is_module:
+        check_bytecode(name, content)
     return parse_source(name, content, build.context, locations=build.has_lines), len(content)
 
 

@@ -11,7 +11,10 @@ from helpers.command import REPOSITORY
 
 import aotc
 from aotc.artifacts import EXE
+from aotc.errors import InputError
+from aotc.input import bytecode
 from aotc.mlir import ir
+from aotc.processes.fork_server import Limits, TaskError
 from aotc.request import BuildRequest
 
 TEXT = """\
@@ -57,6 +60,39 @@ def test_sources_are_one_module(tmp_path: Path) -> None:
         assert "linalg.exp" in str(module)
     assert {artifact.path.name for artifact in made} == {f"named_kernels.{CHIP}.ptx"}
     assert len({artifact.path.read_text() for artifact in made}) == 1
+
+
+def test_a_module_is_not_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytecode is read by another process first, which takes several times its size; what these
+    bindings have just written is not."""
+    read: list[bytes] = []
+    check = "aotc.stages.module.check_bytecode"
+    monkeypatch.setattr(check, lambda _, content: read.append(content))
+    with ir.Context():
+        module = ir.Module.parse(TEXT)
+    written = _bytecode(TEXT)
+    for number, source in enumerate((module, module.operation, written)):
+        aotc.build(source, emit="mlir", out=tmp_path / f"{number}.mlir", cache=False)
+    assert read == [written]
+
+
+def test_too_little_memory_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that may take less than it might need for the file, and takes all of that."""
+
+    def call(_: str, content: bytes, *, limits: Limits) -> bytes:
+        raise TaskError(f"more than {limits.memory / 2**30:.1f} GiB of memory", "", "")
+
+    monkeypatch.setattr(bytecode.FORK_SERVER, "call", call)
+    monkeypatch.setattr(bytecode, "available_memory", lambda: 1 << 29)
+    with pytest.raises(InputError) as refusal:
+        bytecode.check_bytecode("large.mlirbc", _bytecode(TEXT))
+    assert refusal.value.message == (
+        "Cannot read large.mlirbc: MLIR's reader takes more than 0.5 GiB of memory, and no more is "
+        "available."
+    )
+    monkeypatch.setattr(bytecode, "available_memory", lambda: 1 << 40)
+    with pytest.raises(InputError, match="is damaged bytecode"):
+        bytecode.check_bytecode("large.mlirbc", _bytecode(TEXT))
 
 
 def test_an_artifact_says_what_was_made(tmp_path: Path) -> None:
