@@ -16,6 +16,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 from frontends import bundle  # noqa: E402
 from frontends.weights import ENDING, cut, put_back  # noqa: E402
 
+from bench.models.gpu import catalogue  # noqa: E402
+
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -75,11 +77,32 @@ def test_another_library_is_refused(unpacked: Path) -> None:
     assert "is not what was built" in text
 
 
+def test_caches_are_not_in_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library's state begins with zeros; where it is measured, no two heads have the same."""
+
+    class Attention(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.out = torch.nn.Linear(8, 8)
+            self.register_buffer("keys", torch.zeros(2, 3, 5, 8))
+
+    case = catalogue.models.Case(Attention(), lambda batch, _: {"x": torch.ones(batch, 8)})
+    monkeypatch.setitem(catalogue.MODELS, "attention", lambda _: case)
+    built, _ = catalogue.made("attention", 2, "f32", "cpu", fills_caches=False)
+    assert not built.keys.any()
+    weight = built.out.weight.clone()
+    module, _ = catalogue.made("attention", 2, "f32", "cpu")
+    assert torch.equal(module.out.weight, weight)
+    assert len({tuple(head.flatten().tolist()) for head in module.keys.flatten(0, 1)}) == 6
+    assert 0.3 < module.keys.std() < 0.4  # 1 / sqrt(8)
+
+
 def test_weights_are_cut_and_put_back(tmp_path: Path) -> None:
     """As they are, or with dimensions in another order, or with the rows of several as one; not
-    where the bytes are others."""
+    where the bytes are others, or are zeros, which may be anyone's."""
     layers = torch.nn.Linear(70, 40), torch.nn.Linear(70, 40), torch.nn.Linear(70, 24)
     module = torch.nn.Sequential(torch.nn.Conv2d(8, 16, 3), *layers)
+    module.register_buffer("cache", torch.zeros(64, 64))
     kernel, matrix, *rest = (layer.weight.detach() for layer in module)
     joined = torch.cat([one.T for one in rest], -1).numpy().tobytes()
     last_first = kernel.permute(3, 0, 2, 1).contiguous().numpy().tobytes()
@@ -91,6 +114,7 @@ def test_weights_are_cut_and_put_back(tmp_path: Path) -> None:
         last_first,
         joined,
         bytes(other),
+        bytes(module.cache.nbytes),
     ]
     content = b"".join(part.ljust(-(-len(part) // 64) * 64, b"\0") for part in parts)
     library = tmp_path / "lib.so"

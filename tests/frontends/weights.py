@@ -28,7 +28,8 @@ def cut(library: Path, module: Any) -> dict[str, Any]:
     # Orders of one tensor may begin alike.
     starts: dict[bytes, list[tuple[str, tuple[int, ...]]]] = {}
     for name, tensor in weights.items():
-        if tensor.nbytes >= LEAST_BYTES:
+        # Zeros may be anyone's, and a cache of them is no constant of a library.
+        if tensor.nbytes >= LEAST_BYTES and bool(tensor.any()):
             for order, head in _heads(tensor):
                 starts.setdefault(head, []).append((name, order))
     cuts: list[tuple[int, list[str], tuple[int, ...]]] = []

@@ -205,6 +205,40 @@ def test_an_engine_that_fails_later_on_loses_its_own_time() -> None:
     assert found == {"aotc": {"us": 2000}, "autotune": {"failure": "RuntimeError: out of memory"}}
 
 
+@pytest.mark.parametrize(
+    ("seconds", "called"), [(1e-3, 2 + 4 + 7), (0.02, 2 + 4 + 2), (0.5, 2 + 1)]
+)
+def test_a_turn_has_as_many_calls_as_fit(
+    seconds: float, called: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One in front of those that are timed, but for one that takes long: a prompt of 64 sequences
+    takes seconds."""
+    calls: list[float] = []
+
+    class Event:
+        def __init__(self, *, enable_timing: bool) -> None:
+            assert enable_timing
+
+        def record(self) -> None:
+            self.at = sum(calls)
+
+        def elapsed_time(self, end: Event) -> float:
+            return 1e3 * (end.at - self.at)
+
+    class Case(measure._Case):
+        def __init__(self) -> None:
+            self._torch = types.SimpleNamespace(
+                cuda=types.SimpleNamespace(Event=Event, synchronize=lambda: None)
+            )
+
+    def call() -> tuple[()]:
+        calls.append(seconds)
+        return ()
+
+    assert Case()._turn_of(call)() == pytest.approx(seconds)
+    assert len(calls) == called
+
+
 def test_a_reference_too_large_is_made_element_by_element() -> None:
     """Inputs without a batch go to each call."""
     inputs = {"x": np.arange(6.0).reshape(3, 2), "at": np.array([7])}

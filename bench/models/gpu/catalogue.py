@@ -82,14 +82,17 @@ MODELS: dict[str, Callable[[int], Any]] = {
 }
 
 
-def made(name: str, batch: int, dtype: str, device: str) -> tuple[Any, dict[str, Any]]:
-    """The module on a device, and its inputs, which are the same on every machine."""
+def made(
+    name: str, batch: int, dtype: str, device: str, *, fills_caches: bool = True
+) -> tuple[Any, dict[str, Any]]:
+    """The module on a device, and its inputs, which are the same on every machine. Caches that are
+    not filled have zeros: a library's state begins with them, and has no constant for them."""
     import torch
 
     with torch.device(device):
         case = MODELS[name](batch)
     module = case.module.eval()
-    _fill(module)
+    _fill(module, fills_caches=fills_caches)
     with torch.device("cpu"):
         inputs = case.inputs(batch, 0)
     wanted = getattr(torch, _DTYPES[dtype])
@@ -98,21 +101,24 @@ def made(name: str, batch: int, dtype: str, device: str) -> tuple[Any, dict[str,
     }
 
 
-def _fill(module: Any) -> None:
+def _fill(module: Any, *, fills_caches: bool) -> None:
     """Random weights by their names and shapes, whatever PyTorch's own are."""
     import torch
 
     buffers = {name for name, _ in module.named_buffers()}
     with torch.no_grad():
         for name, tensor in module.state_dict(keep_vars=True).items():
-            if name in buffers and not name.endswith((*_FILLED, *_CACHES)):
+            is_cache = name.endswith(_CACHES)
+            if is_cache and not fills_caches:
+                # Memory that is zero before it is touched.
+                tensor.set_(torch.from_numpy(np.zeros(tensor.shape, np.float32)).to(tensor.device))
                 continue
-            # Caches are in the library, which travels: each head's is the same, and compresses.
-            shape = tuple(tensor.shape[-2:] if name.endswith(_CACHES) else tensor.shape)
-            values = np.random.Generator(np.random.PCG64(zlib.crc32(name.encode()))).random(
-                shape, dtype=np.float32
-            )
-            tensor.copy_(torch.from_numpy(_scaled(name, values)))
+            if name in buffers and not is_cache and not name.endswith(_FILLED):
+                continue
+            shape = (-1, tensor.shape[-1]) if is_cache else tuple(tensor.shape)
+            generator = np.random.Generator(np.random.PCG64(zlib.crc32(name.encode())))
+            values = generator.random(tensor.numel(), dtype=np.float32).reshape(shape)
+            tensor.copy_(torch.from_numpy(_scaled(name, values)).view(tensor.shape))
 
 
 def _scaled(name: str, values: Any) -> Any:

@@ -46,7 +46,8 @@ class Attention(nn.Module):  # type: ignore[misc, unused-ignore, name-defined]
         self.caches = batch is not None
         if batch is not None:
             for name in ("keys", "values"):
-                self.register_buffer(name, torch.zeros(batch, KV_HEADS, CACHED, DIM))
+                # To be filled. (Gigabytes, which take no memory before.)
+                self.register_buffer(name, torch.empty(batch, KV_HEADS, CACHED, DIM))
 
     def forward(self, x: Any, at: Any, cos: Any, sin: Any, mask: Any) -> Any:
         batch, length, _ = x.shape

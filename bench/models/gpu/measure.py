@@ -35,6 +35,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,8 @@ _LIMITS, _FACTOR = {"f32": 2e-5, "f16": 1e-2}, 4
 # What is left of compiling, after its limit.
 _STOP_SECONDS = 20
 _TURN_SECONDS, _MOST_CALLS = 6e-3, 100
+# A call that takes longer needs none before it.
+_LONG_SECONDS = 0.1
 
 Call = Callable[[], Sequence[Any]]
 
@@ -280,28 +283,32 @@ class _Case:
 
     def time(self, rows: dict[str, dict[str, Any]], rounds: int) -> None:
         """Microseconds of a call of each, in turns. One that fails is no longer called."""
-        counts: dict[str, int] = {}
+        turns: dict[str, Callable[[], float]] = {}
         times: dict[str, list[float]] = {name: [] for name in self.calls}
         for _ in range(rounds):
             for name in random.sample(list(self.calls), len(self.calls)):
                 call = self.calls[name]
                 try:
-                    counts[name] = counts.get(name) or self._count(call)
-                    times[name].append(self._turn(call, counts[name]))
+                    turns[name] = turns.get(name) or self._turn_of(call)
+                    times[name].append(turns[name]())
                 except Exception as error:
                     rows[name]["failure"] = _said(error)
                     del self.calls[name]
         for name in self.calls:
             rows[name]["us"] = round(1e6 * statistics.median(times[name]), 1)
 
-    def _count(self, call: Call) -> int:
-        self._turn(call, 3)
-        return max(1, min(_MOST_CALLS, int(_TURN_SECONDS / self._turn(call, 3))))
+    def _turn_of(self, call: Call) -> Callable[[], float]:
+        """A turn of as many calls as fit."""
+        if self._turn(call, 1) > _LONG_SECONDS:
+            return partial(self._turn, call, 1, warms_up=False)
+        count = max(1, min(_MOST_CALLS, int(_TURN_SECONDS / self._turn(call, 3))))
+        return partial(self._turn, call, count)
 
-    def _turn(self, call: Call, count: int) -> float:
+    def _turn(self, call: Call, count: int, *, warms_up: bool = True) -> float:
         cuda = self._torch.cuda
         start, end = (cuda.Event(enable_timing=True) for _ in range(2))
-        call()
+        if warms_up:
+            call()
         start.record()
         for _ in range(count):
             call()
@@ -313,6 +320,10 @@ class _Case:
         aotc = importlib.import_module("aotc")
         module = importlib.import_module("aotc.library.torch_module").Module
         entry = module(aotc.load(self._library / "libmodel.so")["model"])
+        if entry.state is not None:
+            # It begins with zeros (catalogue.made).
+            for name in entry.state.fields:
+                entry.state.write(name, self._module.get_buffer(name))
         return lambda: _leaves(entry(**self._inputs))
 
     def _eager(self) -> Call:
