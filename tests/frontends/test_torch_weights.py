@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from frontends.torch_builds import CHIP, build, check  # noqa: E402
 
 import aotc  # noqa: E402
 import aotc.torch  # noqa: E402
+from aotc.frontends.torch_mlir import passes  # noqa: E402
 
 
 def test_weights(tmp_path: Path) -> None:
@@ -43,6 +45,44 @@ def test_weights(tmp_path: Path) -> None:
         reference = module(*inputs).numpy()
     (got,) = call(artifact, "weights", [inputs[0].numpy()], [reference])
     np.testing.assert_allclose(got, reference, rtol=1e-6)
+
+
+def test_large_weights_pass_by_the_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks copy what they are given several times; what they give back has no weight either."""
+    monkeypatch.setattr("aotc.frontends.torch.weights._LARGE", 256)
+
+    class Large(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.matrix = torch.nn.Parameter(torch.rand(16, 16).T)
+            self.brain = torch.nn.Parameter(torch.rand(16, 16).bfloat16())
+            self.tied = self.matrix
+            # Not as MLIR prints it.
+            self.register_buffer("ä", torch.rand(16, 16))
+
+        def forward(self, x: Any) -> Any:
+            return (x @ self.matrix + self.brain.float()) @ self.tied * self.ä
+
+    given: list[bytes] = []
+
+    def recorded(*words: Any, **limits: Any) -> bytes:
+        given.extend(words[1:])
+        answer: bytes = call_task(*words, **limits)
+        given.append(answer)
+        return answer
+
+    call_task = passes.FORK_SERVER.call
+    monkeypatch.setattr(passes, "FORK_SERVER", SimpleNamespace(call=recorded))
+    module, x = Large().eval(), torch.rand(16, 16)
+    artifact = build(module, (x,), "large", tmp_path)
+    with torch.no_grad():
+        reference = module(x).numpy()
+    (got,) = call(artifact, "large", [x.numpy()], [reference])
+    np.testing.assert_allclose(got, reference, rtol=1e-5)
+    sent = b"".join(given)
+    assert module.matrix.detach().contiguous().numpy().tobytes() not in sent
+    assert module.brain.detach().view(torch.int16).numpy().tobytes() not in sent
+    assert module.ä.numpy().tobytes() in sent
 
 
 def test_weights_in_a_file(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ from aotc.frontends.torch.sizes import unify_sizes
 from aotc.frontends.torch.splats import fold_splats
 from aotc.frontends.torch.state import mark_changes, name_buffers_once, take_state
 from aotc.frontends.torch.views import decompose_views, make_views
-from aotc.frontends.torch.weights import weights_hook
+from aotc.frontends.torch.weights import LateWeights, weights_hook
 from aotc.frontends.torch_mlir.divisions import check_divisors
 from aotc.frontends.torch_mlir.entry import make_entry
 from aotc.frontends.torch_mlir.indices import normalize_indices
@@ -118,11 +118,12 @@ def import_program(program: Any, name: str) -> Any:
             import_size_numbers(program)
             make_views(program)
             decompose_views(program)
+            late = LateWeights()
             module = fx.export_and_import(
                 program,
                 decomposition_table={},
                 func_name=name,
-                fx_importer=fx_importer(weights_hook(program)),
+                fx_importer=fx_importer(weights_hook(program, late)),
             )
     except InputError as error:
         # Where a decomposition raised it, PyTorch has added its own traceback.
@@ -158,6 +159,7 @@ def import_program(program: Any, name: str) -> Any:
     mark_changes(module, changes, inputs)
     unify_sizes(module, program, conditions)
     define_functions(module, functions)
+    late.give_back(module)
     return module
 
 

@@ -2,16 +2,27 @@
 
 torch-mlir's importer makes a Python list of each tensor first, which takes a second and a gigabyte
 for ten million numbers.
+
+Large ones have no bytes before the module is finished: tasks that run passes on it would copy them
+several times, and a context keeps the bytes of each module that it has read. No pass looks at them.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from aotc.input.blobs import named_resource
+from aotc import ops
+from aotc.input.blobs import name_of_weight, named_resource, resource_name
+
+# In bytes: below it, nothing is saved.
+_LARGE = 1 << 20
+_NO_BYTES = bytes(64)
+# Names that MLIR prints as they are.
+_PLAIN = re.compile(r"[\w.]+", re.ASCII)
 
 
-def weights_hook(program: Any) -> Any:
+def weights_hook(program: Any, late: LateWeights) -> Any:
     """For `fx.export_and_import(program, ..., hooks=...)`. Needs PyTorch and torch-mlir."""
     import torch  # type: ignore[import-not-found, unused-ignore]
     from torch_mlir import ir
@@ -48,14 +59,59 @@ def weights_hook(program: Any) -> Any:
 
         def _attribute(self, tensor: Any) -> Any:
             element = fx_importer.TORCH_DTYPE_TO_MLIR_TYPE[tensor.dtype]()
-            # Bytes: NumPy has no bf16.
+            type_ = ir.RankedTensorType.get(list(tensor.shape), element)
             name = self._names.get(id(tensor))
-            content = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
-            return ir.DenseResourceElementsAttr.get_from_buffer(
-                content,
-                "aotc_weight" if name is None else named_resource(name),
-                ir.RankedTensorType.get(list(tensor.shape), element),
-                alignment=tensor.element_size(),
-            )
+            if name is not None and late.takes(name, tensor):
+                return ir.DenseResourceElementsAttr.get_from_buffer(
+                    _NO_BYTES, named_resource(name), type_
+                )
+            return _resource(tensor, name, type_)
 
     return Weights()
+
+
+class LateWeights:
+    """The weights whose bytes a module lacks before it is finished."""
+
+    def __init__(self) -> None:
+        self._tensors: dict[str, Any] = {}
+
+    def takes(self, name: str, tensor: Any) -> bool:
+        # Passes may look at whole numbers.
+        is_late = tensor.is_floating_point() and tensor.nbytes >= _LARGE
+        if is_late and _PLAIN.fullmatch(name):
+            self._tensors[name] = tensor
+        return name in self._tensors
+
+    def give_back(self, module: Any) -> None:
+        """Gives the constants of a finished module their bytes."""
+        from torch_mlir import ir
+
+        made: dict[tuple[str, str], Any] = {}
+        with module.context, ir.Location.unknown():
+            for constant in ops.find(module.operation, "arith.constant"):
+                value = constant.attributes["value"]
+                resource = resource_name(value)
+                name = None if resource is None else name_of_weight(resource)
+                if name is None or name not in self._tensors:
+                    continue
+                type_ = ir.ShapedType(value.type)
+                key = name, str(type_)
+                if key not in made:
+                    made[key] = _resource(self._tensors[name], name, type_)
+                constant.attributes["value"] = made[key]
+
+
+def _resource(tensor: Any, name: str | None, type_: Any) -> Any:
+    """The tensor as an attribute, in the context of the type."""
+    import torch
+    from torch_mlir import ir
+
+    # Bytes: NumPy has no bf16.
+    content = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+    return ir.DenseResourceElementsAttr.get_from_buffer(
+        content,
+        "aotc_weight" if name is None else named_resource(name),
+        type_,
+        alignment=tensor.element_size(),
+    )
