@@ -66,6 +66,13 @@ _BALANCED = (
     *(((64, 96, 32), (32, 96, 8, 12), 4), ((32, 96, 32), (32, 96, 8, 12), 4)),
     *(((128, 96, 32), (32, 96, 8, 12), 2), ((128, 192, 16), (32, 96, 8, 12), 1)),
 )
+# Larger ones, where all of K is one part.
+_LARGE = (((64, 256, 16), (64, 64, 8, 16), 2), ((128, 256, 16), (64, 64, 8, 16), 1))
+# What large tiles of f32 gain: a multiply-add has less of the copies to shared memory, whose places
+# are looked up, than one of a tile of 64x96. Fitted to convolutions of 3x3 with 64 to 1280 channels
+# on an H200. With K in parts, it is what the kernel that adds them takes.
+_COPIES = (64 + 96) / (64 * 96)
+_COPY_CLOCKS = 17
 
 
 def _operand_tiles(
@@ -80,6 +87,18 @@ def _width(operand: OperandTile, variant: simt_tiles.Variant) -> int:
         return 1
     matrix = operand.matrix
     return max(1, min(variant.copy_bytes, matrix.alignment) // ELEMENT_BYTES[matrix.element])
+
+
+def _clocks(problem: ImplicitGemm, variant: simt_tiles.Variant) -> float:
+    """The clocks of a warp for a multiply-add, in those of one that nothing delays."""
+    each = variant.thread_m * variant.thread_n
+    clocks = (each + _OVERHEAD) / each
+    sides = _operand_tiles(problem, variant)
+    is_f32 = all(side.matrix.element == "f32" for side in sides)
+    if not is_f32 or not variant.copy_bytes or variant.split_k > 1:
+        return clocks
+    copies = sum(side.tile / side.width for side in sides) / (variant.m * variant.n)
+    return clocks - _COPY_CLOCKS * max(0, _COPIES - copies)
 
 
 def _tile_bytes(problem: ImplicitGemm, variant: simt_tiles.Variant) -> int:
@@ -361,18 +380,21 @@ class ImplicitSimt(ImplicitGemmFamily):
                 for tile, part, sliced_k in _BALANCED
                 for split_k in (1, 2, 3, 4)
             ]
+            found += [
+                Variant(*tile, *part, *copying, sliced_k=sliced_k)
+                for tile, part, sliced_k in _LARGE
+            ]
         return tuple(variant for variant in found if self.can_take(problem, variant))
 
     def clocks_on_h100(self, problem: ImplicitGemm, variant: Variant) -> float:
         tiles, k_extent = likely_tiles(problem, variant)
-        each = variant.thread_m * variant.thread_n
-        part = each / (each + _OVERHEAD)
         at_once = max(1, _THREADS_TO_BE_BUSY // variant.threads)
         rounds = -(-tiles // (H100.multiprocessors * at_once))
         # Few threads do not keep a multiprocessor busy.
         alone = min(1.0, variant.threads * min(at_once, -(-tiles // H100.multiprocessors)) / 256)
         together = min(at_once, -(-tiles // H100.multiprocessors))
-        busy = k_extent * variant.m * variant.n * together / _MULTIPLY_ADDS / part / alone
+        busy = k_extent * variant.m * variant.n * together / _MULTIPLY_ADDS / alone
+        busy *= _clocks(problem, variant)
         total = rounds * busy + _START_CLOCKS
         return total + clocks_of_parts(problem, variant.split_k)
 
