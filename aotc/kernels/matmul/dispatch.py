@@ -6,7 +6,7 @@ keep the loops. So are the addresses of matrices: the widest copies need multipl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from operator import and_, or_
 from typing import Any
@@ -34,9 +34,12 @@ from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.cpu.gated import can_take as can_take_gates
 from aotc.kernels.matmul.cpu.gated import insert_gated
 from aotc.kernels.matmul.cpu.packed import CPU_PACKED, packed_problem
+from aotc.kernels.matmul.cpu.streamed import CPU_STREAMED
+from aotc.kernels.matmul.cpu.streamed_packed import CPU_STREAMED_PACKED, packed_row_problem
 from aotc.kernels.matmul.depthwise.problem import Depthwise
 from aotc.kernels.matmul.depthwise.recognition import recognise_depthwise
 from aotc.kernels.matmul.explanation import reasons
+from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.fusion.fuse import Fused, fuse, remove_temporary, unfused
 from aotc.kernels.matmul.fusion.gates import FusedGates
 from aotc.kernels.matmul.fusion.joined import join_sums
@@ -57,6 +60,11 @@ from aotc.request import BuildRequest, Chip
 from aotc.rewrites.capability import declare_capability, has_gpu
 
 STEP = "aotc-choose-matmul-kernels"
+# By the families of the CPU: those for a packed B, and the problem that they get.
+_PACKED: dict[MatmulFamily[Any], tuple[MatmulFamily[Any], Callable[[Problem], Problem | None]]] = {
+    CPU_BLOCKED: (CPU_PACKED, packed_problem),
+    CPU_STREAMED: (CPU_STREAMED_PACKED, packed_row_problem),
+}
 # What is made by these begins where any copy may.
 _ALIGNED = ("memref.alloc", "memref.get_global")
 
@@ -434,12 +442,14 @@ class _Dispatch:
 
     def _cpu_kernel(self, choice: Choice) -> None:
         """The CPU's kernel, of a packed B if that is a constant."""
-        problem = packed_problem(choice.problem) if choice.family is CPU_BLOCKED else None
+        family, problem_of = _PACKED.get(choice.family, (choice.family, lambda _: None))
+        problem = problem_of(choice.problem)
         if problem is not None:
             packed = copy_of_constant(self._b, self._arguments.b, PACKED_COPY, problem.b.type)
             if packed is not None:
                 self._arguments = replace(self._arguments, b=packed)
-                choice = replace(choice, family=CPU_PACKED, problem=problem)
+                variant = family.variants(problem)[0]
+                choice = replace(choice, family=family, problem=problem, variant=variant)
         self._kernel(choice, self._gates)
 
     def _kernel(self, choice: Choice, gates: FusedGates | None = None) -> None:

@@ -10,7 +10,7 @@ from aotc.kernels.cpu.vectors import VECTOR_BYTES
 from aotc.kernels.matmul.cpu import blocked
 from aotc.kernels.matmul.cpu.blocked import CpuBlocked, Step, Tile
 from aotc.kernels.matmul.cpu.kernel import computed_in
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.numbers import Number, Value
 
 # Of more rows, each element of B is used so often that it is all the same where it is.
@@ -19,18 +19,23 @@ _MOST_ROWS = 512
 _LEAST_BYTES = 16 << 10
 
 
+def packed_type(matrix: Matrix) -> str | None:
+    """The type of a matrix's packed copy; None if nothing is gained."""
+    k, n = matrix.sizes
+    element_bytes = ELEMENT_BYTES[matrix.element]
+    if matrix.transposed or k is None or n is None or k * n * element_bytes < _LEAST_BYTES:
+        return None
+    width = VECTOR_BYTES // element_bytes
+    return f"memref<{-(-n // width)}x{k + 1}x{width}x{matrix.element}>"
+
+
 def packed_problem(problem: Problem) -> Problem | None:
     """The problem with a packed B; None if nothing is gained."""
-    k, n = problem.b.sizes
-    element = problem.b.element
-    if problem.batched or problem.b.transposed or element != computed_in(problem):
-        return None
-    if k is None or n is None or k * n * ELEMENT_BYTES[element] < _LEAST_BYTES:
+    type_ = packed_type(problem.b)
+    if problem.batched or problem.b.element != computed_in(problem) or type_ is None:
         return None
     if problem.m is not None and problem.m > _MOST_ROWS:
         return None
-    width = VECTOR_BYTES // ELEMENT_BYTES[element]
-    type_ = f"memref<{-(-n // width)}x{k + 1}x{width}x{element}>"
     return replace(problem, b=replace(problem.b, type=type_))
 
 

@@ -59,7 +59,7 @@ def _as_row(matrix: Matrix, batched: bool) -> Matrix | None:
     return replace(matrix, type=type_, sizes=(1, rows), transposed=False)
 
 
-class _Kernel(CpuKernel):
+class Kernel(CpuKernel):
     """The kernel for one problem, which it sees as `_of_row` does; `build` inserts it."""
 
     def __init__(
@@ -69,6 +69,8 @@ class _Kernel(CpuKernel):
         assert of_row is not None
         super().__init__(b, of_row, epilogue)
         self.variant, self.is_column = variant, problem.m != 1
+        # A block's columns are a multiple of this.
+        self.group_columns = self.width
 
     # --- The host's part -----------------------------------------------------------------------
 
@@ -82,7 +84,7 @@ class _Kernel(CpuKernel):
         batches = b.dim(views[2], 0) if p.batched else 1
         # A launch of no blocks is an error.
         with b.where(compare("ne", n * batches, 0)):
-            group = v.rows if p.b.transposed else self.width
+            group = v.rows if p.b.transposed else self.group_columns
             each: Number = self.groups(self.groups(n, v.blocks), group) * group
             each = signed_maximum(signed_minimum(each, v.most), v.least)
             shared_bytes = 0 if p.b.transposed else v.most * self.bytes
@@ -151,6 +153,17 @@ class _Kernel(CpuKernel):
         """`count` elements of C, whose accumulators are in shared memory."""
         b, v = self.b, self.variant
         self.accumulators = b.shared_buffer(b.shared_memory(), 0, [v.most], self.type)
+        self.accumulate(begin, count, k)
+        has_vectors = self.stores_vectors and not self.is_column
+        parts = self.vectorized(count) if has_vectors else [(0, count, 1)]
+        for start, stop, width in parts:
+            with b.loop(start, stop, width) as j:
+                value = self.load(self.accumulators, [j.index], width)
+                self._store_result(value, begin + j.index)
+
+    def accumulate(self, begin: Number, count: Number, k: Number) -> None:
+        """Computes the accumulators of `count` columns from `begin` on."""
+        b, v = self.b, self.variant
         for start, stop, width in self.vectorized(count):
             with b.loop(start, stop, width) as j:
                 zero = b.zero(self.of(self.type, width))
@@ -159,12 +172,6 @@ class _Kernel(CpuKernel):
         for start, stop, rows in ((0, whole, v.rows), (whole, k, 1)):
             with b.loop(start, stop, rows) as loop:
                 self._add_rows([loop.index + i for i in range(rows)], begin, count)
-        has_vectors = self.stores_vectors and not self.is_column
-        parts = self.vectorized(count) if has_vectors else [(0, count, 1)]
-        for start, stop, width in parts:
-            with b.loop(start, stop, width) as j:
-                value = self.load(self.accumulators, [j.index], width)
-                self._store_result(value, begin + j.index)
 
     def _add_rows(self, rows: Sequence[Number], begin: Number, count: Number) -> None:
         """Adds `count` columns of these rows of B, from `begin` on, times A's elements."""
@@ -187,8 +194,8 @@ class CpuStreamed(CpuFamily[Problem]):
     name = "one pass over the matrix"
     mnemonic = "cpu_gemv"
     variant_type = Variant
-    kernel_type = _Kernel
     is_bandwidth_bound = True
+    kernel_type: type[Kernel] = Kernel
 
     def can_take(self, problem: Problem, variant: Variant) -> bool:
         of_row = _of_row(problem)
@@ -213,4 +220,4 @@ class CpuStreamed(CpuFamily[Problem]):
         return f"{variant.rows}x{variant.most}"
 
 
-CPU_STREAMED = CpuStreamed()
+CPU_STREAMED: CpuStreamed = CpuStreamed()
