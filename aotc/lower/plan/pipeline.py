@@ -58,6 +58,7 @@ from aotc.lower.passes.sink_conversions import SinkConversions
 from aotc.lower.passes.sink_transposes import SinkTransposes
 from aotc.lower.passes.sink_vectors import SinkVectors
 from aotc.lower.passes.size_results import SizeResults
+from aotc.lower.passes.slice_elementwise import SliceElementwise
 from aotc.lower.passes.sparsify import Sparsify
 from aotc.lower.passes.tabulate_bytes import TabulateBytes
 from aotc.lower.passes.trim_windows import TrimWindows
@@ -154,6 +155,7 @@ _TENSORS: tuple[Pass, ...] = (
     FuseDequantization(),
     FoldConstants(),
     SeparateCasts(),
+    SliceElementwise(),
     InsertFusionBarriers(),
     _FUSE,
     # Fusion asks what it makes for its sizes, which are uses that keep it from going on.

@@ -1,0 +1,165 @@
+"""Elementwise operations whose result is read slice by slice are computed slice by slice.
+
+A recurrence that is unrolled over time, as a state-space model's, reads what is computed for all
+steps at once (`exp(dt * A)`, of batch x channels x steps x states) one step at a time. MLIR fuses
+no operation through `tensor.extract_slice`: all of it would be stored, and read again. An operation
+on each slice is fused with its reader, and nothing is stored. No element is computed twice, as the
+slices do not overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.analysis.generics import body_of, has_reduction, maps_of, origin
+from aotc.lower.passes.base import Lowering, OwnPass
+from aotc.mlir import ir
+from aotc.rewrites.cloning import copy
+
+_KINDS = ("static_offsets", "static_sizes", "static_strides")
+
+
+class SliceElementwise(OwnPass, frozen=True):
+    """Runs where named operations are `linalg.generic`."""
+
+    name = "aotc-slice-elementwise"
+    reason: str = "what is read slice by slice is computed so, by what reads the slices"
+
+    def run(self, lowering: Lowering) -> None:
+        with lowering.module.context:
+            # From below: what an operation reads is read slice by slice when it is sliced itself.
+            for generic in reversed(ops.find(lowering.module.operation, "linalg.generic")):
+                slices = _slices_of(generic) if _is_elementwise(generic) else None
+                if slices:
+                    for one in slices:
+                        _compute(generic, one)
+                    ops.erase(generic)
+
+
+class _Slice(Struct):
+    """A `tensor.extract_slice`, without strides: offsets and sizes, and the dimensions that its
+    result has. The others have a size of 1."""
+
+    operation: Any
+    offsets: list[int]
+    sizes: list[int]
+    kept: list[int]
+
+
+def _is_elementwise(generic: Any) -> bool:
+    """Whether it computes each element of its one result, in order, of one element of each operand,
+    and is no part of the loops of what makes an operand: a product or a reduction."""
+    if has_reduction(generic) or len(generic.results) != 1:
+        return False
+    if not isinstance(generic.results[0].type, ir.RankedTensorType):
+        return False
+    *maps, result = maps_of(generic)
+    if result != ir.AffineMap.get_identity(result.n_dims):
+        return False
+    if not all(isinstance(one, ir.AffineDimExpr) for map_ in maps for one in map_.results):
+        return False
+    *_, old = generic.regions[0].blocks[0].arguments
+    if list(old.uses) or any(op.name == "linalg.index" for op in body_of(generic)):
+        return False
+    inputs, _ = ops.operand_groups(generic)
+    return not any(map(_is_reduced, inputs))
+
+
+def _is_reduced(value: Any) -> bool:
+    owner = ops.defining(origin(value))
+    is_linalg = owner is not None and owner.name.startswith("linalg.")
+    return is_linalg and (owner.name != "linalg.generic" or has_reduction(owner))
+
+
+def _slices_of(generic: Any) -> list[_Slice] | None:
+    """The slices that are all that is read of the result, each by one elementwise operation; None
+    where others read it, or where slices overlap."""
+    result = generic.results[0]
+    found = []
+    for use in result.uses:
+        one = _slice(use.owner.operation, result)
+        if one is None or not _has_elementwise_reader(one.operation):
+            return None
+        found.append(one)
+    shape = list(result.type.shape)
+    partial = {i for one in found for i, size in enumerate(one.sizes) if size != shape[i]}
+    if len(partial) != 1:
+        return None
+    [axis] = partial
+    found.sort(key=lambda one: one.offsets[axis])
+    if any(one.offsets[axis] + one.sizes[axis] > two.offsets[axis] for one, two in pairwise(found)):
+        return None
+    return found
+
+
+def _slice(operation: Any, source: Any) -> _Slice | None:
+    if operation.name != "tensor.extract_slice" or not source.type.has_static_shape:
+        return None
+    offsets, sizes, strides = (
+        [int(one) for one in ir.DenseI64ArrayAttr(operation.attributes[kind])] for kind in _KINDS
+    )
+    if len(operation.operands) != 1 or set(strides) - {1}:
+        return None
+    kept: list[int] = []
+    shape = list(operation.results[0].type.shape)
+    for dimension, size in enumerate(sizes):
+        if len(kept) < len(shape) and shape[len(kept)] == size:
+            kept.append(dimension)
+    return _Slice(operation, offsets, sizes, kept)
+
+
+def _has_elementwise_reader(operation: Any) -> bool:
+    users = [use.owner.operation for use in operation.results[0].uses]
+    return (
+        len(users) == 1
+        and users[0].name == "linalg.generic"
+        and not has_reduction(users[0])
+        and operation.results[0] in list(ops.operand_groups(users[0])[0])
+    )
+
+
+def _compute(generic: Any, slice_: _Slice) -> None:
+    """Computes a slice where it is extracted."""
+    kept, extract = slice_.kept, slice_.operation
+    inputs, _ = ops.operand_groups(generic)
+    maps = maps_of(generic)
+    with generic.location, ir.InsertionPoint(extract):
+        empty = ops.create("tensor.empty", [], [extract.results[0].type]).result
+        parts, part_maps = [], []
+        for value, map_ in zip(inputs, maps, strict=False):
+            along = [one.position for one in map_.results]
+            parts.append(_part(value, along, slice_))
+            dims = [ir.AffineDimExpr.get(kept.index(loop)) for loop in along if loop in kept]
+            part_maps.append(ir.AffineMap.get(len(kept), 0, dims))
+        identity = ir.AffineMap.get_identity(len(kept))
+        kinds = ["parallel"] * len(kept)
+        made = ops.create_generic([*parts, empty], [*part_maps, identity], kinds)
+        own, new = (one.regions[0].blocks[0] for one in (generic, made))
+        values = dict(zip(own.arguments, new.arguments, strict=True))
+        with ir.InsertionPoint(new):
+            for operation in body_of(generic):
+                copy(operation, values)
+    extract.results[0].replace_all_uses_with(made.results[0])
+    ops.erase(extract)
+
+
+def _part(value: Any, along: Sequence[int], slice_: _Slice) -> Any:
+    """What the slice is computed from of an operand whose dimensions are along these loops."""
+    if not isinstance(value.type, ir.RankedTensorType):
+        return value
+    offsets, sizes = ([kind[loop] for loop in along] for kind in (slice_.offsets, slice_.sizes))
+    shape = [size for loop, size in zip(along, sizes, strict=True) if loop in slice_.kept]
+    if shape == list(value.type.shape):
+        return value
+    attributes = {
+        kind: ir.DenseI64ArrayAttr.get(numbers)
+        for kind, numbers in zip(_KINDS, (offsets, sizes, [1] * len(sizes)), strict=True)
+    }
+    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 0, 0, 0])
+    type_ = ir.RankedTensorType.get(shape, value.type.element_type, value.type.encoding)
+    return ops.create("tensor.extract_slice", [value], [type_], attributes).result

@@ -1,0 +1,75 @@
+// RUN: aotc-slice-elementwise,canonicalize
+#state = affine_map<(b, c, t, n) -> (c, n)>
+#step = affine_map<(b, c, t, n) -> (b, c, t)>
+#all = affine_map<(b, c, t, n) -> (b, c, t, n)>
+#row = affine_map<(b, c, n) -> (b, c, n)>
+#matrix = affine_map<(i, j) -> (i, j)>
+
+// Each step computes its own part of what is scaled and exponentiated.
+func.func @steps(%a: tensor<4x16xf32>, %dt: tensor<2x4x2xf32>, %h: tensor<2x4x16xf32>) -> tensor<2x4x16xf32> {
+  %empty = tensor.empty() : tensor<2x4x2x16xf32>
+  %scaled = linalg.generic {indexing_maps = [#state, #step, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%a, %dt : tensor<4x16xf32>, tensor<2x4x2xf32>) outs(%empty : tensor<2x4x2x16xf32>) {
+  ^bb0(%x: f32, %y: f32, %old: f32):
+    %z = arith.mulf %x, %y : f32
+    linalg.yield %z : f32
+  } -> tensor<2x4x2x16xf32>
+  %decay = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%scaled : tensor<2x4x2x16xf32>) outs(%empty : tensor<2x4x2x16xf32>) {
+  ^bb0(%x: f32, %old: f32):
+    %z = math.exp %x : f32
+    linalg.yield %z : f32
+  } -> tensor<2x4x2x16xf32>
+  %state_empty = tensor.empty() : tensor<2x4x16xf32>
+  %d0 = tensor.extract_slice %decay[0, 0, 0, 0] [2, 4, 1, 16] [1, 1, 1, 1] : tensor<2x4x2x16xf32> to tensor<2x4x16xf32>
+  %h0 = linalg.generic {indexing_maps = [#row, #row, #row], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%d0, %h : tensor<2x4x16xf32>, tensor<2x4x16xf32>) outs(%state_empty : tensor<2x4x16xf32>) {
+  ^bb0(%x: f32, %y: f32, %old: f32):
+    %z = arith.mulf %x, %y : f32
+    linalg.yield %z : f32
+  } -> tensor<2x4x16xf32>
+  %d1 = tensor.extract_slice %decay[0, 0, 1, 0] [2, 4, 1, 16] [1, 1, 1, 1] : tensor<2x4x2x16xf32> to tensor<2x4x16xf32>
+  %h1 = linalg.generic {indexing_maps = [#row, #row, #row], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%d1, %h0 : tensor<2x4x16xf32>, tensor<2x4x16xf32>) outs(%state_empty : tensor<2x4x16xf32>) {
+  ^bb0(%x: f32, %y: f32, %old: f32):
+    %z = arith.addf %x, %y : f32
+    linalg.yield %z : f32
+  } -> tensor<2x4x16xf32>
+  return %h1 : tensor<2x4x16xf32>
+}
+
+// CHECK-LABEL: @steps
+// CHECK: %[[T0:.*]] = tensor.extract_slice %{{.*}}[0, 0, 0] [2, 4, 1] [1, 1, 1] : tensor<2x4x2xf32> to tensor<2x4xf32>
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[T0]] : tensor<4x16xf32>, tensor<2x4xf32>)
+// CHECK: math.exp
+// CHECK: arith.mulf
+// CHECK: %[[T1:.*]] = tensor.extract_slice %{{.*}}[0, 0, 1] [2, 4, 1] [1, 1, 1] : tensor<2x4x2xf32> to tensor<2x4xf32>
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[T1]] : tensor<4x16xf32>, tensor<2x4xf32>)
+// CHECK: math.exp
+// CHECK: arith.addf
+// CHECK-NOT: tensor<2x4x2x16xf32>
+
+// Slices that overlap would be computed twice.
+func.func @overlapping(%x: tensor<3x8xf32>) -> tensor<2x8xf32> {
+  %empty = tensor.empty() : tensor<3x8xf32>
+  %all = linalg.generic {indexing_maps = [#matrix, #matrix], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<3x8xf32>) outs(%empty : tensor<3x8xf32>) {
+  ^bb0(%in: f32, %old: f32):
+    %z = math.exp %in : f32
+    linalg.yield %z : f32
+  } -> tensor<3x8xf32>
+  %a = tensor.extract_slice %all[0, 0] [2, 8] [1, 1] : tensor<3x8xf32> to tensor<2x8xf32>
+  %b = tensor.extract_slice %all[1, 0] [2, 8] [1, 1] : tensor<3x8xf32> to tensor<2x8xf32>
+  %sum_empty = tensor.empty() : tensor<2x8xf32>
+  %sum = linalg.generic {indexing_maps = [#matrix, #matrix, #matrix], iterator_types = ["parallel", "parallel"]}
+      ins(%a, %b : tensor<2x8xf32>, tensor<2x8xf32>) outs(%sum_empty : tensor<2x8xf32>) {
+  ^bb0(%p: f32, %q: f32, %old: f32):
+    %z = arith.addf %p, %q : f32
+    linalg.yield %z : f32
+  } -> tensor<2x8xf32>
+  return %sum : tensor<2x8xf32>
+}
+
+// CHECK-LABEL: @overlapping
+// CHECK-COUNT-1: math.exp
+// CHECK-NOT: math.exp
