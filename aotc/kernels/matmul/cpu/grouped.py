@@ -6,8 +6,9 @@ is `cpu.blocked` on processors that have none of them.
 A is read where it is if K is a multiple of a group, and is packed otherwise; B is packed in vectors
 that have a group of each column. Behind the last k are zeros.
 
-AVX512_VNNI multiplies unsigned bytes with signed ones. If A and B are of one kind, A is packed as
-the other kind, which moves it by 128, and the accumulators begin with what that adds too much.
+AVX512_VNNI multiplies unsigned bytes with signed ones. If A and B are of one kind, B is packed as
+the other kind (A, if it is packed because its rows are not along K), which moves it by 128, and the
+accumulators begin with what that adds too much.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from msgspec import Struct
 from aotc.builder import Buffer
 from aotc.kernels.cpu.dots import Dot, dots_of, interleaved
 from aotc.kernels.cpu.levels import has_level
-from aotc.kernels.cpu.mainloop import ROWS_BEHIND, Mainloop, Row
+from aotc.kernels.cpu.mainloop import LONG_ROWS, ROWS_BEHIND, Mainloop, Row
 from aotc.kernels.cpu.packing import transposed
 from aotc.kernels.cpu.vectors import Vectors
 from aotc.kernels.matmul.cpu import blocked
@@ -30,11 +31,22 @@ from aotc.kernels.matmul.cpu.blocked import ROW_GAP_BYTES, CpuBlocked, Step, Til
 from aotc.kernels.matmul.cpu.kernel import computed_in
 from aotc.kernels.matmul.problem import Problem
 from aotc.mlir import ir
-from aotc.numbers import Condition, Number, Scalar, Value, compare, select, signed_minimum
+from aotc.numbers import (
+    Condition,
+    Number,
+    Scalar,
+    Value,
+    compare,
+    select,
+    signed_maximum,
+    signed_minimum,
+)
 
 _GROUP_BYTES = 4
 # Columns that are transposed in registers at a time.
 _SIDE = 8
+# About how many rows tiles have at least.
+_ROWS = 128
 # What a byte is moved by to become one of the other kind: its highest bit changes.
 MOVE = -128
 
@@ -69,8 +81,6 @@ class Branch(blocked.Kernel):
 
     reads_b = False
     columns_apart = 0
-    # What moves, if anything does.
-    moves_a = True
 
     def __init__(self, kernel: Kernel, dot: Dot) -> None:
         super().__init__(kernel.b, kernel.problem, kernel.variant, kernel.epilogue)
@@ -80,9 +90,10 @@ class Branch(blocked.Kernel):
         self.longest_step = self.variant.tile_k * dot.group
         self.groups_type = self.of(dot.element, self.width * dot.group)
         a, b = self.problem.a, self.problem.b
-        # Whether A, or B in other kernels, is moved to become of the other kind.
-        self.moves = dot.is_mixed and a.unsigned == b.unsigned
-        self.is_a_first = a.unsigned is not (self.moves and self.moves_a)
+        # Whether A or B is moved to become of the other kind.
+        moves = dot.is_mixed and a.unsigned == b.unsigned
+        self.moves_a, self.moves_b = moves and a.transposed, moves and not a.transposed
+        self.is_a_first = a.unsigned is not self.moves_a
 
     def take_operands(self, kernel: Any) -> None:
         """Takes over where the kernel's operands are."""
@@ -94,8 +105,7 @@ class Branch(blocked.Kernel):
     def reads_a(self) -> bool:
         a, k = self.problem.a, self.problem.k
         is_whole = k is not None and k % self.dot.group == 0
-        is_as_read = a.element == self.dot.element and not (self.moves and self.moves_a)
-        return is_whole and not a.transposed and is_as_read
+        return is_whole and not a.transposed and a.element == self.dot.element
 
     @property
     def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -127,8 +137,9 @@ class Branch(blocked.Kernel):
         count = self.groups(step.count, self.dot.group)
         is_first: Condition = compare("eq", step.start, 0)
         self.pack_b(tile, step, 0)
-        if self.moves:
-            self.begin_accumulators(tile, step, is_first)
+        if self.moves_a or self.moves_b:
+            begin = self._subtract_columns if self.moves_a else self._subtract_rows
+            begin(tile, step, is_first)
             is_first = False
         operands = _Operands(self, tile, step)
         mainloop = _Mainloop(self, self.variant.rows, operands, self.tile_accumulators)
@@ -139,7 +150,7 @@ class Branch(blocked.Kernel):
         pair = (of_a, of_b) if self.is_a_first else (of_b, of_a)
         return self.dot.add(self, sums, *pair)
 
-    def begin_accumulators(self, tile: Tile, step: Step, is_first: Condition) -> None:
+    def _subtract_columns(self, tile: Tile, step: Step, is_first: Condition) -> None:
         """Subtracts what A's move adds: B's columns times it."""
         b, count = self.b, self.groups(step.count, self.dot.group)
         move = b.constant(MOVE, self.groups_type)
@@ -148,19 +159,40 @@ class Branch(blocked.Kernel):
                 vector = self.packed_vector(column.index, loop.index)
                 loop.next([self.add_products(loop.carried[0], move, vector)])
             with b.loop(0, tile.rows) as row:
-                at = [row.index, column.index]
-                before = self.accumulators_before(at, is_first)
-                self.store(b.subtract(before, loop.results[0]), self.tile_accumulators, at)
+                self._subtract(loop.results[0], [row.index, column.index], is_first)
 
-    def accumulators_before(self, at: Sequence[Number], is_first: Condition) -> Value:
-        """A vector of them, which are 0 before the first step."""
-        [before] = self.b.choose(
+    def _subtract_rows(self, tile: Tile, step: Step, is_first: Condition) -> None:
+        """Subtracts what B's move adds: A's rows times it."""
+        b, each = self.b, self.width * self.dot.group
+        move = b.constant(MOVE, self.groups_type)
+        whole = self.whole(step.count, each)
+        rest = b.op("vector.create_mask", [b.value(step.count - whole)], self.of("i1", each))
+        with b.loop(0, tile.rows) as row:
+            source, at = self.packed_a, [row.index, 0]
+            if self.reads_a:
+                source, at = self.source_a, self.place_in_a(tile, step, row.index)
+            *outer, first = at
+            with b.loop(0, whole, each, [b.zero(self.vector_type)]) as loop:
+                vector = b.load_vector(source, [*outer, first + loop.index], each)
+                loop.next([self.add_products(loop.carried[0], vector, move)])
+            zeros = b.zero(self.groups_type)
+            places = b.values([*source.leading, *outer, first + whole])
+            vector = b.op("vector.maskedload", [source.value, *places, rest, zeros], zeros.type)
+            sums = self.add_products(loop.results[0], vector, move)
+            total = self.broadcast(self.total(sums))
+            with b.loop(0, tile.columns, self.width) as column:
+                self._subtract(total, [row.index, column.index], is_first)
+
+    def _subtract(self, vector: Value, at: Sequence[Number], is_first: Condition) -> None:
+        """Subtracts a vector from accumulators, which are 0 before the first step."""
+        b = self.b
+        [before] = b.choose(
             is_first,
             [self.vector_type],
-            lambda: [self.b.zero(self.vector_type)],
+            lambda: [b.zero(self.vector_type)],
             lambda: [self.load(self.tile_accumulators, at, self.width)],
         )
-        return before
+        self.store(b.subtract(before, vector), self.tile_accumulators, at)
 
     # --- What the mainloop reads ---------------------------------------------------------------
 
@@ -198,8 +230,7 @@ class Branch(blocked.Kernel):
     # --- Packing -------------------------------------------------------------------------------
 
     def pack_a(self, tile: Tile, step: Step) -> None:
-        moves = self.moves and self.moves_a
-        pack = Packing(self, self.source_a, self.problem.a.unsigned, moves=moves)
+        pack = Packing(self, self.source_a, self.problem.a.unsigned, moves=self.moves_a)
         if self.problem.a.transposed:
             pack.rows((step.start, tile.row), (step.count, tile.rows), self._store_groups_of_a)
         else:
@@ -210,7 +241,7 @@ class Branch(blocked.Kernel):
         self.b.store_vector(groups, self.packed_a, [k, row * self.dot.group])
 
     def pack_b(self, tile: Tile, step: Step, start: Number) -> None:
-        pack = Packing(self, self.source_b, self.problem.b.unsigned)
+        pack = Packing(self, self.source_b, self.problem.b.unsigned, moves=self.moves_b)
         first, counts = (step.start, tile.column), (step.count, tile.columns)
         if self.problem.b.transposed:
             pack.columns(first, counts, self.packed_b)
@@ -376,6 +407,15 @@ class Kernel(blocked.Kernel):
     """See the module's docstring."""
 
     branch_type: type[Any] = Branch
+
+    def tile_sizes(self, m: Number, n: Number) -> tuple[Number, Number, Number]:
+        """Tiles of many rows: each row of tiles packs the same B."""
+        rows, columns, across = super().tile_sizes(m, n)
+        return (
+            signed_maximum(rows, self.even(m, min(_ROWS, self.variant.tile_rows), LONG_ROWS)),
+            columns,
+            across,
+        )
 
     def compute_tile(self, tile: Tile, k: Number, rows: Number) -> None:
         self._compute(dots_of_problem(self.problem), tile, k, rows)

@@ -14,18 +14,14 @@ from typing import Any
 from msgspec import Struct
 
 from aotc.kernels.cpu.levels import AVX512
-from aotc.kernels.cpu.mainloop import LONG_ROWS
 from aotc.kernels.cpu.vectors import VECTOR_STRIDES
 from aotc.kernels.matmul.cpu import grouped
 from aotc.kernels.matmul.cpu.blocked import Step, Tile
-from aotc.kernels.matmul.cpu.grouped import MOVE, Packing, dots_of_problem
+from aotc.kernels.matmul.cpu.grouped import Packing, dots_of_problem
 from aotc.kernels.matmul.implicit_gemm.cpu import gathered
 from aotc.kernels.matmul.implicit_gemm.cpu.image import step_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, known_count
-from aotc.numbers import Condition, Number, Value, compare, signed_maximum
-
-# About how many rows tiles have.
-_ROWS = 128
+from aotc.numbers import Number, Value, compare
 
 
 def takes_groups(problem: ImplicitGemm) -> bool:
@@ -43,9 +39,7 @@ def takes_groups(problem: ImplicitGemm) -> bool:
 
 
 class Branch(grouped.Branch, gathered.Kernel):
-    """See `grouped.Branch`. B moves, as it is packed anyway."""
-
-    moves_a = False
+    """See `grouped.Branch`."""
 
     def take_operands(self, kernel: Any) -> None:
         self.of_a, self.of_b, self.of_c = kernel.of_a, kernel.of_b, kernel.of_c
@@ -78,30 +72,6 @@ class Branch(grouped.Branch, gathered.Kernel):
     def packed_vector(self, column: Number, k: Number) -> Value:
         group = self.dot.group
         return self.b.load_vector(self.packed_b, [k, column * group], self.width * group)
-
-    def begin_accumulators(self, tile: Tile, step: Step, is_first: Condition) -> None:
-        """Subtracts what B's move adds: A's rows times it."""
-        b, each = self.b, self.width * self.dot.group
-        move = b.constant(MOVE, self.groups_type)
-        whole = self.whole(step.count, each)
-        rest = self.b.op("vector.create_mask", [b.value(step.count - whole)], self.of("i1", each))
-        with b.loop(0, tile.rows) as row:
-            source, at = self.packed_a, [row.index, 0]
-            if self.reads_a:
-                source, at = self.source_a, self.place_in_a(tile, step, row.index)
-            *outer, first = at
-            with b.loop(0, whole, each, [b.zero(self.vector_type)]) as loop:
-                vector = b.load_vector(source, [*outer, first + loop.index], each)
-                loop.next([self.add_products(loop.carried[0], vector, move)])
-            zeros = b.zero(self.groups_type)
-            places = b.values([*source.leading, *outer, first + whole])
-            vector = b.op("vector.maskedload", [source.value, *places, rest, zeros], zeros.type)
-            sums = self.add_products(loop.results[0], vector, move)
-            total = self.broadcast(self.total(sums))
-            with b.loop(0, tile.columns, self.width) as column:
-                place = [row.index, column.index]
-                before = self.accumulators_before(place, is_first)
-                self.store(b.subtract(before, total), self.tile_accumulators, place)
 
     # --- Packing -------------------------------------------------------------------------------
 
@@ -162,7 +132,7 @@ class _Run(Struct, frozen=True):
     @property
     def _source(self) -> Packing:
         v = self.branch
-        return Packing(v, v.of_b.buffer, v.problem.b.unsigned, moves=v.moves)
+        return Packing(v, v.of_b.buffer, v.problem.b.unsigned, moves=v.moves_b)
 
     def _groups(self, column: Number, masks: Sequence[Value]) -> Value:
         """A vector of groups, of the columns from `column` on; of those of `masks`, if there are
@@ -202,15 +172,6 @@ class Kernel(grouped.Kernel, gathered.Kernel):
     """See the module's docstring."""
 
     branch_type: type[Any] = Branch
-
-    def tile_sizes(self, m: Number, n: Number) -> tuple[Number, Number, Number]:
-        """Tiles of many rows: each row of tiles packs the same B."""
-        rows, columns, across = super().tile_sizes(m, n)
-        return (
-            signed_maximum(rows, self.even(m, min(_ROWS, self.variant.tile_rows), LONG_ROWS)),
-            columns,
-            across,
-        )
 
     @property
     def table_lengths(self) -> dict[str, int]:
