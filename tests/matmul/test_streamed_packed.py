@@ -1,4 +1,4 @@
-"""A row times a constant matrix, which the runtime packs once, against NumPy in double precision."""
+"""A row times a constant matrix, which the runtime packs once, against NumPy in f64."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_rows_are_right(
     built: Path, level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At each level of x86-64. Sums of small numbers are exact, in whatever order they are added."""
+    """At each level of x86-64. Sums of small numbers are exact, in any order."""
     monkeypatch.setenv("AOTC_CPU_LEVEL", level)
     library = aotc.load(shutil.copytree(built, tmp_path / "own"))
     for kind in KINDS:

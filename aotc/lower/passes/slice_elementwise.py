@@ -10,6 +10,7 @@ slices do not overlap.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -72,8 +73,9 @@ def _is_elementwise(generic: Any) -> bool:
 
 def _is_reduced(value: Any) -> bool:
     owner = ops.defining(origin(value))
-    is_linalg = owner is not None and owner.name.startswith("linalg.")
-    return is_linalg and (owner.name != "linalg.generic" or has_reduction(owner))
+    if owner is None or not owner.name.startswith("linalg."):
+        return False
+    return owner.name != "linalg.generic" or has_reduction(owner)
 
 
 def _slices_of(generic: Any) -> list[_Slice] | None:
@@ -129,23 +131,27 @@ def _compute(generic: Any, slice_: _Slice) -> None:
     inputs, _ = ops.operand_groups(generic)
     maps = maps_of(generic)
     with generic.location, ir.InsertionPoint(extract):
-        empty = ops.create("tensor.empty", [], [extract.results[0].type]).result
         parts, part_maps = [], []
         for value, map_ in zip(inputs, maps, strict=False):
             along = [one.position for one in map_.results]
             parts.append(_part(value, along, slice_))
             dims = [ir.AffineDimExpr.get(kept.index(loop)) for loop in along if loop in kept]
             part_maps.append(ir.AffineMap.get(len(kept), 0, dims))
-        identity = ir.AffineMap.get_identity(len(kept))
-        kinds = ["parallel"] * len(kept)
-        made = ops.create_generic([*parts, empty], [*part_maps, identity], kinds)
-        own, new = (one.regions[0].blocks[0] for one in (generic, made))
-        values = dict(zip(own.arguments, new.arguments, strict=True))
-        with ir.InsertionPoint(new):
-            for operation in body_of(generic):
-                copy(operation, values)
-    extract.results[0].replace_all_uses_with(made.results[0])
+        type_ = extract.results[0].type
+        made = ops.create_elementwise(parts, type_, [], partial(_body, generic), part_maps)
+    extract.results[0].replace_all_uses_with(made)
     ops.erase(extract)
+
+
+def _body(generic: Any, *elements: Any) -> Any:
+    """What the operation computes of these elements."""
+    block = generic.regions[0].blocks[0]
+    values = dict(zip(block.arguments, elements, strict=False))
+    *operations, end = body_of(generic)
+    for operation in operations:
+        copy(operation, values)
+    [result] = end.operands
+    return values.get(result, result)
 
 
 def _part(value: Any, along: Sequence[int], slice_: _Slice) -> Any:

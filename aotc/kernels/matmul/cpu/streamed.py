@@ -195,7 +195,7 @@ class CpuStreamed(CpuFamily[Problem]):
     mnemonic = "cpu_gemv"
     variant_type = Variant
     is_bandwidth_bound = True
-    kernel_type: type[Kernel] = Kernel
+    kernel_type = Kernel
 
     def can_take(self, problem: Problem, variant: Variant) -> bool:
         of_row = _of_row(problem)
