@@ -148,6 +148,15 @@ class Memory(Operations):
         operands = [vector, buffer.value, *self._place(buffer, at)]
         create("vector.store", operands, (), self._aligned(alignment))
 
+    def prefetch(self, buffer: Buffer, at: Sequence[Number]) -> None:
+        """Prefetches the line of an element, to read it, into all caches."""
+        attributes = {
+            "isWrite": ir.BoolAttr.get(False),
+            "localityHint": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 3),
+            "isDataCache": ir.BoolAttr.get(True),
+        }
+        create("memref.prefetch", [buffer.value, *self._place(buffer, at)], (), attributes)
+
     def load_elements(self, buffer: Buffer, at: Sequence[Number], count: int) -> list[Value]:
         """`count` elements of a row in one access, whose address is a multiple of its size, or of
         16 bytes if it has more."""

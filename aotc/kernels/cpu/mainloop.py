@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -10,7 +10,7 @@ from msgspec import Struct
 from aotc.builder import Buffer
 from aotc.kernels.cpu.levels import AVX512, has_level
 from aotc.kernels.cpu.vectors import Vectors
-from aotc.numbers import Condition, Number, Scalar, Value, signed_minimum
+from aotc.numbers import Condition, Number, Scalar, Value, compare, signed_minimum
 
 # With vector registers as long as a vector of columns (AVX-512), a group has as many rows, and the
 # mainloop computes as many vectors of columns at a time: an element of A is loaded for all of them.
@@ -61,6 +61,19 @@ class Factors(Struct, frozen=True):
         return v.load(self.b, at, v.width)
 
 
+class Finish(Struct, frozen=True):
+    """Stores accumulators that are in registers, in the step along K for which `is_last` holds.
+    All counts of rows are multiples of `rows_divisor`."""
+
+    is_last: Condition
+    rows_divisor: int
+    # Takes a vector of accumulators, its row and its first column.
+    store: Callable[[Value, Number, Number], None]
+    # Prefetches what `store` reads for a vector, by its row and its first column: a vector's
+    # accumulators take as long as memory does.
+    prefetch: Callable[[Number, Number], None]
+
+
 class Mainloop:
     """C += A · B, by groups of rows and vectors of columns. B and C have whole vectors, and C has
     `ROWS_BEHIND` rows behind the last one, which become anything.
@@ -82,12 +95,22 @@ class Mainloop:
         self.long_vectors = long_vectors
 
     def multiply(
-        self, rows: Number, columns: Number, k: Number, is_first: Condition, *, start: Number = 0
+        self,
+        rows: Number,
+        columns: Number,
+        k: Number,
+        is_first: Condition,
+        *,
+        start: Number = 0,
+        finish: Finish | None = None,
+        prefetch_b: Callable[[Number, Number], None] | None = None,
     ) -> None:
         """Adds the products of the first rows and k, and of the columns from `start` up to
         `columns`, to C, which is 0 before if `is_first`. The products of an element of C are added
-        in the same order for all sizes of registers."""
-        part = _Part(rows, start, columns, k, is_first)
+        in the same order for all sizes of registers. With `finish`, the sums of the last step are
+        not in C, but where it stores them. `prefetch_b` prefetches a vector of B, by its column,
+        which may be behind the last one, and its k."""
+        part = _Part(rows, start, columns, k, is_first, finish, prefetch_b)
         with self.b.where(has_level(self.b, AVX512)) as branch:
             self._multiply_part(part, LONG_ROWS, self.long_vectors, 1)
         with branch.otherwise():
@@ -188,18 +211,59 @@ class Mainloop:
             lambda: [b.zero(v.vector_type)] * len(places),
             lambda: [v.load(self.c, at, v.width) for at in places],
         )
-        elements = [self.operands.row_of_a(v, signed_minimum(row, part.rows - 1)) for row in rows]
+        existing = [signed_minimum(row, part.rows - 1) for row in rows]
+        elements = [self.operands.row_of_a(v, row) for row in existing]
+        if part.finish is not None:
+            with b.where(part.finish.is_last):
+                for row in existing:
+                    for column in columns:
+                        part.finish.prefetch(row, column)
+        prefetch_b = part.prefetch_b
+        if prefetch_b is not None:
+            # A vector for each group of rows: all of them prefetch the next columns.
+            ahead = columns[-1] + (v.signed("divsi", group[0], group[1]) + 1) * v.width
         whole = v.whole(part.k, unrolled)
         bounds = [(0, whole, unrolled), (whole, part.k, 1)] if unrolled > 1 else [(0, part.k, 1)]
         for start, stop, each in bounds:
             with b.loop(start, stop, each, accumulators) as loop:
                 found = loop.carried
                 for i in range(each):
+                    if prefetch_b is not None:
+                        prefetch_b(ahead, loop.index + i)
                     found = self._mma(elements, columns, loop.index + i, found)
                 loop.next(found)
             accumulators = loop.results
-        for at, vector in zip(places, accumulators, strict=True):
-            v.store(vector, self.c, at)
+        self._store(part, rows, columns, accumulators)
+
+    def _store(
+        self,
+        part: _Part,
+        rows: Sequence[Scalar],
+        columns: Sequence[Number],
+        accumulators: Sequence[Value],
+    ) -> None:
+        """Stores the accumulators of a group of rows, row by row. In C, there is place for rows
+        behind the last one."""
+        b, v, count, finish = self.b, self.v, len(columns), part.finish
+        of_rows = [accumulators[i * count : (i + 1) * count] for i in range(len(rows))]
+
+        def store_in_c() -> None:
+            for row, vectors in zip(rows, of_rows, strict=True):
+                for column, vector in zip(columns, vectors, strict=True):
+                    v.store(vector, self.c, [row, column])
+
+        if finish is None:
+            store_in_c()
+            return
+        with b.where(finish.is_last) as branch:
+            for row, vectors in zip(rows, of_rows, strict=True):
+                is_there = finish.rows_divisor % len(rows) == 0 or compare("slt", row, part.rows)
+                with b.where(is_there):
+                    for column, vector in zip(columns, vectors, strict=True):
+                        finish.store(vector, row, column)
+        if finish.is_last is not True:
+            with branch.otherwise():
+                store_in_c()
 
     def _mma(
         self,
@@ -228,10 +292,13 @@ class Mainloop:
 
 
 class _Part(Struct, frozen=True):
-    """What is multiplied: the first rows, the columns from `start` to `stop`, the first k."""
+    """What is multiplied: the first rows, the columns from `start` to `stop`, the first k. For
+    the rest, see `Mainloop.multiply`."""
 
     rows: Number
     start: Number
     stop: Number
     k: Number
     is_first: Condition
+    finish: Finish | None
+    prefetch_b: Callable[[Number, Number], None] | None

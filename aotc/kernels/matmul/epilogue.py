@@ -22,6 +22,9 @@ _OF_VECTORS = ("arith.", "math.absf", "math.copysign", "math.fma", "math.sqrt")
 # And these: the CPU's lowering makes arithmetic of them.
 _ELEMENTARY = ("math.erf", "math.exp", "math.expm1", "math.log", "math.log1p", "math.tanh")
 
+# As many as hard-swish and the sum with a bias and with another tensor have, and some more.
+_SHORT_STEPS = 12
+
 
 class Step(Struct, frozen=True):
     """`attributes` and `types` are text: `{value = 1.0 : f32}` and `(f32) -> f16`."""
@@ -47,6 +50,12 @@ class Epilogue(Struct, frozen=True):
             and "column" not in step.operands
             for step in self.steps
         )
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the steps are few instructions."""
+        is_simple = all(step.operation not in _ELEMENTARY for step in self.steps)
+        return is_simple and len(self.steps) <= _SHORT_STEPS
 
     def bind(self, operands: Sequence[EpilogueOperand], values: Sequence[Value]) -> EpilogueOf:
         """The epilogue with a problem's operands, which `steps` name by number, and their
@@ -103,6 +112,14 @@ class EpilogueOf(Struct, frozen=True):
         [result] = self.on_vectors(b, {SUM: sums}, place, [self.epilogue.result])
         return result
 
+    def prefetch(self, b: Builder, place: Place) -> None:
+        """Prefetches the operands' elements that `on_vector` loads as vectors."""
+        for operand, value in zip(self.epilogue_operands, self.values, strict=True):
+            if operand.element is None or operand.is_constant(place.line):
+                continue
+            if _is_vector_in_memory(value, operand, place):
+                b.prefetch(Buffer(value), _indices(operand, place, place.columns[0]))
+
     def on_vectors(
         self, b: Builder, given: Mapping[str, Value], place: Place, results: Sequence[str]
     ) -> list[Value]:
@@ -152,12 +169,16 @@ def _load_neighbours(
     buffer, (first,) = Buffer(value), place.columns
     if operand.is_constant(place.line):
         return b.load(buffer, _indices(operand, place, first))
-    is_contiguous = value.type.get_strides_and_offset()[0][-1] == 1
-    # Bits are no vector in memory.
-    if operand.is_along(place.line) and is_contiguous and operand.element in ELEMENT_BYTES:
+    if _is_vector_in_memory(value, operand, place):
         return b.load_vector(buffer, _indices(operand, place, first), width)
     elements = [b.load(buffer, _indices(operand, place, first + i)) for i in range(width)]
     return b.from_elements(elements, ir.VectorType.get([width], elements[0].type))
+
+
+def _is_vector_in_memory(value: Value, operand: EpilogueOperand, place: Place) -> bool:
+    """Whether an operand's elements for neighbours are contiguous. Bits are no vector in memory."""
+    is_contiguous = value.type.get_strides_and_offset()[0][-1] == 1
+    return operand.is_along(place.line) and is_contiguous and operand.element in ELEMENT_BYTES
 
 
 def _build(b: Builder, step: Step, known: Mapping[str, Value]) -> Value:

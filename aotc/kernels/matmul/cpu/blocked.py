@@ -12,7 +12,7 @@ Products and sums may be contracted: hardware with a fused multiply-add uses it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -21,6 +21,7 @@ from aotc.kernels.cpu.mainloop import (
     LONG_ROWS,
     LONG_VECTORS,
     ROWS_BEHIND,
+    Finish,
     Mainloop,
     Row,
 )
@@ -74,10 +75,11 @@ class Tile(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """A step along K: where it begins, and how many k it has."""
+    """A step along K: where it begins, how many k it has, and whether no other one follows."""
 
     start: Number
     count: Number
+    is_last: Condition
 
 
 class _Operands(Struct, frozen=True):
@@ -254,22 +256,28 @@ class Kernel(CpuKernel):
 
     def multiply_tile(self, tile: Tile, k: Number) -> None:
         """The steps along K."""
+        if isinstance(k, int) and 0 < k <= self.longest_step:
+            self._take_step(tile, Step(0, k, is_last=True))
+            return
         # At least one step, which sets the accumulators to 0 even if K is 0.
         stop = signed_maximum(k, 1)
         each = self.even(stop, self.longest_step, self.step_unit)
         with self.b.loop(0, stop, each) as loop:
-            count = signed_minimum(k - loop.index, each)
-            step = Step(loop.index, count)
-            self.start_step(step)
-            if not self.reads_a:
-                self.pack_a(tile, step)
-            self.multiply_step(tile, step)
+            left = k - loop.index
+            is_last = compare("sle", left, each)
+            self._take_step(tile, Step(loop.index, signed_minimum(left, each), is_last))
+
+    def _take_step(self, tile: Tile, step: Step) -> None:
+        self.start_step(step)
+        if not self.reads_a:
+            self.pack_a(tile, step)
+        self.multiply_step(tile, step)
 
     def multiply_step(self, tile: Tile, step: Step) -> None:
         """Whole vectors of columns in place; what is to be packed; columns that are apart."""
         whole = self.whole(tile.columns, self.width)
         if self.reads_b:
-            self.multiply(tile, step, (0, whole), is_packed_b=False)
+            self.multiply_in_place(tile, step, whole)
             has_rest = self.columns is None or self.columns % self.width != 0
             packed = whole, tile.columns
         else:
@@ -283,12 +291,32 @@ class Kernel(CpuKernel):
                 self.multiply_columns(tile, step, whole)
 
     def multiply(
-        self, tile: Tile, step: Step, columns: tuple[Number, Number], *, is_packed_b: bool
+        self,
+        tile: Tile,
+        step: Step,
+        columns: tuple[Number, Number],
+        *,
+        is_packed_b: bool,
+        finish: Finish | None = None,
+        prefetch_b: Callable[[Number, Number], None] | None = None,
     ) -> None:
-        """Multiplies the columns of the tile from the first up to the second."""
+        """Multiplies the columns of the tile from the first up to the second; for the rest, see
+        `Mainloop.multiply`."""
         start, stop = columns
         mainloop, is_first = self._mainloop(tile, step, is_packed_b=is_packed_b)
-        mainloop.multiply(tile.rows, stop, step.count, is_first, start=start)
+        mainloop.multiply(
+            tile.rows,
+            stop,
+            step.count,
+            is_first,
+            start=start,
+            finish=finish,
+            prefetch_b=prefetch_b,
+        )
+
+    def multiply_in_place(self, tile: Tile, step: Step, stop: Number) -> None:
+        """Multiplies the columns up to `stop`, which are whole vectors that B has in its rows."""
+        self.multiply(tile, step, (0, stop), is_packed_b=False)
 
     def multiply_columns(self, tile: Tile, step: Step, start: Number) -> None:
         """Multiplies the columns that are apart, which begin at `start`."""

@@ -80,6 +80,13 @@ class CpuKernel(Vectors):
             isinstance(self.epilogue, EpilogueOf) and self.epilogue.can_take_vectors()
         )
 
+    @property
+    def has_short_epilogue(self) -> bool:
+        """Whether a kernel may have many copies of the epilogue."""
+        return self.epilogue is None or (
+            isinstance(self.epilogue, EpilogueOf) and self.epilogue.epilogue.is_short
+        )
+
     # --- Results -------------------------------------------------------------------------------
 
     def store_result(
@@ -107,3 +114,14 @@ class CpuKernel(Vectors):
             else:
                 [value] = self.epilogue(b, [value], where)
         self.store(value, c, at)
+
+    def prefetch_operands(
+        self, c: Buffer, at: Sequence[Number], place: tuple[Number, Number], line: Line | None
+    ) -> None:
+        """Prefetches what `store_result` reads for a vector of accumulators."""
+        if self.problem.adds:
+            self.b.prefetch(c, at)
+        if isinstance(self.epilogue, EpilogueOf):
+            row, column = self.b.values(place)
+            batch = self.batch if self.problem.batched else None
+            self.epilogue.prefetch(self.b, Place(batch, row, [column], line=line))

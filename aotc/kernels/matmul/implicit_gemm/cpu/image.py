@@ -8,9 +8,12 @@ They are computed and dropped. Each image is a matmul of its own.
 
 from __future__ import annotations
 
+import math
+
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc.kernels.cpu.mainloop import LONG_ROWS, Finish
 from aotc.kernels.matmul.cpu.blocked import Step, Tile
 from aotc.kernels.matmul.cpu.kernel import computed_in
 from aotc.kernels.matmul.implicit_gemm.cpu.gathered import Kernel
@@ -119,6 +122,18 @@ class ImageKernel(InPlaceKernel):
     def vector_in_place(self, tile: Tile, step: Step, column: Number, k: Number) -> Value:
         return self.load(self.of_b.buffer, [self.place_in_b(tile, column, k)], self.width)
 
+    def multiply_in_place(self, tile: Tile, step: Step, stop: Number) -> None:
+        """B's rows are so far apart that the processor prefetches little of them by itself."""
+
+        def prefetch(column: Number, k: Number) -> None:
+            # Within the image, whose columns follow those of the tile.
+            ahead = signed_minimum(tile.column + column, self.image.columns - 1)
+            at = self.of_b.batch.offset(self.batch) + ahead + self.offset("k_b", k)
+            self.b.prefetch(self.of_b.buffer, [at])
+
+        finish = self.finish(tile, step) if self.stores_early else None
+        self.multiply(tile, step, (0, stop), is_packed_b=False, finish=finish, prefetch_b=prefetch)
+
     def pack_b(self, tile: Tile, step: Step, start: Number) -> None:
         """The columns behind the last whole vector."""
         b, mask = self.b, self.mask(tile.columns - start)
@@ -136,15 +151,48 @@ class ImageKernel(InPlaceKernel):
 
     # --- C -------------------------------------------------------------------------------------
 
+    @property
+    def stores_early(self) -> bool:
+        """Whether accumulators are stored from registers: all columns are C's, and the epilogue
+        is short enough for a copy for each register."""
+        return self.image.height == 1 and self.stores_vectors and self.has_short_epilogue
+
+    def finish(self, tile: Tile, step: Step) -> Finish:
+        """Stores the whole vectors of columns."""
+        number = self.batch % self.images
+        line = Line(self.image.width, number)
+
+        def place_of(row: Number, column: Number) -> tuple[Number, Number]:
+            return tile.row + row, number * self.image.width + tile.column + column
+
+        def place_in_c(row: Number, column: Number) -> list[Number]:
+            return [self.offset("m_c", row) + self.of_c.n.offset(tile.column + column)]
+
+        def prefetch(row: Number, column: Number) -> None:
+            at = place_in_c(row, column)
+            self.prefetch_operands(self.of_c.buffer, at, place_of(row, column), line)
+
+        def store(vector: Value, row: Number, column: Number) -> None:
+            at = place_in_c(row, column)
+            self.store_result(vector, self.of_c.buffer, at, place_of(row, column), line)
+
+        # Tiles have a multiple of `LONG_ROWS`, or the last rows.
+        divisor = math.gcd(self.problem.m or 1, LONG_ROWS)
+        return Finish(step.is_last, divisor, store, prefetch)
+
     def store_c(self, tile: Tile) -> None:
-        """The columns of the tile that are C's, row by row of the image."""
+        """The columns of the tile that are C's and not stored yet, row by row of the image."""
+        if self.stores_early and self.columns % self.width == 0:
+            return
         b, image = self.b, self.image
-        first = tile.column // image.pitch
+        stored = self.whole(tile.columns, self.width) if self.stores_early else 0
+        start = tile.column + stored
+        first = start // image.pitch
         end = tile.column + tile.columns
         # What is done with a result is told its column among those of all images.
         of_images = self.batch % self.images * image.height
         with b.loop(first, self.groups(end, image.pitch)) as line:
-            begin = signed_maximum(line.index * image.pitch, tile.column)
+            begin = signed_maximum(line.index * image.pitch, start)
             count = signed_minimum(line.index * image.pitch + image.width, end) - begin
             column = begin - line.index * (image.pitch - image.width)
             offset = self.of_c.n.offset(column)
