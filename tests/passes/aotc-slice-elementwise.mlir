@@ -4,6 +4,7 @@
 #all = affine_map<(b, c, t, n) -> (b, c, t, n)>
 #row = affine_map<(b, c, n) -> (b, c, n)>
 #matrix = affine_map<(i, j) -> (i, j)>
+#vector = affine_map<(i) -> (i)>
 
 // Each step computes its own part of what is scaled and exponentiated.
 func.func @steps(%a: tensor<4x16xf32>, %dt: tensor<2x4x2xf32>, %h: tensor<2x4x16xf32>) -> tensor<2x4x16xf32> {
@@ -72,4 +73,36 @@ func.func @overlapping(%x: tensor<3x8xf32>) -> tensor<2x8xf32> {
 
 // CHECK-LABEL: @overlapping
 // CHECK-COUNT-1: math.exp
+// CHECK-NOT: math.exp
+
+// A loop would compute its slice in each iteration.
+func.func @in_a_loop(%x: tensor<2x8xf32>, %count: index, %start: tensor<8xf32>) -> tensor<8xf32> {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %empty = tensor.empty() : tensor<2x8xf32>
+  %all = linalg.generic {indexing_maps = [#matrix, #matrix], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<2x8xf32>) outs(%empty : tensor<2x8xf32>) {
+  ^bb0(%in: f32, %old: f32):
+    %z = math.exp %in : f32
+    linalg.yield %z : f32
+  } -> tensor<2x8xf32>
+  %end = scf.for %i = %zero to %count step %one iter_args(%sum = %start) -> tensor<8xf32> {
+    %a = tensor.extract_slice %all[0, 0] [1, 8] [1, 1] : tensor<2x8xf32> to tensor<8xf32>
+    %next_empty = tensor.empty() : tensor<8xf32>
+    %next = linalg.generic {indexing_maps = [#vector, #vector, #vector], iterator_types = ["parallel"]}
+        ins(%a, %sum : tensor<8xf32>, tensor<8xf32>) outs(%next_empty : tensor<8xf32>) {
+    ^bb0(%p: f32, %q: f32, %old: f32):
+      %z = arith.addf %p, %q : f32
+      linalg.yield %z : f32
+    } -> tensor<8xf32>
+    scf.yield %next : tensor<8xf32>
+  }
+  return %end : tensor<8xf32>
+}
+
+// CHECK-LABEL: @in_a_loop
+// CHECK: math.exp
+// CHECK: scf.for
+// CHECK-NOT: math.exp
+// CHECK: tensor.extract_slice {{.*}} : tensor<2x8xf32> to tensor<8xf32>
 // CHECK-NOT: math.exp

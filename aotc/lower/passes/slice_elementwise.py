@@ -85,7 +85,7 @@ def _slices_of(generic: Any) -> list[_Slice] | None:
     found = []
     for use in result.uses:
         one = _slice(use.owner.operation, result)
-        if one is None or not _has_elementwise_reader(one.operation):
+        if one is None or not _has_elementwise_reader(one.operation, generic.block):
             return None
         found.append(one)
     shape = list(result.type.shape)
@@ -115,10 +115,14 @@ def _slice(operation: Any, source: Any) -> _Slice | None:
     return _Slice(operation, offsets, sizes, kept)
 
 
-def _has_elementwise_reader(operation: Any) -> bool:
+def _has_elementwise_reader(operation: Any, block: Any) -> bool:
+    """Whether one operation reads the slice, in the block itself: in a loop, it might be computed
+    more than once."""
     users = [use.owner.operation for use in operation.results[0].uses]
     return (
-        len(users) == 1
+        operation.block == block
+        and len(users) == 1
+        and users[0].block == block
         and users[0].name == "linalg.generic"
         and not has_reduction(users[0])
         and operation.results[0] in list(ops.operand_groups(users[0])[0])
