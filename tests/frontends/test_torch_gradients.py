@@ -41,6 +41,13 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "divisor": lambda x: functional.avg_pool2d(x, (2, 3), divisor_override=5, ceil_mode=True),
     "adaptive average": lambda x: functional.adaptive_avg_pool2d(x, (3, 5)),
     "adaptive maximum": lambda x: functional.adaptive_max_pool2d(x, (4, 2)),
+    "average of volumes": lambda x: functional.avg_pool3d(x, (2, 3, 3), (1, 3, 2), 1),
+    "divisor of volumes": lambda x: functional.avg_pool3d(
+        x, 3, 2, ceil_mode=True, divisor_override=5
+    ),
+    "adaptive average of volumes": lambda x: functional.adaptive_avg_pool3d(x, (2, 3, 5)),
+    "maximum of volumes": lambda x: functional.max_pool3d(x, (2, 3, 3), (1, 2, 3), 1),
+    "adaptive maximum of volumes": lambda x: functional.adaptive_max_pool3d(x, (2, 4, 2)),
     "unfold": lambda x: x.unfold(2, 4, 2),
     "transposed convolution": lambda x: functional.conv_transpose2d(
         x, WEIGHT.to(x), stride=2, padding=1, output_padding=1

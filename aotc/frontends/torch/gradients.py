@@ -36,9 +36,13 @@ def gradient_decompositions(aten: Any) -> dict[Any, Any]:
     return {
         **{name: functools.partial(_interpolated, forward) for name, forward in linear.items()},
         **{name: functools.partial(_nearest, offset) for name, offset in nearest.items()},
-        aten.avg_pool2d_backward.default: _average,
-        aten._adaptive_avg_pool2d_backward.default: _adaptive_average,
-        aten.adaptive_max_pool2d_backward.default: _adaptive_maximum,
+        aten.avg_pool2d_backward.default: functools.partial(_average, 2),
+        aten.avg_pool3d_backward.default: functools.partial(_average, 3),
+        aten._adaptive_avg_pool2d_backward.default: functools.partial(_adaptive_average, 2),
+        aten._adaptive_avg_pool3d_backward.default: functools.partial(_adaptive_average, 3),
+        aten.max_pool3d_with_indices_backward.default: _maximum_of_volumes,
+        aten.adaptive_max_pool2d_backward.default: functools.partial(_maximum, 2),
+        aten.adaptive_max_pool3d_backward.default: functools.partial(_maximum, 3),
         aten.unfold_backward.default: _unfold,
         aten.convolution_backward.default: _convolution,
         aten._scaled_dot_product_flash_attention_for_cpu_backward.default: _attention,
@@ -116,6 +120,7 @@ def _nearest(
 
 
 def _average(
+    rank: int,
     gradient: Tensor,
     x: Tensor,
     kernel_size: Sequence[int],
@@ -128,7 +133,7 @@ def _average(
     import torch
 
     sizes, steps, pads = (
-        tuple(one) * (2 // len(one)) for one in (kernel_size, stride or kernel_size, padding)
+        tuple(one) * (rank // len(one)) for one in (kernel_size, stride or kernel_size, padding)
     )
 
     def along(axis: int, identity: Tensor) -> Tensor:
@@ -138,23 +143,31 @@ def _average(
         pool = torch.nn.functional.avg_pool2d
         return pool(rows, window, step, pad, ceil_mode, count_include_pad, divisor).flatten(1)
 
-    found = _by_windows(gradient, x.dim() - 2, x.shape[-2:], along)
+    found = _by_windows(gradient, x.dim() - rank, x.shape[-rank:], along)
     return found / divisor_override if divisor_override and found is not NotImplemented else found
 
 
-def _adaptive_average(gradient: Tensor, x: Tensor) -> Tensor:
+def _adaptive_average(rank: int, gradient: Tensor, x: Tensor) -> Tensor:
     import torch
 
     def along(axis: int, identity: Tensor) -> Tensor:
-        count = gradient.shape[x.dim() - 2 + axis]
+        count = gradient.shape[x.dim() - rank + axis]
         return torch.nn.functional.adaptive_avg_pool1d(identity, count)
 
-    return _by_windows(gradient, x.dim() - 2, x.shape[-2:], along)
+    return _by_windows(gradient, x.dim() - rank, x.shape[-rank:], along)
 
 
-def _adaptive_maximum(gradient: Tensor, x: Tensor, indices: Tensor) -> Tensor:
-    zeros = x.new_zeros([*x.shape[:-2], x.shape[-2] * x.shape[-1]])
-    return zeros.scatter_add(-1, indices.flatten(-2), gradient.flatten(-2)).reshape(x.shape)
+def _maximum(rank: int, gradient: Tensor, x: Tensor, indices: Tensor) -> Tensor:
+    """`indices`: the places of the maxima in the last `rank` dimensions of `x`, which are counted
+    through."""
+    zeros = x.new_zeros([*x.shape[:-rank], math.prod(x.shape[-rank:])])
+    found = zeros.scatter_add(-1, indices.flatten(-rank), gradient.flatten(-rank))
+    return found.reshape(x.shape)
+
+
+def _maximum_of_volumes(gradient: Tensor, x: Tensor, *windows: Any) -> Tensor:
+    *_, indices = windows
+    return _maximum(3, gradient, x, indices)
 
 
 def _unfold(gradient: Tensor, input_size: Sequence[int], dim: int, size: int, step: int) -> Tensor:
