@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 from helpers.checks import HEAD, check
+from helpers.command import Outcome
+
+Aotc = Callable[..., Outcome]
+MlirFile = Callable[..., Path]
 
 LAUNCH = """  gpu.launch blocks(%a0, %a1, %a2) \
 in (%a3 = {grid[0]}, %a4 = {grid[1]}, %a5 = {grid[2]}) \
@@ -227,3 +234,42 @@ def test_dynamic_shared_memory_that_kernels_use(body: str, launch: str, is_wrong
     module = kernel_module(body=body, launch=f"{launch} {mark}")
     none = 'memref.global "private" @none : memref<0xi8, #gpu.address_space<workgroup>>'
     check(module.replace("  gpu.func", f"  {none}\n  gpu.func", 1), "sm_90a")
+
+
+@pytest.mark.parametrize(
+    ("launch", "message"),
+    [
+        ("@device::@k (%x : f64)", "Argument 0 of the kernel 'k' is f32; this launch gives f64."),
+        ("@device::@k ()", "The kernel 'k' takes 1 arguments; this launch gives 0."),
+        ("@device::@k (%y : f32, %y : f32)", "takes 1 arguments; this launch gives 2."),
+        ("@device::@q (%y : f32)", "The gpu.module 'device' has no kernel 'q'. It has: k."),
+        ("@device::@help (%y : f32)", "'help' is no kernel: its gpu.func has no 'kernel'"),
+        ("@other::@k (%y : f32)", "names the gpu.module 'other', which is not there."),
+        ("@device::@deep::@k (%y : f32)", "names its kernel as @MODULE::@KERNEL."),
+        ("@device::@k (%y : f32)", ""),
+    ],
+)
+@pytest.mark.parametrize("around", ["scf.if %maybe { LAUNCH }", "LAUNCH"])
+def test_launches_fit_their_kernels(
+    launch: str, message: str, around: str, aotc: Aotc, mlir_file: MlirFile
+) -> None:
+    """MLIR's verifier looks at launches alone that are directly in a function."""
+    name, _, arguments = launch.partition(" ")
+    sizes = "blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)"
+    given = "" if arguments == "()" else f"args{arguments}"
+    path = mlir_file(f"""module attributes {{gpu.container_module}} {{
+gpu.module @device {{
+  gpu.func @k(%x: f32) kernel {{ gpu.return }}
+  gpu.func @help(%x: f32) {{ gpu.return }}
+}}
+func.func @f(%x: f64, %y: f32, %maybe: i1) attributes {{llvm.emit_c_interface}} {{
+  %c1 = arith.constant 1 : index
+  {around.replace("LAUNCH", f"gpu.launch_func {name} {sizes} {given}")}
+  return
+}}
+}}
+""")
+    done = aotc("build", path, "--emit", "mlir", "-o", "-", "--chip", "sm_90a")
+    assert done.code == (2 if message else 0), done.stderr
+    if "scf.if" in around:
+        assert message in done.stderr

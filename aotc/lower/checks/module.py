@@ -16,6 +16,7 @@ from aotc import ops
 from aotc.analysis.rounding import rounding_of, rounds_to_nearest
 from aotc.input.entries import LONGEST_NAME, RUNTIME_PREFIXES
 from aotc.input.source import Problem, Source, input_error
+from aotc.lower.checks.launched_kernels import launch_problems
 from aotc.mlir import ir
 from aotc.rewrites.bit_casts import has_odd_elements, is_expandable
 from aotc.sizes import LARGEST_MEMORY, element_bytes
@@ -37,7 +38,7 @@ _FUNCTIONS = ("func.func", "llvm.func")
 def check_module(source: Source, *, architecture: str, has_pipeline: bool = False) -> None:
     """Raises InputError with what is wrong for a host of that architecture. With a pipeline of the
     user's, memory spaces and scalable vectors are its own business."""
-    problems: list[Problem] = []
+    problems: list[Problem] = [*launch_problems(source.module)]
     seen: set[Any] = set()
     for operation in ops.walk(source.module.operation):
         problems += _problems_of(operation)

@@ -11,19 +11,18 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.extents import LaunchSizes
 from aotc.analysis.gpu_modules import gpu_modules, launched_kernel
-from aotc.lower.checks.dynamic_shared import dynamic_need
+from aotc.lower.checks.dynamic_shared import Need, dynamic_need
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
 from aotc.symbols import symbols_of
 
 _SGE = 5  # arith.cmpi's number
-# Of the operand groups of gpu.launch_func, the size's.
+# Of the operand groups of a launch, the size's.
 _SIZE_GROUP = 10
 
 
 class AssertSharedMemory(OwnPass, frozen=True):
     name = "aotc-assert-shared-memory"
-    needs = ("gpu-kernel-outlining",)
     reason: str = "a launch with less dynamic shared memory than its kernel uses is a failure"
 
     def run(self, lowering: Lowering) -> None:
@@ -35,24 +34,23 @@ class AssertSharedMemory(OwnPass, frozen=True):
                 for name, function in symbols_of(gpu_module).items()
                 if function.name in ("gpu.func", "llvm.func")
             }
-            needs: dict[tuple[str, str], int] = {}
+            needs = {name: dynamic_need(kernel) for name, kernel in kernels.items()}
+            for launch in ops.find(module.operation, "gpu.launch"):
+                _assert_size(launch, "the kernel", dynamic_need(launch))
             for launch in ops.find(module.operation, "gpu.launch_func"):
                 name = launched_kernel(launch)
-                if name in kernels and name not in needs:
-                    need = dynamic_need(kernels[name])
-                    needs[name] = need.bytes if need is not None else 0
-                _assert_size(launch, name[1], needs.get(name, 0))
+                _assert_size(launch, f"'{name[1]}'", needs.get(name))
 
 
-def _assert_size(launch: Any, kernel: str, least: int) -> None:
+def _assert_size(launch: Any, kernel: str, need: Need | None) -> None:
     known = LaunchSizes.of(launch).dynamic_shared_bytes
-    if least <= 0 or (known is not None and known >= least):
+    if need is None or (known is not None and known >= need.bytes):
         return
     group = ops.operand_groups(launch)[_SIZE_GROUP]
     with launch.location, ir.InsertionPoint(launch):
         if group:
-            is_enough = ops.compare(_SGE, group[0], ops.constant(group[0].type, least))
+            is_enough = ops.compare(_SGE, group[0], ops.constant(group[0].type, need.bytes))
         else:
             is_enough = ops.constant(ops.integer(1), 0)
-        bound = f"dynamic_shared_memory_size is at least {least}"
-        ops.create_assert(is_enough, f"'{kernel}' uses dynamic shared memory: {bound}")
+        bound = f"dynamic_shared_memory_size is at least {need.bytes}"
+        ops.create_assert(is_enough, f"{kernel} uses dynamic shared memory: {bound}")

@@ -268,6 +268,8 @@ def plan_for(
     passes: list[Pass] = [
         *([ExpandMpi()] if Level.PROCESSES in has else []),
         *([AssertSteps()] if Level.SCF in has else []),
+        # Kernels of the library take views of more than they use of the memory.
+        *([AssertSharedMemory()] if has & {Level.LAUNCH, Level.KERNELS} else []),
         MarkParallel(),
     ]
     if Level.TOSA in has:
@@ -297,8 +299,6 @@ def plan_for(
     if Level.ASYNC in has:
         frees = "buffer-deallocation-pipeline"
         passes = [FreeBuffers() if one.text == frees else one for one in passes]
-    if has & {Level.LAUNCH, Level.KERNELS}:
-        return (*passes, *_OUTLINING, AssertSharedMemory(), *_placement(memory))
     return (*passes, *_OUTLINING, *_placement(memory))
 
 
