@@ -225,3 +225,25 @@ def test_a_transform_of_any_length_is_refused(tmp_path: Path) -> None:
             tmp_path,
             dynamic_shapes=({1: torch.export.Dim("length")},),
         )
+
+
+class _Frames(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        window = torch.hann_window(24)
+        half = torch.stft(x, 32, 8, 24, window, normalized=True, return_complex=True)
+        short = torch.hamming_window(16)
+        whole = torch.stft(
+            x, 16, 4, window=short, onesided=False, center=False, return_complex=True
+        )
+        return half.abs(), torch.view_as_real(whole)
+
+
+def test_frames_of_any_signals(tmp_path: Path) -> None:
+    """Of any number and length: PyTorch's own decomposition is for those of the export."""
+    sizes = ({0: torch.export.Dim.AUTO, 1: torch.export.Dim.AUTO},)
+    signals = torch.randn(2, 200)
+    build = aotc.torch.build
+    built = build(_Frames(), (signals,), dynamic_shapes=sizes, out=f"{tmp_path}/", chips=[])
+    for shape in ((2, 200), (1, 33), (3, 501)):
+        x = torch.randn(shape)
+        torch.testing.assert_close(built(x), _Frames()(x), rtol=1e-5, atol=1e-5)

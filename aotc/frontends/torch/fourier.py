@@ -40,6 +40,7 @@ def fourier_decompositions(aten: Any) -> dict[Any, Any]:
         aten._fft_r2c.default: _from_real,
         aten._fft_c2r.default: _to_real,
         aten._fft_c2c.default: _of_complex,
+        aten.stft.default: _stft,
         aten.istft.default: _inverse_stft,
     }
 
@@ -80,6 +81,38 @@ def _of_complex(z: Tensor, dim: Sequence[int], normalization: int, forward: bool
     for one in dim:
         pairs = _along(pairs, one % z.dim(), -1 if forward else 1)
     return torch.view_as_complex(_normalized(pairs, z, dim, normalization))
+
+
+def _stft(
+    x: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    align_to_window: bool | None = None,
+) -> Tensor:
+    """Transforms of overlapping frames. PyTorch's own is for signals of one size alone."""
+    import torch
+
+    if align_to_window:
+        own = torch._C.DispatchKey.CompositeImplicitAutograd
+        given = (x, n_fft, hop_length, win_length, window, normalized, onesided, return_complex)
+        return torch.ops.aten.stft.default._op_dk(own, *given, align_to_window=True)
+    width = win_length or n_fft
+    frames = x.unfold(-1, n_fft, hop_length or n_fft // 4)
+    if window is not None or width != n_fft:
+        window = torch.ones(width, dtype=x.dtype) if window is None else window
+        before = (n_fft - width) // 2
+        frames = frames * torch.nn.functional.pad(window, (before, n_fft - width - before))
+    is_complex = frames.is_complex()
+    is_half = not is_complex if onesided is None else onesided
+    norm = "ortho" if normalized else "backward"
+    transform = torch.fft.rfft if is_half else torch.fft.fft
+    found = transform(frames, n_fft, norm=norm).transpose(-1, -2)
+    return found if return_complex else torch.view_as_real(found)
 
 
 def _inverse_stft(
