@@ -166,12 +166,14 @@ class LaneBody:
         (result,) = access.operation.results
         padded = self._kinds.padded.get(result)
         indices, mask = access.indices, self._mask
+        load = _load
         if padded is not None:
             indices, own = padded.indices, self.vector(padded.condition)
+            load = _load_padded if mask is None else _load
             mask = own if mask is None else ops.binary("arith.andi", own, mask)
         here = [self._values.get(index, index) for index in indices]
         stride = self._kinds[indices[-1]]
-        self._values[result] = _load(memref, here, result.type, stride, mask)
+        self._values[result] = load(memref, here, result.type, stride, mask)
 
     def _store(self, access: Access, memref: Any) -> None:
         value = self.vector(access.operation.operands[0])
@@ -182,8 +184,22 @@ class LaneBody:
             ops.create("vector.maskedstore", [memref, *indices, self._mask, value])
 
 
+def _load_padded(memref: Any, indices: Sequence[Any], type_: Any, stride: int, mask: Any) -> Any:
+    """The elements of the mask. Away from the edges these are all: a load without a mask takes a
+    fraction of the time."""
+    kind = {"kind": ir.Attribute.parse("#vector.kind<and>")}
+    is_whole = ops.create("vector.reduction", [mask], [ops.integer(1)], kind).result
+    branch = ops.create("scf.if", [is_whole], [vector_of(type_)], regions=2)
+    for region, own in zip(branch.regions, (None, mask), strict=True):
+        with ir.InsertionPoint(region.blocks.append()):
+            ops.create("scf.yield", [_load(memref, indices, type_, stride, own)])
+    return branch.result
+
+
 def _load(memref: Any, indices: Sequence[Any], type_: Any, stride: int, mask: Any | None) -> Any:
     """Each element of number `stride`, from the indices on."""
+    if mask is None and stride == 2:
+        return _load_every_second(memref, indices, type_)
     if mask is None and stride > 1:
         # What is behind the last of them may be none of the memref's.
         mask = splat(ops.constant(ops.integer(1), 1))
@@ -200,6 +216,20 @@ def _load(memref: Any, indices: Sequence[Any], type_: Any, stride: int, mask: An
     if stride == 1:
         return loaded
     return _shuffle(loaded, loaded, list(range(0, width, stride)), vector_of(type_))
+
+
+def _load_every_second(memref: Any, indices: Sequence[Any], type_: Any) -> Any:
+    """Two vectors, the second of which ends with the last element: what is behind that may be none
+    of the memref's."""
+    *outer, first = indices
+    last = ops.binary("arith.addi", first, ops.constant_index(LANES - 1))
+    vector = vector_of(type_)
+    loaded = [
+        ops.create("vector.load", [memref, *outer, at], [vector]).result for at in (first, last)
+    ]
+    # Of both vectors behind each other, whose elements LANES - 1 and LANES are the same.
+    places = [2 * i if 2 * i < LANES else 2 * i + 1 for i in range(LANES)]
+    return _shuffle(*loaded, places, vector)
 
 
 def _load_masked(memref: Any, indices: Sequence[Any], mask: Any, type_: Any) -> Any:

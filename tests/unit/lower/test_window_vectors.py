@@ -113,9 +113,10 @@ WIDTHS = (1, 2, 13, 32, 33, 70, 97)
 @pytest.mark.parametrize("type_", list(KINDS))
 @pytest.mark.parametrize("stride", [1, 2])
 def test_pools(type_: str, stride: int, tmp_path: Path) -> None:
-    """At each level of instructions: none has an element that is not there."""
+    """At each level of instructions: none has an element that is not there. Vectors away from the
+    edges are loaded without a mask."""
     text = program(type_, stride)
-    assert "vector.maskedload" in lowered(text, tmp_path)
+    assert {"vector.maskedload", "vector.load", "<and>,"} <= set(lowered(text, tmp_path).split())
     build_library(text, tmp_path)
     files = (tmp_path / "lib/libprogram.so", tmp_path / "program.json", tmp_path)
     for level in ("1", "3", "4"):
