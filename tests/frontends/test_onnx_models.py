@@ -272,6 +272,26 @@ def test_functions_of_the_model(tmp_path: Path) -> None:
     np.testing.assert_allclose(got, (scaled - mean) / deviation, rtol=1e-3, atol=1e-5)
 
 
+def test_functions_of_another_opset(tmp_path: Path) -> None:
+    """They are taken where both opsets have the same operators: Relu has one version since opset
+    14, Pad another one in 24 than in 21."""
+    text = """<ir_version: 10, opset_import: ["" : 24, "mine" : 1]>
+    net (float[2, 3] x) => (float[SIZES] y) { y = mine.own (x) }
+    <domain: "mine", opset_import: ["" : 21]>
+    own (x) => (y) { BODY }"""
+    relu = text.replace("SIZES", "2, 3").replace("BODY", "y = Relu (x)")
+    artifact = aotc.build(_saved(relu, tmp_path), emit="shared", out=f"{tmp_path}/", chips="sm_90")
+    x = np.random.default_rng(1).standard_normal((2, 3)).astype(np.float32)
+    (got,) = call(artifact, "net", [x], [x])
+    np.testing.assert_array_equal(got, np.maximum(x, 0))
+    body = "p = Constant <value = int64[4] {0, 1, 0, 1}> () y = Pad (x, p)"
+    pad = _saved(text.replace("SIZES", "2, 5").replace("BODY", body), tmp_path)
+    with pytest.raises(
+        aotc.InputError, match="FunctionOp imports version 21 whereas model imports version 24"
+    ):
+        aotc.build(pad, emit="mlir", out=f"{tmp_path}/", chips="sm_90")
+
+
 def test_a_product_of_batches_that_differ(tmp_path: Path) -> None:
     """Batches of any size have to be equal when the entry is called: none is repeated."""
     text = "net (float[n, 3, 4] a, float[m, 4, 2] b) => (float[k, 3, 2] y) { y = MatMul (a, b) }"

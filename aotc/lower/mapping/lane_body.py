@@ -224,12 +224,12 @@ def _load_every_second(memref: Any, indices: Sequence[Any], type_: Any) -> Any:
     *outer, first = indices
     last = ops.binary("arith.addi", first, ops.constant_index(LANES - 1))
     vector = vector_of(type_)
-    loaded = [
+    one, other = (
         ops.create("vector.load", [memref, *outer, at], [vector]).result for at in (first, last)
-    ]
+    )
     # Of both vectors behind each other, whose elements LANES - 1 and LANES are the same.
     places = [2 * i if 2 * i < LANES else 2 * i + 1 for i in range(LANES)]
-    return _shuffle(*loaded, places, vector)
+    return _shuffle(one, other, places, vector)
 
 
 def _load_masked(memref: Any, indices: Sequence[Any], mask: Any, type_: Any) -> Any:

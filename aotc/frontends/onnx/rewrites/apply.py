@@ -46,6 +46,7 @@ def expand_functions(model: Any) -> Any:
     """The model with its own functions in the place of their calls."""
     from onnx import helper, inliner
 
+    _unify_opsets(model)
     model.graph.value_info.add(name="")
     model.graph.value_info.extend(
         helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
@@ -53,6 +54,15 @@ def expand_functions(model: Any) -> Any:
     )
     chosen = [(function.domain, function.name) for function in model.functions]
     return _labelled(inliner.inline_selected_functions(model, chosen, False, True), model)
+
+
+def _unify_opsets(model: Any) -> None:
+    """Gives functions of other opsets than the model the model's, as onnx's inliner wants it. Both
+    have the same versions of all operators of the function: onnx loads no other model."""
+    for function in model.functions:
+        for own in function.opset_import:
+            if own.domain in ("", "ai.onnx"):
+                own.version = opset_of(model)
 
 
 def rewrite(
