@@ -106,3 +106,87 @@ func.func @in_a_loop(%x: tensor<2x8xf32>, %count: index, %start: tensor<8xf32>) 
 // CHECK-NOT: math.exp
 // CHECK: tensor.extract_slice {{.*}} : tensor<2x8xf32> to tensor<8xf32>
 // CHECK-NOT: math.exp
+
+// Memory may be written until a slice is read.
+func.func @memory(%x: tensor<3x8xf32>, %factor: memref<1xf32>) -> tensor<8xf32> {
+  %zero = arith.constant 0 : index
+  %limit = arith.constant 2.0 : f32
+  %empty = tensor.empty() : tensor<3x8xf32>
+  %all = linalg.generic {indexing_maps = [#matrix, #matrix], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<3x8xf32>) outs(%empty : tensor<3x8xf32>) {
+  ^bb0(%in: f32, %old: f32):
+    %y = memref.load %factor[%zero] : memref<1xf32>
+    %z = arith.mulf %in, %y : f32
+    linalg.yield %z : f32
+  } -> tensor<3x8xf32>
+  memref.store %limit, %factor[%zero] : memref<1xf32>
+  %a = tensor.extract_slice %all[1, 0] [1, 8] [1, 1] : tensor<3x8xf32> to tensor<8xf32>
+  %next_empty = tensor.empty() : tensor<8xf32>
+  %next = linalg.generic {indexing_maps = [#vector, #vector], iterator_types = ["parallel"]}
+      ins(%a : tensor<8xf32>) outs(%next_empty : tensor<8xf32>) {
+  ^bb0(%p: f32, %old: f32):
+    %z = math.exp %p : f32
+    linalg.yield %z : f32
+  } -> tensor<8xf32>
+  return %next : tensor<8xf32>
+}
+
+// CHECK-LABEL: @memory
+// CHECK: memref.load
+// CHECK: memref.store
+// CHECK-NOT: memref.load
+
+// What is asserted of all elements is asserted of those that no slice has.
+func.func @assertion(%x: tensor<3x8xf32>) -> tensor<8xf32> {
+  %zero = arith.constant 0 : index
+  %limit = arith.constant 2.0 : f32
+  %empty = tensor.empty() : tensor<3x8xf32>
+  %all = linalg.generic {indexing_maps = [#matrix, #matrix], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<3x8xf32>) outs(%empty : tensor<3x8xf32>) {
+  ^bb0(%in: f32, %old: f32):
+    %is_small = arith.cmpf olt, %in, %limit : f32
+    cf.assert %is_small, "an element is too large"
+    %z = arith.addf %in, %in : f32
+    linalg.yield %z : f32
+  } -> tensor<3x8xf32>
+  %a = tensor.extract_slice %all[1, 0] [1, 8] [1, 1] : tensor<3x8xf32> to tensor<8xf32>
+  %next_empty = tensor.empty() : tensor<8xf32>
+  %next = linalg.generic {indexing_maps = [#vector, #vector], iterator_types = ["parallel"]}
+      ins(%a : tensor<8xf32>) outs(%next_empty : tensor<8xf32>) {
+  ^bb0(%p: f32, %old: f32):
+    %z = math.exp %p : f32
+    linalg.yield %z : f32
+  } -> tensor<8xf32>
+  return %next : tensor<8xf32>
+}
+
+// CHECK-LABEL: @assertion
+// CHECK: cf.assert
+// CHECK: tensor.extract_slice {{.*}} : tensor<3x8xf32> to tensor<8xf32>
+
+// A check becomes an assertion.
+func.func @check(%x: tensor<3x8xf32>) -> tensor<8xf32> {
+  %zero = arith.constant 0 : index
+  %limit = arith.constant 2.0 : f32
+  %empty = tensor.empty() : tensor<3x8xf32>
+  %all = linalg.generic {indexing_maps = [#matrix, #matrix], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<3x8xf32>) outs(%empty : tensor<3x8xf32>) {
+  ^bb0(%in: f32, %old: f32):
+    %is_small = arith.cmpf olt, %in, %limit : f32
+    %z = arith.select %is_small, %in, %limit {aotc.check = "an element is too large"} : f32
+    linalg.yield %z : f32
+  } -> tensor<3x8xf32>
+  %a = tensor.extract_slice %all[1, 0] [1, 8] [1, 1] : tensor<3x8xf32> to tensor<8xf32>
+  %next_empty = tensor.empty() : tensor<8xf32>
+  %next = linalg.generic {indexing_maps = [#vector, #vector], iterator_types = ["parallel"]}
+      ins(%a : tensor<8xf32>) outs(%next_empty : tensor<8xf32>) {
+  ^bb0(%p: f32, %old: f32):
+    %z = math.exp %p : f32
+    linalg.yield %z : f32
+  } -> tensor<8xf32>
+  return %next : tensor<8xf32>
+}
+
+// CHECK-LABEL: @check
+// CHECK: arith.select {{.*}}aotc.check
+// CHECK: tensor.extract_slice {{.*}} : tensor<3x8xf32> to tensor<8xf32>

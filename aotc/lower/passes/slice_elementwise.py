@@ -17,11 +17,15 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.analysis.effects import is_pure
 from aotc.analysis.generics import body_of, has_reduction, maps_of, origin
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
+from aotc.rewrites.checks import CHECK
 from aotc.rewrites.cloning import copy
 
+# These may be computed later, and of fewer elements, as what is pure may be.
+_MOVABLE = ("tensor.extract", "scf.if", "scf.for", "scf.yield", "linalg.yield")
 _KINDS = ("static_offsets", "static_sizes", "static_strides")
 
 
@@ -53,8 +57,9 @@ class _Slice(Struct):
 
 
 def _is_elementwise(generic: Any) -> bool:
-    """Whether it computes each element of its one result, in order, of one element of each operand,
-    and is no part of the loops of what makes an operand: a product or a reduction."""
+    """Whether it computes each element of its one result, in order, of one element of each operand
+    and of nothing that may change until a slice is read; and whether it is no part of the loops of
+    what makes an operand: a product or a reduction."""
     if has_reduction(generic) or len(generic.results) != 1:
         return False
     if not isinstance(generic.results[0].type, ir.RankedTensorType):
@@ -65,10 +70,19 @@ def _is_elementwise(generic: Any) -> bool:
     if not all(isinstance(one, ir.AffineDimExpr) for map_ in maps for one in map_.results):
         return False
     *_, old = generic.regions[0].blocks[0].arguments
-    if list(old.uses) or any(op.name == "linalg.index" for op in body_of(generic)):
+    if list(old.uses) or not all(map(_is_movable, body_of(generic))):
         return False
     inputs, _ = ops.operand_groups(generic)
     return not any(map(_is_reduced, inputs))
+
+
+def _is_movable(operation: Any) -> bool:
+    """Whether it depends on its operands alone, not on memory or on the loops' indices, and does
+    not fail: elements that no slice has are not computed."""
+    return all(
+        (is_pure(one) or one.name in _MOVABLE) and CHECK not in one.attributes
+        for one in ops.walk(operation)
+    )
 
 
 def _is_reduced(value: Any) -> bool:
