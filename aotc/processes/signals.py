@@ -1,4 +1,5 @@
-"""Signals: their names, and `uninterrupted`: a few lines that Ctrl-C cannot cut in two."""
+"""Signals: their names, waiting for one, and `uninterrupted`: a few lines that Ctrl-C cannot cut in
+two."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import contextlib
 import ctypes
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -15,6 +16,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 # prctl(2).
 _PR_SET_PDEATHSIG = 1
+# Of a sigset_t, in glibc and in musl.
+_SIGSET_BYTES = 128
 
 
 def end_with_parent(number: int) -> None:
@@ -28,6 +31,28 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+class _Timespec(ctypes.Structure):
+    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
+
+
+def wait_for_signal(numbers: Iterable[int], seconds: float) -> int | None:
+    """Takes one of these signals, which are blocked; None where none has come after `seconds`, or
+    where this process was stopped (SIGSTOP) and goes on.
+
+    `signal.sigtimedwait` returns a signal that nobody sent if this process was stopped for longer
+    than `seconds`: CPython fills its result from a structure that it has not initialized.
+    """
+    libc = ctypes.CDLL(None)
+    waited = ctypes.create_string_buffer(_SIGSET_BYTES)
+    libc.sigemptyset(waited)
+    for number in numbers:
+        libc.sigaddset(waited, ctypes.c_int(number))
+    whole = int(seconds)
+    time = _Timespec(whole, int((seconds - whole) * 1e9))
+    found: int = libc.sigtimedwait(waited, None, ctypes.byref(time))
+    return found if found > 0 else None
 
 
 @contextlib.contextmanager

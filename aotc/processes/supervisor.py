@@ -25,7 +25,7 @@ from aotc.processes.memory import (
     resident_memory,
 )
 from aotc.processes.record import Record, Step, use_record
-from aotc.processes.signals import end_with_parent, signal_name
+from aotc.processes.signals import end_with_parent, signal_name, wait_for_signal
 
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _INTERRUPTED = 130
@@ -104,8 +104,8 @@ def _wait(child: int, heard: set[signal.Signals], record: Record, pass_seconds: 
     limit = int(available_memory() * (1 - _SPARED))
     clock = _PassClock(child, record, pass_seconds)
     while True:
-        event = signal.sigtimedwait(heard, _LOOK)
-        if event is None:
+        came = wait_for_signal(heard, _LOOK)
+        if came is None:
             if limit and resident_memory(child) > limit:
                 _end_all(child)
                 record.remove_files()
@@ -115,7 +115,7 @@ def _wait(child: int, heard: set[signal.Signals], record: Record, pass_seconds: 
                 _end_all(child)
                 record.remove_files()
                 return _tell_of_pass(step, clock.limit)
-        elif event.si_signo != signal.SIGCHLD:
+        elif came != signal.SIGCHLD:
             # What a command that has just ended wrote stays.
             ended, status = os.waitpid(child, os.WNOHANG)
             _end_all(None if ended else child)
@@ -178,7 +178,7 @@ def _reap() -> None:
     with contextlib.suppress(ChildProcessError):
         while time.monotonic() < until:
             if os.waitpid(-1, os.WNOHANG)[0] == 0:
-                signal.sigtimedwait([signal.SIGCHLD], max(0.0, until - time.monotonic()))
+                wait_for_signal([signal.SIGCHLD], max(0.0, until - time.monotonic()))
 
 
 def _tell_of_interrupt() -> int:

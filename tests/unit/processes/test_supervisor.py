@@ -80,6 +80,21 @@ def test_an_interrupt_is_heard_at_once(number: signal.Signals, tmp_path: Path) -
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
+def test_a_stopped_process_goes_on(tmp_path: Path) -> None:
+    """Ctrl-Z and `fg` interrupt nothing, also where that takes longer than the supervisor waits
+    between two looks at the command."""
+    body = 'print("started", flush=True); time.sleep(1)'
+    with run(tmp_path, body) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"started\n"
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGCONT)
+        assert process.communicate(timeout=30) == (b"", b"")
+    assert process.returncode == 7
+    assert (tmp_path / "draft").exists()
+
+
 # Tells our parent once the command's process has ended, and then ends itself.
 LATE = """ours, command = os.getppid(), os.getpid()
             if os.fork() == 0:
