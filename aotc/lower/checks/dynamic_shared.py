@@ -26,11 +26,20 @@ _VIEWS = frozenset(
 )
 
 
+# Operations that may hand the memory on to what never reads or writes it.
+_HAND_ON = ("arith.", "cf.", "func.", "index.", "llvm.br", "llvm.call", "llvm.cond_br", "scf.")
+
+
 class Need(Struct, frozen=True):
-    """The least number of bytes that a launch must give, and the operation that shows it."""
+    """The least number of bytes that a launch must give, and the operation that shows it.
+
+    If it `is_certain`, each launch with threads needs them. Otherwise a condition, or a loop that
+    may be empty, keeps some launches from using the memory.
+    """
 
     bytes: int
     operation: Any
+    is_certain: bool
 
 
 def dynamic_need(kernel: Any) -> Need | None:
@@ -41,30 +50,53 @@ def dynamic_need(kernel: Any) -> Need | None:
     it is one byte.
     """
     found: Need | None = None
-    for named in _named_memory(kernel):
-        for view in [named, *_views_of(named.results[0])]:
-            if all(not _is_accessed(result) for result in view.results):
-                continue
-            end = _end_of(view, named) if runs_in_every_call(view, of=kernel) else None
-            if found is None or (end or 1) > found.bytes:
-                found = Need(max(end or 1, 1), view)
+    for function, is_always_called in _functions_of(kernel):
+        for named in _named_memory(function, kernel):
+            for view in [named, *_views_of(named.results[0])]:
+                accesses = [user for result in view.results for user in _accesses(result)]
+                if not accesses:
+                    continue
+
+                def is_certain(operation: Any, around: Any = function) -> bool:
+                    return runs_in_every_call(operation, of=around)
+
+                end = _end_of(view, named)
+                if not is_always_called:
+                    need = Need(1, view, False)
+                elif end is not None and end > 0 and is_certain(view):
+                    need = Need(end, view, True)
+                else:
+                    sure = (one for one in accesses if not one.name.startswith(_HAND_ON))
+                    need = Need(1, view, any(map(is_certain, sure)))
+                if found is None or (need.is_certain, need.bytes) > (found.is_certain, found.bytes):
+                    found = need
     return found
 
 
-def _named_memory(kernel: Any) -> Iterator[Any]:
-    """The operations of a kernel, and of the functions that it calls, that name the memory."""
-    functions = [kernel]
-    symbols: dict[str, Any] = {}
-    if kernel.name != "gpu.launch":
-        symbols = symbols_of(kernel.parent)
-        functions = [one for one in reach(kernel, symbols).values() if len(one.regions) > 0]
-    for function in functions:
-        for operation in ops.walk(function):
-            name = ops.used_global(operation)
-            if operation.name == "gpu.dynamic_shared_memory" or (
-                name in symbols and is_dynamic_global(symbols[name])
-            ):
-                yield operation
+def _functions_of(kernel: Any) -> list[tuple[Any, bool]]:
+    """A kernel and the functions that it calls, each with whether every launch runs it."""
+    if kernel.name == "gpu.launch":
+        return [(kernel, True)]
+    symbols = symbols_of(kernel.parent)
+    functions = [one for one in reach(kernel, symbols).values() if len(one.regions) > 0]
+    always = [kernel]
+    for caller in always:  # which grows
+        for call in ops.find(caller, "func.call", "llvm.call"):
+            callee = symbols.get(ops.callee_of(call)) if "callee" in call.attributes else None
+            if callee is not None and callee not in always and runs_in_every_call(call, of=caller):
+                always.append(callee)
+    return [(one, one in always) for one in functions]
+
+
+def _named_memory(function: Any, kernel: Any) -> Iterator[Any]:
+    """The operations of a function that the kernel runs that name the memory."""
+    symbols = {} if kernel.name == "gpu.launch" else symbols_of(kernel.parent)
+    for operation in ops.walk(function):
+        name = ops.used_global(operation)
+        if operation.name == "gpu.dynamic_shared_memory" or (
+            name in symbols and is_dynamic_global(symbols[name])
+        ):
+            yield operation
 
 
 def _views_of(value: Any) -> Iterator[Any]:
@@ -74,15 +106,15 @@ def _views_of(value: Any) -> Iterator[Any]:
             yield user
 
 
-def _is_accessed(value: Any) -> bool:
-    """Whether an operation reads or writes the memory of `value`, or may."""
+def _accesses(value: Any) -> Iterator[Any]:
+    """The operations that read or write the memory of `value`, or may."""
     for use in value.uses:
         user = use.owner.operation
-        if user.name == "memref.dim":
-            continue
-        if user.name not in _VIEWS or any(_is_accessed(result) for result in user.results):
-            return True
-    return False
+        if user.name in _VIEWS:
+            for result in user.results:
+                yield from _accesses(result)
+        elif user.name != "memref.dim":
+            yield user
 
 
 def _end_of(view: Any, named: Any) -> int | None:
