@@ -50,6 +50,14 @@ OTHERS: dict[str, Callable[[Any], Any]] = {
     "short windows": lambda x: torch.stft(
         x.flatten(1), 16, 4, window=torch.hann_window(16), return_complex=True
     ).abs(),
+    "windows of complex numbers": lambda x: real(
+        torch.stft(
+            torch.complex(x, -x).flatten(1), 16, window=torch.hann_window(16), return_complex=True
+        )
+    ),
+    "complex padding": lambda x: real(
+        torch.nn.functional.pad(fft.fft(x), (1, 2), value=0.5).unfold(0, 2, 1)
+    ),
     "windows, back": lambda x: torch.istft(
         torch.stft(x.flatten(1), 16, 4, window=torch.hamming_window(16), return_complex=True),
         16,

@@ -205,6 +205,9 @@ _MOVES: dict[str, Callable[..., Any]] = {
     "slice_scatter.default": lambda p, q, dim=0, start=None, end=None, step=1: _put_slice(
         p, q, dim, start, end, step
     ),
+    "unfold.default": lambda p, dim, size, step: p.unfold(_at(p, dim), size, step).transpose(
+        -1, -2
+    ),
     "diagonal.default": lambda p, offset=0, one=0, other=1: p.diagonal(
         offset, _at(p, one), _at(p, other)
     ).transpose(-1, -2),
@@ -243,9 +246,10 @@ def _stack(pairs: Sequence[Tensor], dim: int) -> Tensor:
 def _padded(p: Tensor, pads: Sequence[Any], value: Any) -> Tensor:
     import torch
 
-    if value != 0:
-        return NotImplemented
-    return torch.constant_pad_nd(p, [0, 0, *pads], 0)
+    if value == 0:
+        return torch.constant_pad_nd(p, [0, 0, *pads], 0)
+    parts = zip(p.unbind(-1), (value.real, value.imag), strict=True)
+    return torch.stack([torch.constant_pad_nd(one, pads, number) for one, number in parts], -1)
 
 
 # --- What computes --------------------------------------------------------------------------------
