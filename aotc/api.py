@@ -254,10 +254,18 @@ def _source(source: Any, name: str | None) -> tuple[Path, bytes | None, bool]:
             f"Cannot build {type(source).__name__}: expected a path, MLIR as text or bytes, or an "
             "ir.Module."
         )
-    from aotc.input.source import bytecode_of
+    from aotc.input.source import bytecode_of, describe_diagnostics
     from aotc.mlir import ir
 
     place = Path(name or _symbol(operation) or "module")
+    try:
+        operation.verify()  # writing an operation that lacks what it needs would crash
+    except Exception as error:
+        if not hasattr(error, "error_diagnostics"):
+            raise
+        # An MLIRError, of whichever package's bindings.
+        said = describe_diagnostics(error, str(place), ())
+        raise InputError(f"MLIR refuses the module '{place}':\n{said}") from None
     return place, bytecode_of(operation), isinstance(operation, ir.Operation)
 
 

@@ -76,6 +76,17 @@ def test_a_module_is_not_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert read == [written]
 
 
+def test_a_module_is_verified() -> None:
+    """MLIR crashes where it writes an operation without what this needs."""
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse(TEXT)
+        ir.Operation.create("memref.global", ip=ir.InsertionPoint.at_block_begin(module.body))
+    with pytest.raises(InputError) as refusal:
+        aotc.build(module, emit="mlir", name="mine")
+    expected = "error: 'memref.global' op requires attribute 'sym_name'"
+    assert refusal.value.message == f"MLIR refuses the module 'mine':\n{expected}"
+
+
 def test_too_little_memory_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader that may take less than it might need for the file, and takes all of that."""
 
