@@ -190,3 +190,59 @@ func.func @check(%x: tensor<3x8xf32>) -> tensor<8xf32> {
 // CHECK-LABEL: @check
 // CHECK: arith.select {{.*}}aotc.check
 // CHECK: tensor.extract_slice {{.*}} : tensor<3x8xf32> to tensor<8xf32>
+
+// Each row of the reader would compute the slice again.
+func.func @broadcast(%x: tensor<3x8xf32>, %y: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %empty = tensor.empty() : tensor<3x8xf32>
+  %all = linalg.generic {indexing_maps = [#matrix, #matrix], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<3x8xf32>) outs(%empty : tensor<3x8xf32>) {
+  ^bb0(%in: f32, %old: f32):
+    %z = math.exp %in : f32
+    linalg.yield %z : f32
+  } -> tensor<3x8xf32>
+  %a = tensor.extract_slice %all[1, 0] [1, 8] [1, 1] : tensor<3x8xf32> to tensor<8xf32>
+  %sum_empty = tensor.empty() : tensor<4x8xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j)>, #matrix, #matrix], iterator_types = ["parallel", "parallel"]}
+      ins(%a, %y : tensor<8xf32>, tensor<4x8xf32>) outs(%sum_empty : tensor<4x8xf32>) {
+  ^bb0(%p: f32, %q: f32, %old: f32):
+    %z = arith.addf %p, %q : f32
+    linalg.yield %z : f32
+  } -> tensor<4x8xf32>
+  return %sum : tensor<4x8xf32>
+}
+
+// CHECK-LABEL: @broadcast
+// CHECK: math.exp
+// CHECK: tensor.extract_slice {{.*}} : tensor<3x8xf32> to tensor<8xf32>
+
+// Each reader would have a copy of a long computation.
+func.func @long(%x: tensor<3x8xf32>) -> tensor<8xf32> {
+  %empty = tensor.empty() : tensor<3x8xf32>
+  %first = linalg.generic {indexing_maps = [#matrix, #matrix], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<3x8xf32>) outs(%empty : tensor<3x8xf32>) {
+  ^bb0(%in: f32, %old: f32):
+    %z = math.tanh %in : f32
+    linalg.yield %z : f32
+  } -> tensor<3x8xf32>
+  %all = linalg.generic {indexing_maps = [#matrix, #matrix], iterator_types = ["parallel", "parallel"]}
+      ins(%first : tensor<3x8xf32>) outs(%empty : tensor<3x8xf32>) {
+  ^bb0(%in: f32, %old: f32):
+    %u = math.erf %in : f32
+    %z = math.exp %u : f32
+    linalg.yield %z : f32
+  } -> tensor<3x8xf32>
+  %a = tensor.extract_slice %all[1, 0] [1, 8] [1, 1] : tensor<3x8xf32> to tensor<8xf32>
+  %next_empty = tensor.empty() : tensor<8xf32>
+  %next = linalg.generic {indexing_maps = [#vector, #vector], iterator_types = ["parallel"]}
+      ins(%a : tensor<8xf32>) outs(%next_empty : tensor<8xf32>) {
+  ^bb0(%p: f32, %old: f32):
+    %z = math.absf %p : f32
+    linalg.yield %z : f32
+  } -> tensor<8xf32>
+  return %next : tensor<8xf32>
+}
+
+// CHECK-LABEL: @long
+// CHECK: math.tanh
+// CHECK: tensor.extract_slice {{.*}} : tensor<3x8xf32> to tensor<8xf32>
+// CHECK: math.erf

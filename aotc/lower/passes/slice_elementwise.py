@@ -26,6 +26,10 @@ from aotc.rewrites.cloning import copy
 
 # These may be computed later, and of fewer elements, as what is pure may be.
 _MOVABLE = ("tensor.extract", "scf.if", "scf.for", "scf.yield", "linalg.yield")
+# An elementary function takes about as much code as so many operations of arithmetic.
+_FUNCTION = 16
+# A reader computes at most so much of a slice: each reader has a copy of the code.
+_MOST_COPIED = 3 * _FUNCTION
 _KINDS = ("static_offsets", "static_sizes", "static_strides")
 
 
@@ -36,13 +40,19 @@ class SliceElementwise(OwnPass, frozen=True):
     reason: str = "what is read slice by slice is computed so, by what reads the slices"
 
     def run(self, lowering: Lowering) -> None:
+        # How much of slices is computed in front of a reader, by the reader.
+        copied: dict[Any, int] = {}
         with lowering.module.context:
             # From below: what an operation reads is read slice by slice when it is sliced itself.
             for generic in reversed(ops.find(lowering.module.operation, "linalg.generic")):
                 slices = _slices_of(generic) if _is_elementwise(generic) else None
-                if slices:
+                if not slices:
+                    continue
+                below = max(copied.get(_reader_of(one), 0) for one in slices)
+                cost = below + sum(map(_cost, body_of(generic)))
+                if cost <= _MOST_COPIED:
                     for one in slices:
-                        _compute(generic, one)
+                        copied[_compute(generic, one)] = cost
                     ops.erase(generic)
 
 
@@ -130,21 +140,31 @@ def _slice(operation: Any, source: Any) -> _Slice | None:
 
 
 def _has_elementwise_reader(operation: Any, block: Any) -> bool:
-    """Whether one operation reads the slice, in the block itself: in a loop, it might be computed
-    more than once."""
-    users = [use.owner.operation for use in operation.results[0].uses]
-    return (
-        operation.block == block
-        and len(users) == 1
-        and users[0].block == block
-        and users[0].name == "linalg.generic"
-        and not has_reduction(users[0])
-        and operation.results[0] in list(ops.operand_groups(users[0])[0])
-    )
+    """Whether one operation reads the slice, each element once, in the block itself: in a loop, it
+    might be computed more than once."""
+    uses = list(operation.results[0].uses)
+    readers = [use.owner.operation for use in uses]
+    if operation.block != block or len(readers) != 1 or readers[0].block != block:
+        return False
+    [reader] = readers
+    if reader.name != "linalg.generic" or has_reduction(reader):
+        return False
+    inputs, _ = ops.operand_groups(reader)
+    number = uses[0].operand_number
+    return number < len(list(inputs)) and bool(maps_of(reader)[number].is_permutation)
 
 
-def _compute(generic: Any, slice_: _Slice) -> None:
-    """Computes a slice where it is extracted."""
+def _reader_of(slice_: _Slice) -> Any:
+    [use] = slice_.operation.results[0].uses
+    return use.owner.operation
+
+
+def _cost(operation: Any) -> int:
+    return _FUNCTION if operation.name.startswith("math.") else 1
+
+
+def _compute(generic: Any, slice_: _Slice) -> Any:
+    """Computes a slice where it is extracted, and returns the operation that does."""
     kept, extract = slice_.kept, slice_.operation
     inputs, _ = ops.operand_groups(generic)
     maps = maps_of(generic)
@@ -159,6 +179,7 @@ def _compute(generic: Any, slice_: _Slice) -> None:
         made = ops.create_elementwise(parts, type_, [], partial(_body, generic), part_maps)
     extract.results[0].replace_all_uses_with(made)
     ops.erase(extract)
+    return made.owner
 
 
 def _body(generic: Any, *elements: Any) -> Any:
