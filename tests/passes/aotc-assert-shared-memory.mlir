@@ -26,6 +26,19 @@ gpu.module @device {
     }
     gpu.return
   }
+  gpu.func @second(%out: memref<64xf32>, %flag: i1) kernel {
+    %c0 = arith.constant 0 : index
+    %c256 = arith.constant 256 : index
+    %i = gpu.thread_id x
+    %memory = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
+    %small = memref.view %memory[%c0][] : memref<?xi8, #gpu.address_space<workgroup>> to memref<64xf32, #gpu.address_space<workgroup>>
+    %large = memref.view %memory[%c256][] : memref<?xi8, #gpu.address_space<workgroup>> to memref<1024xf32, #gpu.address_space<workgroup>>
+    %x = memref.load %small[%i] : memref<64xf32, #gpu.address_space<workgroup>>
+    scf.if %flag {
+      memref.store %x, %large[%i] : memref<1024xf32, #gpu.address_space<workgroup>>
+    }
+    gpu.return
+  }
   gpu.func @loop(%out: memref<64xf32>, %n: index) kernel {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -67,6 +80,8 @@ func.func @f(%out: memref<64xf32>, %size: memref<index>, %bytes: i32, %flag: i1,
     dynamic_shared_memory_size %bytes args(%out : memref<64xf32>, %flag : i1)
   gpu.launch_func @device::@loop blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
     dynamic_shared_memory_size %bytes args(%out : memref<64xf32>, %n : index)
+  gpu.launch_func @device::@second blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+    dynamic_shared_memory_size %bytes args(%out : memref<64xf32>, %flag : i1)
   return
 }
 }
@@ -87,3 +102,5 @@ func.func @f(%out: memref<64xf32>, %size: memref<index>, %bytes: i32, %flag: i1,
 // CHECK:         gpu.launch_func @device::@maybe
 // CHECK-NOT:     cf.assert
 // CHECK:         gpu.launch_func @device::@loop
+// CHECK:         cf.assert %{{.*}}, "'second' uses dynamic shared memory: dynamic_shared_memory_size is at least 256"
+// CHECK-NEXT:    gpu.launch_func @device::@second

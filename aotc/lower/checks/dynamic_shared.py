@@ -53,24 +53,28 @@ def dynamic_need(kernel: Any) -> Need | None:
     for function, is_always_called in _functions_of(kernel):
         for named in _named_memory(function, kernel):
             for view in [named, *_views_of(named.results[0])]:
-                accesses = [user for result in view.results for user in _accesses(result)]
-                if not accesses:
-                    continue
-
-                def is_certain(operation: Any, around: Any = function) -> bool:
-                    return runs_in_every_call(operation, of=around)
-
-                end = _end_of(view, named)
-                if not is_always_called:
-                    need = Need(1, view, False)
-                elif end is not None and end > 0 and is_certain(view):
-                    need = Need(end, view, True)
-                else:
-                    sure = (one for one in accesses if not one.name.startswith(_HAND_ON))
-                    need = Need(1, view, any(map(is_certain, sure)))
-                if found is None or (need.is_certain, need.bytes) > (found.is_certain, found.bytes):
+                need = _need_of(view, named, function, is_always_called=is_always_called)
+                if found is None or (
+                    need is not None
+                    and (need.is_certain, need.bytes) > (found.is_certain, found.bytes)
+                ):
                     found = need
     return found
+
+
+def _need_of(view: Any, named: Any, function: Any, *, is_always_called: bool) -> Need | None:
+    """What a view of the memory needs; None where nothing reads or writes it."""
+    accesses = [user for result in view.results for user in _accesses(result)]
+    if not accesses:
+        return None
+
+    def always_runs(operation: Any) -> bool:
+        return is_always_called and runs_in_every_call(operation, of=function)
+
+    # The place where a view is taken says little: it may be in front of the branch that uses it.
+    sure = (one for one in accesses if not one.name.startswith(_HAND_ON))
+    end = _end_of(view, named) if always_runs(view) else None
+    return Need(max(end or 1, 1), view, any(map(always_runs, sure)))
 
 
 def _functions_of(kernel: Any) -> list[tuple[Any, bool]]:

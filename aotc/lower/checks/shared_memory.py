@@ -63,7 +63,7 @@ def _check_dynamic(
             f"{what} uses dynamic shared memory: dynamic_shared_memory_size must be at least "
             f"{need.bytes}, and is {dynamic}"
         )
-        is_sure = runs_in_every_call(launch)
+        is_sure = (need.is_certain or dynamic == 0) and runs_in_every_call(launch)
         return [BuildWarning.at(source, "shared-memory", launch.location, message, is_sure=is_sure)]
     if dynamic == 0:
         return []
