@@ -50,8 +50,8 @@ def load(build: Build) -> Loaded:
     r = build.request
     name = "<stdin>" if str(r.source) == "-" else str(r.source)
     source, size = _read(build, name)
-    check_module(source, architecture=r.target.architecture, has_pipeline=r.pipeline is not None)
     mark_kernels(source.module)
+    check_module(source, architecture=r.target.architecture, has_pipeline=r.pipeline is not None)
     build.log.warnings += check_input(source, r)
     mark_entries(source, r.entries, r.emit)
     partition(source, build.watch("mlir"))
