@@ -121,7 +121,10 @@ def test_own_passes_stand_among_others_in_a_pipeline(
 @pytest.mark.parametrize(
     ("pipeline", "message"),
     [
-        ("aotc-nonsense", "Unknown pass 'aotc-nonsense'. aotc's own are: aotc-assert-shared-memory,"),
+        (
+            "aotc-nonsense",
+            "Unknown pass 'aotc-nonsense'. aotc's own are: aotc-assert-shared-memory,",
+        ),
         ("aotc-place-memroy", "Unknown pass 'aotc-place-memroy'. Near names: aotc-place-memory"),
         (
             "canonicalize,aotc-map-parallel-loops{size=3}",
