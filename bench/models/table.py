@@ -43,13 +43,21 @@ def _table(rows: Sequence[Row]) -> str:
     lines.append(_line(["geometric mean", "", *("" for _ in engines), *means, "", ""]))
     count = rows[0].threads
     title = f"{count} thread{'s' if count > 1 else ''}, batch {rows[0].batch}:"
-    reasons = [
-        f"- `{row.model}`, {name}: {_escaped(one.failure)}"
-        for row in rows
-        for name, one in row.results.items()
-        if one.failure
-    ]
+    reasons = _reasons(rows)
     return "\n\n".join([title, "\n".join(lines), *(["\n".join(reasons)] if reasons else [])])
+
+
+def _reasons(rows: Sequence[Row]) -> list[str]:
+    """Why results are missing, and of how many models."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        for name, one in row.results.items():
+            if one.failure:
+                found.setdefault((name, _escaped(one.failure)), []).append(row.model)
+    return [
+        f"- `{models[0]}`{f' and {len(models) - 1} more' if models[1:] else ''}, {name}: {failure}"
+        for (name, failure), models in found.items()
+    ]
 
 
 def _cells(row: Row, engines: Sequence[str]) -> list[str]:
