@@ -15,6 +15,7 @@ from aotc.cache.opening import CacheChoice, open_cache
 from aotc.delivery import check_output, deliver
 from aotc.errors import InputError
 from aotc.manifest import Manifest, parse_manifest
+from aotc.processes.garbage import rare_collections
 from aotc.processes.record import temporary_folder
 from aotc.request import BuildRequest
 from aotc.request_words import make_request
@@ -214,7 +215,7 @@ def _make(
     observers: list[Observer] = [times]
     if request.save_temps is not None:
         observers.append(SaveTemps(request.save_temps))
-    with temporary_folder() as folder:
+    with temporary_folder() as folder, rare_collections():
         build = new_build(request, folder, tools=tools, cache=cache, content=content)
         try:
             made = run_build(build, observers)

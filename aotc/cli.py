@@ -28,6 +28,7 @@ from aotc.errors import (
     InternalError,
 )
 from aotc.owner import PROCESS
+from aotc.processes.garbage import THRESHOLD
 from aotc.processes.record import record_handle
 from aotc.version import __version__
 
@@ -49,8 +50,7 @@ _COMMANDS = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line in a process of aotc's own; its exit code, when all is written."""
     PROCESS.is_ours = True
-    # Most of what a build makes lives to its end: to look for garbage is in vain, and takes time.
-    gc.set_threshold(200_000)
+    gc.set_threshold(THRESHOLD)
     # A thread whose tool has ended need not wait long for its turn.
     sys.setswitchinterval(0.0005)
     code = run(arguments)

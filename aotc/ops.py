@@ -14,6 +14,7 @@ from aotc.mlir import ir
 # What defines a symbol, and of that what has a body.
 _FUNCTIONS = ("func.func", "gpu.func", "llvm.func")
 _SYMBOLS = frozenset((*_FUNCTIONS, "memref.global"))
+_LAUNCH = "gpu.launch_func"  # in host code alone
 _EQ, _SGE = 0, 5  # arith.cmpi's numbers
 _LARGEST_INDEX = (1 << 63) - 1
 _CONSTANT = "arith.constant"
@@ -64,8 +65,12 @@ def find(operation: Any, *names: str) -> list[Any]:
     """The operations under `operation` that have one of the names."""
     found: list[Any] = []
     add, go_on, skip = found.append, ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
-    # Kernels have thousands of operations, none of which is a symbol.
-    passed_by = _FUNCTIONS if _SYMBOLS.issuperset(names) else ()
+    # Kernels have thousands of operations: a walk enters them only if it can find something.
+    passed_by: Collection[str] = ()
+    if _SYMBOLS.issuperset(names):
+        passed_by = _FUNCTIONS
+    elif names == (_LAUNCH,):
+        passed_by = ("gpu.module",)
 
     def visit(inner: Any) -> Any:
         name = inner.name

@@ -8,4 +8,5 @@ end is an error and no crash.
 * `supervisor`: the command's first process. It forks the one that works, and waits for signals.
 * `fork_server`: a process without threads that forks a child for each task.
 * `record`: what a killed process leaves to be removed, and what it was doing.
+* `garbage`: how often Python looks for cyclic garbage during a build.
 """

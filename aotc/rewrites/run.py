@@ -13,6 +13,9 @@ from aotc.pipeline_text import pipeline_text, short_name, single_passes
 from aotc.processes.record import running_pass
 from aotc.rewrites.unreachable import erase_unreachable_blocks, fold_branches
 
+# After these, no block is unreachable if none was before `canonicalize`.
+_KEEP_BLOCKS = frozenset({"canonicalize", "cse", "reconcile-unrealized-casts"})
+
 
 class PassWatch(Protocol):
     """Told of each pass that runs on its own, and of the operation that it changes."""
@@ -89,12 +92,15 @@ def run_pipeline(
     does not end is told by its name. Raises ValueError for a pass that is unknown, and MLIRError
     for one that fails.
     """
-    for group in _up_to_canonicalize(passes):
+    groups = _up_to_canonicalize(passes)
+    for group in groups:
         if group[:1] == ["canonicalize"]:
-            # It would turn for ever in what is not reached.
+            # It does not end on unreachable blocks that branch to each other.
             fold_branches(operation)
         run_group(operation, group, verifies_each=verifies_each, is_users=is_users, watch=watch)
-    erase_unreachable_blocks(operation)
+    # `canonicalize` erases unreachable blocks itself.
+    if not _KEEP_BLOCKS.issuperset(groups[-1]):
+        erase_unreachable_blocks(operation)
     if not verifies_each:
         operation.verify()
 

@@ -74,6 +74,17 @@ _POWER_BIAS = 127
 SMALL_FLOATS = (*FORMATS, _POWER)
 
 
+# Most operations of a kernel: their types need not be looked at.
+_OF_INTEGERS = frozenset(
+    f"arith.{name}"
+    for name in (
+        *("addi", "subi", "muli", "divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi"),
+        *("andi", "ori", "xori", "shli", "shrsi", "shrui", "cmpi", "minsi", "maxsi"),
+        *("minui", "maxui", "index_cast", "index_castui", "extsi", "extui", "trunci"),
+    )
+)
+
+
 class _Wide(Struct, frozen=True):
     """A float of IEEE's that is rounded: its bits, its mantissa's, its bias."""
 
@@ -147,7 +158,7 @@ def _users(root: Any) -> tuple[set[str], set[str]]:
     formats: set[str] = set()
     for operation in ops.walk(root):
         name = operation.name
-        if not name.startswith(("arith.", "math.", "vector.")):
+        if name in _OF_INTEGERS or not name.startswith(("arith.", "math.", "vector.")):
             continue
         for value in (*operation.operands, *operation.results):
             type_ = value.type
@@ -164,8 +175,10 @@ def _expand_roundings(root: Any) -> None:
     tell LLVM the processor's mode and do not set it, and are not vectorized. (Arithmetic that
     rounds otherwise than to nearest even is refused: `lower.checks`.)"""
     for operation in ops.find(root, *ROUNDED):
+        if ROUNDING_MODE not in operation.attributes:
+            continue
         form = _ROUNDED_BY_LLVM.get(_element(operation.results[0].type))
-        if ROUNDING_MODE not in operation.attributes or form is None:
+        if form is None:
             continue
         rounding = rounding_of(operation)
         del operation.attributes[ROUNDING_MODE]

@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from aotc.builder import Buffer
-from aotc.kernels.cpu.levels import AVX512, has_level
+from aotc.kernels.cpu.levels import AVX512, SSE2, has_level, is_for_level
 from aotc.kernels.cpu.vectors import Vectors
 from aotc.numbers import Condition, Number, Scalar, Value, compare, signed_minimum
 
@@ -17,6 +17,8 @@ from aotc.numbers import Condition, Number, Scalar, Value, compare, signed_minim
 LONG_ROWS, LONG_VECTORS = 8, 3
 # How many k an iteration takes otherwise.
 _UNROLLED = 2
+# SSE2 has 16 registers of 4 elements: the accumulators of more rows are in memory.
+_SSE2_ROWS = 2
 # How many rows are multiplied with columns at a time, and how many rows times columns at most.
 _ROWS_OF_COLUMN, _DOT_PRODUCTS = 4, 16
 # The mainloop stores up to so many rows of accumulators behind the last one.
@@ -111,10 +113,14 @@ class Mainloop:
         not in C, but where it stores them. `prefetch_b` prefetches a vector of B, by its column,
         which may be behind the last one, and its k."""
         part = _Part(rows, start, columns, k, is_first, finish, prefetch_b)
-        with self.b.where(has_level(self.b, AVX512)) as branch:
+        b = self.b
+        with b.where(has_level(b, AVX512)) as is_long:
             self._multiply_part(part, LONG_ROWS, self.long_vectors, 1)
-        with branch.otherwise():
-            self._multiply_part(part, self.rows, 1, _UNROLLED)
+        with is_long.otherwise():
+            with b.where(is_for_level(b, SSE2)) as is_short:
+                self._multiply_part(part, _SSE2_ROWS, 1, 1)
+            with is_short.otherwise():
+                self._multiply_part(part, self.rows, 1, _UNROLLED)
 
     def multiply_columns(
         self,

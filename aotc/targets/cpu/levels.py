@@ -20,7 +20,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc.host.kernels import CpuKernels
-from aotc.kernels.cpu.levels import AVX2, AVX512, BF16, VNNI
+from aotc.kernels.cpu.levels import AVX2, AVX512, BF16, SSE2, VNNI
 from aotc.mlir import ir
 from aotc.ops import (
     body_of_module,
@@ -61,8 +61,9 @@ _LEVELS = {
     )
 }
 _QUESTION, _INTRINSIC = "llvm.intr.vscale", "llvm.call_intrinsic"
-# The numbers of llvm.icmp's predicates for signed numbers: slt, sle, sgt, sge.
+# The numbers of llvm.icmp's predicates: eq, and slt, sle, sgt, sge of signed numbers.
 _HOLDS: dict[int, Callable[[int, int], bool]] = {
+    0: operator.eq,
     2: operator.lt,
     3: operator.le,
     4: operator.gt,
@@ -189,6 +190,7 @@ def _split(module: Any, function: Any, levels: tuple[_Level, ...]) -> None:
         width = f'[["prefer-vector-width", "{level.bits}"]]'
         copy.attributes["passthrough"] = ir.Attribute.parse(width)
         copies.append((level.number, f"{symbol}_v{level.number}"))
+    _set_level(function, SSE2)
     types = "!llvm.ptr {llvm.nonnull}, !llvm.ptr {llvm.nonnull}"
     added = build.declare_function(module, symbol, types)
     _choose(added, copies, oldest)

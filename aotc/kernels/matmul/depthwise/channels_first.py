@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.builder import Builder
+from aotc.kernels.cpu.levels import SSE2, is_for_level
 from aotc.kernels.matmul.cpu.kernel import CpuFamily, CpuKernel, computed_in, has_convertible_types
 from aotc.kernels.matmul.depthwise.mainloop import (
     BAND_BYTES,
@@ -107,8 +108,8 @@ class _Packing:
         """The number of elements in a block's memory."""
         return self.size + self.accumulators
 
-    def input_vectors(self) -> list[InputVector]:
-        """The inputs of the accumulators at the first row and column."""
+    def input_vectors(self, rows: int) -> list[InputVector]:
+        """The inputs of the first accumulators of so many rows."""
         height, width, v = self.problem.height, self.problem.width, self.variant
         taps = []
         for tap in range(self.problem.taps):
@@ -116,7 +117,7 @@ class _Packing:
             down, row = divmod(i * height.dilation, height.stride)
             along, column = divmod(j * width.dilation, width.stride)
             taps.append(self.parts[row, column].start + down * self.pitch + along)
-        return input_vectors(taps, v.rows, v.vectors, (self.pitch, v.width))
+        return input_vectors(taps, rows, v.vectors, (self.pitch, v.width))
 
 
 class _Kernel(CpuKernel):
@@ -249,17 +250,26 @@ class _Kernel(CpuKernel):
         behind the end of a row is overwritten by later rows, and by columns to the left."""
         b, v = self.b, self.variant
         filter_ = self.of_b.m.offset(plane)
-        pitch, outputs = self.packing.pitch, self.problem.width.outputs
         taps = self.problem.taps
         held = None
         if taps <= _MOST_HELD_TAPS:
             held = [self._tap(filter_, tap) for tap in range(taps)]
+        # SSE2 has registers for the accumulators of a row.
+        with b.where(is_for_level(b, SSE2)) as branch:
+            self._tiles(filter_, held, rows, 1)
+        with branch.otherwise():
+            self._tiles(filter_, held, rows, v.rows)
+
+    def _tiles(self, filter_: Number, held: list[Value] | None, rows: Number, count: int) -> None:
+        """Computes the accumulators of `count` rows at a time. `held`: the taps in registers."""
+        b, v = self.b, self.variant
+        pitch, outputs = self.packing.pitch, self.problem.width.outputs
         step, groups = v.width * v.vectors, self.packing.column_groups
-        with b.loop(0, self.groups(rows, v.rows)) as row_group, b.loop(0, groups) as loop:
-            row, column = row_group.index * v.rows, (groups - 1 - loop.index) * step
-            accumulators = [b.zero(self.short_type)] * (v.rows * v.vectors)
+        with b.loop(0, self.groups(rows, count)) as row_group, b.loop(0, groups) as loop:
+            row, column = row_group.index * count, (groups - 1 - loop.index) * step
+            accumulators = [b.zero(self.short_type)] * (count * v.vectors)
             at = row * pitch + column
-            for offset, uses in self.packing.input_vectors():
+            for offset, uses in self.packing.input_vectors(count):
                 factor = self.load(self.packed, [at + offset], v.width)
                 for number, tap in uses:
                     weight = self._tap(filter_, tap) if held is None else held[tap]

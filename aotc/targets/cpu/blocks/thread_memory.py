@@ -51,6 +51,9 @@ def lasting_allocas(flow: Flow, outlasts: Callable[[Value], bool]) -> dict[Node,
     `outlasts` tells whether a value is used beyond the stretch that makes it. Raises
     DynamicAllocaError.
     """
+    found = allocas(flow)
+    if not found:
+        return {}
     users: dict[Value, list[Node]] = {}
     for block in flow.blocks:
         for node in block.nodes:
@@ -58,7 +61,7 @@ def lasting_allocas(flow: Flow, outlasts: Callable[[Value], bool]) -> dict[Node,
                 users.setdefault(operand, []).append(node)
     passed_on = {value for block in flow.blocks for edge in block.edges for value in edge.values}
     lasting: dict[Node, Size] = {}
-    for alloca in allocas(flow):
+    for alloca in found:
         size = alloca_size(alloca)
         is_large = size is not None and size.bytes > _LARGEST_ON_STACK
         if is_large or not _stays(alloca, users, passed_on, outlasts):
