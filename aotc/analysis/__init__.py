@@ -1,2 +1,2 @@
-"""Questions about a module that change nothing in it: where buffers flow to, what is written, what
-may overlap, what a launch asks for, what a kernel needs."""
+"""Analyses that do not change the module: where buffers flow to, what is written, what may alias,
+what a launch requests, and what a kernel needs."""

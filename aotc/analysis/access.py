@@ -1,7 +1,7 @@
 """How buffers are used: where a value flows to, and what an entry does with its arguments.
 
-Everything here errs on the safe side: an operation that is not known both reads and writes,
-and an unknown use may be on the host.
+Everything here is conservative: an operation that is not known both reads and writes, and an
+unknown use may be on the host.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from aotc.mlir import ir
 from aotc.module_names import ONE_STREAM, QUIET_CALLS, RESULT
 from aotc.ops import symbol_of
 
-# Operations that look at a buffer's shape alone, not at its elements.
+# Operations that read a buffer's shape only, not its elements.
 SHAPE_ONLY = {"memref.dim", "memref.rank", "memref.assume_alignment"}
 READS = {
     "memref.load",
@@ -49,11 +49,11 @@ WRITES = {
     "nvgpu.device_async_copy": 0,
     "nvgpu.warpgroup.mma.store": 1,
 }
-# What makes another value that stands for the buffer, or takes one without touching elements.
+# Operations that make another value for the same buffer, or take one without accessing elements.
 DESCRIBES = "nvgpu.tma.create.descriptor"
 _DESCRIBED_ONLY = {"nvgpu.tma.prefetch.descriptor", "nvgpu.warpgroup.generate.descriptor"}
 _TENSOR_COPIES = {"nvgpu.tma.async.load", "nvgpu.tma.async.store"}
-# Of a descriptor, to the pointer that it is; and what loads by one.
+# The cast from a descriptor to a pointer to it, and the load through such a pointer.
 _CAST = "builtin.unrealized_conversion_cast"
 _POINTED_LOAD = "nvvm.cp.async.bulk.tensor.shared.cluster.global"
 _ADDRESS = "memref.extract_aligned_pointer_as_index"
@@ -69,13 +69,13 @@ _TERMINATORS = ("llvm.return", "gpu.return")
 
 
 def is_memref(value: Any) -> bool:
-    """Whether it is a memref, or a TMA descriptor of one."""
+    """Whether a value is a memref, or a TMA descriptor of one."""
     is_buffer = isinstance(value.type, ir.MemRefType | ir.UnrankedMemRefType)
     return is_buffer or is_tensor_map(value.type)
 
 
 class Flow(Struct):
-    """Where one buffer goes, through views, casts, branches, loops and calls."""
+    """The uses of one buffer, followed through views, casts, branches, loops and calls."""
 
     functions: Functions
     aliases: list[Any] = field(default_factory=list)
@@ -105,7 +105,7 @@ class Flow(Struct):
         return flow
 
     def _take(self, user: Any, operand: int) -> list[Any]:
-        """Notes one use; returns the values that may be the same buffer because of it."""
+        """Records one use, and returns the values that may be the same buffer because of it."""
         if looks_at_no_element(user) or self._ends_at(user, operand):
             return []
         name = user.name
@@ -126,13 +126,13 @@ class Flow(Struct):
         followed = _successor_values(user, operand)
         if followed is not None:
             return followed
-        # Who knows which task has it then.
+        # It is not known which task uses the buffer from here on.
         self.reaches_launch |= name.startswith("async.")
         self.reads = self.writes = self.host_touches = True
         return [r for r in user.results if is_memref(r)]
 
     def _ends_at(self, user: Any, operand: int) -> bool:
-        """Whether the use hands the buffer on to no value; notes it then."""
+        """Whether the buffer flows into no other value by this use, which is then recorded."""
         name = user.name
         if name == "gpu.launch_func":
             self.reaches_launch = True
@@ -168,7 +168,7 @@ class Flow(Struct):
 
 
 def looks_at_no_element(user: Any) -> bool:
-    """Whether an operation asks for a buffer's shape alone, or where it begins to compare that."""
+    """Whether an operation reads a buffer's shape only, or its address only to compare it."""
     if user.name == _ADDRESS:
         return is_only_compared(user.results[0])
     if user.name == _METADATA:
@@ -177,14 +177,14 @@ def looks_at_no_element(user: Any) -> bool:
 
 
 def touches_no_element(operation: Any) -> bool:
-    """Whether an operation is one of numbers, or of those that neither read nor write an element of
-    a buffer that is there already."""
+    """Whether an operation is arithmetic, or one that neither reads nor writes an element of an
+    existing buffer."""
     return operation.name in _TOUCHES_NONE or operation.name.startswith("arith.")
 
 
 def is_only_compared(address: Any) -> bool:
-    """Whether an address is only compared, to check an alignment for example: nothing but truth
-    values comes of it, and through those nobody reaches the buffer."""
+    """Whether an address is only compared, for example to check an alignment: only i1 values are
+    computed from it, and these do not give access to the buffer."""
     pending = [address]
     while pending:
         for use in pending.pop().uses:
@@ -219,14 +219,14 @@ def _successor_values(user: Any, operand: int) -> list[Any] | None:
 
 
 def task_result(returning: Any, operand: int) -> tuple[str, int]:
-    """(function, index of its result) of an operand of async.return: a token may come first."""
+    """(function, result index) of an operand of async.return. Result 0 may be a token."""
     function = returning.parent.operation
     type_ = ops.function_type(function)
     return symbol_of(function), operand + (str(type_.results[0]) == "!async.token")
 
 
 def task_values(user: Any, operand: int) -> list[Any] | None:
-    """The values that an operand of an async operation becomes: a buffer goes from task to task in
+    """The values that an operand of an async operation becomes. Buffers pass between tasks as
     values of the async dialect."""
     if user.name == "async.yield" and user.parent.operation.name == "async.execute":
         return [user.parent.operation.results[1 + operand]]  # behind the token
@@ -244,7 +244,7 @@ def _inside(operation: Any) -> list[Any]:
 
 
 class ModuleAccess:
-    """What the kernels of one module do with their arguments, found once for each kernel."""
+    """What the kernels of one module do with their arguments, computed once for each kernel."""
 
     def __init__(self, module: Any) -> None:
         self._kernels = {
@@ -256,7 +256,7 @@ class ModuleAccess:
         self._found: dict[tuple[tuple[str, str], int], Flow] = {}
 
     def kernel_flow(self, launch: Any, argument: int) -> Flow:
-        """How the launched kernel uses its argument; everything, where it is not known."""
+        """The uses of an argument of the launched kernel. An unknown kernel reads and writes it."""
         key = launched_kernel(launch)
         if key not in self._kernels:
             return Flow(self.functions, reads=True, writes=True)
@@ -267,7 +267,7 @@ class ModuleAccess:
 
 
 def describe_accesses(module: Any, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-    """The entries with what each does to its buffers, found in the outlined module."""
+    """The entries, each with what it does to its buffers, as found in the outlined module."""
     with module.context:
         access = ModuleAccess(module)
         described = []
@@ -354,13 +354,13 @@ def _describe_result(
         memory = Memory.HOST if is_host else Memory.DEVICE
         if "hostShared" in allocation.attributes:
             memory = Memory.CALLER if RESULT in allocation.attributes else Memory.MANAGED
-        # What may be freed already is not the caller's to free, nor what another result is.
+        # The caller must not free what may be freed already, or what an earlier result aliases.
         is_first = not any(name == place[0] and i < place[1] for name, i in flow.returns)
         return replace(value, is_owned=is_first and not flow.deallocations, memory=memory)
     return value
 
 
-# Host operations that touch no memory, or that say themselves when they are done.
+# Host operations that access no memory, or that are handled elsewhere.
 _QUIET = {
     "func.func",
     "func.return",
@@ -376,7 +376,7 @@ _TOUCHING_DIALECTS = ("llvm.", "memref.atomic", "memref.generic", "linalg.", "as
 
 
 def _touches_memory(function: Any, functions: Functions) -> bool:
-    """Whether host code, of the function and those it calls, reads or writes memory."""
+    """Whether host code of the function, or of a function that it calls, reads or writes memory."""
     return any(
         op.name in _TOUCHING
         or op.name.startswith(_TOUCHING_DIALECTS)
@@ -391,12 +391,13 @@ def _is_unknown(callee: str, functions: Functions) -> bool:
 
 
 def _why_not_async(function: Any, functions: Functions) -> str | None:
-    """What keeps the entry from being enqueued and left, in words that follow a colon."""
+    """Why the entry cannot return before its kernels are done, as a clause that follows a colon;
+    None if it can."""
     if any(op.name.startswith("async.") for op in _all_operations(function, functions)):
         return "it runs tasks on other threads, which do not know the stream"
     if _touches_memory(function, functions):
         return "its host code reads or writes memory, and so must wait for its kernels"
-    # Freed at the end of the entry, when its kernels have not even begun.
+    # The memory is freed at the end of the entry, before its kernels have begun.
     if any(
         op.name in _ALLOCATIONS and not _is_allocated_in_stream(op)
         for op in _all_operations(function, functions)
@@ -408,7 +409,7 @@ def _why_not_async(function: Any, functions: Functions) -> str | None:
 
 
 def _is_allocated_in_stream(allocation: Any) -> bool:
-    """Whether memory comes and goes in the order of its function's one stream."""
+    """Whether memory is allocated and freed in the order of its function's only stream."""
     function = ops.enclosing(allocation, "func.func")
     is_shared = "hostShared" in allocation.attributes
     return (
@@ -419,7 +420,7 @@ def _is_allocated_in_stream(allocation: Any) -> bool:
 
 
 def _all_operations(function: Any, functions: Functions) -> Iterator[Any]:
-    """The operations of a function and of those that it calls."""
+    """The operations of a function and of the functions that it calls, directly or not."""
     pending, seen = [function], {symbol_of(function)}
     while pending:
         for op in ops.walk(pending.pop()):

@@ -1,4 +1,4 @@
-"""Affine expressions of MLIR, evaluated in numbers of any kind."""
+"""Evaluation of MLIR's affine expressions over any kind of number."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ def evaluate_affine(
     constant: Callable[[int], T],
     combine: Callable[[str, T, T], T],
 ) -> T:
-    """The value of `expression`. `dims` and `symbols` are the values of its dimensions and symbols,
-    `constant` makes a value of an integer, and `combine` of two operands, whose operation is add,
+    """The value of `expression`.
+
+    `dims` and `symbols` are the values of its dimensions and symbols. `constant` makes a value from
+    an integer. `combine(kind, left, right)` makes the value of a binary operation; `kind` is add,
     mul, mod, floordiv or ceildiv."""
     expression = expression.maybe_downcast()
     if isinstance(expression, ir.AffineConstantExpr):

@@ -1,7 +1,7 @@
-"""Which buffers of a function may overlap: for loops that are run in parallel.
+"""Which buffers of a function may alias, for loops that are parallelized.
 
-Upstream's `affine-parallelize` takes two SSA values for two buffers. That is a promise for the
-arguments of an entry (docs/limits.md), and wrong for two views of one buffer.
+Upstream's `affine-parallelize` assumes that two SSA values are two buffers. For the arguments of an
+entry that is a promise (docs/limits.md); for two views of one buffer it is wrong.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _ACCESSES = {
     "affine.vector_store": (1, True),
 }
 _ALLOCATIONS = ("memref.alloc", "memref.alloca", "gpu.alloc")
-# May be any buffer.
+# The root of a value that may be a view of any buffer.
 _ANYTHING = "anything"
 
 
 class Roots:
-    """Where the memrefs of a module come from."""
+    """The root buffers of the memrefs of a module."""
 
     def __init__(self, functions: Functions) -> None:
         self._functions = functions
 
     def of(self, value: Any) -> frozenset[Any]:
-        """What `value` may be a view of: allocations, globals and arguments; or `_ANYTHING`."""
+        """The allocations, globals and arguments that `value` may be a view of, or `_ANYTHING`."""
         return frozenset(self._trace(value, []))
 
     def may_overlap(self, one: Any, other: Any) -> bool:
@@ -70,7 +70,7 @@ class Roots:
             return
         name, index = symbol_of(function), argument.arg_number
         operands = self._functions.passed(name, index)
-        # An entry's own callers are not here.
+        # Callers of an entry from outside the module are unknown.
         if ENTRY_ATTRIBUTE in function.attributes or not operands:
             yield ("argument", name, index)
         for operand in operands:
@@ -82,7 +82,8 @@ def _is_memref(value: Any) -> bool:
 
 
 def accesses_overlap(loop: Any, roots: Roots) -> bool:
-    """Whether the loop stores through one value to what it may access through another."""
+    """Whether the loop stores through one SSA value to a buffer that it may access through
+    another."""
     accessed: dict[tuple[Any, bool], None] = {}
     for op in ops.walk(loop):
         if op.name in _ACCESSES:
@@ -95,14 +96,14 @@ def accesses_overlap(loop: Any, roots: Roots) -> bool:
     )
 
 
-# To know whether a loop is parallel takes the fifth power of how many loops there are around an
-# access, and the square of how many accesses there are: a second for as many as these.
+# The check whether a loop is parallel takes time in the fifth power of the number of loops around
+# an access, and in the square of the number of accesses: a second for as many as these.
 _DEEPEST_NEST = 32
 _MOST_ACCESSES = 500
 
 
 def _is_large(loop: Any) -> bool:
-    """Whether so many loops or accesses are in an outermost loop."""
+    """Whether an outermost loop has so many loops or accesses that the check takes too long."""
     inside = ops.walk(loop)
     if sum(op.name in _ACCESSES for op in inside) > _MOST_ACCESSES:
         return True
@@ -115,10 +116,11 @@ def _is_large(loop: Any) -> bool:
 
 @contextmanager
 def some_loops_kept_sequential(function: Any, roots: Roots) -> Iterator[None]:
-    """While active, `affine-parallelize` leaves loops alone whose buffers may overlap, and those
-    that it would take too long for.
+    """While active, `affine-parallelize` does not change loops whose buffers may alias, nor loops
+    whose check would take too long.
 
-    It refuses a loop with a call in it, as the call may do anything: so there is one.
+    The pass does not parallelize a loop with a call, as the callee may have any effect. So this
+    inserts a call into each of these loops, and erases it afterwards.
     """
     outermost = [
         op

@@ -1,4 +1,4 @@
-"""Assertions that compare two numbers, and say them where they fail."""
+"""Assertions that compare two numbers, and print them in the message of a failure."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Any, NamedTuple
 from aotc import ops
 from aotc.mlir import ir
 
-# On a cf.assert whose condition is an arith.cmpi of two indices, or such a one or (arith.ori) some
-# other: its message as a format of C's printf, which takes the two as %lld. The assertion's own
-# message does without them.
+# An attribute of a cf.assert whose condition is an arith.cmpi of two indices, or the arith.ori of
+# such a comparison (the first operand) and another condition: the message as a format of C's
+# printf, which takes the two numbers as %lld. The assertion's own message has no numbers.
 FORMAT = "aotc.format"
 # arith.cmpi's predicates.
 EQ, ULT, UGT = 0, 6, 8
 
 
 class Compared(NamedTuple):
-    """The format, and the two numbers, of type index."""
+    """The format, and the two numbers that it prints, of type index."""
 
     format: str
     numbers: tuple[Any, Any]
 
 
 def compared_by(assertion: Any) -> Compared | None:
-    """None where the assertion says no numbers, or its condition was folded."""
+    """What the assertion compares; None if it has no format, or if its condition was folded."""
     comparison = ops.defining(assertion.operands[0])
     if comparison is not None and comparison.name == "arith.ori":
         comparison = ops.defining(comparison.operands[0])

@@ -1,6 +1,7 @@
-"""Which accesses of points that follow each other are of elements that follow each other.
+"""Which accesses are contiguous: consecutive points access consecutive elements.
 
-For a kernel, and for a loop before it is one: `variable` is what counts the points in either.
+The analysis is for a kernel, and for a loop that is not yet a kernel: `variable` is the value that
+counts the points in either.
 """
 
 from __future__ import annotations
@@ -12,19 +13,19 @@ from aotc import ops
 from aotc.analysis.effects import Access
 from aotc.mlir import ir
 
-# The widest access that a thread of a GPU has.
+# Bytes of the widest access of one thread of a GPU.
 VECTOR_BYTES = 16
 _MOST_STEPS = 64
 
 
 def coefficient(value: Any, variable: Any) -> int | None:
-    """How much `value` grows where `variable` grows by 1: 0 if it does not depend on it, None if
-    that is no constant, or is computed in more steps than indices are."""
+    """How much `value` grows when `variable` grows by 1: 0 if it does not depend on it; None if the
+    growth is no constant, or if `value` takes more than `_MOST_STEPS` steps to compute."""
     return _coefficient(value, {variable: 1}, _MOST_STEPS)
 
 
 def _coefficient(value: Any, found: dict[Any, int | None], steps: int) -> int | None:
-    """`found` has what is known of values already."""
+    """As `coefficient`; `found` has the coefficients of values that are known already."""
     if value not in found:
         owner = ops.defining(value)
         if owner is None:
@@ -53,7 +54,8 @@ def _of_parts(owner: Any, parts: Sequence[int | None]) -> int | None:
 
 
 def element_bytes(type_: Any) -> int | None:
-    """How many bytes an element of a memref has in memory, if vectors of it are the same there."""
+    """Bytes of a memref's element in memory; None if a vector of such elements has another layout
+    in memory than the elements themselves."""
     element = type_.element_type
     is_number = isinstance(element, ir.IntegerType) and element.is_signless
     if not is_number and not isinstance(element, ir.FloatType):
@@ -62,7 +64,8 @@ def element_bytes(type_: Any) -> int | None:
 
 
 def are_neighbours(access: Access, variables: Sequence[Any]) -> bool:
-    """Whether the next point's element is the next one in memory, for each of the variables."""
+    """Whether the access has unit stride along each of the variables: the next point accesses the
+    next element in memory."""
     type_ = ir.MemRefType(access.memref.type)
     if type_.rank == 0 or type_.memory_space is not None or element_bytes(type_) is None:
         return False
@@ -80,6 +83,6 @@ def are_neighbours(access: Access, variables: Sequence[Any]) -> bool:
 
 
 def distances(type_: Any) -> list[int | None]:
-    """The strides of a memref's dimensions, where they are known."""
+    """The stride of each dimension of a memref, in elements; None where it is dynamic."""
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
     return [None if one == unknown else int(one) for one in type_.get_strides_and_offset()[0]]

@@ -1,4 +1,4 @@
-"""What a piece of code does to memory: loads and stores, or something else."""
+"""The memory effects of code: loads, stores, or unknown effects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PURE_VIEWS = (
     *("memref.collapse_shape", "affine.apply"),
 )
 _CONTROL = ("scf.for", "scf.if", "scf.parallel", "scf.yield", "scf.reduce", "scf.reduce.return")
-# They trap on the CPU where their operand is 0.
+# On the CPU, these trap if their divisor is 0.
 _DIVISIONS = (
     "arith.divsi",
     "arith.divui",
@@ -38,13 +38,13 @@ class Access(Struct, frozen=True):
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """A key that is equal for two accesses of one element, if nothing else is known about
-        them."""
+        """A key that is equal for two accesses of one element. Accesses with different keys may
+        still be of one element."""
         return (self.memref, *self.indices)
 
 
 def access_of(operation: Any) -> Access | None:
-    """The operation as an access, if it is one."""
+    """The operation as an access; None if it is neither load nor store."""
     if operation.name == "memref.load":
         memref, *indices = operation.operands
         return Access(operation, memref, tuple(indices), writes=False)
@@ -55,24 +55,26 @@ def access_of(operation: Any) -> Access | None:
 
 
 def accesses_in(operation: Any) -> list[Access]:
-    """The accesses under an operation, itself included."""
+    """The accesses under an operation, including itself."""
     return [a for op in ops.walk(operation) if (a := access_of(op)) is not None]
 
 
 def is_pure(operation: Any) -> bool:
-    """Whether it computes from its operands alone, and may be left out, moved or repeated."""
+    """Whether an operation's results depend on its operands alone, so that it may be erased, moved
+    or repeated."""
     return (
         operation.name.split(".")[0] in _PURE_DIALECTS or operation.name in _PURE_VIEWS
     ) and len(operation.regions) == 0
 
 
 def is_division(operation: Any) -> bool:
-    """Whether it must not be run on numbers that mean nothing."""
+    """Whether an operation may trap, so that it must not be run speculatively."""
     return operation.name in _DIVISIONS
 
 
 def is_understood(operation: Any, *, may_store: bool = True) -> bool:
-    """Whether all under it are loads, stores, pure operations, and loops and branches of these."""
+    """Whether an operation and all under it are loads, stores, pure operations, loops and
+    branches."""
     return all(
         is_pure(op)
         or op.name in _CONTROL
@@ -83,10 +85,9 @@ def is_understood(operation: Any, *, may_store: bool = True) -> bool:
 
 
 class Overlaps:
-    """Whether two memrefs may be views of one buffer, each pair found once.
+    """Whether two memrefs may be views of one buffer. The answer for each pair is cached.
 
-    What was found is to be forgotten (`renew`) when values were erased: new ones may be taken for
-    them.
+    Call `renew` after values are erased: a new value may be equal to the key of an erased one.
     """
 
     def __init__(self, roots: Roots) -> None:
@@ -94,7 +95,7 @@ class Overlaps:
         self._found: dict[tuple[Any, Any], bool] = {}
 
     def renew(self) -> None:
-        """Forgets what was found."""
+        """Clears the cache."""
         self._found.clear()
 
     def may_overlap(self, one: Any, other: Any) -> bool:
@@ -106,7 +107,7 @@ class Overlaps:
         return self._found[key]
 
     def is_written(self, memref: Any, operations: Sequence[Any]) -> bool:
-        """Whether one of the operations, or what is in it, may write to the memref."""
+        """Whether one of the operations, or an operation nested in it, may write to the memref."""
         for operation in (op for outer in operations for op in ops.walk(outer)):
             access = access_of(operation)
             if access is not None:

@@ -1,4 +1,4 @@
-"""How far loops and launches go, where that is known."""
+"""The bounds of loops and the sizes of launches, where they are constants."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from aotc.analysis.values import evaluate, evaluate_map
 from aotc.mlir import ir
 
 Sizes = tuple[int | None, ...]
-# First, behind the last, and the step.
+# The lower bound, the upper bound (exclusive) and the step.
 Bounds = tuple[int | None, int | None, int | None]
 
 
 class LaunchSizes(Struct, frozen=True):
-    """What a launch asks for, along x, y and z; None for what is not known. `cluster` is empty
-    where there are none."""
+    """The sizes that a launch requests, along x, y and z; None where a size is not a constant.
+    `cluster` is empty if the launch has no clusters."""
 
     grid: Sizes
     block: Sizes
@@ -41,7 +41,7 @@ class LaunchSizes(Struct, frozen=True):
 
 
 def bounds_of(loop: Any) -> list[Bounds] | None:
-    """The bounds of a loop's or a launch's variables; None for another operation."""
+    """The bounds of the variables of a loop or a launch; None for any other operation."""
     if loop.name == "gpu.launch":
         sizes = LaunchSizes.of(loop)
         return [(0, size, 1) for size in (*sizes.grid, *sizes.block)]
@@ -60,7 +60,7 @@ def bounds_of(loop: Any) -> list[Bounds] | None:
 
 
 def is_empty(bounds: Bounds) -> bool:
-    """Whether it is known that there is nothing between them."""
+    """Whether the bounds are known to contain no iteration."""
     low, high, _ = bounds
     return low is not None and high is not None and high <= low
 
@@ -69,7 +69,7 @@ def _affine_bounds(loop: Any) -> Bounds:
     lower, upper, _ = ops.operand_groups(loop)
     lows = evaluate_map(loop.attributes["lowerBoundMap"].value, lower)
     highs = evaluate_map(loop.attributes["upperBoundMap"].value, upper)
-    # The greatest of several lower bounds, the least of several upper ones.
+    # Of several lower bounds the greatest counts, of several upper bounds the least.
     low = None if None in lows else max(n for n in lows if n is not None)
     high = None if None in highs else min(n for n in highs if n is not None)
     return low, high, int(ir.IntegerAttr(loop.attributes["step"]).value)

@@ -1,4 +1,4 @@
-"""The functions of a module, and the calls that may be theirs."""
+"""The functions of a module, and the calls that may reach them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from aotc import ops
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
-# A function may be a task.
+# An async.func may be called, too.
 _FUNCTIONS = ("func.func", "async.func")
 CALLS = ("func.call", "async.call")
 
 
 class Functions:
-    """The functions of a module with a body, and who calls them.
+    """The functions of a module that have a body, and the calls that may reach each.
 
-    A `func.call_indirect` may call each function of its type whose address the module takes: these
-    are the `addressed`.
+    A `func.call_indirect` may call each function of its type whose address the module takes.
+    `addressed` has the names of these functions.
     """
 
     def __init__(self, module: Any) -> None:
@@ -26,7 +26,7 @@ class Functions:
             for op in ops.body_of_module(module).operations
             if op.operation.name in _FUNCTIONS and op.operation.regions[0].blocks
         }
-        # Function → the operands and the results of each call that may be one of it.
+        # Function → the operands and the results of each call that may reach it.
         self._calls: dict[str, list[tuple[list[Any], list[Any]]]] = {}
         found = ops.find(module.operation, *CALLS, "func.constant")
         for call in found:
@@ -50,14 +50,15 @@ class Functions:
         return self._bodies.get(name)
 
     def argument(self, call: Any, index: int) -> Any | None:
-        """What operand `index` of `call` is inside the called function, if that is known."""
+        """The argument of the called function that operand `index` of `call` becomes; None if the
+        function is not known."""
         function = self._bodies.get(ops.callee_of(call))
         return None if function is None else function.regions[0].blocks[0].arguments[index]
 
     def passed(self, function: str, index: int) -> list[Any]:
-        """What argument `index` of `function` is where it is called."""
+        """The values that are passed for argument `index` of `function`, one for each call."""
         return [operands[index] for operands, _ in self._calls.get(function, ())]
 
     def returned(self, function: str, index: int) -> list[Any]:
-        """What result `index` of `function` is where it is called."""
+        """The values that are result `index` of `function`, one for each call."""
         return [results[index] for _, results in self._calls.get(function, ())]

@@ -31,7 +31,7 @@ def loops_of_reduction(generic: Any) -> list[int]:
 
 
 def count_of_terms(generic: Any) -> int | None:
-    """The number of elements that are reduced to one; None if the types do not say it."""
+    """The number of elements that are reduced to one; None if the static shapes do not tell."""
     sizes: dict[int, int] = {}
     for value, map_ in zip(generic.operands, maps_of(generic), strict=True):
         for dimension, expression in enumerate(map_.results):
@@ -52,15 +52,15 @@ def loops_in(expression: Any) -> set[int]:
 
 
 def origin(value: Any) -> Any:
-    """The tensor as it was made, before it was reshaped."""
+    """The tensor before it was reshaped."""
     while (owner := ops.defining(value)) is not None and owner.name in RESHAPES:
         value = owner.operands[0]
     return value
 
 
 def narrow(value: Any) -> Any:
-    """What is widened to the tensor, if it is that alone: a product widens its operands itself, and
-    has kernels for narrow ones."""
+    """The operand of the widening that makes the tensor, if the tensor is only widened; otherwise
+    the tensor. (A matmul widens its operands itself, and has kernels for narrow ones.)"""
     while (producer := ops.defining(value)) is not None and producer.name == "linalg.generic":
         inputs, _ = ops.operand_groups(producer)
         names = [op.name for op in body_of(producer)]
@@ -74,12 +74,12 @@ def narrow(value: Any) -> Any:
 
 
 def body_of(generic: Any) -> list[Any]:
-    """The operations on elements, the last of which yields."""
+    """The operations of the body, which work on elements. The last is linalg.yield."""
     return [op.operation for op in generic.regions[0].blocks[0].operations]
 
 
 def turning_loops(generic: Any, operand: int) -> set[int]:
-    """The loops along the operand's dimensions that are not known to turn once alone."""
+    """The loops along those dimensions of the operand whose size is not known to be 1."""
     type_ = generic.operands[operand].type
     return {
         expression.position

@@ -1,4 +1,4 @@
-"""What a launch asks of a GPU against what that has: shared memory, threads, clusters."""
+"""Comparison of what a launch requests with a GPU's limits: shared memory, threads, clusters."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from aotc.chips import FIRST_WITH_CLUSTERS, LIMITS, MAX_BLOCK, MAX_BLOCK_THREADS
 
 
 def excesses(launch: Any, *capabilities: int) -> Iterator[str]:
-    """What a gpu.launch that aotc wrote asks for beyond what GPUs of these compute capabilities
-    have. Its blocks, clusters and shared memory are constants."""
+    """The requests of a gpu.launch that exceed the limits of one of these compute capabilities.
+
+    The launch is one that aotc wrote: its blocks, clusters and shared memory are constants. Each
+    result is a phrase for a message."""
     sizes = LaunchSizes.of(launch)
     if not capabilities:
         return

@@ -1,4 +1,4 @@
-"""What a lowering left behind: an error that names the operations and their places."""
+"""Legality check after a lowering: an error names the illegal operations and their places."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CONVERSION = "a conversion of "
 
 
 def describe_cast(cast: Any) -> str:
-    """What a `builtin.unrealized_conversion_cast` that is left is, in the user's words."""
+    """A `builtin.unrealized_conversion_cast` that was not lowered, in the user's words."""
     given, made = ([str(one.type) for one in values] for values in (cast.operands, cast.results))
     return f"{_CONVERSION}{', '.join(given) or 'nothing'} to {', '.join(made)}"
 
@@ -32,7 +32,7 @@ def check_lowered(module: Any, source: Source, allowed: tuple[str, ...], *, what
         left.setdefault(name, f"{place}: {name}" if place else name)
     if not left:
         return
-    # A conversion is left for the sake of another operation, if there is one.
+    # A conversion is left because another operation was not lowered, if there is one.
     casts = [name for name in left if name.startswith(_CONVERSION)]
     for cast in casts if len(casts) < len(left) else ():
         del left[cast]

@@ -1,4 +1,5 @@
-"""The shared memory of kernels: how much is static, and what names the dynamic one."""
+"""The shared memory of kernels: its static size, and the global that stands for the dynamic
+part."""
 
 from __future__ import annotations
 
@@ -9,21 +10,21 @@ from aotc import ops
 from aotc.analysis.types import is_workgroup
 from aotc.mlir import ir
 
-# LLVM's number of the address space.
+# LLVM's number of the address space of shared memory.
 _SHARED_SPACE = 3
 
 
 def static_bytes(kernel: Any) -> int:
-    """The static shared memory of a kernel, or of a gpu.launch: its workgroup attributions, and
-    the globals of that space that its body names. What has no known size counts as nothing."""
+    """Bytes of static shared memory of a kernel or a gpu.launch: its workgroup attributions, and
+    the workgroup globals that its body uses. A type of unknown size counts as 0."""
     return sum(_bytes(type_) for type_ in _attributions(kernel)) + sum(
         _bytes(type_) for type_ in _globals(kernel).values()
     )
 
 
 def is_dynamic_global(variable: Any) -> bool:
-    """Whether a memref.global or llvm.mlir.global is an array without elements in shared memory: it
-    stands for the dynamic part, of which the launch says the size."""
+    """Whether a memref.global or llvm.mlir.global is an array of no elements in shared memory. It
+    stands for the dynamic shared memory, whose size the launch gives."""
     if variable.name == "memref.global":
         type_ = variable.attributes["type"].value
         return is_workgroup(type_) and 0 in list(type_.shape)
@@ -42,7 +43,7 @@ def _attributions(kernel: Any) -> list[Any]:
 
 
 def _is_attribution(type_: Any) -> bool:
-    # An argument of that space would be memory of another block's: there are none.
+    # An argument in this space would be the memory of another block, so there are none.
     return isinstance(type_, ir.MemRefType) and is_workgroup(type_)
 
 
@@ -61,7 +62,7 @@ def _bytes(type_: Any) -> int:
 
 
 def element_bytes(element: Any) -> int:
-    """What a number, or a vector, takes in memory; 0 where that is not known."""
+    """Bytes of a number or a vector in memory; 0 if they are not known."""
     count = 1
     if isinstance(element, ir.VectorType):
         count, element = math.prod(element.shape), element.element_type

@@ -13,7 +13,7 @@ _EXPRESSION = re.compile(r"d(\d+)(?: (floordiv|mod) (\d+))?")
 
 
 class Level(NamedTuple):
-    """One level of a sparse tensor: `d1 floordiv 4 : compressed(nonunique)`."""
+    """One level of a sparse tensor, such as `d1 floordiv 4 : compressed(nonunique)`."""
 
     expression: str
     format: str
@@ -21,7 +21,7 @@ class Level(NamedTuple):
 
     @property
     def dimension(self) -> int | None:
-        """The dimension whose coordinate is the level's; None where it is computed."""
+        """The dimension whose coordinate is the level's coordinate; None if it is computed."""
         parts = _parts(self)
         return parts[0] if parts is not None and not parts[1] else None
 
@@ -34,14 +34,16 @@ def is_sparse(type_: Any) -> bool:
 
 
 def levels_of(type_: Any) -> list[Level]:
-    """The levels, outer ones first."""
+    """The levels of a sparse type, the outermost first."""
     levels = str(type_.encoding).partition("->")[2]
     return [Level(*found.groups()) for found in _LEVEL.finditer(levels)]
 
 
 def level_size(level: Level, sizes: Sequence[Any]) -> tuple[Any, int] | int | None:
-    """How large a level is, by the sizes of the dimensions: a size and what divides it, or a
-    number. None where the level is no dimension, and no part of one."""
+    """The size of a level, given the sizes of the dimensions.
+
+    A pair (size, factor) means size divided by factor; an int is the size itself. None if the level
+    is neither a dimension nor a part of one."""
     parts = _parts(level)
     if parts is None:
         return None
@@ -50,8 +52,8 @@ def level_size(level: Level, sizes: Sequence[Any]) -> tuple[Any, int] | int | No
 
 
 def block_of(levels: Sequence[Level]) -> tuple[int, int] | None:
-    """The rows and columns of a matrix's blocks, where its levels are a row of blocks, a column of
-    blocks, and the rows and columns of a dense block."""
+    """The rows and columns of a matrix's blocks; None if the matrix is not blocked. The levels of a
+    blocked matrix are the block row, the block column, and the row and column inside a block."""
     parts = [_parts(level) for level in levels]
     if len(parts) != 4 or None in parts:
         return None

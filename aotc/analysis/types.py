@@ -1,4 +1,4 @@
-"""What a type of MLIR says of the values that have it."""
+"""Properties of MLIR types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def is_workgroup(type_: Any) -> bool:
             return False
         if isinstance(space, ir.IntegerAttr):
             return str(space.value) == WORKGROUP
-        # nvgpu and NVVM spell it in other ways: #nvvm.memory_space<shared>, ...
+        # The nvgpu and nvvm dialects have other spellings, such as #nvvm.memory_space<shared>.
         return "workgroup" in str(space) or "shared" in str(space)
     return any(found[1] == WORKGROUP for found in LLVM_POINTER.finditer(str(type_)))
 
@@ -31,7 +31,7 @@ def is_tensor_map(type_: Any) -> bool:
 
 
 def is_packed(element: Any) -> bool:
-    """Whether LLVM gives an element of a vector fewer bits than one of an array."""
+    """Whether LLVM stores the elements of a vector more densely than the elements of an array."""
     return isinstance(element, (ir.IntegerType, ir.FloatType)) and (
         element.width < _BYTE or bool(element.width & (element.width - 1))
     )

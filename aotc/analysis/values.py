@@ -18,7 +18,7 @@ _SAME = (
     "llvm.sext",
 )
 _SAME_IF_NATURAL = ("arith.index_castui", "arith.extui", "index.castu", "llvm.zext")
-# Operations of one meaning for signed and unsigned numbers wherever both operands are natural.
+# Operations that are the same for signed and unsigned numbers if both operands are non-negative.
 _NATURAL: dict[str, Callable[[int, int], int]] = {
     "ceildivsi": lambda a, b: -(-a // b),
     "ceildivui": lambda a, b: -(-a // b),
@@ -45,22 +45,22 @@ _SIGNED: dict[str, Callable[[int, int], int]] = {
     "mins": min,
     "maxs": max,
 }
-# arith.cmpi's predicates by number: signed ones, then those that are unsigned.
+# arith.cmpi's predicates in the order of their numbers: the signed ones, then the unsigned ones.
 _SIGNED_COMPARISONS: tuple[Callable[[int, int], bool], ...] = (
     *(operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge),
 )
 _UNSIGNED_COMPARISONS = _SIGNED_COMPARISONS[2:]
-_TRUE, _FALSE = -1, 0  # as an i1 constant has them
+_TRUE, _FALSE = -1, 0  # the values of an i1 constant
 _INTEGER_DIALECTS = ("arith", "index", "llvm")
-_MOST_BITS = 32  # results of more are not followed: they may wrap around in the program
+_MOST_BITS = 32  # a result with more bits is not known: the program may have wrapped it around
 
-# Values that stand for a number here: the ids and induction variables of one run of a body.
+# Values with a given number: the ids and induction variables of one execution of a body.
 Known = Sequence[tuple[Any, int]]
 
 
 def evaluate(value: Any, known: Known = ()) -> int | None:
-    """The integer that `value` is where the values in `known` are what they say; None where it is
-    not known, or so large that the program's own arithmetic may differ."""
+    """The integer that `value` is, given the numbers of the values in `known`. None if it is not
+    known, or so large that the program's own arithmetic may differ."""
     for other, number in known:
         if value == other:
             return number
@@ -124,7 +124,7 @@ def _arithmetic(operation: Any, known: Known) -> int | None:
 
 
 def evaluate_map(map_: Any, operands: Any, known: Known = ()) -> list[int | None]:
-    """The results of an affine map of these operands, dimensions first."""
+    """The results of an affine map; `operands` are its dimensions, then its symbols."""
     values = [evaluate(operand, known) for operand in operands]
     dimensions, symbols = values[: map_.n_dims], values[map_.n_dims :]
     return [

@@ -22,7 +22,7 @@ VIEWS = (
     "memref.assume_alignment",
 )
 
-# Those that have no element that their operand has not.
+# Views whose elements are all elements of their operand.
 _WITHIN = (
     *("memref.cast", "memref.subview", "memref.expand_shape", "memref.collapse_shape"),
     *("memref.transpose", "memref.memory_space_cast", "memref.assume_alignment"),
@@ -30,7 +30,7 @@ _WITHIN = (
 
 
 def root_of(value: Any, views: Collection[str] = VIEWS) -> Any:
-    """What `value` is a view of: an allocation, a block argument, a selection, ..."""
+    """The value that `value` is a view of: an allocation, a block argument, a selection, ..."""
     owner = ops.defining(value)
     while owner is not None and owner.name in views:
         value = owner.operands[0]
@@ -39,8 +39,8 @@ def root_of(value: Any, views: Collection[str] = VIEWS) -> Any:
 
 
 def are_disjoint(one: Any, other: Any) -> bool:
-    """Whether two views are known to have no element in common: of parts of one buffer that lie
-    beside each other, at known places."""
+    """Whether two views are known to have no element in common, as they are subviews of one buffer
+    with static offsets, sizes and strides that do not overlap."""
     return any(
         ours.operands[0] == theirs.operands[0] and _lie_apart(ours, theirs)
         for ours in _parts(one)
@@ -49,7 +49,7 @@ def are_disjoint(one: Any, other: Any) -> bool:
 
 
 def _parts(value: Any) -> list[Any]:
-    """The `memref.subview`s that a view is of, or of a part of."""
+    """The `memref.subview`s on the chain of views from a value to its root."""
     found = []
     owner = ops.defining(value)
     while owner is not None and owner.name in _WITHIN:
@@ -60,7 +60,7 @@ def _parts(value: Any) -> list[Any]:
 
 
 def _lie_apart(one: Any, other: Any) -> bool:
-    """Whether two parts of one memref have no index of one dimension in common."""
+    """Whether two subviews of one memref have disjoint index ranges in some dimension."""
     unknown = ir.ShapedType.get_dynamic_size(), ir.ShapedType.get_dynamic_stride_or_offset()
     for ours, theirs in zip(_extents(one), _extents(other), strict=True):
         if any(number in unknown for number in (*ours, *theirs)):
@@ -73,7 +73,7 @@ def _lie_apart(one: Any, other: Any) -> bool:
 
 
 def _extents(subview: Any) -> list[tuple[int, int, int]]:
-    """The offset, the size and the stride of each dimension."""
+    """The offset, the size and the stride of each dimension of a subview."""
     kinds = (
         list(ir.DenseI64ArrayAttr(subview.attributes[f"static_{name}"]))
         for name in ("offsets", "sizes", "strides")
