@@ -1,7 +1,7 @@
 """The builder that kernels are written with. It inserts operations at an insertion point.
 
-Numbers are Python's ints or values (see aotc.numbers); the operators of both make operations only
-for what is not known while the kernel is built:
+Numbers are Python ints or values (see aotc.numbers). The operators of both create operations only
+for numbers that are not known while the kernel is built:
 
     with b.launch(blocks, 256) as launch:
         with b.loop(launch.thread, size, 256) as loop:
@@ -44,11 +44,11 @@ class Builder(Regions, Memory):
     bindings, with the current location."""
 
     def barrier(self) -> None:
-        """Waits for all threads of the block."""
+        """Inserts a barrier for all threads of the block."""
         create("gpu.barrier")
 
     def shuffle_xor(self, value: Value, distance: int) -> Value:
-        """The value of the lane whose number differs in the bit `distance`."""
+        """The value of the lane whose number is this lane's number XOR `distance`."""
         operands = [value, self.constant(distance, "i32"), self.constant(32, "i32")]
         mode = {"mode": self.attribute("#gpu<shuffle_mode xor>")}
         made = create("gpu.shuffle", operands, [value.type, self.type("i1")], mode)
@@ -58,8 +58,8 @@ class Builder(Regions, Memory):
 def function_text(
     name: str, arguments: Mapping[str, str], body: Callable[[Builder, list[Value]], None]
 ) -> str:
-    """The text of `func.func @name`, whose body is built from the values of its arguments.
-    `arguments`: their types by their names."""
+    """The text of `func.func @name`. `arguments` maps the names of its arguments to their types;
+    `body` builds the body from their values."""
     with ir.Context(), ir.Location.unknown():
         b = Builder()
         types = [b.type(type_) for type_ in arguments.values()]
@@ -75,5 +75,5 @@ def function_text(
             create("func.return")
         module.operation.verify()
         text = str(function.get_asm(use_name_loc_as_prefix=True)) + "\n"
-        # MLIR prints a group without tokens in a short form that it cannot parse.
+        # MLIR prints a group without tokens in a short form that its parser rejects.
         return text.replace(f"{_GROUP} \n", f'"{_GROUP}"() : () -> !nvgpu.device.async.token\n')

@@ -1,4 +1,5 @@
-"""Memory: buffers that are made and viewed, and their elements and vectors, loaded and stored."""
+"""Memory operations: allocations and views of buffers, and loads and stores of elements and
+vectors."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ WIDEST_ACCESS = 16
 
 
 class Buffer:
-    """A memref, and the text of its elements' type. `leading`: indices in front of those that an
-    access gives. `unsigned`: its integers are."""
+    """A memref, and the text of its element type. `leading` are indices that are put in front of
+    those of each access. `unsigned` says that its integers are unsigned."""
 
     def __init__(
         self, value: Value, leading: Sequence[Number] = (), *, unsigned: bool = False
@@ -38,18 +39,18 @@ class Buffer:
 
 
 class Memory(Operations):
-    """What makes and accesses it."""
+    """The builder's operations on memory."""
 
     def __init__(self) -> None:
         super().__init__()
         self._reads_constants = False
 
     def alloc(self, sizes: Sequence[Number], type_: Type) -> Value:
-        """A buffer of a type, of whose dynamic dimensions `sizes` are the sizes."""
+        """Allocates a buffer of a type; `sizes` are the sizes of its dynamic dimensions."""
         return alloc(self.type(type_), self.values(sizes))
 
     def prefix(self, memref: Value, sizes: Sequence[Number], type_: Type) -> Value:
-        """The view of a memref's first elements along each dimension."""
+        """A view of the first `sizes[i]` elements of a memref along each dimension i."""
         rank = len(sizes)
         kept = [ir.ShapedType.get_dynamic_size()] * rank
         return self.op(
@@ -70,8 +71,8 @@ class Memory(Operations):
         strides: Sequence[Number],
         type_: Type,
     ) -> Value:
-        """A memref's memory as one of another type, whose dynamic offset, sizes and strides are
-        values here."""
+        """The memory of a memref as a memref of another type. An offset, size or stride that is a
+        value here is dynamic in `type_`."""
         groups = ([offset], sizes, strides)
         dynamic = [[one for one in group if not isinstance(one, int)] for group in groups]
         unknown = ir.ShapedType.get_dynamic_size()
@@ -93,13 +94,13 @@ class Memory(Operations):
         return Scalar(self.op("memref.dim", [memref, self.constant(axis)], "index"))
 
     def strides(self, memref: Value) -> tuple[Scalar, list[Scalar]]:
-        """The offset of the first element, and the distance of neighbours along each dimension, in
-        elements."""
+        """The offset of the first element, and the stride of each dimension, in elements."""
         _, offset, _, strides = self.metadata(memref)
         return offset, strides
 
     def metadata(self, memref: Value) -> tuple[Value, Scalar, list[Scalar], list[Scalar]]:
-        """A memref's memory as one of rank 0, and its offset, sizes and strides, in elements."""
+        """A memref of rank 0 for a memref's memory, and the memref's offset, sizes and strides, in
+        elements."""
         type_, index = ir.MemRefType(memref.type), ir.IndexType.get()
         base = ir.MemRefType.get([], type_.element_type, memory_space=type_.memory_space)
         types = [base, *[index] * (1 + 2 * type_.rank)]
@@ -108,23 +109,23 @@ class Memory(Operations):
         return made, offset, numbers[: type_.rank], numbers[type_.rank :]
 
     def shared_memory(self) -> Value:
-        """The block's dynamic shared memory, in bytes. (Not `workgroup(...)` of gpu.launch: such a
-        buffer is only aligned as its elements are.)"""
+        """The block's dynamic shared memory, as bytes. (A `workgroup(...)` buffer of gpu.launch has
+        only the alignment of its elements.)"""
         return self.op("gpu.dynamic_shared_memory", (), SHARED_MEMORY)
 
     def view(self, memory: Value, offset: Number, type_: Type) -> Value:
-        """The bytes of a memref of i8 from an offset on, as a memref of a type."""
+        """A memref of a type, on the bytes of a memref of i8 from an offset on."""
         return self.op("memref.view", [memory, self.value(offset)], type_)
 
     def shared_buffer(
         self, memory: Value, offset: Number, shape: Sequence[int], element: str
     ) -> Buffer:
-        """A buffer in shared memory, `offset` bytes behind its beginning."""
+        """A buffer in shared memory, at an offset of `offset` bytes in `memory`."""
         sizes = "x".join(map(str, shape))
         return Buffer(self.view(memory, offset, f"memref<{sizes}x{element}, {_WORKGROUP}>"))
 
     def load(self, buffer: Buffer, at: Sequence[Number]) -> Value:
-        """An element."""
+        """Loads one element."""
         operands = [buffer.value, *self._place(buffer, at)]
         attributes = self.read_attributes()
         return wrap(create("memref.load", operands, [buffer.type.element_type], attributes).result)
@@ -135,8 +136,8 @@ class Memory(Operations):
     def load_vector(
         self, buffer: Buffer, at: Sequence[Number], count: int, alignment: int | None = None
     ) -> Value:
-        """`count` elements of a row. `alignment`: of their address, in bytes; None where no more is
-        known than what an element has."""
+        """Loads `count` elements of a row. `alignment` is that of their address, in bytes; None
+        means the alignment of an element."""
         operands = [buffer.value, *self._place(buffer, at)]
         vector = ir.VectorType.get([count], buffer.type.element_type)
         attributes = self._aligned(alignment) | self.read_attributes()
@@ -149,7 +150,7 @@ class Memory(Operations):
         create("vector.store", operands, (), self._aligned(alignment))
 
     def prefetch(self, buffer: Buffer, at: Sequence[Number]) -> None:
-        """Prefetches the line of an element, to read it, into all caches."""
+        """Prefetches the cache line of an element, for a read, into all caches."""
         attributes = {
             "isWrite": ir.BoolAttr.get(False),
             "localityHint": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 3),
@@ -158,15 +159,15 @@ class Memory(Operations):
         create("memref.prefetch", [buffer.value, *self._place(buffer, at)], (), attributes)
 
     def load_elements(self, buffer: Buffer, at: Sequence[Number], count: int) -> list[Value]:
-        """`count` elements of a row in one access, whose address is a multiple of its size, or of
-        16 bytes if it has more."""
+        """Loads `count` elements of a row in one access. The address must be a multiple of the
+        access's size, or of 16 bytes if that is larger."""
         if count == 1:
             return [self.load(buffer, at)]
         alignment = min(count * buffer.element_bytes, WIDEST_ACCESS)
         return self.elements(self.load_vector(buffer, at, count, alignment))
 
     def store_elements(self, values: Sequence[Value], buffer: Buffer, at: Sequence[Number]) -> None:
-        """Stores `values` to a row in one access, aligned as in `load_elements`."""
+        """Stores `values` to a row in one access, with the alignment that `load_elements` needs."""
         if len(values) == 1:
             self.store(values[0], buffer, at)
             return
@@ -178,20 +179,20 @@ class Memory(Operations):
         create("vector.store", operands, (), self._aligned(alignment))
 
     def elements(self, vector: Value) -> list[Value]:
-        """All elements of a vector of one dimension."""
+        """All elements of a vector of rank 1."""
         return [self.extract(vector, [number]) for number in range(vector.type.shape[0])]
 
     def extract(self, vector: Value, at: Sequence[int]) -> Value:
-        """The element, or the vector, at a known place of a vector."""
+        """The element, or the subvector, at a static position of a vector."""
         return wrap(extract(vector, *at))
 
     def insert(self, value: Value, vector: Value, at: Sequence[int]) -> Value:
-        """The vector with another element, or vector, at a known place of it."""
+        """The vector, with the element or the subvector at a static position replaced."""
         place = {"static_position": ir.DenseI64ArrayAttr.get(list(at))}
         return create("vector.insert", [value, vector], [vector.type], place).result
 
     def from_elements(self, values: Sequence[Value], type_: Type) -> Value:
-        """The vector of a type that has these elements, the last dimension's side by side."""
+        """A vector of a type from its elements, in row-major order."""
         return create("vector.from_elements", values, [self.type(type_)]).result
 
     def _place(self, buffer: Buffer, at: Sequence[Number]) -> list[Value]:
@@ -199,8 +200,8 @@ class Memory(Operations):
 
     @contextmanager
     def reads_constants(self) -> Iterator[None]:
-        """What is loaded inside is constant: a kernel may read it before it waits for the one
-        before it."""
+        """Marks loads inside as loads of constants: a kernel may execute them before it waits for
+        the kernel before it."""
         outer, self._reads_constants = self._reads_constants, True
         yield
         self._reads_constants = outer

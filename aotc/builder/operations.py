@@ -35,11 +35,11 @@ class Operations:
         self._parsed: dict[str, Any] = {}
 
     def type(self, type_: Type) -> Any:
-        """The type of a text. A type is given back."""
+        """Parses the text of a type. An `ir.Type` is returned as it is."""
         return self._parse(type_, ir.Type) if isinstance(type_, str) else type_
 
     def attribute(self, text: str) -> Any:
-        """The attribute of a text."""
+        """Parses the text of an attribute."""
         return self._parse(text, ir.Attribute)
 
     def _parse(self, text: str, kind: Any) -> Any:
@@ -57,7 +57,7 @@ class Operations:
         result: Type | None = None,
         **attributes: Any,
     ) -> Value:
-        """An operation with one result, which is returned, or with none. `attributes` are the
+        """Inserts an operation, and returns its result if it has one. `attributes` are the
         bindings' attributes, or their text."""
         results = [] if result is None else [self.type(result)]
         given = self.attributes(attributes) if attributes else None
@@ -71,15 +71,15 @@ class Operations:
         }
 
     def value(self, number: Number, type_: Type = "index") -> Value:
-        """A number as a value: a constant, where it is an int."""
+        """A number as a value; an int becomes a constant."""
         return self.constant(number, type_) if isinstance(number, int) else number
 
     def values(self, numbers: Sequence[Number]) -> list[Value]:
         return [self.value(number) for number in numbers]
 
     def constant(self, number: float, type_: Type = "index") -> Value:
-        """An `arith.constant`; for a vector type, with the same number in each element. Constants
-        are never shared between regions: each call makes one."""
+        """An `arith.constant`; a vector has the same number in each element. Each call makes a new
+        constant, as constants must not be shared between regions."""
         return wrap(constant(self.type(type_), number))
 
     def zero(self, type_: Type) -> Value:
@@ -94,7 +94,7 @@ class Operations:
         return Scalar(self._cast("arith.index_castui", value, "index"))
 
     def i32(self, value: Number) -> Number:
-        """An index as an unsigned integer of 32 bits. An int stays one."""
+        """An index as an unsigned integer of 32 bits. An int is returned as it is."""
         return (
             value
             if isinstance(value, int)
@@ -105,13 +105,14 @@ class Operations:
         return wrap(create(name, [value], [self.type(type_)]).result)
 
     def signed_cast(self, value: Number, type_: Type) -> Scalar:
-        """An index as a signed integer, or the other way round; an int is an index."""
+        """Casts an index to a signed integer type, or a signed integer to index. An int is taken as
+        an index."""
         return Scalar(self._cast("arith.index_cast", self.value(value), type_))
 
     def convert(self, value: Value, type_: Type, *, unsigned: bool = False) -> Value:
-        """A value, or a vector, as another type: floats rounded to nearest even, integers
-        sign-extended, or zero-extended if `unsigned`, or wrapped. Between f16 and bf16, through
-        f32."""
+        """Converts a value or a vector to another type. Floats are rounded to nearest even.
+        Integers are sign-extended (zero-extended if `unsigned`) or truncated. A conversion between
+        f16 and bf16 goes through f32."""
         source, target = value.type, self.type(type_)
         if source == target:
             return value
@@ -127,10 +128,11 @@ class Operations:
         return self._cast("arith.extf" if after > before else "arith.truncf", value, target)
 
     def widen_float8(self, value: Value, type_: Type) -> Value:
-        """An f8, or a vector of such, as a wider float, exactly, by arithmetic on bits.
+        """Converts an f8, or a vector of f8, to a wider float. The result is exact, and computed by
+        arithmetic on bits.
 
-        f8E5M2 is the upper half of an f16. f8E4M3FN's bits behind its sign are those of an f16,
-        whose exponent has another bias; but for its NaN, which has them all.
+        f8E5M2 is the upper half of an f16. The exponent and mantissa bits of f8E4M3FN are those of
+        an f16 with another exponent bias, except for NaN, in which they are all set.
         """
         target = self.type(type_)
         i16, f16, f32 = (_of_elements(value.type, one) for one in ("i16", "f16", "f32"))
@@ -154,15 +156,15 @@ class Operations:
     # --- Sums and products ---------------------------------------------------------------------
 
     def multiply_add(self, x: Value, y: Value, sum_: Value) -> Value:
-        """x * y + sum_, of numbers or vectors. Of floats, the two may become one operation, which
-        is rounded once."""
+        """x * y + sum_, of numbers or vectors. For floats, the two operations may be contracted to
+        an FMA, which rounds once."""
         return self.add(self.multiply(x, y), sum_)
 
     def multiply(self, x: Value, y: Value) -> Value:
         return self._arithmetic("mul", x, y)
 
     def add(self, x: Value, y: Value) -> Value:
-        """x + y, which may become one operation with a product that it adds."""
+        """x + y. It may be contracted to an FMA with a product that is one of its operands."""
         return self._arithmetic("add", x, y)
 
     def subtract(self, x: Value, y: Value) -> Value:
@@ -176,23 +178,23 @@ class Operations:
         return create(f"arith.{name}f", [x, y], [type_], flags).result
 
     def compare_floats(self, predicate: str, x: Value, y: Value) -> Any:
-        """`arith.cmpf` of scalars, or of vectors. `predicate`: as MLIR has it (oeq, olt, uno)."""
+        """`arith.cmpf` of scalars or vectors. `predicate` is MLIR's name of it (oeq, olt, uno)."""
         return wrap(compare_floats(_FLOAT_PREDICATES.index(predicate), x, y))
 
     def select(self, condition: Condition, yes: Value, no: Value) -> Value:
-        """One of two values of any one type."""
+        """`yes` if the condition holds, else `no`. Both have the same type."""
         if isinstance(condition, bool):
             return yes if condition else no
         return wrap(select(condition, yes, no))
 
 
 def _of_elements(type_: Any, element: str) -> Any:
-    """A type like another one, with elements of another type."""
+    """The type with another element type."""
     return with_element_type(type_, ir.Type.parse(element))
 
 
 def bytes_of(type_: Any) -> int:
-    """The bytes of an element of a type; an index is as large as the host's."""
+    """Bytes of a value of a type, which may be a vector. An index has 8 bytes, as on the host."""
     if isinstance(type_, ir.VectorType):
         return int(math.prod(type_.shape)) * bytes_of(type_.element_type)
     return int(type_.width) // 8 if hasattr(type_, "width") else 8

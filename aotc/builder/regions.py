@@ -20,9 +20,9 @@ from aotc.ops import create
 
 
 class Loop:
-    """An `scf.for` that is being built: the value that counts, and the values that are carried from
-    one iteration to the next. `next` ends the body; afterwards, `results` are what the last
-    iteration has handed on."""
+    """An `scf.for` whose body is being built. `index` is the induction variable, `carried` are the
+    iteration arguments. `next` ends the body. Afterwards `results` are the values that the last
+    iteration yielded."""
 
     def __init__(self, operation: Any) -> None:
         self.index, *self.carried = _wrapped(operation.regions[0].blocks[0].arguments)
@@ -33,14 +33,14 @@ class Loop:
 
 
 class Branch:
-    """An `scf.if` without results; None where its condition is known to hold."""
+    """An `scf.if` without results. `operation` is None if the condition is known to be true."""
 
     def __init__(self, operation: Any) -> None:
         self.operation = operation
 
     @contextmanager
     def otherwise(self) -> Iterator[None]:
-        """What is done if the condition, which is not known, does not hold. At most once."""
+        """Builds the else region. It may be called once, and only if `operation` is not None."""
         block = self.operation.regions[1].blocks.append()
         with ir.InsertionPoint(block):
             yield
@@ -64,7 +64,7 @@ def _wrapped(values: Any) -> list[Value]:
 
 
 class Regions(Operations):
-    """What makes them."""
+    """The builder's operations that have regions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,8 +74,8 @@ class Regions(Operations):
     def loop(
         self, start: Number, stop: Number, step: Number = 1, carried: Sequence[Value] = ()
     ) -> Iterator[Loop]:
-        """An `scf.for`. Numbers are of type index unless one of them is a value of another type.
-        With `carried`, the body ends by `Loop.next`."""
+        """Builds an `scf.for`. Its bounds and step are of type index, unless one of them is a value
+        of another type. With `carried`, the body must end with `Loop.next`."""
         known = (number for number in (start, stop, step) if not isinstance(number, int))
         type_ = next(known, None)
         type_ = ir.IndexType.get() if type_ is None else type_.type
@@ -91,7 +91,8 @@ class Regions(Operations):
 
     @contextmanager
     def where(self, condition: Condition) -> Iterator[Branch]:
-        """What is done if the condition holds: an `scf.if`, or without one if it is True."""
+        """Builds code under a condition: in an `scf.if`, or without one if the condition is
+        True."""
         if condition is True:
             yield Branch(None)
             return
@@ -101,8 +102,8 @@ class Regions(Operations):
             create("scf.yield")
 
     def choose(self, condition: Condition, types: Sequence[Type], yes: Any, no: Any) -> list[Value]:
-        """The values that one of two functions returns, both of which build theirs; of one alone,
-        if the condition is known."""
+        """The values that `yes` returns if the condition holds, else those of `no`. Both functions
+        build their code, unless the condition is known: then only the one that it selects."""
         if isinstance(condition, bool):
             return list((yes if condition else no)())
         results = [self.type(type_) for type_ in types]
@@ -114,7 +115,7 @@ class Regions(Operations):
 
     @contextmanager
     def execute_region(self) -> Iterator[Any]:
-        """An `scf.execute_region` without results, which is given."""
+        """Builds an `scf.execute_region` without results, and yields the operation."""
         operation = create("scf.execute_region", regions=1)
         with ir.InsertionPoint(operation.regions[0].blocks.append()):
             yield operation
@@ -124,15 +125,16 @@ class Regions(Operations):
     def launch_unless_empty(
         self, blocks: Number, threads: Number, shared_bytes: int = 0, *, role: str = ""
     ) -> Iterator[Launch]:
-        """A launch, or none where there are no blocks: the runtime refuses those."""
+        """Builds a launch that is skipped if there are no blocks, as the runtime rejects an empty
+        grid."""
         is_there = compare("slt", 0, blocks)
         with self.where(is_there), self.launch(blocks, threads, shared_bytes, role=role) as launch:
             yield launch
 
     @contextmanager
     def kernel_name(self, name: str) -> Iterator[None]:
-        """Kernels that are launched inside have this name, and what `launch` calls their role. A
-        name that is given around this one stays."""
+        """Kernels that are launched inside get this name, with the role that `launch` is given
+        appended. The name of an outer `kernel_name` takes precedence."""
         outer, self._kernel_name = self._kernel_name, self._kernel_name or name
         yield
         self._kernel_name = outer
@@ -147,10 +149,12 @@ class Regions(Operations):
         *,
         role: str = "",
     ) -> Iterator[Launch]:
-        """A kernel: a `gpu.launch` with so many blocks and threads of a block along x, bytes of
-        dynamic shared memory (a value of type i32 if it is not known), and blocks of a cluster.
-        `blocks` may also be the counts along x, y and z. `role`: what the kernel does for the one
-        that the name is about."""
+        """Builds a kernel in a `gpu.launch`.
+
+        `blocks` is the number of blocks along x, or the numbers along x, y and z. `threads` is the
+        number of threads of a block, along x. `shared_bytes` are the bytes of dynamic shared memory
+        (of type i32 if it is a value). `cluster` is the number of blocks of a cluster. `role` is
+        appended to the kernel's name, and says which part of the operation the kernel does."""
         index, one = ir.IndexType.get(), self.constant(1)
         counts = self.values([blocks] if isinstance(blocks, Number) else blocks)
         operands = [*counts, *[one] * (3 - len(counts)), self.value(threads), one, one]
