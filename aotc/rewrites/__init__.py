@@ -1,5 +1,5 @@
 """Rewrites of the IR that several packages share, and `run`, which runs passes of MLIR.
 
-Most make operations and types that upstream lowers wrongly or not at all into others, in either
-half.
+Most of them replace operations and types that upstream does not lower, or lowers wrongly. They
+apply to host code and to device code.
 """

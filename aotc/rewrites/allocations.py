@@ -1,8 +1,8 @@
-"""Allocations → allocations whose size is checked before, and whose address after.
+"""Allocations → allocations with a check of the size before, and of the address after.
 
-MLIR computes a size in bytes modulo 2^64, and takes the address of an allocation that failed. Each
-check here is a `cf.assert` that carries the attribute `FOR_MEMORY`: on the host its failure is
-AOTC_OUT_OF_MEMORY, in a kernel a failed assertion.
+MLIR computes a size in bytes modulo 2^64, and uses the address of a failed allocation. Each check
+is a `cf.assert` with the attribute `FOR_MEMORY`. On the host, its failure is AOTC_OUT_OF_MEMORY; in
+a kernel, it is a failed assertion.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from aotc import ops
 from aotc.mlir import ir
 from aotc.sizes import LARGEST_MEMORY, element_bytes
 
-# On the cf.assert.
+# The attribute of the cf.assert.
 FOR_MEMORY = "aotc.for_memory"
-# What a stack has: 8 MiB by default on Linux, some of which is in use.
+# The stack has 8 MiB by default on Linux, some of which is in use.
 _LARGEST_ON_STACK = 1 << 22
 _MESSAGE = "there is no memory for a {type_}"
 _EQ, _NE, _ULE = 0, 1, 7  # arith.cmpi's numbers
@@ -36,7 +36,7 @@ def check_allocations(operation: Any) -> None:
 
 
 def _check_size(allocation: Any, limit: int) -> None:
-    """Nothing where all sizes are known: those were checked as types."""
+    """Adds no check if all sizes are static: these were checked with the type."""
     type_ = allocation.results[0].type
     sizes = _dynamic_sizes(allocation)
     if not sizes:
@@ -44,7 +44,7 @@ def _check_size(allocation: Any, limit: int) -> None:
     known = [size for i, size in enumerate(type_.shape) if not type_.is_dynamic_dim(i)]
     most = limit // max(1, math.prod(known) * _most_bytes(type_.element_type))
     limit_value, zero = ops.constant_index(most), ops.constant_index(0)
-    # As numbers without sign, negative ones are larger than any limit.
+    # In an unsigned comparison, negative sizes are larger than any limit.
     count, fits = sizes[0], ops.compare(_ULE, sizes[0], limit_value)
     for size in sizes[1:]:
         index = ir.IndexType.get()
@@ -74,13 +74,13 @@ def _assert(condition: Any, type_: Any) -> None:
 
 
 def _dynamic_sizes(allocation: Any) -> list[Any]:
-    """Operands: for gpu.alloc, tokens, sizes and symbols; for the others, sizes and symbols."""
+    """The operands of gpu.alloc are tokens, sizes and symbols; of the others, sizes and symbols."""
     groups = ops.operand_groups(allocation)
     return groups[1] if allocation.name == "gpu.alloc" else groups[0]
 
 
 def _most_bytes(type_: Any) -> int:
-    """The bytes that an element takes, or more."""
+    """An upper bound of the bytes of an element."""
     if isinstance(type_, ir.VectorType):
         return 2 * int(math.prod(type_.shape)) * _most_bytes(type_.element_type)
     if isinstance(type_, ir.MemRefType):
@@ -88,5 +88,5 @@ def _most_bytes(type_: Any) -> int:
     known = element_bytes(type_)
     if known is not None:
         return known
-    # An integer of any width has less than twice its bits.
+    # The size of an integer of any width is rounded up to less than twice its bits.
     return max(16, int(getattr(type_, "width", 0)) // 4)

@@ -1,8 +1,8 @@
-"""Atomic updates that upstream does not lower → others that it does.
+"""Atomic updates that upstream does not lower → updates that it does.
 
-`memref.atomic_rmw` of a product becomes a `memref.generic_atomic_rmw`: no machine multiplies
-atomically. That must yield what is made inside of it; folding can move that outside, as
-`old and 0` is 0: then it is an exchange.
+A `memref.atomic_rmw` that multiplies becomes a `memref.generic_atomic_rmw`, as no machine has an
+atomic multiplication. The body of that operation must yield a value that is computed in the body.
+Folding may move the value outside (`old and 0` is 0); then the update becomes an exchange.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from aotc import ops
 from aotc.mlir import PassManager, ir
 
-# For the numbers of the kinds, which are not the same in all versions of MLIR.
+# Parsed for the values of the `kind` attributes, which differ between versions of MLIR.
 _KINDS = """
 func.func @f(%v: i32, %w: f32, %m: memref<i32>, %n: memref<f32>) {
   %a = memref.atomic_rmw assign %v, %m[] : (i32, memref<i32>) -> i32
@@ -24,7 +24,7 @@ func.func @f(%v: i32, %w: f32, %m: memref<i32>, %n: memref<f32>) {
 
 
 def _kinds() -> tuple[Any, Any, Any]:
-    """The attributes of an exchange, of a product of integers, and of floats."""
+    """The kind attributes of an exchange, of an integer product, and of a float product."""
     pattern = ir.Module.parse(_KINDS)
     assign, muli, mulf = ops.find(pattern.operation, "memref.atomic_rmw")
     return assign.attributes["kind"], muli.attributes["kind"], mulf.attributes["kind"]
@@ -53,8 +53,8 @@ def expand_atomic_products(module: Any) -> None:
 
 
 def exchange_folded_updates(module: Any) -> None:
-    """Changes `module`, a builtin.module, in place, in branches already: what is known of a value
-    may show only there, as when a loop runs once."""
+    """Changes `module`, a builtin.module, in place. It must run after the lowering to branches, as
+    a value may fold only then, for example if a loop runs once."""
     if not ops.find(module, "memref.generic_atomic_rmw"):
         return
     PassManager.parse("builtin.module(canonicalize)").run(module)

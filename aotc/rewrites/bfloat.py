@@ -1,8 +1,8 @@
-"""The functions that x86 code needs to round to bf16, for modules that have bf16 in them.
+"""Functions that round to bf16, which x86 code calls, for modules that use bf16.
 
 LLVM's x86 back end calls `__truncsfbf2` and `__truncdfbf2` wherever a bf16 is made, even for
-an addition. Older libgcc and zig's compiler-rt lack them. Weak and hidden: a library that has
-them may bring its own, and nobody outside sees ours.
+an addition. Older libgcc and zig's compiler-rt lack them. They are weak and hidden, so that a
+library may define its own, and no other library sees these.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _ROUND = """
   llvm.return %result : bf16
 """
 
-# From f64 the float on the way is rounded to odd, so that the second rounding still knows on
-# which side of it the value was.
+# An f64 is first rounded to odd as an f32, so that the second rounding is correct (no double
+# rounding).
 _FUNCTIONS = f"""
 llvm.func weak_odr hidden @__truncsfbf2(%x: f32) -> bf16 {{
   %bits = llvm.bitcast %x : f32 to i32
@@ -58,12 +58,12 @@ llvm.func weak_odr hidden @__truncdfbf2(%value: f64) -> bf16 {{
 
 
 def add_bfloat_functions(module: Any) -> None:
-    """Adds the functions to a module in the LLVM dialect, when it has bf16 and lacks them."""
+    """Adds the functions to a module in the LLVM dialect, if it uses bf16 and lacks them."""
     if not _has_bfloat(module):
         return
     present = ir.SymbolTable(module.operation)
     with module.context, ir.Location.unknown():
-        # Held until its functions have moved: they go with it.
+        # Keeps the module alive until its functions have moved: they are part of it.
         parsed = ir.Module.parse(_FUNCTIONS)
         for function in list(body_of_module(parsed).operations):
             if symbol_of(function.operation) not in present:

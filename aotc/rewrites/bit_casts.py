@@ -1,9 +1,8 @@
-"""`vector.bitcast` of elements whose bits are no power of two → shifts of small integers.
+"""`vector.bitcast` of elements whose width is not a power of two → shifts of small integers.
 
-LLVM takes such casts apart wrongly. The bits of a row of elements are groups of as many as both
-types' elements fill: a group of 40 bits has 8 elements of i5, and 5 of i8. It is computed in an
-integer whose bits are a power of two: from shifts of elements in one of 40 bits, LLVM makes the
-cast again.
+LLVM lowers such casts wrongly. The bits of a row are split into groups that whole elements of both
+types fill: a group of 40 bits has 8 elements of i5, and 5 of i8. A group is computed in an integer
+whose width is a power of two, because from shifts in an i40 LLVM would make the cast again.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from aotc.mlir import ir
 
 
 def has_odd_elements(type_: Any) -> bool:
-    """Whether it is a vector of elements whose bits are no power of two."""
+    """Whether a type is a vector of elements whose width is not a power of two."""
     if not isinstance(type_, ir.VectorType) or not hasattr(type_.element_type, "width"):
         return False
     width = int(type_.element_type.width)
@@ -24,8 +23,8 @@ def has_odd_elements(type_: Any) -> bool:
 
 
 def is_expandable(old: Any, new: Any) -> bool:
-    """Whether a cast between these vectors can be expanded: LLVM might compute in elements of the
-    new type that consist of several odd ones."""
+    """Whether a cast between these vectors can be expanded. It cannot if an element of the new type
+    consists of several odd-sized elements, as LLVM might compute in such elements."""
     return not (
         has_odd_elements(old) and _width(new) > _width(old) and _width(new) % _width(old) == 0
     )
@@ -78,7 +77,8 @@ def _reshaped(value: Any, type_: Any) -> Any:
 
 
 def _join(elements: list[Any], width: int) -> Any:
-    """An integer of `width` bits or more that elements make, the first one lowest."""
+    """The concatenation of elements, the first in the lowest bits, in an integer of at least
+    `width` bits."""
     if len(elements) == 1:
         return elements[0]
     type_, size = ops.integer(1 << (width - 1).bit_length()), elements[0].type.width
@@ -91,7 +91,7 @@ def _join(elements: list[Any], width: int) -> Any:
 
 
 def _cut(whole: Any, place: int, type_: Any) -> Any:
-    """The bits of an integer from `place` on, as many as `type_` has."""
+    """The bits of an integer from bit `place` on, as many as `type_` has."""
     if whole.type == type_:
         return whole
     moved = ops.binary("arith.shrui", whole, ops.constant(whole.type, place)) if place else whole

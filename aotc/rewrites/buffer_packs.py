@@ -1,6 +1,7 @@
-"""`linalg.pack` and `linalg.unpack` of buffers → one loop over what they write.
+"""`linalg.pack` and `linalg.unpack` of buffers → one loop over their destination.
 
-(Of tensors, MLIR makes pads, reshapes and transposes, which are fused with what is around them.)
+(On tensors, MLIR lowers them to pads, reshapes and transposes, which are fused with other
+operations.)
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def _expand_pack(pack: Any) -> None:
             if padding:
                 ops.create("memref.store", [padding[0], target, *indices])
 
-        # The last tiles may be larger than what is left.
+        # The last tiles may extend beyond the source.
         is_inside = None
         for dimension in layout.tiled:
             fits = ops.compare(_ULT, at[dimension], ops.size(source, dimension))
@@ -69,7 +70,8 @@ def _expand_unpack(unpack: Any) -> None:
 
 
 class _Layout:
-    """Where elements are in the packed buffer: tiles in the order of `outer`, each by `tiled`."""
+    """The layout of a packed buffer: its tiles are in the order of `outer`, and the elements of a
+    tile in the order of the dimensions in `tiled`."""
 
     def __init__(self, operation: Any, *, rank: int) -> None:
         self._name = operation.name
@@ -78,8 +80,8 @@ class _Layout:
         self._outer = _numbers(operation, "outer_dims_perm") or list(range(rank))
 
     def check(self, plain: Any, packed: Any, predicate: int) -> None:
-        """Asserts of sizes that only the program knows that the tiles' elements are as many as
-        those of the plain buffer, or that they are enough."""
+        """Asserts, for dynamic sizes, that along each dimension the tiles have as many elements as
+        the plain buffer (`predicate` is eq), or at least as many (sge)."""
         for dimension in range(self._rank):
             number = self._outer.index(dimension)
             count = ops.size(packed, number)
@@ -95,7 +97,7 @@ class _Layout:
             ops.create_assert(fits, said)
 
     def plain(self, indices: Sequence[Any], packed: Any) -> list[Any]:
-        """The place in the plain buffer of an element of the packed one."""
+        """The indices in the plain buffer of an element of the packed buffer."""
         at = [indices[self._outer.index(dimension)] for dimension in range(self._rank)]
         for number, dimension in enumerate(self.tiled, self._rank):
             begin = ops.index_op("arith.muli", at[dimension], ops.size(packed, number))
@@ -103,7 +105,7 @@ class _Layout:
         return at
 
     def packed(self, indices: Sequence[Any], packed: Any) -> list[Any]:
-        """The place in the packed buffer of an element of the plain one."""
+        """The indices in the packed buffer of an element of the plain buffer."""
         tiles, inside = list(indices), []
         for number, dimension in enumerate(self.tiled, self._rank):
             size = ops.size(packed, number)

@@ -1,4 +1,4 @@
-"""Operations replaced by others that are written as text."""
+"""Replacement of operations by operations that are written as text."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from aotc.mlir import ir
 
 
 def replace_by_text(operation: Any, function: str, operands: Sequence[Any] | None = None) -> None:
-    """Puts the body of `function` in the place of `operation`.
+    """Replaces `operation` by the body of `function`.
 
-    The function's arguments are `operands`, by default the operation's, and what it returns are the
-    results.
+    The function's arguments become `operands` (by default the operation's), and the values that it
+    returns replace the operation's results.
     """
     with operation.context, operation.location:
         parsed = ir.Module.parse(function)

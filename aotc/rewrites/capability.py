@@ -1,4 +1,4 @@
-"""Host code that asks what GPU its launches go to: what asks, and whether code does."""
+"""Host code that queries the compute capability of the GPU that its launches go to."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from aotc import ops
 from aotc.mlir import ir
 from aotc.module_names import CAPABILITY
 
-_SGE = 5  # arith.cmpi's number for "at least", with signs
+_SGE = 5  # arith.cmpi's number of "signed greater or equal"
 _DECLARATION = f"func.func private @{CAPABILITY}() -> i32"
 
 
 def declare_capability(module: Any) -> None:
-    """Declares the function that is asked, if the module does not yet."""
+    """Declares the function that returns the compute capability, unless the module has it."""
     functions = [op.operation for op in ops.body_of_module(module).operations]
     if any(op.name == "func.func" and ops.symbol_of(op) == CAPABILITY for op in functions):
         return
@@ -31,8 +31,8 @@ def has_gpu() -> Any:
 
 
 def asks_for_gpu(condition: Any) -> bool:
-    """Whether a condition holds only where launches go to a GPU: as that of `has_gpu`, or for some
-    capability at least."""
+    """Whether a condition holds only if launches go to a GPU: it is that of `has_gpu`, or requires
+    a minimum compute capability."""
     comparison = ops.defining(condition)
     if comparison is None or comparison.name != "arith.cmpi":
         return False

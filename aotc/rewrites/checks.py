@@ -1,8 +1,8 @@
-"""Checks of elements: values whose condition must hold, or the launch fails with a message.
+"""Checks of elements: a launch fails with a message if the condition of a checked value is false.
 
-A `cf.assert` in a loop keeps it from being fused with others, and from being vectorized. So until
-loops are kernels, a check is an `arith.select` with the attribute `CHECK`, which is pure: its
-operands are the condition, the value, and one that is safe to compute with.
+A `cf.assert` in a loop prevents fusion with other loops, and vectorization. So until loops become
+kernels, a check is an `arith.select` with the attribute `CHECK`, which is pure. Its operands are
+the condition, the value, and a value that is safe to compute with.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ CHECK = "aotc.check"
 
 
 def create_check(condition: Any, value: Any, otherwise: Any, message: Any) -> Any:
-    """`value`, of which `condition` is asserted. `message` is a StringAttr of the bindings that the
-    operands are of."""
+    """`value`, with a check that `condition` holds. `message` is a StringAttr of the operands'
+    context."""
     operands = [condition, value, otherwise]
     return ops.create("arith.select", operands, [value.type], {CHECK: message}).result
 
 
 def expand_checks(module: Any) -> None:
-    """Puts assertions before what uses the checks, which become selections as any other.
+    """Inserts assertions in front of the uses of the checks, which become ordinary selections.
 
-    A check that does not change in a loop was moved out of it. What it is for stands in the loop,
-    which may have no iteration: there it is asserted.
+    A check that is invariant in a loop was hoisted out of it. Its users are in the loop, which may
+    have no iteration, so the assertion is inserted there.
     """
     with module.context:
         for select in ops.find(module.operation, "arith.select"):
@@ -42,8 +42,8 @@ def expand_checks(module: Any) -> None:
 
 
 def _places(select: Any) -> list[Any]:
-    """It itself, if an operation of its block needs it that is not pure; else the first operation
-    of each block that does."""
+    """The operations in front of which a check is asserted: the check itself, if an operation that
+    is not pure in its own block needs it; otherwise the first user in each other block."""
     found: dict[Any, Any] = {}
     waiting, seen = [select], {select}
     while waiting:
@@ -63,7 +63,7 @@ def _places(select: Any) -> list[Any]:
 
 
 def _as_one(condition: Any) -> Any:
-    """Of a vector: whether all of it is true."""
+    """The condition as an i1: for a vector, whether all its elements are true."""
     if not isinstance(condition.type, ir.VectorType):
         return condition
     kind = {"kind": ir.Attribute.parse("#vector.kind<and>")}

@@ -1,4 +1,4 @@
-"""Copies of operations, in which values stand for others."""
+"""Copies of operations, with operands replaced."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from aotc import ops
 
 
 def copy(operation: Any, values: dict[Any, Any]) -> Any:
-    """A copy of `operation` at the insertion point, with its operands replaced by `values`.
+    """Copies `operation` to the insertion point, with its operands mapped by `values`.
 
-    What it makes is entered into `values`.
+    The results of the copy are added to `values`.
     """
     made = operation.clone().operation
     for inner in ops.walk(made):
@@ -23,16 +23,16 @@ def copy(operation: Any, values: dict[Any, Any]) -> Any:
 
 
 def body_of(loop: Any) -> list[Any]:
-    """The operations of a loop's body but for its last, which ends it."""
+    """The operations of a loop's body without its terminator."""
     return [op.operation for op in loop.regions[0].blocks[0].operations][:-1]
 
 
 def copy_in_step(operations: Sequence[Any], copies: Sequence[dict[Any, Any]]) -> None:
-    """Copies of a parallel loop's body for several of its points: each operation for all of them,
-    then the next one.
+    """Copies the body of a parallel loop for several points, interleaved: each operation for all
+    points, then the next operation.
 
-    So what all of them load is on its way before the first of them uses it. No order is lost: the
-    points of a parallel loop have none.
+    So the loads of all points are issued before the first use. The order of the points may change,
+    as the iterations of a parallel loop are independent.
     """
     for operation in operations:
         for values in copies:

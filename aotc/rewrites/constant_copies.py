@@ -1,4 +1,4 @@
-"""Declarations of copies that the runtime makes of constants: `memref.global`s without a value."""
+"""Declarations of the runtime's copies of constants: `memref.global`s without a value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aotc.ops import symbol_of
 
 
 def declare_copy(constant: Any, prefix: str, type_: Any) -> Any:
-    """The declaration, in front of `constant`, of its copy of a memref's type."""
+    """Declares the copy of `constant`, a memref of `type_`, in front of it."""
     with constant.location, ir.InsertionPoint(constant):
         return ops.create(
             "memref.global",
@@ -20,7 +20,7 @@ def declare_copy(constant: Any, prefix: str, type_: Any) -> Any:
                 "sym_visibility": ir.StringAttr.get("private"),
                 "type": ir.TypeAttr.get(type_),
                 "constant": ir.UnitAttr.get(),
-                # A use: the constant is not dead.
+                # This is a use of the constant, so that it is not removed as dead.
                 COPY_OF: ir.FlatSymbolRefAttr.get(symbol_of(constant)),
             },
         )

@@ -1,4 +1,4 @@
-"""`ml_program.global_load_const` → `ml_program.global_load`, which bufferization knows: IREE and
+"""`ml_program.global_load_const` → `ml_program.global_load`, which bufferization supports. IREE and
 others write the first for tensors that nothing stores to."""
 
 from __future__ import annotations

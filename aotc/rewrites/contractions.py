@@ -1,7 +1,7 @@
-"""`vector.contract` of a kind other than a sum → products of whole vectors, and a reduction.
+"""`vector.contract` of another kind than `add` → products of whole vectors, and a reduction.
 
-MLIR lowers the sums, and of the others those of some shapes alone. Both factors become vectors
-with an element for each step of the contraction.
+MLIR lowers the kind `add`, and the other kinds for some shapes only. Here both operands become
+vectors with an element for each step of the contraction.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from aotc.rewrites.by_text import replace_by_text
 
 
 def expand_contractions(module: Any) -> None:
-    """Changes `module` in place. Left as they are: sums, what is masked, factors that are of
-    another type than the result, and scalable vectors."""
+    """Changes `module` in place. These are left as they are: the kind `add`, masked contractions,
+    operands of another element type than the result, and scalable vectors."""
     with module.context:
         for contract in ops.find(module.operation, "vector.contract"):
             factors = [ir.VectorType(value.type) for value in list(contract.operands)[:2]]
@@ -31,12 +31,12 @@ def expand_contractions(module: Any) -> None:
 
 
 def _text(contract: Any) -> str:
-    """A function of the factors and of what they are reduced into."""
+    """The text of a function of the two operands and the accumulator."""
     one, other, start = (value.type for value in contract.operands)
     maps = [_dimensions(attribute.value) for attribute in contract.attributes["indexing_maps"]]
     sizes = _sizes(maps, (one, other))
     kept = maps[2]
-    # The reduction keeps the dimensions in their order, the result has one of its own.
+    # The reduction keeps the order of the dimensions; the result may have another order.
     in_order = sorted(kept)
     reduced = [i for i in range(len(sizes)) if i not in kept]
     element = ops.element_type(start)
@@ -64,7 +64,7 @@ def _dimensions(map_: Any) -> list[int]:
 
 
 def _sizes(maps: Sequence[list[int]], factors: Sequence[Any]) -> list[int]:
-    """How many steps the contraction has along each of its dimensions."""
+    """The number of steps of the contraction along each dimension."""
     sizes = {
         dimension: size
         for dimensions, type_ in zip(maps, factors, strict=False)
@@ -80,9 +80,10 @@ def _vector(sizes: Sequence[int], element: Any) -> str:
 def _spread(
     lines: list[str], value: str, type_: str, dimensions: list[int], sizes: list[int]
 ) -> str:
-    """The factor with all dimensions, in their order; writes how it is made."""
+    """The operand, broadcast to all dimensions in their order. Appends its operations to
+    `lines`."""
     element = type_.removesuffix(">").rpartition("x")[2]
-    # A broadcast puts its new dimensions first.
+    # A broadcast adds new dimensions in front.
     order = [i for i in range(len(sizes)) if i not in dimensions] + dimensions
     made = _vector([sizes[i] for i in order], element)
     lines.append(f"{value}_spread = vector.broadcast {value} : {type_} to {made}")
@@ -91,7 +92,7 @@ def _spread(
 
 
 def _permute(lines: list[str], value: str, permutation: list[int], type_: str, result: str) -> str:
-    """The value with its dimensions in another order; writes how it is made."""
+    """The value with its dimensions permuted. Appends the operation to `lines`."""
     if permutation == sorted(permutation):
         return value
     lines.append(f"{value}_t = vector.transpose {value}, {permutation} : {type_} to {result}")

@@ -1,8 +1,8 @@
 """memref.copy → loops, where upstream would call a function.
 
-Upstream copies contiguous memrefs by `memcpy`, and calls `memrefCopy` of its runner utilities for
-all others. Loops need no library, and LLVM knows what they do: `memrefCopy` is left for memrefs of
-unknown rank. In kernels every copy becomes loops: the NVPTX back end copies byte by byte.
+Upstream copies contiguous memrefs with `memcpy`, and calls `memrefCopy` of its runner utilities for
+all others. Loops need no library, and LLVM can optimize them. `memrefCopy` is left for unranked
+memrefs. In kernels every copy becomes loops, as the NVPTX back end copies byte by byte.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def expand_copies(module: Any) -> None:
 
 
 def parallelize_copies(module: Any) -> None:
-    """Rewrites the copies of the module's host functions as parallel loops, in place: those of
-    ranked memrefs with elements in memory of any kind."""
+    """Rewrites the copies of the module's host functions as parallel loops, in place, if both
+    memrefs are ranked and have at least one dimension."""
     with module.context:
         for copy in ops.find(module.operation, "memref.copy"):
             source, target = copy.operands
@@ -41,8 +41,8 @@ def parallelize_copies(module: Any) -> None:
 
 
 def expand_copy(copy: Any) -> None:
-    """Loops over the elements, the last dimension innermost; a copy of two unranked memrefs
-    stays."""
+    """Replaces a copy by loops over the elements, the last dimension innermost. A copy of two
+    unranked memrefs is left."""
     source, target = copy.operands
     with copy.location, ir.InsertionPoint(copy):
         if not _is_ranked(source) and not _is_ranked(target):
@@ -57,7 +57,7 @@ def _is_ranked(value: Any) -> bool:
 
 
 def _ranked_like(value: Any, other: Any) -> Any:
-    """`value`, cast to a memref of any strides where it is unranked."""
+    """`value`; if it is unranked, cast to a memref of the rank of `other` with dynamic strides."""
     if _is_ranked(value):
         return value
     unknown = [ir.ShapedType.get_dynamic_size()] * other.type.rank
@@ -105,7 +105,7 @@ def _is_contiguous(type_: Any) -> bool:
     try:
         strides, _ = type_.get_strides_and_offset()
     except RuntimeError:
-        # A layout that is no strides: affine maps may be anything.
+        # The layout is an affine map that has no strides.
         return False
     expected = 1
     for size, stride in zip(reversed(type_.shape), reversed(strides), strict=True):

@@ -1,13 +1,13 @@
-"""Elementary functions of f32 → arithmetic, which LLVM makes vectors of.
+"""Elementary functions of f32 → arithmetic, which LLVM vectorizes.
 
-A call of libm ends a loop's vectorization, and takes ten times as long. Results are within 2 units
-in the last place of the exact ones (tests/unit/test_elementary.py), for every number, infinity and
-NaN; numbers that are not normal are numbers here, too.
+A call of libm prevents a loop's vectorization, and takes ten times as long. Results are within 2
+ULP of the exact ones (tests/unit/test_elementary.py), for every number, infinity and NaN. Subnormal
+numbers are not flushed.
 
-Arguments are reduced as W. J. Cody and W. Waite do it (Software Manual for the Elementary
+The argument reduction is that of W. J. Cody and W. Waite (Software Manual for the Elementary
 Functions, 1980). The coefficients are minimax polynomials of the functions that the comments name,
-by Lawson's iteration, rounded to f32. What is multiplied and added is rounded once, on every
-processor and at every level of optimization, so that results have the same bits.
+computed with Lawson's iteration and rounded to f32. Multiply-adds are FMAs on every processor and
+at every level of optimization, so that results are bit-identical.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from aotc.ops import (
     with_element_type,
 )
 
-# (exp(r) - 1 - r) / r² for |r| <= ln(2) / 2, and exp(r) by it.
+# (exp(r) - 1 - r) / r² for |r| <= ln(2) / 2. `_EXP` is the polynomial of exp(r) that it gives.
 _EXP_TAIL = (
     *(0.5, 0.166665181517601, 0.04166620597243309, 0.008368953131139278),
     0.0013950600987300277,
@@ -47,13 +47,13 @@ _TANH = (
     *(-0.008182677440345287, 0.002147539984434843),
 )
 _TANH_BOUND = 0.625
-# erf(x) / x - 1, of z = x², for |x| <= 1.
+# erf(x) / x - 1 as a polynomial of z = x², for |x| <= 1.
 _ERF = (
     *(0.12837916612625122, -0.3761262595653534, 0.1128358542919159, -0.026853812858462334),
     *(0.005188329145312309, -0.000801020534709096, 7.853896386222914e-05),
 )
 _ERF_BOUND = 1.0
-# 1 - erf(x), of x - 2.5, from 1 to 3.95: beyond that, erf is 1.
+# 1 - erf(x) as a polynomial of x - 2.5, from 1 to 3.95. Above that, erf is 1.
 _ERFC = (
     *(0.00040692908805795014, -0.002178067807108164, 0.0054467543959617615),
     *(-0.008353382349014282, 0.008614674210548401, -0.006102780345827341),
@@ -62,25 +62,25 @@ _ERFC = (
     9.006673280964606e-06,
 )
 _ERFC_MIDDLE, _ERFC_END = 2.5, 3.95
-# ln(2) in two parts: the first has so few bits that its products with exponents are exact.
+# ln(2) as a sum: the first part has so few bits that its products with exponents are exact.
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.1219444e-4
-# Added to a number below 2^22, the sum's last bits are the nearest integer.
+# If this is added to a number below 2^22, the last bits of the sum are the nearest integer.
 _ROUNDS = 12582912.0
-# Below the first, the exponential is 0; beyond the last, infinite.
+# Below the lower bound, the exponential is 0; above the upper bound, it is infinite.
 _EXP_BOUNDS = (-104.0, 89.0)
-# Below the first, 1 + the exponential is 1.
+# Below the lower bound, 1 + the exponential is 1.
 _EXP_PLUS_ONE_BOUNDS = (-60.0, 89.0)
 _FRACTION_BITS, _ONE_BITS, _BIAS = 23, 0x3F800000, 127
-# Those of sign and exponent.
+# The bits of the sign and the exponent.
 _EXPONENT_MASK = -0x800000
 _LEAST_NORMAL = 2.0**-126
-# Predicates of arith.cmpf: ordered ones are false of NaN.
+# Predicates of arith.cmpf. An ordered comparison (O...) with NaN is false.
 _OEQ, _OGT, _OLT, _OLE, _UNO = 1, 2, 4, 5, 14
 
 
 def expand_function(operation: Any) -> Any:
-    """The value of a math operation that `FUNCTIONS` has, at the insertion point, of f32 or vectors
-    of it; None for another one."""
+    """The value of a math operation of f32 or vectors of f32, expanded at the insertion point; None
+    if `FUNCTIONS` does not have the operation."""
     make = FUNCTIONS.get(operation.name)
     if make is None or not _is_of_f32(operation):
         return None
@@ -89,8 +89,9 @@ def expand_function(operation: Any) -> Any:
 
 
 def replace_exp_plus_one(operation: Any) -> bool:
-    """Whether it is an exponential that only an addition of 1 reads, as in a sigmoid. Both are
-    replaced then, which takes fewer operations than the exponential alone."""
+    """Replaces an exponential whose only use is an addition of 1, as in a sigmoid, together with
+    the addition. This takes fewer operations than the exponential alone. Returns whether the
+    operation was such an exponential."""
     if operation.name != "math.exp" or not _is_of_f32(operation):
         return False
     sum_ = _sum_with_one(operation)
@@ -109,7 +110,7 @@ def _is_of_f32(operation: Any) -> bool:
 
 
 def _sum_with_one(exponential: Any) -> Any | None:
-    """The addition of 1 that is the only operation to read the exponential, or None."""
+    """The addition of 1 that is the only user of the exponential, or None."""
     uses = list(exponential.results[0].uses)
     sum_ = uses[0].owner.operation if len(uses) == 1 else None
     if sum_ is None or sum_.name != "arith.addf":
@@ -121,7 +122,7 @@ def _sum_with_one(exponential: Any) -> Any | None:
 
 
 class _Numbers:
-    """Makes operations on numbers, or vectors, of a type."""
+    """Creates operations on numbers, or vectors, of one type."""
 
     def __init__(self, type_: Any) -> None:
         self.type = type_
@@ -174,14 +175,14 @@ class _Numbers:
 
 
 def _reduced(n: _Numbers, x: Any, more: int = 0) -> tuple[Any, Any]:
-    """The integer k nearest to x / ln(2), as the bits of a float's exponent that is k + `more`
-    more, and what is left of x without k."""
+    """The argument reduction of the exponential: (k, r) with x = k ln(2) + r and k the nearest
+    integer. k + `more` is returned in the exponent bits of a float."""
     rounds = n.number(_ROUNDS + more)
     shifted = n.multiply_add(x, n.number(1 / math.log(2)), rounds)
     count = n.subtract(shifted, rounds)
     rest = n.multiply_add(count, n.number(-_LN2_HIGH), x)
     rest = n.multiply_add(count, n.number(-_LN2_LOW), rest)
-    # The bits of `_ROUNDS` are beyond the highest ones.
+    # The shift moves the bits of `_ROUNDS` out of the integer.
     return binary("arith.shli", n.bits(shifted), n.integer(_FRACTION_BITS)), rest
 
 
@@ -191,12 +192,12 @@ def _exp_less_one(n: _Numbers, rest: Any) -> Any:
 
 
 def _power_of_two(n: _Numbers, exponent: Any) -> Any:
-    """2^k, with k as `_reduced` gives it."""
+    """2^k, with k as `_reduced` returns it."""
     return n.of_bits(binary("arith.addi", exponent, n.integer(_ONE_BITS)))
 
 
 def _between(n: _Numbers, x: Any, bounds: tuple[float, float]) -> Any:
-    """x or the bound that it is beyond."""
+    """x, clamped to the bounds."""
     least, most = map(n.number, bounds)
     x = n.select(n.compare(_OLT, x, least), least, x)
     return n.select(n.compare(_OGT, x, most), most, x)
@@ -205,7 +206,8 @@ def _between(n: _Numbers, x: Any, bounds: tuple[float, float]) -> Any:
 def _exp(n: _Numbers, x: Any) -> Any:
     exponent, rest = _reduced(n, _between(n, x, _EXP_BOUNDS))
     found = n.polynomial(rest, _EXP)
-    # In two factors: of results that are not normal, or infinite, one would be none.
+    # Scales by two factors: a single one could not be represented if the result is subnormal or
+    # infinite.
     half = binary("arith.shrsi", exponent, n.integer(1))
     half = binary("arith.andi", half, n.integer(_EXPONENT_MASK))
     found = n.multiply(found, _power_of_two(n, half))
@@ -213,14 +215,14 @@ def _exp(n: _Numbers, x: Any) -> Any:
 
 
 def _exp_plus_one(n: _Numbers, x: Any) -> Any:
-    """1 + exp(x), as 1 + (2 p) 2^(k - 1): 2^k might be infinite."""
+    """1 + exp(x), as 1 + (2 p) 2^(k - 1), because 2^k might be infinite."""
     bits, rest = _reduced(n, _between(n, x, _EXP_PLUS_ONE_BOUNDS), more=_BIAS - 1)
     twice = n.polynomial(rest, [2 * coefficient for coefficient in _EXP])
     return n.multiply_add(twice, n.of_bits(bits), n.number(1.0))
 
 
 def _expm1(n: _Numbers, x: Any) -> Any:
-    """2^k (exp(r) - 1) + (2^k - 1), where that is not infinite."""
+    """2^k (exp(r) - 1) + (2^k - 1); for large |x|, exp(x) - 1."""
     one, bound = n.number(1.0), n.number(20.0)
     magnitude = n.magnitude(x)
     is_large = n.compare(_OGT, magnitude, bound)
@@ -232,11 +234,11 @@ def _expm1(n: _Numbers, x: Any) -> Any:
 
 
 def _log(n: _Numbers, x: Any) -> Any:
-    # Of numbers that are not normal, 2^23 times as much.
+    # Subnormal numbers are scaled by 2^23.
     is_tiny = n.compare(_OLT, x, n.number(_LEAST_NORMAL))
     scaled = n.select(is_tiny, n.multiply(x, n.number(2.0**_FRACTION_BITS)), x)
     bits = n.bits(scaled)
-    # The fraction is from sqrt(1/2) to sqrt(2).
+    # The fraction is between sqrt(1/2) and sqrt(2).
     offset = 0x3F3504F3
     moved = binary("arith.subi", bits, n.integer(offset))
     exponent = binary("arith.shrsi", moved, n.integer(_FRACTION_BITS))
@@ -259,12 +261,12 @@ def _log(n: _Numbers, x: Any) -> Any:
 
 
 def _log1p(n: _Numbers, x: Any) -> Any:
-    """log(u) with u = 1 + x, rounded, and what it was rounded by, divided by u."""
+    """log(u) + c / u, where u is 1 + x rounded and c its rounding error."""
     one, zero = n.number(1.0), n.number(0.0)
     u = n.add(x, one)
     lost = n.subtract(x, n.subtract(u, one))
     is_finite = n.compare(_OLT, u, n.number(math.inf))
-    # Of -1, and of infinity, the logarithm is the result.
+    # For x = -1 and x = infinity, log(u) is the result.
     is_usual = binary("arith.andi", is_finite, n.compare(_OGT, u, zero))
     part = n.divide(n.select(is_usual, lost, zero), n.select(is_usual, u, one))
     found = n.add(_log(n, u), part)

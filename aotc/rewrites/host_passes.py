@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-# Down to scalars, vectors, loops and branches. `rewrites.math.replace_math` comes behind them.
+# The passes down to scalars, vectors, loops and branches. `rewrites.math.replace_math` runs after
+# them.
 TO_LOOPS = (
     "scf-forall-to-for",
     # Atomic operations that LLVM lacks (mulf, ...) become compare-and-swap loops.
     "memref-expand",
     "expand-realloc",
     "lower-affine",
-    # Complex functions become real ones, which `replace_math` must see. Not
-    # convert-complex-to-libm: it passes complex numbers in another way than C does.
+    # Complex functions become real ones, which `replace_math` must see. (convert-complex-to-libm is
+    # not used: it passes complex numbers with another calling convention than C.)
     "convert-complex-to-standard",
     "convert-vector-to-scf",
     "func.func(lower-vector-multi-reduction)",
 )
 
-# Down to branches, and to LLVM's vectors and math.
+# The passes down to branches, and to LLVM's vectors and math.
 TO_BRANCHES = (
     "math-expand-ops{ops=clampf}",
-    # ipowi. (fpowi is gone by now.)
+    # For ipowi. (fpowi was lowered before.)
     "convert-math-to-funcs",
-    # In f32, and rounded: on aarch64, clang 22 rounds ties of bf16 vectors in a wrong direction.
+    # Computes in f32 and rounds: on aarch64, clang 22 rounds ties of bf16 vectors in the wrong
+    # direction.
     "arith-emulate-unsupported-floats{source-types=bf16 target-type=f32}",
-    # Rounding f32 to bf16 is integer arithmetic: LLVM would call a function for it.
+    # Rounds f32 to bf16 by integer arithmetic; LLVM would call a function.
     "arith-expand{include-bf16=true include-flush-denormals=true}",
     "expand-strided-metadata",
-    # What expand-strided-metadata computes is affine.
+    # Lowers the affine operations that expand-strided-metadata creates.
     "lower-affine",
-    # Runs what is left of scf.parallel in sequence: reductions, small loops.
+    # Lowers the remaining scf.parallel (reductions, small loops) to sequential loops.
     "convert-scf-to-cf",
-    # In 32 bits, the size of a mask would be positive from below -2^31 on.
+    # With 32-bit indices, the size of a mask would be positive from below -2^31 on.
     "convert-vector-to-llvm{enable-x86=true force-32bit-vector-indices=false}",
     "convert-math-to-llvm",
 )

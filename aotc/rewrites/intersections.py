@@ -1,7 +1,6 @@
 """`x86.avx512.vp2intersect` → comparisons of vectors.
 
-Few processors have the instruction, and on most of these it is slower than what it is made of
-here.
+Few processors have the instruction, and on most of these it is slower than the comparisons.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ def expand_intersections(root: Any) -> None:
 
 
 def _intersect(a: Any, b: Any) -> tuple[Any, Any]:
-    """Which elements of A are in B, and which of B in A: each is compared with each."""
+    """Which elements of `a` are in `b`, and which of `b` are in `a`: compares all pairs."""
     count = a.type.shape[0]
     in_b, in_a = [], []
     for distance in range(count):
@@ -33,7 +32,7 @@ def _intersect(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _rotated(vector: Any, distance: int) -> Any:
-    """Element i is that at i + distance."""
+    """The vector rotated: element i is element i + distance of `vector`."""
     if distance == 0:
         return vector
     count = vector.type.shape[0]

@@ -1,4 +1,4 @@
-"""`vector.print` in kernels → `gpu.printf`, of the same text as on the host."""
+"""`vector.print` in kernels → `gpu.printf` with the same text as on the host."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aotc.mlir import ir
 
 _NAME = "vector.print"
 _KERNELS = ("gpu.launch", "gpu.module")
-# By number: `vector.punctuation`.
+# The text of each `vector.punctuation`.
 _PUNCTUATION = {
     "no_punctuation": "",
     "newline": "\n",
@@ -24,8 +24,8 @@ _MOST_ARGUMENTS = 32
 
 
 def print_in_kernels(module: Any) -> None:
-    """Changes `module` in place. What is longer than one printf takes several, between which other
-    threads may print."""
+    """Changes `module` in place. A text that is too long for one printf takes several, between
+    which other threads may print."""
     with module.context:
         for operation in ops.find(module.operation, _NAME):
             if ops.enclosing(operation, *_KERNELS) is not None:
@@ -44,10 +44,10 @@ def _print(operation: Any) -> None:
     for value in operation.operands:
         shape = list(value.type.shape) if isinstance(value.type, ir.VectorType) else []
         _add(value, shape, (), texts, values)
-    # A string has no end of line.
+    # A string literal is printed without punctuation.
     if "stringLiteral" not in operation.attributes:
         texts[-1] += _PUNCTUATION[end]
-    # The text in front of each value, and what is behind the last.
+    # texts[i] is the text in front of value i; texts[-1] is the text behind the last value.
     for first in range(0, max(1, len(values)), _MOST_ARGUMENTS):
         last = min(first + _MOST_ARGUMENTS, len(values))
         arguments = [_argument(value) for value in values[first:last]]
@@ -62,7 +62,7 @@ def _print(operation: Any) -> None:
 def _add(
     value: Any, shape: list[int], position: tuple[int, ...], texts: list[str], values: list[Any]
 ) -> None:
-    """The elements behind `position`, as `( ( 1, 2 ), ( 3, 4 ) )`."""
+    """Appends the elements behind `position`, in the form `( ( 1, 2 ), ( 3, 4 ) )`."""
     if not shape and not position and isinstance(value.type, ir.VectorType):
         texts[-1] += _PUNCTUATION["open"]
         values.append(_element(value, ()))
@@ -84,7 +84,7 @@ def _element(value: Any, position: tuple[int, ...]) -> Any:
 
 
 def _argument(value: Any) -> Any:
-    """As a type that printf takes."""
+    """The value, converted to a type that printf takes."""
     type_ = value.type
     if isinstance(type_, ir.FloatType):
         name = "arith.extf" if type_.width < _LONG else "arith.truncf"

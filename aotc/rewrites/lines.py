@@ -1,4 +1,4 @@
-"""Debug information of functions in the LLVM dialect: the lines of the input."""
+"""Debug information for functions in the LLVM dialect: the lines of the input."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ LINES_PASS = "ensure-debug-info-scope-on-llvm-func"
 
 
 def add_lines(module: Any, name: str, emission: str, watch: PassWatch = UNWATCHED) -> None:
-    """Gives each function a scope, by MLIR's emission kind.
+    """Gives each function a debug scope. `emission` is MLIR's emission kind.
 
-    LLVM takes no call without a place in a function that has a scope. Where the input has none
-    (its locations are unknown, or names), a function is at line 0 of `name`, and a call is where
-    its function is.
+    In a function with a scope, LLVM requires a location for each call. A function without a file
+    location (it is unknown, or a name) gets line 0 of `name`, and a call without one gets its
+    function's location.
     """
     place = None
     for operation in walk(module.operation):
@@ -29,7 +29,7 @@ def add_lines(module: Any, name: str, emission: str, watch: PassWatch = UNWATCHE
 
 
 def _placed(operation: Any, place: Any, name: str) -> Any:
-    """The operation's location, which is `place` if it had none in a file."""
+    """The operation's location; sets it to `place` first if it is not in a file."""
     if find_place(str(operation.location), name) is None:
         operation.location = place
     return operation.location

@@ -1,7 +1,7 @@
-"""Affine loops around several statements → loops around each of them (loop distribution).
+"""Affine loops around several statements → one loop nest for each statement (loop distribution).
 
-Loops whose iterations share no element that is written may run a statement for all iterations
-before the next statement.
+If no two iterations access an element that is written, all iterations of one statement may run
+before those of the next statement.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ _STRUCTURE = (_LOOP, "affine.yield", "affine.apply", "memref.dim")
 
 
 def distribute(outermost: Any) -> list[Any]:
-    """Loops in front of `outermost` that are the same together, each a copy around one statement:
-    none where there is one statement, or an iteration may depend on another. The original stays."""
+    """Creates loops in front of `outermost` that are equivalent to it, each a copy with one
+    statement. Returns none if there is only one statement, or if an iteration may depend on
+    another. The original is not erased."""
     pieces: list[Any] = []
     chain = list(_chain(outermost))
     groups = _groups(_body(chain[-1]))
@@ -39,7 +40,8 @@ def distribute(outermost: Any) -> list[Any]:
 
 
 def distribute_further(loop: Any) -> list[Any]:
-    """The loops that `distribute` makes of one that is made, in its place; else this one."""
+    """Replaces a new loop by the loops that `distribute` makes of it; returns these, or the
+    loop."""
     pieces = distribute(loop)
     if not pieces:
         return [loop]
@@ -48,8 +50,9 @@ def distribute_further(loop: Any) -> list[Any]:
 
 
 def iterations_are_apart(loop: Any) -> bool:
-    """Whether all that the loop writes has its variable among the indices, at the same place in
-    every access: then no two iterations access one element that is written."""
+    """Whether no two iterations access an element that the loop writes. That is so if, for each
+    memref that is written, some dimension has the induction variable as its index in every
+    access."""
     variable = loop.regions[0].blocks[0].arguments[0]
     places: dict[Any, list[set[int]]] = {}
     written = []
@@ -70,7 +73,7 @@ def iterations_are_apart(loop: Any) -> bool:
 
 
 def _places_of(variable: Any, access: Any, indices: list[Any]) -> set[int]:
-    """The dimensions of an access whose index is the variable alone."""
+    """The dimensions of an access whose index is the induction variable alone."""
     map_ = ir.AffineMapAttr(access.attributes["map"]).value
     found = set()
     for dimension, expression in enumerate(map_.results):
@@ -80,7 +83,7 @@ def _places_of(variable: Any, access: Any, indices: list[Any]) -> set[int]:
 
 
 def _chain(loop: Any) -> Iterator[Any]:
-    """The loop, and those that are in each other with nothing beside them."""
+    """The loops of a perfect nest, the outermost first (constants may be between them)."""
     yield loop
     inside = [op for op in _body(loop) if op.name != _CONSTANT]
     if len(inside) == 1 and inside[0].name == _LOOP and not len(inside[0].results):
@@ -88,7 +91,7 @@ def _chain(loop: Any) -> Iterator[Any]:
 
 
 def _chain_of(loop: Any, count: int) -> Iterator[Any]:
-    """The first loops of a chain."""
+    """The first `count` loops of a perfect nest."""
     yield loop
     if count > 1:
         (inner,) = (op for op in _body(loop) if op.name != _CONSTANT)
@@ -96,8 +99,9 @@ def _chain_of(loop: Any, count: int) -> Iterator[Any]:
 
 
 def _groups(body: list[Any]) -> list[list[tuple[int, Any]]]:
-    """The operations by statements, with their numbers in the body: what uses a value is in the
-    statement that computes it, and so is what is between. Constants are in all."""
+    """The operations, grouped by statement, with their numbers in the body. An operation that uses
+    a value is in the statement that computes it, as are all operations between the two. Constants
+    are left out: every copy keeps them."""
     numbered = [(i, op) for i, op in enumerate(body) if op.name != _CONSTANT]
     groups: list[list[tuple[int, Any]]] = []
     for number, operation in numbered:
@@ -116,6 +120,6 @@ def _groups(body: list[Any]) -> list[list[tuple[int, Any]]]:
 
 
 def _body(loop: Any) -> list[Any]:
-    """The operations in a loop but its end."""
+    """The operations of a loop's body without its terminator."""
     *body, _ = (op.operation for op in loop.regions[0].blocks[0].operations)
     return body

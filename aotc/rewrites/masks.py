@@ -1,7 +1,7 @@
-"""`vector.mask` → the same, that CSE tells from operations without a mask.
+"""`vector.mask` → the same operation, marked so that CSE does not drop the mask.
 
-MLIR's common subexpression elimination takes a masked operation for one outside that has the same
-operands, and replaces it; the mask is lost. An attribute tells the two apart.
+MLIR's common subexpression elimination takes a masked operation as equal to one outside of the mask
+that has the same operands, and replaces it; the mask is lost. An attribute makes the two different.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MASKED = "aotc.masked"
 
 
 def mark_masked(module: Any) -> None:
-    """Changes `module` in place, before anything is simplified."""
+    """Changes `module` in place. It must run before any simplification."""
     with module.context:
         for mask in ops.find(module.operation, "vector.mask"):
             for operation in mask.regions[0].blocks[0].operations:

@@ -1,19 +1,19 @@
-"""math operations → those that upstream lowers to the right numbers on a host.
+"""math operations → operations that upstream lowers correctly on a host.
 
-* In f16 and bf16 no library computes: f32 does, and the result is rounded once. (Upstream's
-  `math-extend-to-supported-types` marks the casts `contract`, which lets LLVM drop roundings
-  between operations, and it asks «normal?» of the wider number.)
-* `fma` in f16 and bf16 goes through f64: in f32 the sum would be rounded twice. For f16 that
-  is exact; for bf16 a result can differ where the exact sum lies within 2^-45 of itself from
+* f16 and bf16 are computed in f32 and rounded once, as no library has functions for them.
+  (Upstream's `math-extend-to-supported-types` marks the casts `contract`, which allows LLVM to drop
+  roundings between operations, and it tests isnormal on the wider number.)
+* `fma` of f16 and bf16 goes through f64, because in f32 the sum would be rounded twice. For f16
+  that is exact; for bf16 a result can differ where the exact sum lies within 2^-45 of itself from
   the middle between two bf16.
-* In kernels, functions of f32 are arithmetic: see elementary.py.
-* What LLVM has no intrinsic for becomes calls of libm, one for each element of a vector.
-  (Upstream has a pass for that, but it must run before vectors are lowered, and would then
-  take what LLVM has intrinsics for, too. And upstream's `expm1` is exp(x) - 1, its `log1p`
-  log(1 + x): no digit is right near 0.)
-* `fpowi`: upstream multiplies again and again, and inverts for negative exponents, which
-  overflows on the way. `pow` in f64 holds every i32 exponent.
-* The questions about the kind of a number are answered by its bits, for every type and shape.
+* In kernels, functions of f32 become arithmetic: see elementary.py.
+* Functions that LLVM has no intrinsic for become calls of libm, one for each element of a vector.
+  (Upstream has a pass for that. It would have to run before vectors are lowered, and would then
+  convert functions with intrinsics, too. Upstream's expansions of `expm1` as exp(x) - 1 and of
+  `log1p` as log(1 + x) have no correct digit near 0.)
+* `fpowi`: upstream multiplies repeatedly, and inverts for negative exponents, which can overflow
+  in between. An f64 `pow` takes every i32 exponent exactly.
+* isnan, isinf, isfinite and isnormal are computed from the bits, for every type and shape.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from aotc.rewrites.elementary import expand_function, replace_exp_plus_one
 # arith.cmpi's predicates.
 _LESS_UNSIGNED, _GREATER_UNSIGNED, _EQUAL = 6, 8, 0
 _FMA = frozenset({"math.fma", "vector.fma"})
-# Those that LLVM has no intrinsic for, and their names in libm.
+# Functions that LLVM has no intrinsic for, with their names in libm.
 _LIBM = {
     "math.acosh": "acosh",
     "math.asinh": "asinh",
@@ -56,8 +56,8 @@ _CLASSES = frozenset({"math.isnan", "math.isinf", "math.isfinite", "math.isnorma
 
 
 def replace_math(module: Any, *, in_loops: bool = False) -> None:
-    """Rewrites the math operations of every function in the module. `in_loops`: they are in loops
-    that LLVM is to vectorize, so that those of f32 become arithmetic."""
+    """Rewrites the math operations of every function in the module. `in_loops` says that they are
+    in loops that LLVM is to vectorize, so that functions of f32 become arithmetic."""
     library: dict[str, Any] = {}
     found = walk(module.operation)
     for operation in [op for op in found if op.name.startswith("math.") or op.name in _FMA]:
@@ -65,13 +65,13 @@ def replace_math(module: Any, *, in_loops: bool = False) -> None:
             _replace_one(operation, library, in_loops=in_loops)
     present = ir.SymbolTable(module.operation)
     for name, declaration in library.items():
-        # The host's half of a module may declare it for itself.
+        # The host code of the module may declare it already.
         if name not in present:
             body_of_module(module).append(declaration)
 
 
 def replace_questions(root: Any) -> None:
-    """Rewrites the questions about the kind of a number alone: upstream lowers not all of them."""
+    """Rewrites isnan, isinf, isfinite and isnormal only, as upstream does not lower all of them."""
     for operation in walk(root):
         if operation.name in _CLASSES:
             _replace_one(operation, {}, in_loops=False)
@@ -103,7 +103,7 @@ def _replace_one(operation: Any, library: dict[str, Any], *, in_loops: bool) -> 
 
 
 def _like(name: str, operation: Any) -> Any:
-    """Another operation of one result on the same operands."""
+    """Another operation with the same operands and result type."""
     return create(name, list(operation.operands), [operation.results[0].type])
 
 
@@ -115,7 +115,7 @@ def _is_narrow(operation: Any) -> bool:
 
 
 def _widen(operation: Any) -> tuple[Any, Any]:
-    """The operation in a wider type, and its result rounded back."""
+    """Creates the operation in a wider type, and rounds its result; returns both."""
     wide = ir.F64Type.get() if operation.name in _FMA else ir.F32Type.get()
     operands = [
         unary("arith.extf", operand, with_element_type(operand.type, wide))
@@ -136,7 +136,7 @@ def _power(operation: Any) -> Any:
 
 
 def _classify(operation: Any) -> Any:
-    """isnan, isinf, isfinite, isnormal by the bits of exponent and fraction."""
+    """isnan, isinf, isfinite or isnormal, computed from the bits of exponent and fraction."""
     (value,) = operation.operands
     element = element_type(value.type)
     width, fraction = _FORMATS[type(element)]
@@ -150,18 +150,19 @@ def _classify(operation: Any) -> Any:
         return compare(_EQUAL, magnitude, constant(bits_type, infinity))
     if operation.name == "math.isfinite":
         return compare(_LESS_UNSIGNED, magnitude, constant(bits_type, infinity))
-    # Normal: from the smallest normal number up to infinity. Smaller ones wrap around.
+    # A normal number is at least the smallest normal one and below infinity. Smaller numbers wrap
+    # around in the subtraction.
     smallest = 1 << fraction
     distance = binary("arith.subi", magnitude, constant(bits_type, smallest))
     return compare(_LESS_UNSIGNED, distance, constant(bits_type, infinity - smallest))
 
 
-# Width, and bits of the fraction.
+# The width, and the number of fraction bits.
 _FORMATS = {ir.F16Type: (16, 10), ir.BF16Type: (16, 7), ir.F32Type: (32, 23), ir.F64Type: (64, 52)}
 
 
 def _call_libm(operation: Any, library: dict[str, Any]) -> Any:
-    """Calls libm for each element; `library` collects the declarations."""
+    """Calls libm for each element. Declarations are added to `library`."""
     (value,) = operation.operands
     element = element_type(value.type)
     name = _LIBM[operation.name] + ("f" if isinstance(element, ir.F32Type) else "")

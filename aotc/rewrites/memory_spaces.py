@@ -1,4 +1,4 @@
-"""GPU memory spaces → the host's one address space, or LLVM's numbers, on every type."""
+"""GPU memory spaces → the host's only address space, or LLVM's numbers, in every type."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aotc.analysis.types import LLVM_POINTER, WORKGROUP
 from aotc.mlir import ir
 from aotc.ops import walk
 
-# Operations whose results are no memrefs, which most are.
+# Operations without memref results, which are the most frequent ones.
 _OF_NUMBERS = ("math.", "arith.add", "arith.mul", "arith.constant", "arith.index_cast")
 _SPACE_CASTS = frozenset({"memref.memory_space_cast", "llvm.addrspacecast"})
 
@@ -17,7 +17,7 @@ _SPACE_CASTS = frozenset({"memref.memory_space_cast", "llvm.addrspacecast"})
 def number_workgroup_space(root: Any) -> None:
     """`#gpu.address_space<workgroup>` → 3, on every memref under `root`.
 
-    Only some of upstream's conversions to LLVM know the attribute; all know the number.
+    Only some of upstream's conversions to LLVM support the attribute; all support the number.
     """
     attribute = ir.Attribute.parse("#gpu.address_space<workgroup>")
     number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), int(WORKGROUP))
@@ -51,7 +51,7 @@ def number_workgroup_space(root: Any) -> None:
 
 
 class SpaceStripper:
-    """Rewrites types to the host's address space; remembers the types that it saw."""
+    """Rewrites types to the host's address space. Results are cached by type."""
 
     def __init__(self) -> None:
         self._known: dict[Any, Any] = {}
@@ -80,7 +80,7 @@ class SpaceStripper:
         return type_
 
     def strip_operation(self, root: Any) -> None:
-        """Strips every type under `root`, and removes the casts between spaces."""
+        """Strips every type under `root`, and removes casts between memory spaces."""
         for operation in walk(root):
             for result in operation.results:
                 self._retype(result)
@@ -103,7 +103,7 @@ class SpaceStripper:
             try:
                 value = operation.attributes[name]
             except TypeError:
-                continue  # the bindings know no elements that are complex
+                continue  # the bindings do not support elements of complex type
             if isinstance(value, ir.TypeAttr):
                 stripped = self.strip(value.value)
                 if stripped != value.value:

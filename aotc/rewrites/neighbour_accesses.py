@@ -1,7 +1,7 @@
-"""Accesses of one thread that follow each other, in a kernel for GPUs alone: joined to vectors.
+"""Consecutive accesses of one thread are joined to vector accesses, in a kernel for GPUs only.
 
-Who writes such a kernel marks them: a thread's loads (stores) of neighbouring elements stand behind
-each other. Whether their addresses allow it, the kernel asks.
+The author of such a kernel marks them: a thread's loads (or stores) of consecutive elements follow
+each other in the code. The kernel tests at run time whether their addresses are aligned.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from aotc.rewrites.wide_accesses import (
 
 _MARK = "aotc.vector"
 _MOST_STEPS = 4
-# Bits of a register that inline assembly knows.
+# Bits of the narrowest register of inline assembly.
 _NARROWEST_REGISTER = 32
 
 
 def mark_neighbour(operation: Any, count: int) -> None:
-    """Says that `count` accesses as this one may be one of a vector. The element of a memref
-    without dimensions has no neighbour."""
+    """Marks an access as one of `count` accesses that may be joined to a vector access. An access
+    to a memref of rank 0 is not marked."""
     access = access_of(operation)
     if access is None or not len(access.indices):
         return
@@ -56,7 +56,7 @@ class _Place(Struct, frozen=True):
 
 
 def join_neighbours(gpu_module: Any) -> None:
-    """Joins the marked accesses, and removes their marks."""
+    """Joins the marked accesses, and removes the marks."""
     with gpu_module.context:
         blocks = {}
         for operation in ops.find(gpu_module, "memref.load", "memref.store"):
@@ -68,7 +68,7 @@ def join_neighbours(gpu_module: Any) -> None:
 
 
 def _runs(operations: Sequence[Any]) -> list[list[Access]]:
-    """Marked accesses that are one vector each."""
+    """Groups of marked accesses, each of which can become one vector access."""
     found: list[list[Access]] = []
     run: list[_Place] = []
     for operation in operations:
@@ -92,7 +92,8 @@ def _runs(operations: Sequence[Any]) -> list[list[Access]]:
 
 
 def _sum(value: Any, steps: int = _MOST_STEPS) -> tuple[frozenset[Any], int]:
-    """An index as a sum of different values and a constant, by so many additions of additions."""
+    """An index as a sum of distinct values and a constant, found through at most `steps` nested
+    additions."""
     known = ops.known_index(value)
     if known is not None:
         return frozenset(), known
@@ -149,8 +150,9 @@ def _load(run: Sequence[Access], memref: Any, count: int) -> None:
 
 
 def _hide(value: Any) -> Any:
-    """The value, of which LLVM does not know that it was loaded: it would make one vector of these
-    loads, and one load of both branches' vectors, aligned as the worse of both."""
+    """The value, hidden from LLVM by inline assembly. Otherwise LLVM would make a vector load of
+    these loads, and merge it with the vector load of the other branch, with the smaller alignment
+    of the two."""
     width = _NARROWEST_REGISTER
     if not isinstance(value.type, ir.IntegerType):
         bits = ops.integer(value.type.width)

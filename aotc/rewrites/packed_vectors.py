@@ -1,8 +1,8 @@
 """Vectors of i1, i4, i24 or f4 in memory → vectors of whole bytes.
 
-LLVM packs the bits of a vector's elements; in a memref, each begins at a byte, and takes as many
-bytes as the next power of two. So a vector is read as one of integers that wide, which are cut, and
-written as one.
+LLVM packs the elements of a vector bit by bit. In a memref each element begins at a byte, and its
+size is the next power of two. So a vector is read as a vector of integers of that size, which are
+truncated; a store works the other way round.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from aotc import ops
 from aotc.analysis.types import is_packed
 from aotc.mlir import ir
 
-# Operation → the operands that are the memref and, where there is one, of its elements' type; -1:
-# the last one.
+# Operation → the index of its memref operand, and of an operand of the memref's element type, if it
+# has one (-1 is the last operand).
 _READS = {
     "vector.load": (0, None),
     "vector.transfer_read": (0, None),
@@ -35,7 +35,8 @@ _BYTE = 8
 
 
 def widen_packed_vectors(root: Any) -> None:
-    """Changes the accesses under `root` in place. (What tensors become buffers of has none.)"""
+    """Changes the accesses under `root` in place. (Accesses from bufferized tensors are not
+    packed.)"""
     for operation in ops.find(root, *_READS, *_WRITES):
         base, value = (_READS | _WRITES)[operation.name]
         memref = operation.operands[base]
@@ -51,21 +52,21 @@ def widen_packed_vectors(root: Any) -> None:
 
 
 def _of_elements(operation: Any, value: int | None) -> list[int]:
-    """The operands of the memref's elements' type, by their numbers."""
+    """The indices of the operands that have the memref's element type."""
     if operation.name == "vector.transfer_read":
-        # The padding is behind the indices.
+        # The padding operand follows the indices.
         return [1 + operation.operands[0].type.rank]
     return [] if value is None else [value % len(operation.operands)]
 
 
 def _width(element: Any) -> int:
-    """The bits that an element takes in memory."""
+    """The bits of an element in memory."""
     width: int = element.width
     return max(_BYTE, 1 << (width - 1).bit_length())
 
 
 def _of_bytes(memref: Any) -> Any:
-    """The same memory, as integers of whole bytes: its descriptor is the same, too."""
+    """The same memory, as a memref of integers of whole bytes. The descriptor does not change."""
     type_ = memref.type
     wide = ir.MemRefType.get(
         type_.shape, ops.integer(_width(type_.element_type)), type_.layout, type_.memory_space
@@ -87,7 +88,7 @@ def _widened(value: Any) -> Any:
 
 
 def _replace(operation: Any, element: Any) -> None:
-    """The read's result becomes one of wide integers; its users get what it was."""
+    """Replaces a read by one of wide integers, whose result is truncated for its users."""
     narrow = operation.results[0]
     type_ = narrow.type
     wide = ops.with_element_type(type_, ops.integer(_width(element)))

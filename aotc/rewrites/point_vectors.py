@@ -1,10 +1,10 @@
-"""Points that follow each other, of one thread of a GPU: their elements as vectors.
+"""Consecutive points of one GPU thread: their elements are accessed as vectors.
 
-The kernel has a loop over points that are a block's width apart (`points`). Which of a block's
-points are which thread's is free, so that thread t of a row of T threads may have the points t * n
+The kernel has a loop over points that are a block's width apart (`points`). The assignment of a
+block's points to its threads is free. So thread t of a row of T threads may have the points t * n
 to t * n + n - 1 instead of t, t + T, ... A GPU accesses 16 bytes at once, but only at addresses
-that are multiples of them. What is not known of that until the kernel runs, the kernel asks; all
-threads of a row have the same answer, and the points stay apart where it is no.
+that are multiples of 16. Where the alignment is not known at compile time, the kernel tests it. All
+threads of a row get the same answer; if it is no, the points stay a block's width apart.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from aotc.rewrites.wide_accesses import (
 
 
 def create_vectors(loop: Any, count: int, apart: Callable[[], None]) -> bool:
-    """Builds, at the insertion point, what the loop over `count` points does: with vectors of
-    neighbours where all addresses allow it, else `apart()`. False, and nothing, if no access of
-    the loop can have vectors."""
+    """Builds the loop over `count` points at the insertion point, with vector accesses if all
+    addresses are aligned, else by `apart()`. Returns False, and builds nothing, if no access of the
+    loop can be a vector access."""
     kernel = ops.enclosing(loop, "gpu.func")
     threads = [op for op in ops.find(kernel, "gpu.thread_id") if _is_along_x(op)]
     (offset,) = loop.regions[0].blocks[0].arguments
@@ -41,7 +41,7 @@ def create_vectors(loop: Any, count: int, apart: Callable[[], None]) -> bool:
         return False
     body.accesses = {access.operation: access for access in wide}
     body.first = {offset: ops.constant_index(0)}
-    # A row of one thread has no number.
+    # In a row of one thread, there is no thread id.
     for thread in variables[1:]:
         body.first[thread] = ops.index_op("arith.muli", thread, ops.constant_index(count))
     ops.create_either(body.is_aligned(), lambda: body.build(body_of(loop)), apart)
@@ -53,9 +53,10 @@ def _is_along_x(thread: Any) -> bool:
 
 
 class _Body(Struct):
-    """The body of a loop over points. `variables`: the points' offset, and the thread's number.
-    `first`: what they are for the first of a thread's `count` points. `accesses` are those that
-    become vectors."""
+    """The body of a loop over points.
+
+    `variables` are the offset of the points, and the thread ids. `first` maps these to their values
+    for the first of a thread's `count` points. `accesses` are those that become vector accesses."""
 
     loop: Any
     count: int
@@ -64,7 +65,7 @@ class _Body(Struct):
     accesses: dict[Any, Access] = {}
 
     def can_be_vector(self, access: Access) -> bool:
-        """Whether the points' elements are neighbours, which may be aligned as vectors are."""
+        """Whether the points' elements are contiguous, and their address may be aligned."""
         if not are_neighbours(access, self.variables):
             return False
         if not ops.is_made_outside(access.memref, self.loop):
@@ -74,7 +75,7 @@ class _Body(Struct):
         return may_be_aligned(access.memref.type, self.count)
 
     def _slice(self, value: Any) -> list[Any]:
-        """The operations of the body that compute a value, in order."""
+        """The operations of the body that compute a value (its backward slice), in order."""
         found: dict[Any, None] = {}
 
         def visit(inner: Any) -> None:
@@ -89,7 +90,7 @@ class _Body(Struct):
         return list(found)
 
     def is_aligned(self) -> Any:
-        """Whether each vector of this thread begins at an address that vectors may have."""
+        """A condition: the address of each vector access of this thread is aligned."""
         places = []
         for access in self.accesses.values():
             last = access.indices[-1]
@@ -101,14 +102,14 @@ class _Body(Struct):
         return are_aligned(memrefs, places, self.count)
 
     def build(self, operations: Sequence[Any]) -> None:
-        """The points of this thread, where its vectors are aligned: as vectors if all are there,
-        else one by one."""
+        """Builds the points of this thread for aligned addresses: as vectors if all points are in
+        bounds, else one by one."""
         *before, last = operations
         offset = self.variables[0]
         if last.name != "scf.if":
             self._create(operations, self._copies())
             return
-        # The last point is the first one that is not there.
+        # If the last point is in bounds, all are.
         values = self.first | {offset: ops.constant_index(self.count - 1)}
         for operation in before:
             copy(operation, values)
@@ -138,7 +139,7 @@ class _Body(Struct):
         return [self.first | {offset: ops.constant_index(at)} for at in range(self.count)]
 
     def _create(self, operations: Sequence[Any], copies: Sequence[dict[Any, Any]]) -> None:
-        """Each operation for all points, then the next one."""
+        """Builds each operation for all points, then the next operation."""
         for operation in operations:
             access = self.accesses.get(operation)
             if access is None:

@@ -1,12 +1,12 @@
-"""Points of one thread: a loop over them in the kernel, which carries a mark.
+"""The points of one thread: a loop over them in the kernel, which is marked by an attribute.
 
-The points of a parallel loop have no order. A GPU wants a thread to load for all of its points
-before it goes on with the first of them, so that the loads are on their way together; a CPU wants
-all threads of a block to be done with their first points before it begins with the second ones,
-which are far away. So the kernel has a loop, and each side makes of it what it wants.
+The points of a parallel loop have no order. On a GPU, a thread should load for all of its points
+before it continues with the first, so that the loads overlap. On a CPU, all threads of a block
+should finish their first points before they start the second ones, which are far away in memory. So
+the kernel has a loop, which each target lowers in its own way.
 
-Where the points are neighbours along x, a GPU's thread has those that follow each other instead of
-those a block's width apart: it loads and stores them as vectors (`point_vectors`).
+If the points are contiguous along x, a GPU thread gets consecutive points instead of points that
+are a block's width apart, and accesses them as vectors (`point_vectors`).
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from aotc.rewrites.cloning import body_of, copy, copy_in_step
 from aotc.rewrites.point_vectors import create_vectors
 
 _MARK = "aotc.points"
-# Of a loop with a mark, whose points are added to the thread's number along x: they may be those
-# that follow each other.
+# An attribute of a marked loop whose points are added to the thread id along x. The thread may have
+# consecutive points instead.
 _NEIGHBOURS = "aotc.neighbours"
-# Operations of all points of a thread that might be vectors and are none, as some address is no
-# multiple of 16. What has more stays a loop: there is this code beside that of vectors.
+# The largest number of operations that are unrolled for a thread's points where vector accesses are
+# not aligned. Above it the code stays a loop, as it comes on top of the code with vectors.
 _MOST_APART = 128
 
 
 def create_points(
     distance: int, points: int, body: Callable[[Any], None], *, are_neighbours: bool = False
 ) -> None:
-    """The loop, at the insertion point: `body(offset)` for `points` offsets, `distance` apart.
+    """Creates the loop at the insertion point: `body(offset)` for `points` offsets, `distance`
+    apart.
 
-    `are_neighbours`: `distance` is the block's width, and the body uses the thread's number along x
-    in the sum of it and the offset alone. Then a block may have its points in another order.
+    `are_neighbours` says that `distance` is the block's width, and that the body uses the thread id
+    along x only in the sum of it and the offset. Then the points of a block may be reordered.
     """
     zero, size = ops.constant_index(0), ops.constant_index(distance)
     loop = ops.create("scf.for", [zero, ops.constant_index(points * distance), size], regions=1)
@@ -54,9 +55,9 @@ def _marked(operation: Any) -> list[Any]:
 
 
 def take_points_together(gpu_module: Any) -> None:
-    """For a GPU: each operation for all points of a thread, then the next one."""
+    """For a GPU: interleaves the points of a thread, each operation for all points."""
     with gpu_module.context:
-        # A loop over neighbours before the one around it, which stays a loop.
+        # Inner loops come first. The loop around one stays a loop.
         for loop in reversed(_marked(gpu_module)):
             if ops.find(loop, "vector.load", "vector.store"):
                 _forget(loop)
@@ -86,7 +87,8 @@ def _take_together(loop: Any, offsets: Sequence[Any]) -> None:
 
 
 def _create_together(operations: Sequence[Any], copies: Sequence[dict[Any, Any]]) -> None:
-    """Where the points are guarded: together if all are there, else one by one."""
+    """Creates the code of all points. If the points are guarded, it is interleaved if all are in
+    bounds, else one point after the other."""
     *before, last = operations
     is_guard = last.name == "scf.if" and not last.results and not last.regions[1].blocks
     if not is_guard or not all(is_pure(op) or op.name == "arith.constant" for op in before):
@@ -108,9 +110,9 @@ def _create_together(operations: Sequence[Any], copies: Sequence[dict[Any, Any]]
 
 
 def take_points_apart(gpu_module: Any) -> None:
-    """For a CPU: all threads of a block meet between a point and the next one.
+    """For a CPU: adds a barrier of the block's threads between one point and the next.
 
-    Not where a thread might miss the others: inside a branch or another loop.
+    This is not done inside a branch or another loop, where some threads might not reach it.
     """
     with gpu_module.context:
         for loop in _marked(gpu_module):

@@ -1,7 +1,7 @@
-"""`math.fpowi` with a small exponent that is known → products.
+"""`math.fpowi` with a small constant exponent → products.
 
-PyTorch's gelu has x³ in it. A GPU calls a function for that, which multiplies in a loop; products
-are a part of what the operation is fused to.
+PyTorch's gelu contains x³. A GPU calls a function for fpowi, which multiplies in a loop; products
+can be fused with other operations.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from aotc import ops
 from aotc.mlir import ir
 
 _LARGEST = 4
-# What is multiplied in f32, to be rounded once.
+# Types that are multiplied in f32, so that the result is rounded once.
 _NARROW = ("f16", "bf16")
 
 

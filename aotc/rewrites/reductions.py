@@ -1,4 +1,4 @@
-"""`gpu.all_reduce` and `gpu.subgroup_reduce`: which values are combined, and how two become one."""
+"""`gpu.all_reduce` and `gpu.subgroup_reduce`: the values that are combined, and the combiner."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ FLOAT_KINDS = {
 
 
 class Clusters(Struct, frozen=True):
-    """The lanes of a warp that a reduction puts together: `size` of them, `stride` apart.
+    """The lanes of a warp that a reduction combines: `size` lanes, `stride` apart.
 
-    They are numbers of lanes as the bits from `stride` on count, so clusters of a larger stride
-    lie between each other: of (size 2, stride 2) the first are lanes 0 and 2, then 1 and 3.
+    The members of a cluster differ in the bits of the lane id from `stride` on, so that clusters of
+    a larger stride are interleaved: for (size 2, stride 2) the first are lanes 0 and 2, then 1 and
+    3.
     """
 
     size: int
@@ -47,12 +48,13 @@ class Clusters(Struct, frozen=True):
 
     @property
     def span(self) -> int:
-        """How many lanes in a row some clusters share among themselves."""
+        """The number of consecutive lanes that a set of interleaved clusters covers."""
         return self.size * self.stride
 
     @property
     def member_bits(self) -> int:
-        """The bits in which the lanes of one cluster differ; its first lane has none of them."""
+        """The bits of the lane id in which the members of a cluster differ. They are 0 in its first
+        lane."""
         return self.span - self.stride
 
 
@@ -79,31 +81,31 @@ def check_clusters(reduction: Any, warp_size: int) -> str | None:
 
 
 def is_named(reduction: Any) -> bool:
-    """Whether it has a kind, not a region: then it works on vectors, element by element."""
+    """Whether a reduction has a kind instead of a region. Then it works on vectors, elementwise."""
     return "op" in reduction.attributes
 
 
 def kind_of(reduction: Any) -> str:
-    """`add` of #gpu<all_reduce_op add>."""
+    """The name of a reduction's kind, such as `add` for #gpu<all_reduce_op add>."""
     return str(reduction.attributes["op"]).rstrip(">").split()[-1]
 
 
 def combiner(reduction: Any) -> Combine:
-    """What builds the combination of two values at the insertion point."""
+    """A function that builds the combination of two values at the insertion point."""
     if is_named(reduction):
         return named_combiner(kind_of(reduction), reduction.results[0].type)
     return lambda left, right: _combine_by_region(reduction, left, right)
 
 
 def named_combiner(kind: str, type_: Any) -> Combine:
-    """The combination by a kind, of values of `type_` or vectors of its elements."""
+    """The combiner of a kind, for values of `type_` or vectors of its elements."""
     is_integer = isinstance(element_type(type_), ir.IntegerType)
     name = (INTEGER_KINDS if is_integer else FLOAT_KINDS)[kind]
     return lambda left, right: binary(name, left, right)
 
 
 def neutral_bits(kind: str, width: int) -> int:
-    """The integer of `width` bits, without sign, that changes no other one."""
+    """The bits of the neutral element of a kind, as an unsigned integer of `width` bits."""
     ones = (1 << width) - 1
     return {
         "mul": 1,
@@ -115,7 +117,7 @@ def neutral_bits(kind: str, width: int) -> int:
 
 
 def _combine_by_region(reduction: Any, left: Any, right: Any) -> Any:
-    """What a copy of the reduction's region yields for the two."""
+    """The value that a copy of the reduction's region yields for the two."""
     copy = reduction.clone().operation
     execution = create("scf.execute_region", results=[left.type], regions=1)
     region = execution.regions[0]

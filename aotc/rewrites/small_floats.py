@@ -1,9 +1,9 @@
 """Floats of 4, 6 and 8 bits → arithmetic on f32 and on bits, which every chip and every CPU has.
 
 Arithmetic is done in f32 and rounded (`arith-emulate-unsupported-floats`). Conversions follow from
-the format's numbers (`FORMATS`): `arith.extf` is exact, `arith.truncf` rounds once, from f32 or
-f64, as its rounding mode says (to nearest even without one). What is too large becomes infinity;
-where the format has none, NaN; where it has neither, the largest number, and so does a NaN there.
+the format's parameters (`FORMATS`). `arith.extf` is exact. `arith.truncf` rounds once, from f32 or
+f64, in its rounding mode (by default to nearest even). An overflow gives infinity; in a format
+without infinity, NaN; in a format with neither, the largest number, which a NaN becomes there, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EXTEND_MATH = "math-extend-to-supported-types{extra-types=f16,bf16 target-type=
 
 
 class Specials(Enum):
-    """What a format has apart from finite numbers."""
+    """The values of a format that are not finite numbers."""
 
     IEEE = "infinities, and NaN above them, have the largest exponent"
     NAN_ALL_ONES = "NaN has all bits set behind the sign"
@@ -35,7 +35,7 @@ class Specials(Enum):
 
 
 class Format(Struct, frozen=True):
-    """A float of one sign bit, `exponent` bits and `mantissa` bits."""
+    """A float format of one sign bit, `exponent` bits and `mantissa` bits."""
 
     exponent: int
     mantissa: int
@@ -44,12 +44,12 @@ class Format(Struct, frozen=True):
 
     @property
     def sign(self) -> int:
-        """The sign's bit."""
+        """The sign bit as a mask."""
         return 1 << (self.exponent + self.mantissa)
 
     @property
     def infinity(self) -> int:
-        """The lowest bits behind the sign that are no finite number."""
+        """The lowest magnitude bits that are not a finite number."""
         if self.specials is Specials.IEEE:
             return self.sign - (1 << self.mantissa)
         return self.sign - (self.specials is Specials.NAN_ALL_ONES)
@@ -68,7 +68,7 @@ FORMATS = {
     "f6E3M2FN": Format(3, 2, 3, Specials.NONE),
     "f4E2M1FN": Format(2, 1, 1, Specials.NONE),
 }
-# Powers of two, 2^(bits - 127), without a sign; all bits set are NaN.
+# Unsigned powers of two, 2^(bits - 127). All bits set is NaN.
 _POWER = "f8E8M0FNU"
 _POWER_BIAS = 127
 SMALL_FLOATS = (*FORMATS, _POWER)
@@ -86,7 +86,7 @@ _OF_INTEGERS = frozenset(
 
 
 class _Wide(Struct, frozen=True):
-    """A float of IEEE's that is rounded: its bits, its mantissa's, its bias."""
+    """An IEEE format to round from: its width, its mantissa bits, and its bias."""
 
     width: int
     mantissa: int
@@ -98,7 +98,7 @@ class _Wide(Struct, frozen=True):
 
     @property
     def hidden(self) -> int:
-        """The bit of the significand that the mantissa lacks."""
+        """The implicit bit of the significand."""
         return 1 << self.mantissa
 
     @property
@@ -107,7 +107,7 @@ class _Wide(Struct, frozen=True):
 
 
 _WIDE = {"f32": _Wide(32, 23, 127), "f64": _Wide(64, 52, 1023)}
-# LLVM rounds to these to nearest even, whatever the operation's rounding mode.
+# LLVM rounds to these formats to nearest even, whatever the operation's rounding mode is.
 _ROUNDED_BY_LLVM = {
     "f32": Format(8, 23, 127, _IEEE),
     "f16": Format(5, 10, 15, _IEEE),
@@ -117,26 +117,28 @@ _INFINITY, _NAN, _SMALLEST_POWER = 0x7F800000, 0x7FC00000, 0x00400000  # as f32;
 
 
 class Conversions(Protocol):
-    """Another way to convert, of a device that has instructions for some formats."""
+    """The conversions of a device that has instructions for some formats."""
 
     def widen(self, value: Any, by_bits: Any) -> Any:
-        """A small float as a wider one, as `by_bits`, or that."""
+        """A small float as a wider one. `by_bits` is the result of the bit arithmetic, which is
+        returned if there is no instruction."""
 
     def narrow(self, value: Any, by_bits: Any) -> Any:
-        """An f32 rounded to nearest even, as `by_bits`, or that."""
+        """An f32 rounded to nearest even. `by_bits` is the result of the bit arithmetic, which is
+        returned if there is no instruction."""
 
 
 def expand_small_floats(
     root: Any, watch: PassWatch = UNWATCHED, conversions: Conversions | None = None
 ) -> None:
-    """Rewrites what computes with small floats under `root`, numbers and vectors, in place, and
-    `arith.truncf` to wider ones that has a rounding mode."""
+    """Rewrites operations on small floats under `root`, scalars and vectors, in place, and
+    `arith.truncf` to wider floats that have a rounding mode."""
     _expand_roundings(root)
     names, formats = _users(root)
     if not formats:
         return
     if names.intersection(_SCALING):
-        # That pass has conversions of its own, which differ in how they round to f8E8M0FNU.
+        # That pass has its own conversions, which round differently to f8E8M0FNU.
         _expand_conversions(root, conversions)
         run_pipeline(root, [_EXPAND_SCALING], watch=watch)
     _flush_denormals(root)
@@ -152,7 +154,7 @@ def expand_small_floats(
 
 
 def _users(root: Any) -> tuple[set[str], set[str]]:
-    """The names of the operations that compute with small floats, and these formats."""
+    """The names of the operations that compute with small floats, and the formats they use."""
     elements: dict[Any, str] = {}
     names: set[str] = set()
     formats: set[str] = set()
@@ -171,9 +173,9 @@ def _users(root: Any) -> tuple[set[str], set[str]]:
 
 
 def _expand_roundings(root: Any) -> None:
-    """Leaves no rounding mode but of small floats. MLIR makes constrained intrinsics of them, which
-    tell LLVM the processor's mode and do not set it, and are not vectorized. (Arithmetic that
-    rounds otherwise than to nearest even is refused: `lower.checks`.)"""
+    """Removes all rounding modes except those of small floats. MLIR lowers a rounding mode to a
+    constrained intrinsic, which tells LLVM the processor's mode but does not set it, and is not
+    vectorized. (Arithmetic with another mode than to nearest even is refused: `lower.checks`.)"""
     for operation in ops.find(root, *ROUNDED):
         if ROUNDING_MODE not in operation.attributes:
             continue
@@ -191,13 +193,13 @@ def _expand_roundings(root: Any) -> None:
 
 
 def _flush_denormals(root: Any) -> None:
-    """In f32, what is subnormal here is not."""
+    """Expands flushes of small floats, because their subnormal numbers are normal in f32."""
     for operation in ops.find(root, "arith.flush_denormals"):
         given, result = operation.operands[0], operation.results[0]
         name = _element(given.type)
         if name not in SMALL_FLOATS:
             continue
-        flushed = given  # powers of two are all normal
+        flushed = given  # powers of two have no subnormal numbers
         if name in FORMATS:
             form = FORMATS[name]
             with operation.location, ir.InsertionPoint(operation):
@@ -212,12 +214,12 @@ def _flush_denormals(root: Any) -> None:
         ops.erase(operation)
 
 
-# Integers of more bits are not all exact in f32; of the formats with a sign, none reaches them.
+# An f32 has all integers of up to 24 bits. No signed format reaches larger ones.
 _CLAMPED_BITS = 24
 
 
 def _clamp_to_integers(root: Any) -> None:
-    """What is beyond an integer type becomes its last number, as upstream's APFloat does it."""
+    """Saturates conversions to integers, as upstream's APFloat does."""
     for conversion in ops.find(root, "arith.fptosi", "arith.fptoui"):
         given, width = conversion.operands[0], ops.element_type(conversion.results[0].type).width
         if _element(given.type) not in SMALL_FLOATS or width > _CLAMPED_BITS:
@@ -233,8 +235,8 @@ def _clamp_to_integers(root: Any) -> None:
 
 
 def _widen_multiply_adds(root: Any) -> None:
-    """`math.fma` is done in f64, which has its exact result but for numbers far apart: in f32, it
-    would be rounded twice."""
+    """Computes `math.fma` in f64, whose result is exact except for operands of very different
+    magnitude. In f32, it would be rounded twice."""
     for fma in ops.find(root, "math.fma"):
         result = fma.results[0]
         if _element(result.type) in SMALL_FLOATS:
@@ -247,7 +249,7 @@ def _widen_multiply_adds(root: Any) -> None:
 
 
 def _widen_prints(root: Any) -> None:
-    """What is printed is printed as f32."""
+    """Prints small floats as f32."""
     for printing in ops.find(root, "vector.print"):
         for index, value in enumerate(printing.operands):
             if _element(value.type) in SMALL_FLOATS:
@@ -277,7 +279,7 @@ def _expand_conversions(root: Any, conversions: Conversions | None) -> None:
 
 
 class _Bits:
-    """Unsigned integers of one width, a number or a vector, with Python's operators."""
+    """Unsigned integers of one width, a scalar or a vector, with Python's operators."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -310,15 +312,15 @@ class _Bits:
         return _Bits(ops.binary(name, self.value, self.like(other).value))
 
     def like(self, other: _Bits | int) -> _Bits:
-        """A number in each element."""
+        """`other` as a value of the same type; a number is in each element."""
         return other if isinstance(other, _Bits) else _Bits(_splat(self.value.type, other))
 
     def is_(self, predicate: str, other: _Bits | int) -> _Bits:
-        """`arith.cmpi`: eq, ne, ult, ugt, ..., of one bit each."""
+        """`arith.cmpi` with a predicate (eq, ne, ult, ugt, ...). The result has one bit each."""
         return _Bits(compare_values(predicate, self.value, self.like(other).value))
 
     def choose(self, yes: _Bits | int, no: _Bits) -> _Bits:
-        """Of one bit each: `yes` where it is set, else `no`."""
+        """For values of one bit: `yes` where it is set, else `no`."""
         chosen = ops.create(
             "arith.select", [self.value, no.like(yes).value, no.value], [no.value.type]
         )
@@ -329,11 +331,11 @@ class _Bits:
         return _Bits(ops.unary("arith.extui", self.value, type_))
 
     def as_integer(self, like: _Bits) -> _Bits:
-        """Of one bit each: 0 or 1, as wide as `like`."""
+        """For values of one bit: 0 or 1, as wide as `like`."""
         return _Bits(ops.unary("arith.extui", self.value, like.value.type))
 
     def as_float(self, type_: Any) -> Any:
-        """A float of these bits; of fewer, where the type has fewer."""
+        """The float with these bits, truncated to the width of the type."""
         width = ops.element_type(type_).width
         narrow, value = ops.integer(width), self.value
         if width < ops.element_type(value.type).width:
@@ -352,7 +354,7 @@ def _splat(type_: Any, number: float) -> Any:
 
 
 def _convert(value: Any, type_: Any) -> Any:
-    """A float of 16 bits or more as another one, exactly or rounded to nearest even."""
+    """Converts between floats of 16 bits or more, exactly or rounded to nearest even."""
     return Builder().convert(value, type_)
 
 
@@ -360,7 +362,7 @@ def _convert(value: Any, type_: Any) -> Any:
 
 
 def _extend(value: Any, type_: Any) -> Any:
-    """A small float as a float of `type_`, or, where that is small too, as f32."""
+    """A small float as a float of `type_`; as f32 if `type_` is a small float, too."""
     name = _element(value.type)
     if _element(type_) in SMALL_FLOATS:
         type_ = ops.with_element_type(type_, ir.F32Type.get())
@@ -374,8 +376,8 @@ def _extend(value: Any, type_: Any) -> Any:
     form = FORMATS[name]
     magnitude = bits & (form.sign - 1)
     sign = (bits & form.sign) << (31 - form.exponent - form.mantissa)
-    # Subnormal numbers are integers that are scaled: those of f32, which some threads flush to
-    # zero, do not occur.
+    # Subnormal numbers are computed as scaled integers. Subnormal numbers of f32, which some
+    # threads flush to zero, do not occur.
     unit = 2.0 ** (1 - form.bias - form.mantissa)
     scaled = ops.unary("arith.uitofp", magnitude.value, wide)
     subnormal = _bits_of(ops.binary("arith.mulf", scaled, _splat(wide, unit)))
@@ -409,7 +411,7 @@ def _truncate(value: Any, type_: Any, rounding: Rounding, conversions: Conversio
 
 
 def _parts(value: Any) -> tuple[_Bits, _Bits, _Wide]:
-    """The magnitude's bits of an f32 or f64, whether it is negative, and its format."""
+    """The magnitude bits of an f32 or f64, whether it is negative, and its format."""
     wide = _WIDE[_element(value.type)]
     bits = _bits_of(value)
     return bits & (wide.sign - 1), (bits >> wide.width - 1).is_("ne", 0), wide
@@ -421,13 +423,13 @@ def _encode(
     exponent = magnitude >> wide.mantissa
     fraction = magnitude & (wide.hidden - 1)
     significand = exponent.is_("eq", 0).choose(fraction, fraction | wide.hidden)
-    # The last bit kept is that of the exponent, or that of subnormal numbers, if it is larger. What
-    # is below half of that rounds as anything does that is not 0.
+    # The last bit that is kept is the one of the exponent, or that of subnormal numbers if it is
+    # larger. A value below half of it rounds like any other that is not 0.
     least = wide.bias - form.bias + 1
     raised = exponent.most(least) - least
     dropped = wide.mantissa - form.mantissa
     if form.bias == wide.bias:
-        exponent = exponent.most(1)  # of subnormal numbers
+        exponent = exponent.most(1)  # for subnormal numbers
     shift = (exponent.like(least + dropped) - exponent.least(least)).least(wide.mantissa + 2)
     encoded = (raised << form.mantissa) + _rounded(significand, shift, is_negative, rounding)
     largest = form.infinity - 1
@@ -457,7 +459,7 @@ def _encode(
 
 
 def _rounded(significand: _Bits, shift: _Bits, is_negative: _Bits, rounding: Rounding) -> _Bits:
-    """The significand without its last `shift` bits, of which there is one at least."""
+    """The significand without its last `shift` bits, rounded. `shift` is at least 1."""
     kept = significand >> shift
     rest = significand - (kept << shift)
     if rounding is Rounding.TOWARD_ZERO:
@@ -470,13 +472,13 @@ def _rounded(significand: _Bits, shift: _Bits, is_negative: _Bits, rounding: Rou
     half = kept.like(1) << (shift - 1)
     if rounding is Rounding.TO_NEAREST_AWAY:
         return kept + rest.is_("uge", half).as_integer(kept)
-    # Of two as near, the even one.
+    # A tie rounds to even.
     return kept + (rest + (kept & 1)).is_("ugt", half).as_integer(kept)
 
 
 def _encode_power(magnitude: _Bits, is_negative: _Bits, wide: _Wide, rounding: Rounding) -> _Bits:
-    """The power of two that is nearest, the larger one of two as near. Zero and what is less is
-    2^-127, as MLIR folds it; infinities and negative numbers are NaN."""
+    """The nearest power of two; a tie rounds up. Zero and smaller numbers give 2^-127, as in MLIR's
+    folding; infinities and negative numbers give NaN."""
     exponent = magnitude >> wide.mantissa
     fraction = magnitude & (wide.hidden - 1)
     if wide.bias == _POWER_BIAS:

@@ -1,8 +1,9 @@
-"""TMA descriptors that upstream cannot say: of 8-bit elements, of f32 that is rounded to tf32, and
-those of images in the mode im2col.
+"""TMA descriptors that upstream cannot express: for 8-bit elements, for f32 rounded to tf32, and
+for images in im2col mode.
 
-`convert-nvgpu-to-nvvm` takes every element type that it does not know for bf16, i8 and f8 too, and
-none for tf32. So these descriptors become calls of the runtime here, with CUDA's data types.
+`convert-nvgpu-to-nvvm` encodes every element type that it does not know as bf16, also i8 and f8,
+and has none for tf32. So these descriptors become calls of the runtime here, with CUDA's data
+types.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from aotc import ops
 from aotc.mlir import ir
 from aotc.rewrites.by_text import replace_by_text
 
-# Of `nvgpu.tma.create.descriptor` of f32: TMA rounds what it loads to tf32.
+# An attribute of `nvgpu.tma.create.descriptor` of f32: TMA rounds what it loads to tf32.
 ROUNDS_TO_TF32 = "aotc.rounds_to_tf32"
-# Of one in the mode im2col, whose box is pixels and channels: for each dimension between images and
-# channels, outermost first, the lower corners, then the upper ones, then the steps between pixels.
+# An attribute of a descriptor in im2col mode, whose box is pixels and channels. It has the lower
+# corners of all spatial dimensions, outermost first, then the upper corners, then the strides of
+# the traversal.
 IM2COL = "aotc.im2col"
 
 _CREATE = "nvgpu.tma.create.descriptor"
@@ -27,8 +29,8 @@ _UNRANKED = "!llvm.struct<(i64, ptr)>"
 _DECLARATION = (
     f"llvm.func @{_ENCODE}(i64, !llvm.ptr, i64, i64, i64, i64, i64, !llvm.ptr) -> !llvm.ptr"
 )
-# Only aotc's runtime has this one. Kernels for Hopper alone use it, which no other runtime is said
-# to have a GPU for.
+# Only aotc's runtime has this function. The reference is weak, as only kernels for Hopper use it,
+# and another runtime need not support Hopper.
 _ENCODE_IM2COL = "aotc_tensor_map_encode_im2col"
 _DECLARATION_IM2COL = (
     f"llvm.func extern_weak @{_ENCODE_IM2COL}(i64, !llvm.ptr, i64, i64, i64, i64, i64, !llvm.ptr, "
@@ -38,8 +40,8 @@ _DECLARATION_IM2COL = (
 _UINT8, _TFLOAT32 = 0, 11
 _HALVES = {"f16": 6, "bf16": 9}
 _BYTES = ("i8", "f8E4M3FN", "f8E5M2")
-# How a descriptor's type spells the parameters of `cuTensorMapEncodeTiled`: each by its place in
-# cuda.h's enumeration, in the order in which they are passed.
+# How a descriptor's type spells the parameters of `cuTensorMapEncodeTiled`, in the order in which
+# they are passed. The position of a word is its number in cuda.h's enumeration.
 _PARAMETERS = {
     "interleave": ("none", "interleave_16b", "interleave_32b"),
     "swizzle": ("none", "swizzle_32b", "swizzle_64b", "swizzle_128b"),
@@ -49,7 +51,7 @@ _PARAMETERS = {
 
 
 def encode_tensor_maps(host: Any) -> None:
-    """Rewrites such `nvgpu.tma.create.descriptor` under `host`, a builtin.module, in place."""
+    """Rewrites these descriptors under `host`, a builtin.module, in place."""
     called: dict[str, str] = {}
     for operation in ops.find(host, _CREATE):
         data_type = _data_type(operation)
@@ -75,7 +77,7 @@ def _data_type(create: Any) -> int | None:
 
 
 def _function(create: Any, name: str, data_type: int) -> str:
-    """What stands for it, as a function of its operands, which calls the runtime's `name`."""
+    """The text of a function of the operation's operands that calls the runtime's `name`."""
     source, *box = create.operands
     names = [f"%box{i}" for i in range(len(box))]
     type_ = str(create.results[0].type)
@@ -117,7 +119,7 @@ def _function(create: Any, name: str, data_type: int) -> str:
 
 
 def _array(name: str, values: Sequence[str]) -> list[str]:
-    """Operations that store i64 values to an array in the stack, which is called `name`."""
+    """Operations that store i64 values to an array on the stack. Its pointer is `%name`."""
     lines = [
         f"%{name}_count = llvm.mlir.constant({len(values)} : i64) : i64",
         f"%{name} = llvm.alloca %{name}_count x i64 : (i64) -> !llvm.ptr",

@@ -1,10 +1,10 @@
-"""TMA descriptors (`!nvgpu.tensormap.descriptor`) are pointers, where nvgpu does not look at them.
+"""TMA descriptors (`!nvgpu.tensormap.descriptor`) → pointers, outside of nvgpu's operations.
 
-Upstream converts nvgpu before it outlines kernels, so that launches pass pointers. Here kernels
-keep nvgpu until each half is lowered (the CPU device reads it), and convert-nvgpu-to-nvvm knows
-nothing of the type at launches, in functions, in `arith.select`. So every value of the type
-becomes the pointer that it is in the end, with casts at the operations of nvgpu, which fold with
-those of the conversion.
+Upstream converts nvgpu before it outlines kernels, so that launches pass pointers. aotc keeps nvgpu
+in kernels until the host code and the device code are lowered (the CPU device needs it), and
+convert-nvgpu-to-nvvm does not convert the type in launches, functions and `arith.select`. So every
+value of the type becomes a pointer, with casts around the operations of nvgpu, which fold with the
+casts of that conversion.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def lower_tensor_maps(root: Any) -> None:
 
 
 def _has_tensor_maps(operations: Sequence[Any]) -> bool:
-    """Whether a value is one: each begins as a function's argument, or as a result of its
-    dialect."""
+    """Whether there is a descriptor. It can only be a function's argument, or the result of an
+    operation of nvgpu."""
     types: set[Any] = set()
     for operation in operations:
         name = operation.name
@@ -48,7 +48,7 @@ def _has_tensor_maps(operations: Sequence[Any]) -> bool:
 
 
 def _cast_operands(operation: Any, pointer: Any) -> None:
-    """Puts casts around an operation that takes or makes descriptors."""
+    """Inserts casts around an operation that takes or makes descriptors."""
     for i, operand in enumerate(operation.operands):
         if is_tensor_map(operand.type):
             with operation.location, ir.InsertionPoint(operation):

@@ -1,8 +1,8 @@
-"""`gpu.warp_execute_on_lane_0` → a branch of lane 0, and shuffles of what goes in and comes out.
+"""`gpu.warp_execute_on_lane_0` → a branch of lane 0, and shuffles of its operands and results.
 
-A vector that is distributed over the lanes, `vector<4xf32>` of 32 lanes for one `vector<128xf32>`
-of lane 0, is put together from all lanes, and handed out to them. What has one type inside and
-outside is lane 0's.
+A distributed vector (`vector<4xf32>` in each of 32 lanes for one `vector<128xf32>` of lane 0) is
+gathered from all lanes before the branch, and scattered to them afterwards. A value with the same
+type inside and outside is lane 0's.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _SHUFFLED_BY_INDEX = "#gpu<shuffle_mode idx>"
 
 
 def expand_warp_regions(source: Source) -> None:
-    """Changes the module in place. Raises InputError for what no shuffle carries."""
+    """Changes the module in place. Raises InputError for types that no shuffle supports."""
     module = source.module
     with module.context:
-        # The inner ones first: none has another inside that is left then.
+        # Inner regions first, so that no region contains another one when it is expanded.
         for region in reversed(ops.find(module.operation, _NAME)):
             _check(source, region)
             with region.location, ir.InsertionPoint(region):
@@ -50,7 +50,7 @@ def _check(source: Source, region: Any) -> None:
 
 
 def _dimension(own: Any, whole: Any) -> int | None:
-    """The one dimension along which a vector is distributed, or None."""
+    """The dimension along which a vector is distributed; None if there is not exactly one."""
     differ = [i for i, (a, b) in enumerate(zip(own.shape, whole.shape, strict=True)) if a != b]
     return differ[0] if len(differ) == 1 else None
 
@@ -79,7 +79,7 @@ def _expand(region: Any) -> None:
 
 
 def _gathered(own: Any, whole: Any, lanes: int) -> Any:
-    """The vector that the lanes have parts of."""
+    """The vector that is distributed over the lanes."""
     if own.type == whole:
         return own
     along = _dimension(own.type, whole)
@@ -94,7 +94,7 @@ def _gathered(own: Any, whole: Any, lanes: int) -> Any:
 
 
 def _handed_out(whole: Any, own: Any, lane: Any, lanes: int) -> Any:
-    """Each lane's part of lane 0's vector."""
+    """Each lane's part of a vector that lane 0 has."""
     if own == whole.type:
         return _shuffled(whole, 0, lanes)
     along = _dimension(own, whole.type)
@@ -123,7 +123,7 @@ def _indices(numbers: list[int]) -> Any:
 
 
 def _shuffled(value: Any, lane: int, lanes: int) -> Any:
-    """The value that another lane has."""
+    """The value of another lane."""
     type_ = value.type
     if isinstance(ops.element_type(type_), ir.IndexType):
         wide = ops.with_element_type(type_, ops.integer(64))

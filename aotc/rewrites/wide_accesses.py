@@ -1,5 +1,5 @@
-"""Loads and stores of a vector of a memref's elements, and where those may be: GPUs access up to 16
-bytes at once, at addresses that are multiples of them."""
+"""Vector loads and stores of a memref's elements, and their alignment: GPUs access up to 16 bytes
+at once, at addresses that are multiples of the size."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _EQ = 0  # of arith.cmpi
 
 
 def may_be_aligned(type_: Any, count: int) -> bool:
-    """Whether vectors of `count` elements may begin at the same column of each row."""
+    """Whether vectors of `count` elements can be aligned at the same column in each row."""
     known = [one for one in distances(type_)[:-1] if one is not None]
     return all(one % count == 0 for one in known)
 
 
 def are_aligned(memrefs: Iterable[Any], places: Sequence[Any], count: int) -> Any:
-    """Whether vectors of `count` elements of the memrefs, which `may_be_aligned`, are at addresses
-    that a GPU may access. `places`: indices of the last dimension whose sum is a vector's first, or
-    that are those of several vectors."""
+    """A condition: vectors of `count` elements of the memrefs, for which `may_be_aligned` holds,
+    are at aligned addresses. `places` are indices of the last dimension, or terms whose sum is such
+    an index; each is tested."""
     parts: dict[Any, None] = {}
     addresses: list[Any] = []
     for memref in dict.fromkeys(memrefs):
@@ -39,7 +39,7 @@ def are_aligned(memrefs: Iterable[Any], places: Sequence[Any], count: int) -> An
 
 
 def load_vector(memref: Any, indices: Sequence[Any], count: int) -> Any:
-    """The aligned vector there."""
+    """Loads an aligned vector of `count` elements at `indices`."""
     type_ = ir.VectorType.get([count], ir.MemRefType(memref.type).element_type)
     return ops.create("vector.load", [memref, *indices], [type_], _aligned(memref, count)).result
 
@@ -67,12 +67,12 @@ def _aligned(memref: Any, count: int) -> dict[str, Any]:
 
 
 def _rest(value: Any, divisor: int) -> Any:
-    """The rest of a division by a power of two."""
+    """The remainder of a division by a power of two."""
     return ops.index_op("arith.andi", value, ops.constant_index(divisor - 1))
 
 
 def _unknown_parts(memref: Any, type_: Any) -> list[Any]:
-    """The offset, if it is not 0, and the strides but the last one that are not known."""
+    """The offset, unless it is 0, and the dynamic strides except the last."""
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
     strides, offset = type_.get_strides_and_offset()
     if unknown not in strides[:-1] and offset == 0:
