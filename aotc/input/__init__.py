@@ -1,1 +1,1 @@
-"""Input formats → module: reads a source and finds the entries it offers."""
+"""Reading of inputs: formats → module, and the entries that a module has."""

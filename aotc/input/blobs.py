@@ -1,9 +1,9 @@
-"""Large constants in MLIR text → memory beside the module, which its parser does not see.
+"""Large constants in MLIR text → memory outside the module, which the parser does not read.
 
 A constant of a gigabyte is two gigabytes of hexadecimal digits, of which the parser makes two
-copies. Here their bytes go to a file without a name, which is mapped into memory: the text that
-is parsed has a `dense_resource` without data in their place, and the operations of the parsed
-module then get one that has the bytes.
+copies. Here the bytes go to an unnamed file, which is mapped into memory. In the text that is
+parsed, a `dense_resource` without data stands in their place. The operations of the parsed module
+then get a resource with the bytes.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from aotc import ops
 from aotc.mlir import ir
 from aotc.sizes import dense_bytes
 
-# In digits: below it, nothing is saved.
+# In digits. For a shorter constant, nothing is saved.
 _LARGE = 2 << 20
 _CHUNK = 16 << 20  # an even number of digits
 _OPENING = b'"0x'
-# What a dialect resource begins with: its alignment, a little-endian number of 32 bits.
+# A dialect resource begins with its alignment, a little-endian number of 32 bits.
 _ALIGNMENT_DIGITS = 8
-# What names of constants begin with that have none in the input: here, and in front ends.
+# The prefix of the names that constants without a name get, here and in front ends.
 _UNNAMED = "aotc_"
 _END_OF_NAME = "|"
 _DENSE = re.compile(rb"\bdense<\s*$")
 _KEY = re.compile(rb'(?:([\w$.-]+)|"([^"\\\n]+)")\s*:\s*$')
 _HANDLE = re.compile(r'dense_resource<(?:"([^"]*)"|([^">]*))>')
-# How far before a constant its context is looked for.
+# Bytes before a constant in which its context is searched.
 _CONTEXT = 1000
 
 
@@ -47,7 +47,8 @@ class Blobs:
     def take(self, data: bytes) -> bytes:
         """`data`, MLIR text, with short resources for its large constants.
 
-        What does not look like one (the digits of a string, an odd number of them) stays.
+        A constant that is not in the expected form (its digits are in a string, or their number is
+        odd) is left.
         """
         parts, kept, at = [], 0, 0
         prefix = _unused_name(data)
@@ -78,7 +79,8 @@ class Blobs:
         return b"".join([*parts, data[kept:]]) if parts else data
 
     def _keep(self, name: str, data: bytes, start: int, end: int) -> bool:
-        """Whether data[start:end] are hexadecimal digits, whose bytes are now kept."""
+        """Keeps the bytes of the hexadecimal digits data[start:end]; False if they are not such
+        digits."""
         if end <= start or (end - start) % 2 != 0:
             return False
         with tempfile.TemporaryFile() as file:
@@ -92,10 +94,10 @@ class Blobs:
         return True
 
     def give_back(self, module: Any) -> bool:
-        """Gives the operations of `module`, parsed from what `take` returned, their bytes.
+        """Gives the operations of `module`, parsed from the result of `take`, their bytes.
 
-        False where a constant is used in a way that this does not know (its elements are no
-        whole bytes, or its size is wrong): the module is of no use then.
+        Returns False if a constant is used in an unknown way (its elements are not whole bytes, or
+        its size is wrong). The module must not be used then.
         """
         missing = set(self._taken)
         made: dict[tuple[str, str], Any] = {}
@@ -133,14 +135,14 @@ def _name_of(attribute: Any) -> str:
 
 
 def named_resource(name: str) -> str:
-    """What the resource of a weight is called that has a name. MLIR puts a number behind it when
-    it reads the module into a context that has a resource of this name."""
+    """The name of the resource of a named weight. MLIR appends a number to it if the context
+    already has a resource of this name."""
     return f"{name}{_END_OF_NAME}"
 
 
 def name_of_weight(resource: str) -> str | None:
-    """The weight's name of a resource that `named_resource` named, or that has its name from a
-    text; None for one that has none."""
+    """The name of the weight whose resource this is: the name that `named_resource` was given, or
+    that the input has; None for a constant without a name."""
     name, end, _ = resource.rpartition(_END_OF_NAME)
     if end:
         return name
@@ -149,7 +151,7 @@ def name_of_weight(resource: str) -> str | None:
 
 def resource_name(attribute: Any) -> str | None:
     """The name of a `dense_resource`; None for other attributes."""
-    # The bindings know no class for one that was parsed. The text has its name, and no data.
+    # The bindings have no class for a parsed resource. Its text has its name, and no data.
     if type(attribute) not in (ir.Attribute, ir.DenseResourceElementsAttr):
         return None
     found = _HANDLE.match(str(attribute))

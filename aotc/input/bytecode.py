@@ -1,8 +1,8 @@
-"""Whether MLIR's reader of bytecode survives a file.
+"""A check that MLIR's bytecode reader can read a file without a crash.
 
-It trusts what it reads: a flipped bit may crash it. So a task of the fork server reads the file
-first. That takes several times its size, and is left out where the same bindings have just written
-it.
+The reader trusts its input: a flipped bit may crash it. So a task of the fork server reads the file
+first. That needs memory of several times its size, and is skipped for bytecode that the same
+bindings have just written.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from aotc.mlir import ir
 from aotc.processes.fork_server import FORK_SERVER, Limits, TaskError, server_context
 from aotc.processes.memory import available_memory, gibibytes
 
-# What reading may take, for each byte of the file and besides.
+# Limits of a read: bytes of memory, a factor for each byte of the file, and seconds.
 _MEMORY, _MEMORY_FACTOR = 1 << 30, 64
 _SECONDS = 5
 
 
 def check_bytecode(name: str, content: bytes) -> None:
-    """Raises InputError for bytecode that MLIR cannot read without an end of its process. Of what
-    it refuses, reading tells. Text passes."""
+    """Raises InputError for bytecode whose reading ends the process. Text passes, as does bytecode
+    that MLIR refuses with an error."""
     if not content.startswith(BYTECODE_MAGIC):
         return
     enough, available = _MEMORY + _MEMORY_FACTOR * len(content), available_memory()
@@ -40,8 +40,9 @@ def check_bytecode(name: str, content: bytes) -> None:
 
 
 def read(given: memoryview) -> bytes:
-    """The task: reads bytecode, and prints it, which follows all references in it."""
-    with contextlib.suppress(Exception):  # which the caller's reading will meet, too
+    """The task of the fork server: reads bytecode, and prints the module, which follows all
+    references in it."""
+    with contextlib.suppress(Exception):  # the caller gets the same exception when it reads
         ir.Module.parse(bytes(given), server_context()).operation.get_asm(
             large_elements_limit=16, large_resource_limit=0
         )

@@ -1,6 +1,6 @@
-"""How MLIR's text changed: what to write now in place of text that does not parse.
+"""Changes of MLIR's text format: what to write today in place of text that does not parse.
 
-The changes are data, in `changes.toml`.
+The table of changes is in `changes.toml`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from aotc import mlir
 from aotc.errors import near_names
 
 _FILE = Path(__file__).with_name("changes.toml")
-# How MLIR names an operation that it does not know.
+# How MLIR's messages name an unknown operation.
 _UNKNOWN = (
     r"custom op '([\w.$-]+)' is unknown",
     r"Dialect [`'][\w.$-]*' not found for custom op '([\w.$-]+)'",
@@ -25,19 +25,19 @@ _UNKNOWN = (
 _SPLIT = re.compile(r"// -----")
 _BY_VERIFIER = re.compile(r"'[\w.$-]+' op ")
 _UNREGISTERED = "operation being parsed with an unregistered dialect"
-# A type or an attribute of a dialect that MLIR has not, in its own words.
+# MLIR's message for a type or an attribute of an unknown dialect.
 _FOREIGN = re.compile(r'[!#]"?(\w+)(?:"<|\.).*(?:type|attribute) created with unregistered')
 
-# Old forms are looked for in so many bytes around an error, or at the end of the line before; in
-# texts of so many characters, where MLIR tells no place, or says nothing of lines further down.
+# Old forms are searched in so many bytes around an error, or at the end of the line before. Where
+# MLIR reports no place, or for lines further down, texts of up to so many characters are searched.
 _AROUND = 4096
 _LARGEST_TEXT = 1 << 20
-# Lines of a statement, where MLIR complains of one of the last.
+# Lines before an error that may belong to the same statement.
 _STATEMENT = 24
 
 
 class Change(Struct, frozen=True):
-    """One change of MLIR's text: see the head of `changes.toml`."""
+    """One change of MLIR's text. The head of `changes.toml` describes the fields."""
 
     says: str
     old: str
@@ -49,46 +49,47 @@ class Change(Struct, frozen=True):
     mend: tuple[tuple[str, str], ...] = ()
 
     def fits(self, operation: str | None, lines: str, error: str) -> bool:
-        """Whether this is why `lines` do not parse: the unknown operation, or what stands there."""
+        """Whether this change explains why `lines` do not parse: it changed the unknown operation,
+        or the old form is in the lines."""
         if self.line is None:
             return operation in self.ops
         if re.search(self.line, lines, re.MULTILINE) is None:
             return False
         if self.error is None:
-            # What parsed, and is wrong by what it means, is no old text.
+            # A message of the verifier: the text was parsed, so it has no old form.
             return _BY_VERIFIER.match(error) is None
         return re.search(self.error, error) is not None
 
     def hint(self, rest: Sequence[str] = ()) -> str:
-        """What changed, an example, and how many lines of the `rest` show it as well."""
+        """What changed, an example, and how many lines of `rest` have the old form as well."""
         more = sum(map(self.is_shown_by, rest))
         also = f" ({more} more line{'s' if more > 1 else ''} below)" if more else ""
         example = "\n".join(f"  {line}" for line in self.new.split("\n"))
         return f"{self.says}{also}:\n{example}"
 
     def is_shown_by(self, line: str) -> bool:
-        """Whether a line has the old form, whatever MLIR says of it."""
+        """Whether a line has the old form, whatever MLIR's message is."""
         if self.line is None:
             return any(re.search(rf"(?<![\w.]){re.escape(op)}(?![\w.])", line) for op in self.ops)
         return bool(self.line) and self.error is None and re.search(self.line, line) is not None
 
 
 class Rename(Struct, frozen=True):
-    """An operation whose name alone changed."""
+    """An operation of which only the name changed."""
 
     old: str
     new: str
 
-    # Its name is known: `aotc upgrade` writes the new one.
+    # True: `aotc upgrade` can always write the new name.
     mend: bool = True
 
     def hint(self, rest: Sequence[str] = ()) -> str:
-        """What its name is."""
+        """What the operation's name is now."""
         return f"{self.old} is {self.new} now."
 
 
 class Changes(Struct, frozen=True):
-    """The whole table."""
+    """The table of all changes."""
 
     renamed: dict[str, str]
     dialects: dict[str, str]
@@ -98,13 +99,13 @@ class Changes(Struct, frozen=True):
         self, error: str, lines: Sequence[str], number: int, column: int
     ) -> Change | Rename | None:
         """The change because of which MLIR refused text with `error` at line `number` (from 1) and
-        `column`; None where nothing is known."""
+        `column`; None if no change is known."""
         line, column = _near(lines[number - 1], column)
         operation = unknown_operation(error, line, column)
         bare = operation.removeprefix("std.") if operation else None
         if operation is not None and bare in self.renamed:
             return Rename(operation, self.renamed[bare])
-        # A parser that misses something at the end of a line complains at the next.
+        # A parser that expects more at the end of a line reports the next line.
         before = next((text for text in reversed(lines[: number - 1]) if text.strip()), "")
         for around in (line, f"{before[-_AROUND:]}\n{line}"):
             for change in self.changes:
@@ -112,7 +113,7 @@ class Changes(Struct, frozen=True):
                     return change
         if operation is not None or _BY_VERIFIER.match(error):
             return None
-        # What parsed has no old form: one in the lines before is of the statement that failed.
+        # Text that was parsed has no old form, so one in the lines before is of this statement.
         statement = "\n".join(lines[max(0, number - _STATEMENT) : number])[-_AROUND:]
         for change in self.changes:
             if change.line and change.error is None and re.search(change.line, statement):
@@ -120,8 +121,8 @@ class Changes(Struct, frozen=True):
         return None
 
     def explain(self, error: str, lines: Sequence[str], number: int, column: int) -> str | None:
-        """What to write now, for text that MLIR refused with `error` at line `number` (from 1) and
-        `column`; None where nothing is known."""
+        """What to write today in place of text that MLIR refused with `error` at line `number`
+        (from 1) and `column`; None if nothing is known."""
         if (change := self.find(error, lines, number, column)) is not None:
             rest = lines[number:]
             return change.hint(rest if _is_short(rest) else ())
@@ -141,7 +142,7 @@ class Changes(Struct, frozen=True):
         return f"did you mean {' or '.join(near)}?" if near else None
 
     def owner(self, dialect: str) -> str:
-        """Whose a dialect is that MLIR has not, and what lowers it."""
+        """Which project has a dialect that MLIR does not have, and what lowers it."""
         whose = self.dialects.get(dialect, "not MLIR's own: lower it first, with what made it")
         return f"the dialect '{dialect}' is {whose}."
 
@@ -160,12 +161,12 @@ def _is_short(lines: Sequence[str]) -> bool:
 
 
 def unknown_operation(error: str, line: str, column: int) -> str | None:
-    """The operation that MLIR does not know, by its message, or by what stands at its place."""
+    """The operation that MLIR does not know, taken from its message or from the error's place."""
     for pattern in _UNKNOWN:
         if found := re.search(pattern, error):
             return found[1]
     if _UNREGISTERED in error:
-        # The place is behind the name, which is in quotes.
+        # The place is behind the operation's name, which is in quotes.
         start = line.encode()[: max(column - 1, 0)].decode(errors="ignore")
         if names := re.findall(r'"([\w.$-]+)"', start) or re.findall(r'"([\w.$-]+)"', line):
             return str(names[-1])
@@ -175,7 +176,7 @@ def unknown_operation(error: str, line: str, column: int) -> str | None:
 @functools.cache
 def table() -> Changes:
     """The table of `changes.toml`."""
-    import tomllib  # for errors alone
+    import tomllib  # only needed for errors
 
     data = tomllib.loads(_FILE.read_text(encoding="utf-8"))
     changes = tuple(convert(row, Change) for row in data["change"])
@@ -183,14 +184,14 @@ def table() -> Changes:
 
 
 def explain_dialect(error: str) -> str | None:
-    """Whose the dialect is that bytecode needs, by MLIR's message."""
+    """Which project has the unknown dialect of bytecode, taken from MLIR's message."""
     found = re.search(r"dialect '(\w+)' is unknown", error)
     return table().owner(found[1]) if found else None
 
 
 def find_shown(lines: Sequence[str]) -> Change | None:
-    """The first change that some line shows by itself, where MLIR does not say what it refuses;
-    None for a long text."""
+    """The first change whose old form is in some line, for errors without a place; None for a long
+    text."""
     if not _is_short(lines):
         return None
     for line in lines:
@@ -201,7 +202,7 @@ def find_shown(lines: Sequence[str]) -> Change | None:
 
 
 def explain_text(lines: Sequence[str]) -> str | None:
-    """What to write now, by what the lines show (see `find_shown`)."""
+    """What to write today, for the first old form in the lines (see `find_shown`)."""
     change = find_shown(lines)
     return None if change is None else change.hint()
 
@@ -216,7 +217,8 @@ def find_change(
 
 
 def explain(error: str, lines: Sequence[str], number: int, column: int) -> str | None:
-    """What to write now, for text that MLIR refused at line `number` (from 1) and `column`."""
+    """What to write today in place of text that MLIR refused at line `number` (from 1) and
+    `column`."""
     if not 0 < number <= len(lines):
         return None
     if "redefinition of symbol" in error and any(map(_SPLIT.match, lines)):

@@ -1,6 +1,6 @@
-"""How deep a module is nested: text before its parser, which recurses, sees it.
+"""The nesting depth of a module: a check of the text before the parser, which is recursive.
 
-That is done by a few searches over all of the bytes, which take far less time than parsing.
+It takes a few searches over all of the bytes, which are far faster than parsing.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 from aotc.errors import InputError
 from aotc.input.place import Place
 
-# Of brackets, and of operations within each other. What programs and people write has some tens;
-# the parser takes some thousands, and so many levels aotc's own analyses.
+# The limit of nested brackets, and of nested operations. Programs have some tens of levels. The
+# parser takes some thousands, aotc's own analyses as many as this.
 MOST_LEVELS = 256
-# Of aliases that are made of one another: a place in inlined code may have hundreds.
+# The limit of aliases that refer to each other. A location in inlined code may have hundreds.
 _MOST_ALIASES = 1000
 
 _PAIRS = (b"()", b"[]", b"{}", b"<>")
@@ -24,7 +24,7 @@ _COMMENT, _QUOTE = b"\x01", b'"'
 _KEPT = frozenset(b"()[]{}<>\n" + _COMMENT + _QUOTE)
 _NOT_KEPT = bytes(byte for byte in range(256) if byte not in _KEPT)
 _ALL_ALIKE = bytes.maketrans(b"[]{}<>", b"()()()")
-# What has brackets that are none, and what hides the end of a string.
+# Tokens with brackets that do not nest, and escapes that hide the end of a string.
 _NO_BRACKETS = (b"->", b">=", b"<=", b"\\\\", b'\\"')
 _HIDDEN = re.compile(rb'"[^"\n]*"|' + _COMMENT + rb"[^\n]*")
 _TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[<>]=|[()\[\]{}<>]')
@@ -46,7 +46,8 @@ def check_depth(name: str, data: bytes) -> None:
 
 
 def check_levels(name: str, operation: Any) -> None:
-    """Raises InputError for operations that are nested too deep: of bytecode, which has no text."""
+    """Raises InputError for operations that are nested too deep. It is for bytecode, which has no
+    text."""
     level = [operation]
     for _ in range(MOST_LEVELS):
         level = [
@@ -66,7 +67,7 @@ def check_levels(name: str, operation: Any) -> None:
 
 
 def _is_deep(data: bytes) -> bool:
-    """Whether something may be nested too deep: brackets are taken away from the inside."""
+    """Whether brackets may be nested too deep: pairs of brackets are removed from the inside."""
     for part in _NO_BRACKETS:
         data = data.replace(part, b"")
     brackets = data.replace(b"//", _COMMENT).translate(_ALL_ALIKE, _NOT_KEPT)
@@ -75,13 +76,13 @@ def _is_deep(data: bytes) -> bool:
         before = len(brackets)
         brackets = brackets.replace(b"()", b"")
         if len(brackets) == before:
-            # In a file that is right nothing is left; in another one, what has no partner.
+            # In a correct file nothing is left; in another one, brackets without a partner.
             return before > MOST_LEVELS
     return len(brackets) > 0
 
 
 def _find_deep(data: bytes) -> int | None:
-    """Where the first bracket is that opens one level too many."""
+    """The offset of the first bracket that opens one level too many."""
     opened: list[int] = []
     for token in _TOKEN.finditer(data):
         bracket = data[token.start()]

@@ -1,4 +1,4 @@
-"""module → its entries: which functions are exported, and what their arguments are called."""
+"""module → its entries: the functions that are exported, and the names of their arguments."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ from aotc.ops import body_of_module, find, is_declaration, symbol_of
 
 ENTRY_ATTRIBUTE = "llvm.emit_c_interface"
 NAME_ATTRIBUTE = "aotc.name"
-# On entries that an importer made, whose operations are right for some sizes of tensors alone.
+# On entries that an importer made: their operations are correct for some tensor sizes only.
 IMPORTED_ATTRIBUTE = "aotc.imported"
-# On arguments: the field of the state that it is, and what that begins with.
+# On arguments: the field of the state that the argument is, and its initial value.
 STATE_ATTRIBUTE = "aotc.state"
 INITIAL_ATTRIBUTE = "aotc.initial"
-# On results: the number of the argument that the result is written into.
+# On results: the number of the argument that the result is written to.
 INTO_ATTRIBUTE = "aotc.into"
-# On entries of front ends: which results are unsigned, as MLIR's types do not say; and the text of
-# a `manifest.Call`.
+# On entries of front ends: the results that are unsigned, which MLIR's types do not express, and
+# the text of a `manifest.Call`.
 UNSIGNED_ATTRIBUTE = "aotc.unsigned_results"
 CALL_ATTRIBUTE = "aotc.call"
-# On entries whose arguments or results are the arrays of sparse tensors: the text of these.
+# On entries whose arguments or results are the arrays of sparse tensors: a description of these.
 SPARSE_ATTRIBUTE = "aotc.sparse"
 PROGRAM_MAIN = "main"
-# Of functions, arguments, and types as they are told, in characters: compilers of C take literals
-# of 4095.
+# The limit of names and of printed types, in characters: C compilers take string literals of up to
+# 4095.
 LONGEST_NAME = 1000
-# What the names of the runtime's functions begin with.
+# The prefixes of the runtime's functions.
 RUNTIME_PREFIXES = ("aotc_", "mgpu")
-# What a program's main may return.
+# The types that a program's main may return.
 EXIT_CODES = ("i1", "i8", "i16", "i32", "i64", "index")
 
 _UNSIGNED = {
@@ -76,7 +76,7 @@ DTYPES = {
 
 
 class KernelsAloneError(InputError):
-    """A module has device code and no function, and was to become more than that."""
+    """A module has device code and no host function, and the artifact needs host functions."""
 
 
 def functions_of(module: Any) -> list[Any]:
@@ -89,12 +89,12 @@ def functions_of(module: Any) -> list[Any]:
 
 
 def has_kernels_alone(module: Any) -> bool:
-    """Whether the module has device code, and no function for the host."""
+    """Whether the module has device code and no host function."""
     return not functions_of(module) and bool(find(module.operation, "gpu.module"))
 
 
 def has_program_main(module: Any) -> bool:
-    """Whether the module brings its own `main`, which is not exported."""
+    """Whether the module has its own `main`, which is not exported."""
     return _program_main(module) is not None
 
 
@@ -119,10 +119,10 @@ def _is_private(function: Any) -> bool:
 
 
 def check_program_main(source: Source) -> None:
-    """Raises InputError where a program cannot start with the module's own `main`."""
+    """Raises InputError if a program cannot start with the module's own `main`."""
     function = _program_main(source.module)
     if function is None or function.name != "func.func":
-        return  # the types of an llvm.func are looked at where it is called
+        return  # the types of an llvm.func are checked where it is called
     type_ = ops.function_type(function)
     inputs, results = [str(t) for t in type_.inputs], [str(t) for t in type_.results]
     if inputs in ([], ["i32", "!llvm.ptr"]) and results in ([], *([t] for t in EXIT_CODES)):
@@ -132,7 +132,7 @@ def check_program_main(source: Source) -> None:
 
 
 def refuse_main(inputs: Sequence[str], results: Sequence[str]) -> str:
-    """What is wrong with a `main` of this type."""
+    """The message that refuses a `main` of this type."""
     return (
         f"The module's main has the type ({', '.join(inputs)}) -> ({', '.join(results)}), which no "
         "C program can start. It may take nothing or (i32, !llvm.ptr), and return nothing or one "
@@ -143,11 +143,11 @@ def refuse_main(inputs: Sequence[str], results: Sequence[str]) -> str:
 def mark_entries(
     source: Source, wanted: tuple[str, ...], kinds: Sequence[ArtifactKind] = (EXE,)
 ) -> None:
-    """Marks the functions named by `wanted` as entries, and unmarks the others; without names,
-    those that carry the attribute are. Their arguments' names become attributes.
+    """Marks the functions named by `wanted` as entries, and unmarks the others. Without names, the
+    functions that have the attribute are the entries. Argument names become attributes.
 
-    Raises InputError when nothing is exported and one of `kinds` is about entries, or a name is
-    unknown, or the argument types of an entry are lost that one of `kinds` tells.
+    Raises InputError if nothing is exported and one of `kinds` needs entries, if a name is unknown,
+    or if one of `kinds` describes the argument types of an entry that is lowered already.
     """
     functions = {symbol_of(f): f for f in functions_of(source.module)}
     _check_names(wanted, functions)
@@ -176,7 +176,7 @@ def mark_entries(
 
 
 def _check_kinds(source: Source, function: Any, kinds: Sequence[ArtifactKind]) -> None:
-    """Raises InputError where one of `kinds` tells the argument types of a lowered function."""
+    """Raises InputError if one of `kinds` describes the argument types of a lowered function."""
     telling = [kind.name for kind in kinds if kind.needs in ("types", "signature")]
     if not telling:
         return
@@ -189,7 +189,7 @@ def _check_kinds(source: Source, function: Any, kinds: Sequence[ArtifactKind]) -
 
 
 def lowered_entries(source: Source) -> tuple[str, ...]:
-    """The entries that are in the LLVM dialect: exported under their names, as they are."""
+    """The entries in the LLVM dialect. They are exported under their names, unchanged."""
     return tuple(
         symbol_of(function)
         for function in functions_of(source.module)
@@ -198,7 +198,7 @@ def lowered_entries(source: Source) -> tuple[str, ...]:
 
 
 def _write_names(function: Any, names: list[str]) -> None:
-    """Says the arguments' names as attributes, which passes keep."""
+    """Stores the arguments' names as attributes, which passes keep."""
     given = [ir.DictAttr.get({})] * len(names)
     if "arg_attrs" in function.attributes:
         given = [
@@ -218,10 +218,10 @@ def _write_names(function: Any, names: list[str]) -> None:
 
 
 def describe_entries(source: Source) -> tuple[Entry, ...]:
-    """The entries that are marked, but for those in the LLVM dialect. None means that the module
-    is a program with its own main, or has nothing but such ones.
+    """The marked entries, except those in the LLVM dialect. There are none if the module is a
+    program with its own main, or has only entries in the LLVM dialect.
 
-    Raises InputError where a type has no C form.
+    Raises InputError if a type has no C form.
     """
     functions = functions_of(source.module)
     with source.module.context:
@@ -234,8 +234,8 @@ def describe_entries(source: Source) -> tuple[Entry, ...]:
 
 
 def describe_again(source: Source, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-    """The entries as a lowering left their functions; as they were, where it went on to the LLVM
-    dialect. Raises InputError where a type has no C form."""
+    """The entries as described by their lowered functions. An entry whose function is in the LLVM
+    dialect by now is returned unchanged. Raises InputError if a type has no C form."""
     with source.module.context:
         functions = {
             symbol_of(function): function
@@ -255,8 +255,8 @@ def describe_again(source: Source, entries: tuple[Entry, ...]) -> tuple[Entry, .
 
 
 def sized_entries(source: Source, entries: tuple[Entry, ...]) -> frozenset[str]:
-    """The names of the entries for whose results a lowering has left a function that computes the
-    sizes, all of them."""
+    """The names of the entries for which the lowering made a function that computes the sizes of
+    all their results."""
     functions = {symbol_of(function): function for function in functions_of(source.module)}
     found = set()
     for entry in entries:
@@ -271,7 +271,7 @@ def sized_entries(source: Source, entries: tuple[Entry, ...]) -> frozenset[str]:
 
 
 def describe_workspaces(source: Source, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-    """The entries with the bytes of their temporaries on a GPU, as a lowering has left them."""
+    """The entries with the bytes of their temporaries on a GPU, which a lowering has recorded."""
     functions = {symbol_of(function): function for function in functions_of(source.module)}
     described = []
     for entry in entries:
@@ -286,7 +286,7 @@ def describe_workspaces(source: Source, entries: tuple[Entry, ...]) -> tuple[Ent
 
 
 def _with_results(before: Entry, after: Entry) -> Entry:
-    """The entry after a lowering, with the places of its results, which may be arguments now."""
+    """The entry after a lowering, with the positions of its results, which may be arguments now."""
     own_results = [value for value in before.results if value.result is not None]
     buffers, scalars = ([v for v in own_results if v.is_scalar is one] for one in (False, True))
     own = len(before.arguments)
@@ -294,7 +294,7 @@ def _with_results(before: Entry, after: Entry) -> Entry:
     kept = [value for value in after.results if not value.is_scalar]
     is_as_before = len(after.results) - len(kept) == len(scalars)
     if (moved and kept) or len(moved) + len(kept) != len(buffers) or not is_as_before:
-        return after  # by a pipeline of the user's
+        return after  # the lowering was a pipeline of the user
     made = iter([_placed(*pair) for pair in zip(buffers, [*moved, *kept], strict=True)])
     arguments = [*after.arguments[:own], *(next(made) for _ in moved)]
     numbers = iter(scalars)
@@ -374,7 +374,7 @@ def _describe_entry(source: Source, function: Any, problems: list[Problem]) -> E
 
 
 def _result_places(function: Any, count: int) -> list[int | None]:
-    """The numbers of the results among those that callers get: None for an argument's new value."""
+    """The number of each result among those that callers get; None for an argument's new value."""
     into: list[bool] = [False] * count
     if "res_attrs" in function.attributes:
         dictionaries = map(ir.DictAttr, ir.ArrayAttr(function.attributes["res_attrs"]))
@@ -402,7 +402,7 @@ def _sparse_of(function: Any) -> tuple[SparseTensor, ...]:
 
 
 def _state_names(function: Any) -> dict[int, str]:
-    """The fields of the state that arguments are, by the arguments' numbers."""
+    """Argument number → the field of the state that the argument is."""
     if "arg_attrs" not in function.attributes:
         return {}
     dictionaries = map(ir.DictAttr, ir.ArrayAttr(function.attributes["arg_attrs"]))
@@ -415,7 +415,7 @@ def _state_names(function: Any) -> dict[int, str]:
 
 
 def label_of(attribute: Any) -> str | None:
-    """The text of an attribute that is a name; None for one that is no short line."""
+    """The text of an attribute that is a name; None if it is not a single short line."""
     if not isinstance(attribute, ir.StringAttr):
         return None
     text = attribute.value_bytes.decode(errors="replace")
@@ -424,7 +424,8 @@ def label_of(attribute: Any) -> str | None:
 
 
 def _argument_names(source: Source, function: Any, problems: list[Problem]) -> list[str]:
-    """By the attribute, else the SSA name in the text, else argN; each name once."""
+    """The names of the arguments: the attribute, else the SSA name in the text, else argN. All
+    names are distinct."""
     given = _argument_attributes(function, problems)
     counts = Counter(name for name in given if name is not None)
     problems += [
@@ -452,7 +453,7 @@ def _argument_names(source: Source, function: Any, problems: list[Problem]) -> l
 
 
 def _free(name: str, taken: Collection[str]) -> str:
-    """`name`, with `_` behind it as long as an argument is called so."""
+    """`name`, with `_` appended until no argument has this name."""
     while name in taken:
         name += "_"
     return name
@@ -485,7 +486,7 @@ def _argument_attributes(function: Any, problems: list[Problem]) -> list[str | N
 
 
 class _LineBytes:
-    """The lines of a source as bytes, of which the last one is kept: arguments share a line."""
+    """The lines of a source as bytes. The last one is cached, as arguments share a line."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -529,10 +530,10 @@ def describe_value(what: str, name: str, type_: Any, problems: list[str]) -> Val
     if isinstance(type_, ir.RankedTensorType) and type_.encoding is None:
         element = str(type_.element_type)
         if element not in DTYPES:
-            # A memref may not have it either: a pointer, for one.
+            # A memref may not have this element type either, for example a pointer.
             problems.append(_no_element(what, text, element))
             return Value(name, text, Dtype.I8)
-        # It will be a memref, when aotc lowers it.
+        # aotc's lowering makes it a memref.
         memref_type = f"memref{text.removeprefix('tensor')}"
         return describe_value(what, name, ir.Type.parse(memref_type), problems)
     if not isinstance(type_, ir.MemRefType):

@@ -1,4 +1,4 @@
-"""`GivenBinary`: a `gpu.binary` of the input, whose images somebody compiled before."""
+"""`GivenBinary`: a `gpu.binary` of the input, whose images were compiled before."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from msgspec import Struct
 
 
 class GivenImage(Struct, frozen=True):
-    """One object of a gpu.binary. `kind` is what `fatbinary` calls it: elf, ptx, or fatbin;
-    `number` the chip's, as 90a, by its target or its text."""
+    """One object of a gpu.binary. `kind` is fatbinary's word for it: elf, ptx or fatbin. `number`
+    is the chip's number, such as 90a, from the object's target or from its text."""
 
     kind: str
     number: str
@@ -27,5 +27,5 @@ class GivenBinary(Struct, frozen=True):
 
     @property
     def built_for(self) -> tuple[str, ...]:
-        """What is inside, as far as the input says it."""
+        """The chips of the images, as far as the input has them."""
         return tuple(image.built_for for image in self.images)

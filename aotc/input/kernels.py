@@ -1,4 +1,4 @@
-"""Kernels, as the bindings mark them and as everything else does."""
+"""The attribute that marks kernels: the bindings set an old one."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from aotc import ops
 from aotc.mlir import ir
 
 # The attribute of an older MLIR, which `GPUFuncOp` of the Python bindings still sets. MLIR prints
-# it as the new one, so that text has it no more, but bytecode and modules in memory do.
+# the new one instead, so that text never has the old one, but bytecode and modules in memory may.
 _OLD, _NEW = "gpu.kernel", "kernel"
 
 
 def mark_kernels(module: Any) -> None:
-    """Gives each gpu.func that is a kernel the attribute that says so today."""
+    """Replaces the old attribute of each kernel by the new one."""
     for function in ops.find(module.operation, "gpu.func"):
         if _OLD in function.attributes:
             del function.attributes[_OLD]

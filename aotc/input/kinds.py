@@ -1,4 +1,4 @@
-"""What an input looks like that is not MLIR: for the message that refuses it."""
+"""Recognition of inputs that are not MLIR, for the message that refuses them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class Kind(Struct, frozen=True):
-    """Something that people give to aotc in place of MLIR: its name, and what to do instead."""
+    """A kind of file that people give to aotc instead of MLIR: its name, and what to do instead."""
 
     what: str
     instead: str
@@ -35,7 +35,7 @@ _MAGIC = {
     b"\xfe\xff": Kind("UTF-16 text", "save it as UTF-8."),
 }
 
-# What begins some line of the text, where no line is MLIR's.
+# Patterns of the beginning of a line, used if no line is MLIR's.
 _TEXT = {
     r"version https://git-lfs\.": Kind("a Git LFS pointer", "git lfs pull fetches the file."),
     r"<!DOCTYPE|<html": Kind("a web page", "download the file itself."),
@@ -68,12 +68,12 @@ _MLIR = r"^\s*(?:module\b|builtin\.module\b|func\.|llvm\.|gpu\.|%[\w:]+\s*=\s*\"
 
 
 def kind_of_bytes(data: bytes) -> Kind | None:
-    """What data that is no MLIR bytecode is, by its first bytes."""
+    """The kind of data that is not MLIR bytecode, by its first bytes."""
     return next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), None)
 
 
 def kind_of_text(text: str) -> Kind | None:
-    """What text that MLIR refuses looks like; None for what may be MLIR."""
+    """The kind of text that MLIR refuses; None if it may be MLIR."""
     if re.search(_MLIR, text, re.MULTILINE):
         return None
     for pattern, kind in _TEXT.items():

@@ -1,8 +1,8 @@
-"""The pairs of `mend` in `changes.toml` → new text in place of old.
+"""The `mend` pairs in `changes.toml`: replacement of old text by new text.
 
-A pair is a regular expression, in which names in braces stand for MLIR's forms (`_FORMS`), and
-what stands in place of what it matches: `\\1` is a group, and `«name|\\1»` what a function of
-`_FUNCTIONS` makes of groups.
+A pair is a regular expression and a replacement. In the expression, names in braces stand for forms
+of MLIR's text (`_FORMS`). In the replacement, `\\1` is a group, and `«name|\\1»` is the result of
+the function `name` of `_FUNCTIONS` for these groups.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-# What is in angle brackets, which may nest. An arrow's bracket closes nothing.
+# Angle brackets and their content, which may nest. The bracket of an arrow closes nothing.
 _ANGLES = r"<(?:->|[^<>]|<(?:->|[^<>]|<(?:->|[^<>]|<(?:->|[^<>])*>)*>)*>)*>"
 _FORMS = {
     "{angles}": _ANGLES,
     "{value}": r"%[\w$.-]+(?:#\d+)?",
     "{type}": rf"!?[\w.]+(?:{_ANGLES})?",
-    # A pointer that has the type of what it points to, and maybe an address space.
+    # A typed pointer: its pointee type, and maybe an address space.
     "{pointer}": rf"(?:!llvm\.|(?<![\w.!]))ptr(?!<\d+>){_ANGLES}",
 }
 _CALL = re.compile(r"«(\w+)\|([^«»]*)»")
@@ -28,25 +28,24 @@ _PROPERTIES = {"nu": "nonunique", "no": "nonordered"}
 
 
 class CannotMendError(Exception):
-    """The new text does not follow from the old one."""
+    """The new text cannot be derived from the old one."""
 
 
 @functools.cache
 def pattern(find: str) -> re.Pattern[str]:
-    """The regular expression of a pair."""
+    """The compiled regular expression of a pair."""
     for name, form in _FORMS.items():
         find = find.replace(name, form)
     return re.compile(find, re.MULTILINE)
 
 
 def aliases(text: str) -> dict[str, str]:
-    """The names of types (`!name`), and what they stand for."""
+    """The type aliases of a text (`!name`), with their definitions."""
     return dict(_ALIAS.findall(text))
 
 
 def mended(found: re.Match[str], replace: str, names: Mapping[str, str]) -> str:
-    """What stands in place of `found`, where `names` are the aliases of types; raises
-    CannotMendError."""
+    """The text that replaces `found`. `names` are the type aliases. Raises CannotMendError."""
 
     def call(found: re.Match[str]) -> str:
         given = _NAME.sub(lambda name: names.get(name[0], name[0]), found[2])
@@ -75,7 +74,7 @@ def _element(text: str) -> str:
 
 
 def _part(text: str) -> str:
-    """[0]|vector<2x4xf32> → vector<4xf32>: what is at a position."""
+    """[0]|vector<2x4xf32> → vector<4xf32>: the type at a position."""
     position, _, vector = text.partition("|")
     sizes, element = _sizes(_inner(vector, "vector"))
     indices = [index for index in position.strip("[] ").split(",") if index.strip()]
@@ -174,7 +173,7 @@ _FUNCTIONS: dict[str, Callable[[str], str]] = {
 
 
 def _inner(text: str, *kinds: str) -> str:
-    """What a type of one of these kinds has between its brackets."""
+    """The text between the brackets of a type of one of these kinds."""
     kind, _, rest = text.strip().partition("<")
     if kind not in kinds or not rest.endswith(">"):
         raise CannotMendError
@@ -182,20 +181,20 @@ def _inner(text: str, *kinds: str) -> str:
 
 
 def _sizes(text: str) -> tuple[list[str], str]:
-    """2x?xf32 → the sizes, and the type of the elements."""
+    """The sizes and the element type of `2x?xf32`."""
     found = re.fullmatch(r"((?:(?:\d+|\?|\[\d+\])x)*)(.*)", text.strip(), re.DOTALL)
     assert found is not None  # the groups may be empty
     return found[1].split("x")[:-1], found[2]
 
 
 def _pointer_parts(text: str) -> tuple[str, str]:
-    """What a pointer points to, and its address space or nothing."""
+    """The pointee type of a pointer, and its address space or an empty string."""
     parts = _comma_parts(text[text.index("<") + 1 : -1])
     return parts[0].strip(), parts[1].strip() if len(parts) > 1 else ""
 
 
 def _comma_parts(text: str) -> list[str]:
-    """The parts between commas that are in no brackets."""
+    """The parts of a text between commas that are outside of all brackets."""
     parts, depth = [""], 0
     for token in _tokens(text):
         depth += (token in "<([{") - (token in ">)]}") if len(token) == 1 else 0

@@ -1,4 +1,4 @@
-"""`Place`: where in a source file something is."""
+"""`Place`: a place in a source file."""
 
 from __future__ import annotations
 

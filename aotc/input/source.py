@@ -1,4 +1,4 @@
-"""MLIR text or bytecode → `Source`: the parsed module with the text it came from."""
+"""MLIR text or bytecode → `Source`: the parsed module with its text."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ from aotc.mlir import ir
 from aotc.pipes import read_file, read_stdin
 
 BYTECODE_MAGIC = b"ML\xefR"
-# An attribute in place of a string, which makes the parser of these bindings run out of memory, or
-# crash: in the form that people write, or an alias for it.
+# An attribute where a string is expected, in `iterator_types` (of an operation, or of an alias for
+# its attributes). It makes the parser of these bindings run out of memory, or crash.
 _TOO_MUCH = re.compile(
     r"(?:(?:linalg\.generic|vector\.contract)\s*|^#\w+\s*=\s*)\{[^}]{0,4000}?iterator_types\s*=\s*\["
     r"\s*(?:\"[^\"\n]*\"\s*,\s*)*[^\"\s\],]",
     re.MULTILINE,
 )
-# What `ir.Module.parse` calls its input in locations.
+# The name that `ir.Module.parse` gives its input in locations.
 _UNNAMED = '"-"'
-# In messages.
+# Limits of messages, in characters.
 _LONGEST_LINE = 160
 _LONGEST_PRODUCER = 80
 _LONGEST_MESSAGE = 1000
-# What the bindings raise, and lose the diagnostics by, where one of them quotes a name that is not
+# The bindings raise this, and lose the diagnostics, if a diagnostic quotes a name that is not
 # UTF-8.
 _NO_MESSAGE = "str_from_cstr"
-# A note that has all of an operation, with all that is in it.
+# The beginning of a note that prints an operation with all of its content.
 _DUMP = "see current operation"
 
 
-# A location, and what is wrong there.
+# A location, and the problem there.
 Problem = tuple[Any, str]
 
 
 class ParseError(InputError):
-    """MLIR refused a text: `problems` are its messages, with their places in the text."""
+    """MLIR refused a text. `problems` are its messages, with their places in the text."""
 
     problems: tuple[tuple[Place, str], ...] = ()
 
 
 class Source(Struct, frozen=True):
-    """A module and where it came from.
+    """A module, and the text that it was parsed from.
 
-    `lines` is empty for bytecode. Large constants are cut short in it (see `blobs`).
+    `lines` is empty for bytecode. Large constants are shortened in it (see `blobs`).
     """
 
     name: str
@@ -62,16 +62,16 @@ class Source(Struct, frozen=True):
     module: Any
 
     def place(self, location: Any) -> Place | None:
-        """The first file place inside an MLIR location: of a name, a call or a fusion too."""
+        """The first file place in an MLIR location, which may be a name, a call or a fusion."""
         return find_place(str(location), self.name)
 
     def line(self, number: int) -> str | None:
-        """The text of line `number` (from 1), or None where there is none."""
+        """The text of line `number` (from 1); None if there is no such line."""
         return self.lines[number - 1] if 0 < number <= len(self.lines) else None
 
 
 def read_source(path: Path) -> bytes:
-    """The bytes of `path`; of standard input for `-`."""
+    """The bytes of `path`, or of standard input for `-`."""
     if str(path) == "-":
         return read_stdin()
     try:
@@ -85,7 +85,7 @@ def read_source(path: Path) -> bytes:
 def parse_source(name: str, data: bytes, context: Any, *, locations: bool = False) -> Source:
     """Parses and verifies `data`, MLIR text or bytecode, in `context`.
 
-    With `locations`, the operations' locations name the file (for debug information).
+    With `locations`, the operations' locations have the file's name (for debug information).
     Raises InputError with file:line:column, the line and a caret.
     """
     is_bytecode = data.startswith(BYTECODE_MAGIC)
@@ -112,9 +112,9 @@ def parse_source(name: str, data: bytes, context: Any, *, locations: bool = Fals
                 module = _name_locations(module, name)
         except ir.MLIRError as error:
             raise _refusal(error, name, text, data if is_bytecode else b"") from None
-        except (RuntimeError, ValueError, TypeError) as error:  # the bindings', of what they read
+        except (RuntimeError, ValueError, TypeError) as error:  # raised by the bindings
             raise _unreadable(name, str(error), is_bytecode=is_bytecode) from None
-        except MemoryError:  # as for an array of strings that has something else
+        except MemoryError:  # for example, an array of strings that has another attribute
             raise InputError(
                 f"Cannot read {name}: MLIR's parser wants more memory for it than there is. "
                 f"{_version_note(is_bytecode=is_bytecode)}"
@@ -125,14 +125,14 @@ def parse_source(name: str, data: bytes, context: Any, *, locations: bool = Fals
 
 
 def damaged(name: str, reason: str) -> InputError:
-    """The error for bytecode that no program wrote as it is."""
+    """The error for bytecode that is corrupt."""
     return InputError(
         f"{name} is damaged bytecode: {reason}.", hint="write it again, or give aotc the text."
     )
 
 
 def _unreadable(name: str, said: str, *, is_bytecode: bool) -> InputError:
-    """The error for an exception that is none of MLIR's diagnostics."""
+    """The error for an exception of the bindings that is not a diagnostic of MLIR."""
     reason = (
         "MLIR refuses it with a message that is not UTF-8" if _NO_MESSAGE in said else said.strip()
     )
@@ -142,8 +142,8 @@ def _unreadable(name: str, said: str, *, is_bytecode: bool) -> InputError:
 def adopt_module(name: str, frontend: str, bytecode: bytes, path: Path, context: Any) -> Source:
     """The module that a front end made of the file `path`.
 
-    Its locations may name the file, whose lines errors show if it is text; they become `name`'s.
-    Raises ToolError for a module that MLIR does not take.
+    If its locations name the file, they are changed to `name`, and errors show the file's lines
+    (if it is text). Raises ToolError for a module that MLIR refuses.
     """
     try:
         lines = tuple(path.read_text(encoding="utf-8").split("\n"))
@@ -152,7 +152,7 @@ def adopt_module(name: str, frontend: str, bytecode: bytes, path: Path, context:
     with context:
         try:
             adopted = ir.Module.parse(bytecode)
-            if str(path) != name:  # a file of ours, for what was in none
+            if str(path) != name:  # a temporary file of aotc's, for input that was in no file
                 adopted = _rename_file(adopted, str(path), name)
             return Source(name, lines, adopted)
         except ir.MLIRError as error:
@@ -163,7 +163,7 @@ def adopt_module(name: str, frontend: str, bytecode: bytes, path: Path, context:
 
 
 def bytecode_of(operation: Any) -> bytes:
-    """An operation as the bindings in use read it, whoever's it is: each package has its own
+    """An operation as bytecode, to be read by other bindings: each package of bindings has its own
     contexts."""
     buffer = io.BytesIO()
     operation.write_bytecode(buffer)
@@ -173,19 +173,19 @@ def bytecode_of(operation: Any) -> bytes:
 def _parse_short(
     name: str, data: bytes, blobs: Blobs, context: Any, *, locations: bool
 ) -> Source | None:
-    """The source whose large constants were taken out; None where they cannot be put back."""
+    """The source of a text without its large constants; None if they cannot be put back."""
     try:
         source = parse_source(name, data, context, locations=locations)
     except InputError:
         if not blobs.has_dense:
             raise
-        return None  # an operation may insist on a `dense` attribute
+        return None  # an operation may require a `dense` attribute
     with context, ir.Location.unknown():
         return source if blobs.give_back(source.module) else None
 
 
 def _decode(name: str, data: bytes) -> str:
-    """The text of `data`, without the mark that some editors put before it."""
+    """The text of `data`, without a byte order mark."""
     kind = kind_of_bytes(data)
     if kind is not None:
         raise InputError(f"{name} is {kind.what}, not MLIR.", hint=kind.instead)
@@ -201,7 +201,7 @@ def _decode(name: str, data: bytes) -> str:
 
 
 def _refusal(error: Any, name: str, text: str, bytecode: bytes) -> InputError:
-    """What to say of text or bytecode that MLIR refused: where, why, and what to do."""
+    """The error for text or bytecode that MLIR refused: where, why, and what to do."""
     lines = tuple(text.split("\n"))
     said = describe_diagnostics(error, name, lines)
     message = f"{said}\n{_version_note(is_bytecode=bool(bytecode))}"
@@ -228,7 +228,7 @@ def _bytecode_hint(message: str, bytecode: bytes) -> str | None:
     newer = re.search(r"is newer than the current version (\d+)", message)
     if newer is None:
         return explain_dialect(message)
-    # Behind the version: who wrote it, up to a zero byte.
+    # The version is followed by the producer's name, up to a zero byte.
     named = bytecode[len(BYTECODE_MAGIC) + 1 :][:_LONGEST_PRODUCER].split(b"\0")[0]
     producer = "".join(c if c.isprintable() else "?" for c in named.decode("ascii", "replace"))
     return (
@@ -238,15 +238,15 @@ def _bytecode_hint(message: str, bytecode: bytes) -> str | None:
 
 
 def _name_locations(module: Any, name: str) -> Any:
-    # The bindings cannot name the input of a module with several operations, so the
-    # locations are named in the printed form.
+    # The bindings cannot name the input when they parse a module with several operations, so the
+    # locations are renamed in the printed form.
     printed = module.operation.get_asm(enable_debug_info=True)
     return ir.Module.parse(re.sub(rf"loc\({_UNNAMED}:", lambda _: f"loc({_quoted(name)}:", printed))
 
 
 def _rename_file(module: Any, file: str, name: str) -> Any:
-    """The module, where the locations of `file` are those of `name`: through its printed form, if
-    there are any, for the bindings change no locations."""
+    """The module, with `file` renamed to `name` in its locations. As the bindings cannot change
+    locations, a module that has such locations is printed and parsed again."""
     if file.encode() not in bytecode_of(module.operation):
         return module
     printed = module.operation.get_asm(enable_debug_info=True)
@@ -258,7 +258,7 @@ def _quoted(name: str) -> str:
 
 
 def _hint(problems: Sequence[tuple[Place, str]], lines: tuple[str, ...]) -> str | None:
-    """What to write now, where MLIR's text changed; for the first problem that has it."""
+    """What to write today, for the first problem that a change of MLIR's text explains."""
     for place, message in problems:
         hint = explain(message, lines, place.line, place.column)
         if hint is not None:
@@ -287,7 +287,7 @@ def describe_diagnostics(error: Any, name: str, lines: tuple[str, ...]) -> str:
 
 
 def and_more(count: int) -> list[str]:
-    """What stands behind the problems that are shown, where there are more."""
+    """The line that follows the problems that are shown, if there are more."""
     return [f"and {count - MOST_SHOWN} more errors"] if count > MOST_SHOWN else []
 
 
@@ -315,11 +315,11 @@ def _describe(
 
 
 def excerpt(place: Place, name: str, lines: tuple[str, ...]) -> str:
-    """The line of `place` with a caret under its column; empty where `lines` has it not."""
+    """The line of `place` with a caret under its column; empty if `lines` do not have it."""
     if place.file != name or not 0 < place.line <= len(lines):
         return ""
     text, before = _part(lines[place.line - 1], max(0, place.column - 1))
-    # Tabs stay tabs under the line, so that the caret stands where it should.
+    # Tabs are kept in the second line, so that the caret is below its column.
     margin = "".join("\t" if c == "\t" else " " for c in before)
     return f"  {text}\n  {margin}^"
 
@@ -327,7 +327,7 @@ def excerpt(place: Place, name: str, lines: tuple[str, ...]) -> str:
 def input_error(
     source: Source, problems: Sequence[Problem], *, hint: str | None = None
 ) -> InputError:
-    """One error for all the problems, each a location and what is wrong there."""
+    """One error for all problems, each a location and a message."""
     parts: list[str] = []
     for location, message in problems[:MOST_SHOWN]:
         place = source.place(location)
@@ -351,10 +351,11 @@ def find_node(location: str) -> str | None:
 
 
 def _part(line: str, column: int) -> tuple[str, str]:
-    """A line, or its part around a column (in bytes, from 0), and what of it is before that."""
+    """A line, or the part of it around a column (in bytes, from 0), and its text before the
+    column."""
     if len(line) <= _LONGEST_LINE:
         return line, line.encode()[:column].decode(errors="ignore")
-    # A constant of many megabytes, maybe: nobody reads it, and in these columns are characters.
+    # The line may be a constant of many megabytes. Its columns count characters here.
     start = max(0, column - _LONGEST_LINE // 2)
     end = start + _LONGEST_LINE
     opening, closing = "…" if start else "", "…" if end < len(line) else ""
@@ -362,9 +363,10 @@ def _part(line: str, column: int) -> tuple[str, str]:
 
 
 def find_place(location: str, name: str) -> Place | None:
-    """The first file:line:column in a printed location; `name` stands for unnamed input."""
+    """The first file:line:column in a printed location. `name` replaces the name of unnamed
+    input."""
     found = re.search(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)', location)
-    # Bytecode has no lines: its errors are at 0:0.
+    # Bytecode has no lines: its errors are at line 0.
     if found is None or found[2] == "0":
         return None
     file = name if f'"{found[1]}"' == _UNNAMED else found[1]

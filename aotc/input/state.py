@@ -1,6 +1,5 @@
-"""module → its state: the fields that entries take by `aotc.state`, and what these begin with.
-
-docs/state.md has the attributes.
+"""module → its state: the fields that entries take as `aotc.state` arguments, and their initial
+values. docs/state.md describes the attributes.
 """
 
 from __future__ import annotations
@@ -31,23 +30,25 @@ from aotc.sizes import dense_bytes
 
 
 class Initial(Struct, frozen=True):
-    """A field as the module has it: its type as a memref, the bytes of the element that all begin
-    with, None if they differ, and the attribute that says so, None if none does: then all are 0."""
+    """A field of the state, with its initial value.
+
+    `value` has its type as a memref. `element` are the bytes of the element, if all elements are
+    equal; otherwise None. `attribute` is the initial value; None means zeros."""
 
     value: Value
     element: bytes | None
     attribute: Any = None
 
     def content(self) -> bytes | memoryview:
-        """The bytes of all elements, where they differ."""
+        """The bytes of all elements. `attribute` must not be None."""
         if _is_bits(self.attribute):
             return bytes(ir.DenseIntElementsAttr(self.attribute))
         return content_of(self.attribute, dense_bytes(ir.ShapedType(self.attribute.type)) or 0)
 
 
 def find_state(source: Source) -> tuple[Initial, ...]:
-    """The fields of the entries' state, in the order in which entries have them. Raises InputError
-    for attributes that make no sense."""
+    """The fields of the entries' state, in the order of the entries' arguments. Raises InputError
+    for invalid attributes."""
     problems: list[Problem] = []
     fields: dict[str, Initial] = {}
     with source.module.context:
@@ -65,8 +66,8 @@ def find_state(source: Source) -> tuple[Initial, ...]:
 
 
 def targets_of(function: Any) -> dict[int, int]:
-    """Of each result of an entry that is an argument's new value: the argument's number, by the
-    result's; -1 where the attribute is no number."""
+    """Result number → argument number, for each result of an entry that is an argument's new value.
+    The argument number is -1 if the attribute is not an integer."""
     if ENTRY_ATTRIBUTE not in function.attributes or "res_attrs" not in function.attributes:
         return {}
     dictionaries = [ir.DictAttr(one) for one in ir.ArrayAttr(function.attributes["res_attrs"])]
@@ -83,7 +84,7 @@ def _number(attribute: Any) -> int:
 
 
 def describe_state(initials: Sequence[Initial], entries: Sequence[Entry]) -> tuple[Field, ...]:
-    """The fields for the manifest. One that all entries want in the GPU's memory is there."""
+    """The fields for the manifest. A field is in GPU memory if all entries want it there."""
     wanted: dict[str, set[Memory]] = {}
     for value in (value for entry in entries for value in entry.arguments if value.state):
         assert value.state is not None
@@ -115,7 +116,7 @@ def _arguments(function: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _take(argument: Any, attributes: Any, fields: dict[str, Initial], seen: set[str]) -> str | None:
-    """Notes the argument if it is state; what is wrong with it."""
+    """Adds the argument to `fields` if it is state; returns an error message, or None."""
     if STATE_ATTRIBUTE not in attributes:
         if INITIAL_ATTRIBUTE in attributes:
             return f"This argument has an {INITIAL_ATTRIBUTE}, but no {STATE_ATTRIBUTE}."
@@ -156,7 +157,7 @@ def _take(argument: Any, attributes: Any, fields: dict[str, Initial], seen: set[
 
 
 def _initial(value: Value, type_: Any, attributes: Any) -> Initial | str:
-    """What the field begins with, or what is wrong with that."""
+    """The field with its initial value, or an error message."""
     problem = (
         f"The {INITIAL_ATTRIBUTE} of the field '{value.name}' must be a dense constant of its "
         f"shape and element type, {value.type}."
@@ -173,7 +174,7 @@ def _initial(value: Value, type_: Any, attributes: Any) -> Initial | str:
     if list(of.shape) != list(ir.ShapedType(type_).shape) or element not in (own, f"s{own}", bits):
         return problem
     if own == f"i{8 * value.dtype.bytes}":
-        # Unlike the argument's, its type may have a sign.
+        # Unlike the argument's type, the attribute's type may be signed or unsigned.
         value = replace(value, dtype=DTYPES[element])
     initial = Initial(value, _element(attribute), attribute)
     is_read = initial.element is not None or resource_name(attribute) is not None
@@ -185,14 +186,14 @@ def _initial(value: Value, type_: Any, attributes: Any) -> Initial | str:
 
 
 def _element(attribute: Any) -> bytes | None:
-    """The bytes of the element that all are; None if they differ, or cannot be read."""
+    """The bytes of the element of a splat; None if the elements differ, or cannot be read."""
     if is_splat(attribute) and _is_bits(attribute):
         return bytes([ir.DenseIntElementsAttr(attribute)[0]])
     return element_of(attribute) if is_splat(attribute) else None
 
 
 def _has_buffer(attribute: Any) -> bool:
-    """Whether the bindings give access to the elements of what is no splat."""
+    """Whether the attribute is not a splat, and the bindings give access to its elements."""
     try:
         memoryview(attribute)
     except (BufferError, TypeError):
@@ -205,7 +206,7 @@ def _is_bits(attribute: Any) -> bool:
 
 
 def _wrong_targets(function: Any) -> Iterator[str]:
-    """What is wrong with the results that are written into arguments."""
+    """Error messages for the results that are written to arguments."""
     type_ = ops.function_type(function)
     targets = targets_of(function)
     for result, target in targets.items():

@@ -1,7 +1,7 @@
-"""MLIR text of an older MLIR → the text that this one reads, where that follows from the old text.
+"""Text of an older MLIR → the text that this MLIR reads, where it can be derived from the old one.
 
-MLIR's parser says where it fails, the table of changes why (`changes.py`); what a change has as its
-mend is written there, and the text is parsed again, until it parses or nothing is known to do.
+MLIR's parser reports where it fails, and the table of changes (`changes.py`) why. The `mend` of the
+change is applied there, and the text is parsed again, until it parses or no change is known.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from aotc.input.changes import Change, Rename, find_change, find_shown
 from aotc.input.mends import CannotMendError, aliases, mended, pattern
 from aotc.input.source import BYTECODE_MAGIC, ParseError, parse_source
 
-# A statement is looked for in so many characters before an error, and behind it.
+# A statement is searched in so many characters before an error, and as many behind it.
 _AROUND = 8192
-# Of one text: each is a new parse.
+# The limit for one text, as each change takes another parse.
 _MOST_MENDS = 10_000
 
 
 class Upgrade(Struct, frozen=True):
-    """What became of a text: `says` are the changes that were mended, each once; `problem` is what
-    MLIR still refuses."""
+    """The result of an upgrade. `says` describes the changes that were applied, each once;
+    `problem` is the error that is left."""
 
     text: str
     says: tuple[str, ...]
@@ -35,7 +35,7 @@ class Upgrade(Struct, frozen=True):
 
 
 def upgrade(name: str, data: bytes) -> Upgrade:
-    """The text `data` with what can be mended. Raises InputError for what is no MLIR text."""
+    """Upgrades the text `data` as far as possible. Raises InputError if it is not MLIR text."""
     if data.startswith(BYTECODE_MAGIC):
         raise InputError(
             f"{name} is bytecode, and text alone can be upgraded.",
@@ -47,7 +47,7 @@ def upgrade(name: str, data: bytes) -> Upgrade:
     says: dict[str, None] = {}
     seen: set[int] = set()
     while problem is not None and len(seen) < _MOST_MENDS:
-        # A text that was there before comes again and again.
+        # A text that has occurred before would lead to an endless loop.
         if hash(text) in seen or (step := _mended(text, problem)) is None:
             break
         seen.add(hash(text))
@@ -74,10 +74,10 @@ def _problem(name: str, data: bytes, context: Any) -> InputError | None:
 
 
 def _mended(text: str, problem: InputError) -> tuple[str, str] | None:
-    """The text with one change mended, and what changed; None where nothing is known."""
+    """The text with one change applied, and a description of it; None if no change is known."""
     lines = text.split("\n")
     if not isinstance(problem, ParseError):
-        # Before MLIR's parser sees it.
+        # The error was found before MLIR's parser ran.
         shown = find_shown(lines)
         return None if shown is None else (_changed_elsewhere(text, shown), shown.says)
     for place, message in problem.problems:
@@ -95,14 +95,14 @@ def _mended(text: str, problem: InputError) -> tuple[str, str] | None:
 
 
 def _offset(lines: list[str], number: int, column: int) -> int:
-    """The place in the text, in characters; columns count bytes."""
+    """The offset of a place in the text, in characters. Columns count bytes."""
     before = sum(len(line) + 1 for line in lines[: number - 1])
     line = lines[number - 1].encode()[: max(column - 1, 0)]
     return before + len(line.decode(errors="ignore"))
 
 
 def _renamed(text: str, rename: Rename) -> str:
-    """The text with an operation's new name, wherever a statement begins with the old one."""
+    """The text with the new name, wherever a statement begins with the old name."""
     name = re.escape(rename.old)
     plain = re.compile(
         rf"(^[ \t]*(?:%[\w$.:, %#-]+?=\s*)?|[={{]\s*){name}(?=[\s(<\[%@])", re.MULTILINE
@@ -112,8 +112,7 @@ def _renamed(text: str, rename: Rename) -> str:
 
 
 def _changed(text: str, change: Change, offset: int) -> str:
-    """The text with a change's mend at `offset`; also in other lines that show the old form by
-    themselves."""
+    """The text with a change applied at `offset`, and in other lines that have its old form."""
     for find, replace in change.mend:
         for found in _near(pattern(find), text, offset):
             try:
@@ -127,8 +126,8 @@ def _changed(text: str, change: Change, offset: int) -> str:
 
 
 def _near(find: re.Pattern[str], text: str, offset: int) -> Iterator[re.Match[str]]:
-    """Matches by how near they are: around the place or up to it, behind it in its line, before
-    it, behind it."""
+    """Matches, the nearest first: those around the place or that end at it, those behind it in its
+    line, those before it, those behind it."""
     start, end = max(0, offset - _AROUND), offset + _AROUND
     start = text.rfind("\n", 0, start) + 1
     line = text.rfind("\n", 0, offset) + 1
@@ -151,7 +150,8 @@ def _in_comment(text: str, found: re.Match[str]) -> bool:
 
 
 def _changed_elsewhere(text: str, change: Change) -> str:
-    """The text with the mend in each line that shows this old form by itself, and no other."""
+    """The text with a change applied in each line whose first old form is the one of this
+    change."""
     if change.error is not None:
         return text
     names = aliases(text)

@@ -1,7 +1,7 @@
-"""Weights that a program may replace when it runs: constants with names, which nothing folds.
+"""Replaceable weights: named constants that a program may replace at run time.
 
-`hold_weights` makes variables of them, whose values no pass looks at. What code reads is then the
-variable, wherever it reads it, and no other constant is computed from it.
+`hold_weights` makes them variables, whose values no pass looks at. So all code reads the variable,
+and no constant is folded from it.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from aotc.module_names import WEIGHT
 from aotc.ops import symbol_of
 from aotc.sizes import dense_bytes
 
-# Names that are shown of those that there are.
+# The number of names that an error shows.
 _MOST_SHOWN = 8
 
 
 class HeldWeight(Struct, frozen=True):
-    """A weight and the variable that has it. `value` has its name, its type as a memref, its
-    elements and their sizes."""
+    """A weight and its variable. `symbol` is the variable; `value` has the weight's name, its type
+    as a memref, its element type and its sizes."""
 
     symbol: str
     value: Value
 
 
 def hold_weights(source: Source, patterns: Sequence[str]) -> tuple[HeldWeight, ...]:
-    """Makes variables of the constants whose names match one of the patterns, in the module's
-    order. Raises InputError for a pattern that matches none."""
+    """Makes variables of the constants whose names match one of the patterns, in the order of the
+    module. Raises InputError for a pattern without a match."""
     module = source.module
     with module.context, ir.Location.unknown():
         by_name: dict[str, list[Any]] = {}
@@ -58,7 +58,7 @@ def hold_weights(source: Source, patterns: Sequence[str]) -> tuple[HeldWeight, .
 
 
 def _named_constants(module: Any) -> Iterator[tuple[str, Any]]:
-    """The constants of code that have a name, and variables with a constant value."""
+    """The named constants in code, and the memref.globals with a constant value."""
     for operation in ops.walk(module.operation):
         if operation.name == "memref.global":
             type_ = ir.TypeAttr(operation.attributes["type"]).value
@@ -80,8 +80,8 @@ def _name_of(constant: Any) -> str | None:
 
 
 def _can_be_held(constant: Any, type_: Any) -> bool:
-    """Whether the constant's elements are known here, and have a type that C has. (Bits are stored
-    as bytes in memory, and otherwise in attributes.)"""
+    """Whether the constant's elements are known, and of a type that C has. (i1 is excluded, as it
+    is a byte in memory, but a bit in attributes.)"""
     problems: list[str] = []
     value = describe_value("weight", "", type_, problems)
     if problems or value.strides is not None or value.offset != 0 or value.dtype is Dtype.BOOL:
@@ -90,7 +90,7 @@ def _can_be_held(constant: Any, type_: Any) -> bool:
 
 
 def _value_of(constant: Any) -> Any | None:
-    """The elements as a `dense_resource`, which no pass computes with."""
+    """The elements as a `dense_resource`, which no pass folds."""
     key = "initial_value" if constant.name == "memref.global" else "value"
     if key not in constant.attributes:
         return None
