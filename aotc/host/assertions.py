@@ -1,8 +1,8 @@
-"""Failed assertions of host code → a failure of the runtime, and the end of the entry.
+"""Failed assertions of host code → a failure of the runtime, and a return from the entry.
 
-The function that an assertion fails in returns at once, with zeros, and so do those that called
-it, up to the entry. What they had allocated is not freed. Against upstream's runtime, which
-keeps no failures, the message is printed and the process ends.
+The function in which an assertion fails returns at once, with zeros, as do its callers, up to the
+entry. Memory that they allocated is not freed. With upstream's runtime, which records no failures,
+the message is printed and the process aborts.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _FAIL_FOR_MEMORY = "aotc_fail_allocation"
 # Fails with two numbers in the message.
 _FAIL_WITH = "aotc_fail_check_with"
 _CHECKS = (CHECK, CHECK_NUMBERS)
-# Whether the thread is on its way out of an entry.
+# The name of a flag: the thread is returning from an entry after a failure.
 _IS_LEAVING = "aotc_is_leaving"
 
-# abort() does not write out what stdio holds: dprintf holds nothing.
+# abort() does not flush stdio's buffers; dprintf has no buffer.
 _DECLARATIONS = """
 llvm.func @abort()
 llvm.func @dprintf(i32, !llvm.ptr, ...) -> i32
@@ -46,7 +46,7 @@ _WRITE_DECLARATION = "llvm.func @snprintf(!llvm.ptr, i64, !llvm.ptr, ...) -> i32
 _LEAVING = f"""
 llvm.mlir.global internal thread_local @{_IS_LEAVING}(0 : i8) {{addr_space = 0 : i32}} : i8
 """
-# Function → the runtime's function that it calls, and what it prints where there is none.
+# Function → the runtime's function that it calls, and what it prints if the runtime has none.
 _FAILURES = {
     _FAIL: ("aotc_assertion_failed", "assertion failed: %s\n"),
     _FAIL_FOR_MEMORY: ("aotc_allocation_failed", "%s\n"),
@@ -91,7 +91,7 @@ llvm.func internal @{_FAIL_WITH}(%format: !llvm.ptr, %first: i64, %second: i64)
 }}
 """
 
-# What a task asks behind a call: there the way out of the called function ends.
+# A task calls this after each call: the return from the called function ends there.
 _GOES_ON = f"""
 llvm.func internal @{GOES_ON}() -> i1 {{
   %leaving = llvm.mlir.addressof @{_IS_LEAVING} : !llvm.ptr
@@ -105,9 +105,9 @@ llvm.func internal @{GOES_ON}() -> i1 {{
 
 
 def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
-    """Gives the checks of `aotc.lower.host.assertions` their meaning."""
+    """Lowers the checks that `aotc.lower.host.assertions` has made."""
     functions = defined_functions(host)
-    # Tasks do not leave: they ask whether to go on.
+    # Tasks (coroutines) do not return early: they ask whether to go on.
     calls = {
         name: ops.find(function, "llvm.call")
         for name, function in functions.items()
@@ -145,7 +145,8 @@ def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
 
 
 def _append_failures(host: Any, calls: dict[str, list[Any]], question: Any) -> None:
-    """What the calls need: the functions that fail, and the answer to a task's question."""
+    """Appends the functions that fail, and the function that a task calls to ask whether to go
+    on."""
     checks = [call for inside in calls.values() for call in inside if _callee(call) in _CHECKS]
     wanted = dict.fromkeys(_failure_of(check) for check in checks)
     runtime = runtime_declarations()
@@ -179,13 +180,13 @@ def _callee(call: Any) -> str | None:
 
 
 def _may_fail(call: Any, failing: set[str]) -> bool:
-    # Who knows what is behind a pointer.
+    # The callee behind a function pointer is unknown.
     callee = _callee(call)
     return callee is None or callee in failing
 
 
 def _failing_functions(calls: dict[str, list[Any]]) -> set[str]:
-    """The functions that have a check, and those that call one of them."""
+    """The functions that contain a check, and those that call one of them."""
     callees = {name: {_callee(call) for call in inside} for name, inside in calls.items()}
     failing = {name for name, called in callees.items() if called.intersection(_CHECKS)}
     while True:
@@ -196,7 +197,7 @@ def _failing_functions(calls: dict[str, list[Any]]) -> set[str]:
 
 
 class _Leave:
-    """The blocks of a function that leave it, each made when it is first wanted."""
+    """The blocks by which a function returns early, each created on first use."""
 
     def __init__(self, function: Any) -> None:
         self._function = function
@@ -205,7 +206,7 @@ class _Leave:
 
     @property
     def block(self) -> Any:
-        """The one that returns zeros."""
+        """The block that returns zeros."""
         if self._block is None:
             _, result = signature(self._function)
             self._block = self._function.regions[0].blocks.append()
@@ -219,9 +220,9 @@ class _Leave:
         return self._block
 
     def failure(self, name: str) -> Any:
-        """The one that calls the function of that name, with the message that it is given, before.
+        """The block that first calls the function `name` with the message that is its argument.
 
-        One for all: of many ways to a large result, LLVM makes as many copies of it.
+        There is one for all messages: LLVM duplicates a large result for each of its predecessors.
         """
         if name not in self._failures:
             pointer, unknown = ir.Type.parse("!llvm.ptr"), ir.Location.unknown()
@@ -234,8 +235,8 @@ class _Leave:
 
 
 def _fail_unless(check: Any, message: str, parts: tuple[Any, Any], leave: _Leave) -> None:
-    """Fails with the text in the variable `message`, and leaves, where the check does not hold.
-    `parts` are the block that ends with it, and the one behind."""
+    """Fails with the text in the variable `message`, and returns, if the check does not hold.
+    `parts` are the block that ends with the check, and the block behind it."""
     block, rest = parts
     condition, *numbers = check.operands
     if numbers:
@@ -251,25 +252,26 @@ def _fail_unless(check: Any, message: str, parts: tuple[Any, Any], leave: _Leave
 
 
 def _leave_with(block: Any, rest: Any, leave: _Leave) -> None:
-    """Leaves at the end of `block`, whose last call is of a function that may have left."""
+    """Returns at the end of `block`, if its last call has returned after a failure."""
     with ir.InsertionPoint(block):
         flag = ops.unary("llvm.load", ops.llvm_address(_IS_LEAVING), ops.integer(8))
         _branch(ops.unary("llvm.trunc", flag, ops.integer(1)), leave.block, rest)
 
 
 def _forget_leaving(entry: Any) -> None:
-    """An entry is called from outside: it is where leaving ends."""
+    """Clears the flag at the beginning of an entry: its caller is outside of the module, so that
+    returning after a failure ends there."""
     with ir.InsertionPoint.at_block_begin(entry.regions[0].blocks[0]):
         ops.create("llvm.store", [create_constant(0, 8), ops.llvm_address(_IS_LEAVING)])
 
 
 def _split_behind(calls: Sequence[Any]) -> Iterator[tuple[Any, tuple[Any, Any]]]:
-    """Ends a block behind each of the calls: (the call, (its block, a new one with the rest))."""
+    """Splits blocks behind each of the calls. Yields (the call, (its block, the block behind))."""
     by_block: dict[Any, set[Any]] = {}
     for call in calls:
         by_block.setdefault(call.block, set()).add(call)
     for block, ends in by_block.items():
-        # Each operation is moved once, however many ends there are before it.
+        # Each operation is moved only once, however many calls precede it.
         current, found = block, []
         for op in [op.operation for op in block.operations]:
             if current != block:
@@ -282,7 +284,7 @@ def _split_behind(calls: Sequence[Any]) -> Iterator[tuple[Any, tuple[Any, Any]]]
 
 
 def _branch(condition: Any, if_true: Any, if_false: Any, *given: Any) -> None:
-    """`given` are the arguments of `if_false`."""
+    """A conditional branch. `given` are the arguments of `if_false`."""
     ir.Operation.create(
         "llvm.cond_br",
         operands=[condition, *given],

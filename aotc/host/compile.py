@@ -1,4 +1,4 @@
-"""Host LLVM IR → assembly or object, by zig's clang for the request's host target."""
+"""Host LLVM IR → assembly or object, compiled by zig's clang for the request's host target."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from aotc.request import HostTarget
 from aotc.toolchain import Runner, Toolchain
 from aotc.toolchain.llvm_text import check_intrinsics, explain_refusal
 
-# For what a library exports: all else is hidden.
+# For the symbols that a library exports. All others are hidden.
 DEFAULT_VISIBILITY = "-fvisibility=default"
-# What clang calls it.
+# How clang's messages name inline assembly.
 _INLINE_ASSEMBLY = "<inline asm>"
 _MOST_LINES = 9
 _OF_BACK_END = "error in backend"
@@ -22,7 +22,7 @@ _X86 = re.compile(r"call [^\n]*@(llvm\.x86\.[\w.]+)")
 
 
 def _known_processors(said: str) -> str:
-    """What clang's note lists."""
+    """The processors that clang's note lists."""
     return "\n".join(line for line in said.splitlines() if "valid target CPU values" in line)
 
 
@@ -39,7 +39,7 @@ class HostCompiler(Struct, frozen=True):
 
     def compile_ir(self, source: str, output: str, *, assembly: bool = False) -> None:
         """LLVM IR text → object (or assembly text), position-independent."""
-        # Plain clang, not zig cc: that would keep every object in its cache.
+        # This is plain clang, because zig cc would keep every object in its cache.
         command = [
             *self.toolchain.clang.command,
             f"--target={self.target.architecture}-unknown-linux-{self.target.library}",
@@ -53,8 +53,8 @@ class HostCompiler(Struct, frozen=True):
             "-fno-crash-diagnostics",
             # For llvm.intr.matrix.*
             "-fenable-matrix",
-            # It looks at all arguments of a call for each of them, to know who is called through a
-            # pointer: entries may have thousands.
+            # That pass looks at all arguments of a call for each of them, to find the callees of
+            # indirect calls. Entries may have thousands of arguments.
             "-mllvm",
             "-opt-disable=called-value-propagation",
             source,
@@ -109,9 +109,10 @@ class HostCompiler(Struct, frozen=True):
         headers: tuple[str, ...] = (),
         options: tuple[str, ...] = (),
     ) -> None:
-        """A generated C file → object. Without debug information, which would name the folder.
+        """Compiles a generated C file to an object, without debug information, which would contain
+        the folder's name.
 
-        `headers` are those of the folder that it includes.
+        `headers` are the headers in the folder that the file includes.
         """
         command = [
             *self.toolchain.zig_cc.command,
@@ -119,7 +120,7 @@ class HostCompiler(Struct, frozen=True):
             self.target.triple,
             *self._code_options(),
             "-g0",
-            # zig cc turns UBSan on where the optimization is off.
+            # zig cc enables UBSan if the optimization is off.
             "-fno-sanitize=all",
             "-c",
             "-std=c11",

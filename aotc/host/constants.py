@@ -1,8 +1,8 @@
-"""Large constants of the host module → an object of their own, without passing through text.
+"""Large constants of the host module → a separate object, which is not made from text.
 
-LLVM IR text of a gigabyte of numbers is three of them, and takes minutes to read. So a variable
-with a large initial value becomes a declaration before the module is translated, and its bytes
-go into an object file that is written here. Both are one object again before anybody sees them.
+LLVM IR text of a gigabyte of numbers has three gigabytes, and takes minutes to parse. So a variable
+with a large initial value becomes a declaration before the module is translated, and its bytes are
+written to an object file here. The two objects are merged before the user sees them.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.sizes import dense_bytes
 
-# Smaller ones are as quick as text, and there the optimizer sees them.
+# Smaller constants are as fast as text, and the optimizer sees their values.
 LARGE = 1 << 16
-# Code addresses variables by their distance, in 32 bits with a sign; the rest is for the code.
+# Code addresses variables by a signed 32-bit distance. The rest of the range is for the code.
 _REACH = 2**31 - 2**27
 _CACHE_LINE = 64
 _CHUNK = 1 << 20
-# Sizes, each with its " x ", and the element, of a type as LLVM's dialect prints it.
+# An array type as the LLVM dialect prints it: the sizes, each with its " x ", and the element.
 _ARRAY = re.compile(r"!llvm\.array<((?:\d+ x (?:array<)?)+)(\w+)>+")
 
 
 class Constant(Struct, frozen=True):
-    """A variable with an initial value: its symbol, bytes in pieces, and their number.
+    """A variable with an initial value. `size` is the number of its bytes.
 
-    `location` is the variable's in MLIR; `attribute` is None where the value is no attribute.
+    `location` is the variable's in MLIR. `attribute` is None if it has no attribute as its value.
     """
 
     symbol: str
@@ -52,7 +52,7 @@ class Constant(Struct, frozen=True):
         return is_splat(self.attribute) and not any(element_of(self.attribute) or b"")
 
     def pieces(self) -> Iterator[bytes | memoryview]:
-        """The bytes, a part at a time."""
+        """The bytes, in parts."""
         if is_splat(self.attribute):
             element = element_of(self.attribute)
             assert element is not None
@@ -64,7 +64,8 @@ class Constant(Struct, frozen=True):
 
 
 def take_large_constants(host: Any) -> list[Constant]:
-    """Makes declarations of the variables of `host` with large initial values; these, in order."""
+    """Makes declarations of the variables of `host` with large initial values; returns these, in
+    order."""
     taken = []
     with host.context:
         for variable in operations(host):
@@ -76,8 +77,8 @@ def take_large_constants(host: Any) -> list[Constant]:
 
 
 def large_variables(host: Any) -> list[Constant]:
-    """The large variables that `host` defines without an attribute for their value, as those that
-    are not initialized."""
+    """The large variables that `host` defines without an attribute as their value, such as
+    uninitialized ones."""
     return [
         Constant(symbol_of(variable), size, _CACHE_LINE, False, None, variable.location)
         for variable in operations(host)
@@ -87,7 +88,7 @@ def large_variables(host: Any) -> list[Constant]:
 
 
 def _array_bytes(variable: Any) -> int:
-    """The bytes of a variable that is an array of numbers, at least; 0 of another."""
+    """A lower bound of the bytes of a variable that is an array of numbers; 0 for any other."""
     found = _ARRAY.fullmatch(str(ir.TypeAttr(variable.attributes["global_type"]).value))
     if found is None:
         return 0
@@ -97,8 +98,8 @@ def _array_bytes(variable: Any) -> int:
 
 
 def check_reach(constants: Sequence[Constant], source: Source) -> None:
-    """Raises InputError for more constants and variables than code addresses in one program, at
-    the largest."""
+    """Raises InputError if the constants and variables are larger than what the code of one program
+    can address."""
     size = sum(constant.size for constant in constants)
     if size <= _REACH:
         return
@@ -128,13 +129,13 @@ def write_constants(constants: Sequence[Constant], machine: str, place: Path) ->
 
 
 def describe(constants: Sequence[Constant]) -> str:
-    """The names, for messages: the first ones of many."""
+    """The names for a message; of more than three, only the first ones."""
     shown = ", ".join(constant.symbol for constant in constants[:3])
     return shown + (f" and {len(constants) - 3} more" if len(constants) > 3 else "")
 
 
 def constant_of(variable: Any, least: int) -> Constant | None:
-    """The variable's initial value, if it is a dense one of `least` bytes or more."""
+    """The variable with its initial value, if that is dense and has at least `least` bytes."""
     if variable.name != "llvm.mlir.global" or "value" not in variable.attributes:
         return None
     try:
@@ -162,9 +163,9 @@ def constant_of(variable: Any, least: int) -> Constant | None:
 
 
 def declare(variable: Any) -> None:
-    """Takes the variable's initial value away: somebody else defines it."""
+    """Removes the variable's initial value: another object defines it."""
     del variable.attributes["value"]
     variable.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")
-    # One object in the end: its code need not go through a table of addresses.
+    # Both become one object, so that the code need not use the global offset table.
     i64 = ir.IntegerType.get_signless(64)
     variable.attributes["visibility_"] = ir.IntegerAttr.get(i64, 1)  # hidden

@@ -1,9 +1,9 @@
-"""Constants that kernels are given → the device's or the CPU's copies of them, made on first use.
+"""Constants that are passed to kernels → copies on the device or for the CPU, made on first use.
 
-`aotc.lower.placement.constants` names the copy of `@w` by a declaration `@aotc_device_w`. The
-runtime keeps a copy for each context. Upstream's has none: there the copy is managed memory.
-`@aotc_packed_w` and `@aotc_winograd_w` are copies that kernels of the CPU device read, which
-upstream's does not have.
+`aotc.lower.placement.constants` refers to the copy of `@w` by a declaration `@aotc_device_w`. The
+runtime keeps a copy for each context. Upstream's runtime does not support copies: with it, the copy
+is managed memory. `@aotc_packed_w` and `@aotc_winograd_w` are copies for kernels of the CPU device,
+which upstream's runtime does not have.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _PRIORITY = 123
 
 
 def give_device_copies(host: Any) -> None:
-    """Lets the uses of each declared copy be a call of what returns it; changes `host` in place."""
+    """Replaces the uses of each declared copy by calls of a function that returns it; changes
+    `host` in place."""
     declared = [
         (op, prefix)
         for op in operations(host)
@@ -78,15 +79,15 @@ def _table_text(name: str, type_: str) -> str:
         f"%all = llvm.insertvalue %size, %with_data[1] : {_CONSTANT}",
         f"llvm.return %all : {_CONSTANT}",
     ]
-    # The runtime writes into it.
+    # The runtime writes to the variable.
     return initialized_global(_table(name), _CONSTANT, lines).replace(
         "internal constant", "internal", 1
     )
 
 
 def rows_of_copy(prefix: str, type_: str) -> int:
-    """The rows of the constant whose copy for the CPU device, of the name's prefix, is a variable
-    of this LLVM type."""
+    """The number of rows of the constant that a copy for the CPU device is made of. `prefix` is
+    the prefix of the copy's name, `type_` its LLVM type."""
     found = re.match(r"!llvm\.array<\d+ x array<(\d+) x", type_)
     assert found is not None
     return int(found[1]) - int(prefix == PACKED_COPY)
@@ -107,7 +108,8 @@ def _add_getter(host: Any, name: str, type_: str) -> str:
 
 
 def _add_cpu_getter(host: Any, name: str, prefix: str, type_: str) -> str:
-    """`type_` is that of the copy. Upstream's runtime launches no kernel that would read it."""
+    """Adds the getter of a copy of LLVM type `type_`. With upstream's runtime it returns null, as
+    no kernel that would read the copy is launched."""
     form = CPU_COPIES[prefix]
     getter = f"aotc_get_{form}_{name}"
     rows = f"%rows = llvm.mlir.constant({rows_of_copy(prefix, type_)} : i64) : i64"
@@ -124,8 +126,8 @@ def _append_getter(
     declarations: dict[str, str],
     before: str = "",
 ) -> None:
-    """Adds a function that returns what a runtime's function does; `texts`: the call, and what is
-    done where there is no such function; `before`: what is in front of the call."""
+    """Adds a function that returns the result of a runtime function. `texts` are the call, and the
+    code for a runtime without that function; `before` is code in front of the call."""
     call, other = texts
     function = call.partition("(")[0]
     append_with_declarations(

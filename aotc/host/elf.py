@@ -1,4 +1,4 @@
-"""ELF files: what they define, and what they need of others.
+"""Reader of ELF files: the symbols they define, and what they need of other files.
 
 Sources: the System V gABI (https://gabi.xinuos.com: ELF Header, Section Header Table, Section
 Groups, Symbol Table, Relocation, Dynamic Section); the psABIs of x86-64, which adds the large
@@ -43,13 +43,13 @@ _STB_LOCAL = 0
 _STV_MASK = 3  # the visibility in st_other; 0 is STV_DEFAULT
 
 
-# A file's content: read, or mapped into memory.
+# A file's content, in memory or mapped into memory.
 Data = bytes | bytearray | mmap.mmap
 
 
 @contextlib.contextmanager
 def mapped(place: Path, *, writable: bool = False) -> Iterator[mmap.mmap]:
-    """The content of a file, of which only the parts that are looked at are read."""
+    """The content of a file, mapped into memory, so that only the parts that are used are read."""
     access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
     with (
         place.open("r+b" if writable else "rb") as file,
@@ -93,10 +93,11 @@ class Symbol(NamedTuple):
 
 
 def global_symbols(data: Data) -> dict[str, bool]:
-    """The symbols of the ELF file `data` that are not local, and whether it defines each.
+    """The symbols of the ELF file `data` that are not local, each with whether it is defined.
 
-    Of a linked file, those that the dynamic linker sees, if there are any. A common symbol counts
-    as defined. Raises InternalError when `data` is no 64-bit little-endian ELF file, or is damaged.
+    For a linked file, these are the symbols of the dynamic symbol table, if it has one. A common
+    symbol counts as defined. Raises InternalError if `data` is not a 64-bit little-endian ELF file,
+    or is damaged.
     """
     elf = Elf(data)
     wanted = (SHT_SYMTAB,) if elf.type == ET_REL else (SHT_DYNSYM, SHT_SYMTAB)
@@ -104,14 +105,14 @@ def global_symbols(data: Data) -> dict[str, bool]:
     found: dict[str, bool] = {}
     if tables:
         for _, symbol, name in elf.global_symbols(tables[0]):
-            # With versions, a name may be there twice.
+            # With symbol versions, a name may occur twice.
             found[name] = found.get(name, False) or symbol.section != SHN_UNDEF
     return found
 
 
 def check_named_libraries(place: Path) -> None:
-    """Raises InputError for an object that names files to be linked with it: LLVM's linker would
-    look for them on this machine."""
+    """Raises InputError for an object that names libraries to be linked with it, as LLVM's linker
+    would search them on this machine."""
     with mapped(place) as data:
         elf = Elf(data)
         sections = [elf.sections[index] for index in elf.find(_SHT_LLVM_DEPENDENT_LIBRARIES)]
@@ -140,7 +141,7 @@ def needed_libraries(data: Data) -> list[str]:
 
 
 def needed_versions(data: Data) -> set[str]:
-    """The symbol versions that a linked file asks for: GLIBC_2.17, ..."""
+    """The symbol versions that a linked file needs, such as GLIBC_2.17."""
     elf = Elf(data)
     found = set()
     for index in elf.find(SHT_GNU_VERNEED):
@@ -164,7 +165,7 @@ def _unpack(layout: struct.Struct, data: Data, place: int) -> tuple[int, ...]:
 
 
 class Elf:
-    """An ELF file's sections, and what is in them."""
+    """An ELF file: its sections and their content."""
 
     def __init__(self, data: Data) -> None:
         if len(data) < FILE_HEADER.size or data[: len(IDENTIFICATION)] != IDENTIFICATION:
@@ -179,11 +180,11 @@ class Elf:
         size, count = header[11:13]
         self.sections: list[Section] = []
         if self._headers == 0:
-            return  # a linked file can do without
+            return  # a linked file need not have section headers
         if size != SECTION_HEADER.size:
             raise damaged(f"its section headers have {size} bytes, not {SECTION_HEADER.size}")
         if count == 0:
-            # Too many for e_shnum: the first header has the number.
+            # The number does not fit into e_shnum: it is in the first header.
             self._check(self._headers, size)
             first = Section._make(SECTION_HEADER.unpack_from(data, self._headers))
             count = first.size
@@ -192,7 +193,7 @@ class Elf:
         self.sections = [Section._make(fields) for fields in SECTION_HEADER.iter_unpack(headers)]
 
     def find(self, type: int) -> list[int]:
-        """The sections of a type."""
+        """The indices of the sections of a type."""
         return [index for index, section in enumerate(self.sections) if section.type == type]
 
     def put_section(self, out: bytearray | mmap.mmap, index: int, section: Section) -> None:
@@ -200,7 +201,7 @@ class Elf:
         SECTION_HEADER.pack_into(out, self._headers + index * SECTION_HEADER.size, *section)
 
     def entries(self, index: int, size: int) -> range:
-        """Where each of a section's entries begins, which have `size` bytes."""
+        """The offset of each entry of a section. An entry has `size` bytes."""
         section = self.sections[index]
         self._check(section.offset, section.size)
         if section.size % size != 0:
@@ -208,7 +209,7 @@ class Elf:
         return range(section.offset, section.offset + section.size, size)
 
     def words(self, index: int) -> list[int]:
-        """The numbers in a section of 32-bit words."""
+        """The words of a section of 32-bit words."""
         return [WORD.unpack_from(self.data, place)[0] for place in self.entries(index, 4)]
 
     def symbols(self, table: int) -> list[Symbol]:
@@ -216,7 +217,7 @@ class Elf:
         return [Symbol._make(SYMBOL.unpack_from(self.data, place)) for place in places]
 
     def global_symbols(self, table: int) -> Iterator[tuple[int, Symbol, str]]:
-        """The symbols that are not local: index, symbol and name."""
+        """The symbols that are not local, as (index, symbol, name)."""
         link = self.sections[table].link
         if link >= len(self.sections):
             raise damaged("its symbols have no names")

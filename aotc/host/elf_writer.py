@@ -1,7 +1,8 @@
-"""Variables → a relocatable ELF object that defines them, each in a section of its own.
+"""Writer of a relocatable ELF object that defines variables, each in a section of its own.
 
 Sources: the System V gABI (see `aotc.host.elf`), and the psABI of x86-64 for `.lrodata`, `.ldata`
-and SHF_X86_64_LARGE: code addresses the rest by 32 bits, and must not be parted by gigabytes.
+and SHF_X86_64_LARGE: code addresses the other sections by 32 bits, so that gigabytes must not be
+between them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _STB_GLOBAL, _STT_OBJECT, _STV_HIDDEN = 1, 1, 2
 
 
 class Variable(NamedTuple):
-    """A global, hidden symbol and its bytes: zeros alone, or what `pieces` gives."""
+    """A global, hidden symbol, and its bytes: zeros, or those that `pieces` returns."""
 
     symbol: str
     size: int
@@ -50,7 +51,7 @@ def write_object(out: BinaryIO, machine: str, variables: Sequence[Variable]) -> 
             out.writelines(variable.pieces())
         sections.append(_section_of(variable, offset))
     strings, symbols = _symbols(variables)
-    # Code that needs an executable stack is what an object without this section has.
+    # Without this section, linkers assume that the code needs an executable stack.
     sections.append(_Section(".note.GNU-stack", _SHT_PROGBITS, offset=out.tell()))
     link = len(sections) + 1
     symbol_table = _Section(
@@ -92,7 +93,7 @@ def _section_of(variable: Variable, offset: int) -> _Section:
     kind = "data" if variable.is_writable else "rodata"
     type_ = _SHT_PROGBITS
     if variable.is_zero:
-        # Nothing in the file. Memory without content is writable in every linker's layout.
+        # It has no bytes in the file. Linkers place such memory in writable segments.
         kind, type_ = "bss", _SHT_NOBITS
     return _Section(
         f".{kind}.{variable.symbol}",
@@ -105,7 +106,7 @@ def _section_of(variable: Variable, offset: int) -> _Section:
 
 
 def _symbols(variables: Sequence[Variable]) -> tuple[bytes, bytes]:
-    """The string table and the symbol table; a variable's section has its number, from 1 on."""
+    """The string table and the symbol table. The section of variable i is section i + 1."""
     strings, starts = _string_table(["", *(variable.symbol for variable in variables)])
     info = _STB_GLOBAL << 4 | _STT_OBJECT
     table = bytearray(SYMBOL.size)
@@ -123,7 +124,7 @@ def _string_table(names: Sequence[str]) -> tuple[bytes, list[int]]:
 
 
 def _align(out: BinaryIO, alignment: int) -> int:
-    """Fills `out` up to a multiple of `alignment`; where it is then."""
+    """Pads `out` to a multiple of `alignment`; returns the new offset."""
     out.write(bytes(-out.tell() % alignment))
     return out.tell()
 

@@ -2,10 +2,10 @@
 
 Each `gpu.binary` becomes
 
-* a constant with the image, and a constructor that hands it to `mgpuModuleLoad` (which only
-  remembers it) before `main`, or when a library is opened;
-* a table of the kernels' CPU forms, given to `aotc_module_register` by the same constructor
-  through a weak reference: linked against upstream's runtime, the object does without.
+* a constant with the image, and a constructor that passes it to `mgpuModuleLoad` before `main`, or
+  when a library is opened (the function only remembers the image);
+* a table of the kernels' CPU functions, which the same constructor passes to `aotc_module_register`
+  through a weak reference. Upstream's runtime does not have that function.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from aotc.mlir import ir
 from aotc.ops import symbol_of
 
 MODULE_INFO_VERSION = 5  # AOTC_MODULE_INFO_VERSION of runtime_c/include/aotc_runtime.h
-# The driver reads fat binaries in place, as 8-byte words; a cache line is friendlier.
+# The driver reads fat binaries in place, as 8-byte words. This is the size of a cache line.
 _IMAGE_ALIGNMENT = 64
 _PRIORITY = 123  # upstream's translation of gpu.binary uses the same
 _MODULE_INFO = "!llvm.struct<(i32, i32, ptr, i64, ptr, ptr, ptr, i32, i32, ptr)>"
@@ -68,13 +68,16 @@ def embed(
 ) -> None:
     """Changes `host` in place.
 
-    `images` maps a gpu.module's name to its image, `built_for` to what is in it, as messages
-    say it; `managed_globals` are the variables that kernels are given, `lowered_entries` functions
-    that are exported as they are, `weights` the file that has what `host` only declares,
-    `only_capability` which GPUs alone have use for an image (90: 9.0),
-    `pdl_kernels` its kernels that may begin while the work before them ends, `initials` what the
-    fields of the state begin with, by the variables that shall have it. With
-    `kernels_apart`, `host` declares the functions of `cpu`, which other objects have.
+    - `images` maps a gpu.module's name to its image, `built_for` to a description of the image for
+      messages.
+    - `managed_globals` are the variables that are passed to kernels.
+    - `lowered_entries` are functions that are exported unchanged.
+    - `weights` is the file with the constants that `host` only declares.
+    - `only_capability` is the compute capability of the only GPUs that can use an image (90: 9.0).
+    - `pdl_kernels` are the kernels of an image for programmatic dependent launch: they may begin
+      before the work ahead of them ends.
+    - `initials` maps the variables for the initial values of the state's fields to these values.
+    - With `kernels_apart`, `host` only declares the functions of `cpu`, which are in other objects.
     """
     with host.context, ir.Location.unknown():
         return_from_failed_checks(host, entries)
@@ -86,7 +89,7 @@ def embed(
         elif cpu is not None:
             merge_cpu_kernels(cpu, host.opview)
         merge(host, ir.Module.parse("\n".join(runtime_declarations().values())).operation)
-        # First: what makes a copy reads the variable itself, which may be in a file.
+        # This comes first: a copy is made of the variable itself, which may be in a file.
         make_globals_managed(host, sorted(managed_globals))
         if weights is not None:
             use_weights(host, weights)
@@ -115,7 +118,7 @@ def embed(
 
 
 def _embed_initial(host: Any, symbol: str, content: bytes | memoryview) -> None:
-    """A constant that the table of the state's fields refers to, in another object."""
+    """Adds a constant that the table of the state's fields, in another object, refers to."""
     (constant,) = append(
         host,
         f'llvm.mlir.global external hidden constant @"{symbol}"() {{addr_space = 0 : i32}} '
@@ -173,7 +176,7 @@ def _info_text(
     built_for: str,
     use: _Use,
 ) -> list[str]:
-    """aotc_module_info and what it points to; see runtime_c/include/aotc_runtime.h."""
+    """aotc_module_info and the variables that it points to (runtime_c/include/aotc_runtime.h)."""
     texts = [
         string_global(f"aotc_modname_{name}", name),
         string_global(f"aotc_builtfor_{name}", built_for),

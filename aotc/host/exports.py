@@ -1,7 +1,7 @@
-"""What of a host module others may call: the entries' C interfaces, and nothing else.
+"""The exported functions of a host module: the C interfaces of its entries, and nothing else.
 
-Each entry gets a packed form, too, `aotc_call_NAME(void **values)`, for the harness; and a `main`
-of the module's own gets the form that templates/harness/program_main.c calls.
+Each entry also gets a packed form for the harness, `aotc_call_NAME(void **values)`, and a `main` of
+the module gets the form that templates/harness/program_main.c calls.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from aotc.module_names import RESULT_SIZES, SIZE_NUMBERS, WORKSPACE_SIZE
 from aotc.ops import symbol_of
 
 _USER_MAIN = "aotc_user_main"
-# What a main may return, and how it becomes an exit code.
+# The types that a main may return → the operation that converts them to an exit code.
 _STATUSES = {
     "void": "",
     "i1": "llvm.zext",
@@ -38,8 +38,8 @@ _STATUSES = {
 
 
 def keep_to_itself(host: Any, entries: Sequence[Entry], lowered: Sequence[str] = ()) -> None:
-    """Gives every function internal linkage but the C interfaces of the entries, and the functions
-    named in `lowered`, which stay as they are."""
+    """Gives all functions internal linkage, except the C interfaces of the entries, and the
+    functions in `lowered`, which are not changed."""
     _rename(host, {entry.lowered_symbol: entry.symbol for entry in entries})
     exported = {entry.symbol for entry in entries}
     internal = ir.Attribute.parse("#llvm.linkage<internal>")
@@ -52,7 +52,7 @@ def keep_to_itself(host: Any, entries: Sequence[Entry], lowered: Sequence[str] =
         if name in lowered:
             continue
         if name not in exported:
-            # weak_odr: the functions that back ends call by themselves keep their names.
+            # The functions that back ends call (weak_odr) keep their names.
             if "weak" not in str(function.attributes["linkage"]):
                 function.attributes["linkage"] = internal
         else:
@@ -60,7 +60,7 @@ def keep_to_itself(host: Any, entries: Sequence[Entry], lowered: Sequence[str] =
 
 
 def _rename(host: Any, names: dict[str, str]) -> None:
-    """Gives functions other names, where they are defined and where they are called."""
+    """Renames functions, in their definitions and in their uses."""
     for operation in [*operations(host), *ops.find(host, "llvm.call", "llvm.mlir.addressof")]:
         for attribute in ("sym_name", "callee", "global_name"):
             if attribute not in operation.attributes:
@@ -72,7 +72,7 @@ def _rename(host: Any, names: dict[str, str]) -> None:
 
 
 def _extend_result(function: Any) -> None:
-    """Small integers are returned as C's ABIs want them: extended to a whole register."""
+    """Marks a small integer result as extended to a whole register, as C's ABIs require."""
     _, result = signature(function)
     extension = {"i1": "zeroext", "i8": "signext", "i16": "signext"}.get(result)
     if extension is not None:
@@ -82,7 +82,7 @@ def _extend_result(function: Any) -> None:
 def _wrap_main(host: Any, main: Any, *, has_entries: bool) -> None:
     """Renames the module's own main, and adds the form of it that program_main.c calls.
 
-    Beside entries a main that no program can start is a function like others.
+    If there are entries, a main of a type that no program can start is an ordinary function.
     """
     main.attributes["sym_name"] = ir.StringAttr.get(_USER_MAIN)
     for call in ops.find(host, "llvm.call"):
@@ -128,8 +128,8 @@ def add_packed_calls(host: Any, entries: Sequence[Entry]) -> None:
 
 
 def _add_packed_call(host: Any, entry: Entry, function: Any | None) -> None:
-    """`aotc_call_NAME(values)`: values[i] is the address of scalar argument i, or of the memref
-    descriptor i; behind the arguments, likewise for what the entry returns."""
+    """Adds `aotc_call_NAME(values)`. values[i] is the address of scalar argument i, or of memref
+    descriptor i. The results' addresses follow those of the arguments."""
     symbol = entry.symbol
     if function is None:
         raise InputError(
@@ -150,7 +150,7 @@ def _add_packed_call(host: Any, entry: Entry, function: Any | None) -> None:
         return f"%p{index}"
 
     count = len(entry.arguments)
-    # By a name: it is said for each result, and may be long.
+    # The type has an alias, as it may be long and is printed for each result.
     packed = "!results"
     alias = f"{packed} = !llvm.struct<({', '.join(map(_result_type, entry.results))})>"
     if returns_by_pointer:
@@ -191,8 +191,9 @@ def _add_packed_call(host: Any, entry: Entry, function: Any | None) -> None:
 
 
 def _add_size_call(host: Any, entry: Entry, function: Any, caller: str, count: int) -> None:
-    """`caller(given, out_sizes)`: given[i] is the address of scalar argument i, or of the dynamic
-    sizes of memref i; the `count` sizes of the function go to `out_sizes`, one behind the other."""
+    """Adds `caller(given, out_sizes)`. given[i] is the address of scalar argument i, or of the
+    dynamic sizes of memref i. The `count` sizes that the function returns are written to
+    `out_sizes`."""
     parameters, result = signature(function)
     lines: list[str] = []
     arguments: list[str] = []
@@ -234,7 +235,7 @@ def _add_size_call(host: Any, entry: Entry, function: Any, caller: str, count: i
 
 
 def _result_type(value: Value) -> str:
-    """The LLVM type of a result inside the struct that returns several."""
+    """The LLVM type of a result in the struct that returns several results."""
     if value.shape is None:
         scalars = {
             "index": "i64",

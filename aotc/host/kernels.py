@@ -1,4 +1,4 @@
-"""Kernels as functions of the host, and the table of them that the runtime is given."""
+"""Kernels as host functions, and the table of them that is passed to the runtime."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SYNC_POINT = "struct<(i32, ptr)>"
 
 
 class SyncScope(IntEnum):
-    """For whom a thread waits: aotc_sync_scope of aotc_runtime.h."""
+    """The threads that a thread waits for: aotc_sync_scope of aotc_runtime.h."""
 
     BLOCK = 0
     WARP = 1
@@ -24,19 +24,19 @@ class SyncScope(IntEnum):
 
 
 class SyncPoint(Struct, frozen=True):
-    """Where a thread waits for others; `place` is for people."""
+    """A point at which a thread waits for others. `place` is its source location, for people."""
 
     scope: SyncScope
     place: str
 
 
 class CpuKernel(Struct, frozen=True):
-    """One kernel: its gpu.module, its gpu.func, and the host function for it.
+    """One kernel: its gpu.module, its gpu.func, and its host function.
 
     `symbol` names an llvm.func that runs all threads of one block, `step` one that runs one
     thread to its next synchronization: `aotc_cpu_function` and `aotc_cpu_step` of
-    aotc_runtime.h. Both are None when the kernel has no CPU form. Then `why_not` says why.
-    The rest is as in `aotc_cpu_kernel` there.
+    aotc_runtime.h. Both are None if the kernel does not run on the CPU; then `why_not` is the
+    reason. The other fields are those of `aotc_cpu_kernel` there.
     """
 
     module: str
@@ -51,7 +51,8 @@ class CpuKernel(Struct, frozen=True):
 
 
 class CpuKernels(Struct, frozen=True):
-    """Host functions and what they use, in the LLVM dialect, to be merged into the host module."""
+    """Host functions and the symbols that they use, in the LLVM dialect, to be merged into the host
+    module."""
 
     module: Any
     kernels: tuple[CpuKernel, ...]
@@ -63,14 +64,15 @@ def kernel_table(name: str) -> str:
 
 
 def kernel_table_texts(name: str, kernels: Sequence[CpuKernel]) -> list[str]:
-    """The table, and what it points to but for the functions' bodies: the LLVM dialect as text."""
+    """The table and what it points to, except the functions' bodies, as text of the LLVM
+    dialect."""
     table = Initializer(f"!llvm.array<{len(kernels)} x {_KERNEL}>")
     texts = []
     for i, kernel in enumerate(kernels):
         name_symbol = kernel_name(name, kernel.kernel)
         texts.append(string_global(name_symbol, kernel.kernel))
         table.put_address(name_symbol, i, 0)
-        # The functions themselves came with the CPU kernels.
+        # The functions themselves are merged with the CPU kernels.
         if kernel.symbol is not None:
             texts.append(declared(kernel))
             table.put_address(kernel.symbol, i, 1)

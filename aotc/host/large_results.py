@@ -1,10 +1,10 @@
-"""Functions that return a large structure → functions that write its parts through a pointer.
+"""Functions that return a large struct → functions that write its fields through a pointer.
 
-MLIR returns several results as one structure, which is put together by an `insertvalue` for each.
-LLVM copies the list of all its parts at each of them: the time is quadratic, and 2000 memrefs take
-minutes. Here each part is stored where it belongs, by a function that is not inlined: thousands of
-stores in one block take LLVM's vectorizer and scheduler a quadratic time, too. What functions
-outside of the module call stays as it is: their C interfaces have such a pointer anyway.
+MLIR returns several results as one struct, built by an `insertvalue` for each. LLVM copies the list
+of all fields at each of them: the time is quadratic, and 2000 memrefs take minutes. Here each field
+is stored to its place, by a function that is not inlined, because thousands of stores in one block
+take LLVM's vectorizer and scheduler quadratic time, too. Functions that are called from outside of
+the module are not changed: their C interfaces have such a pointer anyway.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from aotc.host.llvm_dialect import append, create_call, create_constant, operati
 from aotc.mlir import ir, llvm
 from aotc.ops import symbol_of
 
-# Parts of a structure, from which on it is large.
+# A struct with more fields than this is large.
 _LARGE = 32
 _POINTER = "!llvm.ptr"
 
 
 def pass_large_results_by_pointer(host: Any, packed_calls: Collection[str]) -> None:
-    """Changes the internal functions of `host`, and loads of large structures, in place.
-    `packed_calls` are functions that hand on parts of what others wrote, and do nothing else."""
+    """Changes the internal functions of `host`, and loads of large structs, in place.
+    `packed_calls` are functions that only pass on fields of what other functions wrote."""
     large = {symbol_of(op): op for op in operations(host) if _returns_much(op)}
     for address in ops.find(host, "llvm.mlir.addressof") if large else ():
         large.pop(str(ir.FlatSymbolRefAttr(address.attributes["global_name"]).value), None)
@@ -48,7 +48,7 @@ def pass_large_results_by_pointer(host: Any, packed_calls: Collection[str]) -> N
 
 
 class _Stores:
-    """Functions that store a structure, or copy one, for each type."""
+    """Functions that store or copy a struct, one for each type."""
 
     def __init__(self, host: Any) -> None:
         self._host = host
@@ -103,7 +103,7 @@ def _named(function: Any) -> Any:
 
 
 def _with_name(type_: Any, name: str) -> Any:
-    """A structure by a name: LLVM's text has the name, not all parts, at each use."""
+    """The struct type with a name: in LLVM's text, a use has the name instead of all fields."""
     return llvm.StructType.new_identified(f"aotc_results_of_{name}", list(type_.body))
 
 
@@ -135,14 +135,14 @@ def _call_with_pointer(call: Any, type_: Any) -> None:
 
 
 def _is_next(call: Any, store: Any) -> bool:
-    """Whether nothing is between the two."""
+    """Whether the store directly follows the call."""
     block = [op.operation for op in call.block.operations]
     return bool(block[block.index(call) + 1] == store)
 
 
 def _load_parts(made: Any, pointer: Any, type_: Any, copies: _Stores | None = None) -> None:
-    """Loads what is used of the structure behind `made`, which put it where `pointer` is. With
-    `copies`, nothing writes there before the parts are used."""
+    """Loads the fields that are used of the struct that `made` has written to `pointer`. With
+    `copies`, nothing is written there before the fields are used."""
     value = made.results[0]
     block = [op.operation for op in made.block.operations]
     with made.location, ir.InsertionPoint(block[block.index(made) + 1]):
@@ -193,7 +193,7 @@ def _return_through_pointer(function: Any, type_: Any, stores: _Stores) -> None:
 
 
 def _store_parts(value: Any, pointer: Any, type_: Any, stores: _Stores) -> list[Any]:
-    """Stores what is put into a structure; gives the operations that put it there, last ones
+    """Stores the fields that were inserted into a struct; returns the insertions, the last one
     first."""
     chain: list[Any] = []
     maker = ops.defining(value)

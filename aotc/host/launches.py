@@ -1,7 +1,7 @@
 """`gpu.launch_func` → a call of the kernel's launch stub.
 
 A stub is an internal function that makes the same `mgpu*` calls as upstream's translation. The
-parameters' stack slots are the stub's, so that a launch in a loop does not grow the stack.
+stack slots of the parameters are in the stub, so that a launch in a loop does not grow the stack.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class _LaunchKind(Enum):
     """How a kernel is launched."""
 
     PLAIN = "plain"
-    CONCURRENT = "concurrent"  # plain, and the program goes on
+    CONCURRENT = "concurrent"  # a plain launch on a stream, which the host does not wait for
     CLUSTER = "cluster"
     COOPERATIVE = "cooperative"
 
     @property
     def function(self) -> str:
-        """The runtime's function that does it."""
+        """The runtime's function for this kind."""
         return {
             _LaunchKind.CLUSTER: "mgpuLaunchClusterKernel",
             _LaunchKind.COOPERATIVE: "mgpuLaunchKernelCooperative",
@@ -51,8 +51,8 @@ class _LaunchKind(Enum):
         return self in (_LaunchKind.CLUSTER, _LaunchKind.COOPERATIVE)
 
 
-# Tells the runtime that the launch is concurrent, and of its parameters' values. Other runtimes
-# have no such function.
+# Announces a concurrent launch to the runtime, with the values of its parameters. Other runtimes do
+# not have this function.
 _TELL_CONCURRENT = """\
 %tell = llvm.mlir.addressof @aotc_concurrent_launch_prepare : !llvm.ptr
   %has_tell = llvm.icmp "ne" %tell, %null : !llvm.ptr
@@ -66,7 +66,7 @@ _TELL_CONCURRENT = """\
 
 
 class LaunchStubs:
-    """The launch stubs of one host module: one for each kernel, types and kind of launch."""
+    """The launch stubs of one host module: one for each kernel, parameter types and kind."""
 
     def __init__(self, host: Any) -> None:
         self._host = host
@@ -133,7 +133,7 @@ def _stub_text(
             f"llvm.store %s{i}, %a{i} : !llvm.ptr, !llvm.ptr",
         ]
     lines += [
-        # What was found once is there for all launches, on every device.
+        # The handle is looked up once, for all launches on every device.
         f'%known_place = llvm.mlir.addressof @"{kernel_handle(module, kernel)}" : !llvm.ptr',
         "%known = llvm.load %known_place atomic monotonic {alignment = 8 : i64} "
         ": !llvm.ptr -> !llvm.ptr",
@@ -152,7 +152,7 @@ def _stub_text(
     ]
     if kind is _LaunchKind.CONCURRENT:
         lines.append(_TELL_CONCURRENT.format(slots=slots))
-    # The plain launch has a count at its end, the others have the cluster: in front of the grid,
+    # A plain launch has a count at the end. The others have the cluster sizes, in front of the grid
     # or (cooperative) behind it.
     order = (
         [*sizes[:3], *cluster, *sizes[3:]]
@@ -174,9 +174,10 @@ def _stub_text(
 
 
 def lower_launch(launch: Any, stubs: LaunchStubs, own_stream: Any | None = None) -> None:
-    """Calls the stub in place of `launch`, at the insertion point in front of it.
+    """Inserts a call of the stub, in front of `launch`.
 
-    Without a stream, of the launch or of its function (`own_stream`), it is waited for.
+    If neither the launch nor its function has a stream (`own_stream`), the host waits for the
+    kernel.
     """
     groups = ops.operand_groups(launch)
     # Groups: tokens, grid and block (three each), cluster (three), shared bytes, operands, stream.

@@ -1,7 +1,8 @@
 """Objects + harness + runtime → executable, shared library, static library.
 
-The runtime is linked statically and hidden: what comes out needs libc and what comes with it. Of
-the utilities (printMemrefF32, ...) what the module calls is linked, and hidden, too.
+The runtime is linked statically and hidden, so that the result needs only libc and the files it
+comes with. Of the utilities (printMemrefF32, ...), those that the module calls are linked, and
+hidden, too.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from aotc.request import HostTarget, unique, version_numbers
 from aotc.toolchain import Runner, Toolchain
 
 _SYSTEM_LIBRARIES = ("-lm", "-lpthread", "-ldl")
-# A hash of the content: debuggers and profilers tell files apart by it.
+# A hash of the content, by which debuggers and profilers identify a file.
 _BUILD_ID = "-Wl,--build-id=sha1"
 
 
@@ -61,9 +62,9 @@ class Linker(Struct, frozen=True):
         *,
         soname: str,
     ) -> None:
-        """A library that exports the symbols `exports` and nothing else.
+        """Links a shared library that exports the symbols `exports` and nothing else.
 
-        A shared `runtime` is looked for beside it.
+        A shared `runtime` is searched beside the library.
         """
         script = f"{output}.exports"
         lines = "".join(f'    "{symbol}";\n' for symbol in exports)
@@ -96,9 +97,9 @@ class Linker(Struct, frozen=True):
         output: str,
         exports: Sequence[str],
     ) -> None:
-        """A static library: one object with the module's code and the runtime, if it is given.
+        """Makes a static library: one object with the module's code, and with the runtime if given.
 
-        Its symbols are local but for `exports`, so that another library's may be called alike.
+        All symbols except `exports` become local, so that another library may use the same names.
         """
         merged = f"{output}.merged.o"
         whole = [] if runtime is None else ["--whole-archive", str(runtime), "--no-whole-archive"]
@@ -119,7 +120,7 @@ class Linker(Struct, frozen=True):
         )
 
     def join(self, objects: Sequence[str], output: str, *, hide: Set[str]) -> None:
-        """One object of several; the symbols `hide` are for these alone."""
+        """Merges objects into one. The symbols in `hide` become local to it."""
         self._merge(objects, output, objects)
         with mapped(self.folder / output, writable=True) as data:
             localize(data, global_symbols(data).keys() - hide)
@@ -137,7 +138,7 @@ class Linker(Struct, frozen=True):
     def _link(
         self, command: Sequence[str], making: str, output: str, reads: Sequence[str | Path]
     ) -> None:
-        """Raises InputError for functions that the module declares and nobody defines."""
+        """Raises InputError for functions that the module declares and no object defines."""
         try:
             self.runner.run(
                 command,
@@ -164,7 +165,7 @@ class Linker(Struct, frozen=True):
         return prepare_links(self.toolchain, self.runner, self.target.triple, debug=self.debug)
 
     def _check(self, output: str) -> None:
-        """Whether the file will run where it is meant to; says what it needs there."""
+        """Checks that the file runs on the host target, and notes what it needs there."""
         with mapped(self.folder / output) as data:
             versions, needed = needed_versions(data), needed_libraries(data)
         glibc = re.findall(r"\bGLIBC_([\d.]+)", " ".join(versions))
@@ -180,10 +181,10 @@ class Linker(Struct, frozen=True):
             )
 
     def _debug_of(self, objects: Sequence[str | Path], output: str) -> list[str]:
-        """The option that keeps debug information of the build's own objects alone.
+        """The option that keeps debug information of the build's own objects only.
 
-        zig compiles its start-up code and the like, with debug information that names its own
-        folder and that of the build which was the first to need them.
+        zig compiles start-up code with debug information that has the name of its own folder, and
+        of the folder of the first build that needed that code.
         """
         if not self.debug:
             return []
@@ -207,5 +208,6 @@ class Linker(Struct, frozen=True):
 
 
 def _for_linker(*words: str) -> list[str]:
-    """The driver's options that give the linker these words: -Wl would part them at commas."""
+    """The driver's options that pass these words to the linker. (-Wl would split them at
+    commas.)"""
     return [option for word in words for option in ("-Xlinker", word)]

@@ -1,4 +1,5 @@
-"""Building blocks in the LLVM dialect: text parsed into a module, and what the text is made of."""
+"""Building blocks of the LLVM dialect: text that is parsed into a module, and helpers to write
+it."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from aotc.ops import symbol_of
 _LAUNCH = "ptr" + ", i64" * 6 + ", i32, ptr, ptr, ptr, i64"
 _LAUNCH_WITH_CLUSTER = "ptr" + ", i64" * 9 + ", i32, ptr, ptr, ptr"
 
-# Function → (parameters, result): what generated code calls of the runtime, declared in
-# mlir_cuda_runtime.h and aotc_runtime.h.
+# Function → (parameters, result): the functions of the runtime that generated code calls. They are
+# declared in mlir_cuda_runtime.h and aotc_runtime.h.
 _RUNTIME = {
     "mgpuMemAlloc": ("i64, ptr, i8", "ptr"),
     "mgpuMemFree": ("ptr, ptr", "void"),
@@ -36,7 +37,7 @@ _RUNTIME = {
     "aotc_constant_get_winograd": ("ptr, i64", "ptr"),
     "aotc_constant_release": ("ptr", "void"),
 }
-# Objects link against upstream's runtime, too, which lacks them.
+# Functions that upstream's runtime does not have. Objects link against it, too.
 WEAK = (
     "aotc_concurrent_launch_prepare",
     "aotc_module_register",
@@ -76,7 +77,7 @@ def defined_functions(host: Any) -> dict[str, Any]:
 
 def append(host: Any, text: str) -> list[Any]:
     """Parses top-level operations and moves them to the end of `host`."""
-    # Verification waits: what the text refers to is in `host`.
+    # The text is not verified on its own: it refers to symbols of `host`.
     parsed = ir.Module.parse(text)
     body = host.regions[0].blocks[0]
     moved = [op.operation for op in parsed.body.operations]
@@ -86,7 +87,7 @@ def append(host: Any, text: str) -> list[Any]:
 
 
 def append_with_declarations(host: Any, text: str, declarations: Mapping[str, str]) -> None:
-    """Like `append`, for text that refers to symbols which `host` defines already."""
+    """As `append`, for text that refers to symbols which `host` defines already."""
     moved = append(host, "\n".join([*declarations.values(), text]))
     for operation in moved[: len(declarations)]:
         ops.erase(operation)
@@ -100,7 +101,7 @@ def drop_declarations(moved: Sequence[Any]) -> None:
 
 
 def merge(host: Any, other: Any) -> None:
-    """Appends copies of the operations of `other`; what both declare is declared once."""
+    """Appends copies of the operations of `other`. A symbol that `host` has is not appended."""
     body = host.regions[0].blocks[0]
     existing = {symbol_of(op) for op in operations(host) if "sym_name" in op.attributes}
     for operation in operations(other):
@@ -110,7 +111,7 @@ def merge(host: Any, other: Any) -> None:
 
 
 def signature(function: Any) -> tuple[list[str], str]:
-    """(parameter types, result type) of an llvm.func; the result is `void` where there is none."""
+    """(parameter types, result type) of an llvm.func. The result type is `void` if it has none."""
     text = str(ir.TypeAttr(function.attributes["function_type"]).value)
     parameters = [str(a.type) for a in function.regions[0].blocks[0].arguments]
     result = text.removeprefix("!llvm.func<").split(" (", 1)[0]
@@ -159,7 +160,7 @@ def module_handle(module: str) -> str:
 
 
 def kernel_name(module: str, kernel: str) -> str:
-    # No kernel's name has a dot: symbols of @a::@b_c and @a_b::@c are not the same.
+    # As no kernel's name has a dot, the symbols of @a::@b_c and @a_b::@c differ.
     return f"aotc_name_{module}.{kernel}"
 
 
@@ -172,7 +173,7 @@ def handle_text(name: str) -> str:
 
 
 def null_pointer_global(symbol: str) -> str:
-    """An internal variable that holds a pointer, null at first."""
+    """An internal variable for a pointer, initially null."""
     return f"""llvm.mlir.global internal @"{symbol}"() {{addr_space = 0 : i32}} : !llvm.ptr {{
   %null = llvm.mlir.zero : !llvm.ptr
   llvm.return %null : !llvm.ptr
@@ -180,7 +181,7 @@ def null_pointer_global(symbol: str) -> str:
 
 
 class Initializer:
-    """The initializer of a constant structure or array: zero but for what is put into it."""
+    """The initializer of a constant struct or array. Elements that are not set are zero."""
 
     def __init__(self, type_: str) -> None:
         self._type = type_
@@ -195,7 +196,7 @@ class Initializer:
             self.put(f"llvm.mlir.constant({value} : {type_}) : {type_}", *position)
 
     def put(self, source: str, *position: int) -> None:
-        """Puts what an operation makes."""
+        """Sets an element to the result of an operation, given as text."""
         before, place = f"%c{self._count}", ", ".join(map(str, position))
         self._count += 1
         value = f"%v{self._count}"

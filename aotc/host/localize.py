@@ -1,8 +1,8 @@
-"""An ELF object's symbols → the same object with most of them local.
+"""Makes most of the global symbols of an ELF object local.
 
-A static library is one relocatable object. What its parts share is hidden, yet global: two such
-libraries in one program would define the same names twice. Here these symbols become local. That
-is done in place: the file keeps its size, and each section its offset.
+A static library is one relocatable object. Symbols that its parts share are hidden, but global, so
+that two such libraries in one program would define the same names twice. Here these symbols become
+local. The file is changed in place: it keeps its size, and each section its offset.
 
 Sources: those of `elf`; for LLVM's section types, the page "LLVM Extensions" of its manual.
 """
@@ -36,12 +36,12 @@ _SHN_COMMONS = (0xFFF2, 0xFF02)
 
 
 def localize(data: bytearray | mmap.mmap, keep: Collection[str]) -> None:
-    """Makes all symbols local that the relocatable object `data` defines, but for `keep`.
+    """Makes the symbols local that the relocatable object `data` defines, except `keep`.
 
-    `data` is changed in place: it may be a mapped file of gigabytes. Undefined symbols stay, and
-    so do common ones, which the linker is to merge by their names. Raises InternalError when
-    `data` is no 64-bit little-endian relocatable object, is damaged, or names symbols in a way not
-    known here.
+    `data` is changed in place: it may be a mapped file of gigabytes. Undefined symbols are not
+    changed, nor are common symbols, which the linker merges by name. Raises InternalError if
+    `data` is not a 64-bit little-endian relocatable object, is damaged, or refers to symbols in an
+    unknown way.
     """
     elf = Elf(data)
     if elf.type != ET_REL:
@@ -71,8 +71,8 @@ def _make_local(elf: Elf, out: bytearray | mmap.mmap, table: int, chosen: Set[in
     touched = elf.sections_of(table, symbols, chosen)
     for index in chosen:
         symbols[index] = symbols[index].as_local()
-    # Local symbols come first. Their order stays: a source file's symbol (STT_FILE) precedes the
-    # file's others. Entry 0 is nobody's symbol.
+    # Local symbols must come first. Their order is kept, as a source file's symbol (STT_FILE)
+    # precedes the other symbols of the file. Entry 0 is the null symbol.
     order = [0, *sorted(range(1, len(symbols)), key=lambda index: not symbols[index].is_local)]
     local_count = 1 + sum(symbol.is_local for symbol in symbols[1:])
     new_index = [0] * len(order)
@@ -94,10 +94,10 @@ def _make_local(elf: Elf, out: bytearray | mmap.mmap, table: int, chosen: Set[in
         elif section.type == _SHT_GROUP:
             _rewrite_group(elf, out, index, new_index, touched, chosen)
         elif section.type == _SHT_LLVM_CALL_GRAPH_PROFILE and section.entry_size == 8:
-            pass  # weights alone, since LLVM 13: it is relocations that name the functions
+            pass  # since LLVM 13 it has only weights; relocations refer to the functions
         elif section.type == _SHT_LLVM_ADDRSIG:
-            # Bare symbol indices, for --icf=safe. Without a link they are void: `ld.lld -r` leaves
-            # them so, too, and linkers then take every symbol's address for significant.
+            # It has bare symbol indices, for --icf=safe. Without a link they are void. `ld.lld -r`
+            # leaves it like that, too; linkers then take every symbol as address-significant.
             elf.put_section(out, index, section._replace(link=0))
         else:
             raise InternalError(
@@ -107,7 +107,7 @@ def _make_local(elf: Elf, out: bytearray | mmap.mmap, table: int, chosen: Set[in
 
 
 def _reorder(elf: Elf, out: bytearray | mmap.mmap, index: int, order: Sequence[int]) -> None:
-    """Puts the words of a section, one for each symbol, into the symbols' order."""
+    """Puts the words of a section, one for each symbol, into the new order of the symbols."""
     words = elf.words(index)
     if len(words) != len(order):
         raise damaged(f"section {index} is not as long as the symbol table")
@@ -132,11 +132,11 @@ def _rewrite_group(
     touched: Set[int],
     chosen: Set[int],
 ) -> None:
-    """Renumbers the signature of a group, and makes it an ordinary one if it must be.
+    """Renumbers the signature of a group, and makes it an ordinary group if necessary.
 
-    Of COMDAT groups with one signature, linkers keep one; they compare the signatures' names,
-    whatever the binding. What is local here must not go for the sake of another library's group:
-    local references to it would be left without a target.
+    Of several COMDAT groups with the same signature, linkers keep one; they compare the signatures'
+    names, whatever the binding is. A group with symbols that are local now must not be dropped for
+    another library's group: local references to it would have no target.
     """
     section = elf.sections[index]
     if section.info >= len(new_index):

@@ -1,4 +1,4 @@
-"""Variables that kernels are given → managed copies of them, made on first use."""
+"""Variables that are passed to kernels → managed copies of them, made on first use."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from aotc.host.llvm_dialect import (
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
-# Of functions that return a variable's copy. A module with hundreds of weights calls hundreds of
-# them in one function: inlined, their blocks cost LLVM's jump threading quadratic time.
+# The attribute of functions that return a variable's copy. A module with hundreds of weights calls
+# hundreds of them in one function: if they were inlined, jump threading would take quadratic time.
 GETTER_ATTRIBUTES = 'attributes {passthrough = ["noinline"]}'
 
 
 def make_globals_managed(host: Any, names: Iterable[str]) -> None:
-    """Lets every function use managed copies of variables, which are made on first use."""
+    """Replaces the uses of variables by managed copies, which are made on first use."""
     uses, types = uses_of_variables(host), types_of_variables(host)
     for name in names:
         call_in_place_of(uses.get(name, []), add_managed_getter(host, name, types[name]))
 
 
 def uses_of_variables(host: Any) -> dict[str, list[Any]]:
-    """The `llvm.mlir.addressof`s in functions, by the variable's name."""
+    """The `llvm.mlir.addressof` operations in functions, by the variable's name."""
     uses: dict[str, list[Any]] = {}
     for function in operations(host):
         if function.name == "llvm.func":
@@ -40,7 +40,7 @@ def uses_of_variables(host: Any) -> dict[str, list[Any]]:
 
 
 def call_in_place_of(uses: Iterable[Any], getter: str) -> None:
-    """Calls what returns a variable's copy where its address is taken."""
+    """Replaces the addresses of a variable by calls of `getter`, which returns its copy."""
     for use in uses:
         with use.location, ir.InsertionPoint(use):
             copy = create_call(getter, [], "!llvm.ptr")
@@ -48,7 +48,7 @@ def call_in_place_of(uses: Iterable[Any], getter: str) -> None:
 
 
 def types_of_variables(host: Any) -> dict[str, str]:
-    """The type of each variable, by name."""
+    """The type of each variable, by the variable's name."""
     return {
         symbol_of(op): str(ir.TypeAttr(op.attributes["global_type"]).value)
         for op in operations(host)
@@ -57,11 +57,12 @@ def types_of_variables(host: Any) -> dict[str, str]:
 
 
 def add_managed_getter(host: Any, name: str, type_: str) -> str:
-    """Adds the function that returns the managed copy of a variable of an LLVM type; its name.
+    """Adds a function that returns the managed copy of a variable of an LLVM type; returns its
+    name.
 
-    Two threads may make the copy at once: one wins, the other is freed. Without memory for it
-    the variable itself is used: the failure is noted by then, and no kernel is launched.
-    A second call for one variable adds nothing.
+    Two threads may make the copy at once: one copy is used, the other freed. If there is no memory
+    for it, the variable itself is returned; the failure is recorded, and no kernel is launched.
+    A second call for the same variable adds nothing.
     """
     pointer, getter = f"aotc_managed_{name}", f"aotc_get_{name}"
     if any(op.name == "llvm.func" and symbol_of(op) == getter for op in operations(host)):

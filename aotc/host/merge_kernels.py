@@ -1,4 +1,4 @@
-"""The functions of CPU kernels → into the host module."""
+"""Merging of the functions of CPU kernels into the host module."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from aotc.symbols import content, has_body, symbols_of
 
 
 def merge_cpu_kernels(kernels: Any, host: Any) -> None:
-    """Moves what `kernels.module` holds into `host`, a module in the LLVM dialect.
+    """Moves the symbols of `kernels.module` into `host`, a module in the LLVM dialect.
 
     Functions of libc and libm that both declare are declared once. `kernels.module` is empty
-    afterwards. Raises InputError where the host has one of those names for something else.
+    afterwards. Raises InputError if the host module has one of the names for something else.
     """
     move_symbols(kernels.module, host)
 
 
 def check_cpu_kernels(kernels: Any, host: Any) -> None:
-    """Raises InputError as `merge_cpu_kernels` does; both modules stay as they are."""
+    """Raises InputError as `merge_cpu_kernels` does, without changing the modules."""
     present = symbols_of(host)
     for operation in content(kernels.module.operation):
         name = symbol_of(operation)
@@ -29,7 +29,8 @@ def check_cpu_kernels(kernels: Any, host: Any) -> None:
 
 
 def move_symbols(source: Any, target: Any) -> None:
-    """Moves every symbol of `source` that `target` lacks; what both have must fit."""
+    """Moves every symbol of `source` that `target` does not have. Symbols that both have must be
+    compatible."""
     present = symbols_of(target.operation)
     for operation in content(source.operation):
         name = symbol_of(operation)
@@ -55,7 +56,7 @@ def _is_same(ours: Any, theirs: Any) -> bool:
         return False
     if ours.name == "llvm.func" and not has_body(ours):
         return bool(_type_of(ours) == _type_of(theirs))
-    # A definition: a helper or global that an earlier kernel brought along.
+    # A definition is a helper or a global that an earlier kernel has brought along.
     return True
 
 

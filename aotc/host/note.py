@@ -1,8 +1,8 @@
-"""The manifest as an ELF note of the module's object: `aotc inspect` reads it from what is built.
+"""The manifest as an ELF note in the module's object, which `aotc inspect` reads from artifacts.
 
-A note, as the System V gABI has it (Note Section), of the owner `aotc`: linkers keep notes and put
-them one behind the other, so that a program of two libraries has both; and as it is loaded, `strip`
-leaves it. systemd's "Package Metadata for Executable Files" is the example for JSON in a note.
+The note's owner is `aotc` (System V gABI, Note Section). Linkers keep notes and concatenate them,
+so that a program of two libraries has both. `strip` keeps it, because it is loaded. The format
+follows systemd's "Package Metadata for Executable Files", which has JSON in a note.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ NOTE_SECTION = ".note.aotc"
 def manifest_note(manifest: Manifest) -> str:
     """Top-level LLVM IR text that puts the note into the object.
 
-    It is not compressed: what a deflate library makes differs from version to version, and the same
-    input must make the same bytes. It is assembly, where the assembler counts the bytes.
+    The JSON is not compressed: the output of deflate libraries depends on their version, and the
+    same input must give the same bytes. The text is assembly, so that the assembler computes the
+    sizes.
     """
     lines = [
         f'.pushsection {NOTE_SECTION},"a",%note',
@@ -40,7 +41,7 @@ def manifest_note(manifest: Manifest) -> str:
 
 
 def _parts(manifest: Manifest) -> list[str]:
-    """The manifest's JSON, cut before each of its fields: a line of text for each."""
+    """The manifest's JSON, split in front of each of its fields: one line of text for each."""
     document = json.loads(manifest.to_json())
     fields = [
         f"{json.dumps(key)}:{json.dumps(value, separators=(',', ':'))}"
@@ -50,7 +51,7 @@ def _parts(manifest: Manifest) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """`text`, which is printable ASCII, as a string of the assembler's."""
+    """`text`, which is printable ASCII, as a string literal of the assembler."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

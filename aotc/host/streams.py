@@ -1,8 +1,8 @@
-"""Functions marked `aotc.one_stream` → one stream for all that they enqueue.
+"""Functions marked `aotc.one_stream` → one stream for everything that they enqueue.
 
-`gpu-to-llvm` makes a stream for each operation, waits for it and destroys it. In a marked function
-they are one stream, made when the function begins; it is waited for where the function calls
-`@aotc_wait`, and when it returns.
+`gpu-to-llvm` creates a stream for each operation, waits for it and destroys it. A marked function
+gets one stream, created at its beginning. The function waits for the stream where it calls
+`@aotc_wait`, and before it returns.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CREATE, _SYNCHRONIZE, _DESTROY = (
 def use_one_stream(host: Any) -> dict[str, Any]:
     """Changes the marked functions of `host` in place.
 
-    Returns the stream of each, by the function's name, for its launches.
+    Returns function name → its stream, for the launches in the function.
     """
     streams = {}
     for function in operations(host):

@@ -1,7 +1,7 @@
-"""Modules in the LLVM dialect → LLVM IR text, by the LLVM of the bindings, as clang reads it.
+"""Modules in the LLVM dialect → LLVM IR text that clang reads, by the LLVM of the bindings.
 
-Where the translation fails, the bindings do not raise: they crash the process. So another process
-does it, a task of the fork server.
+If the translation fails, the bindings do not raise an exception, but crash the process. So a task
+of the fork server runs it in another process.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from aotc.mlir import ir, llvm
 from aotc.processes.fork_server import FORK_SERVER, TaskError, server_context
 from aotc.toolchain.version import Version
 
-# The version of the LLVM that reads the text; the module's bytecode follows.
+# The version of the LLVM that reads the text. The module's bytecode follows it.
 _READER = struct.Struct("<III")
 
 
 def translate(module: Any, reader: Version) -> str:
-    """The LLVM IR text of a builtin.module in the LLVM dialect, for an LLVM of that version.
+    """The LLVM IR text of a builtin.module in the LLVM dialect, for an LLVM of version `reader`.
 
-    Raises InternalError, with what the bindings say, where they cannot.
+    Raises InternalError, with the message of the bindings, if the translation fails.
     """
     return Translation(module, reader).text()
 
 
 class Translation:
-    """A translation on its way: the module may be changed as soon as this is made."""
+    """A translation in progress. The module may be changed once this object exists."""
 
     def __init__(self, module: Any, reader: Version) -> None:
         header = _READER.pack(reader.major, reader.minor, reader.patch)
@@ -38,7 +38,8 @@ class Translation:
         )
 
     def text(self) -> str:
-        """Waits for it, in any thread; once. Raises InternalError, as `translate` does."""
+        """Waits for the text, in any thread. May be called once. Raises InternalError as
+        `translate` does."""
         try:
             return self._pending.answer().decode()
         except TaskError as error:
@@ -53,14 +54,15 @@ def _refusal(said: str) -> InternalError:
 
 
 def translated(given: memoryview) -> bytes:
-    """The task: a version and bytecode → LLVM IR text."""
-    from aotc.toolchain.llvm_text import downlevel  # not in the process that asks
+    """The task of the fork server: version and bytecode → LLVM IR text."""
+    from aotc.toolchain.llvm_text import downlevel  # not needed in the client process
 
     reader = Version(*_READER.unpack(given[: _READER.size]))
     context = server_context()
     context.emit_error_diagnostics = True  # the bindings' exception does not have them
     try:
-        # A module as it is read: how it was made shows in the order of a phi's predecessors.
+        # A parsed module is deterministic. In one that was built, the order of a phi's predecessors
+        # depends on how it was built.
         module = ir.Module.parse(bytes(given[_READER.size :]), context)
         text = llvm.translate_module_to_llvmir(module.operation)
     except Exception as error:

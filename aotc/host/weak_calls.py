@@ -1,7 +1,7 @@
-"""Calls of the runtime that the lowering made → calls through weak references.
+"""Calls of runtime functions that the lowering made → calls through weak references.
 
-Upstream's runtime lacks these functions: it runs on GPUs alone, and gets the kernels that are for
-all; and results are managed memory there.
+Upstream's runtime does not have these functions. It runs only on GPUs, and gets the kernels that
+are for all of them; results are managed memory there.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from aotc.mlir import ir
 from aotc.module_names import CAPABILITY, LEAST_CAPABILITY, PREPARE_RESULT
 from aotc.ops import symbol_of
 
-# Function → what its result is where there is no such function, as operations that yield %guess;
-# None where it returns nothing.
+# Function → its result with a runtime that does not have it, as operations that define %guess; None
+# if it returns nothing.
 _GUESSES: dict[str, str | None] = {
     CAPABILITY: f"%guess = llvm.mlir.constant({LEAST_CAPABILITY} : i32) : i32",
     PREPARE_RESULT: None,
@@ -23,7 +23,7 @@ _GUESSES: dict[str, str | None] = {
 
 
 def _asking(name: str) -> str:
-    """What a function is called that calls `name` if it is there."""
+    """The name of the function that calls `name` if the runtime has it."""
     return f"aotc_ask_{name.removeprefix('aotc_')}"
 
 

@@ -1,7 +1,7 @@
-"""Large constants of the host module → a file beside the artifact, which it maps into memory.
+"""Large constants of the host module → a file beside the artifact, which maps it into memory.
 
-docs/weights.md has the format. The file is made before the module is translated; then what used the
-variables asks the runtime for them (`aotc_weight` of aotc_runtime.h).
+docs/weights.md describes the format. The file is written before the module is translated. Uses of
+the variables become calls of the runtime (`aotc_weight` of aotc_runtime.h).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from aotc.module_names import CPU_COPIES, DEVICE_COPY
 from aotc.ops import symbol_of
 from aotc.weights_file import Content, digest_of, write_weights_file
 
-# Smaller ones stay in the artifact.
+# In bytes. Smaller constants stay in the artifact.
 LEAST = 1 << 10
 # The file is mapped at an address that is a multiple of this.
 _PAGE = 1 << 12
@@ -46,9 +46,9 @@ _WEIGHTS = "!llvm.struct<(ptr, ptr, i64, ptr, ptr, i64)>"  # aotc_weights
 _FILE, _FILE_NAME, _RELEASE = "aotc_weights", "aotc_weights_file", "aotc_release_weights"
 _LIST = "aotc_weight_list"
 _PRIORITY = 123
-# By the prefix of its declaration: the name of the function that gets the copy.
+# Prefix of a copy's declaration → suffix of the function that returns the copy.
 _COPIES = {DEVICE_COPY: "_on_device"} | {prefix: f"_{form}" for prefix, form in CPU_COPIES.items()}
-# Not weak: upstream's runtime has no weights.
+# These are not weak references: upstream's runtime does not support weights files.
 _FUNCTIONS = {
     "aotc_weight_get": declaration("aotc_weight_get", ["!llvm.ptr"], "!llvm.ptr"),
     "aotc_weight_get_on_device": declaration(
@@ -63,8 +63,8 @@ _FUNCTIONS = {
 
 
 class Weight(Struct, frozen=True):
-    """A constant, and the SHA-256 by which the file has its bytes; `number` is its place among
-    those that can be replaced, if it is one."""
+    """A constant, and the SHA-256 that identifies its bytes in the file. `number` is its position
+    among the replaceable weights; None if it is not replaceable."""
 
     symbol: str
     digest: bytes
@@ -73,12 +73,12 @@ class Weight(Struct, frozen=True):
 
     @property
     def table(self) -> str:
-        """Its `aotc_weight`."""
+        """The symbol of its `aotc_weight`."""
         return f"aotc_weight_{self.symbol}" if self.number is None else weight_symbol(self.number)
 
 
 class WeightsFile(Struct, frozen=True):
-    """The file as the manifest describes it, and its weights, in their order."""
+    """The weights file as the manifest describes it, and its weights, in order."""
 
     description: Weights
     weights: tuple[Weight, ...]
@@ -86,7 +86,7 @@ class WeightsFile(Struct, frozen=True):
 
 def take_weights(host: Any, held: Collection[str] = ()) -> list[Constant]:
     """Makes declarations of the constants of `host` that go into a file: those of 1 KiB and more
-    that code alone refers to, and those of the symbols `held`, which are replaceable."""
+    that only code refers to, and those with the symbols `held`, which are replaceable."""
     with host.context:
         elsewhere = _named_by_variables(host)
         taken = []
@@ -110,8 +110,8 @@ def take_weights(host: Any, held: Collection[str] = ()) -> list[Constant]:
 def write_weights(
     constants: Sequence[Constant], place: Path, name: str, held: Sequence[HeldWeight] = ()
 ) -> WeightsFile:
-    """Writes the file; `name` is what the artifact will look for. What is left of the `held`
-    weights can be replaced."""
+    """Writes the file. `name` is the file name that the artifact will search. Those of the `held`
+    weights that still exist are replaceable."""
     symbols = [one.symbol for one in held]
     numbers = itertools.count()
     weights = [
@@ -144,7 +144,7 @@ def _is_private(variable: Any) -> bool:
 
 
 def _named_by_variables(host: Any) -> frozenset[str]:
-    """What the initial values of variables point to."""
+    """The symbols that the initial values of variables refer to."""
     return frozenset(
         str(ir.FlatSymbolRefAttr(use.attributes["global_name"]).value)
         for variable in operations(host)
@@ -154,7 +154,8 @@ def _named_by_variables(host: Any) -> frozenset[str]:
 
 
 def use_weights(host: Any, file: WeightsFile) -> None:
-    """Lets code get from the file what `take_weights` declared; changes `host` in place."""
+    """Replaces uses of the constants that `take_weights` declared by the file's content; changes
+    `host` in place."""
     uses = uses_of_variables(host)
     variables = {symbol_of(op): op for op in operations(host) if op.name == "llvm.mlir.global"}
     append(host, "\n".join([*_FUNCTIONS.values(), *_file_texts(file)]))
@@ -184,7 +185,7 @@ def _getter(weight: Weight, where: str = "") -> str:
 
 
 def _declarations(*weights: Weight) -> dict[str, str]:
-    """What the texts refer to that is there already."""
+    """The declarations of the symbols that the texts refer to, and `host` has already."""
     names = {_FILE: _WEIGHTS, **{weight.table: _WEIGHT for weight in weights}}
     variables = {
         name: f'llvm.mlir.global external @"{name}"() {{addr_space = 0 : i32}} : {type_}'
@@ -222,8 +223,8 @@ def _weight_text(weight: Weight) -> str:
 
 
 def _getters(weight: Weight, rows: Mapping[str, int]) -> str:
-    """The functions that return the weight's data. `rows`: for each of its copies for the CPU
-    device, by prefix, the rows that the runtime is told."""
+    """The functions that return the weight's data. `rows` maps the prefix of each copy for the CPU
+    device to the number of rows that the runtime needs."""
     getters = [
         f"""llvm.func internal @"{_getter(weight, where)}"() -> !llvm.ptr {{
   %weight = llvm.mlir.addressof @"{weight.table}" : !llvm.ptr
@@ -246,7 +247,7 @@ def _cpu_getter(weight: Weight, where: str, rows: int) -> str:
 
 
 def _writable(text: str) -> str:
-    """The runtime writes into it."""
+    """The text of a variable that the runtime writes to."""
     return text.replace("internal constant", "internal", 1)
 
 
