@@ -1,7 +1,7 @@
-"""Operations of the LLVM dialect, made at the current insertion point.
+"""Helpers that create operations of the LLVM dialect at the current insertion point.
 
-Integers are i64 and addresses are in bytes unless something else is said. (The bindings cannot
-set the flags of sums and addresses that say that they do not wrap; LLVM does without.)
+Integers are i64 and addresses are in bytes unless stated otherwise. (The bindings cannot set the
+nsw, nuw and inbounds flags of sums and addresses; LLVM optimizes well enough without them.)
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def pointer_type() -> Any:
 
 
 def declare_function(module: Any, symbol: str, arguments: str, result: str | None = None) -> Any:
-    """Appends an llvm.func without a body, of the argument types and the result type as text."""
+    """Appends an llvm.func without a body. The argument types and the result type are text."""
     escaped = symbol.replace("\\", "\\\\").replace('"', '\\"')
     arrow = "" if result is None else f" -> {result}"
     function = ir.Operation.parse(f'llvm.func @"{escaped}"({arguments}){arrow}')
@@ -40,7 +40,7 @@ def declare_function(module: Any, symbol: str, arguments: str, result: str | Non
 
 
 def bytes_global(symbol: str, content: bytes) -> Any:
-    """An internal constant of these bytes, in no module yet."""
+    """An internal constant with these bytes, which is not in a module yet."""
     return ir.Operation.create(
         "llvm.mlir.global",
         attributes={
@@ -57,7 +57,7 @@ def bytes_global(symbol: str, content: bytes) -> Any:
 
 
 def keep_internal(function: Any) -> None:
-    """Takes a function that has a body now out of other objects' sight."""
+    """Gives a function that has a body internal linkage."""
     function.operation.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
 
 
@@ -99,7 +99,7 @@ def _folded(name: str, left: Any, right: Any, compute: Any, neutral: int) -> Any
 
 
 def integer_op(name: str, left: Any, right: Any) -> Any:
-    """`llvm.<name>` of two integers, which wraps."""
+    """`llvm.<name>` of two integers, with wrap-around."""
     return create(f"llvm.{name}", [left, right], [left.type]).result
 
 
@@ -135,7 +135,7 @@ def compare(predicate: int, left: Any, right: Any) -> Any:
 
 
 def at(pointer: Any, offset: Any) -> Any:
-    """The address `offset` bytes behind `pointer`; an int or an i64 value."""
+    """The address `offset` bytes behind `pointer`. `offset` is an int or an i64 value."""
     known = offset if isinstance(offset, int) else known_number(offset)
     if known == 0:
         return pointer
@@ -156,7 +156,7 @@ def at(pointer: Any, offset: Any) -> Any:
 
 
 def load(address: Any, type_: Any, *, group: Any = None, alignment: int | None = None) -> Any:
-    """A load; of an access group, the group's array attribute, if one is given."""
+    """A load. `group` is the array attribute of an access group."""
     return create("llvm.load", [address], [type_], _access(group, alignment)).result
 
 
@@ -187,7 +187,7 @@ def allocate(type_: Any, count: int, alignment: int) -> Any:
 
 
 def jump(target: Any, values: Any = (), *, annotation: Any = None) -> None:
-    """`llvm.br`; of a loop's end, with the loop's annotation."""
+    """`llvm.br`. `annotation` is the loop annotation, for the branch that ends a loop."""
     ir.Operation.create(
         "llvm.br",
         operands=list(values),
@@ -215,11 +215,11 @@ def give_back(*values: Any) -> None:
     create("llvm.return", list(values))
 
 
-# Bits of memory: what has one in a register has a byte there.
+# An i1 is stored as a byte.
 
 
 def memory_type(type_: Any) -> Any:
-    """What a value of `type_` is stored as by `store_value`."""
+    """The type as which `store_value` stores a value of `type_`."""
     byte = ir.IntegerType.get_signless(8)
     if isinstance(type_, ir.IntegerType) and type_.width == 1:
         return byte
@@ -229,7 +229,7 @@ def memory_type(type_: Any) -> Any:
 
 
 def store_value(value: Any, address: Any, *, group: Any = None) -> None:
-    """Stores any value so that `load_value` gets it back."""
+    """Stores a value of any type. `load_value` loads it again."""
     stored = memory_type(value.type)
     if stored != value.type:
         value = unary("llvm.zext", value, stored)
@@ -243,5 +243,5 @@ def load_value(address: Any, type_: Any, *, group: Any = None) -> Any:
 
 
 def slot_alignment(type_: Any) -> int:
-    """The alignment of a slot for values of `type_`: 32 bytes at most."""
+    """The alignment of a slot for values of `type_`, at most 32 bytes."""
     return min(size_of(type_).alignment, _WIDEST_ALIGNMENT)

@@ -1,7 +1,7 @@
-"""gpu.modules → one flat module whose functions run one thread.
+"""gpu.modules → one module whose functions run one thread.
 
-Functions and globals of different gpu.modules may share names: here each gets the name
-`aotc_cpu_<gpu.module>_<symbol>`, with a number behind it where that is taken.
+Symbols of different gpu.modules may have the same name. So each gets the name
+`aotc_cpu_<gpu.module>_<symbol>`, with a number appended if that is taken.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ PREFIX = "aotc_cpu_"
 
 _DEVICE_ATTRIBUTES = frozenset({"passthrough", "target_cpu", "target_features", "tune_cpu"})
 
-# A kernel by the names of its gpu.module and of itself.
+# A kernel: the names of its gpu.module and of itself.
 KernelName = tuple[str, str]
 
 
 class Names(Struct, frozen=True):
-    """New names, all different: of block functions by kernel, of all else by gpu.module and symbol.
+    """Unique new names: of block functions by kernel, of other symbols by gpu.module and symbol.
 
-    They do not depend on which kernels are extracted, so that what was extracted in several
-    runs fits together.
+    They do not depend on which kernels are extracted, so that the results of several extractions
+    are compatible.
     """
 
     blocks: dict[KernelName, str]
@@ -42,7 +42,7 @@ class Names(Struct, frozen=True):
 
 
 def plan_names(module: Any, gpu_modules: list[Any]) -> Names:
-    """Names for what the gpu.modules hold that nothing in `module`, at any depth, has."""
+    """New names for the symbols of the gpu.modules, which no symbol in `module` has."""
     taken = {
         symbol_of(operation)
         for operation in walk(module.operation)
@@ -71,7 +71,7 @@ def plan_names(module: Any, gpu_modules: list[Any]) -> Names:
 
 
 class Extracted(Struct, frozen=True):
-    """The flat module, and for each kernel its thread function there."""
+    """The module, with the thread function of each kernel."""
 
     module: Any
     threads: dict[KernelName, ThreadFunction]
@@ -81,9 +81,9 @@ class Extracted(Struct, frozen=True):
 def extract_threads(
     gpu_modules: list[Any], wanted: set[KernelName], names: Names, name: str
 ) -> Extracted:
-    """Copies the `wanted` kernels, and what they use, as functions that run one thread.
+    """Copies the kernels in `wanted`, and what they use, as functions that run one thread.
 
-    `name` is what places call the input where it has no file name.
+    `name` is the name of the input in locations that have no file name.
     """
     flat = ir.Module.create()
     threads: dict[KernelName, ThreadFunction] = {}
@@ -94,7 +94,7 @@ def extract_threads(
         kernels = {kernel for module, kernel in wanted if module == module_name}
         if not kernels:
             continue
-        # The copy stays a gpu.module, a symbol table, while symbols are renamed in it.
+        # The copy stays a gpu.module, as a symbol table, while its symbols are renamed.
         copy = original.clone()
         body_of_module(flat).append(copy)
         _keep_reached(copy, kernels)
@@ -138,7 +138,7 @@ def _keep_reached(copy: Any, kernels: set[str]) -> None:
 
 
 def _rename(copy: Any, module_name: str, names: Names) -> None:
-    # Each replacement walks the whole module: not for kernels, which nothing in it refers to.
+    # Each replacement walks the whole module. It is skipped for kernels, which nothing refers to.
     used = frozenset(used_names(copy))
     for old, operation in symbols_of(copy).items():
         new = names.symbols[module_name, old]
@@ -148,7 +148,7 @@ def _rename(copy: Any, module_name: str, names: Names) -> None:
 
 
 def _forget_device(operation: Any) -> None:
-    """Drops what says how to compile for a GPU, or what to show to callers from outside."""
+    """Drops attributes that are for a GPU compiler, or for callers from outside."""
     for attribute in list(operation.attributes):
         name = attribute if isinstance(attribute, str) else attribute.name
         if "." in name or name in _DEVICE_ATTRIBUTES:

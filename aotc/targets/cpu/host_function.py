@@ -1,7 +1,7 @@
 """Thread functions in the LLVM dialect → the functions that the runtime calls.
 
-A kernel whose threads meet only where all of them surely pass gets a function that runs a whole
-block (`block_function`), any other one that runs a thread from one synchronization to the next
+If the threads of a kernel synchronize only where all of them surely arrive, the function runs a
+whole block (`block_function`). Otherwise it runs one thread from one synchronization to the next
 (`step_function`).
 """
 
@@ -33,7 +33,7 @@ INLINING_PASSES = ("inline{default-pipeline=canonicalize}", *_TO_VALUES)
 
 
 class HostFunction(Struct, frozen=True):
-    """What the runtime must know of a kernel's function; see aotc_cpu_kernel."""
+    """What the runtime must know of a kernel's function: see aotc_cpu_kernel."""
 
     is_step: bool
     thread_bytes: int = 0
@@ -43,7 +43,7 @@ class HostFunction(Struct, frozen=True):
 
 
 class NoFormError(Exception):
-    """A kernel whose threads cannot take turns; the message says why."""
+    """A kernel that cannot run on the CPU. The message says why."""
 
     def __init__(self, message: str, location: Any) -> None:
         super().__init__(message)
@@ -58,7 +58,7 @@ def add_host_functions(
     debug: bool = False,
     watch: PassWatch = UNWATCHED,
 ) -> list[HostFunction]:
-    """Adds a function for each (symbol of it, thread function). Raises NoFormError."""
+    """Adds a host function for each (its symbol, thread function). Raises NoFormError."""
     kernels = list(kernels)
     _inline_what_synchronizes(module, {thread.symbol for _, thread in kernels}, watch)
     functions = symbols_of(module.operation)
@@ -109,7 +109,7 @@ def _callee(call: Any) -> str | None:
 
 
 def _inline_what_synchronizes(module: Any, kernels: set[str], watch: PassWatch) -> None:
-    """Leaves synchronizations in the thread functions alone."""
+    """Inlines functions, so that only thread functions contain synchronizations."""
     others = [
         operation
         for operation in content(module.operation)
@@ -140,7 +140,8 @@ def _is_used(module: Any, name: str) -> bool:
 
 
 def _define_failure(functions: dict[str, Any]) -> None:
-    """Gives `FAIL` a body: it calls the function that the runtime puts into aotc_cpu_block."""
+    """Gives `FAIL` a body: it calls the function pointer that the runtime puts into
+    aotc_cpu_block."""
     function = functions[FAIL]
     if not _is_called(FAIL, functions):
         return
@@ -160,7 +161,7 @@ def _define_failure(functions: dict[str, Any]) -> None:
 
 
 def _define_arrival(functions: dict[str, Any]) -> None:
-    """Gives `ARRIVE` a body, likewise."""
+    """Gives `ARRIVE` a body that calls a function pointer in aotc_cpu_block."""
     function = functions[ARRIVE]
     if not _is_called(ARRIVE, functions):
         return
@@ -183,7 +184,7 @@ def _is_called(name: str, functions: dict[str, Any]) -> bool:
 
 
 def _call_field(field: int, operands: list[Any]) -> None:
-    """Calls a function that the runtime puts into aotc_cpu_block, the first operand."""
+    """Calls a function pointer that the runtime puts into aotc_cpu_block, the first operand."""
     address = build.load(build.at(operands[0], field * WORD), build.pointer_type())
     create(
         "llvm.call",

@@ -1,14 +1,14 @@
-"""Kernels that compute with floats → a function for each instruction set that has more to offer.
+"""Function multiversioning: kernels that gain from newer instruction sets get a copy for each.
 
-Host code is for the oldest processors of its architecture. On x86-64 those have no fused
-multiply-add and vectors of 16 bytes: a matmul takes six times as long as on what is
-usual now. So a kernel that computes with floats has copies of its function for later levels of
-x86-64 (v3: AVX2, FMA; v4: AVX-512), and its symbol becomes a function that picks one by what
-the runtime says in each block. Nothing is looked up while a program is linked or loaded.
+Host code is for the oldest processors of its architecture. On x86-64 these have no FMA and vectors
+of 16 bytes: a matmul takes six times as long as on today's usual processors. So a kernel that
+computes with floats gets copies of its function for later levels of x86-64 (v3: AVX2, FMA; v4:
+AVX-512). Its symbol becomes a function that selects a copy in each block, by the level that the
+runtime reports. Nothing is resolved at link or load time (no ifunc).
 
-A kernel may ask for the level (`llvm.intr.vscale`, see `kernels/cpu/levels.py`): each copy has the
-answer as a constant, and only the branches that are taken with it. For levels beyond v4, a kernel
-has copies where it uses their instructions.
+A kernel may query the level (`llvm.intr.vscale`, see `kernels/cpu/levels.py`). In each copy the
+answer is a constant, and branches that depend on it are folded. For levels beyond v4, a kernel gets
+copies only if it uses their instructions.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from aotc.targets.cpu.blocks.prologue import LEVEL_FIELD, WORD
 
 
 class _Level(Struct, frozen=True):
-    """From which of aotc_cpu_block's levels on; LLVM's names of the processor and of what else it
-    has; the bits of vector registers; and, of levels that few kernels gain from, what the names of
-    the LLVM intrinsics that they use begin with."""
+    """An instruction set level: the level of aotc_cpu_block from which on it is used; LLVM's name
+    of the processor; the bits of vector registers; further features of the processor; and, for
+    levels that few kernels gain from, the prefix of the LLVM intrinsics that they use."""
 
     number: int
     processor: str
@@ -51,7 +51,7 @@ class _Level(Struct, frozen=True):
 
 
 _V4, _VNNI = "x86-64-v4", "+avx512vnni"
-# By architecture, the highest is first.
+# Architecture → its levels, the highest first.
 _LEVELS = {
     "x86_64": (
         _Level(BF16, _V4, 512, (_VNNI, "+avx512bf16"), "llvm.x86.avx512bf16."),
@@ -61,7 +61,7 @@ _LEVELS = {
     )
 }
 _QUESTION, _INTRINSIC = "llvm.intr.vscale", "llvm.call_intrinsic"
-# The numbers of llvm.icmp's predicates: eq, and slt, sle, sgt, sge of signed numbers.
+# llvm.icmp's predicates: eq, and slt, sle, sgt, sge of signed numbers.
 _HOLDS: dict[int, Callable[[int, int], bool]] = {
     0: operator.eq,
     2: operator.lt,
@@ -70,8 +70,8 @@ _HOLDS: dict[int, Callable[[int, int], bool]] = {
     5: operator.ge,
 }
 _FUSED = ("llvm.intr.fma", "llvm.intr.fmuladd")
-# What takes fewer instructions there, on longer vectors: maxima are comparisons and masks in SSE2.
-# A kernel with fewer of these waits for memory.
+# Operations that take fewer instructions on later levels, on longer vectors (in SSE2, maxima are
+# comparisons and masks). A kernel with fewer of them than `_ENOUGH_FLOATS` is memory-bound.
 _FLOATS = frozenset(
     (
         *("llvm.fmul", "llvm.fadd", "llvm.fdiv", "llvm.intr.maximum", "llvm.intr.minimum"),
@@ -80,16 +80,16 @@ _FLOATS = frozenset(
 )
 _ENOUGH_FLOATS = 4
 _EXTREMES = ("llvm.intr.smax", "llvm.intr.smin", "llvm.intr.umax", "llvm.intr.umin")
-# The oldest processors call a function for each f16 that these read or make. (A bf16 is made by
-# operations on integers, as fast in short vectors.)
+# On the oldest processors, these call a function for each f16 that they read or make. (A bf16 is
+# made by integer operations, which are as fast in short vectors.)
 _OF_FLOATS = ("llvm.f", "llvm.sitofp", "llvm.uitofp", "llvm.intr.")
-# A branch for each element.
+# On the oldest processors, these are a branch for each element.
 _MASKED = ("llvm.intr.masked.load", "llvm.intr.masked.store")
 
 
 def add_levels(cpu: CpuKernels, architecture: str, *, has_copies: bool) -> None:
-    """Changes `cpu.module` in place, for a host of the architecture: without copies, all is for its
-    oldest processors."""
+    """Changes `cpu.module` in place, for a host of the architecture. Without copies, all code is
+    for its oldest processors."""
     levels = _LEVELS.get(architecture, ()) if has_copies else ()
     with cpu.module.context, ir.Location.unknown():
         symbols = symbols_of(cpu.module.operation)
@@ -102,7 +102,7 @@ def add_levels(cpu: CpuKernels, architecture: str, *, has_copies: bool) -> None:
 
 
 def _set_level(function: Any, level: int) -> None:
-    """Answers what the function still asks, and takes the branches that follow."""
+    """Replaces the function's queries of the level by a constant, and folds the branches."""
     questions = [one for one in walk(function) if one.name == _QUESTION]
     for question in questions:
         for use in list(question.results[0].uses):
@@ -115,7 +115,7 @@ def _set_level(function: Any, level: int) -> None:
 
 
 def _set_condition(comparison: Any, level: int) -> None:
-    """Takes the branches of a comparison of the level with a number."""
+    """Folds the branches on a comparison of the level with a number."""
     if comparison.name != "llvm.icmp":
         return
     limit = build.known_number(comparison.operands[1])
@@ -136,8 +136,9 @@ def _set_condition(comparison: Any, level: int) -> None:
 
 
 def _gains(function: Any, symbols: dict[str, Any]) -> bool:
-    """Whether it computes what older processors take longer for; not where it calls a function with
-    vectors: each instruction set passes them in another way."""
+    """Whether the function computes what takes older processors longer. A function that passes
+    vectors to another one does not gain: their calling convention depends on the instruction
+    set."""
     others = [op for op in reach(function, symbols).values() if op is not function]
     operations = walk(function)
     floats = sum(operation.name in _FLOATS for operation in operations)
@@ -158,13 +159,14 @@ def _is_for_later(operation: Any) -> bool:
             return True
     if operation.name == "llvm.fmul":
         return "contract" in str(operation.attributes["fastmathFlags"])
-    # SSE2 multiplies 16 bits, and has the extremes of i16 and, without sign, of i8.
+    # SSE2 multiplies 16-bit integers, and has the extremes of i16 and of unsigned i8.
     is_less_there = operation.name == "llvm.mul" or operation.name in _EXTREMES
     return is_less_there and str(operation.results[0].type).endswith("xi32>")
 
 
 def _split(module: Any, function: Any, levels: tuple[_Level, ...]) -> None:
-    """The function becomes the one for the oldest processors; another gets its name."""
+    """Adds copies of the function for the levels. The function itself is for the oldest processors
+    and renamed; a new function with its name selects one."""
     symbol = symbol_of(function)
     oldest = f"{symbol}_v1"
     function.attributes["sym_name"] = ir.StringAttr.get(oldest)
@@ -186,7 +188,7 @@ def _split(module: Any, function: Any, levels: tuple[_Level, ...]) -> None:
             attribute = ir.Attribute.parse(f"#llvm.target_features<[{features}]>")
             copy.attributes["target_features"] = attribute
         _set_level(copy, level.number)
-        # LLVM's own choice is half of it, for processors whose clock slowed down for more.
+        # LLVM's default is half of it, because older processors reduced their clock for more.
         width = f'[["prefer-vector-width", "{level.bits}"]]'
         copy.attributes["passthrough"] = ir.Attribute.parse(width)
         copies.append((level.number, f"{symbol}_v{level.number}"))
@@ -198,7 +200,7 @@ def _split(module: Any, function: Any, levels: tuple[_Level, ...]) -> None:
 
 
 def _choose(function: Any, copies: list[tuple[int, str]], oldest: str) -> None:
-    """The body: calls the first copy that the processor can run."""
+    """Builds the body: it calls the first copy that the processor can run."""
     blocks = function.regions[0].blocks
     pointer = build.pointer_type()
     here = blocks.append(pointer, pointer)

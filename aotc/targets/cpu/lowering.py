@@ -31,12 +31,12 @@ _TO_LLVM = (
     "reconcile-unrealized-casts",
 )
 
-# What runs of MLIR here.
+# All MLIR passes that are run here.
 ALL_CPU_PASSES = (*TO_LOOPS, *TO_BRANCHES, *_TO_LLVM)
 
 
 class LoweringError(Exception):
-    """An operation that has no lowering; the message names it and its place's text."""
+    """An operation that has no lowering. The message names it."""
 
     def __init__(self, message: str, location: Any) -> None:
         super().__init__(message)
@@ -45,9 +45,8 @@ class LoweringError(Exception):
 
 
 def lower_to_llvm(module: Any, watch: PassWatch = UNWATCHED) -> None:
-    """Lowers in place; afterwards every operation belongs to the LLVM dialect.
-
-    Everything that the module defines has internal linkage then. Raises LoweringError.
+    """Lowers in place. Afterwards every operation is in the LLVM dialect, and every definition has
+    internal linkage. Raises LoweringError.
     """
     expand_atomic_products(module.operation)
     load_under_conditions(module.operation)
@@ -74,7 +73,7 @@ def _check_lowered(module: Any) -> None:
         for operation in walk(module.operation)
         if not operation.name.startswith("llvm.") and operation.name != "builtin.module"
     ]
-    # A cast is left where the operation that it serves is: that one tells more.
+    # A cast is left if the operation that needs it was not lowered: report that one first.
     for operation in sorted(left, key=lambda op: op.name == CAST):
         what = describe_cast(operation) if operation.name == CAST else f"'{operation.name}'"
         raise LoweringError(f"{what} has no lowering", operation.location)
@@ -94,7 +93,7 @@ def _run(module: Any, passes: tuple[str, ...], watch: PassWatch) -> None:
 
 
 def prefix_helpers(module: Any, prefix: str) -> None:
-    """Names what passes added (`__mlir_math_ipowi_i32`) with our prefix, too."""
+    """Adds the prefix to the names of functions that passes added (`__mlir_math_ipowi_i32`)."""
     for operation in content(module.operation):
         if operation.name == "llvm.func" and has_body(operation):
             name = symbol_of(operation)

@@ -1,9 +1,9 @@
-"""Workgroup (shared) memory → places in the memory that the runtime gives to a block.
+"""Workgroup (shared) memory → offsets in the memory that the runtime allocates for a block.
 
-Attributions of kernels and globals in the workgroup memory space have fixed places in it; a
-global that several kernels use has the same place for all. Dynamic shared memory is a buffer of
-its own. `mark_workgroup` comes while types still tell memory spaces apart, `replace_marked` when
-a function has arguments for the pointers.
+Workgroup attributions and globals have fixed offsets in it. A global that several kernels use has
+the same offset for all. Dynamic shared memory is a buffer of its own. `mark_workgroup` runs while
+types still have memory spaces; `replace_marked` runs when functions have arguments for the
+pointers.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from aotc.symbols import is_kernel, symbols_of
 from aotc.targets.cpu.build import at
 from aotc.targets.cpu.sizes import memref_bytes, round_up, size_of
 
-# On operations that name workgroup memory: its place, in bytes, or that it is the dynamic one.
+# An attribute of operations that refer to workgroup memory: the offset in bytes, or `_DYNAMIC`.
 _MARK = "aotc_workgroup"
 _DYNAMIC = -1
-# A cache line, and the widest vector. TMA's 128 has no CPU form.
+# A cache line, and the widest vector. (TMA, which needs 128, is not supported on the CPU.)
 _ALIGNMENT = 64
 
 
@@ -35,10 +35,10 @@ def is_workgroup_global(operation: Any) -> bool:
 
 
 def mark_workgroup(gpu_module: Any) -> dict[str, int]:
-    """Gives places to all workgroup memory; returns each kernel's bytes by its name.
+    """Assigns offsets to all workgroup memory; returns the bytes of each kernel by its name.
 
-    Globals in workgroup memory and the attributions of kernels are gone afterwards: what used
-    them carries the place. Raises UnknownSizeError.
+    Globals in workgroup memory and the attributions of kernels are removed. Operations that used
+    them carry the offset as an attribute. Raises UnknownSizeError.
     """
     symbols = symbols_of(gpu_module)
     places: dict[str, int] = {}
@@ -80,7 +80,8 @@ def _mark(operation: Any, place: int) -> None:
 
 
 def _mark_attributions(kernel: Any, end: int) -> int:
-    """Each workgroup attribution, an argument of the body, becomes a marked operation."""
+    """Replaces each workgroup attribution, which is an argument of the body, by a marked
+    operation."""
     attributes = kernel.attributes
     if "workgroup_attributions" not in attributes:
         return end
@@ -91,7 +92,7 @@ def _mark_attributions(kernel: Any, end: int) -> int:
         list(attributes["workgroup_attrib_attrs"]) if "workgroup_attrib_attrs" in attributes else []
     )
     for number in range(count):
-        # Erasing an argument moves those behind it here.
+        # The next attribution moves to this index when the argument is erased.
         attribution = entry.arguments[first]
         place = round_up(
             end,
@@ -114,12 +115,12 @@ def _mark_attributions(kernel: Any, end: int) -> int:
 
 
 def uses_workgroup(operation: Any) -> bool:
-    """Whether `replace_marked` has something to do for it."""
+    """Whether `replace_marked` applies to an operation."""
     return operation.name == "gpu.dynamic_shared_memory" or _MARK in operation.attributes
 
 
 def replace_marked(operation: Any, ids: Any) -> None:
-    """Replaces the uses of an operation that names workgroup memory, by the pointers in `ids`."""
+    """Replaces the uses of an operation that refers to workgroup memory by pointers in `ids`."""
     result = operation.results[0]
     if operation.name == "gpu.dynamic_shared_memory":
         size = unary("arith.index_cast", ids.dynamic_shared_bytes, integer(64))
@@ -134,7 +135,7 @@ def replace_marked(operation: Any, ids: Any) -> None:
 
 
 def _memref(type_: Any, pointer: Any, dynamic_sizes: list[Any]) -> Any:
-    """The memref of `type_` at `pointer`, through the descriptor that LLVM lowering gives it."""
+    """The memref of `type_` at `pointer`, built from the descriptor of its LLVM lowering."""
     strides, offset = type_.get_strides_and_offset()
     rank = len(type_.shape)
     arrays = f", array<{rank} x i64>, array<{rank} x i64>" if rank else ""

@@ -1,4 +1,4 @@
-"""Sizes and alignments of types in memory, as LLVM's data layout for 64-bit hosts has them."""
+"""Sizes and alignments of types in memory, by LLVM's data layout for 64-bit hosts."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from msgspec import Struct
 from aotc.mlir import ir, llvm
 
 _WIDEST_ALIGNMENT = 64
-# In bits. The bindings have no classes for them.
+# In bits. The bindings have no classes for these types.
 _WIDE_FLOATS = {"f80": 80, "f128": 128}
 
 
 class UnknownSizeError(Exception):
-    """A type that has no place in memory here."""
+    """A type whose size in memory is not known."""
 
 
 class Size(Struct, frozen=True):
-    """Bytes from one element of an array to the next, and the alignment, in bytes."""
+    """The stride of an array's elements, and the alignment, in bytes."""
 
     bytes: int
     alignment: int
@@ -35,7 +35,7 @@ def size_of(type_: Any) -> Size:
         element = size_of(type_.element_type)
         return Size(2 * element.bytes, element.alignment)
     if isinstance(type_, ir.VectorType):
-        # One of more dimensions is an array of vectors.
+        # A vector of higher rank is an array of vectors.
         *outer, inner = list(type_.shape) or [1]
         innermost = _whole(_bits(type_.element_type) * inner)
         return Size(math.prod(outer) * innermost.bytes, innermost.alignment)
@@ -48,7 +48,7 @@ def size_of(type_: Any) -> Size:
 
 
 def memref_bytes(type_: Any) -> int:
-    """What a memref of static shape and contiguous layout occupies. Raises UnknownSizeError."""
+    """The bytes that a memref of static shape spans. Raises UnknownSizeError."""
     if not type_.has_static_shape:
         raise UnknownSizeError(str(type_))
     strides, offset = type_.get_strides_and_offset()

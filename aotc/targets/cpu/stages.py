@@ -31,10 +31,10 @@ _LOWERED_BEFORE = "it was in the LLVM dialect before aotc saw it"
 def lower_to_cpu(build: Build, outlined: Outlined) -> KernelCode:
     if not build.request.cpu_kernels:
         return KernelCode(functions=_without_cpu_kernels(build, outlined))
-    # The reasons that it gives go into the artifact: the file is named without its folder.
+    # Its reasons are part of the artifact, so the file is named without its folder.
     name, watch = Path(outlined.source.name).name, build.watch("cpu-mlir")
     cpu = build_cpu_kernels(outlined.module, name, debug=build.request.debug, watch=watch)
-    # A function's debug information is its own: copies would need their own, too.
+    # Debug information belongs to one function: copies would need their own.
     has_copies = not build.request.debug
     add_levels(cpu, build.request.target.architecture, has_copies=has_copies)
     lowered = [
@@ -48,10 +48,11 @@ def lower_to_cpu(build: Build, outlined: Outlined) -> KernelCode:
 
 
 def compile_cpu(build: Build, outlined: Outlined, cpu: KernelCode) -> KernelObjects:
-    """The kernels' objects, apart from the host's: a change on either side leaves the other's."""
+    """Compiles the kernels' objects, apart from the host's object, so that a change of one side
+    does not recompile the other."""
     waiting = []
     assert cpu.functions is not None
-    # Several modules may have the same one.
+    # Several modules may have the same constant.
     constants: dict[str, Constant] = {}
     for number, module in enumerate(split_kernels(cpu.functions)):
         for constant in take_large_constants(module.operation):
@@ -85,7 +86,7 @@ def _given_kernels(outlined: Outlined) -> list[CpuKernel]:
 
 
 def _without_cpu_kernels(build: Build, outlined: Outlined) -> CpuKernels:
-    """Every kernel, none with a CPU form: the runtime and the manifest still tell why."""
+    """All kernels, none with a CPU form. The runtime and the manifest report the reason."""
     kernels = tuple(
         CpuKernel(symbol_of(gpu_module), symbol_of(operation), None, _LEFT_OUT)
         for gpu_module in gpu_modules(outlined.module)

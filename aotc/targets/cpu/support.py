@@ -1,7 +1,7 @@
-"""What a kernel does that has no CPU form, said for the user.
+"""Operations that cannot run on the CPU, described for the user.
 
-An operation that only a GPU has is an obstacle; so is what this folder cannot lower. A kernel
-with an obstacle gets no CPU form, never a wrong one.
+An operation is an obstacle if only a GPU has it, or if this package cannot lower it. A kernel with
+an obstacle gets no CPU form, never a wrong one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STOPS = "a kernel does not stop in a debugger on the CPU"
 _FUNCTION_POINTER = "function pointers have no CPU form"
 _SCALABLE = "scalable vectors have no CPU form"
 
-# What a function's arguments answer: which thread of which block it runs.
+# Operations whose results are arguments of the thread function: the ids and sizes.
 ID_OPERATIONS = frozenset(
     {
         "gpu.thread_id",
@@ -42,7 +42,7 @@ ID_OPERATIONS = frozenset(
         "gpu.cluster_block_id",
     }
 )
-# Of the gpu dialect: what runs, what does not and why. Anything else is host-side.
+# The operations of the gpu dialect that run in kernels. All others are for the host.
 _GPU_OPERATIONS_THAT_RUN = frozenset(
     {
         "gpu.func",
@@ -54,12 +54,12 @@ _GPU_OPERATIONS_THAT_RUN = frozenset(
         *ID_OPERATIONS,
     }
 )
-# What needs to know its thread, or the others of its block: an llvm.func gets neither.
+# Operations that need the thread's context, which an llvm.func does not get.
 _OF_THREADS = frozenset(
     {"gpu.barrier", "gpu.dynamic_shared_memory", *ID_OPERATIONS, *EXCHANGES, *MATRICES, *FAILURES}
 )
 _OBSTACLES = {
-    # Unless a pipeline of the user's leaves them, these are lowered by aotc-decompose.
+    # aotc-decompose lowers these. They are left only by a user's pipeline.
     "gpu.warp_execute_on_lane_0": "aotc-decompose lowers it",
     "gpu.launch": "a kernel cannot launch kernels on the CPU",
     "gpu.launch_func": "a kernel cannot launch kernels on the CPU",
@@ -94,9 +94,10 @@ _DEVICE_INTRINSIC = re.compile(r"llvm\.(nvvm|amdgcn|r600|spv|genx)\.")
 
 
 def find_obstacle(reached: dict[str, Any], name: str) -> str | None:
-    """Why the kernel that reaches these symbols (`symbols.reach`) has no CPU form, or None.
+    """The reason why the kernel that reaches these symbols (`symbols.reach`) has no CPU form, or
+    None.
 
-    `name` is what places call input that has no file name.
+    `name` is the name of the input in locations that have no file name.
     """
     for symbol in reached.values():
         for operation in walk(symbol):
@@ -107,7 +108,7 @@ def find_obstacle(reached: dict[str, Any], name: str) -> str | None:
 
 
 def describe(operation: Any, reason: str, name: str) -> str:
-    """`gpu.barrier at matmul.mlir:12:5: reason`."""
+    """A message such as `gpu.barrier at matmul.mlir:12:5: reason`."""
     place = find_place(str(operation.location), name)
     return f"{operation.name}{'' if place is None else f' at {place}'}: {reason}"
 
@@ -185,7 +186,7 @@ def _names_workgroup(operation: Any, reached: dict[str, Any]) -> bool:
 
 
 def _check_call(call: Any, reached: dict[str, Any]) -> str | None:
-    # An llvm.func has no place for the ids that its callee may need.
+    # An llvm.func has no arguments for the ids that its callee may need.
     if not _is_inside(call, "llvm.func"):
         return None
     callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value

@@ -1,8 +1,8 @@
 """The synchronizations of thread functions: calls of functions that no object defines.
 
-Everything that threads do together is made of these. `flow` cuts a thread function at the calls
-that wait, so that nothing of them is left. A failure (`FAIL`) is a call of the same kind: what
-comes behind it is unreachable.
+All cooperation of threads is built from these. `flow` splits a thread function at the calls that
+wait, so that none of them is left. A failure (`FAIL`) is a call of the same kind: the code behind
+it is unreachable.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Any
 from aotc.host.kernels import SyncScope
 from aotc.ops import call_llvm
 
-# All threads of the block.
+# Waits for all threads of the block.
 BARRIER = "aotc_cpu_barrier"
-# All lanes of the warp: threads whose linear ids agree but for the last 5 bits.
+# Waits for all lanes of the warp: the threads whose linear ids differ only in the last 5 bits.
 WARP_SYNC = "aotc_cpu_warp_sync"
-# The threads that a named barrier is for, behind an `ARRIVE` at it.
+# Waits for the threads of a named barrier, after an `ARRIVE` at it.
 NAMED_SYNC = "aotc_cpu_named_sync"
-# (block, linear thread id, number of the barrier, how many threads it is for); does not wait.
+# (block, linear thread id, barrier number, number of threads of the barrier); does not wait.
 ARRIVE = "aotc_cpu_arrive"
 # (block, message, thread_id x, y, z); does not return.
 FAIL = "aotc_cpu_fail"
 
-# C's, for the message of a failure with numbers, and where it writes that: not on the stack, as the
-# threads of a block share a function's.
+# C's function that formats the message of a failure with numbers, and the buffer that it writes to.
+# The buffer is not on the stack, as the threads of a block share a function's stack frame.
 WRITE = "snprintf"
 MESSAGE = "aotc_cpu_message"
 MESSAGE_BYTES = 2048
@@ -35,8 +35,8 @@ SYNCHRONIZATIONS = {
     NAMED_SYNC: SyncScope.NAMED,
 }
 
-# What each warp has to exchange values through, in bytes: both multiplicands of the largest product
-# of matrices, see expand/products.py.
+# The bytes through which each warp exchanges values: enough for both multiplicands of the largest
+# matrix product, see expand/products.py.
 WARP_SLOTS = 2048
 
 DECLARATIONS = {
@@ -48,7 +48,7 @@ DECLARATIONS = {
 }
 
 
-# What a module has in which `WRITE` is called.
+# The declarations of a module in which `WRITE` is called.
 WRITE_TEXTS = (
     f"llvm.func @{WRITE}(!llvm.ptr, i64, !llvm.ptr, ...) -> i32",
     f"""llvm.mlir.global internal thread_local @{MESSAGE}()
@@ -70,15 +70,15 @@ def warp_sync() -> None:
 
 
 def arrive(operands: list[Any]) -> None:
-    """Comes to a named barrier; the operands are those of `ARRIVE`."""
+    """Arrives at a named barrier. The operands are those of `ARRIVE`."""
     call_llvm(ARRIVE, operands)
 
 
 def named_sync() -> None:
-    """Waits for the other threads of the named barrier that this thread came to last."""
+    """Waits for the other threads of the named barrier at which this thread arrived last."""
     call_llvm(NAMED_SYNC, [])
 
 
 def fail(operands: list[Any]) -> None:
-    """Ends the launch with an error; the operands are those of `FAIL`."""
+    """Ends the launch with an error. The operands are those of `FAIL`."""
     call_llvm(FAIL, operands)

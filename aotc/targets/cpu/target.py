@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 
 class CpuTarget:
-    """The processor of the host, which runs kernels that are functions of the host."""
+    """The host's processor, which runs kernels as host functions."""
 
     kinds = KINDS
     described = CPU_MLIR
     embedded = CPU_MLIR
     linked = (CPU_OBJ,)
-    tools = ()  # clang, which is the host's
+    tools = ()  # clang is one of the host's tools
 
     def native_chips(self) -> tuple[Chip, ...]:
-        """None: --chip names GPUs, and code for the host has every level of its processors."""
+        """None: --chip names GPUs, and host code has copies for every level of its processors."""
         return ()
 
     def check_devices(self) -> tuple[Check, ...]:
@@ -40,7 +40,7 @@ class CpuTarget:
         return (Check("cpu", Status.OK, f"{count} {'cores' if count > 1 else 'core'}"),)
 
     def find_abilities(self, checks: Mapping[str, Check]) -> tuple[Check, ...]:
-        """None: kernels run on it wherever programs do, which is said of the host."""
+        """None: kernels run on the CPU wherever programs run, which the host's checks report."""
         return ()
 
     def passes(self) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ class CpuTarget:
         return (*ALL_CPU_PASSES, *INLINING_PASSES)
 
     def gpus_for(self, kernel: Any, chips: tuple[Chip, ...]) -> tuple[Chip, ...]:
-        """None: it is no GPU."""
+        """None: it is not a GPU."""
         return ()
 
     def given_binaries(self, source: Source) -> tuple[GivenBinary, ...]:
@@ -58,11 +58,11 @@ class CpuTarget:
         return ()
 
     def image_format(self, view: View) -> str | None:
-        """None: its kernels are a part of the host's code."""
+        """None: its kernels are part of the host code."""
         return None
 
     def find_images(self, view: View) -> Iterator[Found]:
-        """None: its kernels are a part of the host's code."""
+        """None: its kernels are part of the host code."""
         return iter(())
 
     def image_text(

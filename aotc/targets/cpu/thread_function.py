@@ -1,8 +1,7 @@
-"""A gpu.func → a func.func that runs one thread, told by its arguments which one.
+"""A gpu.func → a func.func that runs one thread, which its arguments identify.
 
-The arguments of the gpu.func come first, then those of `CONTEXT`: ids, and pointers to the
-memory of the block. Functions that a kernel calls get them too if they, or what they call,
-need one.
+The arguments of the gpu.func come first, then those of `CONTEXT`: ids, and pointers to the memory
+of the block. Functions that a kernel calls also get them, if they or their callees need one.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from aotc.targets.cpu.expand.matrix import MATRICES
 from aotc.targets.cpu.expand.nvvm import expand_gpu_barrier, number_barriers
 from aotc.targets.cpu.shared_memory import replace_marked, uses_workgroup
 
-# The arguments behind a kernel's own, in order.
+# The arguments that follow a kernel's own, in order.
 _THREE_EACH = ("thread_id", "block_id", "grid_dim", "block_dim")
 _INDEX_ARGUMENTS = (
     *(f"{name}.{dimension}" for name in _THREE_EACH for dimension in "xyz"),
@@ -38,7 +37,8 @@ Size = tuple[int, int, int]
 
 
 class ThreadFunction(Struct, frozen=True):
-    """A kernel's thread function: its symbol, and the sizes that the kernel promises."""
+    """A kernel's thread function: its symbol, and the launch sizes that the kernel's attributes
+    give."""
 
     symbol: str
     block_size: Size | None
@@ -46,12 +46,12 @@ class ThreadFunction(Struct, frozen=True):
 
 
 class Ids(Struct, frozen=True):
-    """What one function knows of the thread that it runs: values of type index, and pointers.
+    """The context of a thread in one function: values of type index, and pointers.
 
-    The first four are in x, y, z. `linear` numbers the threads of a block, x innermost; `lane`
-    and `warp` are its remainder and its quotient by 32. `slots` are WARP_SLOTS bytes for each warp,
-    through which its lanes exchange values; `block_slots` are those of the first warp, with the
-    others' behind. `block` is aotc_cpu_block.
+    The first four are lists of x, y, z. `linear` is the linear id of the thread in its block, with
+    x innermost. `lane` and `warp` are its remainder and its quotient by 32. `slots` points to
+    WARP_SLOTS bytes of the thread's warp, through which its lanes exchange values; `block_slots` to
+    those of the first warp, which the other warps' follow. `block` points to the aotc_cpu_block.
     """
 
     thread_id: list[Any]
@@ -88,7 +88,7 @@ class Ids(Struct, frozen=True):
 
 
 def kernel_to_function(kernel: Any) -> ThreadFunction:
-    """Replaces a gpu.func by the func.func that runs one of its threads."""
+    """Replaces a gpu.func by a func.func that runs one of its threads."""
     attributes = kernel.attributes
     inputs = list(attributes["function_type"].value.inputs)
     private_attributes = (
@@ -126,9 +126,9 @@ def _known_size(kernel: Any, name: str) -> Size | None:
 
 
 def _allocate_private(entry: Any, input_count: int, attributes: list[Any]) -> None:
-    """Private attributions are arguments of the gpu.func's body: each becomes an alloca."""
+    """Replaces private attributions, which are arguments of the gpu.func's body, by allocas."""
     while len(entry.arguments) > input_count:
-        # From the last on, each at the start: so they stand in order.
+        # Each alloca is inserted at the start, the last one first, so that they are in order.
         number = len(entry.arguments) - 1
         attribution = entry.arguments[number]
         alloca: dict[str, Any] = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])}
@@ -142,10 +142,10 @@ def _allocate_private(entry: Any, input_count: int, attributes: list[Any]) -> No
 
 
 def pass_ids(functions: list[Any], kernels: set[str], name: str) -> list[Any]:
-    """Gives the context to the functions named in `kernels` and to what needs it.
+    """Gives the context to the functions named in `kernels`, and to those that need it.
 
-    Replaces the operations that ask for it, or that exchange values between threads. Returns
-    the globals that this takes. `name` is what places call the input.
+    Replaces the operations that read it, or that exchange values between threads. Returns the
+    globals that were made for this. `name` is the name of the input in locations without a file.
     """
     bodies = [f for f in functions if f.name == "func.func" and has_body(f)]
     receivers = _receivers(bodies, kernels)
@@ -156,7 +156,7 @@ def pass_ids(functions: list[Any], kernels: set[str], name: str) -> list[Any]:
             continue
         own = ids[symbol_of(function)]
         number_barriers(function)
-        # What is inside of an operation first: it is gone with it.
+        # Nested operations first, as they are erased with the outer one.
         for operation in reversed(walk(function)):
             with ir.InsertionPoint(operation), operation.location:
                 if operation.name in _IDS:
@@ -178,7 +178,7 @@ def pass_ids(functions: list[Any], kernels: set[str], name: str) -> list[Any]:
 
 
 def _receivers(functions: list[Any], kernels: set[str]) -> set[str]:
-    """The kernels, and every function that asks for an id or calls one that does."""
+    """The kernels, and every function that needs the context or calls one that does."""
     receivers = set(kernels)
     calls: dict[str, set[str]] = {}
     for function in functions:
@@ -229,7 +229,7 @@ def _dimension(operation: Any) -> int:
 
 
 def _global_id(operation: Any, ids: Ids) -> Any:
-    # In 64 bits: 2^31 - 1 blocks of 1024 threads do not fit into 32.
+    # In 64 bits, as 2^31 - 1 blocks of 1024 threads do not fit into 32.
     place = _dimension(operation)
     first = binary("arith.muli", ids.block_id[place], ids.block_dim[place])
     return binary("arith.addi", first, ids.thread_id[place])
@@ -241,14 +241,14 @@ _IDS: dict[str, Callable[[Any, Ids], Any]] = {
     "gpu.grid_dim": lambda op, ids: ids.grid_dim[_dimension(op)],
     "gpu.block_dim": lambda op, ids: ids.block_dim[_dimension(op)],
     "gpu.global_id": _global_id,
-    # Every block is a cluster of its own: `support` lets no other cluster through.
+    # Every block is its own cluster: `support` refuses other clusters.
     "gpu.cluster_id": lambda op, ids: ids.block_id[_dimension(op)],
     "gpu.cluster_dim": lambda op, ids: ids.grid_dim[_dimension(op)],
     "gpu.cluster_dim_blocks": lambda op, ids: constant(index(), 1),
     "gpu.cluster_block_id": lambda op, ids: constant(index(), 0),
 }
 
-# The operations that threads do together: each builds what replaces it, at the operation.
+# Operations in which threads cooperate. Each function builds the replacement at the operation.
 _EXPANSIONS: dict[str, Callable[[Any, Ids], None]] = {
     "gpu.barrier": expand_gpu_barrier,
     **EXCHANGES,

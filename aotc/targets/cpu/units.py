@@ -1,7 +1,7 @@
-"""CPU kernels → modules that are compiled by themselves.
+"""CPU kernels → modules that are compiled separately.
 
-They are compiled side by side, beside the code for GPUs, and again only where one of their kernels
-has changed.
+They are compiled in parallel, also with the code for GPUs, and recompiled only if one of their
+kernels has changed.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from aotc.mlir import ir
 from aotc.ops import body_of_module, symbol_of
 from aotc.symbols import content, has_body, symbols_of, used_names
 
-# A start of clang costs about what it takes to compile one.
+# The number of kernels of a module. Starting clang takes about as long as compiling one kernel.
 _KERNELS = 4
 _HIDDEN = 1  # LLVM's Visibility
 
 
 def kernel_symbols(cpu: CpuKernels) -> list[str]:
-    """The functions that the runtime is given, in the kernels' order."""
+    """The functions that the runtime gets, in the order of the kernels."""
     return list(_modules(cpu))
 
 
 def _modules(cpu: CpuKernels) -> dict[str, str]:
-    """The gpu.module of each of these functions."""
+    """Each of these functions → its gpu.module."""
     named = ((kernel.symbol or kernel.step, kernel.module) for kernel in cpu.kernels)
     return {name: module for name, module in named if name is not None}
 
 
 def split_kernels(cpu: CpuKernels) -> list[Any]:
-    """Modules in the LLVM dialect, with the functions of a few kernels and what they use each.
+    """Modules in the LLVM dialect, each with the functions of a few kernels and what they use.
 
-    The functions of `kernel_symbols` are hidden there, and all else internal; variables that are
-    not constant are in one module alone. `cpu.module` stays as it is.
+    The functions of `kernel_symbols` are hidden there, and all others internal. A variable that is
+    not constant is in one module only. `cpu.module` is not changed.
     """
     symbols = symbols_of(cpu.module.operation)
     roots = kernel_symbols(cpu)
@@ -43,7 +43,7 @@ def split_kernels(cpu: CpuKernels) -> list[Any]:
         for name, op in symbols.items()
     }
     reached = {root: _reach(root, used) for root in roots}
-    # What the back end calls: nothing refers to it.
+    # Functions that only the back end calls, so that nothing refers to them.
     common = {
         name
         for name, operation in symbols.items()
@@ -72,8 +72,8 @@ def _reach(root: str, used: dict[str, list[str]]) -> set[str]:
 
 
 def _groups(modules: Mapping[str, str], variables: dict[str, set[str]]) -> list[list[str]]:
-    """The functions, by which `modules` has their gpu.modules, in their order: some of a gpu.module
-    at a time, and those with a variable in common together."""
+    """The functions in groups, in order. `modules` maps a function to its gpu.module. A group has a
+    few functions of one gpu.module, and functions with a common variable are in the same group."""
     groups: list[list[str]] = []
     for root, module in modules.items():
         sharing = [

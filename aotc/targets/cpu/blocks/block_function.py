@@ -1,11 +1,11 @@
-"""A `Flow` and its `BlockPlan` → the function that runs one block, for the runtime.
+"""A `Flow` and its `BlockPlan` → the function that runs one block, which the runtime calls.
 
     void run(void *const *parameters, const aotc_cpu_block *block)
 
-It runs the parts of the plan in loops over the threads; what the block, the warp or the row
-computes together stands between these loops. A value that one part makes and another uses is
-computed again there if that is cheap; else it has a slot for every thread: in the block's scratch
-memory, or, within a warp or a row, on the stack, where LLVM makes registers of it.
+It runs the parallel regions of the plan in loops over the threads. Between these loops is the code
+that the group (block, warp or row) executes once. A value that one region computes and another uses
+is recomputed there if that is cheap. Otherwise it has a slot for every thread: in the block's
+scratch memory or, within a warp or a row, on the stack, where LLVM promotes it to registers.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ def add_block_function(
     has_syncs: bool,
     debug_name: str | None = None,
 ) -> int:
-    """Appends the llvm.func @symbol to `module`; returns the scratch memory of a thread in bytes.
+    """Appends the llvm.func @symbol to `module`; returns the bytes of scratch memory of a thread.
 
-    `function`, the thread function, is taken to pieces. Raises NotTogetherError where threads
-    may part ways before a synchronization, DynamicAllocaError, UnknownSizeError. With
-    `debug_name`, the kernel's, the function gets debug information.
+    `function` is the thread function, which is consumed. Raises NotTogetherError if threads may
+    diverge before a synchronization, DynamicAllocaError, UnknownSizeError. With `debug_name`, the
+    name of the kernel, the function gets debug information.
     """
     first_id = len(function.regions[0].blocks[0].arguments) - len(CONTEXT)
     bounds: Bounds = {0: [], 1: [], 2: []}
@@ -192,7 +192,8 @@ class _Writer:
                 self._frame.stack[node.results[0]] = clone(node, [clone(count, []).result]).result
 
     def _count(self, dimension: int, ids: ThreadIds) -> Any:
-        """How many threads of a dimension work; `ids` of those around it are known."""
+        """The number of threads along a dimension that have work, given the `ids` of the outer
+        dimensions."""
         count = self._frame.parameters.block_dim[dimension]
         if not self._bounds[dimension]:
             return count
@@ -212,7 +213,7 @@ class _Writer:
     # Plans
 
     def _write_plan(self, level: Level) -> None:
-        """Builds the parts of a plan from the cursor on, and what a group does between them."""
+        """Builds the regions of a plan from the cursor on, and the group's code between them."""
         cursor = self._frame.cursor
         blocks: dict[Block, Any] = {}
         for part in level.plan.parts:
@@ -241,7 +242,7 @@ class _Writer:
         cursor.enter(behind)
 
     def _group_arguments(self, part: Part, level: Level) -> list[Value]:
-        """The arguments of a part's head that the group has."""
+        """The arguments of a region's head that have one value for the group."""
         if part is level.plan.parts[0]:
             return []
         return [argument for argument in part.head.arguments if argument in level.plan.shared]
@@ -254,7 +255,7 @@ class _Writer:
         ]
 
     def _write_shared(self, part: Part, level: Level) -> None:
-        """Builds what the group computes once of a part."""
+        """Builds the operations of a region that the group executes once."""
         for block in part.straight:
             if block is not part.head:
                 for number, argument in enumerate(block.arguments):
@@ -268,7 +269,7 @@ class _Writer:
                     level.values |= dict(zip(node.results, results, strict=True))
 
     def _incoming(self, block: Block, number: int) -> Value:
-        """What an argument is that gets the same value on every way."""
+        """The value of an argument that gets the same value from every predecessor."""
         for other in self._flow.blocks:
             for edge in other.edges:
                 if edge.target is block:
@@ -295,13 +296,13 @@ class _Writer:
         cursor.loop(self._count(2, ThreadIds(zero, zero, zero)), along_z)
 
     def _write_rows(self, nested: Nested, outer: Level, y: Any, z: Any) -> None:
-        """One row of threads: whole groups of a constant width, and the rest."""
+        """Builds one row of threads: groups of a constant width, and the remainder."""
         cursor, width = self._frame.cursor, nested.width
         count = self._count(0, ThreadIds(build.number(0), y, z))
         known = build.known_number(count)
         rest = build.remainder(count, build.number(width))
         if known is None:
-            # A negative count, of a bound that nobody meets, has no remainder either.
+            # A negative count, from a bound that no thread satisfies, has no remainder either.
             rest = create(
                 "llvm.intr.smax",
                 [
@@ -324,7 +325,7 @@ class _Writer:
         if known != 0 and build.known_number(whole) != 0:
             cursor.loop(whole, lambda x: run(x, build.number(width)), step=width)
         if build.known_number(rest) != 0:
-            # At most once; as a loop, it needs no branch of its own.
+            # It runs at most once; as a loop, it needs no code for a branch.
             is_some = build.compare(build.SGT, rest, build.number(0))
             once = unary("llvm.zext", is_some, build.i64())
             cursor.loop(once, lambda _: run(whole, rest))
@@ -332,7 +333,7 @@ class _Writer:
     def _write_group(
         self, nested: Nested, outer: Level, group: WarpGroup | RowGroup, width: int
     ) -> None:
-        """The parts that one warp or row runs."""
+        """Builds the regions that one warp or row runs."""
         plan = nested.plan
         values = dict(outer.values)
         at_hand = self._at_hand | set(plan.shared)
@@ -352,7 +353,7 @@ class _Writer:
         self._write_plan(level)
 
     def _bring_in(self, level: Level, outer: Level, first: ThreadIds) -> None:
-        """Values from outside that the group has: those of its first thread."""
+        """Values from outside that are uniform in the group: those of its first thread."""
         inside = {block for part in level.plan.parts for block in part.blocks}
         entry = level.plan.parts[0].head
         needed: dict[Value, None] = {}
@@ -381,7 +382,7 @@ class _Writer:
                 level.values[value] = leaf.value(value)
 
     def _lane_slot(self, value: Value, width: int) -> Any:
-        """An array of a value for each thread of a group, on the stack."""
+        """Allocates an array on the stack with a value for each thread of a group."""
         stored = build.memory_type(value.type)
         here = ir.InsertionPoint(self._entry)
         with here:
@@ -391,7 +392,7 @@ class _Writer:
     # Threads
 
     def _write_threads(self, part: Part, level: Level) -> None:
-        """The loop over a group's threads that runs one part."""
+        """Builds the loop over a group's threads that runs one region."""
         if not self._has_work(part, level):
             return
         guard = None if level.is_within else self._find_guard(part, level)
@@ -414,7 +415,7 @@ class _Writer:
         )
 
     def _within(self, guard: Guard, level: Level) -> Callable[[Body], None]:
-        """The loop over the threads of a block that a guard lets through."""
+        """The loop over the threads of a block that pass a guard."""
 
         def range_of(dimension: int, ids: ThreadIds) -> tuple[Any, Any]:
             first, end = None, self._count(dimension, ids)

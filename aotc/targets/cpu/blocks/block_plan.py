@@ -1,9 +1,9 @@
-"""A `Flow` → how a block runs it: parts of the block, and within them of warps or of rows.
+"""A `Flow` → the plan of how a block runs it: parallel regions of the block, and nested ones.
 
-block   between barriers, all threads; split where the block decides together
-warp    a part with synchronizations of warps: one warp after the other, split again
-row     a part without, whose loops all threads of a row run alike: the threads, a row's width
-        at a time, move into those loops where LLVM then vectorizes accesses to neighbours
+block   regions between barriers, for all threads; also split at branches that are uniform
+warp    a region with warp synchronizations: runs one warp after the other, and is split again
+row     a region without: if it has loops that are uniform in a row of threads, groups of a row's
+        threads move into these loops if LLVM then vectorizes contiguous accesses
 """
 
 from __future__ import annotations
@@ -29,24 +29,26 @@ from aotc.targets.cpu.blocks.strides import Strides, count_accesses
 from aotc.targets.cpu.blocks.uniformity import Uniformity, find_uniformity
 from aotc.targets.cpu.thread_function import ThreadFunction
 
-# Threads of a row that run together: what they carry through a loop should fit into registers.
+# The number of threads of a row that run together. Values that they carry through a loop should fit
+# into registers.
 _ROW_WIDTH = 32
-# An alloca would have to last while the other threads of the row run. What is atomic may be a
-# lock, and then the thread that has it must get as far as giving it back.
+# Operations that rows must not have. An alloca would have to last while the other threads of the
+# row run. An atomic operation may be a lock, whose owner must be able to run on until it unlocks.
 _NOT_IN_ROWS = frozenset(
     {"llvm.alloca", "llvm.atomicrmw", "llvm.cmpxchg", "llvm.fence", "llvm.inline_asm"}
 )
 
 
 class GroupKind(Enum):
-    """Who takes turns within a part of a block."""
+    """The kind of group that runs a nested plan."""
 
     WARP = "warp"
     ROW = "row"
 
 
 class Nested(Struct, frozen=True):
-    """How a part of a block runs, group by group. `varying` differ between a group's threads."""
+    """How a region of a block runs, group by group. `varying` values differ between the threads of
+    a group."""
 
     kind: GroupKind
     plan: Plan
@@ -55,14 +57,14 @@ class Nested(Struct, frozen=True):
 
 
 class BlockPlan(Struct, frozen=True):
-    """The plan of a block, and of those of its parts that run group by group."""
+    """The plan of a block, with the nested plans of those of its regions that run by groups."""
 
     plan: Plan
     nested: dict[Part, Nested]
 
 
 def plan_block(flow: Flow, thread: ThreadFunction) -> BlockPlan:
-    """Splits blocks of `flow` where that helps. Raises NotTogetherError."""
+    """Plans `flow`, and splits blocks of it where necessary. Raises NotTogetherError."""
     return _Planner(flow, thread).plan()
 
 
@@ -74,7 +76,7 @@ class _Planner:
 
     def plan(self) -> BlockPlan:
         if any(b.sync is not None and b.sync.scope is SyncScope.NAMED for b in self._flow.blocks):
-            raise NotTogetherError  # others of the block go on
+            raise NotTogetherError  # the other threads of the block do not wait
         self._isolate_deciding_loads()
         flow = self._flow
         self._postdominators = postdominators(flow)
@@ -101,7 +103,8 @@ class _Planner:
         )
 
     def _isolate_deciding_loads(self) -> None:
-        """A load that a branch may depend on begins a block: a group may load it once, there."""
+        """Splits blocks so that a load on which a branch may depend begins a block. The group may
+        then execute the load once."""
         waiting = [block.condition for block in self._flow.blocks if block.condition is not None]
         incoming: dict[Value, list[Value]] = {}
         for block in self._flow.blocks:
@@ -124,10 +127,10 @@ class _Planner:
             split_before(self._flow, node)
 
     def _begin_outside_of_loops(self, plan: Plan) -> None:
-        """Puts a block in front of a loop that a part begins with.
+        """Inserts a block in front of a loop that is at the beginning of a region.
 
-        What the loop carries comes from outside of the part once, then from inside: planned by
-        itself, the part has two values to tell apart.
+        The values that the loop carries come once from outside of the region, then from inside. The
+        nested plan needs two different values for them.
         """
         predecessors = self._flow.predecessors()
         for part in plan.parts:
@@ -214,7 +217,8 @@ class _Planner:
 
 
 def _row_width(size: tuple[int, int, int] | None) -> int:
-    """How many threads of a row run together: of a known row, a divisor of it, if that is large."""
+    """The number of threads of a row that run together. For a row of known size it is a divisor,
+    unless that would be small."""
     if size is None:
         return _ROW_WIDTH
     divisors = [width for width in range(1, _ROW_WIDTH + 1) if size[0] % width == 0]
@@ -222,7 +226,7 @@ def _row_width(size: tuple[int, int, int] | None) -> int:
 
 
 def _loops(part: Part) -> list[tuple[Block, set[Block]]]:
-    """The branches that decide whether a loop goes on, each with the loop's blocks."""
+    """The branches that end or continue a loop, each with the loop's blocks."""
     loops = []
     for block in part.blocks:
         if block.condition is None:
@@ -234,7 +238,7 @@ def _loops(part: Part) -> list[tuple[Block, set[Block]]]:
 
 
 def _around(block: Block, within: set[Block]) -> set[Block]:
-    """The blocks on ways from `block` back to it, inside of `within`."""
+    """The blocks of `within` on paths from `block` back to it."""
     reached: set[Block] = set()
     waiting = [successor for successor in block.successors if successor in within]
     while waiting:

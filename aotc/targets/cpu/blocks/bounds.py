@@ -1,10 +1,10 @@
 """Guards at the start of a thread function → bounds of the loops over threads.
 
-A kernel whose shape does not divide begins with «if my element exists». As a branch in the
-loop over threads it would keep LLVM from vectorizing where the machine has no masked stores.
-As a bound of the loop it costs nothing: `first + thread_id.x < n` for every thread that does
-anything is `thread_id.x < n - first`. A guard is taken out of the thread function when a
-thread that fails it does nothing else, and when it bounds one thread id from above.
+A kernel whose shape does not divide begins with a bounds check such as `first + thread_id.x < n`.
+As a branch in the loop over threads, it prevents vectorization on machines without masked stores.
+As a bound of the loop it costs nothing: the threads with work are those with
+`thread_id.x < n - first`. A guard is removed from the thread function if a thread that fails it
+does nothing else, and if it bounds one thread id from above.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NEGATED = {
 _SWAPPED = {_SLT: _SGT, _SGT: _SLT, _SLE: _SGE, _SGE: _SLE}
 _SWAPPED |= {_ULT: _UGT, _UGT: _ULT, _ULE: _UGE, _UGE: _ULE}
 
-# What may stand before a guard: a thread that the guard stops leaves no trace of it.
+# Operations that may precede a guard: they have no effect in a thread that the guard stops.
 _WITHOUT_TRACE = frozenset(
     "llvm." + name
     for name in (
@@ -44,15 +44,15 @@ _WITHOUT_TRACE = frozenset(
         "fptosi fptoui intr.smax intr.smin intr.umax intr.umin intr.abs"
     ).split()
 )
-# The ids' and dims' largest values on any GPU: thread_id, block_id, grid_dim, block_dim.
+# The largest ids and sizes on any GPU: thread_id, block_id, grid_dim, block_dim.
 _LARGEST_ID = (*[MAX_BLOCK_THREADS - 1] * 3, *MAX_GRID, *MAX_GRID, *[MAX_BLOCK_THREADS] * 3)
-# What a bound may be computed with, in the function that runs a block: these cannot fail.
+# Operations from which a bound may be computed in the block function, as they cannot trap.
 _COMPUTED = frozenset({"llvm.add", "llvm.sub", "llvm.mul", "llvm.intr.smax", "llvm.intr.smin"})
 _I64_MAX = (1 << 63) - 1
 
 
 class Bound(Struct, frozen=True):
-    """Threads work only where their id plus `offsets` is less than (or at most) `limit`."""
+    """A thread has work only if its id plus `offsets` is less than (or equal to) `limit`."""
 
     offsets: tuple[Any, ...]
     limit: Any
@@ -60,30 +60,31 @@ class Bound(Struct, frozen=True):
     is_unsigned: bool
 
     def build_count(self, size: Any, arguments: Mapping[int, Any]) -> Any:
-        """How many threads from id 0 on work, of `size`: an i64 at the current insertion point.
+        """The number of threads from id 0 on that have work, at most `size`: an i64 at the current
+        insertion point.
 
-        `arguments` are the values of the thread function's arguments by number.
+        `arguments` maps the numbers of the thread function's arguments to their values.
         """
         limit = _build(self.limit, arguments)
         if self.is_unsigned:
-            # As a signed number a large limit would be negative. The ids are not.
+            # As a signed number a large limit would be negative, but ids are not negative.
             is_large = build.compare(build.SLT, limit, build.number(0))
             limit = create(
                 "llvm.select", [is_large, build.number(_I64_MAX), limit], [limit.type]
             ).result
         count = limit
         for offset in self.offsets:
-            # Saturating: a limit near the end of the numbers is no limit.
+            # Saturates: a limit close to the largest number does not limit.
             taken = _build(offset, arguments)
             count = create("llvm.intr.ssub.sat", [count, taken], [count.type]).result
         if self.includes_limit:
             count = create("llvm.intr.sadd.sat", [count, build.number(1)], [count.type]).result
-        # A negative count ends the loop before its first turn.
+        # With a negative count, the loop has no iteration.
         return build.smaller(count, size)
 
 
 def take_guards(function: Any, first_id: int) -> dict[int, list[Bound]]:
-    """Takes guards out of a thread function; returns the bounds by dimension (x is 0).
+    """Removes guards from a thread function; returns their bounds by dimension (x is 0).
 
     Arguments `first_id` to `first_id + 2` are the thread's id.
     """
@@ -110,7 +111,7 @@ def take_guards(function: Any, first_id: int) -> dict[int, list[Bound]]:
 
 
 def _ends(block: Any) -> bool:
-    """Whether nothing but the function's end comes from `block` on."""
+    """Whether only the function's end follows `block`."""
     seen = 0
     while True:
         operations = [op.operation for op in block.operations]
@@ -125,7 +126,7 @@ def _ends(block: Any) -> bool:
 
 
 def _parts(condition: Any, joint: str) -> list[Any]:
-    """The conditions that `joint` (and, or) makes `condition` of."""
+    """The conditions that are combined to `condition` by `joint` (llvm.and or llvm.or)."""
     owner = condition.owner
     if isinstance(owner, ir.Block) or owner.name != joint:
         return [condition]
@@ -133,7 +134,7 @@ def _parts(condition: Any, joint: str) -> list[Any]:
 
 
 def _replace_part(branch: Any, part: Any, value: bool) -> None:
-    """Makes the branch see `part` as `value`; other users still see the part itself."""
+    """Replaces `part` by `value` in the branch's condition; other users of it are not changed."""
     with ir.InsertionPoint(branch), branch.location:
         branch.operands[0] = _rebuilt(branch.operands[0], part, value)
 
@@ -156,7 +157,7 @@ def _rebuilt(condition: Any, part: Any, value: bool) -> Any:
 
 
 def _bound(condition: Any, must_hold: bool, first_id: int) -> tuple[int, Bound] | None:
-    """The bound of one dimension that a comparison is, or None."""
+    """The dimension and the bound that a comparison expresses, or None."""
     comparison = condition.owner
     if isinstance(comparison, ir.Block) or comparison.name != "llvm.icmp":
         return None
@@ -177,7 +178,7 @@ def _bound(condition: Any, must_hold: bool, first_id: int) -> tuple[int, Bound] 
         offsets = [a for a, dimension in zip(addends, ids, strict=True) if dimension is None]
         is_unsigned = relation in (_ULT, _ULE)
         first = _sum_range(offsets, first_id)
-        # A sum that wraps around would make a guard hold again for later threads.
+        # If the sum wrapped around, a guard would hold again for later threads.
         if first is None or (is_unsigned and first[0] < 0):
             continue
         if all(_is_known_before(value, dimensions[0], first_id) for value in (*offsets, limit)):
@@ -194,7 +195,8 @@ def _addends(value: Any) -> list[Any]:
 
 
 def _argument_number(value: Any) -> int | None:
-    """Which argument of the function it is. (Only the entry's block arguments stand here.)"""
+    """The number of the function's argument that the value is, or None. (A value that is a block
+    argument here is one of the entry block.)"""
     if not isinstance(value.owner, ir.Block):
         return None
     entry = value.owner.region.blocks[0]
@@ -207,7 +209,8 @@ def _thread_dimension(value: Any, first_id: int) -> int | None:
 
 
 def _is_known_before(value: Any, dimension: int, first_id: int) -> bool:
-    """Whether it can be computed in front of the loop over `dimension`: inside those over z, y."""
+    """Whether a value can be computed in front of the loop over `dimension`, which is inside of the
+    loops over the dimensions above it."""
     if str(value.type) != "i64":
         return False
     if isinstance(value.owner, ir.Block):
@@ -221,7 +224,8 @@ def _is_known_before(value: Any, dimension: int, first_id: int) -> bool:
 
 
 def _range(value: Any, first_id: int) -> tuple[int, int] | None:
-    """The least and the largest value of what is made of ids, dims and constants; else None."""
+    """The smallest and the largest value of an expression of ids, sizes and constants; None for any
+    other value."""
     number = _argument_number(value)
     if number is not None:
         place = number - first_id
@@ -259,7 +263,7 @@ def _sum_range(values: list[Any], first_id: int) -> tuple[int, int] | None:
 
 
 def _in_range(low: int, high: int) -> tuple[int, int] | None:
-    # Half of all numbers: so that a thread's id can be added without overflow.
+    # The half of the range, so that a thread id can be added without overflow.
     half = _I64_MAX // 2
     return (low, high) if low > -half and high < half else None
 

@@ -1,4 +1,4 @@
-"""Blocks of a `Flow` → operations of a new function, with values of its own."""
+"""Copies of the operations of a `Flow`, and the order of its blocks."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ def clone(node: Node, operands: list[Any]) -> Any:
 
 
 def recomputable(flow: Flow, is_at_hand: Callable[[Value], bool]) -> Callable[[Value], bool]:
-    """Tells which values follow, by a few cheap operations, from those that are at hand.
+    """A predicate: whether a value can be computed from available values (those for which
+    `is_at_hand` holds) with a few cheap operations.
 
-    A value that dominates its use can be computed again there: its operands have not changed
-    since, or it would have been computed anew as well.
+    A value that dominates its use can be recomputed there: if its operands had changed, the value
+    would have been computed again, too.
     """
     known: dict[Value, int | None] = {}
 
@@ -43,7 +44,7 @@ def recomputable(flow: Flow, is_at_hand: Callable[[Value], bool]) -> Callable[[V
 
 
 def in_order(entry: Block, within: set[Block]) -> list[Block]:
-    """The blocks of `within` in reverse post-order: each behind those that dominate it."""
+    """The blocks of `within` in reverse post-order: a block follows those that dominate it."""
     order: list[Block] = []
     seen = {entry}
     stack: list[tuple[Block, list[Block]]] = [(entry, list(reversed(entry.successors)))]

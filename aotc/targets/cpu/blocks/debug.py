@@ -1,8 +1,8 @@
 """Debug information of kernels on the CPU: lines of the input, and the ids as variables.
 
-A debugger shows `thread_id`, `block_id`, `block_dim` and `grid_dim`, each a structure of x, y, z,
-in every function that runs a kernel. They live in memory on the stack, which optimization turns
-into registers or drops.
+A debugger shows `thread_id`, `block_id`, `block_dim` and `grid_dim`, each a struct of x, y and z,
+in every function that runs a kernel. They are in memory on the stack, which the optimizer promotes
+to registers or removes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class DebugInfo:
     """The debug information of one function: its subprogram and its variables."""
 
     def __init__(self, function: Any, kernel: str, location: Any) -> None:
-        """Gives the llvm.func `function` a scope; `location` is the kernel's in the input."""
+        """Gives the llvm.func `function` a scope. `location` is that of the kernel in the input."""
         found = _FILE_PLACE.search(str(location))
         path, line, column = (found[1], int(found[2]), int(found[3])) if found else ("-", 1, 1)
         attributes = _attributes(path, line, kernel)
@@ -36,7 +36,7 @@ class DebugInfo:
         )
 
     def declare(self) -> None:
-        """Allocates the variables, in a function's entry."""
+        """Allocates the variables, in a function's entry block."""
         expression = ir.Attribute.parse("#llvm.di_expression<>")
         with self.place:
             for name, variable in self._variables.items():
@@ -48,13 +48,13 @@ class DebugInfo:
                 )
 
     def set(self, name: str, values: list[Any]) -> None:
-        """Stores x, y, z."""
+        """Stores x, y and z of a variable."""
         for number, value in enumerate(values):
             build.store(value, build.at(self._memory[name], number * _WORD))
 
 
 def _attributes(path: str, line: int, kernel: str) -> Any:
-    """The subprogram and the variables: one text, so that they share what is distinct."""
+    """The subprogram and the variables, parsed from one text, so that they share distinct nodes."""
     folder, name = os.path.split(path)
     file = f'#llvm.di_file<"{name}" in "{folder}">'
     unit = (

@@ -1,8 +1,8 @@
-"""A thread function in the LLVM dialect → `Flow`: its blocks, cut at synchronizations.
+"""A thread function in the LLVM dialect → `Flow`: its CFG, with blocks split at synchronizations.
 
-The operations stay where they are and serve as patterns: who builds a function from a `Flow`
-clones them, with operands of its own. What a `Flow` says of operands and blocks is therefore
-all that counts.
+The operations are not moved. They are patterns: a function is built from a `Flow` by cloning them
+with other operands. So only the operands and blocks of the `Flow` count, not those of the
+operations.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from aotc.targets.cpu.synchronize import FAIL, SYNCHRONIZATIONS
 
 
 class Value(Struct, eq=False):
-    """What an operation makes (`node`), or a block's argument (`node` is None)."""
+    """A result of an operation (`node`), or a block argument (`node` is None)."""
 
     type: Any
     block: Block
@@ -29,7 +29,7 @@ class Value(Struct, eq=False):
 
 
 class Node(Struct, eq=False, dict=True):
-    """One operation, the pattern, with its operands and results here."""
+    """One operation (`pattern`), with its operands and results in the `Flow`."""
 
     pattern: Any
     block: Block
@@ -42,14 +42,14 @@ class Node(Struct, eq=False, dict=True):
 
 
 class Edge(Struct, eq=False):
-    """A way from one block to the next, with the values for its arguments."""
+    """An edge from a block to `target`, with the values of the target's arguments."""
 
     target: Block
     values: list[Value]
 
 
 class Sync(Struct, frozen=True):
-    """What a thread waits for at the end of a block."""
+    """The synchronization at the end of a block."""
 
     scope: SyncScope
     location: Any
@@ -60,10 +60,11 @@ class Sync(Struct, frozen=True):
 
 
 class Block(Struct, eq=False):
-    """Operations in order, then one of:
+    """Operations in order, and then one of these ends:
 
-    no edge: the function ends here, or (`is_dead_end`) nothing comes behind a failure;
-    one edge, behind a synchronization if there is `sync`; two edges: the first if `condition`.
+    no edge: the function returns, or (`is_dead_end`) control does not return after a failure;
+    one edge: a jump, after the synchronization `sync` if there is one;
+    two edges: a branch, to the first if `condition` holds.
     """
 
     number: int
@@ -80,7 +81,7 @@ class Block(Struct, eq=False):
         return [edge.target for edge in self.edges]
 
     def uses(self) -> Iterable[Value]:
-        """Every value that the block uses, arguments of edges too."""
+        """Every value that the block uses, including the values of edges."""
         for node in self.nodes:
             yield from node.operands
         if self.condition is not None:
@@ -90,7 +91,8 @@ class Block(Struct, eq=False):
 
 
 class Flow(Struct):
-    """A function: its arguments, and its blocks; the first is the entry, `end` the only exit."""
+    """A function: its arguments, and its blocks. The first block is the entry, `end` the only
+    exit."""
 
     arguments: list[Value]
     blocks: list[Block]
@@ -150,7 +152,7 @@ def _expand_switch(switch: Any, block: Any) -> None:
 
 
 def read_flow(function: Any) -> Flow:
-    """Reads an llvm.func without switches and without results."""
+    """Reads an llvm.func that has no switches and no results."""
     return _Reader(function).read()
 
 
@@ -170,7 +172,7 @@ class _Reader:
                 value = Value(argument.type, block)
                 block.arguments.append(value)
                 self._values[argument] = value
-        # Definitions may stand behind their uses in the order of blocks.
+        # A definition may follow its uses in the order of the blocks.
         bodies = [(original, self._split(original)) for original in self._originals]
         for _, pieces in bodies:
             for block, operations in pieces:
@@ -192,7 +194,7 @@ class _Reader:
         return block
 
     def _split(self, original: Any) -> list[tuple[Block, list[tuple[Any, int]]]]:
-        """The blocks that one becomes, each with its operations and their numbers in it."""
+        """The blocks that a block is split into, each with its operations and their indices."""
         block = self._first[original]
         pieces: list[tuple[Block, list[tuple[Any, int]]]] = [(block, [])]
         for child in list(original.operations)[:-1]:
@@ -248,7 +250,8 @@ def _callee(operation: Any) -> str | None:
 
 
 def reachable(start: Block, stop: Block | None = None) -> set[Block]:
-    """The blocks on the ways from `start` on, itself too; not beyond, and not, `stop`."""
+    """The blocks that can be reached from `start`, including it, on paths that end before
+    `stop`."""
     found: set[Block] = set()
     waiting = [start]
     while waiting:
@@ -261,15 +264,15 @@ def reachable(start: Block, stop: Block | None = None) -> set[Block]:
 
 
 def postdominators(flow: Flow) -> dict[Block, Block | None]:
-    """For each block the nearest one that every way from it to the end passes.
+    """The immediate postdominator of each block.
 
-    None for the end, and for blocks from which none leads there. Ways into dead ends do not
-    count: nobody comes back from there.
+    It is None for the end, and for blocks from which the end cannot be reached. Paths into dead
+    ends do not count, as control does not return from there.
     """
     predecessors = flow.predecessors()
-    order: list[Block] = []  # the end first, each behind one of its successors
+    order: list[Block] = []  # the end first; each block follows one of its successors
     seen = {flow.end}
-    # Depth first from the end, backwards, in post-order.
+    # A depth-first search backwards from the end, in post-order.
     stack: list[tuple[Block, list[Block]]] = [(flow.end, list(predecessors[flow.end]))]
     while stack:
         block, waiting = stack[-1]
@@ -309,7 +312,7 @@ def postdominators(flow: Flow) -> dict[Block, Block | None]:
 
 
 def influenced(block: Block, postdominator: Block | None) -> set[Block]:
-    """The blocks that run or not, or how often, as the branch at the end of `block` decides."""
+    """The blocks that are control dependent on the branch at the end of `block`."""
     found: set[Block] = set()
     for successor in block.successors:
         found |= reachable(successor, postdominator)
@@ -317,9 +320,10 @@ def influenced(block: Block, postdominator: Block | None) -> set[Block]:
 
 
 def live_at_start(flow: Flow) -> dict[Block, set[Value]]:
-    """The values that each block, or what comes behind it, uses and does not make.
+    """The live-in values of each block: values that it or a later block uses, and that are defined
+    earlier.
 
-    A block's own arguments are not among them.
+    The block's own arguments are not included.
     """
     made: dict[Block, set[Value]] = {}
     live: dict[Block, set[Value]] = {}
@@ -340,9 +344,9 @@ def live_at_start(flow: Flow) -> dict[Block, set[Value]]:
 
 
 def split_edges(flow: Flow) -> None:
-    """Puts an empty block on each edge of a branch that carries values or leads to a joint.
+    """Inserts an empty block on each edge of a branch that has values, or is critical.
 
-    A block then does for one edge what must not be done for the other.
+    So there is a block for code that must run on one edge only.
     """
     predecessors = flow.predecessors()
     for block in list(flow.blocks):
@@ -356,7 +360,7 @@ def split_edges(flow: Flow) -> None:
 
 
 def split_before(flow: Flow, node: Node) -> None:
-    """Makes `node` the first of its block: what was before it, and led there, stays."""
+    """Splits the block of `node` in front of it. The first half keeps the predecessors."""
     block = node.block
     place = block.nodes.index(node)
     if place == 0:

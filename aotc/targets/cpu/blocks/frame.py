@@ -1,4 +1,4 @@
-"""What the parts of a block function share: arguments, places for values, and what a group has."""
+"""The state that the writers of a block function share: parameters, slots, and uniform values."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from aotc.targets.cpu.blocks.parts import Plan
 from aotc.targets.cpu.blocks.prologue import THREAD_VALUES, Parameters, context_values
 from aotc.targets.cpu.sizes import Size, round_up
 
-# Slots of a block begin at multiples of this: a whole vector of the widest machine.
+# Alignment of slots in a block's memory: a vector of the widest machine.
 SLOT_ALIGNMENT = 64
 
 
 class Slots(Struct):
-    """Where values wait for their next part: offsets in the block's memory, per thread.
+    """The slots of values that live from one region to another: offsets in the block's memory, in
+    bytes per thread.
 
-    An offset times the number of threads is where a value's array starts. An alloca's memory is
-    one thread's behind the other's.
+    The array of a value starts at its offset times the number of threads. The memory of an alloca
+    is contiguous for each thread.
     """
 
     values: dict[Value, int] = field(default_factory=dict)
@@ -37,39 +38,40 @@ class Slots(Struct):
 
 
 class Level(Struct):
-    """What parts of one plan see: values that the group has, and slots on the stack."""
+    """The values and stack slots that the regions of one plan use."""
 
     plan: Plan
     for_each: Callable[[Body], None]
     values: dict[Value, Any]
     is_recomputable: Callable[[Value], bool]
-    is_within: bool = False  # of a part of another plan
+    is_within: bool = False  # whether the plan is nested in a region of another plan
     lane_slots: dict[Value, Any] = field(default_factory=dict)
 
 
 class Frame:
-    """One block function while it is built."""
+    """One block function under construction."""
 
     def __init__(self, flow: Flow, slots: Slots, cursor: Cursor, debug: DebugInfo | None) -> None:
-        """`parameters` must be set before anything asks for it: its loads come first."""
+        """`parameters` must be set before it is used: its loads are built first."""
         self.flow = flow
         self.slots = slots
         self.cursor = cursor
         self.debug = debug
         self.context = context_values(flow)
         self.thread_values = {self.context[name]: name for name in THREAD_VALUES}
-        self.stack: dict[Value, Any] = {}  # allocas that threads use one after the other
+        self.stack: dict[Value, Any] = {}  # allocas that the threads use one after the other
         self.parameters: Parameters
 
     def slot_address(self, place: int, size: int, linear: Any) -> Any:
-        """Where the thread with a number keeps what has an offset and a size in `slots`."""
+        """The address of thread `linear`'s slot, whose offset is `place` and whose size is
+        `size`."""
         array = build.multiply(self.parameters.padded, build.number(place))
         start = build.at(self.parameters.memory, array)
         return build.at(start, build.multiply(linear, build.number(size)))
 
 
 def is_shared(node: Node, level: Level) -> bool:
-    """Whether the group computes a node once."""
+    """Whether the group executes a node once."""
     return bool(node.results) and all(v in level.plan.shared for v in node.results)
 
 
@@ -87,7 +89,7 @@ def users_of(flow: Flow) -> dict[Value, set[Block]]:
 def crossing_values(
     plan: Plan, users: Mapping[Value, set[Block]], at_hand: set[Value]
 ) -> list[Value]:
-    """The values that threads carry from one part of a plan to another, in order."""
+    """The values that live from one region of a plan to another, in order."""
     part_of = {block: part for part in plan.parts for block in part.blocks}
     found: list[Value] = []
     for part in plan.parts:

@@ -1,7 +1,7 @@
-"""Groups of threads that take turns: a block's, a warp's, a row's; and the loops over them.
+"""Groups of threads (a block, a warp, a row), and the loops over their threads.
 
-A loop over threads is where LLVM may vectorize: threads that do not wait for each other have no
-order, so accesses to memory that they share are marked as parallel by an access group.
+LLVM may vectorize a loop over threads. Threads between synchronizations have no order, so their
+accesses to shared memory are marked as parallel by an access group.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from aotc.mlir import ir
 from aotc.targets.cpu import build
 from aotc.targets.cpu.blocks.prologue import Parameters, ThreadIds, ids_of
 
-# Builds what one thread does: (its ids, its number in the group, the access group's array).
+# Builds the code of one thread: (its ids, its index in the group, the access group's array).
 Body = Callable[[ThreadIds, Any, Any], None]
 
 
 class Cursor:
-    """Where the next operation of a function goes; makes its loops."""
+    """The insertion point in a function. It also builds loops."""
 
     def __init__(self, region: Any, location: Any) -> None:
         self.region = region
@@ -56,9 +56,10 @@ class Cursor:
         step: int = 1,
         annotation: Any = None,
     ) -> None:
-        """`for (i = first; i < count; i += step) body(i)`; no loop where that is known to be once.
+        """`for (i = first; i < count; i += step) body(i)`. A loop that is known to have one
+        iteration is not built.
 
-        Without `first`, it is 0.
+        `first` is 0 by default.
         """
         known = build.known_number(count)
         if first is None and known is not None and 0 < known <= step:
@@ -79,9 +80,9 @@ class Cursor:
         self.enter(behind)
 
 
-# LLVM unrolls short loops of known length before it comes to vectorize them, and then does not:
-# so no unrolling, until the loop is vectorized. Then a row's short loop is unrolled whole, and
-# what its threads carry from one to the next is in registers.
+# LLVM unrolls short loops of constant trip count before it vectorizes, and then cannot vectorize
+# them. So unrolling is disabled until the loop is vectorized. Afterwards, a row's short loop is
+# fully unrolled, so that the values that its threads carry are in registers.
 _KEEP_ROLLED = "unroll = <disable = true>"
 _THEN_ROLL_OUT = "vectorize = <followupVectorized = <unroll = <full = true>>>"
 _THEN_AS_USUAL = "vectorize = <followupVectorized = <mustProgress = true>>"
@@ -95,7 +96,7 @@ def loop_over_threads(
     first: Any = None,
     is_row: bool = False,
 ) -> None:
-    """A loop whose turns have no order: `body(i, access groups)`."""
+    """A loop whose iterations are independent: `body(i, access groups)`."""
     then = _THEN_ROLL_OUT if is_row else _THEN_AS_USUAL
     marks = ir.Attribute.parse(
         f"[#llvm.access_group<id = distinct[0]<>>, #llvm.loop_annotation<{then}, {_KEEP_ROLLED}, "
@@ -106,22 +107,22 @@ def loop_over_threads(
     cursor.loop(count, lambda i: body(i, groups), first=first, annotation=annotation)
 
 
-# The ids of a dimension that have work, of those around it that are known: (the first, or None
-# for 0; the end).
+# The range of ids of a dimension that have work, given the ids of the outer dimensions: the first
+# id (None for 0), and the end.
 Range = Callable[[int, ThreadIds], tuple[Any, Any]]
 
 
-# Of so few threads along x, a loop is no vector.
+# With so few threads along x, vectorizing along x does not pay.
 _FEW_COLUMNS = 3
 
 
 class BlockGroup(Struct, frozen=True):
-    """Threads of a block: of each dimension, those in a range. `columns`: how many there are along
-    x, if that is known, and all of them work.
+    """The threads of a block whose ids are in a range along each dimension. `columns` is the number
+    of threads along x, if it is known and all of them have work.
 
-    A loop along x is the innermost one. Few columns take turns inside of the loop along y, which
-    may be vectorized then: two phases of an image, whose pixels alternate, are loaded as vectors
-    and stored as one that has both.
+    The loop along x is the innermost one. Few columns are unrolled inside of the loop along y, so
+    that this loop may be vectorized: two phases of an image, whose pixels alternate, are loaded as
+    vectors and stored as one vector that has both.
     """
 
     range_of: Range
@@ -160,7 +161,7 @@ class BlockGroup(Struct, frozen=True):
 
 
 class RowGroup(Struct, frozen=True):
-    """Up to `width` threads that differ in x alone, from `first` on; exactly `count`."""
+    """Threads that differ only in x: `count` of them, from `first` on, and at most `width`."""
 
     parameters: Parameters
     first: ThreadIds
@@ -175,7 +176,7 @@ class RowGroup(Struct, frozen=True):
 
 
 class WarpGroup(Struct, frozen=True):
-    """The lanes of a warp; the last of a block may be a part of one."""
+    """The lanes of a warp. The last warp of a block may have fewer."""
 
     parameters: Parameters
     warp: Any

@@ -1,9 +1,10 @@
-"""A part of a block in which few threads have work → the ranges of thread ids that do.
+"""A region in which only few threads have work → the ranges of thread ids that have.
 
-«Thread 0 writes the sum», «the lower half adds the upper»: as a branch in the loop over the
-threads, all of them would come by, and LLVM would not vectorize. As a range of the loop it costs
-nothing. `bounds` does the same at the start of a kernel without synchronizations, whose limits
-may be sums of ids; here a limit is what the block has computed, compared with an id itself.
+Examples are `if (thread == 0) write the sum`, and the steps of a tree reduction. As a branch in the
+loop over the threads, it would be taken by all of them, and LLVM would not vectorize. As the range
+of the loop it costs nothing. `bounds` does the same at the start of a kernel without
+synchronizations, with limits that may be sums of ids. Here a limit is a uniform value of the block
+that is compared with an id itself.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ _SWAPPED = {_EQ: _EQ, _NE: _NE, _SLT: _SGT, _SGT: _SLT, _SLE: _SGE, _SGE: _SLE}
 _SWAPPED |= {_ULT: _UGT, _UGT: _ULT, _ULE: _UGE, _UGE: _ULE}
 _NEGATED = {_EQ: _NE, _NE: _EQ, _SLT: _SGE, _SGE: _SLT, _SLE: _SGT, _SGT: _SLE}
 _NEGATED |= {_ULT: _UGE, _UGE: _ULT, _ULE: _UGT, _UGT: _ULE}
-# What stays of them as the end of a range; ids are not negative.
+# Predicates that give the end of a range; ids are not negative.
 _UPPER = (_SLT, _SLE, _ULT, _ULE)
 
 
 class Limit(Struct, frozen=True):
-    """A limit of the ids along one dimension that have work: those for which `predicate` (`eq`, or
-    an upper end) with `value` holds."""
+    """A limit of the ids along one dimension that have work: those for which `predicate` (eq, or an
+    upper limit) with `value` holds."""
 
     dimension: int
     predicate: int
     value: Value
 
     def narrow(self, first: Any, end: Any, value: Any) -> tuple[Any, Any]:
-        """The part of the range from `first` to before `end` that has work, as i64 values."""
+        """The part of the range from `first` to `end` (exclusive) that has work, as i64 values."""
         if self.predicate == _EQ:
-            # Outside of the range, as a number without sign: nobody.
+            # In an unsigned comparison, a value outside of the range gives an empty range.
             size = build.integer_op("sub", end, first)
             offset = build.integer_op("sub", value, first)
             is_inside = build.compare(build.ULT, offset, size)
@@ -48,7 +49,7 @@ class Limit(Struct, frozen=True):
             narrowed = create("llvm.select", [is_inside, behind, value], [value.type]).result
             return value, narrowed
         if self.predicate in (_ULT, _ULE):
-            # A large limit is none; as a signed number it would be negative.
+            # A large limit does not limit; as a signed number it would be negative.
             zero = build.number(0)
             is_large = build.compare(build.SLT, value, zero)
             value = create("llvm.select", [is_large, end, value], [value.type]).result
@@ -58,9 +59,9 @@ class Limit(Struct, frozen=True):
 
 
 class Guard(Struct, frozen=True):
-    """The branch of a part that only threads within the limits take another way than out.
+    """A branch that leads out of a region for all threads that are not within the limits.
 
-    `is_whole` tells that the limits are all of its condition: then they take `onward` always.
+    `is_whole` says that the limits are its whole condition: threads within them take `onward`.
     """
 
     block: Block
@@ -75,9 +76,9 @@ def find_guard(
     is_shared: Callable[[Value], bool],
     has_slot: Callable[[Value], bool],
 ) -> Guard | None:
-    """The first branch of `part`, if threads that it turns away do nothing else.
+    """The first branch of `part`, if threads that fail its condition do nothing else.
 
-    `dimensions` are the thread ids, `is_shared` tells what the block has computed for all.
+    `dimensions` maps the thread ids to their dimensions. `is_shared` says which values are uniform.
     """
 
     thread = _Thread(part, is_shared, has_slot)
@@ -96,14 +97,15 @@ def find_guard(
 
 
 class _Thread(Struct, frozen=True):
-    """What a thread does in `part` for itself alone; the rest is as in `find_guard`."""
+    """What a thread executes of `part` for itself. The fields are those of `find_guard`."""
 
     part: Part
     is_shared: Callable[[Value], bool]
     has_slot: Callable[[Value], bool]
 
     def first_branch(self) -> Block | None:
-        """The first block that ends in a branch of threads' own, if it is idle up to there."""
+        """The first block that ends in a branch that is not uniform, if the thread has no work
+        before it."""
         block, seen = self.part.head, set[Block]()
         while block.condition is None or self.is_shared(block.condition):
             seen.add(block)
@@ -116,7 +118,7 @@ class _Thread(Struct, frozen=True):
         return block if self._is_idle(block) else None
 
     def leads_out(self, edge: Edge) -> bool:
-        """Whether nothing but ways to the part's end is behind `edge`."""
+        """Whether all paths from `edge` on lead to the region's end without work."""
         seen: set[Block] = set()
         while edge.target in self.part.blocks and edge.target not in seen:
             seen.add(edge.target)
@@ -131,7 +133,7 @@ class _Thread(Struct, frozen=True):
         return edge.target not in seen and self._passes_on(edge)
 
     def _is_idle(self, block: Block) -> bool:
-        """Whether nothing of what the block computes is kept for the thread."""
+        """Whether no value that the block computes is kept for the thread."""
         return all(
             (node.results and all(map(self.is_shared, node.results)))
             or (is_pure(node) and not any(map(self.has_slot, node.results)))

@@ -1,13 +1,13 @@
-"""A stretch of a `Flow` → `Plan`: what threads decide together, and the parts they run between.
+"""A single-entry region of a `Flow` → `Plan`: its uniform branches, and its parallel regions.
 
-A group of threads (a block, a warp, a row) runs a stretch in turns: every thread runs one *part*,
-then every thread the next. Between parts stand the branches that are the same for all threads of
-the group, taken once for the group, and the synchronizations. So the loop over the threads moves
-into the loops and branches of the kernel, as far as it must (a synchronization there), or should
-(LLVM then vectorizes along the threads).
+A group of threads (a block, a warp, a row) runs the code in turns: every thread runs one *parallel
+region*, then every thread runs the next. Between the parallel regions are the branches that are
+uniform in the group, which are taken once for the group, and the synchronizations. So the loop over
+the threads moves into the loops and branches of the kernel, as far as it must (if there is a
+synchronization), or should (if LLVM then vectorizes along the threads).
 
-What must be decided together is found from the blocks that have to be reached together: the
-branches that lead there, and what their conditions are made of.
+The branches that must be uniform are found from the blocks that all threads must reach together:
+they are the branches that lead there, and the values that their conditions depend on.
 """
 
 from __future__ import annotations
@@ -35,36 +35,37 @@ _WRITES = frozenset(
 
 
 class NotTogetherError(Exception):
-    """The threads of the group may part ways before something that they must reach together."""
+    """The threads of the group may diverge before a point that they must reach together."""
 
 
 class Part(Struct, eq=False):
-    """Blocks that a thread runs in one turn, from `head` on.
+    """A parallel region: blocks that a thread runs in one turn, from `head` on.
 
-    It ends behind `last`: by a branch that the group takes (`condition`), by a synchronization,
-    or by going on; where there is no edge, by the end of the stretch.
+    It ends by a branch that the group takes (`condition`), by a synchronization, or by a jump. If
+    it has no edge, it ends where the planned code ends.
     """
 
     head: Block
     blocks: set[Block]
-    # Blocks of it that every thread runs exactly once, in order.
+    # Its blocks that every thread runs exactly once, in order.
     straight: list[Block] = field(default_factory=list)
     condition: Value | None = None
     sync: Sync | None = None
     edges: list[Edge] = field(default_factory=list)
-    # Whether `edges` lead out of the stretch.
+    # Whether `edges` lead out of the planned code.
     is_last: bool = False
 
 
 class Plan(Struct):
-    """The parts, each behind those that dominate it, and what the group computes once."""
+    """The parallel regions, each behind those that dominate it, and the values that the group
+    computes once."""
 
     parts: list[Part]
     shared: set[Value]
 
 
 class Planner:
-    """Plans one stretch: `blocks`, entered at `entry`, for one group of threads."""
+    """Plans a single-entry region for one group of threads: `blocks`, entered at `entry`."""
 
     def __init__(
         self,
@@ -75,7 +76,7 @@ class Planner:
         entry: Block,
         outer: set[Value],
     ) -> None:
-        """`outer` are the values from outside of the stretch that the group has."""
+        """`outer` are the values from outside of `blocks` that are uniform in the group."""
         self._flow = flow
         self._uniformity = uniformity
         self._blocks = blocks
@@ -87,14 +88,14 @@ class Planner:
             for block in flow.blocks
             if block in blocks and block.condition is not None
         }
-        self._once: set[Block] = set()  # blocks that every thread must run alike
-        self._together: set[Block] = set()  # branches that the group must take
-        self._values: set[Value] = set()  # what that is decided by
+        self._once: set[Block] = set()  # blocks that every thread must run equally often
+        self._together: set[Block] = set()  # branches that the group must take together
+        self._values: set[Value] = set()  # values that these branches depend on
         self._own_ways: set[Block] = set()
 
     def require(self, block: Block) -> None:
-        """All threads of the group must reach `block`, and take its branch if it ends by one,
-        together. Raises NotTogetherError, and then forgets about it."""
+        """Requires that all threads of the group reach `block` together, and take its branch
+        together if it has one. Raises NotTogetherError, and then does not change the plan."""
         before = set(self._once), set(self._together), set(self._values)
         waiting: list[Block | Value] = [block]
         try:
@@ -122,7 +123,7 @@ class Planner:
                 yield self._take_together(branch)
 
     def _take_together(self, branch: Block) -> Value:
-        """Marks a branch; returns its condition."""
+        """Marks a branch as taken together; returns its condition."""
         if branch.condition is None or not self._uniformity.is_uniform_branch(branch):
             raise NotTogetherError
         self._together.add(branch)
@@ -146,9 +147,10 @@ class Planner:
                     yield edge.values[number]
 
     def plan(self, *, syncs_are_warps: bool | None = None) -> Plan:
-        """The parts. `syncs_are_warps` tells which synchronizations end one: None for none."""
+        """The plan. `syncs_are_warps` says which synchronizations end a parallel region: those of
+        warps, those of blocks, or (None) none."""
         own = [b for branch, b in self._influenced.items() if branch not in self._together]
-        self._own_ways = set().union(*own)  # where each thread goes its own way
+        self._own_ways = set().union(*own)  # control dependent on a branch of each thread
         owner = self._collapse()
         parts = self._make_parts(owner, syncs_are_warps)
         shared = self._shared_values(parts)
@@ -157,7 +159,8 @@ class Planner:
         return Plan(parts, shared)
 
     def _collapse(self) -> dict[Block, set[Block]]:
-        """The blocks that belong together because one of their branches is each thread's own."""
+        """Merges blocks that one parallel region must have, because they are control dependent on a
+        branch that each thread takes for itself."""
         owner = {block: {block} for block in self._blocks}
         for branch, blocks in self._influenced.items():
             if branch in self._together:
@@ -185,7 +188,7 @@ class Planner:
                 for other in blocks
                 for predecessor in self._predecessors[other]
             ):
-                raise NotTogetherError  # a second way in
+                raise NotTogetherError  # a second entry
             part = self._part(block, blocks, syncs_are_warps)
             before = self._only_predecessor(part, part_of)
             if before is not None and self._can_join(before, part):
@@ -244,9 +247,10 @@ class Planner:
         return node.name == "llvm.load" and node.results[0] in self._values
 
     def _shared_values(self, parts: list[Part]) -> set[Value]:
-        """What the group computes once: pure and uniform, where every thread passes once."""
+        """The values that the group computes once: pure and uniform, in blocks that every thread
+        runs once."""
         shared = set(self._outer)
-        # Optimistic for the arguments of loops, until nothing changes.
+        # A fixed point iteration that is optimistic for the arguments of loops.
         heads = {part.head: part for part in parts}
         candidates: set[Value] = set()
         for part in parts:
@@ -279,7 +283,7 @@ class Planner:
         if not incoming or any(source not in shared for _, source in incoming):
             return False
         if value.block is self._entry:
-            return False  # comes from outside of the stretch
+            return False  # it comes from outside
         is_one = len({source for _, source in incoming}) == 1
         return is_one or (
             value.block in heads and all(predecessor in straight for predecessor, _ in incoming)

@@ -1,7 +1,8 @@
-"""The start of a function that the runtime calls: a kernel's arguments, and what `CONTEXT` names.
+"""The prologue of a function that the runtime calls: loads of a kernel's arguments and of the
+values in `CONTEXT`.
 
-What depends on the thread is worked out from its number, or from its ids, by `Context`; only
-what is asked for is built.
+Values that depend on the thread are computed from its linear id, or from its ids, if they are
+needed.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ WORD = 8
 class Parameters(Struct, frozen=True):
     """The values of a flow's arguments that do not depend on the thread, and the scratch memory.
 
-    `block_slots` is the start of the threads' memory; what follows the slots of all warps is
-    at `memory`. `padded` is the number of threads, rounded up to whole warps.
+    The argument `block_slots` is the start of the threads' memory. `memory` is the part of it
+    behind the slots of all warps. `padded` is the number of threads, rounded up to whole warps.
     """
 
     arguments: dict[Value, Any]
@@ -40,24 +41,25 @@ class Parameters(Struct, frozen=True):
 
 
 def context_values(flow: Flow) -> dict[str, Value]:
-    """The arguments of a thread function by the names that `CONTEXT` gives them."""
+    """The arguments of a thread function, by their names in `CONTEXT`."""
     return dict(zip(CONTEXT, flow.arguments[-len(CONTEXT) :], strict=True))
 
 
 def uses_slots(flow: Flow) -> bool:
-    """Whether threads exchange values through memory of their warps."""
+    """Whether threads exchange values through their warps' slots."""
     context = context_values(flow)
     slots = {context["slots"], context["block_slots"]}
     return any(value in slots for block in flow.blocks for value in block.uses())
 
 
 def load_parameters(flow: Flow, thread: ThreadFunction, parameters: Any, block: Any) -> Parameters:
-    """Builds the loads of a kernel's arguments, and of what the block's threads have in common."""
+    """Builds the loads of a kernel's arguments, and of the values that are the same for the block's
+    threads."""
     own = flow.arguments[: -len(CONTEXT)]
     arguments: dict[Value, Any] = {}
     for number, argument in enumerate(own):
         place = build.load(build.at(parameters, number * WORD), build.pointer_type())
-        # A caller of the runtime may hold a vector anywhere.
+        # A caller of the runtime may have a vector at any address.
         is_vector = str(argument.type).startswith("vector<")
         arguments[argument] = build.load(place, argument.type, alignment=1 if is_vector else None)
 
@@ -98,7 +100,7 @@ def load_parameters(flow: Flow, thread: ThreadFunction, parameters: Any, block: 
 
 
 class ThreadIds(Struct, frozen=True):
-    """Which thread it is, as values: its ids, and its number in the block where that is known."""
+    """The ids of a thread as values, and its linear id in the block if it is known."""
 
     x: Any
     y: Any
@@ -107,7 +109,7 @@ class ThreadIds(Struct, frozen=True):
 
 
 def ids_of(linear: Any, parameters: Parameters) -> ThreadIds:
-    """The ids of the thread with a number."""
+    """The ids of the thread with a linear id."""
     width, height, _ = parameters.block_dim
     rest = build.divide(linear, width)
     return ThreadIds(
@@ -119,7 +121,7 @@ def ids_of(linear: Any, parameters: Parameters) -> ThreadIds:
 
 
 def linear_of(ids: ThreadIds, parameters: Parameters) -> Any:
-    """The number of a thread in its block, x innermost."""
+    """The linear id of a thread in its block, with x innermost."""
     if ids.linear is not None:
         return ids.linear
     width, height, _ = parameters.block_dim
@@ -128,7 +130,7 @@ def linear_of(ids: ThreadIds, parameters: Parameters) -> Any:
 
 
 def thread_value(name: str, ids: ThreadIds, parameters: Parameters, block_slots: Any) -> Any:
-    """The value of an argument of `CONTEXT` that depends on the thread."""
+    """The value of an argument in `CONTEXT` that depends on the thread."""
     if name.startswith("thread_id."):
         return getattr(ids, name[-1])
     linear = linear_of(ids, parameters)

@@ -1,6 +1,6 @@
-"""Which operations only compute: the same operands give the same result, and nothing else happens.
+"""Which operations are pure: their results depend only on their operands, and they have no effect.
 
-Of operations that are not known here, nothing is assumed.
+An operation that is not listed is not pure.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ def _names(text: str) -> frozenset[str]:
     return frozenset("llvm." + name for name in text.split())
 
 
-# Cheap enough to be computed again where they are needed: what indices are made of.
+# Operations that are cheap enough to be recomputed at their uses; indices consist of these.
 CHEAP = _names(
     "mlir.constant mlir.zero mlir.undef mlir.poison mlir.addressof add sub mul and or xor shl "
     "lshr ashr udiv urem icmp select getelementptr zext sext trunc ptrtoint inttoptr bitcast "
@@ -38,5 +38,5 @@ _PURE = CHEAP | _names(
 
 
 def is_pure(node: Node) -> bool:
-    """Whether it can be computed any number of times where its operands are known."""
+    """Whether a node may be executed any number of times, wherever its operands are available."""
     return node.name in _PURE

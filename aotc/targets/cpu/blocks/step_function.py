@@ -3,9 +3,9 @@
     int32_t step(void *const *parameters, const aotc_cpu_block *block, int64_t thread,
                  int32_t state)
 
-This works for any control flow: the function starts by a jump to where the thread stopped, and
-what lives across a synchronization is kept in the thread's memory. The runtime decides whose
-turn it is, and sees a barrier that some threads never reach.
+This works for any control flow. The function starts with a jump to the point where the thread
+stopped, and values that live across a synchronization are kept in the thread's memory. The runtime
+schedules the threads, and detects a barrier that some threads never reach.
 """
 
 from __future__ import annotations
@@ -43,19 +43,20 @@ from aotc.targets.cpu.sizes import round_up, size_of
 from aotc.targets.cpu.synchronize import WARP_SLOTS
 from aotc.targets.cpu.thread_function import ThreadFunction
 
-# A thread's memory begins at a multiple of this.
+# Alignment of a thread's memory.
 _THREAD_ALIGNMENT = 64
 
 
 class StepFunction(Struct, frozen=True):
-    """What the runtime must know of it: a thread's memory, and the synchronizations by number."""
+    """What the runtime must know of a step function: the bytes of a thread's memory, and its
+    synchronizations by number."""
 
     thread_bytes: int
     syncs: tuple[Sync, ...]
 
 
 class _Layout(Struct, frozen=True):
-    """Offsets in a thread's memory: of values that live across, and of allocas."""
+    """Offsets in a thread's memory: of values that live across synchronizations, and of allocas."""
 
     values: dict[Value, int]
     allocas: dict[Node, int]
@@ -70,10 +71,11 @@ def add_step_function(
     *,
     debug_name: str | None = None,
 ) -> StepFunction:
-    """Appends the llvm.func @symbol to `module`; `function`, the thread function, is read.
+    """Appends the llvm.func @symbol to `module`. `function` is the thread function, which is only
+    read.
 
-    Raises DynamicAllocaError, UnknownSizeError. With `debug_name`, the kernel's, the function
-    gets debug information.
+    Raises DynamicAllocaError, UnknownSizeError. With `debug_name`, the name of the kernel, the
+    function gets debug information.
     """
     expand_switches(function)
     flow = read_flow(function)
@@ -99,13 +101,13 @@ class _Writer:
         self._thread = thread
         self._region = function.operation.regions[0]
         self._location = location
-        # In the order of the program: of lanes that wait at several, the runtime lets those at
-        # the first one go on.
+        # In the order of the program: if lanes wait at several synchronizations, the runtime
+        # continues those at the first one.
         order = in_order(flow.entry, set(flow.blocks))
         self._syncs = [block for block in order if block.sync is not None]
         self._at_hand = set(flow.arguments)
         self._layout = self._lay_out()
-        # Values of the whole function, and those that are valid in the current block alone.
+        # Values that are valid in the whole function, and those valid in the current block only.
         self._values: dict[Value, Any] = {}
         self._local: dict[Value, Any] = {}
         self._own_memory: Any = None
@@ -200,7 +202,8 @@ class _Writer:
             with node.pattern.location:
                 results = clone(node, [self._value(v, block) for v in node.operands]).results
                 for value, result in zip(node.results, results, strict=True):
-                    # What lives across is valid in this block alone: a thread may go on behind it.
+                    # A value that lives across is valid only in this block: a thread may resume
+                    # behind it.
                     target = self._local if value in self._crossing else self._values
                     target[value] = result
                     self._keep(value, result)
@@ -231,7 +234,7 @@ class _Writer:
             build.store_value(result, build.at(self._own_memory, self._layout.values[value]))
 
     def _value(self, value: Value, block: Block) -> Any:
-        """The value in the current block: made there, made before, or made or loaded again."""
+        """The value in the current block: defined there or before, or recomputed or reloaded."""
         if value in self._local:
             return self._local[value]
         if value not in self._crossing or value.block is block:
@@ -239,7 +242,7 @@ class _Writer:
         return self._again(value, block)
 
     def _again(self, value: Value, block: Block) -> Any:
-        """Makes a value anew, with all that it is made of, or loads it."""
+        """Recomputes a value and its operands, or loads it from the thread's memory."""
         if value in self._local:
             return self._local[value]
         if value in self._at_hand or value in self._addresses:

@@ -1,4 +1,5 @@
-"""How addresses move from one thread to the next: what makes vectors, and what does not."""
+"""Strides of addresses from one thread to the next, which decide whether accesses can be
+vectorized."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ _CASTS = frozenset({"llvm.sext", "llvm.zext", "llvm.trunc", "llvm.freeze"})
 
 
 class Accesses(Struct):
-    """Loads and stores of some blocks: of neighbours in memory, of one place, and others."""
+    """The number of loads and stores of some blocks that are contiguous, uniform, or scattered
+    across threads."""
 
     contiguous: int = 0
     same: int = 0
@@ -22,9 +24,9 @@ class Accesses(Struct):
 
 
 class Strides:
-    """How much values grow from one thread to the next; None where that is not known.
+    """The difference of a value between one thread and the next; None if it is not known.
 
-    `ids` are those that grow by one.
+    `ids` are the values whose stride is 1.
     """
 
     def __init__(self, ids: set[Value], varying: set[Value]) -> None:
@@ -35,7 +37,7 @@ class Strides:
         if value not in self._varying:
             return 0
         if value not in self._known:
-            self._known[value] = None  # for cycles
+            self._known[value] = None  # in case of a cycle
             if value.node is not None:
                 self._known[value] = self._of_node(value.node)
         return self._known[value]
@@ -94,7 +96,7 @@ def count_accesses(blocks: set[Block], strides: Strides) -> Accesses:
 
 
 def _constant_of(value: Value) -> int | None:
-    """The number that a value is, if it is an integer constant."""
+    """The number that a value is, if it is an integer constant, else None."""
     if value.node is None or value.node.name != "llvm.mlir.constant":
         return None
     attribute: Any = value.node.pattern.attributes["value"]

@@ -1,8 +1,8 @@
-"""Allocas of a thread function → those that need memory beyond one stretch of a thread's run.
+"""Allocas of a thread function that need memory beyond one turn of a thread.
 
-Where threads take turns, what a thread allocated must outlast the turn. An alloca whose address
-is only used between two synchronizations stays on the stack, all threads using it one after the
-other; any other gets a place in the thread's scratch memory.
+If threads run in turns, memory that a thread allocates must outlast its turn. An alloca whose
+address is only used between two synchronizations stays on the stack, where all threads use it one
+after the other. Any other alloca gets a place in the thread's scratch memory.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from aotc.targets.cpu.sizes import Size, size_of
 
 _ADDRESSES = frozenset({"llvm.getelementptr", "llvm.bitcast", "llvm.freeze"})
 _MARKERS = frozenset({"llvm.intr.lifetime.start", "llvm.intr.lifetime.end"})
-# Larger ones do not belong on the stack of whoever launches a kernel.
+# Larger allocas are not put on the stack of the thread that launches a kernel.
 _LARGEST_ON_STACK = 4096
 
 
 class DynamicAllocaError(Exception):
-    """An alloca of unknown size that has to outlast a synchronization; holds its location."""
+    """An alloca of unknown size that must outlast a synchronization. It has the location."""
 
     def __init__(self, location: Any) -> None:
         super().__init__("memory of unknown size is allocated and used across a synchronization")
@@ -33,7 +33,7 @@ def allocas(flow: Flow) -> list[Node]:
 
 
 def alloca_size(node: Node) -> Size | None:
-    """What an alloca occupies; None if that is not known here."""
+    """The size and alignment of an alloca; None if its size is not a constant."""
     count = node.operands[0].node
     if count is None or count.name != "llvm.mlir.constant":
         return None
@@ -46,9 +46,9 @@ def alloca_size(node: Node) -> Size | None:
 
 
 def lasting_allocas(flow: Flow, outlasts: Callable[[Value], bool]) -> dict[Node, Size]:
-    """The allocas whose addresses are used beyond one stretch of a run, or nobody knows where.
+    """The allocas whose addresses are, or may be, used beyond one turn of a thread.
 
-    `outlasts` tells whether a value is used beyond the stretch that makes it. Raises
+    `outlasts` says whether a value is used beyond the turn that defines it. Raises
     DynamicAllocaError.
     """
     found = allocas(flow)

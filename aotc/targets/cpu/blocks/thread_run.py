@@ -1,4 +1,4 @@
-"""One thread's run of one part → the body of the loop over a group's threads."""
+"""The body of the loop over a group's threads: one thread's run of one parallel region."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from aotc.targets.cpu.sizes import size_of
 
 
 class ThreadRun:
-    """Builds it; `ids` say which thread it is, `marks` are the access group of the loop."""
+    """Builds one thread's run. `ids` are the thread's ids, `marks` the access group of the loop."""
 
     def __init__(self, frame: Frame, level: Level, ids: ThreadIds, lane: Any, marks: Any) -> None:
         self._frame = frame
@@ -30,7 +30,7 @@ class ThreadRun:
         self._values: dict[Value, Any] = {}
 
     def value(self, value: Value) -> Any:
-        """A value that was made before this part, or that depends on the thread alone."""
+        """A value that was computed before this region, or depends only on the thread."""
         frame, level = self._frame, self._level
         if value in self._values:
             return self._values[value]
@@ -63,7 +63,7 @@ class ThreadRun:
         return self._linear
 
     def _slot(self, value: Value) -> Any:
-        """The address of the thread's slot for a value, or None."""
+        """The address of the thread's slot for a value; None if it has no slot."""
         frame = self._frame
         if value in frame.slots.values:
             size = size_of(build.memory_type(value.type)).bytes
@@ -75,7 +75,8 @@ class ThreadRun:
         return None
 
     def write(self, part: Part, guard: Guard | None = None) -> None:
-        """Builds the blocks of `part`; threads beyond the limits of `guard` do not come here."""
+        """Builds the blocks of `part`. The loop does not run threads beyond the limits of
+        `guard`."""
         self._guard = guard
         if self._frame.debug is not None:
             self._frame.debug.set("thread_id", [self._ids.x, self._ids.y, self._ids.z])
@@ -95,7 +96,8 @@ class ThreadRun:
         for block in order:
             cursor.enter(blocks[block])
             self._values |= dict(zip(own[block], blocks[block].arguments, strict=True))
-            # Of a head that a loop of the part leads back to, too: each turn has its own values.
+            # Also for a head that a loop in the region leads back to: each iteration has new
+            # values.
             for argument in own[block]:
                 self._keep(argument, self._values[argument])
             self._write_block(block, part, own, blocks, behind)
@@ -104,7 +106,7 @@ class ThreadRun:
             create("llvm.intr.stackrestore", [stack])
 
     def _head_arguments(self, part: Part) -> list[Value]:
-        """The arguments of a part's head that a loop inside of the part gives new values."""
+        """The arguments of a region's head that get new values by a loop inside of the region."""
         has_loop = any(
             edge.target is part.head and not _leaves(edge, part)
             for block in part.blocks
@@ -115,7 +117,8 @@ class ThreadRun:
         return [a for a in part.head.arguments if a not in self._level.values]
 
     def _begin_block(self, block: Block, part: Part) -> None:
-        """Brings in what the block uses, and works out addresses of slots that it writes to."""
+        """Makes the values available that the block uses, and computes addresses of slots that it
+        writes."""
         for value in block.uses():
             self._bring_in(value, part)
         for edge in block.edges:
@@ -127,7 +130,7 @@ class ThreadRun:
                 self._prepare(result)
 
     def _keep_shared(self, part: Part) -> None:
-        """What a warp or a row has once, another part may want for each thread."""
+        """Stores uniform values that another region may need for each thread."""
         level = self._level
         for block in part.straight:
             if block is not part.head:
@@ -142,17 +145,18 @@ class ThreadRun:
     def _bring_in(self, value: Value, part: Part) -> None:
         frame = self._frame
         is_inside = value.block in part.blocks and value not in part.head.arguments
-        # Allocas have one address, which serves every block, too.
+        # The address of an alloca is valid in every block, too.
         if not is_inside or value in frame.stack or value in frame.slots.allocas:
             self.value(value)
 
     def _prepare(self, value: Value) -> None:
-        """Addresses of slots are worked out in front: their parts serve every block."""
+        """Computes what the addresses of slots depend on before the first block, for all blocks."""
         if value in self._frame.slots.values:
             self._own_number()
 
     def _save_stack(self, part: Part) -> Any:
-        """Memory of unknown size is freed when the thread's turn ends."""
+        """Saves the stack pointer if the region has allocas of unknown size, which are freed at the
+        end of the thread's turn."""
         frame = self._frame
         for block in part.blocks:
             for node in block.nodes:
@@ -228,7 +232,7 @@ class ThreadRun:
             build.store_value(result, address, group=self._marks)
 
     def _is_shared_access(self, node: Node) -> bool:
-        """Whether a load or store is surely of memory that is not the thread's own stack."""
+        """Whether a load or store is known not to access the thread's own stack."""
         if node.name == "llvm.load":
             address = node.operands[0]
         elif node.name == "llvm.store":
@@ -248,5 +252,5 @@ class ThreadRun:
 
 
 def _leaves(edge: Edge, part: Part) -> bool:
-    """Whether a thread that takes `edge` has done its turn."""
+    """Whether a thread that takes `edge` has finished its turn."""
     return edge.target not in part.blocks or any(edge is other for other in part.edges)

@@ -1,11 +1,11 @@
-"""A `Flow` and a scope of threads → which values and branches are the same for all of them.
+"""Uniformity analysis of a `Flow`: which values and branches are the same for a scope of threads.
 
-A scope is told by the arguments that differ between its threads: all thread ids for a block, the
-ids but for the warp's for a warp, x alone for a row of threads. A value is *uniform* if every
-thread of the scope that comes to it at the same time computes the same; a block is *divergent*
-if some threads of the scope may run it, or run it once more, while others do not.
+A scope is given by the arguments that differ between its threads: all thread ids for a block, the
+ids except the warp's for a warp, x only for a row of threads. A value is *uniform* if every thread
+of the scope that reaches it at the same time computes the same. A block is *divergent* if some
+threads of the scope may run it, or run it once more, while others do not.
 
-A load from a uniform address is uniform: threads that see different values there race.
+A load from a uniform address is uniform: if threads saw different values there, it would be a race.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aotc.targets.cpu.blocks.purity import is_pure
 
 
 class Uniformity(Struct):
-    """What differs between the threads of a scope."""
+    """The values and blocks that are not uniform in a scope of threads."""
 
     varying: set[Value]
     divergent: set[Block]
@@ -36,11 +36,11 @@ class Uniformity(Struct):
 def find_uniformity(
     flow: Flow, postdominators: dict[Block, Block | None], varying: Iterable[Value]
 ) -> Uniformity:
-    """`varying` are the arguments that differ."""
+    """Analyzes `flow`. `varying` are the arguments that differ between threads."""
     found = Uniformity(set(varying), set())
     predecessors = flow.predecessors()
     branches = [block for block in flow.blocks if block.condition is not None]
-    # Those whose results may yet turn out to vary: each round looks at these alone.
+    # Nodes whose results may still turn out to vary. Each iteration visits only these.
     uniform = {block: _may_be_uniform(block, found) for block in flow.blocks}
     diverging: set[Block] = set()
     changed = True
@@ -61,8 +61,8 @@ def find_uniformity(
 
 
 def _may_be_uniform(block: Block, found: Uniformity) -> list[Node]:
-    """Nodes with results that depend on where they are and what they use. Constants and addresses
-    of globals never vary; what is not pure always does."""
+    """Nodes whose uniformity depends on their block and their operands. Constants and addresses of
+    globals never vary. The results of nodes that are not pure always vary."""
     nodes = []
     for node in block.nodes:
         if not node.results or node.name.startswith("llvm.mlir."):
@@ -75,8 +75,8 @@ def _may_be_uniform(block: Block, found: Uniformity) -> list[Node]:
 
 
 def _turns(node: Node, block: Block, found: Uniformity) -> bool:
-    """Whether the node's results vary, which is noted."""
-    # Threads that leave a loop at different times hold values of different turns.
+    """Records whether the node's results vary, and returns it."""
+    # Threads that leave a loop in different iterations hold values of different iterations.
     if block in found.divergent or not found.varying.isdisjoint(node.operands):
         found.varying.update(node.results)
         return True
@@ -84,7 +84,7 @@ def _turns(node: Node, block: Block, found: Uniformity) -> bool:
 
 
 def _is_plain_load(node: Node) -> bool:
-    """A load that is neither volatile nor atomic."""
+    """Whether a node is a load that is neither volatile nor atomic."""
     if node.name != "llvm.load" or "volatile_" in node.pattern.attributes:
         return False
     attributes = node.pattern.attributes
@@ -94,7 +94,8 @@ def _is_plain_load(node: Node) -> bool:
 def _visit_arguments(
     block: Block, predecessors: list[Block], diverging: set[Block], found: Uniformity
 ) -> bool:
-    """Which arguments of a block vary: by what comes in, or by the way that a thread comes."""
+    """Records the arguments of a block that vary, because an incoming value does, or because the
+    threads come from different predecessors. Returns whether there are new ones."""
     changed = False
     ways_differ = any(p in found.divergent or p in diverging for p in predecessors)
     for number, argument in enumerate(block.arguments):

@@ -1,8 +1,9 @@
-"""Comparisons and quotients of thread ids → the same of the warp's number, where a warp agrees.
+"""Comparisons and quotients of thread ids → the same of the warp's id, if they are uniform in a
+warp.
 
 In a block of one row, `thread_id.x < 64` and `thread_id.x / 64` are the same for all lanes of a
-warp: `warp < 2` and `warp / 2`. So written, it can be seen that a warp takes a branch together,
-and its threads need not wait for each other as if they might not.
+warp: `warp < 2` and `warp / 2`. In this form, the analysis sees that a warp takes a branch
+together, so that its threads need not be synchronized as if they might diverge.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from aotc.targets.cpu import build
 from aotc.targets.cpu.synchronize import WARP_SYNC
 from aotc.targets.cpu.thread_function import CONTEXT, Size
 
-# llvm.icmp's predicates that tell apart what is below a limit: slt, sge, ult, uge; and what is up
-# to one: sle, sgt, ule, ugt.
+# llvm.icmp's predicates for "below a limit" (slt, sge, ult, uge), and for "up to a limit" (sle,
+# sgt, ule, ugt).
 _BELOW = (2, 5, 6, 9)
 _UP_TO = (3, 4, 7, 8)
 _SWAPPED = {0: 0, 1: 1, 2: 4, 4: 2, 3: 5, 5: 3, 6: 8, 8: 6, 7: 9, 9: 7}
@@ -28,7 +29,7 @@ _CASTS = ("llvm.trunc", "llvm.sext", "llvm.zext")
 def express_by_warp(function: Any, block_size: Size | None) -> None:
     """Rewrites a thread function in the LLVM dialect, in place, if its lanes exchange values.
 
-    Elsewhere it is the ids themselves that tell which threads have work, see `part_guards`.
+    In other functions, the ids themselves give the threads with work (see `part_guards`).
     """
     if not any(_is_exchange(operation) for operation in walk(function)):
         return
@@ -54,7 +55,7 @@ def _is_exchange(operation: Any) -> bool:
 
 
 def _rewrite_users(thread: Any, warp: Any) -> None:
-    """Users of an id, and of the id in fewer or more bits: none needs more than ten."""
+    """Rewrites users of an id, also of the id in fewer or more bits. (An id has at most ten.)"""
     for user in [use.owner.operation for use in thread.uses]:
         with ir.InsertionPoint(user), user.location:
             if user.name in _CASTS and ir.IntegerType(user.result.type).width >= 16:
@@ -66,7 +67,7 @@ def _rewrite_users(thread: Any, warp: Any) -> None:
 
 
 def _by_warp(user: Any, thread: Any, warp: Any) -> Any | None:
-    """What `user` computes, of the warp's number; None where the lanes of a warp may differ."""
+    """The result of `user`, computed from the warp's id; None if it may differ in a warp."""
     if len(user.operands) != 2:
         return None
     left, right = user.operands

@@ -1,1 +1,1 @@
-"""GPU operations in a thread function → plain ones, and synchronizations."""
+"""Expansion of GPU operations in a thread function to plain operations and synchronizations."""

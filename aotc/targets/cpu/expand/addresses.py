@@ -1,4 +1,4 @@
-"""The address of a memref's element, for what accesses memory by address."""
+"""The address of a memref's element, for operations that access memory by address."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from aotc.targets.cpu.sizes import size_of
 
 
 def to_i64(index: Any) -> Any:
-    """An index as the i64 that it is on every host."""
+    """An index as an i64, which it is on every host."""
     return unary("arith.index_cast", index, build.i64())
 
 
 def element_address(memref: Any, indices: list[Any]) -> Any:
     """The pointer to `memref[indices]`, built at the current insertion point.
 
-    It comes out of the descriptor that the memref becomes when memrefs are lowered.
+    It is computed from the descriptor that the memref is lowered to.
     """
     type_ = memref.type
     rank = type_.rank

@@ -1,7 +1,7 @@
-"""`nvgpu.device_async_*` → copies that are done at once.
+"""`nvgpu.device_async_*` → synchronous copies.
 
-An asynchronous copy may be done at any time until somebody waits for it. Groups and tokens have
-nothing to say then: a token is a zero.
+An asynchronous copy may be done at any time before a thread waits for it. Groups and tokens then
+have no meaning: a token is a zero.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _copy(operation: Any, ids: Ids) -> None:
     start = element_address(source, source_indices)
     bytes_type = ir.VectorType.get([count * size], integer(8))
     if known_count:
-        # The source has no more than this: the rest is not read, and becomes zero.
+        # The source has no more elements: the rest is not read, and becomes zero.
         build.store(zeros(bytes_type), to, alignment=size)
         copied = binary("arith.minui", known_count[0], constant_index(count))
         length = to_i64(index_op("arith.muli", copied, constant_index(size)))
@@ -48,7 +48,7 @@ def _give_token(operation: Any, _: Ids) -> None:
 
 
 def _wait(operation: Any, ids: Ids) -> None:
-    """Nothing is left to wait for."""
+    """The copies are done: there is nothing to wait for."""
 
 
 ASYNC_COPIES: dict[str, Callable[[Any, Ids], None]] = {

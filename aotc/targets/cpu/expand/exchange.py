@@ -1,10 +1,10 @@
 """Operations through which the lanes of a warp exchange values → stores, synchronizations, loads.
 
-`EXCHANGES` is the table. In a branch that some lanes do not take, those that take it exchange
-among themselves; so do those that are left when some have ended. What a GPU defines then is the
-same here: ballots, the first active lane, integer reductions, and shuffles from lanes that are
-there. Lanes that do not exist, of a block's last warp, have no value: who asks for one gets its
-own.
+`EXCHANGES` is the table. In a branch that only some lanes take, these exchange among themselves, as
+do the lanes that are left if others have ended. Where a GPU defines the result in such cases, it is
+the same here: ballots, the first active lane, integer reductions, and shuffles from active lanes.
+Lanes that do not exist (in a block's last warp) have no value: a lane that reads one gets its own
+value.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def _shuffle(operation: Any, ids: Ids) -> None:
-    """As shfl.sync among the first `width` lanes; nothing is valid in the others."""
+    """Like shfl.sync among the first `width` lanes. The result is not valid in other lanes."""
     value, offset, width = operation.operands
     mode = str(operation.attributes["mode"]).rstrip(">").split()[-1]
     lane = to_i64(ids.lane)
@@ -113,7 +113,7 @@ EXCHANGES: dict[str, Callable[[Any, Ids], None]] = {
     **NVVM,
 }
 
-# By operation, as `support` has its own.
+# Operation → its check, as in `support`.
 EXCHANGE_CHECKS: dict[str, Callable[[Any, dict[str, Any]], str | None]] = {
     "gpu.shuffle": _check_value,
     "gpu.rotate": _check_value,

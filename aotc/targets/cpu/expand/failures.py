@@ -1,6 +1,6 @@
 """Assertions and traps in kernels → calls of `FAIL`, which end the launch with a message.
 
-`FAILURES` is the table; each function returns the global that holds the message.
+`FAILURES` is the table. Each function returns the global that holds the message.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def _fail(message: Any, ids: Ids) -> None:
 
 
 def _written(symbol: str, numbers: Sequence[Any]) -> Any:
-    """The thread's buffer, into which the format in the global @symbol is written with numbers."""
+    """The thread's message buffer, after a call that formats the numbers into it by the format in
+    the global @symbol."""
     buffer, size = llvm_address(MESSAGE), constant(integer(64), MESSAGE_BYTES)
     arguments = [buffer, size, llvm_address(symbol), *(to_i64(number) for number in numbers)]
     type_ = ir.TypeAttr.get(ir.Type.parse("!llvm.func<i32 (ptr, i64, ptr, ...)>"))
@@ -53,10 +54,10 @@ def _written(symbol: str, numbers: Sequence[Any]) -> Any:
 
 
 def _message(text: str, location: Any, name: str, symbol: str, *, is_format: bool = False) -> Any:
-    """The global @symbol with a message, and its place in the input."""
+    """The global @symbol, with a message and its place in the input."""
     place = find_place(str(location), name)
     if place is not None:
-        # Into the artifact, hence without its folder.
+        # The message is part of the artifact, so it must not contain the folder.
         file = Path(place.file).name
         where = f" ({file}:{place.line}:{place.column})"
         text += where.replace("%", "%%") if is_format else where
@@ -64,7 +65,7 @@ def _message(text: str, location: Any, name: str, symbol: str, *, is_format: boo
     return build.bytes_global(symbol, content)
 
 
-# Each takes the operation, the ids, what places call the input, and the global's name.
+# Each function takes the operation, the ids, the name of the input, and the global's name.
 FAILURES: dict[str, Callable[[Any, Ids, str, str], Any]] = {
     "cf.assert": _expand_assertion,
     "llvm.intr.trap": _expand_trap,

@@ -1,9 +1,9 @@
-"""Which lane of a warp holds which element of a matrix.
+"""The distribution of a matrix's elements over the lanes of a warp.
 
-Two ways to share a matrix among 32 lanes. `MmaFragment` is the layout that the PTX manual gives
-for `mma.sync`, which programs can see: they load and store their registers themselves. `Spread`
-is ours, for `!gpu.mma_matrix`, whose layout no program may know: it is by rows, so that what a
-lane computes stands in one row.
+There are two layouts. `MmaFragment` is the layout that the PTX manual gives for `mma.sync`. It is
+visible to programs, which load and store their registers themselves. `Spread` is aotc's own, for
+`!gpu.mma_matrix`, whose layout is opaque: it is row-major, so that the elements of a lane are in
+one row.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from msgspec import Struct
 
 from aotc.chips import WARP
 
-# A row and a column, or a distance of both.
+# A row and a column, or an offset of both.
 Place = tuple[int, int]
 
-# `mma.sync` is made of tiles of 8 rows, of 8 columns, and of 4 registers along k: the lanes of
-# a warp are 8 groups of 4.
+# `mma.sync` consists of tiles of 8 rows, of 8 columns, and of 4 registers along k. The lanes of a
+# warp are 8 groups of 4.
 _TILE = 8
 GROUP_SIZE = 4
 
 Shape = tuple[int, int, int]
 
-# The (m, n, k) of `mma.sync` by the types of the multiplicands and of the accumulators, as the
-# PTX manual has them and `nvgpu.mma.sync` can say them. f32 are tf32 there.
+# The shapes (m, n, k) of `mma.sync` by the element types of the multiplicands and the accumulators,
+# as in the PTX manual, as far as `nvgpu.mma.sync` has them. f32 is tf32 there.
 MMA_SHAPES: dict[tuple[str, str], frozenset[Shape]] = {
     ("f16", "f16"): frozenset({(16, 8, 8), (16, 8, 16)}),
     ("f16", "f32"): frozenset({(16, 8, 8), (16, 8, 16)}),
@@ -34,7 +34,7 @@ MMA_SHAPES: dict[tuple[str, str], frozenset[Shape]] = {
     ("i4", "i32"): frozenset({(8, 8, 32), (16, 8, 32), (16, 8, 64)}),
 }
 
-# Those of `mma.sp.sync` that the CPU computes: of K, A has half.
+# The shapes of `mma.sp.sync` that the CPU supports. A has half of the K elements.
 SPARSE_SHAPES: dict[tuple[str, str], frozenset[Shape]] = {
     ("f16", "f16"): frozenset({(16, 8, 16), (16, 8, 32)}),
     ("f16", "f32"): frozenset({(16, 8, 16), (16, 8, 32)}),
@@ -42,7 +42,7 @@ SPARSE_SHAPES: dict[tuple[str, str], frozenset[Shape]] = {
     ("f32", "f32"): frozenset({(16, 8, 8), (16, 8, 16)}),
 }
 
-# The same of `wmma`, for `gpu.subgroup_mma_compute`.
+# The shapes of `wmma`, for `gpu.subgroup_mma_compute`.
 _WIDE = frozenset({(16, 16, 16), (32, 8, 16), (8, 32, 16)})
 WMMA_SHAPES: dict[tuple[str, str], frozenset[Shape]] = {
     ("f16", "f16"): _WIDE,
@@ -55,9 +55,9 @@ WMMA_SHAPES: dict[tuple[str, str], frozenset[Shape]] = {
 
 
 class MmaFragment(Struct, frozen=True):
-    """A matrix in the registers of a warp, each register holding one or more elements.
+    """A matrix in the registers of a warp. A register holds one or more elements.
 
-    Lane 4 * group + member holds, in element e of register r, what stands at
+    In lane 4 * group + member, element e of register r is the matrix element at
     `group * group_step + member * member_step + offsets[r][e]`.
     """
 
@@ -69,7 +69,7 @@ class MmaFragment(Struct, frozen=True):
 
     @property
     def is_by_rows(self) -> bool:
-        """Whether the elements of each register are side by side in a row."""
+        """Whether the elements of each register are consecutive in a row."""
         return all(
             place == (first[0], first[1] + number)
             for first, *others in self.offsets
@@ -77,7 +77,7 @@ class MmaFragment(Struct, frozen=True):
         )
 
     def place(self, lane: int, register: int, element: int) -> Place:
-        """The row and the column of an element."""
+        """The row and the column of an element of a register."""
         group, member = divmod(lane, GROUP_SIZE)
         row, column = (
             group * self.group_step[d]
@@ -91,7 +91,7 @@ class MmaFragment(Struct, frozen=True):
 def mma_fragments(
     m: int, n: int, k: int, width: int
 ) -> tuple[MmaFragment, MmaFragment, MmaFragment]:
-    """A (m x k), B (k x n) and the accumulators (m x n), n being 8.
+    """The fragments of A (m x k), B (k x n) and the accumulators (m x n). n is 8.
 
     `width` is the number of multiplicands in a register: 32 bits of them, or one f64.
     """
@@ -103,7 +103,7 @@ def mma_fragments(
         k,
         group_step=(1, 0),
         member_step=(0, width),
-        # The rows' tiles first, then those along k.
+        # Row tiles first, then tiles along k.
         offsets=tuple(
             tuple((_TILE * row_tile, depth * k_tile + e) for e in range(width))
             for k_tile in range(k_tiles)
@@ -132,7 +132,8 @@ def mma_fragments(
 
 
 class Spread(Struct, frozen=True):
-    """A matrix of which lane l holds the elements [l * count, (l + 1) * count), row by row."""
+    """A matrix of which lane l holds the elements [l * count, (l + 1) * count), in row-major
+    order."""
 
     rows: int
     columns: int
@@ -154,11 +155,11 @@ class Spread(Struct, frozen=True):
         return divmod(lane * self.count + element, self.columns)
 
 
-# A tile of ldmatrix: 8 rows of 16 bytes.
+# A tile of ldmatrix has 8 rows of 16 bytes.
 LDMATRIX_ROWS = 8
 LDMATRIX_ROW_BYTES = 16
 
-# What of a tile a lane's register holds: as a matrix of 32-bit words, and as one of 16 bits.
+# The layout of a tile in the lanes' registers: as 32-bit words, and transposed as 16-bit elements.
 LDMATRIX = MmaFragment(8, 4, group_step=(1, 0), member_step=(0, 1), offsets=(((0, 0),),))
 LDMATRIX_TRANSPOSED = MmaFragment(
     8, 8, group_step=(0, 1), member_step=(2, 0), offsets=(((0, 0), (1, 0)),)

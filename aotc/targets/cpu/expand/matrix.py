@@ -1,7 +1,7 @@
-"""Operations of tensor cores, and what feeds them → loads, products, stores of single lanes.
+"""Operations of tensor cores, and those that load and store their operands → code of single lanes.
 
-`MATRICES` is the table. No program may know how a `!gpu.mma_matrix` is spread over the lanes:
-here it is by rows, see `fragments.Spread`.
+`MATRICES` is the table. The layout of a `!gpu.mma_matrix` over the lanes is opaque to programs;
+here it is row-major, see `fragments.Spread`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ if TYPE_CHECKING:
 
 
 def _own_place(matrix: Matrix, ids: Ids) -> tuple[Any, Any]:
-    """The row and the column, as i64, of this lane's first element; the others follow it."""
+    """The row and the column of this lane's first element, as i64. The others follow in the row."""
     first = build.multiply(to_i64(ids.lane), build.number(matrix.spread.count))
     columns = build.number(matrix.spread.columns)
     return build.divide(first, columns), build.remainder(first, columns)
 
 
 def _addresses(operation: Any, memref: Any, indices: list[Any], ids: Ids) -> list[Any]:
-    """Where this lane's elements of a matrix in memory are: one address, or each one's."""
+    """The addresses of this lane's elements of a matrix in memory: of the first one if they are
+    contiguous, else of each."""
     (matrix,) = former_matrices(operation)
     base = element_address(memref, indices)
     size = size_of(matrix.vector.element_type).bytes
@@ -65,7 +66,7 @@ def _load_matrix(operation: Any, ids: Ids) -> None:
     memref, *indices = operation.operands
     vector = operation.results[0].type
     addresses = _addresses(operation, memref, indices, ids)
-    # A memref's element is aligned, a row of a matrix need not be.
+    # An element of a memref is aligned, but a row of a matrix need not be.
     alignment = size_of(vector.element_type).bytes
     if _is_transposed(operation):
         elements = [
@@ -92,17 +93,17 @@ def _store_matrix(operation: Any, ids: Ids) -> None:
 
 
 def _compute(operation: Any, ids: Ids) -> None:
-    """D = A * B + C. The attributes tell how A and B were loaded, and change nothing here."""
+    """D = A * B + C. The attributes say how A and B were loaded, which does not matter here."""
     a_value, b_value, c_value = operation.operands
     a_matrix, b_matrix, c_matrix, _ = former_matrices(operation)
     element = a_value.type.element_type
     m, n, k = c_matrix.spread.rows, c_matrix.spread.columns, a_matrix.spread.columns
     a, b = place_multiplicands(ids.slots, WARP_SLOTS, element, m, n, k)
     lane = to_i64(ids.lane)
-    # What other lanes have yet to read here must not be overwritten.
+    # Waits for lanes that still read an earlier operand here.
     warp_sync()
     for multiplicand, matrix, value in ((a, a_matrix, a_value), (b, b_matrix, b_value)):
-        # By rows in memory, by rows over the lanes: one part behind the other.
+        # Row-major in memory and over the lanes: the lanes' elements are consecutive.
         part = matrix.spread.count * multiplicand.element_bytes
         address = build.at(multiplicand.address, build.multiply(lane, build.number(part)))
         build.store(prepare(value, multiplicand.element), address, alignment=part)
@@ -137,12 +138,12 @@ def _elementwise(operation: Any, _: Ids) -> None:
     result.replace_all_uses_with(value)
 
 
-# The kinds that are one operation of arith.
+# Kinds that are a single operation of arith.
 _ELEMENTWISE = {
     "addf": "arith.addf",
     "mulf": "arith.mulf",
     "subf": "arith.subf",
-    # As on a GPU, a NaN wins.
+    # As on a GPU, a NaN is propagated.
     "maxf": "arith.maximumf",
     "minf": "arith.minimumf",
     "divf": "arith.divf",

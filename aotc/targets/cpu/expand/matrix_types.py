@@ -1,8 +1,8 @@
 """Types that only a GPU has (`!gpu.mma_matrix`, copy tokens) → types that a host has.
 
-A `!gpu.mma_matrix` becomes the vector of the elements that one lane holds (`fragments.Spread`),
-a token of an asynchronous copy an integer that nobody reads. The operations that `matrix`
-expands get their former types as an attribute: the vectors do not tell shapes.
+A `!gpu.mma_matrix` becomes the vector of the elements that one lane holds (`fragments.Spread`). The
+token of an asynchronous copy becomes an integer that is not used. Operations that `matrix` expands
+get their former types as an attribute, as the vectors do not have the matrices' shapes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from aotc.targets.cpu.expand.fragments import (
     Spread,
 )
 
-# On gpu.subgroup_mma_* operations: the former types of the operands, then of the results.
+# An attribute of gpu.subgroup_mma_* operations: the former types of operands, then of results.
 _FORMER_TYPES = "aotc_former_types"
 
 _MATRIX = re.compile(r'!gpu\.mma_matrix<(\d+)x(\d+)x(\w+), "(\w+)">')
@@ -32,7 +32,7 @@ _PREFIX = "gpu.subgroup_mma_"
 
 
 class Matrix(Struct, frozen=True):
-    """A `!gpu.mma_matrix`: the layout, and the element as MLIR writes it (`f16`, `si8`, ...)."""
+    """A `!gpu.mma_matrix`: its layout, and its element type in MLIR's syntax (`f16`, `si8`)."""
 
     spread: Spread
     element: str
@@ -43,18 +43,18 @@ class Matrix(Struct, frozen=True):
 
     @property
     def vector(self) -> Any:
-        """What a lane holds. Arithmetic is on integers without a sign."""
+        """The type of a lane's elements. Arithmetic is on signless integers."""
         return ir.VectorType.get([self.spread.count], ir.Type.parse(self.element.lstrip("su")))
 
 
 def read_matrix(type_: Any) -> Matrix | None:
-    """The matrix that a type says, or None for another type."""
+    """The matrix that a type describes; None for any other type."""
     found = _MATRIX.fullmatch(str(type_))
     return None if found is None else Matrix(Spread(int(found[1]), int(found[2])), found[3])
 
 
 def former_matrices(operation: Any) -> list[Matrix]:
-    """The matrices among the operands and results of an operation, as they were in the source."""
+    """The former types of an operation's operands and results that were matrices."""
     types = operation.attributes[_FORMER_TYPES]
     matrices = [read_matrix(ir.TypeAttr(type_).value) for type_ in types]
     return [matrix for matrix in matrices if matrix is not None]
@@ -63,7 +63,7 @@ def former_matrices(operation: Any) -> list[Matrix]:
 def replace_types(root: Any) -> None:
     """Rewrites the types of all values and functions under `root`.
 
-    What is between this and the expansion of the operations does not verify.
+    The IR does not verify until the operations are expanded.
     """
     operations = walk(root)
     for operation in operations:
@@ -89,15 +89,15 @@ def replace_types(root: Any) -> None:
 
 
 def _replaced(type_: Any) -> Any:
-    """What takes the place of a type: most stay."""
+    """The type that replaces a type. Most types are not replaced."""
     matrix = read_matrix(type_)
     if matrix is not None:
         return matrix.vector
     return integer(32) if str(type_) == _TOKEN else type_
 
 
-# What keeps an operation from running, asked before anything is rewritten. The second argument
-# is what `support` hands to every check.
+# Checks whether an operation can run, before anything is rewritten. The second argument is the one
+# that `support` passes to every check.
 
 
 def _check_matrices(operation: Any, _: dict[str, Any]) -> str | None:
@@ -154,7 +154,7 @@ def _check_shape(
 
 
 def mma_shape(operation: Any) -> tuple[int, int, int]:
-    """The m, n and k of nvgpu.mma.sync and nvgpu.mma.sp.sync."""
+    """The (m, n, k) of nvgpu.mma.sync and nvgpu.mma.sp.sync."""
     m, n, k = (int(ir.IntegerAttr(size).value) for size in operation.attributes["mmaShape"])
     return m, n, k
 
@@ -170,12 +170,12 @@ def _check_async_copy(operation: Any, _: dict[str, Any]) -> str | None:
 
 
 def _check_bytes(element: Any) -> str | None:
-    """On a GPU elements of less than a byte are packed, on the CPU they are not."""
+    """Refuses elements of less than a byte, which are packed on a GPU, but not on the CPU."""
     is_packed = isinstance(element, ir.IntegerType) and element.width < 8
     return f"elements of {element} have no CPU form here" if is_packed else None
 
 
-# By operation, as `support` has its own.
+# Operation → its check, as in `support`.
 MATRIX_CHECKS: dict[str, Callable[[Any, dict[str, Any]], str | None]] = {
     "gpu.subgroup_mma_load_matrix": _check_matrices,
     "gpu.subgroup_mma_store_matrix": _check_matrices,

@@ -1,6 +1,7 @@
-"""`nvgpu.mma.sync`, `nvgpu.mma.sp.sync`, `nvgpu.ldmatrix` → loads, products, stores of lanes.
+"""`nvgpu.mma.sync`, `nvgpu.mma.sp.sync`, `nvgpu.ldmatrix` → loads, products and stores of lanes.
 
-Programs know which lane's registers hold what: see `fragments.MmaFragment`.
+The layout of the operands in the lanes' registers is visible to programs: see
+`fragments.MmaFragment`.
 """
 
 from __future__ import annotations
@@ -51,14 +52,14 @@ if TYPE_CHECKING:
     from aotc.targets.cpu.thread_function import Ids
 
 _ULT = 6
-# Of sparse products: tiles of rows, the bits of a word of metadata, and those of a chunk.
+# For sparse products: row tiles of A, the bits of a word of metadata, and the bits of a chunk.
 _ROW_TILES = 2
 _WORD_BITS = 32
 _CHUNK_BITS = 4
 
 
 class _Lane:
-    """Which lane it is: 4 * group + member."""
+    """The position of a lane in a fragment: the lane is 4 * group + member."""
 
     def __init__(self, ids: Ids) -> None:
         lane = to_i64(ids.lane)
@@ -66,7 +67,7 @@ class _Lane:
         self.member = build.remainder(lane, build.number(GROUP_SIZE))
 
     def addresses(self, layout: MmaFragment, matrix: Multiplicand) -> list[list[Any]]:
-        """Where the elements of each of this lane's registers are, in a matrix in memory."""
+        """The addresses of the elements of each of this lane's registers, in a matrix in memory."""
         start = build.add(
             build.multiply(self.group, build.number(matrix.offset(layout.group_step))),
             build.multiply(self.member, build.number(matrix.offset(layout.member_step))),
@@ -79,7 +80,7 @@ class _Lane:
 
 
 def _join(registers: list[Any], type_: Any) -> Any:
-    """The fragment of type `type_` that consists of some registers."""
+    """The fragment of type `type_` that consists of the registers."""
     fragment = zeros(type_)
     for number, register in enumerate(registers):
         fragment = create(
@@ -101,7 +102,7 @@ def _mma_sync(operation: Any, ids: Ids) -> None:
 
 
 def _multiply(operation: Any, a_registers: list[Any], b_value: Any, c_value: Any, ids: Ids) -> None:
-    """Replaces an operation by the product of A, all of whose elements are in `a_registers`."""
+    """Replaces an operation by the product of A and B. `a_registers` have all elements of A."""
     result = operation.results[0]
     element = b_value.type.element_type
     m, n, k = mma_shape(operation)
@@ -109,7 +110,7 @@ def _multiply(operation: Any, a_registers: list[Any], b_value: Any, c_value: Any
     _, b_layout, c_layout = mma_fragments(m, n, k, b_value.type.shape[1])
     a, b = place_multiplicands(ids.slots, WARP_SLOTS, element, m, n, k)
     lane = _Lane(ids)
-    # What other lanes have yet to read here must not be overwritten.
+    # Waits for lanes that still read an earlier operand here.
     warp_sync()
     for multiplicand, layout, registers in (
         (a, a_layout, a_registers),
@@ -120,7 +121,7 @@ def _multiply(operation: Any, a_registers: list[Any], b_value: Any, c_value: Any
             stored = prepare(register, multiplicand.element)
             _store_register(stored, addresses, is_row=layout.is_by_rows)
     warp_sync()
-    # The accumulators are in the rows of the lane's group, in the columns of its member.
+    # The accumulators are in the rows of the lane's group and the columns of its member.
     own_row = build.multiply(lane.group, build.number(a.offset((c_layout.group_step[0], 0))))
     first_row = build.at(a.address, own_row)
     rows = [build.at(first_row, a.offset((first[0], 0))) for first, *_ in c_layout.offsets]
@@ -128,7 +129,7 @@ def _multiply(operation: Any, a_registers: list[Any], b_value: Any, c_value: Any
     columns = build.at(b.address, own_columns)
     sums = [convert(register, sum_type(element)) for register in _registers(c_value)]
     if isinstance(element, ir.IntegerType):
-        # As upstream lowers it for a GPU. Whether that saturates on the way is not defined.
+        # This is upstream's lowering for a GPU. Whether intermediate sums saturate is not defined.
         products = multiply(a, b, rows, columns, [zeros(total.type) for total in sums])
         sums = [add_saturating(*pair) for pair in zip(products, sums, strict=True)]
     else:
@@ -138,11 +139,11 @@ def _multiply(operation: Any, a_registers: list[Any], b_value: Any, c_value: Any
 
 
 def _mma_sparse_sync(operation: Any, ids: Ids) -> None:
-    """Fills in the zeros of A, and multiplies as `nvgpu.mma.sync` does.
+    """Fills in the zeros of A, and multiplies like `nvgpu.mma.sync`.
 
-    A register of A has the elements of one chunk of twice as many columns. The chunk's metadata,
-    4 bits, are in a lane of the same group: in the lower half of its word for the first rows, in
-    the upper half for those that are 8 further down.
+    A register of A has the nonzero elements of one chunk, which has twice as many columns. The 4
+    metadata bits of the chunk are in a lane of the same group: in the lower half of its word for
+    the first rows, in the upper half for the rows that are 8 further down.
     """
     a_value, b_value, c_value, metadata = operation.operands
     registers = _registers(a_value)
@@ -158,7 +159,7 @@ def _mma_sparse_sync(operation: Any, ids: Ids) -> None:
 
 
 def _metadata_words(operation: Any, metadata: Any, k_tiles: int, ids: Ids) -> list[Any]:
-    """The words that this lane's chunks are told by, one for each tile along k."""
+    """The metadata words of this lane's chunks, one for each tile along k."""
     word_type = integer(_WORD_BITS)
     selector = 0
     if "sparsitySelector" in operation.attributes:
@@ -174,10 +175,10 @@ def _metadata_words(operation: Any, metadata: Any, k_tiles: int, ids: Ids) -> li
 
 
 def _expand_chunk(register: Any, bits: Any) -> Any:
-    """The elements at the columns that `bits` name, zeros elsewhere.
+    """The elements of a chunk: those of `register` at the columns that `bits` give, else zeros.
 
-    Two bits name the column of each of two elements of four; of f32 they name halves, whose upper
-    bit is that of the element.
+    Two bits give the column of each of two elements in four. For f32 they give halves of columns;
+    the upper bit is that of the element.
     """
     width = register.type.shape[0]
     columns = []
@@ -198,7 +199,7 @@ def _expand_chunk(register: Any, bits: Any) -> Any:
 
 
 def _store_register(register: Any, addresses: list[Any], *, is_row: bool) -> None:
-    """Stores the elements of a register at some addresses, at once if they are side by side."""
+    """Stores the elements of a register, in one access if their addresses are contiguous."""
     size = size_of(register.type.element_type).bytes
     if is_row:
         build.store(register, addresses[0], alignment=len(addresses) * size)
@@ -215,7 +216,7 @@ def _ldmatrix(operation: Any, ids: Ids) -> None:
     byte_type = integer(8)
 
     def copy_row() -> None:
-        # Not aligned where the program is wrong: a GPU stops there, the CPU need not.
+        # The alignment of a wrong program may be lower; a GPU traps then, the CPU need not.
         row = build.load(
             element_address(memref, indices),
             ir.VectorType.get([LDMATRIX_ROW_BYTES], byte_type),
@@ -224,9 +225,9 @@ def _ldmatrix(operation: Any, ids: Ids) -> None:
         place = build.multiply(to_i64(ids.lane), build.number(LDMATRIX_ROW_BYTES))
         build.store(row, build.at(ids.slots, place), alignment=LDMATRIX_ROW_BYTES)
 
-    # What other lanes have yet to read here must not be overwritten.
+    # Waits for lanes that still read an earlier operand here.
     warp_sync()
-    # Lane i has the address of row i % 8 of tile i / 8; the others' may be anything.
+    # Lane i has the address of row i % 8 of tile i / 8. Other lanes' addresses are ignored.
     create_if(compare(_ULT, ids.lane, constant_index(LDMATRIX_ROWS * tiles)), copy_row)
     warp_sync()
     register_type = ir.VectorType.get([width], result.type.element_type)
@@ -244,7 +245,7 @@ def _ldmatrix(operation: Any, ids: Ids) -> None:
 
 
 def _load_register(type_: Any, addresses: list[Any]) -> Any:
-    """32 bits at one address, or 16 at each of two."""
+    """Loads 32 bits at one address, or 16 bits at each of two."""
     if len(addresses) == 1:
         return build.load(addresses[0], type_, alignment=4)
     elements = [build.load(address, type_.element_type, alignment=2) for address in addresses]

@@ -1,6 +1,7 @@
-"""What the nvvm dialect has beside the gpu dialect's exchanges, and the special registers.
+"""Exchanges and special registers of the nvvm dialect, besides the gpu dialect's exchanges.
 
-An operation's mask names the lanes that must come by. Those that do are those that take part.
+The mask of an operation has the lanes that must execute it. Here, the lanes that do execute it take
+part.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 _ALL_LANES = 0xFFFFFFFF
 _LOW_BITS = WARP - 1
 _SEQUENTIALLY_CONSISTENT = 7  # LLVM's AtomicOrdering
-# Where a shuffle's last operand has the bits of a lane's number that stay.
+# The position of the segment mask in the last operand of a shuffle: the lane's bits that are kept.
 _SEGMENT_SHIFT = 8
 INITIALIZATION = "gpu.initialize_named_barrier"
 BARRIER_NUMBER = "aotc_barrier"
@@ -48,7 +49,7 @@ _MAX_NAMED_BARRIERS = 15
 
 
 def _kind(operation: Any) -> str:
-    """`bfly` of #nvvm<shfl_kind bfly>."""
+    """The kind of an operation, such as `bfly` for #nvvm<shfl_kind bfly>."""
     return str(operation.attributes["kind"]).rstrip(">").split()[-1]
 
 
@@ -57,7 +58,7 @@ def _extend(value: Any) -> Any:
 
 
 def _replace(operation: Any, *values: Any) -> None:
-    """Replaces the result, by a struct where there are several values."""
+    """Replaces the result, by a struct if there are several values."""
     result = operation.results[0]
     whole = values[0]
     if str(result.type).startswith("!llvm.struct"):
@@ -153,13 +154,13 @@ def _reduce(operation: Any, ids: Ids) -> None:
     _replace(operation, reduce_clusters(operation.operands[0], whole, kind, ids))
 
 
-# Of whether a thread's predicate is not 0, as a number.
+# Reductions of the number 1 or 0 that says whether a thread's predicate is not 0.
 _BARRIER_REDUCTIONS = {"and": "minui", "or": "maxui", "popc": "add"}
 
 
 def _reduce_at_barrier(operation: Any, ids: Ids) -> None:
     kind = str(operation.attributes["reductionOp"]).rstrip(">").split("<")[-1].split()[-1]
-    # Behind the barrier's number, if there is one.
+    # The predicate follows the barrier's number, if there is one.
     predicate = operation.operands[len(operation.operands) - 1]
     holds = build.compare(build.NE, predicate, constant(predicate.type, 0))
     number = unary("arith.extui", holds, integer(32))
@@ -182,13 +183,13 @@ def _arrive_alone(operation: Any, ids: Ids) -> None:
 
 
 def _arrive(number: list[Any], count: Any, ids: Ids) -> None:
-    """Comes to the barrier of a number, or to barrier 0."""
+    """Arrives at the barrier with a number, by default barrier 0."""
     which = number[0] if number else constant(integer(32), 0)
     arrive([ids.block, to_i64(ids.linear), which, count])
 
 
 def expand_gpu_barrier(operation: Any, ids: Ids) -> None:
-    """Of a subgroup, of the subgroups of a named barrier, or of the block."""
+    """Expands a gpu.barrier of a subgroup, of a named barrier's subgroups, or of the block."""
     if "scope" in operation.attributes and "subgroup" in str(operation.attributes["scope"]):
         warp_sync()
     elif len(operation.operands) > 0:
@@ -203,14 +204,14 @@ def expand_gpu_barrier(operation: Any, ids: Ids) -> None:
 
 
 def number_barriers(function: Any) -> None:
-    """Gives the named barriers of a kernel their numbers, from 1 on, as on a GPU."""
+    """Numbers the named barriers of a kernel, from 1 on, as on a GPU."""
     found = [op for op in walk(function) if op.name == INITIALIZATION]
     for number, operation in enumerate(found, 1):
         operation.attributes[BARRIER_NUMBER] = ir.IntegerAttr.get(integer(32), number)
 
 
 def _elect(operation: Any, ids: Ids) -> None:
-    """The first lane of those that come by."""
+    """Elects the first lane of those that execute it."""
     lanes = present_lanes(ids)
     for mask in operation.operands:
         lanes = build.integer_op("and", lanes, mask)
@@ -223,7 +224,7 @@ def _narrow(value: Any) -> Any:
 
 
 def _register(find: Callable[[Ids], Any]) -> Callable[[Any, Ids], None]:
-    """The expansion of a special register that `find` gives, as an index or an i32."""
+    """The expansion of a special register whose value `find` returns, as an index or an i32."""
 
     def expand(operation: Any, ids: Ids) -> None:
         value = find(ids)
@@ -237,9 +238,9 @@ def _id_register(name: str, dimension: int) -> Callable[[Any, Ids], None]:
 
 
 def _mask_register(base: int, past: int, *, others: bool = False) -> Callable[[Any, Ids], None]:
-    """A register of bits for lanes: `base`, moved to `past` lanes behind this one.
+    """The expansion of a lane mask register: `base`, shifted left by the lane's number + `past`.
 
-    With `others`, the bits are those of the other lanes.
+    With `others`, the bits are inverted.
     """
 
     def find(ids: Ids) -> Any:
@@ -252,7 +253,7 @@ def _mask_register(base: int, past: int, *, others: bool = False) -> Callable[[A
 
 
 def _fence() -> None:
-    """Whatever scope is asked for: the blocks of a grid are on several cores."""
+    """A sequentially consistent fence, for any scope: the blocks of a grid run on several cores."""
     ordering = ir.IntegerAttr.get(integer(64), _SEQUENTIALLY_CONSISTENT)
     create("llvm.fence", attributes={"ordering": ordering})
 
@@ -285,7 +286,7 @@ NVVM: dict[str, Callable[[Any, Ids], None]] = {
     "nvvm.bar.warp.sync": lambda operation, ids: warp_sync(),
     "nvvm.barrier": _barrier,
     "nvvm.barrier.arrive": _arrive_alone,
-    # What waits there knows its number.
+    # The operation that waits at the barrier has its number.
     INITIALIZATION: lambda operation, ids: None,
     "nvvm.barrier.reduction": _reduce_at_barrier,
     "nvvm.elect.sync": _elect,

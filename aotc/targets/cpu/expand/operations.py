@@ -1,4 +1,4 @@
-"""Kernel operations without a lowering to LLVM that serves here → others that have one."""
+"""Kernel operations whose lowering to LLVM cannot be used on the CPU → operations with one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def replace_operations(flat: Any) -> None:
 
 
 def _call_printf(printf: Any, global_name: str) -> Any:
-    """Calls libc's printf instead; makes the global of the format string."""
+    """Calls libc's printf instead; returns the global with the format string."""
     text = ir.StringAttr(printf.attributes["format"]).value_bytes + b"\0"
     variable = build.bytes_global(global_name, text)
     arguments = [ops.llvm_address(global_name), *map(_promote, printf.operands)]
@@ -48,7 +48,7 @@ def _call_printf(printf: Any, global_name: str) -> Any:
 
 
 def _promote(value: Any) -> Any:
-    """C's promotion of a variable argument."""
+    """The default argument promotion of C for a variadic argument."""
     type_ = value.type
     if isinstance(type_, ir.IndexType):
         return unary("arith.index_cast", value, integer(64))

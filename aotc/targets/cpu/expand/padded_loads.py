@@ -1,8 +1,8 @@
-"""Loads of padded buffers → loads under a condition.
+"""Loads from padded buffers → conditional loads.
 
-`select(is_in, load(x[select(is_in, i, 0)]), value)` reads the first element wherever there is none
-of x. On GPUs no thread waits for another's branch so. Loops of a CPU are vectorized with masks for
-such a branch, and read neighbours as a vector; of addresses that are selected they cannot.
+`select(is_in, load(x[select(is_in, i, 0)]), value)` reads the first element for indices outside of
+x. On GPUs this avoids divergence. On a CPU, a conditional load is vectorized with masks, and
+contiguous elements are loaded as a vector; that is not possible with selected addresses.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _PURE = ("arith.", "math.", "index.", "affine.apply")
 
 
 def load_under_conditions(root: Any) -> None:
-    """Changes those in `root`, in place, of elements of 32 bits and more: there are no masked loads
-    of narrower ones everywhere."""
+    """Changes such loads in `root`, in place, of elements of at least 32 bits: not every CPU has
+    masked loads of narrower ones."""
     for select in ops.find(root, "arith.select"):
         load = ops.defining(select.operands[1])
         if load is not None and load.name == "memref.load":
@@ -49,7 +49,7 @@ def _put_inside(select: Any, load: Any) -> None:
 
 
 def _is_pure_between(load: Any, select: Any) -> bool:
-    """Whether what stands between the two neither writes memory nor waits for others that do."""
+    """Whether the operations between the two neither write memory nor synchronize."""
     between = [one.operation for one in select.block.operations]
     between = between[between.index(load) + 1 : between.index(select)]
     return all(
@@ -58,7 +58,7 @@ def _is_pure_between(load: Any, select: Any) -> bool:
 
 
 def _selected(index: Any, condition: Any) -> Any | None:
-    """What an index is where the condition holds, if it says so itself."""
+    """The value of an index if the condition holds, if the index is a select on it; else None."""
     maker = ops.defining(index)
     if maker is None or maker.name != "arith.select" or maker.operands[0] != condition:
         return None

@@ -1,9 +1,9 @@
-"""Two matrices in a warp's memory → the part of their product that one lane computes.
+"""The part of a matrix product that one lane computes, from two matrices in a warp's memory.
 
-The order of the sums is k, from the first on, starting with the accumulator; that of a GPU is
-not defined. f16, bf16 and tf32 are multiplied exactly and summed in f32, which is rounded to an
-f16 accumulator once, at the end. f64 are multiplied and added with one rounding. Integers are
-summed in 32 bits, which wrap; see `add_saturating`.
+Sums are in the order of k, starting with the accumulator (on a GPU, the order is not defined). f16,
+bf16 and tf32 are multiplied exactly and accumulated in f32, which is rounded to an f16 accumulator
+once, at the end. f64 uses FMA. Integers are accumulated in 32 bits with wrap-around; see
+`add_saturating`.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from aotc.targets.cpu.expand.addresses import to_i64
 from aotc.targets.cpu.expand.fragments import Place
 from aotc.targets.cpu.sizes import size_of
 
-# What tf32 has of an f32: sign, exponent and 10 bits of the fraction.
+# The bits of an f32 that tf32 has: sign, exponent and 10 bits of the fraction.
 _TF32_BITS = 0xFFFFE000
 
 
 class Multiplicand(Struct, frozen=True):
-    """A matrix that lies row by row at `address`, with elements of type `element`."""
+    """A row-major matrix at `address`, with elements of type `element`."""
 
     address: Any
     rows: int
@@ -51,17 +51,17 @@ class Multiplicand(Struct, frozen=True):
         return self.rows * self.columns * self.element_bytes
 
     def offset(self, place: Place) -> int:
-        """How far, in bytes, a row and a column are from the first element."""
+        """The offset of a row and a column from the first element, in bytes."""
         return (place[0] * self.columns + place[1]) * self.element_bytes
 
 
 def place_multiplicands(
     address: Any, size: int, element: Any, m: int, n: int, k: int
 ) -> tuple[Multiplicand, Multiplicand]:
-    """A (m x k) and B (k x n) one behind the other in `size` bytes.
+    """Places A (m x k) and B (k x n) one behind the other in `size` bytes.
 
-    Their elements are stored as what they are computed in, as far as that fits: each is then
-    converted once, not by every lane that reads it. B's are read more often than A's.
+    Their elements are stored in the type that they are computed in, as far as they fit, so that
+    each is converted once, and not by every lane that reads it. B is read more often than A.
     """
     wide = _stored_wide(element)
     for a_element, b_element in ((wide, wide), (element, wide), (element, element)):
@@ -75,19 +75,19 @@ def place_multiplicands(
 def _stored_wide(element: Any) -> Any:
     if isinstance(element, (ir.F16Type, ir.BF16Type)):
         return ir.F32Type.get()
-    # Integers are widened in no time; but those of 4 bits have no addresses.
+    # Widening integers is cheap, but elements of 4 bits cannot be addressed.
     return integer(8) if str(element) == "i4" else element
 
 
 def sum_type(element: Any) -> Any:
-    """What products of this type are summed in."""
+    """The accumulator type for products of this type."""
     if isinstance(element, ir.F64Type):
         return element
     return integer(32) if isinstance(element, ir.IntegerType) else ir.F32Type.get()
 
 
 def convert(value: Any, element: Any, *, is_unsigned: bool = False) -> Any:
-    """A number, or a vector of them, as another type of number of the same kind."""
+    """A number, or a vector, converted to another type of the same kind (integer or float)."""
     old = element_type(value.type)
     if old == element:
         return value
@@ -100,14 +100,14 @@ def convert(value: Any, element: Any, *, is_unsigned: bool = False) -> Any:
 
 
 def prepare(value: Any, element: Any) -> Any:
-    """A part of a multiplicand as it is stored, with elements of type `element`."""
+    """Elements of a multiplicand in the form in which they are stored, of type `element`."""
     if isinstance(value.type.element_type, ir.F32Type):
         return _truncate_to_tf32(value)
     return convert(value, element)
 
 
 def _truncate_to_tf32(value: Any) -> Any:
-    """f32 as a tensor core reads them: without the last 13 bits."""
+    """f32 values as a tensor core reads them: with the last 13 bits cleared."""
     bits_type = with_element_type(value.type, integer(32))
     bits = unary("arith.bitcast", value, bits_type)
     kept = binary("arith.andi", bits, constant(bits_type, _TF32_BITS))
@@ -123,10 +123,10 @@ def multiply(
     *,
     is_unsigned: bool = False,
 ) -> list[Any]:
-    """Adds rows of A times some columns of B to `sums`, one vector for each of the rows.
+    """Adds rows of A times some columns of B to `sums`, one vector for each row.
 
-    `a_rows` are the addresses of the rows. `b_columns` is that of the first of the columns, of
-    which there are as many as elements in a vector; its number is a multiple of that.
+    `a_rows` are the addresses of the rows. `b_columns` is the address of the first column. There
+    are as many columns as a vector has elements, and the first one's number is a multiple of that.
     """
     vector = sums[0].type
     element = vector.element_type
@@ -160,7 +160,7 @@ def _multiply_and_add(left: Any, right: Any, total: Any) -> Any:
 
 
 def _repeat(count: int, step: Any, values: Sequence[Any]) -> list[Any]:
-    """`values = step(i, values)` for every i, an i64, from 0 to `count`, in a loop."""
+    """A loop `values = step(i, values)` for i (an i64) from 0 to `count` (exclusive)."""
     bounds = [constant_index(number) for number in (0, count, 1)]
     types = [value.type for value in values]
     loop = create("scf.for", [*bounds, *values], types, regions=1)
@@ -181,7 +181,7 @@ def zeros(type_: Any) -> Any:
 
 
 def add_saturating(left: Any, right: Any) -> Any:
-    """The sum of two vectors of i32, or the nearest i32 to it."""
+    """The sum of two vectors of i32, saturated to i32."""
     wide = with_element_type(left.type, integer(64))
     total = binary(
         "arith.addi", unary("arith.extsi", left, wide), unary("arith.extsi", right, wide)

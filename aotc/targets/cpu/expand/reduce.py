@@ -1,8 +1,8 @@
-"""Reductions over a warp, parts of it, or a block → trees of combinations.
+"""Reductions over a warp, a cluster of its lanes, or a block → tree reductions.
 
-One lane combines the values of its warp, or of its cluster; the first thread those of a block.
-Neighbours come first, then the results of neighbouring pairs, and so on, the lower lane's value
-on the left: as on a GPU, so that sums of floats agree to the bit.
+One lane combines the values of its warp or cluster; the first thread combines those of a block.
+Neighbours are combined first, then the results of neighbouring pairs, and so on, with the lower
+lane's value on the left. This is the order of a GPU, so that float sums are bit-identical.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _subgroup_reduce(operation: Any, ids: Ids) -> None:
 
 
 def reduce_clusters(value: Any, clusters: Clusters, kind: str, ids: Ids) -> Any:
-    """Combines the values of this lane's cluster."""
+    """The combination of the values of this lane's cluster."""
     if clusters.size == 1:
         return value
     combine = named_combiner(kind, value.type)
@@ -73,10 +73,11 @@ def reduce_clusters(value: Any, clusters: Clusters, kind: str, ids: Ids) -> Any:
 
 
 def _reduce_piece(value: Any, clusters: Clusters, kind: str, combine: Combine, ids: Ids) -> Any:
-    """One lane of each cluster combines its values, and leaves the result where they were.
+    """One lane of each cluster combines its values, and stores the result to the cluster's slots.
 
-    Integers have neutral elements for the lanes that do not come by, as `redux.sync` leaves
-    them out. Floats do not (-0, NaN): all lanes of the block's threads must be there.
+    For integers, lanes that do not execute the operation contribute the neutral element, as
+    `redux.sync` leaves them out. Floats have no neutral element (-0, NaN): all lanes of the block's
+    threads must execute it.
     """
     lane = to_i64(ids.lane)
     first = build.number(0)
@@ -89,7 +90,7 @@ def _reduce_piece(value: Any, clusters: Clusters, kind: str, combine: Combine, i
     if isinstance(element, ir.IntegerType):
         slots.fill(neutral_bits(kind, element.width))
         warp_sync()
-        # Any of those that come by: the last one that stores its number.
+        # The leader is any of the executing lanes: the last one that stores its number.
         leaders(ids).store(unary("arith.trunci", lane, integer(8)), first)
         slots.store(value, lane)
         warp_sync()
@@ -110,9 +111,9 @@ def _reduce_piece(value: Any, clusters: Clusters, kind: str, combine: Combine, i
 def _combine_row(
     slots: Slots, first: Any, clusters: Clusters, combine: Combine, count: Any | None
 ) -> Any:
-    """The combination of a cluster's elements, as a tree: all pairs of a level at once.
+    """The combination of a cluster's elements, as a tree: all pairs of a level in one vector.
 
-    If there is a `count`, those from `first + count` on are none.
+    If there is a `count`, elements from `first + count` on do not exist.
     """
     type_ = slots.type
     width = type_.shape[0] if isinstance(type_, ir.VectorType) else 1
@@ -139,7 +140,7 @@ def _combine_row(
 
 
 def _smaller_than(places: list[int], limit: Any) -> Any:
-    """Which of some numbers are smaller than `limit`, as a vector of i1."""
+    """A vector of i1: whether each of `places` is smaller than `limit`."""
     type_ = ir.VectorType.get([len(places)], limit.type)
     numbers = ir.DenseElementsAttr.get(
         [ir.IntegerAttr.get(limit.type, place) for place in places], type=type_
@@ -155,7 +156,7 @@ def _all_reduce(operation: Any, ids: Ids) -> None:
 
 
 def reduce_block(value: Any, combine: Combine, takes_vectors: bool, ids: Ids) -> Any:
-    """Combines the values of all threads of the block."""
+    """The combination of the values of all threads of the block."""
     slots = Slots(ids.slots, value.type)
     warp_sync()
     slots.store(value, to_i64(ids.lane))
@@ -173,15 +174,15 @@ def _and(first: Any, *others: Any) -> Any:
 
 
 def _combine_block(type_: Any, combine: Combine, ids: Ids, takes_vectors: bool) -> None:
-    """Combines the values of each warp into an element of the first one's slots, then those.
+    """Combines the values of each warp into an element of the first warp's slots, and then these.
 
-    Each warp gets the result into its own slots: so no barrier is needed behind the reading.
+    The result is stored to the slots of each warp, so that no barrier is needed after it is read.
     """
     warps, threads = warp_count(ids), thread_count(ids)
     results = Slots(ids.block_slots, type_)
 
     def combine_warp(number: Any) -> None:
-        # By the time that a result overwrites a value of the first warp, that one is done.
+        # A result overwrites a value of the first warp only after that warp is combined.
         warp = to_i64(number)
         is_last = build.compare(build.EQ, warp, warps)
         own = build.at(ids.block_slots, build.multiply(warp, build.number(WARP_BYTES)))
@@ -210,7 +211,7 @@ def _combine_block(type_: Any, combine: Combine, ids: Ids, takes_vectors: bool) 
 
 
 def _combine_in_place(slots: Slots, combine: Combine, count: Any) -> None:
-    """Leaves the combination of the first `count` elements in the first one, as a tree."""
+    """Combines the first `count` elements in place, as a tree; the result is the first element."""
 
     def level(number: Any) -> None:
         distance = build.integer_op("shl", build.number(1), to_i64(number))

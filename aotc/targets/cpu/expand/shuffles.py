@@ -1,4 +1,4 @@
-"""What all exchanges between the lanes of a warp are made of."""
+"""The primitives of all exchanges between the lanes of a warp."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def exchange(value: Any, source: Any, ids: Ids) -> Any:
-    """The value that lane `source` has, an i64; this lane's own where there is no such lane."""
+    """The value of lane `source` (an i64); this lane's own value if there is no such lane."""
     lane = to_i64(ids.lane)
     exists = build.compare(build.ULT, source, lane_count(ids))
     source = select(exists, source, lane)
@@ -33,10 +33,12 @@ def exchange(value: Any, source: Any, ids: Ids) -> Any:
 def select_source(
     mode: str, lane: Any, offset: Any, limit: Any, segment: Any = None
 ) -> tuple[Any, Any]:
-    """Which lane `shfl.sync` reads, and whether that is in range, by the PTX manual's formulas.
+    """The lane that `shfl.sync` reads, and whether it is in range, by the formulas of the PTX
+    manual.
 
-    All are i64; `limit` is the last lane, upwards the first, that may be read, `segment` the
-    bits of the lane's number that stay. The lane is the own one when it is out of range.
+    All values are i64. `limit` is the last lane that may be read (the first one for `up`).
+    `segment` are the bits of the lane's number that are kept. An out-of-range source becomes the
+    lane itself.
     """
     five_bits = build.number(WARP - 1)
     offset = build.integer_op("and", offset, five_bits)
@@ -57,7 +59,7 @@ def select_source(
 
 
 def gather_bits(condition: Any, ids: Ids) -> Any:
-    """An i32 whose bit i is lane i's `condition`, an i1; 0 for lanes that do not come by."""
+    """An i32 whose bit i is lane i's `condition` (an i1); 0 for lanes that do not execute it."""
     slots = Slots(ids.slots, condition.type)
     warp_sync()
     slots.fill(0)
@@ -69,5 +71,5 @@ def gather_bits(condition: Any, ids: Ids) -> Any:
 
 
 def present_lanes(ids: Ids) -> Any:
-    """An i32 with a bit for each lane that comes by."""
+    """An i32 with a bit for each lane that executes it."""
     return gather_bits(constant(integer(1), 1), ids)

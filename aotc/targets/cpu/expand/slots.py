@@ -1,10 +1,10 @@
-"""A warp's slots: an array in which each lane has one element, for the others to read.
+"""A warp's slots: an array with one element for each lane, which the other lanes read.
 
-A value is stored as what LLVM has in whole bytes: of an index the i64, of an i1 a byte. What is
-more than 32 bytes, a long vector, is exchanged piece by piece.
+A value is stored in the type that LLVM has in whole bytes: an index as i64, an i1 as a byte. A
+value of more than 32 bytes, such as a long vector, is exchanged in pieces.
 
-An exchange begins with a synchronization of the warp, and writes behind it: by then no lane has
-yet to read what another exchange left here, also where lanes take part in different ones.
+An exchange begins with a synchronization of the warp, and writes after it. By then every lane has
+read the values of the previous exchange, also if the lanes take part in different ones.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from aotc.targets.cpu.sizes import size_of
 if TYPE_CHECKING:
     from aotc.targets.cpu.thread_function import Ids
 
-# What each warp has, and what of it one lane has for a value; the rest is for `leaders`.
+# Bytes of slots for each warp, and for each lane's value; the rest is for `leaders`.
 WARP_BYTES = 2048
 LANE_BYTES = 32
 
 _SMALLEST_BITS = 8
-# Stored as they are.
+# Types that are stored unchanged.
 _FLOATS = (ir.F16Type, ir.BF16Type, ir.F32Type, ir.F64Type)
 
 
 def check_type(type_: Any) -> str | None:
-    """Why values of `type_` cannot be exchanged, or None."""
+    """The reason why values of `type_` cannot be exchanged, or None."""
     element = element_type(type_)
     is_known = isinstance(element, (ir.IndexType, ir.IntegerType, ir.FloatType))
     is_known &= not isinstance(element, ir.FloatTF32Type)
@@ -61,7 +61,7 @@ def _is_pointer(type_: Any) -> bool:
 
 
 def stored_type(type_: Any) -> Any:
-    """What a value of `type_` is stored as."""
+    """The type in which a value of `type_` is stored."""
     element = element_type(type_)
     if isinstance(element, ir.IndexType):
         element = integer(64)
@@ -90,15 +90,15 @@ def _convert(value: Any, type_: Any, for_integers: str) -> Any:
     if any(isinstance(element, ir.IndexType) for element in elements):
         return unary("arith.index_cast", value, type_)
     if any(isinstance(element, ir.FloatType) for element in elements):
-        # Of a whole number of bytes, all of them.
+        # The float consists of whole bytes: all bits are kept.
         return unary("arith.bitcast", value, type_)
     return unary(for_integers, value, type_)
 
 
 class Slots(Struct, frozen=True):
-    """Elements for values of one type, side by side from `address` on.
+    """An array of elements of one type, from `address` on.
 
-    Vectors whose size is no power of two have a gap behind them, as in memory everywhere.
+    A vector whose size is not a power of two is padded, as in any memory.
     """
 
     address: Any
@@ -124,14 +124,14 @@ class Slots(Struct, frozen=True):
         return from_stored(stored, self.type)
 
     def fill(self, bits: int) -> None:
-        """Stores integers that are `bits` as all elements of the warp's lanes."""
+        """Stores the integer `bits` to all elements of the warp's lanes."""
         scalar = element_type(stored_type(self.type))
         count = self.bytes // size_of(scalar).bytes * WARP
         row = constant(ir.VectorType.get([count], scalar), bits)
         build.store(row, self.address, alignment=LANE_BYTES)
 
     def load_row(self, first: Any, count: int, step: int) -> Any:
-        """`count` elements, one in `step`, as one vector: those of the first, of the second, …"""
+        """`count` elements with a stride of `step`, concatenated to one vector."""
         stored = stored_type(self.type)
         width = stored.shape[0] if isinstance(stored, ir.VectorType) else 1
         scalar = element_type(stored)
@@ -145,12 +145,12 @@ class Slots(Struct, frozen=True):
 
 
 def leaders(ids: Ids) -> Slots:
-    """A byte for each lane: which lane of a group does what one of them must do."""
+    """Slots of a byte for each lane: the lane of a group that acts for the group."""
     return Slots(build.at(ids.slots, LANE_BYTES * WARP), integer(8))
 
 
 def shuffle(vector: Any, positions: list[int]) -> Any:
-    """The elements of a vector at some positions, as another vector."""
+    """The elements of a vector at `positions`, as another vector."""
     if positions == list(range(vector.type.shape[0])):
         return vector
     return create(
@@ -162,7 +162,7 @@ def shuffle(vector: Any, positions: list[int]) -> Any:
 
 
 def lane_count(ids: Ids) -> Any:
-    """How many lanes this thread's warp has, as an i64: the last one may have less than 32."""
+    """The number of lanes of this thread's warp, as an i64. The last warp may have less than 32."""
     threads = thread_count(ids)
     before = build.multiply(to_i64(ids.warp), build.number(WARP))
     return build.smaller(build.integer_op("sub", threads, before), build.number(WARP))
@@ -181,7 +181,7 @@ def warp_count(ids: Ids) -> Any:
 
 
 def split(value: Any) -> list[Any]:
-    """The value in pieces that fit into a lane's slot, and have one dimension or none."""
+    """The value in pieces that fit into a lane's slot, and are scalars or vectors of rank 1."""
     type_ = value.type
     if isinstance(type_, ir.ComplexType):
         return [unary(name, value, type_.element_type) for name in ("complex.re", "complex.im")]
@@ -201,7 +201,7 @@ def split(value: Any) -> list[Any]:
 
 
 def join(pieces: list[Any], type_: Any) -> Any:
-    """The value of type `type_` that `split` took apart."""
+    """The value of type `type_` from the pieces that `split` returned."""
     whole = pieces[0]
     if isinstance(type_, ir.ComplexType):
         return create("complex.create", pieces, [type_]).result
