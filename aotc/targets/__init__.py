@@ -1,1 +1,1 @@
-"""The kinds of devices that kernels run on: a folder for each."""
+"""The targets: the kinds of devices that kernels run on, with a package for each."""

@@ -1,4 +1,4 @@
-"""The chips of the GPUs in this machine, asked of each target's driver: `--chip native`."""
+"""The chips of the GPUs in this machine, queried from each target's driver: `--chip native`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from aotc.target import TARGETS
 
 
 class NoGpuError(InputError):
-    """There is no GPU here; the message is the reason."""
+    """There is no GPU in this machine. The message is the reason."""
 
 
 def native_chips() -> tuple[Chip, ...]:
-    """One chip for each kind of GPU in this machine. Raises InputError where there is none."""
+    """One chip for each kind of GPU in this machine. Raises InputError if there is none."""
     try:
         return found_chips()
     except NoGpuError as error:
@@ -24,7 +24,7 @@ def native_chips() -> tuple[Chip, ...]:
 
 
 def found_chips() -> tuple[Chip, ...]:
-    """Like `native_chips`; raises NoGpuError."""
+    """As `native_chips`, but raises NoGpuError."""
     chips: list[Chip] = []
     reasons = []
     for target in TARGETS:

@@ -1,4 +1,4 @@
-"""The artifacts of CUDA GPUs, from a gpu.module to its images in one container."""
+"""The artifacts for CUDA GPUs, from a gpu.module to the fatbin with its images."""
 
 from __future__ import annotations
 

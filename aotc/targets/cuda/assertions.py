@@ -1,4 +1,4 @@
-"""Assertions in kernels: as few branches as there can be, and what the driver prints of one."""
+"""Assertions in kernels: fewer branches, and the location and message that the driver prints."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from aotc.mlir import ir
 
 
 def join_assertions(device: Any, source: Source) -> None:
-    """One assertion stands for those of one message and place behind each other.
+    """Merges assertions with the same message and place that follow each other.
 
-    Where a thread has several elements, it asks for all of them first, rather than wait for each.
-    MLIR's lowering knows the file and line of an assertion whose location is nothing else, and
-    prints "(unknown)" for that of a call or a name: each gets the first file place in its own. A
-    file is named without its folder, as artifacts are the same wherever the input lies.
+    So a thread with several elements checks them together, and not one after the other. MLIR's
+    lowering prints the file and line of an assertion only if its location is a plain file location,
+    otherwise "(unknown)" (for a call or a name). So each assertion gets the first file place in its
+    location, without the folder, as artifacts must not depend on it.
     """
     blocks = dict.fromkeys(assertion.block for assertion in ops.find(device, "cf.assert"))
     for block in blocks:
@@ -37,8 +37,8 @@ def join_assertions(device: Any, source: Source) -> None:
 
 
 def _print_numbers(assertion: Any) -> bool:
-    """Prints the numbers that an assertion compares before it fails, if it says them: the driver's
-    message is a constant."""
+    """Adds a printf of the numbers that an assertion compares, in front of its failure, if it has a
+    format: the driver's message is a constant."""
     compared = compared_by(assertion)
     if compared is None:
         return False
@@ -63,7 +63,7 @@ def _says_the_same(one: Any, other: Any) -> bool:
 
 
 def _join(one: Any, other: Any) -> None:
-    """Has `other`, the later one, assert what both do."""
+    """Makes `other`, the later assertion, check both conditions."""
     with other.location, ir.InsertionPoint(other):
         other.operands[0] = ops.binary("arith.andi", one.operands[0], other.operands[0])
     ops.erase(one)

@@ -1,4 +1,4 @@
-"""Device LLVM IR → PTX → cubin → fatbin: clang's NVPTX back end, ptxas and fatbinary.
+"""Device LLVM IR → PTX → cubin → fatbin, by clang's NVPTX back end, ptxas and fatbinary.
 
 Every function works on files in a build's work folder and names them relative to it, so that no
 path of the machine gets into an image.
@@ -20,17 +20,17 @@ from aotc.targets.cuda.lower import TRIPLE
 from aotc.toolchain import Runner, Toolchain
 from aotc.toolchain.llvm_text import check_intrinsics, explain_refusal
 
-# Chips to name when another lacks an operation, from the most to the least common.
+# Chips to suggest if another one lacks an operation, from the most to the least common.
 _CANDIDATES = ("sm_80", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_120a")
 
 
-# How clang marks it in PTX.
+# How clang marks inline assembly in PTX.
 _ASM_BEGIN, _ASM_END = "// begin inline asm", "// end inline asm"
 
 
 class DeviceCompiler(Struct, frozen=True):
-    """Compiles device code in `folder` with one set of options. With `debug`, what is made says
-    where it comes from: the names of files matter to it."""
+    """Compiles device code in `folder` with one set of options. With `debug`, the output has the
+    names of its source files, so that these matter."""
 
     toolchain: Toolchain
     runner: Runner
@@ -39,9 +39,9 @@ class DeviceCompiler(Struct, frozen=True):
     debug: bool
 
     def compile_ptx(self, source: str, chip: Chip, output: str) -> None:
-        """LLVM IR text `source` → PTX for `chip`.
+        """Compiles LLVM IR text `source` to PTX for `chip`.
 
-        Raises InputError when the code has an operation that the chip lacks.
+        Raises InputError if the code has an operation that the chip does not support.
         """
         try:
             self._run_clang(source, chip, output)
@@ -58,9 +58,9 @@ class DeviceCompiler(Struct, frozen=True):
             "-S",
             "-x",
             "ir",
-            # The module comes without a data layout: clang fills it in.
+            # The module has no data layout: clang adds it.
             "-Wno-override-module",
-            # A refusal is reported by us: no crash report files.
+            # aotc reports a refusal, so there are no crash report files.
             "-fno-crash-diagnostics",
             # For llvm.intr.matrix.*
             "-fenable-matrix",
@@ -100,7 +100,7 @@ class DeviceCompiler(Struct, frozen=True):
         return error
 
     def _other_chips(self, source: str) -> str:
-        """Names chips that take the device LLVM IR `source`, for a message."""
+        """A sentence for a message, with the chips for which the LLVM IR `source` compiles."""
         having = []
         for chip in map(Chip, _CANDIDATES):
             stem = f"{source}.candidate.{chip.name}"
@@ -115,10 +115,10 @@ class DeviceCompiler(Struct, frozen=True):
     def assemble(
         self, source: str, chip: Chip, output: str, *, ir: str
     ) -> list[tuple[str, Resources]]:
-        """PTX → cubin for `chip`; what ptxas says that each kernel needs.
+        """Assembles PTX to a cubin for `chip`; returns the resources of each kernel, by ptxas.
 
-        `ir` is the LLVM IR that the PTX was made of. Raises InputError when the PTX has an
-        instruction that the chip lacks.
+        `ir` is the LLVM IR that the PTX was made from. Raises InputError if the PTX has an
+        instruction that the chip does not support.
         """
         try:
             said = self._run_ptxas(source, chip, output)
@@ -141,8 +141,7 @@ class DeviceCompiler(Struct, frozen=True):
         return parse_resources(said, chip.name)
 
     def _explain_assembly(self, error: ToolError, source: str) -> AotcError:
-        """The error as the input's fault, where the first line that ptxas does not take is of
-        inline assembly."""
+        """The error; an InputError if the first line that ptxas rejects is inline assembly."""
         found = re.search(r"line (\d+); (error\s*:.*)", error.stderr)
         if found is None:
             return error
@@ -177,14 +176,14 @@ class DeviceCompiler(Struct, frozen=True):
         return done.stderr + done.stdout
 
     def bundle(self, cubins: dict[Chip, str], ptx: tuple[Chip, str] | None, output: str) -> None:
-        """Cubins by chip, and PTX, → one fatbin."""
+        """Bundles cubins by chip, and PTX, to one fatbin."""
         images = [("elf", chip.number, file) for chip, file in cubins.items()]
         if ptx is not None:
             images.append(("ptx", ptx[0].number, ptx[1]))
         self._run_fatbinary(images, output)
 
     def bundle_given(self, binary: GivenBinary, output: str) -> None:
-        """The images of a gpu.binary → one: as it is, or a fatbin of several."""
+        """Writes the images of a gpu.binary to one file: a single image as it is, else a fatbin."""
         if len(binary.images) == 1:
             (self.folder / output).write_bytes(binary.images[0].data)
             return
@@ -196,7 +195,7 @@ class DeviceCompiler(Struct, frozen=True):
         self._run_fatbinary(images, output)
 
     def _run_fatbinary(self, images: Sequence[tuple[str, str, str]], output: str) -> None:
-        """`images` are kind, number and file of each."""
+        """`images` are (kind, number, file)."""
         command = [
             *self.toolchain.tool("fatbinary").command,
             "--64",
@@ -214,7 +213,7 @@ class DeviceCompiler(Struct, frozen=True):
 
 
 def parse_resources(text: str, chip: str) -> list[tuple[str, Resources]]:
-    """(kernel, resources) from what `ptxas -v` prints."""
+    """(kernel, resources) for each kernel, from the output of `ptxas -v`."""
     found = []
     for part in re.split(r"(?=Compiling entry function ')", text)[1:]:
         name = re.match(r"Compiling entry function '([^']*)'", part)

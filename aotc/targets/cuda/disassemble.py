@@ -1,4 +1,4 @@
-"""Images as text: PTX as it is, cubins by nvdisasm."""
+"""Images as text: PTX as it is, cubins disassembled by nvdisasm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NVIDIA's driver and its GPUs, as `aotc doctor` tells of them."""
+"""The checks of NVIDIA's driver and its GPUs for `aotc doctor`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def check_devices() -> tuple[Check, ...]:
         found = f"CUDA {version // 1000}.{version % 1000 // 10}"
         ok = Check("driver", Status.OK, found, about=_ABOUT)
         return (ok, *(_check_device(driver, ordinal) for ordinal in range(count)))
-    except RuntimeError:  # the bindings' word for a driver that is not there
+    except RuntimeError:  # the bindings raise it if there is no driver
         return (_no_driver("not installed, or too old", _INSTALL),)
 
 
@@ -37,7 +37,7 @@ def _no_driver(problem: str, mend: str = "") -> Check:
 
 
 def _check_device(driver: Any, ordinal: int) -> Check:
-    """By its ordinal: the device's handle is the same number."""
+    """The check of one device. (Its handle is the same number as its ordinal.)"""
     attributes = driver.CUdevice_attribute
     _, name = driver.cuDeviceGetName(100, ordinal)
     _, total = driver.cuDeviceTotalMem(ordinal)

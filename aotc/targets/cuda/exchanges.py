@@ -1,6 +1,6 @@
-"""What threads do together in a gpu.module, where upstream has no lowering → operations that have.
+"""Exchanges between threads in a gpu.module that upstream does not lower → operations that it does.
 
-Runs before convert-gpu-to-nvvm. An operation that upstream takes stays as it is.
+This runs before convert-gpu-to-nvvm. An operation that upstream lowers is left.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from aotc.targets.cuda.threads import (
     expand_subgroup_size,
 )
 
-# Each builds at the operation what replaces its results; None leaves the operation to upstream.
+# Each function builds the replacement of the results, at the operation. None: upstream lowers it.
 _EXPANSIONS: dict[str, Callable[[Any], Sequence[Any] | None]] = {
     "gpu.all_reduce": expand_all_reduce,
     "gpu.ballot": expand_ballot,
@@ -43,7 +43,7 @@ _EXPANSIONS: dict[str, Callable[[Any], Sequence[Any] | None]] = {
 
 
 def expand_exchanges(device: Any, source: Source) -> None:
-    """Replaces them everywhere under `device`.
+    """Replaces these operations everywhere under `device`.
 
     Raises InputError for lanes that a warp does not have.
     """
@@ -51,7 +51,7 @@ def expand_exchanges(device: Any, source: Source) -> None:
     problems = [problem for op in found if (problem := _problem(op, source)) is not None]
     if problems:
         raise InputError("\n".join(problems))
-    # From the last on: what is inside the region of a reduction comes before the reduction.
+    # In reverse order: operations in the region of a reduction come before the reduction.
     for operation in reversed(found):
         with ir.InsertionPoint(operation), operation.location:
             values = _EXPANSIONS[operation.name](operation)

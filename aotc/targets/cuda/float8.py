@@ -1,10 +1,10 @@
-"""f8E4M3FN and f8E5M2 by the conversions that GPUs have from sm_89 on, and the same by bits.
+"""Conversions of f8E4M3FN and f8E5M2, by the instructions that GPUs have from sm_89 on, or by bits.
 
-Both are in the module: `__nvvm_reflect` tells LLVM for which chip it compiles, and the other one is
-not used. (`ptx_levels` finds the instructions by their names, and has them compiled for sm_89.)
+The module has both: `__nvvm_reflect` tells LLVM for which chip it compiles, and the other one is
+dead code. (`ptx_levels` finds the instructions by their names, and has them compiled for sm_89.)
 
-The instructions round to nearest even, as `arith.truncf` does, but saturate: what is beyond the
-largest number becomes that. So what rounds to more, infinities and NaN get their bits here.
+The instructions round to nearest even, as `arith.truncf` does, but saturate to the largest number.
+So values that round to more, infinities and NaN get their bits here.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _TEXTS = (
 
 
 class _Narrowing(Struct, frozen=True):
-    """The instruction's name of a format; up to which f32 it is right (`has_end`: that, too); and
-    the bits of what is larger, and of NaN, behind the sign."""
+    """A conversion instruction, for the format of the same name: the largest f32 for which it is
+    correct (`has_end`: inclusive), and the bits, without the sign, of larger values and of NaN."""
 
     name: str
     end: float
@@ -37,33 +37,35 @@ class _Narrowing(Struct, frozen=True):
     nan: int
 
 
-# The ends are in the middle between the largest number and what would be the next one, which has
-# the even mantissa for f8E5M2.
+# An end is halfway between the largest number and the one that would follow it. For f8E5M2, that
+# one would have the even mantissa.
 _NARROWINGS = {
     "f8E4M3FN": _Narrowing("e4m3x2", 464.0, True, 0x7F, 0x7F),
     "f8E5M2": _Narrowing("e5m2x2", 61440.0, False, 0x7C, 0x7E),
 }
 _PREDICATES = {"olt": 4, "ole": 5, "ord": 7}  # of arith.cmpf
-# f8E5M2 is the upper half of an f16: no instruction is needed.
+# Only this format needs an instruction: f8E5M2 is the upper half of an f16.
 _WIDENED = "f8E4M3FN"
 
 
 class Float8Conversions:
-    """What `expand_small_floats` asks for conversions in a device module."""
+    """The conversions that `expand_small_floats` uses in a device module."""
 
     def __init__(self, device: Any) -> None:
         self._device = device
         self._is_declared = False
 
     def widen(self, value: Any, by_bits: Any) -> Any:
-        """A small float of any format as `by_bits`, or that."""
+        """A small float as a wider one. `by_bits` is the result of bit arithmetic, which is
+        selected on chips without the instruction."""
         if _element(value.type) != _WIDENED:
             return by_bits
         halves = _joined(value, ir.F16Type.get(), _widen_pair)
         return self._choose(_convert(halves, by_bits.type), by_bits)
 
     def narrow(self, value: Any, by_bits: Any) -> Any:
-        """An f32 rounded to nearest even as `by_bits`, or that."""
+        """An f32 rounded to nearest even. `by_bits` is the result of bit arithmetic, which is
+        selected on chips without the instruction."""
         narrowing = _NARROWINGS.get(_element(by_bits.type))
         if narrowing is None:
             return by_bits
@@ -100,7 +102,7 @@ class Float8Conversions:
 
 
 def _joined(value: Any, element: Any, convert_pair: Any) -> Any:
-    """Elements converted two by two, as `element`."""
+    """The elements of a value, converted in pairs to `element`."""
     type_ = ops.with_element_type(value.type, element)
     if not isinstance(value.type, ir.VectorType):
         return convert_pair(value, None)[0]
@@ -118,7 +120,7 @@ def _joined(value: Any, element: Any, convert_pair: Any) -> Any:
 
 
 def _widen_pair(low: Any, high: Any | None) -> list[Any]:
-    """Two f8E4M3FN as f16."""
+    """Converts two f8E4M3FN to f16."""
     i16 = ops.integer(16)
     packed = _bits(low, i16)
     if high is not None:
@@ -129,7 +131,7 @@ def _widen_pair(low: Any, high: Any | None) -> list[Any]:
 
 
 def _narrow_pair(name: str, low: Any, high: Any | None) -> list[Any]:
-    """Two f32 as the bits of f8."""
+    """Converts two f32 to f8, as bits."""
     if high is None:
         f32 = ir.F32Type.get()
         zero = {"value": ir.FloatAttr.get(f32, 0.0)}
@@ -150,7 +152,7 @@ def _bits(value: Any, type_: Any) -> Any:
 
 
 def _convert(value: Any, type_: Any) -> Any:
-    """f16 as another float; only bf16 is not exact for all, but for those that were f8."""
+    """Converts f16 to another float. The conversion to bf16 is exact for values that were f8."""
     if value.type == type_:
         return value
     if _element(type_) == "bf16":

@@ -1,7 +1,7 @@
-"""`gpu.binary` in the input → the images that somebody compiled before.
+"""`gpu.binary` in the input: images that were compiled before.
 
-An image is what `mgpuModuleLoad` takes: a cubin, a fatbin or PTX text. An object's bytes say
-which it is, by the magic numbers of ELF and of NVIDIA's fat binaries.
+An image is what `mgpuModuleLoad` takes: a cubin, a fatbin or PTX text. Its kind is recognized by
+the magic numbers of ELF and of NVIDIA's fat binaries.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _OFFLOAD = 1
 
 
 def given_binaries(source: Source) -> tuple[GivenBinary, ...]:
-    """The gpu.binary operations of the module. Raises InputError for an object that is no image,
-    and for a launch of a kernel that no image has."""
+    """The gpu.binary operations of the module. Raises InputError for an object that is not an
+    image, and for a launch of a kernel that no image has."""
     found = []
     with source.module.context:
         launches = ops.find(source.module.operation, "gpu.launch_func")
@@ -88,7 +88,7 @@ def _read_image(source: Source, binary: Any, attribute: Any) -> GivenImage:
 
 
 def _check_kernel(source: Source, launch: Any, images: tuple[GivenImage, ...]) -> None:
-    """Finds the launched kernel's name in cubins and PTX; fat binaries may be compressed."""
+    """Checks that cubins and PTX contain the kernel's name; fat binaries may be compressed."""
     module, kernel = launched_kernel(launch)
     if any(image.kind != "fatbin" and kernel.encode() not in image.data for image in images):
         raise InputError(

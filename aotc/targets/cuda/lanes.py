@@ -1,6 +1,7 @@
-"""What one lane of a warp gives others → shuffles of 32-bit words (`nvvm.shfl.sync`).
+"""Exchanges between the lanes of a warp → shuffles of 32-bit words (`nvvm.shfl.sync`).
 
-Values of any type go word by word: narrow ones are widened, wide ones split, vectors packed.
+Values of any type are moved word by word: narrow ones are widened, wide ones split, and vectors
+packed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from aotc.ops import (
 
 ALL_LANES = 0xFFFFFFFF
 
-# Of the predicates of arith.cmpi.
+# A predicate of arith.cmpi.
 _ULT = 6
 _WORD = 32
 _PACKED_WIDTHS = (8, 16, 32, 64)
@@ -36,7 +37,7 @@ def i32(value: int) -> Any:
 
 
 def enumerator(attribute: Any) -> str:
-    """`add` of `#gpu<all_reduce_op add>`."""
+    """The case of an enum attribute, such as `add` of `#gpu<all_reduce_op add>`."""
     return str(attribute).rstrip(">").split()[-1]
 
 
@@ -45,19 +46,19 @@ def lane_id() -> Any:
 
 
 def can_move(type_: Any) -> bool:
-    """Whether a value of this type is words that `move` can take apart."""
+    """Whether `move` can split a value of this type into words."""
     if isinstance(type_, ir.VectorType):
         return not type_.scalable and can_move(type_.element_type)
     if isinstance(type_, ir.ComplexType):
         return can_move(type_.element_type)
     if isinstance(type_, ir.FloatType):
-        # tf32 has no form of its own in LLVM.
+        # LLVM has no type for tf32.
         return not isinstance(type_, ir.FloatTF32Type)
     return isinstance(type_, (ir.IntegerType, ir.IndexType)) or _is_pointer(type_)
 
 
 def move(value: Any, move_word: Callable[[Any], Any]) -> Any:
-    """What comes of `value` when `move_word` replaces each of its words, i32 values."""
+    """`value` with each of its words (i32) replaced by the result of `move_word`."""
     type_ = value.type
     if isinstance(type_, ir.VectorType):
         return _move_vector(value, move_word)
@@ -125,9 +126,9 @@ def _move_vector(vector: Any, move_word: Callable[[Any], Any]) -> Any:
 
 
 def shuffle(kind: str, word: Any, operand: Any, *, mask: Any = None) -> Any:
-    """`nvvm.shfl.sync` over whole warps: `kind` is bfly, up, down or idx.
+    """`nvvm.shfl.sync` over whole warps. `kind` is bfly, up, down or idx.
 
-    `mask` has the lanes that wait for each other: all lanes that have not ended, if not given.
+    `mask` are the lanes that synchronize; by default, all lanes that have not ended.
     """
     clamp = i32(0 if kind == "up" else WARP - 1)
     return _shfl(kind, word, operand, mask, clamp, [integer(_WORD)], {}).result
@@ -154,10 +155,10 @@ _SHUFFLES = {"xor": "bfly", "up": "up", "down": "down", "idx": "idx"}
 
 
 def expand_shuffle(operation: Any) -> Sequence[Any] | None:
-    """gpu.shuffle of what upstream's lowering does not take, or gets wrong.
+    """Expands a gpu.shuffle that upstream does not lower, or lowers wrongly.
 
-    With a width below 32 it lets lanes outside of the mask take part, which PTX leaves
-    undefined, and its `up` finds no valid source.
+    For a width below 32, upstream's lowering lets lanes outside of the mask take part, which is
+    undefined in PTX, and its `up` finds no valid source.
     """
     value, offset, width = operation.operands
     whole = known_index(width) == WARP
@@ -195,14 +196,15 @@ def _upstream_moves(type_: Any) -> bool:
 
 
 def _first_lanes_or_others(width: Any) -> Any:
-    """The first `width` lanes in these lanes, the others in those: each waits for its own."""
+    """The first `width` lanes in these lanes, the others in the others: each group synchronizes on
+    its own."""
     first = binary("arith.shrui", i32(ALL_LANES), binary("arith.subi", i32(WARP), width))
     others = binary("arith.xori", first, i32(ALL_LANES))
     return select(compare(_ULT, lane_id(), width), first, others)
 
 
 def expand_rotate(operation: Any) -> Sequence[Any] | None:
-    """gpu.rotate: each `width` lanes of a warp turn, and wait, by themselves."""
+    """Expands gpu.rotate: each group of `width` lanes rotates, and synchronizes, on its own."""
     value = operation.operands[0]
     if not can_move(value.type):
         return None
@@ -219,7 +221,7 @@ def expand_rotate(operation: Any) -> Sequence[Any] | None:
 
 
 def expand_broadcast(operation: Any) -> Sequence[Any] | None:
-    """gpu.subgroup_broadcast among the lanes that execute it together."""
+    """Expands gpu.subgroup_broadcast among the lanes that execute it together."""
     value, *lane = operation.operands
     if not can_move(value.type):
         return None
@@ -229,7 +231,7 @@ def expand_broadcast(operation: Any) -> Sequence[Any] | None:
 
 
 def _first_of(mask: Any) -> Any:
-    """The lowest lane of a mask that has one."""
+    """The lowest lane of a mask, which is not 0."""
     attributes = {"is_zero_poison": ir.BoolAttr.get(True)}
     return create("llvm.intr.cttz", [mask], [mask.type], attributes).result
 
@@ -237,8 +239,8 @@ def _first_of(mask: Any) -> Any:
 def _executing_lanes(operation: Any) -> Any:
     """The mask of the lanes that execute `operation`.
 
-    In a kernel's first block that is every lane that has not ended, together or not: a ballot
-    brings them together. Behind branches only the hardware knows.
+    In a kernel's entry block these are all lanes that have not ended; a ballot makes them converge.
+    Behind branches, only the hardware knows the mask.
     """
     kernel = operation.parent
     if kernel.name == "gpu.func" and operation.block == kernel.regions[0].blocks[0]:
@@ -255,7 +257,7 @@ def _executing_lanes(operation: Any) -> Any:
 
 
 def expand_ballot(operation: Any) -> Sequence[Any] | None:
-    """gpu.ballot into more or fewer bits than upstream's lowering takes."""
+    """Expands a gpu.ballot of another width than upstream's lowering supports."""
     type_ = operation.results[0].type
     if type_.width in (32, 64):
         return None

@@ -1,8 +1,8 @@
-"""(x & mask) ^ bits of two constants as one instruction of a GPU.
+"""(x & mask) ^ bits, with two constants, as one GPU instruction.
 
-LOP3 computes any function of three operands, of which one may be a constant in the instruction.
-ptxas makes two instructions of an `and` and an `xor` of a constant each, as neither takes a
-register then; of `lop3` in PTX it makes one, and keeps the other constant in a register.
+LOP3 computes any function of three operands, one of which may be an immediate. From an `and` and an
+`xor` with a constant each, ptxas makes two instructions, each with an immediate. From `lop3` in PTX
+it makes one, and keeps the other constant in a register.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 from aotc import ops
 from aotc.mlir import ir
 
-# The truth table of (a & b) ^ c: that of a is 0xF0, of b 0xCC, of c 0xAA (PTX manual, lop3).
+# The truth table of (a & b) ^ c, where those of a, b and c are 0xF0, 0xCC and 0xAA (PTX manual,
+# lop3).
 _TABLE = (0xF0 & 0xCC) ^ 0xAA
 
 

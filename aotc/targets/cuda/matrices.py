@@ -1,7 +1,7 @@
-"""Element-wise operations on tensor-core fragments that upstream lowers wrongly → others.
+"""Elementwise operations on tensor-core fragments that upstream lowers wrongly → others.
 
-Of the kinds of `gpu.subgroup_mma_elementwise`, convert-gpu-to-nvvm knows some alone: it divides
-where the kind is subf, and ends the process at those that it does not know.
+convert-gpu-to-nvvm supports only some kinds of `gpu.subgroup_mma_elementwise`: it lowers subf to a
+division, and aborts the process for kinds that it does not support.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _LOWERED = ("addf", "mulf", "divf", "maxf", "minf")
 
 
 def replace_elementwise(device: Any, source: Source) -> None:
-    """Replaces subf and negatef everywhere under `device`. Raises InputError for other kinds."""
+    """Replaces subf and negatef everywhere under `device`. Raises InputError for unsupported
+    kinds."""
     found = find(device, _NAME)
     problems = [
         f"{_NAME}{_at(op, source)}: '{_kind(op)}' has no lowering for GPUs"
@@ -37,7 +38,7 @@ def replace_elementwise(device: Any, source: Source) -> None:
             continue
         with ir.InsertionPoint(operation), operation.location:
             operands = list(operation.operands)
-            # -1 times a number is exact, and so is its sum with another: the difference.
+            # A product with -1 is exact, so the sum with it is the correctly rounded difference.
             result = _build("mulf", [operands[-1], _minus_one(operation.results[0].type)])
             if _kind(operation) == "subf":
                 result = _build("addf", [operands[0], result])

@@ -1,4 +1,4 @@
-"""The chips of this machine's GPUs, asked of NVIDIA's driver."""
+"""The chips of this machine's GPUs, queried from NVIDIA's driver."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aotc.targets.native import NoGpuError
 
 def native_chips() -> tuple[Chip, ...]:
     """One chip for each kind of GPU that the driver lists. Raises NoGpuError."""
-    # Importing the driver's bindings costs a tenth of a second, and few builds need them.
+    # Importing the driver's bindings takes a tenth of a second, and few builds need them.
     from cuda.bindings import driver
 
     try:
@@ -18,7 +18,7 @@ def native_chips() -> tuple[Chip, ...]:
             raise NoGpuError(f"cuInit says {status.name}")
         status, count = driver.cuDeviceGetCount()
         chips = [_chip_of(driver, ordinal) for ordinal in range(count)]
-    except RuntimeError:  # the bindings' word for a driver that is not there
+    except RuntimeError:  # the bindings raise it if there is no driver
         raise NoGpuError("NVIDIA's driver is not installed") from None
     if not chips:
         raise NoGpuError("the driver lists none")

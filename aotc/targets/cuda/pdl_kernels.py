@@ -19,8 +19,8 @@ from aotc.ops import symbol_of
 from aotc.symbols import is_kernel
 
 _CONTROL = "nvvm.griddepcontrol"
-# What touches no global memory, by the beginnings of names. (A descriptor of TMA's is the host's,
-# and there before the launch.)
+# Prefixes of operations that do not access global memory. (A TMA descriptor is made by the host
+# before the launch.)
 _HARMLESS = (
     "arith.",
     "builtin.unrealized_conversion_cast",
@@ -56,7 +56,7 @@ _LOADS = ("memref.load", "nvgpu.device_async_copy", "vector.load")
 
 
 def pdl_kernels(gpu_module: Any, given_waits: Collection[str] = ()) -> list[str]:
-    """Their names, with those of the kernels that are given a wait (`ptx_waits`)."""
+    """The names of these kernels, including those that get a wait in PTX (`ptx_waits`)."""
     return [
         symbol_of(kernel)
         for kernel in _kernels(gpu_module)
@@ -65,7 +65,7 @@ def pdl_kernels(gpu_module: Any, given_waits: Collection[str] = ()) -> list[str]
 
 
 def kernels_without_control(gpu_module: Any) -> list[str]:
-    """The names of kernels that say nothing of it themselves, and so may be given a wait."""
+    """The names of kernels without operations of PDL, which may be given a wait."""
     return [symbol_of(kernel) for kernel in _kernels(gpu_module) if not ops.find(kernel, _CONTROL)]
 
 

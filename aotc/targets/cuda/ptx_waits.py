@@ -1,11 +1,11 @@
-"""Programmatic dependent launch of kernels that say nothing of it: waits in their PTX.
+"""Programmatic dependent launch of kernels without operations for it: waits in their PTX.
 
 From sm_90 on, each kernel of aotc begins with `griddepcontrol.wait`, so that it may be launched
-while the one before it ends (see `pdl_kernels`), and then lets the next one begin: of the kernels
-of a stream one works, and one waits (see `wait_for_previous` of `kernels/matmul/scalar.py`). A
-gpu.module is lowered once for all chips, and so is LLVM IR, and earlier chips have no such
-instruction: it goes into the PTX for chips that have it. The runtime asks the driver which PTX a
-kernel comes from.
+while the kernel before it ends (see `pdl_kernels`), and then allows the next one to begin. So one
+kernel of a stream runs, and one waits (see `wait_for_previous` of `kernels/matmul/scalar.py`). A
+gpu.module and its LLVM IR are made once for all chips, but earlier chips do not have the
+instruction. So it is added to the PTX for chips that have it. The runtime queries the driver for
+the PTX version that a kernel comes from.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from aotc.request import Chip
 
 FIRST_WITH_WAITS = 90
 _BEGIN = b"\tgriddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;\n"
-# A kernel up to what is no declaration: the first label, comment or instruction.
+# The head of a kernel, up to its first label, comment or instruction, behind the declarations.
 _HEAD = re.compile(
     rb"\.entry (?P<name>[^\s(]+)[^{]*\{\n(?:[ \t]*(?:\.[^\n]*)?\n)*",
 )
 
 
 def add_waits(ptx: bytes, chip: Chip, kernels: Collection[str]) -> bytes:
-    """PTX in which those kernels begin with a wait, if the chip has it. They are launched as such:
-    whatever else is in their code, what they call and what is inlined in them, they have one."""
+    """PTX in which these kernels begin with a wait, if the chip has it. They are launched with PDL,
+    so each of them gets one, whatever its code is."""
     if chip.capability < FIRST_WITH_WAITS:
         return ptx
     left = set(kernels)

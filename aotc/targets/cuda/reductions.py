@@ -1,12 +1,12 @@
-"""gpu.subgroup_reduce, gpu.all_reduce → butterflies of shuffles, in one order for all of them.
+"""gpu.subgroup_reduce, gpu.all_reduce → butterfly shuffles, in the same order for all of them.
 
-Lanes combine in pairs: each with the one 1 beside it, then with the one 2 beside it, 4, 8 and 16.
-So floats are summed as a balanced tree over the lanes, in their own type: narrow ones are rounded
-at each step. A block is reduced by each warp first, and then, by the first warp, the same way over
-the warps' results. The CPU device keeps to this order, so that both give the same bits.
+Lanes combine in pairs: each with the lane at distance 1, then 2, 4, 8 and 16. So floats are summed
+as a balanced tree over the lanes, in their own type: narrow ones are rounded at each step. A block
+is reduced by each warp first, and then by the first warp over the warps' results, in the same way.
+The CPU device uses this order, so that both give the same bits.
 
-The last warp of a block may lack lanes. A step is left out where the partner does not exist; the
-first lane's result is right all the same, for what it then lacks does not exist.
+The last warp of a block may have fewer lanes. A step is skipped if the partner does not exist. The
+first lane's result is correct, as it only lacks values that do not exist.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from aotc.targets.cuda.threads import (
     warp_of,
 )
 
-# Of the predicates of arith.cmpi.
+# Predicates of arith.cmpi.
 _EQ, _ULT = 0, 6
 
-# Whether the lane at an offset (by exclusive or) has a value; None: all have.
+# Whether the lane at an offset (by exclusive or) exists. None: all lanes exist.
 HasPartner = Callable[[int], Any] | None
 
-# What `redux.sync` calls what it does with 32 bits in one instruction: all but products.
+# Kind → the kind of `redux.sync`, which reduces 32 bits in one instruction. It has no products.
 _REDUX_KINDS = {
     "add": "add",
     "minui": "umin",
@@ -69,7 +69,8 @@ _RESULT = _MOST_WARPS
 
 
 def expand_subgroup_reduce(operation: Any) -> Sequence[Any] | None:
-    """The reduction of a warp, or of each cluster of its lanes: for every lane the same value."""
+    """Expands the reduction of a warp, or of each cluster of its lanes. Every lane gets the
+    result."""
     (value,) = operation.operands
     if not can_move(value.type):
         return None
@@ -90,7 +91,7 @@ def _fits_redux(type_: Any) -> bool:
 
 
 def _redux(kind: str, value: Any) -> Any:
-    """Among the lanes that have not ended, so that a partial warp needs no care."""
+    """Reduces among the lanes that have not ended, so that a partial warp needs no other code."""
     type_, word = value.type, integer(_REDUX_WIDTH)
     if type_ != word:
         extension = "arith.extsi" if kind in ("minsi", "maxsi") else "arith.extui"
@@ -101,11 +102,11 @@ def _redux(kind: str, value: Any) -> Any:
 
 
 def expand_all_reduce(operation: Any) -> Sequence[Any] | None:
-    """The reduction of a block, through a slot of workgroup memory for each warp.
+    """Expands the reduction of a block, through a slot of workgroup memory for each warp.
 
-    The result has a slot of its own, so that two barriers are enough even in a loop: the slots
-    are written anew when the first warp has read them, which is before the second barrier, and
-    the result when all have read it, which is before the next first barrier.
+    The result has its own slot, so that two barriers are enough even in a loop. The slots are
+    written again after the first warp has read them, which is before the second barrier. The result
+    is written again after all have read it, which is before the next first barrier.
     """
     (value,) = operation.operands
     if not can_move(value.type):
@@ -122,8 +123,8 @@ def expand_all_reduce(operation: Any) -> Sequence[Any] | None:
     create("gpu.barrier")
 
     def reduce_slots() -> None:
-        # The first warp has at least as many lanes as the block has warps. Lanes without a slot
-        # of their own read the last one: nobody asks them.
+        # The first warp has at least as many lanes as the block has warps. Lanes without a slot of
+        # their own read the last one; their results are not used.
         last = binary("arith.subi", warps, i32(1))
         own = _load(slots, binary("arith.minui", lane, last))
         most = _MOST_WARPS if known is None else -(-known // WARP)
@@ -141,7 +142,7 @@ def expand_all_reduce(operation: Any) -> Sequence[Any] | None:
 
 
 def _in_block(operation: Any) -> HasPartner:
-    """Whether the block has the partner's thread; None where all warps are whole."""
+    """A function: whether the partner's thread is in the block; None if all warps are full."""
     known = known_threads(operation)
     if known is not None and known % WARP == 0:
         return None
@@ -151,9 +152,9 @@ def _in_block(operation: Any) -> HasPartner:
 
 
 def _butterfly(value: Any, combine: Combine, clusters: Clusters, has_partner: HasPartner) -> Any:
-    """Combines the values of the lanes of a cluster.
+    """The combination of the values of a cluster's lanes.
 
-    Where partners may be missing, the first lane's result alone is right.
+    If partners may not exist, only the first lane's result is correct.
     """
     offset = clusters.stride
     while offset < clusters.span:
@@ -167,7 +168,8 @@ def _butterfly(value: Any, combine: Combine, clusters: Clusters, has_partner: Ha
 
 
 def _combine_if(condition: Any, combine: Combine, value: Any, partner: Any) -> Any:
-    """The two combined, or else `value`: a region may not be run with what no lane has."""
+    """The combination if the condition holds, else `value`. (The combiner's region must not run on
+    values that no lane has.)"""
     branch = create("scf.if", [condition], [value.type], regions=2)
     with ir.InsertionPoint(branch.regions[0].blocks.append()):
         create("scf.yield", [combine(value, partner)])
@@ -177,7 +179,7 @@ def _combine_if(condition: Any, combine: Combine, value: Any, partner: Any) -> A
 
 
 def _get_slots(operation: Any, element: Any) -> Any:
-    """Workgroup memory for a value of each warp and the result, the same at every place."""
+    """Workgroup memory for a value of each warp and for the result. All uses share it."""
     space = ir.Attribute.parse("#gpu.address_space<workgroup>")
     type_ = ir.MemRefType.get([_MOST_WARPS + 1], element, memory_space=space)
     name = ir.FlatSymbolRefAttr.get(_slots_name(operation, type_))
@@ -185,7 +187,7 @@ def _get_slots(operation: Any, element: Any) -> Any:
 
 
 def _slots_name(operation: Any, type_: Any) -> str:
-    """The global of this type in the operation's gpu.module: made if there is none yet."""
+    """The name of the global of this type in the operation's gpu.module; adds it if necessary."""
     gpu_module = ops.enclosing(operation, "gpu.module")
     assert gpu_module is not None, "kernels are in a gpu.module"
     body = gpu_module.regions[0].blocks[0]
@@ -203,7 +205,7 @@ def _slots_name(operation: Any, type_: Any) -> str:
                 "sym_visibility": ir.StringAttr.get("private"),
                 "type": ir.TypeAttr.get(type_),
                 "initial_value": ir.UnitAttr.get(),
-                # Tells it from a symbol of the input that has the name.
+                # Distinguishes it from a symbol of the input with this name.
                 _SLOTS: ir.UnitAttr.get(),
             },
         )

@@ -1,7 +1,7 @@
-"""Which chips have an operation: known from its name, before any compiler is asked.
+"""The chips that support an operation, known from its name before any compiler runs.
 
-The figures are what ptxas 13.5 takes. An operation that is not here may still be refused, by clang
-or ptxas, without a place in the input.
+The values are those of ptxas 13.5. An operation that is not listed may still be refused by clang or
+ptxas, without a place in the input.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from aotc.request import Chip
 _WITH_REGISTERS = ("sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a")
 _BLACKWELL = ("sm_100a", "sm_103a")
 
-# The start of an operation's name → the least compute capability, or the only chips that have it.
-# The longest start that fits counts.
+# Prefix of an operation's name → the least compute capability, or the only chips that support it.
+# The longest prefix that matches counts.
 _REQUIREMENTS: dict[str, int | tuple[str, ...]] = {
     "gpu.cluster_": 90,
     "nvgpu.device_async_": 80,
@@ -59,8 +59,8 @@ _MMA = ("nvgpu.mma.sync", "nvvm.mma.sync")
 
 
 class Need(Struct, frozen=True):
-    """An operation of a kernel, and what it needs: the least compute capability, or one of the
-    only chips that have it."""
+    """An operation of a kernel, and its requirement: the least compute capability, or one of the
+    only chips that support it."""
 
     operation: str
     location: Any
@@ -76,7 +76,7 @@ class Need(Struct, frozen=True):
 
 
 def find_needs(gpu_module: Any) -> tuple[Need, ...]:
-    """What the operations of a gpu.module need, each requirement once, at its first operation."""
+    """The requirements of a gpu.module, each once, with the first operation that has it."""
     found: dict[Any, Need] = {}
     for operation in ops.walk(gpu_module):
         requirement = _requirement(operation)
@@ -91,8 +91,9 @@ def find_needs(gpu_module: Any) -> tuple[Need, ...]:
 
 
 def gpus_for(kernel: Any, chips: tuple[Chip, ...]) -> tuple[Chip, ...]:
-    """The GPUs that run cubins of the kernel for the chips, each as the chip of its own name. A
-    chip has no cubin if it, and its own variant ("a"), lack one of the kernel's operations."""
+    """The GPUs that can run cubins of the kernel for the chips, each as the chip of its own name.
+    A chip has no cubin if neither it nor its variant ("a") supports all of the kernel's
+    operations."""
     needs = find_needs(kernel)
     able = [
         chip
@@ -118,8 +119,9 @@ def _requirement(operation: Any) -> int | tuple[str, ...] | None:
 
 
 def _least_for_mma(operation: Any) -> int | None:
-    """Turing has m8n8 of integers, and m16n8k8 of f16; PTX ISA, "mma"."""
-    # (Printed as a whole, it would be numbered in its function.)
+    """The least capability for mma. Turing has m8n8 of integers, and m16n8k8 of f16 (PTX ISA,
+    "mma")."""
+    # (Printing the whole operation would number it within its function.)
     attributes = operation.attributes
     text = (
         f"{', '.join(f'{name} = {attributes[name]}' for name in attributes)} : "

@@ -14,16 +14,16 @@ if TYPE_CHECKING:  # each is loaded when a stage needs it
     from aotc.request import Chip
     from aotc.targets.cuda.requirements import Need
 
-    # A gpu.module by name, and the chip that an image of it is for.
+    # The name of a gpu.module, and the chip of an image.
     Image = tuple[str, Chip]
 
 
 class DeviceModule(Struct, frozen=True):
-    """A gpu.module that runs on GPUs: lowered, or as LLVM IR if the cache has that.
+    """A gpu.module for GPUs: lowered, or as LLVM IR if the cache has it.
 
-    If it was written for one chip, its kernels are launched on `only_chip` alone. Its
-    `pdl_kernels` may begin while the work before them ends: of these, `given_waits` get a wait
-    in the PTX for chips that have it.
+    If it was written for one chip, its kernels are launched on `only_chip` alone. `pdl_kernels` are
+    launched with programmatic dependent launch. Of these, `given_waits` get a wait in the PTX for
+    chips that have it.
     """
 
     name: str
@@ -41,9 +41,9 @@ class DeviceModules(StageResult, frozen=True):
 
 
 class DeviceUnit(Struct, frozen=True):
-    """A gpu.module to be compiled: what its operations need of a chip, the chips that have it, and
-    why others of the default set are left out. `translation` makes its LLVM IR where that is not
-    known."""
+    """A gpu.module to be compiled: the requirements of its operations, the chips that meet them,
+    and why others of the default set are left out. `translation` makes its LLVM IR, if `llvm_ir` is
+    None."""
 
     name: str
     needs: tuple[Need, ...]
@@ -55,26 +55,26 @@ class DeviceUnit(Struct, frozen=True):
 
 
 class DeviceUnits(Struct, frozen=True):
-    """What `begin_device` prepares in the thread that may touch modules."""
+    """What `begin_device` prepares in the thread that may access modules."""
 
     units: tuple[DeviceUnit, ...]
 
 
 class TranslatedDevice(StageResult, frozen=True):
-    """The LLVM IR of each unit is in the file of its name."""
+    """The LLVM IR of each unit, in the file with its name."""
 
     units: tuple[DeviceUnit, ...]
 
 
 class CompiledPtx(StageResult, frozen=True):
-    """The images as PTX, and by gpu.module why it has none for a chip of the default set."""
+    """The images as PTX, and (gpu.module, reason) for each chip of the default set without one."""
 
     images: tuple[Image, ...]
     refusals: tuple[tuple[str, InputError], ...]
 
 
 class Cubins(KernelCode, frozen=True, kw_only=True):
-    """The cubins, and the PTX that ptxas takes."""
+    """The cubins, and the PTX that ptxas accepts."""
 
     cubins: tuple[Image, ...]
     ptx: tuple[Image, ...]

@@ -1,4 +1,4 @@
-"""Stages from gpu.modules to images: MLIR, LLVM IR, PTX, cubins, fat binaries."""
+"""The stages from gpu.modules to images: MLIR, LLVM IR, PTX, cubins, fat binaries."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def lower_to_nvvm(build: Build, outlined: Outlined) -> DeviceModules:
     has_waits = any(chip.capability >= FIRST_WITH_WAITS for chip in _ptx_chips(build))
     on_gpu = [symbol_of(op) for op in modules if runs_on(op) != CPU]
     for kind in KINDS:
-        # Of images, the chips decide how many there are: `begin_device` knows these.
+        # The number of images depends on the chips, which `begin_device` knows.
         if not kind.is_per_chip:
             check_room(r, kind, [_name(build, kind, name) for name in on_gpu])
     for gpu_module in modules:
@@ -74,26 +74,26 @@ def lower_to_nvvm(build: Build, outlined: Outlined) -> DeviceModules:
 
 
 def _lowered_before(build: Build, name: str, gpu_module: Any) -> str | None:
-    """Its LLVM IR, if the cache has it and nobody wants to see how it is lowered."""
+    """The LLVM IR of a gpu.module, if the cache has it and its lowered MLIR is not requested."""
     if build.cache is None or build.cache.device_code is None or DEVICE_MLIR in build.request.emit:
         return None
     return build.cache.device_code.find(_name(build, DEVICE_LL, name), gpu_module)
 
 
 def _stem(build: Build, gpu_module: str) -> str:
-    """The start of the file names of what is made from one gpu.module."""
+    """The stem of the names of files that are made from one gpu.module."""
     own = file_stem(gpu_module)
     return own if own.startswith(build.stem) else f"{build.stem}.{own}"
 
 
 def _words(build: Build, gpu_module: str, chip: Chip | None = None) -> dict[str, str]:
-    """What the paths of the artifacts of one gpu.module (and chip) have in them."""
+    """The words for the path templates of the artifacts of one gpu.module (and chip)."""
     words = {"gpu_module": _stem(build, gpu_module)}
     return words if chip is None else {**words, "chip": chip.name}
 
 
 def _name(build: Build, kind: ArtifactKind, gpu_module: str, chip: Chip | None = None) -> str:
-    """The file of an artifact in the work folder."""
+    """The name of an artifact's file in the work folder."""
     return build.request.paths_of(kind, **_words(build, gpu_module, chip))[0]
 
 
@@ -105,7 +105,7 @@ def _file(
 
 
 def begin_device(build: Build, outlined: Outlined, device: DeviceModules) -> DeviceUnits:
-    """What the stages for devices need of modules, which other stages work on meanwhile."""
+    """Takes what the device stages need from the modules, on which other stages work meanwhile."""
     needs = {symbol_of(op): find_needs(op) for op in gpu_modules(outlined.module)}
     units = []
     for module in device.modules:
@@ -123,14 +123,14 @@ def begin_device(build: Build, outlined: Outlined, device: DeviceModules) -> Dev
 
 
 def _for_cubins(build: Build, images: Iterable[Image]) -> list[Image]:
-    """A chip that is there for its PTX alone gets no cubin."""
+    """The images for which a cubin is made. A chip that is only wanted for PTX has none."""
     capabilities = {chip.capability for chip in build.request.cubin_chips}
     return [image for image in images if image[1].capability in capabilities]
 
 
 def _of_use(module: DeviceModule, chips: tuple[Chip, ...]) -> tuple[Chip, ...]:
-    """The chips that the kernels of a gpu.module are launched on: of those that have their code
-    written for them, that one alone."""
+    """The chips on which the kernels of a gpu.module are launched: if its code was written for one
+    chip, only this one."""
     only = module.only_chip
     if only is None:
         return chips
@@ -198,8 +198,8 @@ def compile_ptx(build: Build, device: TranslatedDevice) -> CompiledPtx:
 def _able(
     build: Build, source: Source, gpu_module: str, needs: tuple[Need, ...], chips: tuple[Chip, ...]
 ) -> tuple[tuple[Chip, ...], tuple[InputError, ...]]:
-    """The chips that have every operation of a gpu.module, and why others of the default set are
-    left out, with a warning. Raises InputError where the user named one that lacks something."""
+    """The chips that support every operation of a gpu.module, and why others of the default set are
+    left out, which is also a warning. Raises InputError if the user named a chip that does not."""
     is_default = build.request.has_default_chips
     problems = []
     for need in needs:
@@ -224,13 +224,13 @@ def _able(
 
 
 def _hint(needs: tuple[Need, ...]) -> str | None:
-    """A chip that has all of it, if there is one."""
+    """An option with a chip that meets all requirements, if there is one."""
     having = [name for name in KNOWN_CHIPS if all(need.is_met_by(Chip(name)) for need in needs)]
     return f"--chip {having[0]}" if having else None
 
 
 def _levels(build: Build, units: Iterable[DeviceUnit]) -> dict[tuple[str, Chip], Chip]:
-    """By gpu.module and chip, the chip that clang compiles for."""
+    """(gpu.module, chip) → the chip for which clang compiles."""
     levels = {}
     for unit in units:
         llvm_ir = (build.folder / _name(build, DEVICE_LL, unit.name)).read_text()
@@ -241,7 +241,7 @@ def _levels(build: Build, units: Iterable[DeviceUnit]) -> dict[tuple[str, Chip],
 
 
 def _compile_level(build: Build, unit: DeviceUnit, level: Chip) -> bool:
-    """Makes the PTX that chips share, if that chip has all that the code needs."""
+    """Compiles the PTX that chips share; False if this chip does not support the code."""
     try:
         _compile(build, unit, level)
     except InputError:
@@ -252,9 +252,11 @@ def _compile_level(build: Build, unit: DeviceUnit, level: Chip) -> bool:
 def _compile_ptx_for(
     build: Build, unit: DeviceUnit, chip: Chip, level: Chip | None
 ) -> Chip | InputError:
-    """Makes PTX, and says for which chip: `chip`, or its variant where that alone has what the
-    code needs. Where neither has it: why not, for a chip of the default set; a chip that the
-    user named must work. `level`: for which it is compiled already, if that is as good."""
+    """Makes PTX for `chip`, or for its variant if only that one supports the code; returns the
+    chip.
+
+    If neither supports it, returns the reason for a chip of the default set, and raises it for a
+    chip that the user named. `level` is the chip whose PTX can be shared, if it was compiled."""
     if level is not None:
         candidate = _candidates(build, unit.needs, chip)[0]
         if candidate != level:
@@ -274,8 +276,8 @@ def _compile_ptx_for(
 
 
 def _compile(build: Build, unit: DeviceUnit, chip: Chip) -> None:
-    """Makes the PTX for the chip, with the waits that its kernels are launched with: the only way
-    to PTX from LLVM IR."""
+    """Makes the PTX for the chip, with the waits that its kernels are launched with. All PTX comes
+    from here."""
     file = _name(build, PTX, unit.name, chip)
     _compiler(build).compile_ptx(_name(build, DEVICE_LL, unit.name), chip, file)
     _write_ptx(build, unit, chip, (build.folder / file).read_bytes())
@@ -287,8 +289,8 @@ def _write_ptx(build: Build, unit: DeviceUnit, chip: Chip, ptx: bytes) -> None:
 
 
 def _candidates(build: Build, needs: tuple[Need, ...], chip: Chip) -> list[Chip]:
-    """The chip, and its own variant for one of the default set: those that have what a
-    gpu.module's operations need."""
+    """The chip, and for the default set its variant, if they meet the requirements of a
+    gpu.module's operations."""
     return [
         candidate
         for candidate in _variants(build, chip)
@@ -297,13 +299,14 @@ def _candidates(build: Build, needs: tuple[Need, ...], chip: Chip) -> list[Chip]
 
 
 def _variants(build: Build, chip: Chip) -> list[Chip]:
-    """Where the default set is refused an operation, the architecture's own variant may have it."""
+    """The chip, and for the default set its architecture-specific variant, which may have more
+    operations."""
     has_variant = build.request.has_default_chips and chip.capability >= FIRST_WITH_VARIANT
     return [chip, *([Chip(f"{chip.name}a")] if has_variant else [])]
 
 
 def _leave_out(build: Build, gpu_module: str, chip: Chip, refusal: InputError) -> None:
-    """Warns that there is no code of a module for a chip of the default set."""
+    """Warns that a module has no code for a chip of the default set."""
     build.warn("chip-left-out", f"No code for {chip.name} in {gpu_module}: {refusal.message}")
 
 
@@ -322,7 +325,7 @@ def assemble(
     resources: dict[tuple[str, str], tuple[Resources, ...]] = {}
     for (name, chip), result in zip(jobs, made, strict=True):
         if isinstance(result, InputError):
-            # ptxas refuses it here, and the driver's assembler would there.
+            # ptxas refuses the PTX; the driver's assembler would refuse it, too.
             refused.append((name, chip))
             refusals.append((name, result))
             _leave_out(build, name, chip, result)
@@ -370,7 +373,7 @@ def _built_for(
 def _assemble_for(
     build: Build, unit: DeviceUnit, chip: Chip
 ) -> tuple[Chip, list[tuple[str, Resources]]] | InputError:
-    """Like `_compile_ptx_for`, for the cubin; with what ptxas says of the kernels."""
+    """As `_compile_ptx_for`, for the cubin. The result includes the resources of the kernels."""
     compiler, source = _compiler(build), _name(build, DEVICE_LL, unit.name)
     for candidate in _candidates(build, unit.needs, chip):
         ptx = _name(build, PTX, unit.name, candidate)

@@ -1,8 +1,8 @@
-"""tanh of f16 and bf16 on a GPU: of a power of two and a reciprocal, by its own instructions.
+"""tanh of f16 and bf16 on a GPU, from an exponential and a reciprocal instruction.
 
-libdevice has one for f32, good to two units in the last place of that, which takes twice as long.
-Here tanh x = 1 - 2 / (1 + 2^(2x log2 e)) in f32; near 0, where that loses digits, x - x³/3. Both
-are within 2^-16 of the result, relative, and are rounded once. (ex2.approx and rcp.approx have
+libdevice has a tanh of f32 with an error of two ULP of f32, which takes twice as long. Here
+tanh x = 1 - 2 / (1 + 2^(2x log2 e)) in f32. Near 0, where that loses digits, it is x - x³/3. Both
+have a relative error of at most 2^-16, and are rounded once. (ex2.approx and rcp.approx have
 relative errors of 2^-22 and 2^-23, PTX manual.)
 """
 
@@ -15,7 +15,7 @@ from aotc import ops
 from aotc.mlir import ir
 
 _NARROW = ("f16", "bf16")
-# Below it the next term of the series, 2x⁵/15, is less than 2^-26 of x.
+# Below this, the next term of the series, 2x⁵/15, is less than 2^-26 of x.
 _SMALL = 2.0**-6
 _OLT = 4  # of arith.cmpf
 
@@ -52,5 +52,5 @@ def _fma(one: Any, other: Any, sum_: Any) -> Any:
 
 
 def _asm(name: str, operand: Any) -> Any:
-    """The GPU's own instruction: 0 for what is below the least normal number."""
+    """An approximate instruction; it flushes subnormal numbers to 0."""
     return ops.assembly(f"{name}.approx.ftz.f32 $0, $1;", "=f,f", [operand], _f32())

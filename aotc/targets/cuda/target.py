@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class CudaTarget:
-    """The GPUs that NVIDIA's driver runs kernels on."""
+    """The GPUs of NVIDIA's driver."""
 
     kinds = KINDS
     described = CUBIN

@@ -1,4 +1,4 @@
-"""Where a thread is in its block: linear ids, warps and how many there are, as i32 values."""
+"""The position of a thread in its block: linear id, warp, and their counts, as i32 values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WARP_BITS = 5
 
 
 def linear_id() -> Any:
-    """The thread's number in its block, x innermost: warps are 32 consecutive ones."""
+    """The thread's linear id in its block, with x innermost. A warp has 32 consecutive ids."""
     x, y, z = (_along("gpu.thread_id", dimension) for dimension in "xyz")
     width, height = (_along("gpu.block_dim", dimension) for dimension in "xy")
     row = binary("arith.addi", binary("arith.muli", z, height), y)
@@ -22,13 +22,14 @@ def linear_id() -> Any:
 
 
 def thread_count() -> Any:
-    """The threads of the block."""
+    """The number of threads of the block."""
     x, y, z = (_along("gpu.block_dim", dimension) for dimension in "xyz")
     return binary("arith.muli", binary("arith.muli", x, y), z)
 
 
 def known_threads(operation: Any) -> int | None:
-    """The threads of every block that runs `operation`, if its kernel promises a number."""
+    """The number of threads of every block that runs `operation`, if the kernel's attributes have
+    it."""
     kernel = enclosing(operation, "gpu.func")
     if kernel is None or "known_block_size" not in kernel.attributes:
         return None
@@ -36,12 +37,12 @@ def known_threads(operation: Any) -> int | None:
 
 
 def warp_of(thread: Any) -> Any:
-    """The number of the warp that a thread by its linear id belongs to."""
+    """The warp of a thread with a linear id."""
     return binary("arith.shrui", thread, i32(_WARP_BITS))
 
 
 def warp_count(threads: Any) -> Any:
-    """The warps of a block of so many threads; the last may be partial."""
+    """The number of warps of a block of so many threads. The last warp may be partial."""
     return warp_of(binary("arith.addi", threads, i32(WARP - 1)))
 
 
@@ -50,7 +51,7 @@ def as_index(number: Any) -> Any:
 
 
 def expand_subgroup_id(_: Any) -> list[Any]:
-    # Not PTX's %warpid: that is a place in the hardware, and may change.
+    # This is not PTX's %warpid, which is a hardware slot and may change.
     return [as_index(warp_of(linear_id()))]
 
 

@@ -1,10 +1,10 @@
-"""The tools and headers of NVIDIA that aotc uses."""
+"""The specifications of NVIDIA's tools and headers that aotc uses."""
 
 from __future__ import annotations
 
 from aotc.toolchain.spec import ToolSpec
 
-# «Cuda compilation tools, release 13.5, V13.5.37»: the last number is the whole.
+# In «Cuda compilation tools, release 13.5, V13.5.37», the last number is the complete version.
 _ANSWER = r", V([\d.]+)"
 
 TOOLS = (

@@ -1,8 +1,9 @@
 """`nvgpu.mma.sync` of f64 in the shapes that Hopper added → inline PTX.
 
-convert-nvgpu-to-nvvm knows m8n8k4 alone for f64. Rows of A and C come twice there, 8 apart
-(PTX manual, «Matrix Fragments for mma.m16n8k4, mma.m16n8k8 and mma.m16n8k16 with .f64»), as
-fragments of `nvgpu.mma.sync` have them: registers of A, then of B and C, are the vectors' in order.
+convert-nvgpu-to-nvvm supports only m8n8k4 for f64. In the other shapes, a lane has two rows of A
+and C, 8 apart (PTX manual, «Matrix Fragments for mma.m16n8k4, mma.m16n8k8 and mma.m16n8k16 with
+.f64»). The fragments of `nvgpu.mma.sync` have the same order, so the registers of A, B and C are
+the vectors' elements in order.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _ROWS = 16
 
 
 def replace_wide_products(device: Any) -> None:
-    """Replaces them everywhere under `device`."""
+    """Replaces these operations everywhere under `device`."""
     for operation in find(device, _NAME):
         element = operation.operands[0].type.element_type
         shape = [ir.IntegerAttr(size).value for size in operation.attributes["mmaShape"]]
@@ -45,7 +46,8 @@ def _product(operation: Any, shape: list[int], element: Any) -> Any:
         {
             "asm_string": ir.StringAttr.get(f"{name} {', '.join(groups)};"),
             "constraints": ir.StringAttr.get(constraints),
-            # Like the operation, it is for all lanes together: it must not move into a branch.
+            # Like the operation, it is executed by all lanes together: it must not be moved into a
+            # branch.
             "is_convergent": ir.UnitAttr.get(),
         },
     ).result

@@ -1,1 +1,1 @@
-"""Reads the images in files, of aotc and of other tools: cubins, PTX, fat binaries."""
+"""Reads device images in files made by aotc or other tools: cubins, PTX, fat binaries."""

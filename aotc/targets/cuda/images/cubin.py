@@ -1,9 +1,9 @@
-"""CUDA ELF files (cubins): the chip, what made them, and what each kernel needs.
+"""CUDA ELF files (cubins): the chip, the tool that made them, and the resources of each kernel.
 
-The attributes of `.nv.info` are not documented by NVIDIA; their names are those that
-`cuobjdump -elf` prints, with whose values these were compared. The flags of the ELF header are
-LLVM's (llvm/BinaryFormat/ELF.h, EF_CUDA_*): the chip's number is their first byte up to ABI version
-7, and their second from 8 (CUDA 13) on.
+NVIDIA does not document the attributes of `.nv.info`. Their names are those that `cuobjdump -elf`
+prints; the values were compared with its output. The flags of the ELF header are LLVM's
+(llvm/BinaryFormat/ELF.h, EF_CUDA_*): the chip's number is their first byte up to ABI version 7, and
+their second byte from version 8 (CUDA 13) on.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ EM_CUDA = 190  # e_machine
 
 _ABI_WITH_NEW_FLAGS = 8
 _ACCELERATORS, _ACCELERATORS_BEFORE = 0x8, 0x800  # EF_CUDA_ACCELERATORS, .._V1: an "a" chip
-_FIRST_OWN = 90  # before, the bit had another meaning
+_FIRST_OWN = 90  # for chips before, the bit had another meaning
 _STO_CUDA_ENTRY = 0x10  # in st_other: a kernel
 _STT_FUNC = 2
 _RESERVED_SHARED = 1024
 
-# Formats of attributes: nothing, a byte, a half word, sized.
+# Formats of attributes: no value, a byte, a half word, a value with a size.
 _NVAL, _BVAL, _HVAL, _SVAL = 1, 2, 3, 4
 _MAX_THREADS, _REQNTID, _FRAME_SIZE, _MIN_STACK_SIZE = 0x05, 0x10, 0x11, 0x12
 _CBANK_PARAM_SIZE, _REGCOUNT, _NUM_BARRIERS = 0x19, 0x2F, 0x4C
@@ -37,16 +37,17 @@ _PAIR = struct.Struct("<II")
 _BLOCK = struct.Struct("<III")
 _MOST_ATTRIBUTES = 1 << 20
 _MOST_KERNELS = 1 << 17
-# Of .note.nv.tkinfo's content: version, and where in the strings behind it these begin: -, the
-# tool, its version, its branch, its arguments.
+# The content of .note.nv.tkinfo: version, and offsets into the strings behind it: -, the tool, its
+# version, its branch, its arguments.
 _TKINFO = struct.Struct("<IIIIII")
 _TKINFO_TYPE = 2000
 
 
 class CubinKernel(Struct, frozen=True):
-    """What a kernel needs; sizes in bytes, None where the file does not say.
+    """The resources of a kernel. Sizes are in bytes, and None if the file does not have them.
 
-    `index` is its symbol's, for nvdisasm; `stack_bytes` is a thread's, `shared_bytes` a block's.
+    `index` is the symbol's index, for nvdisasm. `stack_bytes` is per thread, `shared_bytes` per
+    block.
     """
 
     name: str
@@ -62,7 +63,7 @@ class CubinKernel(Struct, frozen=True):
 
 
 class Cubin(Struct, frozen=True):
-    """Device code for `chip` (sm_90a); `made_by` is a tool (`ptxas 13.5.37`), if it says."""
+    """Device code for `chip` (sm_90a). `made_by` is a tool (`ptxas 13.5.37`), if it is known."""
 
     chip: str
     made_by: str | None
@@ -70,7 +71,7 @@ class Cubin(Struct, frozen=True):
 
 
 def read_cubin(view: View) -> Cubin:
-    """Raises InputError where it is no cubin, or is damaged."""
+    """Reads a cubin. Raises InputError if it is not a cubin, or is damaged."""
     elf = ElfFile(view)
     if elf.machine != EM_CUDA:
         raise view.damaged(f"it is an ELF file for the machine {elf.machine}, not for CUDA")
@@ -81,7 +82,7 @@ def read_cubin(view: View) -> Cubin:
 def _chip(elf: ElfFile, architecture: str | None) -> str:
     is_new = elf.abi_version >= _ABI_WITH_NEW_FLAGS
     number = elf.flags >> 8 & 0xFF if is_new else elf.flags & 0xFF
-    # From 13 on the flags do not tell sm_90a from sm_90: the assembler's arguments do.
+    # From ABI 8 on, the flags do not distinguish sm_90a from sm_90. The assembler's arguments do.
     named = re.fullmatch(r"sm_(\d+)[a-z]?", architecture or "")
     if named is not None and int(named[1]) == number:
         return named[0]
@@ -90,7 +91,7 @@ def _chip(elf: ElfFile, architecture: str | None) -> str:
 
 
 def _tool(elf: ElfFile) -> tuple[str | None, str | None]:
-    """The assembler with its version, and its `-arch`."""
+    """The assembler with its version, and its `-arch` option."""
     for note in elf.notes():
         if note.owner != "NVIDIA Corp" or note.type != _TKINFO_TYPE:
             continue
@@ -122,7 +123,7 @@ def _kernels(elf: ElfFile) -> Iterator[CubinKernel]:
         code = places.get(f".text.{name}")
         registers = common.get((_REGCOUNT, index))
         if registers is None and code is not None:
-            # Before CUDA 9 they were there alone.
+            # Before CUDA 9, the count was only there.
             registers = elf.sections[code].info >> 24 or None
         stack = common.get((_MIN_STACK_SIZE, index), common.get((_FRAME_SIZE, index)))
         shared = places.get(f".nv.shared.{name}")
@@ -141,15 +142,15 @@ def _kernels(elf: ElfFile) -> Iterator[CubinKernel]:
 
 
 def _shared_bytes(elf: ElfFile, section: int | None, is_reserved: bool) -> int:
-    """What the kernel declares, as ptxas says it. From sm_90 on the section begins with what the
-    driver keeps in each block, which `cuobjdump -res-usage` counts, too."""
+    """The shared memory that the kernel declares, as in ptxas's output. From sm_90 on, the section
+    begins with memory that the driver reserves in each block; `cuobjdump -res-usage` counts it."""
     if section is None:
         return 0
     return max(0, elf.sections[section].size - (_RESERVED_SHARED if is_reserved else 0))
 
 
 def _attributes(section: View) -> Iterator[tuple[int, bytes]]:
-    """(attribute, value) of an .nv.info section."""
+    """The (attribute, value) pairs of an .nv.info section."""
     at = 0
     for _ in range(_MOST_ATTRIBUTES):
         if at + _ATTRIBUTE.size > section.size:
@@ -166,7 +167,7 @@ def _attributes(section: View) -> Iterator[tuple[int, bytes]]:
 
 
 def _common_attributes(elf: ElfFile, places: dict[str, int]) -> dict[tuple[int, int], int]:
-    """Those that are kept for all kernels together, by attribute and symbol."""
+    """The attributes that are stored for all kernels together, by attribute and symbol index."""
     found: dict[tuple[int, int], int] = {}
     if ".nv.info" in places:
         section = elf.content(places[".nv.info"], ".nv.info")
@@ -204,5 +205,5 @@ def _barriers(elf: ElfFile, code: int | None, own: dict[int, bytes]) -> int | No
         return value[0]
     if code is None or not elf.sections[code].flags:
         return None
-    # Before CUDA 13: in the flags of the code's section.
+    # Before CUDA 13, the count is in the flags of the code's section.
     return elf.sections[code].flags >> 20 & 0x7F

@@ -1,8 +1,8 @@
-"""Fat binaries: a container's entries, with their content as it was before compression.
+"""Fat binaries: the entries of a container, with their content after decompression.
 
-NVIDIA does not document the format. What is here is what public readers of it agree on
-(github.com/n-eiling/cuda-fatbin-decompression, github.com/jiegec/fatbinary), and was compared with
-what `fatbinary` of CUDA 13 writes in each of its modes.
+NVIDIA does not document the format. This module has what public readers of it agree on
+(github.com/n-eiling/cuda-fatbin-decompression, github.com/jiegec/fatbinary). It was compared with
+the output of `fatbinary` of CUDA 13 in each of its modes.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from aotc.images.view import View
 from aotc.targets.cuda.images import lz4
 
 MAGIC = b"\x50\xed\x55\xba"
-# magic, version, header size, bytes of all entries.
+# The header: magic, version, header size, bytes of all entries.
 _HEADER = struct.Struct("<IHHQ")
-# kind, version, header size, bytes with padding, bytes when compressed, offset of the options,
-# minor and major version, the chip's number, offset and size of a name, flags, -, bytes before
-# compression.
+# An entry: kind, version, header size, bytes with padding, bytes when compressed, offset of the
+# options, minor and major version, the chip's number, offset and size of a name, flags, -, bytes
+# before compression.
 _ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
 _KINDS = {1: "ptx", 2: "cubin", 8: "ltoir"}
 _FLAG_LZ4, _FLAG_ZSTD = 0x2000, 0x8000
 
-# No image is larger, and no file has more of them: what reading a file may cost.
+# Limits on the cost of reading one file.
 LARGEST_IMAGE = 1 << 27
 _MOST_ENTRIES = 1 << 17
 _MOST_DECOMPRESSED = 1 << 32
@@ -35,7 +35,7 @@ _MOST_KERNELS = 1 << 20
 
 
 class Budget(Struct):
-    """What is left of what one file may cost."""
+    """The remaining limits of one file."""
 
     entries: int = _MOST_ENTRIES
     bytes: int = _MOST_DECOMPRESSED
@@ -43,8 +43,8 @@ class Budget(Struct):
 
 
 class Entry(Struct, frozen=True):
-    """An image in a fat binary: its kind (`ptx`, `cubin`, or what there is besides) and the number
-    of its chip, 90; `compression` is `lz4`, `zstd` or None.
+    """An image in a fat binary: its kind (`ptx`, `cubin` or another one) and the number of its chip
+    (90). `compression` is `lz4`, `zstd` or None.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class Entry(Struct, frozen=True):
     compression: str | None
 
     def content(self, budget: Budget) -> View:
-        """The image. Raises InputError where it is damaged or too large."""
+        """The decompressed image. Raises InputError if it is damaged or too large."""
         if self.compression is None:
             return self.stored
         budget.bytes -= self.size
@@ -69,7 +69,8 @@ class Entry(Struct, frozen=True):
 
 
 def is_fatbin(view: View) -> bool:
-    """Whether a container begins at `view`: its magic alone is also a constant of programs."""
+    """Whether a container begins at `view`. (The magic alone may also be a constant of a
+    program.)"""
     if not view.starts_with(MAGIC) or _HEADER.size > view.size:
         return False
     _, version, header, _ = view.unpack(_HEADER, 0, "a fat binary's header")
@@ -77,7 +78,7 @@ def is_fatbin(view: View) -> bool:
 
 
 def container_size(view: View) -> int:
-    """The size that a fat binary says it has. Raises InputError."""
+    """The size of a fat binary, from its header. Raises InputError."""
     _, _, header, size = view.unpack(_HEADER, 0, "its header")
     view.check(header, size, "its content")
     return header + size
@@ -88,7 +89,7 @@ def entries(view: View, budget: Budget) -> Iterator[Entry]:
     _, _, at, size = view.unpack(_HEADER, 0, "its header")
     end = min(at + size, view.size)
     number = 0
-    # Containers in a section are filled up with zeros.
+    # Containers in a section are padded with zeros.
     while at + _ENTRY.size <= end:
         kind, _, header, padded, compressed, _, _, _, sm, _, _, flags, _, raw = view.unpack(
             _ENTRY, at, "an entry"
@@ -107,7 +108,7 @@ def entries(view: View, budget: Budget) -> Iterator[Entry]:
         yield Entry(
             _KINDS.get(kind, f"kind {kind}"), sm, stored, raw if compression else size, compression
         )
-        # Where damage has made the padded size smaller, the walk still goes on.
+        # The walk also advances if damage has made the padded size smaller.
         at += header + max(padded, size)
         number += 1
     if at < end and view.read(at, end - at, "its end").strip(b"\0"):
@@ -120,7 +121,7 @@ def _unzstd(stored: bytes, size: int, view: View) -> bytes:
     else:
         from backports import zstd
     try:
-        # One more than there may be: what is too long shows.
+        # One byte more than expected, so that a content that is too long is detected.
         content = zstd.ZstdDecompressor().decompress(stored, max_length=size + 1)
     except (zstd.ZstdError, EOFError, MemoryError) as error:
         raise InputError(f"{view.name} is damaged: zstd: {error}.") from None

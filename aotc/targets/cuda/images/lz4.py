@@ -1,7 +1,7 @@
-"""LZ4 blocks → the bytes that they are made of.
+"""LZ4 blocks → their decompressed bytes.
 
 Source: "LZ4 Block Format Description" (https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md).
-nvcc compressed PTX so up to CUDA 12, and does with `--compress-mode=speed`.
+nvcc compressed PTX with it up to CUDA 12, and still does with `--compress-mode=speed`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _CHUNK = 1 << 20
 
 
 def decompress(block: bytes, size: int, name: str) -> bytes:
-    """The `size` bytes of `block`, never more. Raises InputError, which calls it `name`."""
+    """Decompresses `block` to exactly `size` bytes. Raises InputError, which calls it `name`."""
     out = bytearray()
     at, end = 0, len(block)
     try:
@@ -34,7 +34,7 @@ def decompress(block: bytes, size: int, name: str) -> bytes:
             start = len(out) - distance
             if distance == 0 or start < 0 or len(out) + length > size:
                 raise damaged(name, "its LZ4 match is not in what came before")
-            # A match may reach into what it makes itself: it repeats.
+            # A match may overlap its own output: then it repeats.
             while length > 0:
                 piece = out[start : start + min(length, _CHUNK)]
                 out += piece
@@ -47,7 +47,7 @@ def decompress(block: bytes, size: int, name: str) -> bytes:
 
 
 def _length(block: bytes, at: int, length: int) -> tuple[int, int]:
-    """A length that began with 4 bits, and where what follows begins."""
+    """The length whose first 4 bits are `length`, and the offset of the byte behind it."""
     if length == _MORE:
         while True:
             more = block[at]

@@ -16,7 +16,7 @@ from aotc.images.view import View
 _START = re.compile(rb"\.version[ \t]+(\d{1,3}\.\d{1,3})\s{1,64}\.target[ \t]+([A-Za-z0-9_]{1,64})")
 _LONGEST_START = 1 << 14
 _ENTRY = b".entry"
-# Parameters and directives.
+# The size of a kernel's parameters and directives.
 _LONGEST_HEAD = 1 << 20
 _NAME = re.compile(rb"\s{1,64}([A-Za-z_$%][\w$]{0,65535})")
 _BOUNDS = re.compile(
@@ -27,7 +27,8 @@ _MOST_KERNELS = 1 << 17
 
 
 class PtxKernel(Struct, frozen=True):
-    """An `.entry`: the most threads of its blocks and the size that they must have, if it says."""
+    """An `.entry`: the maximum number of threads of a block, and the required block size, if the
+    PTX has them."""
 
     name: str
     max_threads: int | None
@@ -43,8 +44,8 @@ class Ptx(Struct, frozen=True):
 
 
 def is_ptx(view: View, most: int = _LONGEST_START) -> bool:
-    """Whether it is text that begins as PTX does: with `.version`, behind comments and blanks of at
-    `most` so many bytes."""
+    """Whether a text begins as PTX: with `.version`, after at most `most` bytes of comments and
+    blanks."""
     return _start(view, most) is not None
 
 
@@ -64,7 +65,7 @@ def _start(view: View, most: int = _LONGEST_START) -> re.Match[bytes] | None:
 
 
 def read_ptx(view: View) -> Ptx:
-    """Raises InputError where it is not PTX."""
+    """Reads PTX. Raises InputError if it is not PTX."""
     start = _start(view)
     if start is None:
         raise view.damaged("it does not begin as PTX does, with .version and .target")
@@ -85,8 +86,8 @@ def read_ptx(view: View) -> Ptx:
 def _kernel(head: bytes) -> PtxKernel | None:
     name = _NAME.match(head)
     if name is None:
-        return None  # in a comment, or a string
-    # Directives stand between the parameters and the body.
+        return None  # `.entry` is in a comment or a string
+    # Directives are between the parameters and the body.
     bounds = head.partition(b"{")[0].partition(b")")[2]
     most, required = None, None
     for found in _BOUNDS.finditer(bounds):
@@ -98,5 +99,5 @@ def _kernel(head: bytes) -> PtxKernel | None:
 
 
 def text_of(view: View) -> str:
-    """The text, without what fills it up."""
+    """The text without padding."""
     return view.all().rstrip(b"\0").decode("utf-8", "backslashreplace")

@@ -1,7 +1,7 @@
-"""Device images in a file, wherever they are: `Image` values.
+"""Device images in a file, wherever they are, as `Image` values.
 
-Programs of aotc and of upstream's MLIR have them among their constants, nvcc's in sections of their
-own, a section can be stripped of its name: so what is looked for is how images begin.
+In programs of aotc and of upstream's MLIR they are constants, in nvcc's they are in sections of
+their own, and a section's name can be stripped. So the scan looks for the beginnings of images.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from aotc.targets.cuda.images import fatbin
 from aotc.targets.cuda.images.cubin import EM_CUDA, CubinKernel, read_cubin
 from aotc.targets.cuda.images.ptx import is_ptx, read_ptx
 
-# e_ident up to EI_VERSION, and how far behind them e_machine is.
+# e_ident up to EI_VERSION, and the offset of e_machine.
 _ELF_START = b"\x7fELF\x02\x01\x01"
 _MACHINE_AT = 18
 _ELF_HEADER_SIZE = 64
-# e_phoff to e_shstrndx.
+# The fields from e_phoff to e_shstrndx.
 _ELF_TABLES = struct.Struct("<QQIHHHHHH")
 _PTX_START = b".version "
 _LONGEST_START = 256
@@ -34,8 +34,8 @@ _MOST_CANDIDATES = 1 << 20
 
 
 def format_of(view: View) -> str | None:
-    """What a file is that is device code as a whole: fatbin, cubin or ptx; None for another. Raises
-    InputError for an ELF file that is damaged."""
+    """The kind of a file that is device code as a whole: fatbin, cubin or ptx; None for any other.
+    Raises InputError for a damaged ELF file."""
     if view.starts_with(fatbin.MAGIC):
         return "fatbin"
     if view.starts_with(MAGIC):
@@ -44,7 +44,7 @@ def format_of(view: View) -> str | None:
 
 
 def find_images(view: View) -> Iterator[Found]:
-    """The images in a file, in order. What is damaged is an image with a problem."""
+    """The images in a file, in order. A damaged image has a `problem`."""
     if is_ptx(view):
         image = Image("ptx", "unknown", view.size, view.size, 0)
         yield _with_content(image, view, fatbin.Budget())
@@ -79,12 +79,12 @@ def find_images(view: View) -> Iterator[Found]:
 
 
 def _fatbin_at(rest: View, place: int, budget: fatbin.Budget) -> tuple[int, Iterator[Found]]:
-    """The size of the fat binary that begins there, and its images."""
+    """The size of the fat binary at the start of `rest`, and its images."""
     named = View(rest.data, f"the fat binary at byte {place} of {rest.name}", rest.start, rest.size)
     try:
         size = fatbin.container_size(named)
     except InputError as error:
-        # What is left of it is looked for behind its header.
+        # The scan goes on behind the magic, to find the images that are left.
         return 1, iter((_damaged_fatbin(place, 0, error),))
     return size, _images_of(named.part(0, size, "it"), place, budget)
 
@@ -118,12 +118,13 @@ def _ptx_at(rest: View, place: int, budget: fatbin.Budget) -> tuple[int, Iterato
     size = end if end >= 0 else rest.size
     text = View(rest.data, f"the PTX at byte {place} of {rest.name}", rest.start, size)
     found = _with_content(Image("ptx", "unknown", size, size, place), text, budget)
-    # Programs that make PTX have its first lines among their strings.
+    # Programs that generate PTX have its first lines among their strings.
     return size, iter((found,) if found.image.kernels else ())
 
 
 def _elf_size(rest: View) -> int:
-    """How far the ELF file reaches that begins there: its headers or a section of it come last."""
+    """The size of the ELF file at the start of `rest`: the end of its headers or of its last
+    section."""
     if rest.size < _ELF_HEADER_SIZE:
         return rest.size
     programs, headers, _, _, program, programs_count, header, count, _ = rest.unpack(
@@ -135,7 +136,7 @@ def _elf_size(rest: View) -> int:
         content = rest.read(headers, SECTION_HEADER.size * count, "the section headers")
         sections = map(Section._make, SECTION_HEADER.iter_unpack(content))
         ends += [s.offset + s.size for s in sections if s.type != SHT_NOBITS]
-    # What cannot be is damage, and no reason to pass over all that follows.
+    # An impossible end is damage; it is ignored, so that the rest of the file is scanned.
     return max(end for end in ends if end <= rest.size)
 
 
@@ -151,7 +152,7 @@ def _from_fatbin(entry: fatbin.Entry, place: int, budget: fatbin.Budget) -> Foun
         in_fatbin=True,
     )
     if image.kind not in ("cubin", "ptx"):
-        # NVIDIA keeps what LTO has to itself.
+        # The format of LTO IR is not public.
         return Found(image, None)
     try:
         content = entry.content(budget)
