@@ -1,1 +1,1 @@
-"""What every stage is given, and what it returns: targets have stages, too."""
+"""The input of every stage (`Build`), and the results. Targets have stages, too."""

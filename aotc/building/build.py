@@ -1,4 +1,4 @@
-"""`Build`: what every stage of a build is given."""
+"""`Build`: the first argument of every stage of a build."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:  # each is loaded when a stage needs it
     from aotc.lower.plan.explanation import Explanation
     from aotc.rewrites.run import PassWatch
 
-# How the bindings' diagnostics are printed where nobody catches them.
+# The form in which the bindings print diagnostics that are not caught.
 _PLACED = re.compile(r"^loc\((.*)\): error: (.*)$", re.MULTILINE)
 
-# What Python says of text that is none.
+# Python's error for a string that is not UTF-8.
 _NOT_UTF8 = "codec can't decode"
 
 
@@ -37,25 +37,26 @@ class Printer(Protocol):
     """Prints or records the module around passes."""
 
     def watch(self, stage: str) -> PassWatch:
-        """For the passes of the stage."""
+        """The watch for the passes of a stage."""
 
     def finished(self, kind: ArtifactKind, operation: Any, words: dict[str, str]) -> None:
-        """A stage has made a module, which later ones will change; `words` are as in `paths_of`."""
+        """Called after a stage has made a module, before later stages change it. `words` are those
+        of `paths_of`."""
 
 
 class BuildLog(Struct):
-    """What a build tells its user, as far as it came."""
+    """The messages of a build for its user, up to the current stage."""
 
     warnings: list[BuildWarning] = field(default_factory=list)
     explanation: Explanation | None = None
 
 
 class Build(Struct, frozen=True):
-    """The request, the tools, and the places of one build: the same for all of its stages.
+    """The request, the tools, and the folders of one build, which are the same for all its stages.
 
-    Files are made in `folder`, which the caller removes. `content` are the input's bytes, where
-    they were read already; `cache` has what builds made before. With `keeps_places`, operations
-    keep their places in the input, and code for devices its lines, as with -g.
+    Files are made in `folder`, which the caller removes. `content` are the input's bytes, if they
+    were read already. `cache` has results of earlier builds. With `keeps_places`, operations keep
+    their locations in the input, and device code its line information, as with -g.
     """
 
     request: BuildRequest
@@ -71,22 +72,22 @@ class Build(Struct, frozen=True):
 
     @property
     def has_lines(self) -> bool:
-        """Whether modules and code for devices have places in the input."""
+        """Whether modules and device code have locations in the input."""
         return self.request.has_lines or self.keeps_places
 
     @property
     def has_host_lines(self) -> bool:
-        """Whether the host's modules have them."""
+        """Whether the host modules have locations in the input."""
         return self.request.debug or self.keeps_places
 
     def watch(self, stage: str) -> PassWatch:
-        """What the passes of a stage are told to."""
+        """The watch for the passes of a stage."""
         from aotc.rewrites.run import UNWATCHED
 
         return UNWATCHED if self.printer is None else self.printer.watch(stage)
 
     def warn(self, name: str, message: str) -> None:
-        """Notes a warning that has no place in the input."""
+        """Records a warning without a place in the input."""
         self.log.warnings.append(BuildWarning(name, message))
 
     @property
@@ -107,26 +108,27 @@ class Build(Struct, frozen=True):
         )
 
     def translation(self, module: Any) -> Translation:
-        """The translation, on its way, of a module in the LLVM dialect to what the clang in use
-        reads."""
+        """Starts the translation of a module in the LLVM dialect to LLVM IR for the clang that is
+        used."""
         from aotc.host.translate import Translation
 
         return Translation(module, self.toolchain.clang.version)
 
     @property
     def stem(self) -> str:
-        """The request's name as the work folder's files start with it: no option to a tool."""
+        """The request's name as a prefix of files in the work folder, which no tool takes for an
+        option."""
         return file_stem(self.request.name)
 
     def file(self, kind: ArtifactKind, file: str, /, **words: str) -> ArtifactFile:
-        """The artifact that is `file` of the work folder; `words` are those of its path that the
-        request does not know."""
+        """The artifact in `file` of the work folder. `words` are those of its path template that
+        the request does not have."""
         path = self.folder / file
         (place,) = self.request.paths_of(kind, **words)
         return ArtifactFile.at(place, kind, path.read_bytes, path)
 
     def texts(self, kind: ArtifactKind, *texts: str) -> tuple[ArtifactFile, ...]:
-        """The artifacts that have the texts, in the order of the kind's paths."""
+        """The artifacts with the texts, in the order of the kind's paths."""
         places = self.request.paths_of(kind)
         return tuple(
             ArtifactFile.at(place, kind, text.encode)
@@ -134,9 +136,9 @@ class Build(Struct, frozen=True):
         )
 
     def printed(self, kind: ArtifactKind, operation: Any, **words: str) -> tuple[ArtifactFile, ...]:
-        """The text of an operation, when somebody will want it: it may be long.
+        """The text of an operation, if it is requested (it may be long).
 
-        Among the intermediates, large constants are left out of it.
+        For --save-temps, large constants are elided.
         """
         r = self.request
         if self.printer is not None:
@@ -147,7 +149,7 @@ class Build(Struct, frozen=True):
             limit = LONGEST_SAVED
         else:
             return ()
-        # Printed now: later stages change the module.
+        # Printed now, because later stages change the module.
         text = operation.get_asm(
             enable_debug_info=r.debug, large_elements_limit=limit, large_resource_limit=limit
         )
@@ -160,8 +162,8 @@ class Build(Struct, frozen=True):
 
 
 def translated(translation: Translation, source: Source) -> str:
-    """The translation's text. Where the bindings name a place in the source, it is the source's
-    fault that there is none."""
+    """The text of the translation. An error of the bindings with a place in the source is the
+    source's fault, and becomes an InputError."""
     try:
         return translation.text()
     except InternalError as error:

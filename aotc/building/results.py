@@ -1,6 +1,6 @@
-"""The results of the stages: one class for each, with what later stages take from it.
+"""The results of the stages: one class for each stage, with what later stages use of it.
 
-MLIR modules in them are changed in place by later stages; the rest is frozen.
+Later stages change the MLIR modules in place; everything else is immutable.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ if TYPE_CHECKING:  # each is loaded when a stage needs it
 
 
 class StageResult(Struct, frozen=True, kw_only=True):
-    """The files of the stage's artifacts, for those who asked for them."""
+    """The files of the stage's artifacts, if they are requested."""
 
     files: tuple[ArtifactFile, ...] = ()
 
 
 class Loaded(StageResult, frozen=True):
-    """The parsed input. `lowered_entries` names the entries that are in the LLVM dialect already;
-    a program has a main of its own; the input's size is in bytes. `state` has the fields of what
-    entries remember, `held` the weights that programs may replace."""
+    """The parsed input.
+
+    `lowered_entries` are the names of entries that are in the LLVM dialect already. `is_program`
+    says that the module has its own main. `input_size` is in bytes. `state` are the fields that
+    entries keep between calls, `held` the weights that programs may replace."""
 
     source: Source
     entries: tuple[Entry, ...]
@@ -46,9 +48,11 @@ class Loaded(StageResult, frozen=True):
 
 
 class Outlined(StageResult, frozen=True):
-    """The module with its kernels in gpu.modules. `managed_globals` are the variables that kernels
-    use, `given` the gpu.binary operations that came with the input, and `by_hand` its gpu.modules.
-    Kernels of the gpu.modules `for_cpu` are launched on the CPU alone."""
+    """The module with its kernels in gpu.modules.
+
+    `managed_globals` are the variables that kernels use, `given` the gpu.binary operations of the
+    input, and `by_hand` the gpu.modules of the input. Kernels of the gpu.modules in `for_cpu` are
+    launched on the CPU only."""
 
     source: Source
     entries: tuple[Entry, ...]
@@ -67,11 +71,11 @@ class Outlined(StageResult, frozen=True):
 
 
 class DeviceImage(Struct, frozen=True):
-    """What the host's code has of a gpu.module or gpu.binary: a file with its images, unless no GPU
-    runs its kernels, and what is in it.
+    """A gpu.module or gpu.binary as the host code sees it: a file with its images (None if no GPU
+    runs its kernels), and a description of the images.
 
-    If it was written for one chip, its kernels are launched on `only_chip` alone. Its
-    `pdl_kernels` may begin while the work before them ends.
+    If it was written for one chip, its kernels are launched on `only_chip` alone. `pdl_kernels` are
+    launched with programmatic dependent launch.
     """
 
     name: str
@@ -82,12 +86,12 @@ class DeviceImage(Struct, frozen=True):
 
 
 class KernelCode(StageResult, frozen=True):
-    """What a target made of the kernels, as far as the stages know that are the same for all.
+    """What a target made of the kernels, for the stages that are common to all targets.
 
-    `images` are for a driver, `functions` for the host: the kernels as its functions, or why they
-    have none, from the one target that makes such. By gpu.module or gpu.binary, `built_for` names
-    the images; `resources` is what each kernel, named with its gpu.module, needs on each chip;
-    `tools` are the names of those that made the images, beside the host's.
+    `images` are for a driver. `functions` are the kernels as host functions, or why there are none;
+    exactly one target has them. `built_for` maps a gpu.module or gpu.binary to the names of its
+    images. `resources` maps (gpu.module, kernel) to the resources that the kernel needs on each
+    chip. `tools` are the names of the tools that made the images, without the host's tools.
     """
 
     images: tuple[DeviceImage, ...] = ()
@@ -98,14 +102,14 @@ class KernelCode(StageResult, frozen=True):
 
 
 def functions_of(code: Sequence[KernelCode]) -> CpuKernels:
-    """The kernels as the host's functions."""
+    """The kernels as host functions."""
     (functions,) = (one.functions for one in code if one.functions is not None)
     return functions
 
 
 def images_of(code: Sequence[KernelCode], outlined: Outlined) -> tuple[DeviceImage, ...]:
-    """The image of each gpu.module and gpu.binary: without a file for those of the CPU alone.
-    Raises InternalError where two targets made one, or none did."""
+    """The image of each gpu.module and gpu.binary; those for the CPU only have no file. Raises
+    InternalError if two targets made the same one, or none did."""
     images: dict[str, DeviceImage] = {}
     for image in (image for one in code for image in one.images):
         if image.name in images:
@@ -121,8 +125,8 @@ def images_of(code: Sequence[KernelCode], outlined: Outlined) -> tuple[DeviceIma
 
 
 class KernelObjects(StageResult, frozen=True):
-    """Objects of the kernels, apart from the host's: the functions that they define for the host,
-    and the constants that they only declare."""
+    """The objects of the kernels, separate from the host's object: the functions that they define
+    for the host, and the constants that they only declare."""
 
     objects: tuple[str, ...]
     functions: tuple[str, ...]
@@ -130,13 +134,13 @@ class KernelObjects(StageResult, frozen=True):
 
 
 class HostModule(StageResult, frozen=True):
-    """The host's half in the LLVM dialect."""
+    """The host code in the LLVM dialect."""
 
     module: Any
 
 
 class TakenWeights(StageResult, frozen=True):
-    """The file of large constants, and what is in it."""
+    """The weights file with the large constants, and a description of it."""
 
     file: WeightsFile
 
@@ -149,9 +153,9 @@ class Described(StageResult, frozen=True):
 
 
 class HostCode(StageResult, frozen=True):
-    """Files of the host's LLVM IR: the `whole`, with the kernels, and what objects are made of,
-    without them; each where it is asked for. The latter only declares `constants`; `variables`
-    are the large ones that it defines."""
+    """Files with the host's LLVM IR: `whole` includes the kernels; `code`, from which objects are
+    made, does not. Each is None if it is not needed. `code` only declares `constants`; `variables`
+    are the large variables that it defines."""
 
     whole: str | None
     code: str | None
@@ -160,8 +164,8 @@ class HostCode(StageResult, frozen=True):
 
 
 class Objects(StageResult, frozen=True):
-    """What is linked: the module's objects, and those of the generated C, where executables (the
-    harness's `table`) or libraries (their C functions) are made."""
+    """The objects to link: the module's, and those of generated C: `table` is the harness's for an
+    executable, `library` has the C functions of a library."""
 
     module: tuple[str, ...]
     table: str | None

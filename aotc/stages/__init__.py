@@ -1,1 +1,1 @@
-"""What the stages of a build do; `pipeline` has their order."""
+"""The stages of a build. `pipeline` has their order."""

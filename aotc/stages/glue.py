@@ -1,6 +1,7 @@
-"""The C that goes with a module's object: an executable's table, a library's functions.
+"""The generated C that is linked with a module's object: an executable's table, a library's
+functions.
 
-It is compiled with the object, and once, whatever is linked with it.
+It is compiled once, together with the object, whatever is linked with it.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from aotc.toolchain.runtime import STATIC_DEFINES
 
 
 def table_object(build: Build, manifest: Manifest) -> str:
-    """The harness's table of entries; its object."""
+    """Compiles the harness's table of entries; returns the name of the object."""
     return _compile(build, *generate_table(manifest))
 
 
 def library_object(build: Build, manifest: Manifest) -> str:
-    """The library's C functions; their object."""
-    exported_functions(manifest)  # names that C cannot have are told before its compiler is
+    """Compiles the library's C functions; returns the name of the object."""
+    exported_functions(manifest)  # reports invalid names before the C compiler does
     header = build.write(*generate_header(manifest))
     options = () if build.request.shares_runtime else STATIC_DEFINES
     try:
@@ -51,7 +52,7 @@ def library_object(build: Build, manifest: Manifest) -> str:
 def _compile(
     build: Build, name: str, text: str, *options: str, headers: tuple[str, ...] = ()
 ) -> str:
-    """A generated C file → its object, which is named."""
+    """Compiles a generated C file; returns the name of the object."""
     output = f"{Path(name).stem}.o"
     build.write(name, text)
     includes = (data_dir("templates") / "harness", data_dir("runtime_c") / "include")

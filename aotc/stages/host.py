@@ -1,4 +1,4 @@
-"""Stages of the host's half: MLIR, LLVM IR with the images inside, an object, an executable."""
+"""The stages of the host code: MLIR, LLVM IR with the images inside, an object, an executable."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from aotc.manifest import built_for_text
 from aotc.stages.glue import library_object, table_object
 from aotc.toolchain import harness_objects, runtime_library, utilities_library
 
-_NO_GPU = -1  # a compute capability that none has
+_NO_GPU = -1  # a compute capability that no GPU has
 
 
 def lower_to_host(build: Build, outlined: Outlined) -> HostModule:
@@ -71,11 +71,12 @@ def translate_host(
     weights: TakenWeights | None,
     code: tuple[KernelCode, ...],
 ) -> HostCode:
-    """The LLVM IR of all host code, where it or its assembly is asked for; what objects are made of
-    is without the kernels: see `KernelObjects`."""
+    """The LLVM IR of all host code, if it or its assembly is requested. Objects are made from code
+    without the kernels: see `KernelObjects`."""
 
     def embedded(module: Any, *, kernels_apart: bool) -> list[Constant]:
-        """What `module` lacks yet goes into it; the large constants that it only declares then."""
+        """Embeds images and tables into `module`; returns the large constants that it then only
+        declares."""
         embed(
             module,
             content,
@@ -134,14 +135,15 @@ def translate_host(
 
 
 def _kinds_of_text(kinds: Collection[ArtifactKind]) -> list[str]:
-    """The names of the kinds that want all host code as text: but objects."""
+    """The names of the requested kinds that need all host code as text, which objects do not."""
     needed = needed_for(kinds)
     takers = [kind for kind in needed if HOST_LL in kind.takes and kind is not OBJ]
     return [kind.name for kind in (HOST_LL, *takers) if kind in takers or kind in kinds]
 
 
 def _image_bytes(build: Build, image: DeviceImage) -> bytes:
-    """One without a file is never loaded, but its kernels are registered under its address."""
+    """The bytes of an image. One without a file is never loaded, but its kernels are registered
+    with its address."""
     return bytes(8) if image.file is None else (build.folder / image.file).read_bytes()
 
 
@@ -159,7 +161,7 @@ def compile_object(
     host: HostCode,
     of_targets: tuple[KernelObjects, ...],
 ) -> Objects:
-    """The module's object, and what the C is compiled to that is linked with it."""
+    """The module's objects, and those of the generated C that is linked with them."""
     r = build.request
     assert host.code is not None
     constants = [constant for one in of_targets for constant in one.constants]

@@ -1,4 +1,4 @@
-"""Stages that make a library: header, package, static and shared."""
+"""The stages that make a library: header, package, static and shared library."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _linked(objects: Objects) -> list[str]:
 
 
 def _runtime(build: Build) -> Path:
-    """The runtime of a library: a part of it, or a file in the same folder."""
+    """The runtime of a library: linked into it, or a file in the same folder."""
     kind: Literal["static", "shared"] = "shared" if build.request.shares_runtime else "static"
     return runtime_library(build.toolchain, build.runner, build.request.target.triple, kind=kind)
 
@@ -80,7 +80,7 @@ def _utilities(build: Build) -> Path:
 
 
 def _shared_runtime(build: Build, kind: ArtifactKind) -> tuple[ArtifactFile, ...]:
-    """The runtime as a file in the library's folder, for those who want it so."""
+    """The runtime as a file in the library's folder, if it is requested."""
     if not build.request.shares_runtime or not build.request.names_folder:
         return ()
     runtime = _runtime(build)

@@ -1,4 +1,4 @@
-"""The stage that says what the module offers, and what made it."""
+"""The stage that describes what the module offers, and which tools made it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def describe(
 
 
 def _tools_used(build: Build, code: tuple[KernelCode, ...]) -> dict[str, str]:
-    """What made the artifacts, by name and version; no paths."""
+    """The tools that made the artifacts, with their versions, but without paths."""
     t = build.toolchain
     bindings = mlir.bindings()
     of_targets = [t.tool(name) for one in code for name in one.tools]

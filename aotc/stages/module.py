@@ -1,4 +1,4 @@
-"""Stages from the input to the outlined module."""
+"""The stages from the input to the outlined module."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def load(build: Build) -> Loaded:
     state = find_state(source)
     entries = describe_entries(source)
     lowered = lowered_entries(source)
-    # A function that the user names is called by the harness, whatever else is there.
+    # The harness calls a function that the user names, even if the module has a main.
     is_program = has_program_main(source.module) and not r.entries
     if is_program and (EXE in r.emit or not entries):
         check_program_main(source)
@@ -70,8 +70,8 @@ def load(build: Build) -> Loaded:
 
 
 def _read(build: Build, name: str) -> tuple[Source, int]:
-    """The source, MLIR as it is or what a front end makes of another format, and the size of MLIR
-    in bytes."""
+    """The source and the size of its MLIR in bytes. The input is MLIR, or a front end converts
+    it."""
     r = build.request
     frontend = frontend_for(r.source, r.frontend)
     if frontend is None and r.frontend_options:
@@ -105,12 +105,12 @@ def _read(build: Build, name: str) -> tuple[Source, int]:
 def outline_module(build: Build, loaded: Loaded) -> Outlined:
     r, source = build.request, loaded.source
     explanation = Explanation(Remarks(source), _quick(build.request))
-    # At once: it is printed where the build fails, too.
+    # This comes first, so that the explanation is also printed if the build fails.
     build.log.explanation = explanation
     by_hand = frozenset(symbol_of(op) for op in gpu_modules(source.module))
     managed_globals = outline(source, r, explanation, build.watch("mlir"))
     build.log.warnings += explanation.remarks.warnings
-    # Tensors are memrefs now, and results may be arguments.
+    # Tensors are memrefs by now, and results may be arguments.
     entries = describe_again(source, loaded.entries)
     build.log.warnings += check_outlined(source, r)
     check_host_code(source, is_outlined=True)
@@ -148,7 +148,7 @@ def outline_module(build: Build, loaded: Loaded) -> Outlined:
 
 
 def _quick(request: BuildRequest) -> str | None:
-    """What --explain says of a quick build."""
+    """The text of --explain for a build at -O1."""
     if not request.is_for_trying:
         return None
     chips = ", ".join(chip.name for chip in request.cubin_chips)

@@ -1,4 +1,4 @@
-"""The module before and after passes, as mlir-opt prints it: `IrPrinter`."""
+"""`IrPrinter`: prints the module before and after passes, in mlir-opt's format."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BEFORE, _AFTER = "Before", "After"
 
 class IrPrinter:
     """Prints the module around the passes that `request.print_ir` names, in the order in which they
-    run. Raises InputError for one that no pipeline has."""
+    run. Raises InputError for a pass that no pipeline has."""
 
     def __init__(self, request: BuildRequest, context: Any) -> None:
         self._wanted = request.print_ir
@@ -36,14 +36,14 @@ class IrPrinter:
             _check_names(self._wanted, set(_pass_names(request)))
 
     def watch(self, stage: str) -> PassWatch:
-        """For the passes of the stage."""
+        """The watch for the passes of a stage."""
         return _StageWatch(self, stage)
 
     def finished(self, kind: ArtifactKind, operation: Any, words: dict[str, str]) -> None:
-        """Artifacts are printed by --emit."""
+        """Does nothing: artifacts are printed by --emit."""
 
     def tell(self, when: str, name: str, stage: str, operation: Any) -> None:
-        """Prints the operation if that is wanted of the pass."""
+        """Prints the operation if the request has this pass."""
         names = self._wanted.before if when == _BEFORE else self._wanted.after
         if name not in names and PrintIr.ALL not in names:
             return
@@ -93,7 +93,7 @@ def _pass_names(request: BuildRequest) -> Iterator[str]:
     """The names of all passes that a build may run."""
     yield from (one.name for one in OWN_PASSES)
     passes = [*SCHEDULE]
-    # Modules without sparse tensors, or without tasks, have passes of their own.
+    # Modules without sparse tensors, or without tasks, have other passes.
     for levels in (set(Level), set(Level) - {Level.SPARSE}, set(Level) - {Level.ASYNC}):
         passes += plan_for(levels, block=None, memory=request.memory, verify=True)
     if request.pipeline is not None:
@@ -106,9 +106,9 @@ def _pass_names(request: BuildRequest) -> Iterator[str]:
 
 
 def _expanded(text: str) -> Iterable[str]:
-    """The single passes of a text, those for which a pipeline's name stands among them."""
+    """The single passes of a text, and those of the pipelines that it names."""
     pipeline = pipeline_text([text])
     try:
         return single_passes(str(PassManager.parse(pipeline)))
-    except ValueError:  # the user's, which is told when it is run
+    except ValueError:  # the user's pipeline is wrong, which is reported when it is run
         return single_passes(pipeline)

@@ -1,4 +1,4 @@
-"""`Schedule`: runs stages, some of them in a thread of their own, and holds their results."""
+"""`Schedule`: runs stages, some of them in another thread, and holds their results."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from aotc.warnings import BuildWarning
 
 
 class Stage(Struct, frozen=True):
-    """A step of the build: its name, and the function `run` of the build and of the results of the
-    stages that it `takes` and `may_take`, and `of_targets`: see `aotc.artifact_kind`."""
+    """A step of the build. `run` takes the build, and the results of the stages in `takes`,
+    `may_take` and `of_targets` (see `aotc.artifact_kind`)."""
 
     name: str
     takes: tuple[str, ...]
@@ -32,8 +32,8 @@ class Stage(Struct, frozen=True):
 
 
 class Made(Struct, frozen=True):
-    """The result of a stage, when the stage began and ended, by `time.perf_counter`, and the
-    warnings of a concurrent one."""
+    """The result of a stage; its begin and end, by `time.perf_counter`; and the warnings of a
+    concurrent stage."""
 
     result: StageResult
     seconds: tuple[float, float]
@@ -41,11 +41,12 @@ class Made(Struct, frozen=True):
 
 
 class Schedule:
-    """The stages of a build, given in their order; `results` has those of the stages that ran.
+    """The stages of a build, given in their order. `results` has the results of finished stages.
 
     `started` is called with each stage that this thread runs or waits for, and `ended` with each
-    that has ended, in their order; what that raises ends the build. When a stage fails, those
-    before it are awaited first: the failure of the first is raised, as if there were no thread.
+    stage that has ended, in their order. An exception from them ends the build. When a stage fails,
+    the stages before it are awaited first, and the failure of the first one is raised, as if there
+    were no other thread.
     """
 
     def __init__(
@@ -58,9 +59,9 @@ class Schedule:
         self._build = build
         self._started = started
         self._ended = ended
-        # Not told of yet, in order: what was made, or the work that makes it.
+        # Stages whose end was not reported yet, in order: the result, or the future of it.
         self._pending: list[tuple[Stage, Made | Future[Made]]] = []
-        # One thread: each concurrent stage takes what the one before it made.
+        # There is one thread, as each concurrent stage takes the result of the one before it.
         self._thread: ThreadPoolExecutor | None = None
         self._done: SimpleQueue[Future[Made]] = SimpleQueue()
         self._has_failed = False
@@ -80,7 +81,7 @@ class Schedule:
         self._close()
 
     def run(self, stage: Stage) -> None:
-        """Runs the stage, or lets it run."""
+        """Runs the stage, or starts it in the other thread."""
         if stage.is_concurrent:
             self._submit(stage)
             return
@@ -119,7 +120,7 @@ class Schedule:
         return Made(result, (begin, time.perf_counter()))
 
     def _make_concurrently(self, stage: Stage, begun: Sequence[Any]) -> Made:
-        # Of two failures the first is told: what this says is never heard.
+        # If two stages fail, the first failure is reported; this exception is dropped.
         assert not self._has_failed
         log = BuildLog()
         try:
@@ -131,7 +132,7 @@ class Schedule:
             raise
 
     def _await(self, names: Iterable[str]) -> None:
-        """Waits until the stages of these names have ended, and those before them."""
+        """Waits until the stages of these names, and those before them, have ended."""
         wanted = set(names)
         places = [
             i
@@ -140,21 +141,21 @@ class Schedule:
         ]
         last = max(places, default=0)
         while last and last < len(self._pending) and isinstance(self._pending[last][1], Made):
-            last += 1  # which was kept back until now
+            last += 1  # it has ended, but was not reported before those in front of it
         self._end_all(last)
 
     def end_all(self) -> None:
-        """Waits for what is still on its way, and tells of all."""
+        """Waits for all stages that are running, and reports their ends."""
         self._end_all(len(self._pending))
         self._close()
 
     def _end_all(self, count: int) -> None:
-        """Waits for the first `count` that are pending, and tells of them."""
+        """Waits for the first `count` pending stages, and reports their ends."""
         for _ in range(count):
             stage, work = self._pending[0]
             if isinstance(work, Future):
                 self._started(stage)
-                # By the queue: an interrupt in a future's own waiting can leave it locked.
+                # Waits by the queue: an interrupt while a future waits can leave it locked.
                 while not work.done():
                     self._done.get()
                 work = work.result()

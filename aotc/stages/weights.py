@@ -1,4 +1,4 @@
-"""The stage that puts large constants into a file beside the artifact."""
+"""The stage that writes large constants to a file beside the artifact."""
 
 from __future__ import annotations
 
