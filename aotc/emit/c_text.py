@@ -1,8 +1,8 @@
 """C text: identifiers, string literals and numbers.
 
-An identifier keeps letters, digits and `_`; any other byte becomes `_XX`, its hexadecimal
-value. A string literal keeps printable ASCII but `"`, `\\` and `?` (trigraphs), and writes every
-other byte as three octal digits, which, unlike `\\x`, cannot swallow the digit behind them.
+An identifier keeps letters, digits and `_`. Any other byte becomes `_XX`, its hexadecimal value. A
+string literal keeps printable ASCII except `"`, `\\` and `?` (trigraphs). Any other byte becomes
+three octal digits: unlike `\\x`, they do not absorb a digit that follows.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 
 
 def c_identifier(name: str) -> str:
-    """`name` as a C identifier; names that are one already are unchanged."""
+    """`name` as a C identifier. A name that is a C identifier is not changed."""
     text = "".join(
         chr(b) if re.match(r"[A-Za-z0-9_]", chr(b)) else f"_{b:02X}" for b in name.encode()
     )
@@ -23,7 +23,8 @@ _LONGEST_STEM = 100
 
 
 def file_stem(name: str) -> str:
-    """`name` as an identifier that names of files begin with: long ones are cut, and told apart."""
+    """`name` as an identifier that is a prefix of file names. A long name is truncated, with a hash
+    to keep it unique."""
     text = c_identifier(name)
     if len(text) <= _LONGEST_STEM:
         return text
@@ -31,7 +32,7 @@ def file_stem(name: str) -> str:
     return f"{text[: _LONGEST_STEM - len(digest) - 1]}_{digest}"
 
 
-# The keywords of C and C++, and names that the headers and their users cannot do without.
+# The keywords of C and C++, and names that the headers and their users need.
 _RESERVED = frozenset(
     """
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t
@@ -48,12 +49,12 @@ _RESERVED = frozenset(
 )
 
 
-# What C keeps for its implementations (C11, 7.1.3), which have macros of such names.
+# Names that are reserved for C implementations (C11, 7.1.3), which have macros of such names.
 _OF_IMPLEMENTATIONS = re.compile(r"_[_A-Z]")
 
 
 def c_name(name: str) -> str:
-    """`name` as an identifier that no language of the headers keeps for itself."""
+    """`name` as an identifier that is not reserved in C or C++."""
     identifier = c_identifier(name)
     is_kept = identifier in _RESERVED or _OF_IMPLEMENTATIONS.match(identifier)
     return f"{identifier}_" if is_kept else identifier

@@ -1,6 +1,6 @@
-"""The C types of what entries take and return, and how headers declare them.
+"""The C types of the arguments and results of entries, and their definitions in headers.
 
-Several generated headers go into one file: a type is defined by the first that has it.
+A program may include several generated headers: the first one that needs a type defines it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from aotc.manifest import Dtype, Entry, Value
 
-# f16, bf16 and f8 as their bits, complex as two numbers: types that C11 and C++17 both have.
+# f16, bf16 and f8 are their bits, complex numbers two numbers: C11 and C++17 both have these types.
 _ELEMENT_TYPES = {
     Dtype.BOOL: "uint8_t",
     Dtype.I8: "int8_t",
@@ -30,7 +30,7 @@ _ELEMENT_TYPES = {
     Dtype.F8E5M2: "uint8_t",
 }
 _PARTS = {Dtype.C64: "float", Dtype.C128: "double"}
-# What C passes by value otherwise than LLVM.
+# Types that C passes by value in another way than LLVM.
 NO_C_SCALAR = (Dtype.F16, Dtype.BF16, Dtype.C64, Dtype.C128, Dtype.F8E4M3FN, Dtype.F8E5M2)
 
 
@@ -39,7 +39,7 @@ def element_type(dtype: Dtype) -> str:
 
 
 def scalar_type(dtype: Dtype) -> str:
-    """A bool by value is C's, so that it is 0 or 1."""
+    """The C type of a scalar. A bool is C's bool, so that it is 0 or 1."""
     return "bool" if dtype is Dtype.BOOL else _ELEMENT_TYPES[dtype]
 
 
@@ -49,12 +49,12 @@ def memref_type(value: Value) -> str:
 
 
 def result_type(value: Value) -> str:
-    """What the C functions put a result into."""
+    """The C type that a result is stored to."""
     return scalar_type(value.dtype) if value.is_scalar else memref_type(value)
 
 
 def define_types(entries: Iterable[Entry]) -> list[str]:
-    """The definitions of the structures that the entries need, each guarded."""
+    """The definitions of the structs that the entries need, each with a guard."""
     values = [value for entry in entries for value in (*entry.arguments, *entry.results)]
     found = {value.dtype for value in values}
     complexes = [

@@ -1,6 +1,7 @@
-"""Manifest → the C++ part of the header: the entries in a namespace, over aotc::buffer.
+"""Manifest → the C++ part of the header: the entries as functions in a namespace.
 
-The functions are inline, over the C functions; templates/library/support.hpp is what they share.
+The functions are inline wrappers of the C functions, and take aotc::buffer.
+templates/library/support.hpp has what they share.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from aotc.emit.signatures import (
 from aotc.manifest import RESULT_SHAPES, Entry, Manifest, Value
 from aotc.toolchain.data import data_dir
 
-# What is in namespace aotc for all libraries, whose own namespaces are beside it.
+# Names in namespace aotc that all libraries share, so that a library's namespace cannot have them.
 _SHARED = ("buffer", "status", "v1")
 
 
@@ -127,7 +128,8 @@ def _call(entry: Entry) -> str:
 
 
 def _enqueue(entry: Entry) -> str:
-    """Over the plain asynchronous function: so the elements must lie row by row."""
+    """The asynchronous function. It wraps the plain C one, so that elements must be in row-major
+    order."""
     arguments = _state(entry)
     checks = ""
     for i, value in enumerate(entry.given):
@@ -142,7 +144,7 @@ def _enqueue(entry: Entry) -> str:
             layout = ", ".join(_layout(value, i))
             checks += _refuse(f"!{name}.is_plain(m{i}, {layout})", message)
     arguments += [f"&{parameter_name(value)}" for value in entry.results]
-    # No argument is called so: their names end in `_`.
+    # No argument has this name: arguments' names end in `_`.
     arguments.append(STREAM)
     parameters = ", ".join([*_parameters(entry), f"void *{STREAM}"])
     return (
@@ -153,7 +155,8 @@ def _enqueue(entry: Entry) -> str:
 
 
 def _result_shapes(entry: Entry) -> str:
-    """Of the buffers, the sizes alone are looked at: their pointers may be null."""
+    """The function for the shapes of results. It reads only the sizes of buffers: their pointers
+    may be null."""
     returned = [value for value in entry.results if value.shape is not None]
     parameters = _given(entry) + [
         f"std::array<int64_t, {len(value.shape or ())}> &{shape_name(value)}" for value in returned
@@ -173,7 +176,7 @@ def _result_shapes(entry: Entry) -> str:
 
 
 def _descriptors(entry: Entry) -> str:
-    """Memref descriptors of the buffers, as m0, m1, ..."""
+    """The memref descriptors of the buffers, as variables m0, m1, ..."""
     text = ""
     for i, value in enumerate(entry.given):
         if value.is_scalar:
@@ -190,7 +193,7 @@ def _descriptors(entry: Entry) -> str:
 
 
 def _layout(value: Value, i: int) -> tuple[str, str]:
-    """The names of the arrays with the type's sizes and strides, if it has any."""
+    """The names of the arrays with the type's sizes and strides, or nullptr."""
     return (
         f"shape{i}" if value.shape else "nullptr",
         f"strides{i}" if value.strides else "nullptr",

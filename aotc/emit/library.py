@@ -1,4 +1,4 @@
-"""Manifest → the C source of a library's functions, over the runtime that is linked in."""
+"""Manifest → the C source of a library's functions, which call the runtime that is linked in."""
 
 from __future__ import annotations
 
@@ -157,7 +157,8 @@ int32_t {restore_weight}(const char *name) {
 
 
 def generate_library(manifest: Manifest) -> tuple[str, str]:
-    """(file name, C text). It includes the generated header, whose prototypes it must meet."""
+    """(file name, C text). The text includes the generated header, so that the compiler checks it
+    against the prototypes."""
     fields = [field.name for field in manifest.state]
     own = [_OWN, *([_OF_STATE] if fields else [])]
     own += [_OF_WEIGHTS_FILE] if manifest.weights is not None else []
@@ -209,7 +210,7 @@ def _functions(entry: Entry, index: int, fields: Sequence[str]) -> str:
 
 
 def _given_sizes(entry: Entry) -> str:
-    """What functions of sizes alone take: the addresses of scalars and of dynamic sizes."""
+    """The array of addresses of scalars and of dynamic sizes, for functions of sizes only."""
     given = []
     for value in entry.arguments:
         sizes = [size_name(value, dimension) for dimension in dynamic_dimensions(value)]
@@ -241,7 +242,8 @@ def _result_shapes(entry: Entry, index: int) -> str:
 
 
 def _descriptor(value: Value, i: int, described: str) -> str:
-    """The memref at a pointer, as m0: at once where its type says all, else by the runtime."""
+    """The memref at a pointer, as m0: initialized here if its type is static, else by the
+    runtime."""
     name = parameter_name(value)
     shape = value.shape or ()
     strides = value.strides if value.strides is not None else _packed(shape)
@@ -271,7 +273,7 @@ def _numbers(numbers: tuple[int | None, ...]) -> str:
 
 
 def _values(entry: Entry, fields: Sequence[str], descriptors: Sequence[str]) -> str:
-    """What the entry's packed form takes: addresses of scalars and of descriptors."""
+    """The array for the entry's packed form: addresses of scalars and of descriptors."""
     items = []
     for value, descriptor in zip(entry.arguments, descriptors, strict=True):
         if value.state is not None:

@@ -1,4 +1,4 @@
-"""What a library and its C functions are called."""
+"""The names of a library and its C functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aotc.errors import InputError
 from aotc.input.entries import RUNTIME_PREFIXES
 from aotc.manifest import RESULT_SHAPES, WORKSPACE, Entry, Manifest, Weights
 
-# What the runtime calls: an entry of this name would be called in its place.
+# Functions that the runtime calls. An entry of such a name would be called in their place.
 CALLED = frozenset(
     """
     bcmp calloc clock_gettime close dlerror dlopen dlsym dprintf fclose flock fopen free fstat
@@ -26,7 +26,7 @@ CALLED = frozenset(
     """.split()
 )
 
-# What others call who know no more than the name.
+# Names that systems call.
 _CALLED_BY_SYSTEMS = {
     "main": "programs begin with one",
     "_start": "programs begin with one",
@@ -36,14 +36,13 @@ _CALLED_BY_SYSTEMS = {
 
 
 def is_taken(name: str) -> bool:
-    """Whether no function of a library can have this name."""
+    """Whether a library must not have a function of this name."""
     return name in CALLED or name in _CALLED_BY_SYSTEMS
 
 
 _PREFIX_HINT = "Rename it, or put something in front of all names: --prefix my_."
 
-# Functions of the library itself, of its file of weights, of those that can be replaced, and of its
-# state.
+# Functions of the library itself, of its weights file, of replaceable weights, and of its state.
 _OWN = (
     *("status", "last_error", "clear_error", "set_device", "set_error_hook", "free", "free_async"),
     *("copy", "set_allocator", "set_workspace", "unload"),
@@ -56,7 +55,8 @@ _OF_STATE = ("create", "free", "reset", "copy", "read", "write", "truncate", "sa
 def own_functions(
     name: str, prefix: str, *, has_state: bool, weights: Weights | None = None
 ) -> dict[str, str]:
-    """By what they do: matmul_last_error, or, with the prefix one_, one_last_error."""
+    """What a function does → its name: matmul_last_error, or, with the prefix one_,
+    one_last_error."""
     of_state = [f"state_{function}" for function in _OF_STATE] if has_state else []
     of_weights = (
         *(_OF_WEIGHTS_FILE if weights is not None else ()),
@@ -78,8 +78,8 @@ def _own_name(name: str, prefix: str, word: str) -> str:
 def name_functions(
     entries: Iterable[Entry], prefix: str, state: str, sized: Collection[str] = ()
 ) -> tuple[Entry, ...]:
-    """The entries with their C functions' names; `state` is the type of what they take as such,
-    `sized` names those that have a function for the sizes of their results."""
+    """The entries with the names of their C functions. `state` is the C type of the state, `sized`
+    are the entries that have a function for the sizes of their results."""
     named = []
     for entry in entries:
         name = c_identifier(f"{prefix}{entry.name}")
@@ -97,9 +97,9 @@ def name_functions(
 
 
 def exported_functions(manifest: Manifest) -> list[str]:
-    """All that a library has for others.
+    """The functions that a library exports.
 
-    Raises InputError where two functions have one name, or one has a name that is taken.
+    Raises InputError if two functions have the same name, or one has a reserved name.
     """
     owners: dict[str, str] = {}
     _take(owners, manifest.functions.values(), "the library itself")

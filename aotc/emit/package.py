@@ -1,4 +1,4 @@
-"""Manifest → what build systems find a library by: pkg-config's file, CMake's."""
+"""Manifest → the files by which build systems find a library: pkg-config's and CMake's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def generate_package(manifest: Manifest, *, has_shared: bool, shares_runtime: bo
         "NAME": name,
         "INPUT": manifest.name,
         "VERSION": manifest.aotc,
-        # A static library alone needs them always, not only with --static.
+        # For a static library alone, they are always needed, not only with --static.
         "ALWAYS": "" if has_shared else f" {needed}",
         "PRIVATE": needed if has_shared else "",
         "RUNTIME": f"${{_aotc_root}}/lib/lib{RUNTIME_NAME}.so;" if shares_runtime else "",

@@ -1,9 +1,9 @@
 """The parameters of an entry's C functions.
 
-The state comes first, if the entry takes one, in place of the arguments that are its fields. A
-memref is a pointer, and behind it a size for each `?` of its type, in their order. Results are
-pointers to where they go, behind the arguments. Names end in `_`: headers are included where
-anything may be a macro, `N` and `I` above all.
+The state comes first, if the entry has one, in place of the arguments that are its fields. A memref
+is a pointer, followed by a size for each `?` of its type, in order. Results are pointers to where
+they are stored, and follow the arguments. Names end in `_`, because headers are included where any
+name may be a macro, especially `N` and `I`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from aotc.emit.c_text import c_identifier
 from aotc.emit.c_types import element_type, memref_type, result_type, scalar_type
 from aotc.manifest import RESULT_SHAPES, WORKSPACE, Entry, Value
 
-# The stream of `async`, the state, and where a size goes; no argument's name ends without `_`.
+# Names of the stream, the pointer for a size, and the state. No argument's name ends without `_`.
 STREAM = "aotc_stream"
 BYTES = "aotc_out_bytes"
 STATE = "aotc_given_state"
@@ -35,7 +35,7 @@ def shape_name(value: Value) -> str:
 
 
 def signature(entry: Entry) -> str:
-    """The entry as the module has it: `scale(x: memref<?xf32>, a: f32) -> f32`."""
+    """The entry's signature in the module: `scale(x: memref<?xf32>, a: f32) -> f32`."""
     given = [f"{value.name}: {value.type}" for value in entry.given]
     types = ", ".join(["state", *given] if entry.state is not None else given)
     text = f"{entry.name}({types})"
@@ -45,7 +45,7 @@ def signature(entry: Entry) -> str:
 
 
 def prototypes(entry: Entry) -> dict[str, str]:
-    """The C functions of an entry as C declares them, by what they do; all but MLIR's own."""
+    """Kind → C declaration, for the C functions of an entry except MLIR's own."""
     plain = plain_parameters(entry)
     parameters = {
         "call": plain,
@@ -62,7 +62,7 @@ def prototypes(entry: Entry) -> dict[str, str]:
 
 
 def plain_parameters(entry: Entry) -> list[str]:
-    """The parameters of `call`, which are also those of `async` before its stream."""
+    """The parameters of `call`, and those of `async` before its stream."""
     parameters = _state(entry)
     for value in entry.given:
         name = parameter_name(value)
@@ -87,8 +87,8 @@ def memref_parameters(entry: Entry) -> list[str]:
 
 
 def shape_parameters(entry: Entry) -> list[str]:
-    """The parameters of `result_shapes`: of a memref the sizes alone, and no state, whose sizes are
-    known; for each memref that is returned, where its sizes go."""
+    """The parameters of `result_shapes`: the dynamic sizes of memrefs, the scalars, and a pointer
+    for the sizes of each memref result. The state has static sizes, and is left out."""
     return _size_parameters(entry) + [
         f"int64_t {shape_name(value)}[{len(value.shape) or 1}]"
         for value in entry.results
