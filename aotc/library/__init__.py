@@ -1,4 +1,4 @@
-"""A library that aotc generated, called from Python: arrays in, arrays out.
+"""A library that aotc generated, called from Python with arrays.
 
-Needs neither the MLIR bindings nor a tool; NumPy only where an entry returns host memory.
+It needs neither the MLIR bindings nor a tool, and NumPy only if an entry returns host memory.
 """

@@ -1,4 +1,4 @@
-"""Memory of PyTorch's and CuPy's for the calls of a library: their allocators, by callbacks."""
+"""Memory of PyTorch and CuPy for the calls of a library, by callbacks to their allocators."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ _RELEASE = ctypes.CFUNCTYPE(
 
 
 class Allocator(Protocol):
-    """A package of arrays that has an allocator for the GPU."""
+    """A package of arrays that has a GPU allocator."""
 
     def allocate(self, size: int, stream: int | None) -> tuple[int, Any]:
-        """The address of so many bytes, and the object that keeps them, in the order of `stream`;
-        without one, of the package's own current stream. Raises RuntimeError or MemoryError."""
+        """Allocates `size` bytes in the order of `stream`, by default of the package's current
+        stream. Returns the address, and the object that owns the memory. Raises RuntimeError or
+        MemoryError."""
 
 
 class _Thread(threading.local):
-    """The call under way on a thread: whose memory it gets, and what it has freed already."""
+    """The current call of a thread: the allocator that it uses, and the memory it has freed."""
 
     allocator: Allocator | None = None
     stream: int | None = None
@@ -33,19 +34,19 @@ class _Thread(threading.local):
 
 
 class Allocators:
-    """Gives a library memory of other packages. `set_allocator` is its C function."""
+    """Gives a library memory of other packages. `set_allocator` is the library's C function."""
 
     def __init__(self, set_allocator: Any) -> None:
         self._set = set_allocator
         self._thread = _Thread()
-        # By address; results stay until the library frees them.
+        # Address → owner. Results stay in it until the library frees them.
         self._owners: dict[int, Any] = {}
         self._functions = (_ALLOCATE(self._allocate), _RELEASE(self._release))
         self._nothing = (_ALLOCATE(), _RELEASE())
 
     @contextmanager
     def given(self, allocator: Allocator, stream: int | None) -> Iterator[None]:
-        """Within, calls of this thread get the memory of `allocator`."""
+        """While active, calls of this thread get memory from `allocator`."""
         thread = self._thread
         thread.allocator, thread.stream, thread.freed = allocator, stream, []
         self._set(*self._functions, None)
@@ -56,8 +57,8 @@ class Allocators:
             thread.allocator = thread.freed = None
 
     def take(self, address: int | None, free: Callable[[int], None]) -> Any:
-        """The object that keeps a result at the address, which is no more the library's; None for
-        memory of the library's own."""
+        """The object that owns a result at the address, which is removed from the library; None
+        for memory of the library's own."""
         owner = self._owners.get(address or 0)
         if owner is not None and address is not None:
             free(address)
@@ -69,7 +70,7 @@ class Allocators:
         try:
             address, owner = thread.allocator.allocate(size, thread.stream)
         except (RuntimeError, MemoryError):
-            return None  # told by the library
+            return None  # the library reports the error
         self._owners[address] = owner
         return address
 
@@ -77,7 +78,7 @@ class Allocators:
         self, address: int, size: int, device: int, stream: int | None, data: int | None
     ) -> None:
         owner = self._owners.pop(address)
-        # A call without a stream of the package's works on one of the library's: only its end is
-        # known to come before what the package does next.
+        # Without a stream of the package, the call works on a stream of the library. Only the end
+        # of the call is then known to come before what the package does next.
         if self._thread.stream is None and self._thread.freed is not None:
             self._thread.freed.append(owner)

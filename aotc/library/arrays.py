@@ -1,4 +1,4 @@
-"""Arrays of other packages → where their elements are: by the protocols that they share.
+"""Arrays of other packages, by the protocols that they share: where their elements are.
 
 * `__array_interface__` (NumPy): host memory.
 * `__dlpack__` (PyTorch, JAX, CuPy, NumPy, ...): host, pinned, managed or GPU memory.
@@ -6,8 +6,8 @@
 * `__cuda_array_interface__` (CuPy, Numba, PyTorch): GPU memory.
   https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html
 
-PyTorch's tensors are asked by their own methods where these say the same: DLPack's capsule of one
-takes as long to make as a small kernel to run.
+For PyTorch tensors, their own methods are used if these give the same: making a DLPack capsule of
+one takes as long as a small kernel.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DTYPES = {
     "b1": Dtype.BOOL,
     "bool1": Dtype.BOOL,
 }
-# By code and bits.
+# (DLPack's code, bits) → type.
 _DL_TYPES = {
     **{
         (code, 8 * size): _DTYPES[f"{letter}{size}"]
@@ -44,7 +44,7 @@ _DL_TYPES = {
     (10, 8): Dtype.F8E4M3FN,
     (12, 8): Dtype.F8E5M2,
 }
-# What ml_dtypes calls types that NumPy has not.
+# The names in ml_dtypes of types that NumPy does not have.
 _NAMED = {
     "bfloat16": Dtype.BF16,
     "float8_e4m3fn": Dtype.F8E4M3FN,
@@ -63,7 +63,7 @@ _TORCH = {
     "complex128": Dtype.C128,
 }
 TORCH_DTYPES = {dtype: name for name, dtype in _TORCH.items()}
-# As NumPy writes them; bf16 and f8, which it has not, by their bits.
+# NumPy's type strings. bf16 and f8, which NumPy does not have, are their bits.
 TYPE_STRINGS = {
     **{dtype: f"<{dtype.value[0]}{dtype.bytes}" for dtype in Dtype},
     Dtype.BOOL: "|b1",
@@ -73,20 +73,20 @@ TYPE_STRINGS = {
     Dtype.F8E4M3FN: "|u1",
     Dtype.F8E5M2: "|u1",
 }
-# The packages whose arrays nobody writes to.
+# The packages whose arrays are immutable.
 _IMMUTABLE = ("jax", "jaxlib")
 _SAME_BITS = {
     *(("u16", "bf16"), ("u8", "bool"), ("bool", "i8")),
     *(("u8", "f8e4m3fn"), ("u8", "f8e5m2")),
 }
-# In `__dlpack__(stream=...)`: CUDA's default stream of the process.
+# The value in `__dlpack__(stream=...)` for CUDA's legacy default stream.
 _LEGACY_STREAM = 1
 
 
 class Array(NamedTuple):
-    """Elements in memory. `strides` count elements; `owner` keeps them alive; `produced_on` is a
-    stream that still works on them, if it is another than the caller's; `is_on_gpu` says that they
-    are in a GPU's memory."""
+    """Elements in memory. `strides` are in elements. `owner` keeps them alive. `produced_on` is a
+    stream that still works on them, if it is not the caller's. `is_on_gpu` says that they are in
+    GPU memory."""
 
     address: int
     dtype: Dtype
@@ -99,7 +99,7 @@ class Array(NamedTuple):
 
     @property
     def extent(self) -> tuple[int, int]:
-        """Where its memory begins and ends, in bytes; the same for no elements."""
+        """The begin and the end of its memory, in bytes; equal if it has no elements."""
         if 0 in self.shape:
             return (self.address, self.address)
         steps = [(n - 1) * stride for n, stride in zip(self.shape, self.strides, strict=True)]
@@ -110,7 +110,7 @@ class Array(NamedTuple):
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether elements follow each other row by row."""
+        """Whether the elements are contiguous, in row-major order."""
         expected = 1
         for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
             if size > 1 and stride != expected:
@@ -119,8 +119,8 @@ class Array(NamedTuple):
         return True
 
     def has_bits_of(self, dtype: Dtype) -> bool:
-        """Whether elements are of a type, or of another name for it: signedness is the operations'
-        matter, and who has no bf16 or f8 has its bits."""
+        """Whether the elements have a type, or another type for the same bits: MLIR's operations
+        decide about signedness, and packages without bf16 or f8 use integers."""
         theirs, ours = self.dtype.value, dtype.value
         return (
             theirs == ours
@@ -130,7 +130,7 @@ class Array(NamedTuple):
 
 
 def empty_array(what: str, shape: Sequence[int], dtype: Dtype) -> Any:
-    """A NumPy array that something of a library is read into."""
+    """A NumPy array into which a part of a library is read. `what` is the part's name."""
     try:
         import numpy
     except ImportError:
@@ -139,7 +139,8 @@ def empty_array(what: str, shape: Sequence[int], dtype: Dtype) -> Any:
 
 
 def filling_array(what: str, shape: Sequence[int], dtype: Dtype, array: Any) -> Array:
-    """The contiguous array that all of something is copied from, as soon as it is written."""
+    """An array whose elements are copied to a part of a library: contiguous, of this type and
+    shape, and ready."""
     given = array_of(array, None)
     fits = given.shape == shape and given.has_bits_of(dtype)
     if not fits or not given.is_contiguous:
@@ -154,15 +155,15 @@ def filling_array(what: str, shape: Sequence[int], dtype: Dtype, array: Any) -> 
 
 
 def array_of(thing: Any, stream: int | None) -> Array:
-    """What `thing` says of its elements, which are ready for work on `stream` (None: CUDA's default
-    stream). Raises InputError for what is no array, or of elements that aotc has not."""
+    """The elements of `thing`, ready for work on `stream` (None is CUDA's default stream). Raises
+    InputError if it is not an array, or for an element type that aotc does not support."""
     if type(thing).__module__ == "torch" and (found := _of_torch(thing, stream)) is not None:
         return found
     if hasattr(thing, "__array_interface__"):
         if is_masked(thing):
             raise InputError("some of its elements are masked: give .filled(...) or .data")
         if hasattr(thing, "__array__") and not hasattr(thing, "__setitem__"):
-            # A number of NumPy's, whose interface shows a copy that is gone already.
+            # A NumPy scalar, whose interface refers to a temporary copy.
             thing = thing.__array__()
             thing.flags.writeable = False
         return _of_interface(thing, thing.__array_interface__, None, is_on_gpu=False)
@@ -177,8 +178,8 @@ def array_of(thing: Any, stream: int | None) -> Array:
 
 
 def is_masked(thing: Any) -> bool:
-    """Whether it is an array of NumPy's that hides elements. Its interface, and its conversions to
-    numbers, show what is behind its mask, too."""
+    """Whether it is a NumPy array with masked elements. Its interface and its conversions to
+    numbers ignore the mask."""
     masked: Any = sys.modules.get("numpy.ma")
     return (
         masked is not None
@@ -227,8 +228,8 @@ def _packed(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _of_torch(thing: Any, stream: int | None) -> Array | None:
-    """None for what DLPack is to be asked for: it refuses some tensors, and waits for others' work
-    on another stream."""
+    """The elements of a PyTorch tensor; None if DLPack must be used: it refuses some tensors, and
+    synchronizes with another stream."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     if type(thing) is not torch.Tensor or thing.layout is not torch.strided:
@@ -257,7 +258,7 @@ def _torch_dtype(dtype: Any) -> Dtype | None:
 
 
 def wait_for(stream: int) -> None:
-    """Waits for the stream that made an array, which is not the one that will use it."""
+    """Waits for the stream that produced an array, if another stream will use it."""
     from cuda.bindings import driver
 
     (error,) = driver.cuStreamSynchronize(driver.CUstream(stream))
@@ -282,7 +283,7 @@ class _DLTensor(ctypes.Structure):
 
 def _of_dlpack(thing: Any, stream: int | None) -> Array:
     capsule = _capsule(thing, stream)
-    # The capsule frees its tensor when it goes, as it is not taken over.
+    # The capsule is not consumed, so it frees its tensor when it is destroyed.
     pointer = _capsule_pointer(ctypes.py_object(capsule), b"dltensor")
     tensor = ctypes.cast(pointer, ctypes.POINTER(_DLTensor)).contents
     dtype = _DL_TYPES.get((tensor.code, tensor.bits))
@@ -293,7 +294,7 @@ def _of_dlpack(thing: Any, stream: int | None) -> Array:
     shape = tuple(tensor.shape[: tensor.rank])
     strides = tuple(tensor.strides[: tensor.rank]) if tensor.strides else _packed(shape)
     address = (tensor.data or 0) + tensor.byte_offset
-    # DLPack of this version does not tell.
+    # This version of DLPack has no flag for it.
     is_read_only = type(thing).__module__.partition(".")[0] in _IMMUTABLE
     return Array(
         *(address, dtype, shape, strides, is_read_only, (thing, capsule)),
@@ -302,15 +303,15 @@ def _of_dlpack(thing: Any, stream: int | None) -> Array:
 
 
 def _capsule(thing: Any, stream: int | None) -> Any:
-    """Raises InputError for what its package does not give away: PyTorch's tensors that require
-    gradients, or have no memory."""
-    # PyTorch's default stream is 0, which it takes as 1 alone.
+    """The DLPack capsule. Raises InputError if the package refuses it, for example PyTorch for
+    tensors that require gradients, or have no memory."""
+    # PyTorch's default stream is 0, but its `__dlpack__` accepts only 1 for it.
     own = stream or _LEGACY_STREAM
     try:
         device, _ = thing.__dlpack_device__()
         if device not in _DEVICES:
             raise InputError(f"it is on a device of another kind (DLPack's {int(device)})")
-        # Whoever makes the capsule sees to it that work on `own` finds the elements done.
+        # The package makes work on `own` wait for the elements.
         is_on_gpu = device in (_CUDA, _CUDA_MANAGED)
         return thing.__dlpack__(stream=own) if is_on_gpu else thing.__dlpack__()
     except InputError:

@@ -1,4 +1,4 @@
-"""The C types of an entry's values for ctypes: scalars, memref descriptors, results."""
+"""The ctypes types of an entry's values: scalars, memref descriptors, results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aotc.errors import InputError
 from aotc.library.arrays import is_masked
 from aotc.manifest import Dtype, Value
 
-# As emit/c_types.py declares them: f16, bf16 and f8 by their bits.
+# As in emit/c_types.py: f16, bf16 and f8 are their bits.
 _C_TYPES: dict[Dtype, Any] = {
     Dtype.BOOL: ctypes.c_bool,
     Dtype.I8: ctypes.c_int8,
@@ -49,7 +49,7 @@ def scalar_type(dtype: Dtype) -> Any:
 
 @functools.cache
 def memref_type(rank: int) -> Any:
-    """MLIR's memref descriptor of a rank."""
+    """MLIR's memref descriptor for a rank."""
     sizes = (("sizes", ctypes.c_int64 * rank), ("strides", ctypes.c_int64 * rank))
 
     class Memref(ctypes.Structure):
@@ -69,7 +69,8 @@ def value_type(value: Value) -> Any:
 
 
 def to_scalar(value: Value, number: Any) -> Any:
-    """A Python number as the C function takes it. Raises InputError for another value."""
+    """Converts a Python number to the C function's argument. Raises InputError for any other
+    value, and for a number that does not fit."""
     type_ = scalar_type(value.dtype)
     try:
         if type(number) not in (int, float, bool):
@@ -98,7 +99,8 @@ def to_scalar(value: Value, number: Any) -> Any:
 
 
 def _check_number(value: Value, number: Any) -> None:
-    """Python's conversions read texts, and NumPy's also masked elements and the real part alone."""
+    """Refuses what Python's conversions would accept: text and, of NumPy, masked elements and the
+    real part of a complex number."""
     kind = getattr(getattr(number, "dtype", None), "kind", "")
     if isinstance(number, (str, bytes, bytearray, memoryview)) or kind in ("S", "U"):
         raise TypeError("expected a number")
@@ -109,13 +111,13 @@ def _check_number(value: Value, number: Any) -> None:
 
 
 def _check_finite(value: Value, number: float, made: float) -> None:
-    """ctypes rounds a number that is too large for the type to infinity, and says nothing."""
+    """Refuses a number that ctypes would silently round to infinity."""
     if math.isinf(made) and not math.isinf(number):
         raise OverflowError(f"it does not fit {value.dtype.value}")
 
 
 def _to_integer(value: Value, type_: Any, number: Any) -> Any:
-    # A flag of NumPy's or PyTorch's is no index.
+    # A boolean of NumPy or PyTorch has no `__index__`.
     is_flag = str(getattr(number, "dtype", "")) in ("bool", "torch.bool") and number.shape == ()
     whole = int(bool(number)) if is_flag else operator.index(number)
     if value.dtype is Dtype.BOOL:
@@ -123,7 +125,7 @@ def _to_integer(value: Value, type_: Any, number: Any) -> Any:
             raise ValueError("expected True or False")
         return type_(bool(whole))
     made = type_(whole)
-    # An i8 holds what either reading of its bits means.
+    # The number may be in the signed or in the unsigned range of the type.
     if made.value != whole and whole % (1 << (8 * value.dtype.bytes)) != whole:
         raise OverflowError(f"it does not fit {value.dtype.value}")
     return made
@@ -138,7 +140,7 @@ def _bfloat_bits(number: float) -> int:
 
 
 def from_scalar(value: Value, content: Any) -> Any:
-    """What a C function gave, as a Python number."""
+    """Converts a C function's result to a Python number."""
     if value.dtype in _COMPLEX_PARTS:
         return complex(content.real, content.imaginary)
     if value.dtype is Dtype.F16:

@@ -1,9 +1,11 @@
-"""Calls of an entry by pointers alone: where each array is exactly what its type says, row by row,
-there is nothing to describe and nothing to convert. All are in host memory; or, of modules of
-PyTorch, on the current GPU, where the call is enqueued on the current stream.
+"""The fast path of a call: entries called by pointers alone.
 
-A call of a small model takes a few microseconds, and so would a closer look at its arguments. What
-is not as simple as this is left to that look, errors among it.
+It is for arrays that are exactly of the entry's types, in row-major order, so that nothing is
+described or converted. All arrays are in host memory; or, for modules of PyTorch, on the current
+GPU, where the call is enqueued on the current stream.
+
+A call of a small model takes a few microseconds, as would a complete check of its arguments. All
+other cases, including errors, are left to the general path.
 """
 
 from __future__ import annotations
@@ -22,9 +24,11 @@ from aotc.manifest import Entry, Value
 
 
 class _Package(NamedTuple):
-    """`address` is where the elements of an array of a type and a shape begin; None for an array
-    that is another, or cannot be taken as it is. On a GPU, `stream` is where the call is enqueued,
-    and `allocator` gives memory beside an array."""
+    """The functions of a package of arrays.
+
+    `address` is the address of an array's elements, or None if the array does not have the type and
+    shape, or cannot be used directly. On a GPU, `stream` is the stream on which the call is
+    enqueued, and `allocator` is the allocator of an array's device."""
 
     dtype: Callable[[Value], Any]
     address: Callable[[Any, Any, tuple[int, ...], bool], int | None]
@@ -42,13 +46,13 @@ class _Parameter(NamedTuple):
 
 
 class Direct:
-    """The calls of one entry whose arrays are all of one package."""
+    """The calls of one entry with arrays of one package."""
 
     def __init__(
         self, call: Any, entry: Entry, package: _Package, allocators: Allocators | None
     ) -> None:
         """`call` is the entry's C function that takes pointers. `allocators` are the library's, if
-        a call takes memory of the package's."""
+        a call uses memory of the package."""
         self._call = call
         self._package = package
         self._allocators = allocators
@@ -64,8 +68,8 @@ class Direct:
         ]
 
     def __call__(self, state: Sequence[Any], given: Sequence[Any]) -> tuple[int, list[Any]] | None:
-        """The status, and the results in their order. None: nothing was called, as the arguments
-        need a closer look."""
+        """Calls the entry; returns the status, and the results in order. None means that it was not
+        called, because the arguments need the general path."""
         _, address, empty, current, allocator = self._package
         arguments: list[Any] = [*state]
         status: int
@@ -101,9 +105,9 @@ class Direct:
 
 
 def direct_call(library: Any, entry: Entry, class_: type, *, is_enqueued: bool) -> Direct | None:
-    """For calls whose first array is of this class, enqueued on the GPU's current stream or in host
-    memory; None where the entry, or the array's package, always needs a closer look: results in
-    memory of the entry's own, and sizes that arguments tell."""
+    """The fast path for calls whose first array has this class, in host memory or enqueued on the
+    GPU's current stream. None if the entry or the package always needs the general path: for
+    results in memory that the entry allocates, and for dynamic sizes."""
     package = _PACKAGES.get((class_.__module__, class_.__name__, is_enqueued))
     name = "async" if is_enqueued else "call"
     if package is None or entry.results or name not in entry.functions:
@@ -120,8 +124,8 @@ def direct_call(library: Any, entry: Entry, class_: type, *, is_enqueued: bool) 
 
 
 def _is_simple(value: Value) -> bool:
-    """Whether a pointer says all of an argument: its sizes are known, and not 0, and its elements
-    follow each other row by row."""
+    """Whether an argument is described by its pointer: its sizes are static and not 0, and it is
+    contiguous in row-major order."""
     return value.shape is None or (
         value.strides is None and not value.offset and all(value.shape) and None not in value.shape
     )
@@ -142,7 +146,7 @@ def _torch_cuda() -> _Package:
 
 
 def _tensors(kind: str, is_there: Callable[[Any], bool]) -> _Package:
-    """PyTorch's, on a kind of device."""
+    """The functions of PyTorch, for a kind of device."""
     torch: Any = sys.modules["torch"]
     tensor, strided, device = torch.Tensor, torch.strided, torch.device(kind)
 
@@ -184,7 +188,7 @@ def _numpy() -> _Package:
     )
 
 
-# By the class of an array, and whether the call is enqueued on a GPU.
+# (package, class, whether the call is enqueued on a GPU) → the functions of the package.
 _PACKAGES: dict[tuple[str, str, bool], Callable[[], _Package]] = {
     ("torch", "Tensor", False): _torch,
     ("torch", "Tensor", True): _torch_cuda,

@@ -1,8 +1,8 @@
-"""Packages of arrays → results as their arrays: new ones that an entry writes into, and memory that
-an entry returned.
+"""Results as arrays of other packages: new arrays that an entry writes, and memory that an entry
+returned.
 
-A package is asked for nothing unless a call has one of its arrays. `FRAMEWORKS` says which is
-which; arrays of all others, and calls without arrays, get NumPy's.
+A package is only imported if a call has one of its arrays. `FRAMEWORKS` is the table of packages.
+For arrays of all others, and for calls without arrays, results are NumPy arrays.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from aotc.manifest import Dtype, Memory, Value
 
 
 class Framework(Protocol):
-    """What makes the results of one call."""
+    """Makes the results of one call."""
 
     def empty(self, value: Value, stream: int | None) -> Any:
-        """A new array of the size that `value` says, which the entry can write, if need be in the
-        order of `stream`."""
+        """A new array with the type and size of `value`, which the entry can write. It is allocated
+        in the order of `stream`, if necessary."""
 
     def finished(self, array: Any) -> Any:
-        """What is returned of an array of `empty` when the entry has written it."""
+        """The array to return for an array from `empty`, after the entry has written it."""
 
     def adopted(self, value: Value, buffer: Buffer) -> Any:
-        """Memory that the entry returned, as an array that keeps the buffer; a copy of what is
-        not the caller's."""
+        """Memory that the entry returned, as an array that keeps the buffer alive; a copy, if the
+        caller does not own it."""
 
     @property
     def allocator(self) -> Allocator | None:
-        """What gives calls the GPU's memory, if the package does, where the results are."""
+        """The allocator for GPU memory where the results are, if the package has one."""
 
 
 def framework_of(arrays: Sequence[Any]) -> Framework:
-    """The framework of the first of the arrays that has one: where it is, the results are."""
+    """The framework of the first array that has one. The results are on its device."""
     for array in arrays:
         class_: Any = type(array)
         make = _maker_for(class_)
@@ -60,7 +60,7 @@ def _shape(value: Value) -> tuple[int, ...]:
 
 
 class _NumPy:
-    """bf16 and f8 are ml_dtypes' where an argument's are, else their bits."""
+    """NumPy. bf16 and f8 are those of ml_dtypes if an argument uses it, else their bits."""
 
     def __init__(self, array: Any, arrays: Sequence[Any]) -> None:
         dtypes = [getattr(one, "dtype", None) for one in arrays]
@@ -112,7 +112,7 @@ def _numpy(value: Value) -> Any:
 
 
 class Torch:
-    """On the GPU of the first tensor that is on one, else on the CPU."""
+    """PyTorch. Results are on the GPU of the first tensor that is on a GPU, else on the CPU."""
 
     def __init__(self, array: Any, arrays: Sequence[Any]) -> None:
         import torch  # type: ignore[import-not-found, unused-ignore]
@@ -153,7 +153,7 @@ class Torch:
         return owner.data_ptr(), owner
 
     def _on(self, stream: int | None) -> AbstractContextManager[Any]:
-        """PyTorch's allocator gives memory in the order of a stream."""
+        """A context in which PyTorch's allocator allocates in the order of a stream."""
         if stream is None or self._device.type != "cuda":
             return nullcontext()
         cuda = self._torch.cuda
@@ -169,7 +169,7 @@ class Torch:
 
 
 class _CuPy:
-    """On the current device. It has no bf16 and no f8: these are their bits."""
+    """CuPy. Results are on the current device. bf16 and f8, which it does not have, are bits."""
 
     def __init__(self, array: Any, arrays: Sequence[Any]) -> None:
         import cupy  # type: ignore[import-not-found, unused-ignore]
@@ -211,7 +211,7 @@ def _no_stream(value: Value) -> InputError:
 
 
 class _Jax:
-    """Nobody may write to its arrays: NumPy's are copied, to the first argument's device."""
+    """JAX. Its arrays are immutable, so NumPy arrays are copied to the first argument's device."""
 
     def __init__(self, array: Any, arrays: Sequence[Any]) -> None:
         import jax  # type: ignore[import-not-found, unused-ignore]
@@ -240,7 +240,7 @@ class _Jax:
         return None
 
     def _check(self, value: Value) -> None:
-        """JAX would make narrower numbers of these, without a word."""
+        """Refuses types that JAX would silently make narrower."""
         config: Any = self._jax.config
         is_wide = value.dtype.value[1:] in ("64", "128") and value.dtype is not Dtype.C64
         if is_wide and not config.jax_enable_x64:
@@ -250,7 +250,7 @@ class _Jax:
             )
 
 
-# By the package that an array's class, or a base of it, is from.
+# The package of an array's class, or of one of its base classes → its framework.
 FRAMEWORKS: dict[str, Callable[[Any, Sequence[Any]], Framework]] = {
     "torch": Torch,
     "cupy": _CuPy,

@@ -1,4 +1,4 @@
-"""`aotc.load`: a generated library, opened with its manifest; its entries as functions."""
+"""`aotc.load`: a generated library, opened with its manifest, with its entries as functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from aotc.library.state import State
 from aotc.library.weights import Weights
 from aotc.manifest import RESULT_SHAPES, Entry, Manifest, Memory, Value, read_manifest
 
-# By status, as the header has them.
+# The names of the statuses in the header.
 _STATUSES = (
     *("OK", "INVALID_ARGUMENT", "NO_DEVICE", "NO_IMAGE", "NO_CPU_KERNEL", "OUT_OF_MEMORY"),
     *("LAUNCH_FAILED", "DRIVER_FAILED", "UNSUPPORTED", "ASSERTION_FAILED"),
@@ -30,8 +30,8 @@ _STATUSES = (
 
 
 class LibraryError(AotcError):
-    """A call into a library failed: the message is the library's, `status` its number, `name` what
-    the header calls that."""
+    """A call into a library failed. The message is the library's. `status` is its number, `name` is
+    its name in the header."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -40,9 +40,10 @@ class LibraryError(AotcError):
 
 
 class Function:
-    """An entry of a library. Called with an array for each memref and a number for each scalar, by
-    position or by name; gives the results for which it was given no array: None, a value, or a
-    tuple."""
+    """An entry of a library.
+
+    It is called with an array for each memref and a number for each scalar, by position or by name.
+    It returns the results for which no array was given: None, one value, or a tuple."""
 
     def __init__(self, library: Library, entry: Entry) -> None:
         self._library = library
@@ -50,7 +51,7 @@ class Function:
         self.__name__ = entry.name
         self._names = [value.name for value in entry.given]
         self._results = {value.name for value in entry.given if value.result is not None}
-        # The place of the first array that is no result.
+        # The index of the first array that is not a result.
         self._first = next(
             (i for i, v in enumerate(entry.given) if not v.is_scalar and v.result is None), None
         )
@@ -69,7 +70,7 @@ class Function:
         self._enqueues = None
         if "async" in entry.functions:
             self._enqueues = library.function(entry.functions["async"])
-        # By the class of the first array, and whether the call is enqueued.
+        # (class of the first array, whether the call is enqueued) → the fast path.
         self._direct: dict[tuple[type, bool], Direct | None] = {}
         self._shapes = None
         if RESULT_SHAPES in entry.functions:
@@ -94,7 +95,7 @@ class Function:
 
     def __call__(self, *positional: Any, stream: Any = None, **named: Any) -> Any:
         state = self._state(named)
-        # Modules call arguments so, too.
+        # The module may have an argument of this name.
         out = None if "out" in self._names else named.pop("out", None)
         if self.entry.sparse:
             positional, named = spread(self.entry, positional, named)
@@ -109,13 +110,13 @@ class Function:
         return found[0] if len(found) == 1 else tuple(found)
 
     def result_shapes(self, *positional: Any, **named: Any) -> tuple[tuple[int, ...], ...]:
-        """The shapes of the results that a call with these arguments would give, in the module's
-        order; those of numbers are (). An array may be given as its shape, a tuple or a list, and
-        results and the state be left out. Nothing is computed, and no element is read.
+        """The shapes of the results of a call with these arguments, in the order of the module. The
+        shape of a number is (). An array may be given as its shape (a tuple or a list), and results
+        and the state may be left out. Nothing is computed, and no element is read.
 
-        A size that depends on elements is -1, and so is each that the module does not tell before
-        the call: one that arrived on memrefs from other functions, say. Raises InputError for
-        shapes that do not fit the types, and LibraryError for those that the entry would refuse.
+        A size is -1 if it depends on elements, or if the module does not give it before the call,
+        for example the size of a memref that another function returns. Raises InputError for shapes
+        that do not fit the types, and LibraryError for those that the entry would refuse.
         """
         if self.entry.state is not None:
             named.pop("state", None)
@@ -145,7 +146,7 @@ class Function:
         )
 
     def _shape(self, value: Value, thing: Any) -> tuple[int, ...]:
-        """The shape that an argument has, or is."""
+        """The shape of an argument, which may be given as a shape."""
         shape = tuple(thing if isinstance(thing, tuple | list) else getattr(thing, "shape", ()))
         assert value.shape is not None
         if not all(hasattr(size, "__index__") for size in shape) or not _fits(shape, value.shape):
@@ -157,9 +158,9 @@ class Function:
     def direct_results(
         self, given: Sequence[Any], state: Sequence[Any] = (), *, enqueues: bool = False
     ) -> list[Any] | None:
-        """As `results`, of arrays that are just as the entry takes them: in host memory, or, where
-        it `enqueues`, all on PyTorch's current GPU, on whose current stream the call is. None for
-        others: nothing was called."""
+        """As `results`, by the fast path: for arrays that the entry can take directly, in host
+        memory or, with `enqueues`, on PyTorch's current GPU, where the call is enqueued on the
+        current stream. None for other arrays: nothing was called."""
         if self._first is None:
             return None
         first = given[self._first]
@@ -185,9 +186,9 @@ class Function:
         out: Any = None,
         framework: Framework | None = None,
     ) -> list[Any]:
-        """Calls the entry with arguments in their order, `MADE` for results that are not given. The
-        other results are arrays of the framework, by default of the one of the arguments. `state`
-        has the handle of the state, where the entry takes one."""
+        """Calls the entry with arguments in order; `MADE` stands for results that are not given.
+        The other results are arrays of `framework`, by default that of the arguments. `state` has
+        the handle of the state, if the entry takes one."""
         number = None if stream is None else _stream_number(stream)
         outputs = None
         is_made = self._has_arrays or self._allocates or any(thing is MADE for thing in given)
@@ -229,7 +230,7 @@ class Function:
         self._library.check(self._by_memrefs(*state, *arguments, *map(ctypes.byref, results)))
 
     def _state(self, named: dict[str, Any]) -> list[Any]:
-        """The handle of the state, which is taken out of `named`, if the entry takes one."""
+        """The handle of the state, if the entry takes one; the state is removed from `named`."""
         if self.entry.state is None:
             return []
         state = named.pop("state", None)
@@ -241,7 +242,7 @@ class Function:
         return [state.handle]
 
     def _bind(self, positional: Sequence[Any], named: dict[str, Any]) -> list[Any]:
-        """The arguments in their order, and `MADE` for results that are not given."""
+        """The arguments in order, with `MADE` for results that are not given."""
         names = self._names
         if not named and len(positional) == len(names):
             return list(positional)
@@ -333,13 +334,13 @@ remembers, where it takes a state. An object of scipy.sparse stands for the arra
 tensor."""
 
 
-# The files that this process has opened at a path, by what tells one from the next.
+# Path → the files (device, inode) that this process has opened there, in order.
 _OPENED: dict[Path, list[tuple[int, int]]] = {}
 
 
 def _spelling(path: Path) -> str:
-    """A name for the library at a path, which no other file had that was opened there: by a name
-    that it knows, the loader gives the file that it has, even if another one is there now."""
+    """A spelling of the path that was not used for another file at this path. For a name that it
+    knows, the loader returns the file that it has loaded, even if it was replaced since."""
     found = path.stat()
     opened = _OPENED.setdefault(path, [])
     file = (found.st_dev, found.st_ino)
@@ -349,9 +350,9 @@ def _spelling(path: Path) -> str:
 
 
 class Library:
-    """A generated library. Its entries are attributes, and items: `library.matmul(A, B, C)`.
+    """A generated library. Its entries are attributes and items: `library.matmul(A, B, C)`.
 
-    Calls may come from several threads at once. The library stays open until the process ends.
+    Several threads may call it at the same time. The library stays open until the process ends.
     """
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
@@ -375,7 +376,7 @@ class Library:
         return f"<library {self.path}: {', '.join(self._entries)}>"
 
     def __reduce__(self) -> NoReturn:
-        # What it remembers (replaced weights, the device) is the process's own, and would be lost.
+        # Its state (replaced weights, the device) belongs to the process, and would be lost.
         raise TypeError(
             f"A library cannot be copied or pickled: each process opens it, by "
             f"aotc.load({str(self.path)!r})."
@@ -398,16 +399,16 @@ class Library:
 
     @property
     def weights(self) -> Weights:
-        """The weights that can be replaced, by their names."""
+        """The replaceable weights, by their names."""
         return self._weights
 
     def state(self) -> State:
-        """A new state: what the library's entries remember from call to call."""
+        """A new state: the values that the library's entries keep from call to call."""
         return State(self)
 
     def set_device(self, device: str | int) -> None:
-        """Which device this thread's calls use where it has no current CUDA context: a GPU's
-        number (`cuda` is 0), or `cpu`, which must come before the first call of the process."""
+        """Sets the device that this thread's calls use if it has no current CUDA context: a GPU's
+        number (`cuda` is 0), or `cpu`, which must be set before the first call of the process."""
         numbers = {"cpu": "-1", "cuda": "0"}
         try:
             number = int(numbers.get(str(device), str(device).removeprefix("cuda:")))
@@ -422,26 +423,26 @@ class Library:
         return found
 
     def check(self, status: int) -> None:
-        """Raises LibraryError, with the library's words, for a status that is not 0."""
+        """Raises LibraryError, with the library's message, for a status that is not 0."""
         if status != 0:
             raise LibraryError(self._last_error().decode(errors="replace"), status)
 
     def free(self, address: int) -> None:
-        """Frees what an entry returned."""
+        """Frees memory that an entry returned."""
         self._free(address)
 
     def copy_bytes(self, to: int, source: int, size: int) -> None:
-        """Copies bytes between addresses of any kind, and waits until that is done."""
+        """Copies bytes between addresses of any kind of memory, and waits for the copy."""
         self.check(self._copy(to, source, size))
 
 
 def load(path: str | os.PathLike[str]) -> Library:
     """Opens a library that `aotc build --emit shared` made.
 
-    `path` is what `aotc.build` returned, the .so, its manifest, or the folder that it was put into
-    (`-o FOLDER/`), which has both.
+    `path` is the result of `aotc.build`, the .so, its manifest, or the folder that contains both
+    (`-o FOLDER/`).
 
-    Raises InputError where one of them is not there.
+    Raises InputError if the library or its manifest does not exist.
     """
     manifest = getattr(path, "manifest", None)
     if isinstance(manifest, Manifest):
@@ -482,7 +483,7 @@ def _beside(path: Path, folders: Sequence[Path], name: str) -> Path:
 
 
 def _manifest_of(library: Path) -> Path | None:
-    """The manifest of a library, by its name: beside it, or above it in a package."""
+    """The manifest of a library, by its name: in the same folder, or in the folder above."""
     stem = library.name.removeprefix("lib").removesuffix(".so")
     places = [folder / f"{stem}.json" for folder in (library.parent, library.parent.parent)]
     return next((place for place in places if place.exists()), None)

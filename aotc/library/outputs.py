@@ -1,4 +1,4 @@
-"""The results of one call: arrays that the caller gave for them, or that are made for it."""
+"""The results of one call: arrays that the caller gave for them, or new ones."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from aotc.library.frameworks import Framework, framework_of
 from aotc.library.results import Buffer
 from aotc.manifest import Entry, Value
 
-# In place of an argument that is a result and was not given.
+# Stands for an argument that is a result and was not given.
 MADE = object()
 
 
 class Outputs:
-    """`given` are the entry's arguments, with an array for each one that is a result."""
+    """The results of one call. `given` are the entry's arguments, with an array for each result
+    among them."""
 
     def __init__(
         self,
@@ -31,7 +32,7 @@ class Outputs:
         self._framework = framework or framework_of(_arrays(entry, given))
         self._out = _by_result(entry, out)
         self._returned: dict[int, Any] = {}
-        # The names of the arguments that are results, and were given.
+        # The names of the arguments that are results and were given.
         self.asked: set[str] = set()
         self.given = list(given)
         for i, value in enumerate(entry.given):
@@ -49,11 +50,12 @@ class Outputs:
 
     @property
     def allocator(self) -> Allocator | None:
-        """Who gives the call the GPU's memory, if anybody but the library does."""
+        """The allocator of GPU memory for the call, if it is not the library's."""
         return self._framework.allocator
 
     def adopt(self, value: Value, buffer: Buffer) -> Any:
-        """Memory that the entry returned, as the caller wants it."""
+        """Memory that the entry returned, as an array of the caller's framework, or copied to the
+        array that the caller gave."""
         asked = None if value.result is None else self._out.get(value.result)
         if asked is None:
             return self._framework.adopted(value, buffer)
@@ -63,8 +65,8 @@ class Outputs:
         return asked
 
     def finish(self, returned: Sequence[Any]) -> list[Any]:
-        """All that the caller gets, `returned` being what the entry returned, in the order in which
-        the module has it."""
+        """All results for the caller, in the order of the module. `returned` are those that the
+        entry returned."""
         for place, (value, thing) in enumerate(zip(self._entry.results, returned, strict=True)):
             self._returned[place if value.result is None else value.result] = (False, thing)
         return [
@@ -74,8 +76,8 @@ class Outputs:
 
 
 def check_overlaps(entry: Entry, values: Sequence[Any], asked: Collection[str]) -> None:
-    """Raises InputError where an argument that is a result, of those `asked` for, shares memory
-    with another one: it is written while others are read."""
+    """Raises InputError if an argument in `asked`, which is a result, overlaps another argument: it
+    is written while others are read."""
     for i, value in enumerate(entry.given):
         if value.name not in asked:
             continue
@@ -100,7 +102,7 @@ def _arrays(entry: Entry, given: Sequence[Any]) -> list[Any]:
 
 
 def _by_result(entry: Entry, out: Any) -> dict[int, Any]:
-    """The arrays of `out`, by the numbers of the results."""
+    """Result number → the array for it in `out`."""
     if out is None:
         return {}
     values = [value for value in (*entry.given, *entry.results) if value.result is not None]

@@ -1,4 +1,4 @@
-"""What an entry returns in memory → arrays, which free it when nobody has them any more."""
+"""Memory that an entry returns → arrays, which free it when they are garbage."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Owner(Protocol):
     allocators: Allocators
 
     def free(self, address: int) -> None:
-        """Frees what an entry returned."""
+        """Frees memory that an entry returned."""
 
 
 class Buffer:
     """Memory that a library returned, for `numpy.asarray` or, on a GPU, CuPy and PyTorch.
 
-    `place` says where it is, `owner` what keeps it alive if that is not the library."""
+    `place` says where it is. `owner` keeps it alive if the library does not own it."""
 
     def __init__(self, value: Value, memref: Any, place: Place, owner: Any) -> None:
         assert value.shape is not None
@@ -52,8 +52,8 @@ class Buffer:
             self.__array_interface__ = interface
 
     def as_host_array(self, numpy: Any, dtype: str) -> Any:
-        """An array of NumPy's over the memory, or of a copy where the host does not reach it; the
-        elements lie row by row then."""
+        """A NumPy array on the memory; if the host cannot access it, on a copy, in row-major
+        order."""
         if not self.is_on_device:
             return numpy.asarray(self)
         array = numpy.empty(self.shape, dtype)
@@ -63,8 +63,9 @@ class Buffer:
 
 
 class Place(NamedTuple):
-    """Where a call's results are: in the device's memory, in the order of a stream unless the call
-    has waited; `copy(to, from, bytes)` reaches that."""
+    """Where the results of a call are. `is_on_device` is for results whose memory depends on the
+    call. `stream` is the stream that the call was enqueued on; None if it has waited.
+    `copy(to, from, bytes)` copies from there."""
 
     is_on_device: bool
     stream: int | None
@@ -79,7 +80,7 @@ def give_back(
     place: Place,
     adopt: Callable[[Value, Buffer], Any],
 ) -> Any:
-    """A result in memory: the caller's own array where the result is an argument, else what `adopt`
+    """A result in memory: the caller's own array if the result is an argument, else what `adopt`
     makes of a `Buffer`."""
     if value.aliases is not None:
         argument = arguments[value.aliases]
@@ -93,7 +94,7 @@ def give_back(
 
 
 def _is_whole(argument: Array, memref: Any) -> bool:
-    """Whether a result is the argument, and no view of it."""
+    """Whether a result is the argument itself, and not a view of a part of it."""
     found = (argument.address, 0)
     if not argument.shape:
         return found == (memref.aligned, memref.offset)

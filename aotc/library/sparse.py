@@ -1,6 +1,6 @@
-"""Sparse tensors of entries ↔ objects of scipy.sparse, or of CuPy's, which has the same.
+"""Conversion between sparse tensors of entries and objects of scipy.sparse, or of CuPy's version of it.
 
-Neither package is imported before a call has one of its objects, or returns such a tensor.
+Neither package is imported unless a call has one of its objects, or returns such a tensor.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from aotc.manifest import Entry, SparseTensor, Value
 
 _PACKAGES = {"numpy": "scipy.sparse", "cupy": "cupyx.scipy.sparse"}
 _OF_SPARSE = ("scipy", "cupyx")
-# Elements that scipy.sparse has, by NumPy's letters.
+# NumPy's letters of the element types that scipy.sparse supports.
 _ELEMENTS = "?bBhHiIlLqQfdFD"
 
 
 class LevelArrays(NamedTuple):
-    """A sparse result whose format SciPy has not, or where there is no SciPy. `arrays` has the
-    positions, coordinates and values by their names (`positions1`), `type` is MLIR's text."""
+    """A sparse result without a SciPy object: SciPy does not have its format, or is not installed.
+    `arrays` maps the names of the positions, coordinates and values (`positions1`) to the arrays.
+    `type` is MLIR's text."""
 
     shape: tuple[int, ...]
     type: str
@@ -36,7 +37,7 @@ def is_sparse(thing: Any) -> bool:
 def spread(
     entry: Entry, positional: Sequence[Any], named: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a call, with the arrays of each sparse object in its place."""
+    """The arguments of a call, with each sparse object replaced by its arrays."""
     tensors = {entry.arguments[t.first].name: t for t in entry.sparse if not t.is_result}
     values = {tensor.name: tensor for tensor in tensors.values()}
     names = [value.name for value in entry.given]
@@ -66,7 +67,7 @@ def spread(
 
 
 def gather(entry: Entry, results: Sequence[Any]) -> list[Any]:
-    """The results of a call, with a sparse object in the place of the arrays of each tensor."""
+    """The results of a call, with the arrays of each sparse tensor replaced by an object."""
     made: list[Any] = []
     first = {tensor.first: tensor for tensor in entry.sparse if tensor.is_result}
     place = 0
@@ -82,8 +83,8 @@ def gather(entry: Entry, results: Sequence[Any]) -> list[Any]:
 
 
 def _arrays_of(entry: Entry, tensor: SparseTensor, thing: Any) -> list[Any]:
-    """What the entry takes in place of a sparse object. Raises InputError for another format,
-    shape, or coordinates that do not fit the entry's."""
+    """The arrays of a sparse object, for the entry. Raises InputError for another format or shape
+    than the entry's, and for coordinates that do not fit its integers."""
     what = f"{entry.name}: argument '{tensor.name}'"
     wanted = _wanted(tensor)
     if tensor.format is None:
@@ -118,7 +119,7 @@ def _arrays_of(entry: Entry, tensor: SparseTensor, thing: Any) -> list[Any]:
 
 
 def _wanted(tensor: SparseTensor) -> tuple[str, str]:
-    """The format that a tensor has, and what makes it of another."""
+    """The name of a tensor's format, and the expression that converts to it."""
     if tensor.block is not None:
         rows, columns = tensor.block
         blocks = f"BSR with blocks of {rows}x{columns}"
@@ -128,8 +129,8 @@ def _wanted(tensor: SparseTensor) -> tuple[str, str]:
 
 
 def _compressed(tensor: SparseTensor, thing: Any) -> dict[str, Any]:
-    """The arrays of CSR, CSC and BSR; those of a copy where coordinates are not in order, or
-    repeated, which the tensor's type excludes."""
+    """The arrays of CSR, CSC or BSR. If coordinates are unordered or repeated, which the tensor's
+    type excludes, they are those of a sorted copy."""
     if not thing.has_canonical_format:
         thing = thing.copy()
         thing.sum_duplicates()
@@ -143,7 +144,7 @@ def _compressed(tensor: SparseTensor, thing: Any) -> dict[str, Any]:
 
 
 def _coordinates(tensor: SparseTensor, thing: Any) -> dict[str, Any]:
-    """The arrays of COO, in the order of the levels, with repeated elements added up."""
+    """The arrays of COO, in the order of the levels, with duplicates summed."""
     numpy = importlib.import_module(type(thing.data).__module__.partition(".")[0])
     coords = thing.coords if hasattr(thing, "coords") else (thing.row, thing.col)
     levels = [coords[dimension] for dimension in tensor.order]
@@ -170,11 +171,11 @@ _FIELDS: dict[str, Callable[[SparseTensor, Any], dict[str, Any]]] = {
 
 
 def _as_coordinates(what: str, value: Value, array: Any) -> Any:
-    """Positions or coordinates as integers of the entry's width: SciPy chooses its own."""
+    """Positions or coordinates as integers of the entry's width. (SciPy chooses its own width.)"""
     bits = 8 * value.dtype.bytes
     if array.dtype.itemsize == value.dtype.bytes:
         return array
-    # All are unsigned, as are MLIR's.
+    # All are unsigned, as in MLIR.
     largest = int(array.max()) if array.size else 0
     if largest >> bits:
         raise InputError(f"{what}: {largest} has more than the {bits} bits of its indices.")
@@ -201,7 +202,7 @@ def _object_of(tensor: SparseTensor, results: Sequence[Any]) -> Any:
 
 
 def _package_of(values: Any) -> Any:
-    """The package of sparse objects for such values; None where there is none."""
+    """The sparse package for such values; None if there is none."""
     name = _PACKAGES.get(type(values).__module__.partition(".")[0])
     if name is None or values.dtype.char not in _ELEMENTS:
         return None
@@ -212,5 +213,5 @@ def _package_of(values: Any) -> Any:
 
 
 def _class_of(package: Any, format_: str) -> Any:
-    """SciPy's arrays; CuPy has matrices alone."""
+    """The class of a format: SciPy's arrays; CuPy only has matrices."""
     return getattr(package, f"{format_}_array", None) or getattr(package, f"{format_}_matrix")

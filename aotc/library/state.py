@@ -1,4 +1,4 @@
-"""The state of a generated library: an object whose tensors entries read and write."""
+"""The state of a generated library: an object with tensors that entries read and write."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aotc.manifest import Field, Manifest
 
 
 class Library(Protocol):
-    """A library whose state it is: `aotc.library.opened.Library`."""
+    """The library of a state: `aotc.library.opened.Library`."""
 
     path: Path
     manifest: Manifest
@@ -27,11 +27,11 @@ class Library(Protocol):
 
 
 class State:
-    """What entries of a library remember, made by `library.state()`, and given to them as `state=`.
-    It begins with the values that the module has, and is freed with the object.
+    """The values that the entries of a library keep from call to call.
 
-    `fields` describes its tensors, by name. Calls that use one state come one after another; a
-    stream that works on it must be waited for before any of the methods.
+    `library.state()` makes it, and `state=` passes it to an entry. It has the module's initial
+    values, and its memory is freed with the object. `fields` describes its tensors, by name. Calls
+    with the same state must not overlap. Before any of the methods, wait for streams that use it.
     """
 
     def __init__(self, library: Library) -> None:
@@ -49,7 +49,7 @@ class State:
         return f"<state of {self.library.path}: {fields}>"
 
     def read(self, name: str) -> Any:
-        """A field's elements, as a NumPy array of its own."""
+        """The elements of a field, as a new NumPy array."""
         field = self._field(name)
         array = empty_array("field", field.shape, field.dtype)
         address = ctypes.c_void_p(array.ctypes.data)
@@ -64,18 +64,18 @@ class State:
         self._call("write", self.handle, name.encode(), address, ctypes.c_uint64(field.bytes))
 
     def reset(self) -> None:
-        """Lets every field begin again."""
+        """Resets every field to its initial value."""
         self._call("reset", self.handle)
 
     def copy(self) -> State:
-        """Another state with the same content."""
+        """A new state with the same values."""
         other = State(self.library)
         self._call("copy", other.handle, self.handle)
         return other
 
     def truncate(self, name: str, dimension: int, length: int) -> None:
-        """Lets those elements of a field begin again whose index along a dimension is `length` or
-        more."""
+        """Resets the elements of a field whose index along a dimension is at least `length` to
+        their initial values."""
         self._field(name)
         self._call(
             "truncate",
@@ -90,7 +90,7 @@ class State:
         self._call("save", self.handle, os.fsencode(path))
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Reads what a state of the same fields has saved."""
+        """Reads a file that was saved from a state with the same fields."""
         self._call("load", self.handle, os.fsencode(path))
 
     def _field(self, name: str) -> Field:

@@ -1,5 +1,5 @@
-"""An entry that was a module of PyTorch, called as the module is: with its own arguments, in their
-own structure, for what it returns."""
+"""An entry that was a PyTorch module, called like the module: with its arguments, in their
+structure, for its results."""
 
 from __future__ import annotations
 
@@ -20,19 +20,22 @@ _NOT_FINITE = ("nan", "inf", "-inf")
 
 
 class Module:
-    """A function with the signature that the module was exported with: arguments by position or by
-    name; tensors, numbers, tuples, dicts and classes that PyTorch knows. Constants (None, texts,
-    numbers, flags) must be those of the export.
+    """A function with the signature of the exported module.
 
-    Results are new tensors where the arguments are. With all of them on a GPU, the work is enqueued
-    on PyTorch's current stream, as PyTorch's own is, if the entry can be. Gradients are not
-    recorded: arguments that require them are refused outside of `torch.no_grad()`. `state` is what
-    the module's buffers are that it changes: one that is made with this object, or another.
+    Arguments are given by position or by name. They may be tensors, numbers, tuples, dicts and
+    classes that PyTorch knows. Constants (None, texts, numbers, flags) must have the values of the
+    export.
+
+    Results are new tensors on the device of the arguments. If all of these are on a GPU and the
+    entry has an asynchronous form, the work is enqueued on PyTorch's current stream, like PyTorch's
+    own operations. Gradients are not recorded: arguments that require them are refused outside of
+    `torch.no_grad()`. `state` has the buffers that the module changes. It is made with this object,
+    and may be replaced.
     """
 
     def __init__(self, function: Function, structures: tuple[Any, Any] | None = None) -> None:
-        """`structures` are the treespecs of (args, kwargs) and of what is returned, where they need
-        not be read from the manifest."""
+        """`structures` are the treespecs of (args, kwargs) and of the results. By default, they are
+        read from the manifest."""
         call = function.entry.call
         assert call is not None
         self._function, self._call = function, call
@@ -43,9 +46,9 @@ class Module:
         )
         positional, named = self._inputs.children()
         leaves = [*positional.children(), *named.children()]
-        # Without structures in the arguments, these are the leaves themselves.
+        # True if no argument has a structure, so that the arguments are the leaves.
         self._is_flat = all(leaf.is_leaf() for leaf in leaves)
-        # Of these nothing but the tensors is to be looked at, and they are all that is returned.
+        # True if the arguments and the results are only tensors.
         self._is_plain = all(
             leaf.constant is None and leaf.dtype is not None
             for leaf in (*call.given, *call.returned)
@@ -61,7 +64,7 @@ class Module:
 
     @property
     def function(self) -> Function:
-        """The entry, as `aotc.load` has it."""
+        """The entry as an `aotc.load` function."""
         return self._function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -97,7 +100,8 @@ class Module:
         return returned[0] if self._outputs.is_leaf() else self._outputs.unflatten(returned)
 
     def _bound(self, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Arguments as the export had them, by position or by name."""
+        """The arguments as (args, kwargs) of the export. They may be given by position or by
+        name."""
         if not kwargs and len(args) == self._count and not self._keywords:
             return args, kwargs
         names = self._call.names[len(args) : self._count]
@@ -140,7 +144,7 @@ class Module:
             )
 
     def _place(self, leaf: int) -> str:
-        """Where a leaf of the arguments is: `'opt'`, `'d'['a']`."""
+        """The place of a leaf in the arguments, such as `'opt'` or `'d'['a']`."""
         from torch.utils import _pytree  # type: ignore[import-not-found, unused-ignore]
 
         tree = self._inputs.unflatten(range(self._inputs.num_leaves))
@@ -175,7 +179,7 @@ class Module:
         if wrong is not None:
             raise InputError(f"{self.__name__}: argument '{value.name}' {wrong}.")
         if thing.layout is not torch.strided:
-            return thing  # refused by its package
+            return thing  # its package refuses it later
         if thing.is_conj() or thing.is_neg() or thing.requires_grad or not thing.is_contiguous():
             return thing.detach().resolve_conj().resolve_neg().contiguous()
         return thing
@@ -208,8 +212,8 @@ def _shown(thing: Any) -> str:
 
 
 def _structure(text: str | None, what: str) -> Any:
-    """A treespec from its text; the modules of its classes are imported, which makes them known to
-    PyTorch."""
+    """A treespec from its text. The modules of its classes are imported, so that they register the
+    classes with PyTorch."""
     from torch.utils import _pytree  # type: ignore[import-not-found, unused-ignore]
 
     if text is None:

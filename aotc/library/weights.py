@@ -1,4 +1,4 @@
-"""The weights of a generated library that can be replaced, by their names."""
+"""The replaceable weights of a generated library, by their names."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ _MOST_SHOWN = 8
 
 
 class Weights(Mapping[str, NamedWeight]):
-    """`library.weights`: what can be replaced, by its name, with its type and shape. A build names
-    these weights with `replaceable=`.
+    """`library.weights`: the replaceable weights by name, each with its type and shape. A build
+    names them with `replaceable=`.
 
-    No call that reads a weight may be under way while that is set or restored; streams must be
-    waited for.
+    While a weight is set or restored, no call may read it; wait for streams first.
     """
 
     def __init__(self, library: Library) -> None:
@@ -40,8 +39,8 @@ class Weights(Mapping[str, NamedWeight]):
         return f"<weights of {self._library.path}: {weights}>"
 
     def set(self, name: str, array: Any) -> None:
-        """Copies a contiguous array of the weight's type and shape, in host or GPU memory, to the
-        weight's place. It is the weight until `restore`."""
+        """Replaces a weight by a contiguous array of its type and shape, in host or GPU memory,
+        whose elements are copied, until `restore`."""
         weight = self._find(name)
         given = filling_array(f"weight '{name}'", weight.shape, weight.dtype, array)
         shape = (ctypes.c_int64 * len(weight.shape))(*weight.shape)
@@ -55,7 +54,7 @@ class Weights(Mapping[str, NamedWeight]):
         )
 
     def read(self, name: str) -> Any:
-        """What the weight is now, as a NumPy array of its own."""
+        """The current value of a weight, as a new NumPy array."""
         weight = self._find(name)
         array = empty_array("weight", weight.shape, weight.dtype)
         address = ctypes.c_void_p(array.ctypes.data)
@@ -63,14 +62,15 @@ class Weights(Mapping[str, NamedWeight]):
         return array
 
     def set_budget(self, size: int) -> None:
-        """The bytes that weights may take on each GPU, 0 for as many as they need: before the first
-        call that uses one. Larger weights come in parts, from the host, while kernels run."""
+        """Sets the bytes that weights may take on each GPU; 0 means as many as they need. It must
+        be called before the first call that uses a weight. Weights that do not fit are copied from
+        the host in parts, while kernels run."""
         if "set_weights_budget" not in self._library.manifest.functions:
             raise InputError("The library's weights are not in a file, and have no budget.")
         self._call("set_weights_budget", ctypes.c_uint64(size))
 
     def restore(self, name: str | None = None) -> None:
-        """Lets the weight, or each one, be what the file of weights has."""
+        """Restores the weight, or all weights, to the value in the weights file."""
         for one in self if name is None else [name]:
             self._call("restore_weight", self._find(one).name.encode())
 
