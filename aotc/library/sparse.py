@@ -1,4 +1,4 @@
-"""Conversion between sparse tensors of entries and objects of scipy.sparse, or of CuPy's version of it.
+"""Conversion between sparse tensors of entries and objects of scipy.sparse or cupyx.scipy.sparse.
 
 Neither package is imported unless a call has one of its objects, or returns such a tensor.
 """
