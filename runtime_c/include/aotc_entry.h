@@ -1,10 +1,10 @@
-// The entries of a generated program or library as data, and the calls of them that its C functions
-// make. The data is generated beside the module; the harness reads it, too.
+// The entries of a generated program or library as data, and the calls that its C functions make.
+// The data is generated beside the module; the harness reads it, too.
 //
-// A C function of a library is a call of this kind: it forgets the thread's earlier failure, and
-// what it returns is its own: aotc_status_get says it until the next call, and it stops nothing.
-// MLIR's C interface (_mlir_ciface_NAME) is not: it does what the module says with the pointers
-// that it is given, and a failure stays until aotc_error_clear.
+// A C function of a library makes such a call. It clears the thread's earlier failure, and returns
+// its own, which aotc_status_get also returns until the next call, but which stops nothing. MLIR's
+// C interface (_mlir_ciface_NAME) is not such a call: it uses the pointers as the module says, and
+// a failure stays until aotc_error_clear.
 #ifndef AOTC_ENTRY_H
 #define AOTC_ENTRY_H
 
@@ -34,7 +34,7 @@ typedef enum aotc_dtype {
   AOTC_DTYPE_F8E5M2,
 } aotc_dtype;
 
-// A dimension, a stride or an offset that is known only when the program runs.
+// Stands for a dimension, a stride or an offset that is known only at run time.
 #define AOTC_DYNAMIC INT64_MIN
 
 // An argument or a result of an entry.
@@ -62,143 +62,150 @@ typedef struct aotc_entry {
   const char *name;
   int32_t argument_count, result_count;
   const aotc_value *arguments, *results;
-  // values[i] is the address of scalar argument i, or of its memref descriptor; then one for each
-  // result, likewise, which the call writes in any case: zeros after a failure. A descriptor is
+  // values[i] is the address of scalar argument i, or of memref descriptor i. The addresses of the
+  // results follow. The call always writes the results: zeros after a failure. A descriptor is
   // MLIR's: {void *allocated, *aligned; int64_t offset, sizes[rank], strides[rank]}.
   void (*call)(void **values);
   bool touches_memory_on_host; // then the caller's stream must synchronize inside the entry
   const char *why_not_async;   // NULL: aotc_entry_enqueue can call it
-  // Computes the sizes of the memrefs that the entry returns, one behind the other: AOTC_DYNAMIC
-  // for what depends on elements. `given` is as in aotc_entry_size_results. NULL: there is none.
+  // Computes the sizes of all memrefs that the entry returns, in order: AOTC_DYNAMIC for a size
+  // that depends on elements. `given` is as in aotc_entry_size_results. NULL: there is no such
+  // function.
   void (*size_results)(const void *const *given, int64_t *out_sizes);
-  // The bytes of its temporaries on a GPU; where they depend on sizes, 0 and a function of these.
+  // The bytes of its temporaries on a GPU. If they depend on sizes, it is 0, and the function
+  // computes them.
   uint64_t workspace_bytes;
   void (*size_workspace)(const void *const *given, int64_t *out_bytes);
 } aotc_entry;
 
-// Fills the descriptor of a memref at `pointer`: `sizes` has one number for each dynamic dimension,
-// in their order; strides are those of the type, or else what packs the elements, row by row. Sizes
-// that make no sense are found by the call.
+// Fills the descriptor of a memref at `pointer`. `sizes` has one number for each dynamic dimension,
+// in order. Strides are those of the type, or else row-major and contiguous. Invalid sizes are
+// reported by the call.
 AOTC_API void aotc_entry_describe(const aotc_value *value, const void *pointer,
                                   const int64_t *sizes, void *out_descriptor);
 
-// Calls an entry, and returns when it is done. `values` is as in aotc_entry.call, but the address
-// of a result that the caller does not want may be NULL: what it would own is freed.
+// Calls an entry, and returns when it is done. `values` is as in aotc_entry.call, except that the
+// address of a result that the caller does not want may be NULL; if the caller would own it, it is
+// freed.
 //
-// Buffers may be anywhere: each argument's memory is host, pinned, managed or the memory of any
-// GPU, as the driver tells. The GPU's own and managed memory is used in place by what reaches it;
-// the rest is copied to a buffer of the runtime's before the call, and back behind it if the entry
-// writes it, unless the call failed. That goes for the whole range from the lowest element to the
-// highest: nobody else may write there meanwhile. Ranges that overlap share one buffer. A result
-// that is an argument has the caller's address. The buffers are kept for later calls.
+// Buffers may be in any memory: host, pinned, managed, or that of any GPU; the driver is asked
+// which it is. Managed memory, and memory of the GPU that is used, is used in place. Any other
+// buffer is copied to a buffer of the runtime before the call, and, if the entry writes it and the
+// call does not fail, copied back afterwards. That is done for the whole range from its lowest to
+// its highest element, so nobody else may write there during the call. Ranges that overlap share
+// one buffer. A result that is an argument has the caller's address. The runtime's buffers are kept
+// for later calls.
 //
-// The work is done on CUDA's per-thread default stream, so it comes after what the caller enqueued
-// on the default stream. It is done in the context that is current, else in the primary one of the
-// thread's device; the current context stays what it was.
+// The work runs on CUDA's per-thread default stream, so it comes after what the caller enqueued on
+// the default stream. It runs in the current context, else in the primary context of the thread's
+// device; the current context is not changed.
 //
-// Refused before anything is launched, with the argument's name (AOTC_INVALID_ARGUMENT): NULL where
-// there are elements, a pointer that is not aligned to its elements, sizes that are negative, do
-// not match the type, or overflow. So are strides and offsets that the type does not say, but for
-// the strides of dimensions of one element. A buffer without elements may be anywhere.
+// These are refused before anything is launched, with the argument's name (AOTC_INVALID_ARGUMENT):
+// NULL for a buffer that has elements; a pointer that is not aligned to its elements; sizes that
+// are negative, do not match the type, or overflow; strides and offsets that do not match the type,
+// except the strides of dimensions of size 1. A buffer without elements may have any address.
 //
-// A result that the entry allocates, and whose memory follows the caller, is in the device's memory
-// if the memrefs that it was given are (those with elements; the state's do not count, and managed
-// ones are as good), else in managed memory.
+// Some results follow the caller: memory that the entry allocates for them is device memory if all
+// memrefs that were passed are in device or managed memory (those without elements, and those of
+// the state, do not count); otherwise it is managed memory.
 //
 // After a failure, results are zeros: there is nothing to free.
 AOTC_API aotc_status aotc_entry_call(const aotc_entry *entry, void **values);
 
 // Enqueues an entry on the caller's stream (a CUstream or cudaStream_t; NULL is the default
-// stream), and returns at once (descriptors are as aotc_entry_describe makes them): it waits for
-// nothing, and may be captured into a graph. What it allocates is the device's memory, in the
-// stream's order; in a capture that is the graph's: a result is there anew after each launch of the
-// graph, and must be freed before the next one. The pointers must be the GPU's, managed or pinned
-// memory: they are used as they are. On the CPU device it is done when it
-// returns. AOTC_UNSUPPORTED for an entry with a `why_not_async`. A thread without a current context
-// uses the stream's own; arguments are checked as above. With AOTC_CHECK=1 a pointer that the GPU
-// cannot reach is refused, and each launch is waited for (but not while it is captured), so that a
-// kernel that fails is told from the others.
+// stream), and returns at once. It waits for nothing, and may be captured into a graph. Descriptors
+// are as aotc_entry_describe makes them. Memory that it allocates is device memory, in stream
+// order. During a capture that memory is the graph's: a result is allocated by each launch of the
+// graph, and must be freed before the next launch. Pointers must be device, managed or pinned
+// memory: they are used as they are. On the CPU device the entry is done when the function returns.
+//
+// AOTC_UNSUPPORTED for an entry with a `why_not_async`. A thread without a current context uses the
+// context of the stream. Arguments are checked as in aotc_entry_call. With AOTC_CHECK=1 a pointer
+// that the GPU cannot access is refused, and each launch is waited for (except during a capture),
+// so that the kernel that fails is known.
 AOTC_API aotc_status aotc_entry_enqueue(const aotc_entry *entry, void **values, void *stream);
 
-// The device that this thread's later calls use when it has no current CUDA context: a GPU's
-// number, or AOTC_CPU, which must come before the process's first call. AOTC_INVALID_ARGUMENT for
-// any other number, AOTC_NO_DEVICE for a GPU that is not there; a GPU is AOTC_INVALID_ARGUMENT,
-// too, where the CPU was requested or is in use. AOTC_DEVICE=cuda:N outranks it.
+// Sets the device that this thread's later calls use if it has no current CUDA context: a GPU's
+// number, or AOTC_CPU, which must be set before the process's first call. AOTC_INVALID_ARGUMENT for
+// any other number, and for a GPU if the CPU was requested or is in use. AOTC_NO_DEVICE for a GPU
+// that does not exist. AOTC_DEVICE=cuda:N takes precedence.
 #define AOTC_CPU (-1)
 AOTC_API aotc_status aotc_device_set(int32_t ordinal);
 
 // Computes the sizes of the memrefs that an entry with `size_results` would return. It reads no
 // element, launches nothing and needs no device. given[i] is the address of scalar argument i, or
-// of as many numbers as memref i has dynamic dimensions (NULL where it has none). `sizes` is room
-// for the sizes of all of these results. out_shapes[i] gets those of result i: -1 for a size that
-// depends on elements. It may be NULL, and is not looked at for scalars.
+// of the dynamic sizes of memref i (NULL if it has none). `sizes` must have room for the sizes of
+// all of these results. out_shapes[i] receives the sizes of result i: -1 for a size that depends on
+// elements. It may be NULL, and is ignored for scalars.
 //
-// Refused as by aotc_entry_call: sizes of arguments that are negative or overflow
-// (AOTC_INVALID_ARGUMENT), that the entry asserts not to be (AOTC_ASSERTION_FAILED), and results
-// that no memory can hold (AOTC_OUT_OF_MEMORY). After a failure, all sizes are 0.
+// These are refused, as by aotc_entry_call: sizes that are negative or overflow
+// (AOTC_INVALID_ARGUMENT) or that violate an assertion of the entry (AOTC_ASSERTION_FAILED), and
+// results that are larger than any memory (AOTC_OUT_OF_MEMORY). After a failure, all sizes are 0.
 AOTC_API aotc_status aotc_entry_size_results(const aotc_entry *entry, const void *const *given,
                                              int64_t *sizes, int64_t *const *out_shapes);
 
-// Computes the bytes of the entry's temporaries on a GPU, for aotc_workspace_set: of those that it
-// allocates outside of its loops and branches. `given` and refusals are as above; 0 after one.
+// Computes the bytes of the entry's temporaries on a GPU, for aotc_workspace_set. Those that are
+// allocated inside of loops and branches do not count. `given` and refusals are as above; 0 after a
+// failure.
 AOTC_API aotc_status aotc_entry_size_workspace(const aotc_entry *entry, const void *const *given,
                                                uint64_t *out_bytes);
 
-// aotc_memory_copy, whose failure stops nothing.
+// As aotc_memory_copy, but a failure stops nothing.
 AOTC_API aotc_status aotc_entry_copy(void *to, const void *from, uint64_t bytes);
 
-// Frees the allocated pointer of a result that the caller owns, wherever it is; NULL is fine. The
-// message of an earlier failure stays, unless this fails.
+// Frees the allocated pointer of a result that the caller owns, in any memory; NULL is allowed. The
+// message of an earlier failure is kept, unless this fails.
 AOTC_API aotc_status aotc_entry_free(void *allocated);
 
-// The same in the order of a stream (NULL is the default stream): what was enqueued there before
-// may still use the memory. Memory that is not of this kind is freed as by aotc_entry_free.
+// Frees it in the order of a stream (NULL is the default stream), whose earlier work may still use
+// the memory. Memory that was not allocated in stream order is freed as by aotc_entry_free.
 AOTC_API aotc_status aotc_entry_free_async(void *allocated, void *stream);
 
-// The memory that weights of files may take on each device of this process, in bytes; 0: as much as
-// they need. Weights that are larger come in parts, while kernels run, which takes as long as to
-// copy them from the host: calls are no graphs then, and cannot be captured. A budget that is less
-// than one kernel reads is AOTC_OUT_OF_MEMORY, and the message has the least that works. It takes
-// precedence over AOTC_WEIGHTS_BUDGET in the environment, and is AOTC_INVALID_ARGUMENT once a
-// weight was used on a GPU.
+// Sets how many bytes the weights of files may take on each device of this process; 0 means as many
+// as they need. Weights that do not fit are copied in parts from the host while kernels run, which
+// takes as long as the copies. Calls are then not replayed as graphs, and cannot be captured. If
+// the budget is less than what one kernel reads, the call is AOTC_OUT_OF_MEMORY, and its message
+// has the smallest budget that works. This takes precedence over AOTC_WEIGHTS_BUDGET in the
+// environment. It is AOTC_INVALID_ARGUMENT after a weight was used on a GPU.
 AOTC_API aotc_status aotc_weights_budget_set(uint64_t bytes);
 
-// The allocator of this thread's later calls: on a GPU, an entry gets from it the memory of its
-// temporaries, and of results that it returns in the device's memory. NULL for both takes it back:
-// then it is the driver's, by its pool. `device` is the GPU's number. Work on `stream` (a CUstream)
-// is the first to use the memory, and may still use it when it is freed. The context of the call is
-// current. `allocate` gives memory that is aligned to 256 bytes, or NULL: the call is
-// AOTC_OUT_OF_MEMORY. A result is freed by the functions that allocated it; its `stream` is NULL
-// when it was aotc_entry_free, which waits for nothing then. Neither may call into the library.
+// Sets the allocator of this thread's later calls. On a GPU, an entry takes from it the memory of
+// its temporaries, and of results that it returns in device memory. NULL for both functions
+// restores the driver's pool. `device` is the GPU's number. Work on `stream` (a CUstream) is the
+// first to use the memory, and may still use it when it is freed. The context of the call is
+// current. `allocate` returns memory aligned to 256 bytes, or NULL, which makes the call
+// AOTC_OUT_OF_MEMORY. A result is freed by the `free` of the allocator that it came from; its
+// `stream` is NULL if it is freed by aotc_entry_free, which does not wait then. Neither function
+// may call into the library.
 typedef void *(*aotc_allocate_function)(uint64_t bytes, int32_t device, void *stream, void *data);
 typedef void (*aotc_free_function)(void *pointer, uint64_t bytes, int32_t device, void *stream,
                                    void *data);
 AOTC_API aotc_status aotc_allocator_set(aotc_allocate_function allocate, aotc_free_function release,
                                         void *data);
 
-// Device memory for the temporaries of this thread's later calls on a GPU, aligned to 256 bytes.
-// What it has no room for is allocated. NULL takes it back. Calls on different streams must not
-// share one at a time: nothing waits for it.
+// Sets device memory, aligned to 256 bytes, for the temporaries of this thread's later calls on a
+// GPU. Temporaries that do not fit are allocated. NULL removes it. Calls on different streams must
+// not share a workspace at the same time, as nothing synchronizes them.
 AOTC_API aotc_status aotc_workspace_set(void *memory, uint64_t bytes);
 
-// Gives back all that the runtime holds: modules, streams, buffers, contexts, threads. No other
-// call may be under way, and pointers that the runtime allocated die. A later call starts anew, and
-// chooses a device again. It waits for enqueued work, and what fails does not keep it from the
-// rest.
+// Releases everything that the runtime holds: modules, streams, buffers, contexts, threads. No
+// other call may be in progress, and pointers that the runtime allocated become invalid. A later
+// call starts again, and chooses a device again. The function waits for enqueued work, and goes on
+// after a failure.
 //
-// In a process that was forked after CUDA was used, every call that needs it is AOTC_UNSUPPORTED,
-// and this and all that releases something does nothing; it ends with _exit or exec, as what
-// libcuda does at exit may crash there. On the CPU device calls go on.
+// In a process that was forked after CUDA was used, every call that needs CUDA is AOTC_UNSUPPORTED,
+// and this function and those that release something do nothing. Such a process must end with _exit
+// or exec, as libcuda's exit handlers may crash. On the CPU device calls still work.
 AOTC_API aotc_status aotc_unload(void);
 
-// Called with each failure as it is recorded, on its thread; it must not call into the library.
-// What follows a thread's first failure is not recorded, until that is forgotten. NULL takes it
-// back. One for the process.
+// A function that is called for each failure when it is recorded, on the failing thread. It must
+// not call into the library. Failures after a thread's first one are not recorded until that is
+// cleared. NULL removes the hook. The process has one hook.
 typedef void (*aotc_error_hook)(int32_t status, const char *message, void *data);
 AOTC_API void aotc_error_hook_set(aotc_error_hook hook, void *data);
 
-// For code that calls an entry's function itself: what lies between the two is a call of `entry` in
-// the trace (AOTC_TRACE=FILE), and a range of a profiler (AOTC_NVTX=1).
+// For code that calls an entry's function itself. The time between the two calls is a call of
+// `entry` in the trace (AOTC_TRACE=FILE), and a range in a profiler (AOTC_NVTX=1).
 typedef struct aotc_call_note {
   int64_t begin; // 0: nothing is traced
   bool has_range;

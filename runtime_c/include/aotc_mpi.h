@@ -1,20 +1,20 @@
-// What the mpi dialect lowers to: MPI's functions, of the library that the program's launcher has.
+// The functions that the mpi dialect lowers to. They call the MPI of the program's launcher.
 //
-// The library is opened by the first call, never linked: any MPI that has the standard ABI of
-// MPI 5.0 (libmpi_abi.so.1), whose handles and constants the standard fixes. It is looked for
+// MPI's library is opened by the first call, and never linked. It may be any MPI with the standard
+// ABI of MPI 5.0 (libmpi_abi.so.1), which fixes the handles and constants. It is searched
 //
 //   in the file that the environment variable AOTC_MPI names,
 //   in ../lib and ../lib64 of the folder of the launcher: the parent process, else PATH's mpirun,
-//   and where the dynamic linker looks.
+//   and where the dynamic linker searches.
 //
-// The first call initializes MPI, unless the program did; then the program's end finalizes it, if
-// no thread's failure stopped it. A failed program ends without that, and its launcher ends the
-// other processes.
+// The first call initializes MPI, unless the program has done so. In that case the end of the
+// program finalizes it, if no thread has failed. A program that has failed ends without finalizing
+// it, and its launcher ends the other processes.
 //
-// Functions return MPI's status, 0 for success. With `is_checked`, another status is the thread's
-// failure, whose message names the call, the rank and MPI's own words; once the thread has failed,
-// they do nothing, and return 0. Communicators and requests are MPI's handles, as integers. Buffers
-// are the host's or managed, and contiguous; another is a failure.
+// Functions return MPI's status, 0 for success. With `is_checked`, any other status is the thread's
+// failure, whose message has the call, the rank and MPI's own message. Once the thread has failed,
+// they do nothing and return 0. Communicators and requests are MPI's handles, as integers. Buffers
+// must be host or managed memory, and contiguous; any other buffer is a failure.
 #ifndef AOTC_MPI_H
 #define AOTC_MPI_H
 
@@ -32,10 +32,10 @@ AOTC_API int32_t aotc_mpi_finalize(bool is_checked);
 AOTC_API int32_t aotc_mpi_barrier(int64_t comm, bool is_checked);
 AOTC_API int32_t aotc_mpi_wait(int64_t request, bool is_checked);
 
-// The class of a status: what MPI's constants compare with.
+// The error class of a status, which can be compared with MPI's constants.
 AOTC_API int32_t aotc_mpi_error_class(int32_t status);
 
-// Failures are the thread's; the result is then 0, or MPI_COMM_NULL.
+// A failure is the thread's; the result is then 0, or MPI_COMM_NULL.
 AOTC_API int32_t aotc_mpi_comm_rank(int64_t comm);
 AOTC_API int32_t aotc_mpi_comm_size(int64_t comm);
 AOTC_API int64_t aotc_mpi_comm_split(int64_t comm, int32_t color, int32_t key);
@@ -43,7 +43,7 @@ AOTC_API int64_t aotc_mpi_comm_split(int64_t comm, int32_t color, int32_t key);
 // Fails unless the program runs in `expected` processes, a positive number.
 AOTC_API void aotc_mpi_check_processes(int64_t expected);
 
-// For each type of elements that MPI computes with: SUFFIX, and MPI's handle of it.
+// X(SUFFIX, handle) for each element type of MPI's reductions; `handle` is MPI's handle of it.
 #define AOTC_MPI_REDUCED_TYPES(X)                                                                  \
   X(f32, 0x210)                                                                                    \
   X(f64, 0x214)                                                                                    \
@@ -55,14 +55,14 @@ AOTC_API void aotc_mpi_check_processes(int64_t expected);
   X(i64, 0x258)                                                                                    \
   X(index, 0x258)
 
-// And for each that it sends: f16 and bf16 are its 16-bit integers then.
+// The same for each element type that can be sent. f16 and bf16 are sent as 16-bit integers.
 #define AOTC_MPI_TYPES(X)                                                                          \
   AOTC_MPI_REDUCED_TYPES(X)                                                                        \
   X(f16, 0x248)                                                                                    \
   X(bf16, 0x248)
 
-// isend and irecv return the request; their failures are the thread's. `op` is the number that the
-// dialect has for a reduction.
+// isend and irecv return the request; a failure is the thread's. `op` is the dialect's number of a
+// reduction.
 #define AOTC_MPI_DECLARE(type, handle)                                                             \
   AOTC_API int32_t _mlir_ciface_aotc_mpi_send_##type(const mlir_unranked_memref *buffer,           \
                                                      int32_t tag, int32_t peer, int64_t comm,      \

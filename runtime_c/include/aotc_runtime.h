@@ -27,9 +27,8 @@
 extern "C" {
 #endif
 
-// How the runtime's functions are seen outside the object that holds them. A library that carries a
-// runtime of its own compiles it with -DAOTC_RUNTIME_HIDDEN, so that two of them fit in one
-// program.
+// The visibility of the runtime's functions. A library with its own copy of the runtime compiles it
+// with -DAOTC_RUNTIME_HIDDEN, so that a program can have two such libraries.
 #ifdef AOTC_RUNTIME_HIDDEN
 #define AOTC_API __attribute__((visibility("hidden")))
 #else
@@ -39,7 +38,7 @@ extern "C" {
 // -------------------------------------------------------------------------------------------------
 // Errors
 
-// Generated headers have the same, for programs that include both.
+// Generated headers define these, too; a program may include both.
 #ifndef AOTC_STATUS_CODES
 #define AOTC_STATUS_CODES
 typedef enum aotc_status {
@@ -60,27 +59,27 @@ typedef enum aotc_status {
 // The first failure of this thread since its last aotc_error_clear, or AOTC_OK.
 AOTC_API aotc_status aotc_status_get(void);
 
-// The message of that failure, "" when there is none: the call, the kernel, the launch, the device,
-// what was built for and what was found. Valid until this thread's next aotc_error_clear.
+// The message of that failure, "" if there is none: the call, the kernel, the launch, the device,
+// what the image was built for and what was found. Valid until this thread's next aotc_error_clear.
 AOTC_API const char *aotc_error_message(void);
 
-// Forgets this thread's failure: the mgpu* functions work again.
+// Clears this thread's failure, so that the mgpu* functions work again.
 AOTC_API void aotc_error_clear(void);
 
-// Whether this thread has a failure after which the mgpu* functions do nothing. (That of an entry's
-// last call, whose status was returned, stops nothing.)
+// Whether this thread has a failure after which the mgpu* functions do nothing. (The failure of an
+// entry's last call, whose status was returned, stops nothing.)
 AOTC_API bool aotc_is_stopped(void);
 
-// Makes a failure this thread's, unless it has one: the caller's own, or one that another thread
-// handed on with its task. The message is copied.
+// Records a failure for this thread, unless it has one: the caller's own failure, or one that a
+// task brings from another thread. The message is copied.
 AOTC_API void aotc_error_adopt(aotc_status status, const char *message);
 
-// Takes a failure from this thread that it asked for, and goes on: mlirAsyncRuntimeIsTokenError. It
-// is the thread's again if an assertion fails before anything else asks whether the thread is
-// stopped.
+// Clears a failure that this thread has queried (mlirAsyncRuntimeIsTokenError), so that it goes on.
+// The failure is restored if an assertion fails before another function checks whether the thread
+// is stopped.
 AOTC_API void aotc_error_set_aside(void);
 
-// "AOTC_NO_DEVICE" for AOTC_NO_DEVICE; never NULL.
+// The name of a status, such as "AOTC_NO_DEVICE"; never NULL.
 AOTC_API const char *aotc_status_name(aotc_status status);
 
 // -------------------------------------------------------------------------------------------------
@@ -99,43 +98,49 @@ typedef struct aotc_device {
   char reason[512];         // why auto took the cpu ("no NVIDIA driver: libcuda.so.1 ..."), else ""
 } aotc_device;
 
-// Says which device to use: "auto", "cuda", "cuda:N" or "cpu"; NULL takes back an earlier request.
-// A request outranks the environment variable AOTC_DEVICE, which says the same things, and which
-// outranks the default, "auto". Must come before the first use of a device: afterwards only what is
-// in use already may be requested, anything else is AOTC_INVALID_ARGUMENT.
+// Requests a device: "auto", "cuda", "cuda:N" or "cpu"; NULL withdraws an earlier request. A
+// request takes precedence over the environment variable AOTC_DEVICE, which has the same values,
+// and which takes precedence over the default, "auto". It must be made before the first use of a
+// device. Afterwards only the device in use may be requested; any other is AOTC_INVALID_ARGUMENT.
 //
 //   auto    CUDA if there is a driver, a GPU, and every image of the program loads on it (this is
 //           tried, not guessed); else the CPU, if the program has registered CPU kernels or has no
 //           images at all; else AOTC_NO_DEVICE or AOTC_NO_IMAGE.
-//   cuda    The first GPU on which every image loads, or the device of the thread's current
-//   context. cuda:N  That GPU. cpu     The CPU. libcuda is not opened.
 //
-// Where a launcher of MPI's programs started several processes on one machine, auto and cuda take
-// the GPU of the process's number there, modulo the GPUs, in place of the first.
+//   cuda    The device of the thread's current context, else the first GPU on which every image
+//           loads.
+//
+//   cuda:N  That GPU.
+//
+//   cpu     The CPU. libcuda is not opened.
+//
+// If a launcher of MPI programs has started several processes on one machine, auto and cuda take
+// the GPU of the process's local rank, modulo the number of GPUs, instead of the first one.
 AOTC_API aotc_status aotc_device_request(const char *spec);
 
-// Chooses the device now, starts CUDA if it takes a GPU, and says what was chosen (out_device may
-// be NULL). Later calls say the same. A failure is not kept: the next call tries again.
+// Chooses the device now, and starts CUDA if it is a GPU. The device is stored to *out_device,
+// which may be NULL. Later calls return the same device. A failure is not kept: the next call tries
+// again.
 AOTC_API aotc_status aotc_device_resolve(aotc_device *out_device);
 
-// Whether a device was chosen so far: false for a program that needed none. Chooses none.
+// Whether a device has been chosen: false for a program that needed none. It does not choose one.
 AOTC_API bool aotc_device_is_resolved(void);
 
-// The compute capability of the GPU that this thread's calls go to: 90 for 9.0. 0 for the CPU
-// device, and where there is no device: then the failure is recorded. Generated code asks which of
-// several kernels to launch.
+// The compute capability of the GPU that this thread's calls go to: 90 for 9.0. It is 0 for the CPU
+// device, and if there is no device, which is recorded as a failure. Generated code selects one of
+// several kernels by it.
 AOTC_API int32_t aotc_compute_capability(void);
 
-// The number of the GPU that this thread's calls go to, as mgpuSetDefaultDevice or the entry under
-// way has it; -1 when that is left to the rules above. Another thread that works for this one
-// adopts it, where -1 forgets an earlier one. (Of a context that is not the device's primary one it
-// gets the device alone.)
+// The number of the GPU that this thread's calls go to, set by mgpuSetDefaultDevice or by the entry
+// in progress; -1 if it follows the rules above. A thread that works for this one adopts the number
+// (-1 clears an earlier one). If the context is not the device's primary one, that thread gets the
+// device only.
 AOTC_API int32_t aotc_default_device_get(void);
 AOTC_API void aotc_default_device_adopt(int32_t ordinal);
 
-// Lists every GPU, then the cpu, without choosing one. Writes at most `capacity` of them;
-// *out_count is how many there are. A missing driver is no failure: then there is only the cpu, and
-// its `reason` says why. out_devices may be NULL when capacity is 0.
+// Lists every GPU, then the cpu, without choosing one. At most `capacity` are written; *out_count
+// is how many there are. A missing driver is not a failure: then there is only the cpu, whose
+// `reason` says why. out_devices may be NULL if capacity is 0.
 AOTC_API aotc_status aotc_device_list(aotc_device *out_devices, int32_t capacity,
                                       int32_t *out_count);
 
@@ -154,31 +159,31 @@ typedef enum aotc_memory_kind {
 AOTC_API aotc_status aotc_memory_allocate(aotc_memory_kind kind, uint64_t bytes,
                                           void **out_pointer);
 
-// Frees what aotc_memory_allocate gave; NULL is fine. Waits for the GPU's use of the memory to end.
+// Frees memory of aotc_memory_allocate; NULL is allowed. Waits until the GPU no longer uses it.
 AOTC_API aotc_status aotc_memory_free(aotc_memory_kind kind, void *pointer);
 
 // Copies between any mix of host, managed and device pointers; returns when the copy is done. It
-// comes after what this thread enqueued on its adopted stream, if it has one.
+// comes after this thread's work on its adopted stream, if it has one.
 AOTC_API aotc_status aotc_memory_copy(void *to, const void *from, uint64_t bytes);
 
 // -------------------------------------------------------------------------------------------------
 // Streams and time
 
-// Makes a caller's stream this thread's: mgpuStreamCreate hands it out, mgpuStreamDestroy leaves it
-// alone, a NULL stream means it, and mgpuStreamSynchronize and mgpuEventSynchronize wait only when
-// `synchronize` is set. NULL adopts CUDA's default stream. The stream stays the caller's and must
-// live until aotc_stream_release or the next adoption. Nothing is called on it here: it may be
-// capturing.
+// Makes a caller's stream this thread's: mgpuStreamCreate returns it, mgpuStreamDestroy does
+// nothing with it, a NULL stream means it, and mgpuStreamSynchronize and mgpuEventSynchronize wait
+// only if `synchronize` is set. NULL adopts CUDA's default stream. The caller keeps the stream
+// alive until aotc_stream_release or the next adoption. Adoption calls nothing on the stream, which
+// may be capturing.
 AOTC_API aotc_status aotc_stream_adopt(void *stream, bool synchronize);
 
 // Ends the adoption; nothing happens if there is none.
 AOTC_API void aotc_stream_release(void);
 
-// A stream of the runtime's own (a CUstream that does not synchronize with the default stream). On
-// the cpu *out_stream is NULL, which every function here takes.
+// A stream of the runtime (a CUstream that does not synchronize with the default stream). On the
+// cpu *out_stream is NULL, which every function here accepts.
 AOTC_API aotc_status aotc_stream_open(void **out_stream);
 
-// Gives the stream back; work on it may still run.
+// Returns the stream to the runtime; work on it may still run.
 AOTC_API aotc_status aotc_stream_close(void *stream);
 
 // Waits until the stream's work is done. A kernel that failed while running is reported here.
@@ -190,24 +195,24 @@ AOTC_API aotc_status aotc_timer_open(aotc_timer **out_timer);
 AOTC_API aotc_status aotc_timer_start(aotc_timer *timer, void *stream);
 // Waits for the stop event. *out_milliseconds is 0 on failure.
 AOTC_API aotc_status aotc_timer_stop(aotc_timer *timer, void *stream, double *out_milliseconds);
-// NULL is fine.
+// NULL is allowed.
 AOTC_API void aotc_timer_close(aotc_timer *timer);
 
 // -------------------------------------------------------------------------------------------------
 // Launches
 
-// Tells that the program goes on while the next launch of this thread runs, and where the values of
-// its parameters are, so that the CPU device can copy them. Called by generated code in front of a
-// launch on a stream of tokens (`gpu.launch_func async`), through a weak reference. Any other
-// launch on the CPU device has ended when its call returns.
+// Announces that the next launch of this thread is concurrent: the program goes on while it runs.
+// `values` are the values of its parameters, which the CPU device copies. Generated code calls this
+// in front of a launch on a stream of tokens (`gpu.launch_func async`), through a weak reference.
+// Any other launch on the CPU device has ended when its call returns.
 AOTC_API void aotc_concurrent_launch_prepare(const void *values, uint64_t bytes);
 
-// Makes a tensor map of images for cuTensorMapEncodeIm2col, as mgpuTensorMapEncodeTiledMemref makes
-// others: `descriptor` is a memref of rank 3 to 5, images first and channels last. A box is
-// `box_sizes[0]` pixels of `box_sizes[1]` channels. Of the dimensions between, outermost first: the
-// corners of the box of the windows' first pixels, `lower_corner` from the image's first pixel and
-// `upper_corner` from its last one, and the `steps` between these pixels. Called by generated code
-// through a weak reference.
+// Makes a tensor map of images by cuTensorMapEncodeIm2col, as mgpuTensorMapEncodeTiledMemref makes
+// tiled ones. `descriptor` is a memref of rank 3 to 5, images first and channels last. A box has
+// `box_sizes[0]` pixels of `box_sizes[1]` channels. For the spatial dimensions, outermost first,
+// `lower_corner` (from the image's first pixel) and `upper_corner` (from its last pixel) are the
+// corners of the box of the windows' first pixels, and `steps` are the strides between these
+// pixels. Generated code calls it through a weak reference.
 AOTC_API void *aotc_tensor_map_encode_im2col(int64_t rank, void *descriptor, int64_t data_type,
                                              int64_t interleave, int64_t swizzle,
                                              int64_t l2_promotion, int64_t oob_fill,
@@ -217,24 +222,24 @@ AOTC_API void *aotc_tensor_map_encode_im2col(int64_t rank, void *descriptor, int
 // -------------------------------------------------------------------------------------------------
 // Results
 
-// Tells that the next allocation of host-shared memory is a result's, which no host code of the
-// entry touches: it is the device's where that is what the caller can use (aotc_entry_call). Called
-// by generated code, through a weak reference.
+// Announces that the next allocation of host-shared memory is for a result that no host code of the
+// entry accesses: it becomes device memory if the caller can use that (aotc_entry_call). Generated
+// code calls it through a weak reference.
 AOTC_API void aotc_result_prepare(void);
 
 // -------------------------------------------------------------------------------------------------
 // CPU kernels: what generated objects register
 //
-// The blocks of a launch run on several threads at once, in any order: on the launching thread (its
-// stream's, if it is concurrent), with the stack that it has, and on threads of the runtime's own,
-// which have 8 MiB of stack and a guard behind it. AOTC_CPU_THREADS says how many take part. With 1
-// it is the launching thread alone, the blocks come one after the other, x innermost, and a program
-// runs alike each time.
+// The blocks of a launch run on several threads at once, in any order: on the launching thread (for
+// a concurrent launch, its stream's thread), with the stack of that thread, and on threads of the
+// runtime, which have 8 MiB of stack and a guard behind it. AOTC_CPU_THREADS is the number of
+// threads. With 1 it is the launching thread only, the blocks run one after the other, x innermost,
+// and a program behaves the same each time.
 
 #define AOTC_CPU_BARRIERS 16
 
-// A block, for the functions of its kernel. Memory given here belongs to the block while it runs;
-// it is aligned to 128 bytes, its contents are undefined, and it is NULL when it has no bytes.
+// A block, as it is passed to the functions of its kernel. The memory belongs to the block while it
+// runs. It is aligned to 128 bytes, its content is undefined, and it is NULL if it has no bytes.
 typedef struct aotc_cpu_block {
   int64_t block_id[3];
   int64_t grid_dim[3];
@@ -242,47 +247,48 @@ typedef struct aotc_cpu_block {
   void *dynamic_shared; // dynamic_shared_bytes of the launch
   int64_t dynamic_shared_bytes;
   void *shared; // shared_bytes of the kernel
-  // thread_bytes of the kernel for each thread of the block, and for as many more as make whole
-  // warps: multiples of 32.
+  // thread_bytes of the kernel for each thread of the block, whose number is rounded up to whole
+  // warps of 32.
   void *threads;
-  // Ends the launch with AOTC_LAUNCH_FAILED and `message`, which is about one thread of this block;
-  // of several failures of a launch one is told. The message is copied. It does not return: the
-  // block ends where it is, and blocks that did not begin are left out.
+  // Ends the launch with AOTC_LAUNCH_FAILED and `message`, which is about one thread of this block.
+  // If a launch has several failures, one is reported. The message is copied. It does not return:
+  // the block ends here, and blocks that have not begun are skipped.
   void (*fail)(const struct aotc_cpu_block *block, const char *message, const int64_t thread_id[3])
       __attribute__((noreturn));
-  // Which instructions there are: on x86-64 the level of its psABI, 1 to 4, then 5 with AVX512_VNNI
-  // and 6 with AVX512_BF16, too; 0 anywhere else. A function that was compiled for several goes by
-  // it.
+  // The instruction set: on x86-64 the level of its psABI, 1 to 4, then 5 with AVX512_VNNI and 6
+  // with AVX512_BF16 in addition; 0 on others. A function that was compiled for several levels
+  // selects one by it.
   int64_t level;
-  // Tells that a thread, by its number, comes to a named barrier of this block, of which there are
-  // AOTC_CPU_BARRIERS, for `count` threads: a multiple of 32. A thread that then ends its step at a
-  // point of AOTC_SYNC_NAMED waits until so many came; one that does not goes on.
+  // A thread, given by its number, arrives at a named barrier of this block, which is for `count`
+  // threads (a multiple of 32). A block has AOTC_CPU_BARRIERS such barriers. A thread that then
+  // ends its step at a point of AOTC_SYNC_NAMED waits until so many have arrived; any other goes
+  // on.
   void (*arrive)(const struct aotc_cpu_block *block, int64_t thread, int32_t barrier,
                  int32_t count);
 } aotc_cpu_block;
 
-// One call runs one block: all its threads. `parameters` is as in mgpuLaunchKernel: the addresses
-// of the values.
+// Runs one block, with all its threads. `parameters` is as in mgpuLaunchKernel: the addresses of
+// the values.
 typedef void (*aotc_cpu_function)(void *const *parameters, const aotc_cpu_block *block);
 
-// Runs one thread from where it is to its next synchronization point, or to its end. `thread` is
-// its number in the block, x innermost; `state` is 0 for its first call and afterwards what its
-// call before returned: 0 when the thread has ended, else 1 + the number of the point that it waits
-// at. What a thread must remember it keeps in `threads`. All threads of a block are run by one
-// thread of the host, one after the other.
+// Runs one thread to its next synchronization point, or to its end. `thread` is its number in the
+// block, x innermost. `state` is 0 for its first call, and afterwards what its previous call
+// returned: 0 if the thread has ended, else 1 + the number of the point at which it waits. A thread
+// keeps its values in `threads`. All threads of a block are run by one thread of the host, one
+// after the other.
 typedef int32_t (*aotc_cpu_step)(void *const *parameters, const aotc_cpu_block *block,
                                  int64_t thread, int32_t state);
 
-// For whom a thread waits.
+// The threads that a thread waits for.
 typedef enum aotc_sync_scope {
   AOTC_SYNC_BLOCK = 0,
   AOTC_SYNC_WARP = 1,  // 32 threads with consecutive numbers
   AOTC_SYNC_NAMED = 2, // those that its named barrier is for
 } aotc_sync_scope;
 
-// Where threads wait for each other. A kernel's points are numbered in the order of its text: of a
-// warp whose lanes wait at several, those at the first go on, so that they come to where the others
-// are.
+// A point at which threads wait for each other. A kernel's points are numbered in the order of its
+// text. If lanes of a warp wait at several points, those at the first one go on, so that they reach
+// the others.
 typedef struct aotc_cpu_sync_point {
   int32_t scope;     // aotc_sync_scope
   const char *place; // for messages: "gpu.barrier at matmul.mlir:12:5"
@@ -312,24 +318,25 @@ typedef struct aotc_module_info {
   const char *name;               // of the gpu.module
   const char *built_for;          // "sm_80, sm_86, sm_90a, PTX compute_80"
   const aotc_cpu_kernel *kernels; // kernel_count of them
-  // The only GPUs that its kernels are launched on, by compute capability: 90 for 9.0; 0: all, -1:
-  // none. On others it is not loaded, and says nothing of whether the program can use them.
+  // The only GPUs that its kernels are launched on, by compute capability: 90 for 9.0; 0: all; -1:
+  // none. On other GPUs the image is not loaded, and whether it would load does not matter.
   int32_t only_capability;
   uint32_t pdl_kernel_count;
-  // Kernels that wait (griddepcontrol.wait) for the work before them before they touch memory, in
-  // the images for GPUs that have it: the driver may begin them while the kernel before them on
-  // their stream ends. Images that are made of PTX for older GPUs are launched without.
+  // Kernels that wait (griddepcontrol.wait) for earlier work before they access memory, in the
+  // images for GPUs with that instruction: the driver may begin them while the kernel before them
+  // on their stream ends. Kernels of images that are compiled from PTX for older GPUs are launched
+  // without it.
   const char *const *pdl_kernels; // pdl_kernel_count names
 } aotc_module_info;
 
-// Tells what an image was built for and which of its kernels run on the CPU. Called from a
-// constructor in generated objects, through a weak reference, so that they link against other
-// runtimes as well. It only remembers; it may come before or after mgpuModuleLoad of the image. A
+// Registers what an image was built for, and which of its kernels run on the CPU. A constructor in
+// generated objects calls it through a weak reference, so that they link against other runtimes as
+// well. It only remembers the data, and may come before or after mgpuModuleLoad of the image. A
 // module that is never registered has no CPU kernels.
 AOTC_API void aotc_module_register(const aotc_module_info *info);
 
-// A constant of generated code that kernels read. Generated code fills in its data and their size,
-// the runtime the rest.
+// A constant of generated code that kernels read. Generated code sets its data and their size, the
+// runtime the other fields.
 typedef struct aotc_constant {
   const void *data;
   uint64_t bytes;
@@ -337,32 +344,33 @@ typedef struct aotc_constant {
   struct aotc_constant *next;
 } aotc_constant;
 
-// The constant's data where kernels reach it: on a GPU a copy, made when it is first asked for in a
-// context, and kept there until aotc_constant_release or aotc_unload; on the CPU, and after a
-// failure, the data themselves. Called through a weak reference.
+// The constant's data in memory that kernels can access. On a GPU it is a copy, made on first use
+// in a context, and kept until aotc_constant_release or aotc_unload. On the CPU, and after a
+// failure, it is the data itself. Called through a weak reference.
 AOTC_API void *aotc_constant_get(aotc_constant *constant);
 
 // The length of vectors in packed matrices.
 #define AOTC_VECTOR_BYTES 64
 
-// A constant matrix of so many rows, as kernels of the CPU device read it: its columns in groups of
-// AOTC_VECTOR_BYTES, the last one padded with zeros; of each group that part of each row, and one
-// vector of zeros. Made when it is first asked for, and kept until
+// A constant matrix of `rows` rows in the packed layout of kernels of the CPU device: its columns
+// are in groups of AOTC_VECTOR_BYTES, the last group padded with zeros. A group has its part of
+// each row, and then one vector of zeros. The copy is made on first use, and kept until
 // aotc_constant_release or aotc_unload. NULL after a failure. Called through a weak reference.
 AOTC_API void *aotc_constant_get_packed(aotc_constant *constant, uint64_t rows);
 
-// Constant filters of 3 x 3 f32, `rows` output channels with as many input channels each, as
-// kernels of the CPU device read them: transformed to 4 x 4 for Winograd's F(2x2, 3x3), (position,
-// output channel, input channel), with 16 elements of padding behind each row. Otherwise as
-// aotc_constant_get_packed.
+// Constant 3 x 3 filters of f32, with `rows` output channels and as many input channels each, for
+// kernels of the CPU device: transformed to 4 x 4 for Winograd's F(2x2, 3x3), with the layout
+// (position, output channel, input channel) and 16 elements of padding behind each row. Otherwise
+// as aotc_constant_get_packed.
 AOTC_API void *aotc_constant_get_winograd(aotc_constant *constant, uint64_t rows);
 
-// Frees the constant's copies. Called from a destructor in generated objects, through a weak
-// reference; fine at the end of the process, after the driver has shut down.
+// Frees the constant's copies. A destructor in generated objects calls it through a weak reference,
+// also at the end of the process, after the driver has shut down.
 AOTC_API void aotc_constant_release(aotc_constant *constant);
 
-// A program's or a library's file of weights: constants that are not in it. Generated code fills in
-// what it knows of the file, the runtime the rest. docs/weights.md has the file's format.
+// The weights file of a program or library, which has constants that are not in the artifact.
+// Generated code sets what it knows of the file, the runtime the rest. docs/weights.md describes
+// the format.
 typedef struct aotc_weights {
   const char *file; // its path from the folder of the program or library, whose memory this is in
   struct aotc_weight *const *weights; // `count` of them
@@ -372,8 +380,8 @@ typedef struct aotc_weights {
   uint64_t stand_in_bytes;
 } aotc_weights;
 
-// A constant in that file, by the SHA-256 of its data. All programs and libraries that have one
-// runtime share the file in memory, and copies of its weights on devices.
+// A constant in that file, identified by the SHA-256 of its data. All programs and libraries with
+// the same runtime share the file in memory, and the copies of its weights on devices.
 typedef struct aotc_weight {
   aotc_weights *weights;
   uint8_t digest[32];
@@ -381,30 +389,30 @@ typedef struct aotc_weight {
   void *shared;           // NULL at first
 } aotc_weight;
 
-// The weight's data, in a file that is mapped into memory when the first of its weights is asked
-// for: the one that AOTC_WEIGHTS names (or the one of that name in the folder that it names), else
-// the one beside the program or library. After a failure zeros, which AOTC_NO_WEIGHTS says; the
-// next call of an entry tries again.
+// The weight's data. The file is mapped into memory on the first use of one of its weights. It is
+// the file that AOTC_WEIGHTS names (or the file of its own name in the folder that AOTC_WEIGHTS
+// names), else the file beside the program or library. After a failure (AOTC_NO_WEIGHTS) the data
+// are zeros; the next call of an entry tries again.
 AOTC_API const void *aotc_weight_get(aotc_weight *weight);
 
-// The same for kernels: as aotc_constant_get does it.
+// The weight's data for kernels on a GPU, as from aotc_constant_get.
 AOTC_API void *aotc_weight_get_on_device(aotc_weight *weight);
 
-// The same for kernels of the CPU device: as aotc_constant_get_packed and
-// aotc_constant_get_winograd do it.
+// The weight's data for kernels of the CPU device, as from aotc_constant_get_packed and
+// aotc_constant_get_winograd.
 AOTC_API void *aotc_weight_get_packed(aotc_weight *weight, uint64_t rows);
 AOTC_API void *aotc_weight_get_winograd(aotc_weight *weight, uint64_t rows);
 
-// Gives back the file, and copies of its weights that nobody else uses. Called from a destructor in
-// generated objects.
+// Releases the file, and the copies of its weights that nobody else uses. A destructor in generated
+// objects calls it.
 AOTC_API void aotc_weights_release(aotc_weights *weights);
 
-// Records that an assertion of host code does not hold: `message` says which, and where it is. The
-// code that calls it then returns from its entry. Also called through a weak reference.
+// Records a failed assertion of host code. `message` has the assertion and its place. The calling
+// code then returns from its entry. Also called through a weak reference.
 AOTC_API void aotc_assertion_failed(const char *message);
 
-// Records that there is no memory for an allocation of host code: AOTC_OUT_OF_MEMORY. `message`
-// says which, and where it is. Called like aotc_assertion_failed.
+// Records that an allocation of host code has failed: AOTC_OUT_OF_MEMORY. `message` has the
+// allocation and its place. Called like aotc_assertion_failed.
 AOTC_API void aotc_allocation_failed(const char *message);
 
 #ifdef __cplusplus

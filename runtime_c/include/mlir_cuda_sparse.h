@@ -1,19 +1,18 @@
-// What the sparse operations of the gpu dialect lower to (gpu.create_csr, gpu.spmv, ...), under
-// upstream's names and with upstream's signatures.
+// The functions that the sparse operations of the gpu dialect lower to (gpu.create_csr, gpu.spmv,
+// ...), with upstream's names and signatures.
 //
-// On a GPU they are cuSPARSE's functions. The library is opened by the first call, never linked:
-// the file that the environment variable AOTC_CUSPARSE names, else libcusparse.so.12 or .11, where
-// the dynamic linker finds it. On the CPU device they are computed here, when the work that was
-// enqueued on the stream is done. Failures are the thread's (aotc_error_message); once it has
-// failed, these functions do nothing, and return NULL or 0. NULL as an object is such a failure's,
-// and is ignored.
+// On a GPU they call cuSPARSE. The library is opened by the first call, and never linked: it is the
+// file that the environment variable AOTC_CUSPARSE names, else libcusparse.so.12 or .11 where the
+// dynamic linker finds it. On the CPU device the runtime computes them, after the work that was
+// enqueued on the stream. Failures are the thread's (aotc_error_message). Once it has failed, these
+// functions do nothing, and return NULL or 0. A NULL object comes from such a failure, and is
+// ignored.
 //
-// Values are of the types that cudaDataType_t numbers: f16 (2), bf16 (14), f32 (0), f64 (1),
-// complex f32 (4) and f64 (5), i8 (3), and i32 (10) of results. Indices are 16-bit without sign
-// (1), 32-bit (2) or 64-bit (3), from zero. Dense matrices are row-major. Memory is the device's;
-// it is not copied, and outlives the object. A mode is 0 for a matrix as it is, 1 for its
-// transpose, 2 for its conjugate transpose. Products are added to what the result holds, and
-// rounded once: on the CPU device sums are of f64.
+// Values have types of cudaDataType_t: f16 (2), bf16 (14), f32 (0), f64 (1), complex f32 (4) and
+// f64 (5), i8 (3), and i32 (10) for results. Indices are unsigned 16-bit (1), 32-bit (2) or 64-bit
+// (3), from zero. Dense matrices are row-major. Memory is the device's; it is not copied, and must
+// outlive the object. A mode is 0 for a matrix as it is, 1 for its transpose, 2 for its conjugate
+// transpose. Products are added to the result, and rounded once: on the CPU device sums are in f64.
 #ifndef MLIR_CUDA_SPARSE_H
 #define MLIR_CUDA_SPARSE_H
 
@@ -25,7 +24,8 @@
 extern "C" {
 #endif
 
-// Opens the library, and closes its handle. Other functions open it, too, where they come first.
+// Opens the library, and closes its handle. Other functions open it as well if they are called
+// first.
 AOTC_API void mgpuCreateSparseEnv(void);
 AOTC_API void mgpuDestroySparseEnv(void);
 
@@ -41,7 +41,7 @@ AOTC_API void mgpuDestroyDnMat(void *matrix, void *stream);
 AOTC_API void *mgpuCreateCoo(intptr_t rows, intptr_t columns, intptr_t count, void *row_indices,
                              void *column_indices, void *values, int32_t index_type, int32_t type,
                              void *stream);
-// Pairs of a row and a column. cuSPARSE has no such format any more: on a GPU a failure.
+// Pairs of a row and a column. cuSPARSE no longer has this format: on a GPU it is a failure.
 AOTC_API void *mgpuCreateCooAoS(intptr_t rows, intptr_t columns, intptr_t count, void *indices,
                                 void *values, int32_t index_type, int32_t type, void *stream);
 AOTC_API void *mgpuCreateCsr(intptr_t rows, intptr_t columns, intptr_t count, void *positions,
@@ -50,7 +50,7 @@ AOTC_API void *mgpuCreateCsr(intptr_t rows, intptr_t columns, intptr_t count, vo
 AOTC_API void *mgpuCreateCsc(intptr_t rows, intptr_t columns, intptr_t count, void *positions,
                              void *row_indices, void *values, int32_t position_type,
                              int32_t index_type, int32_t type, void *stream);
-// `rows`, `columns` and `count` are of blocks; a block is row-major.
+// `rows`, `columns` and `count` are in blocks; a block is row-major.
 AOTC_API void *mgpuCreateBsr(intptr_t rows, intptr_t columns, intptr_t count, intptr_t block_rows,
                              intptr_t block_columns, void *positions, void *column_indices,
                              void *values, int32_t position_type, int32_t index_type, int32_t type,
@@ -64,7 +64,7 @@ AOTC_API void mgpuSetCsrPointers(void *matrix, void *positions, void *column_ind
                                  void *stream);
 
 // -------------------------------------------------------------------------------------------------
-// Products: each with the size in bytes of the buffer that it works in
+// Products, each with a function for the bytes of the buffer that it works in
 
 // y += op(A) x
 AOTC_API intptr_t mgpuSpMVBufferSize(int32_t mode, void *a, void *x, void *y, int32_t compute_type,
@@ -78,15 +78,15 @@ AOTC_API intptr_t mgpuSpMMBufferSize(int32_t mode_a, int32_t mode_b, void *a, vo
 AOTC_API void mgpuSpMM(int32_t mode_a, int32_t mode_b, void *a, void *b, void *c,
                        int32_t compute_type, void *buffer, void *stream);
 
-// C += op(A) op(B), where the sparse C has elements
+// C += op(A) op(B), only for the elements that the sparse C has
 AOTC_API intptr_t mgpuSDDMMBufferSize(int32_t mode_a, int32_t mode_b, void *a, void *b, void *c,
                                       int32_t compute_type, void *stream);
 AOTC_API void mgpuSDDMM(int32_t mode_a, int32_t mode_b, void *a, void *b, void *c,
                         int32_t compute_type, void *buffer, void *stream);
 
-// C = A B, all of them CSR. The first two are called twice: with a size of 0 they tell the size of
-// the buffer that they want in the second call. Behind them mgpuSpMatGetSize tells how many
-// elements C has, and mgpuSetCsrPointers where they go, which mgpuSpGEMMCopy then writes.
+// C = A B, all of them CSR. The first two functions are called twice: with a size of 0 they return
+// the size of the buffer for the second call. Afterwards mgpuSpMatGetSize returns the number of
+// elements of C, mgpuSetCsrPointers sets their arrays, and mgpuSpGEMMCopy writes them.
 AOTC_API void *mgpuSpGEMMCreateDescr(void *stream);
 AOTC_API void mgpuSpGEMMDestroyDescr(void *descriptor, void *stream);
 AOTC_API intptr_t mgpuSpGEMMWorkEstimation(void *descriptor, int32_t mode_a, int32_t mode_b,
@@ -99,22 +99,22 @@ AOTC_API void mgpuSpGEMMCopy(void *descriptor, int32_t mode_a, int32_t mode_b, v
                              void *c, int32_t compute_type, void *stream);
 
 // -------------------------------------------------------------------------------------------------
-// Matrices of which two of four elements in a row are zero (upstream: cuSPARSELt)
+// 2:4 structured sparse matrices (upstream: cuSPARSELt)
 //
-// They are computed on the CPU device alone; on a GPU these functions fail.
+// They are only computed on the CPU device; on a GPU these functions fail.
 
 AOTC_API void mgpuCreateSparseLtEnv(void);
 AOTC_API void mgpuDestroySparseLtEnv(void);
-// The objects are made in memory of the caller's, 11032 and 44104 bytes.
+// The objects are made in the caller's memory, of 11032 and 44104 bytes.
 AOTC_API void mgpuCreateCuSparseLtDnMat(void *out_matrix, intptr_t rows, intptr_t columns,
                                         void *values, int32_t type, void *stream);
 AOTC_API void mgpuDestroyCuSparseLtDnMat(void *matrix, void *stream);
 AOTC_API void mgpuCusparseLtCreate2To4SpMat(void *out_matrix, intptr_t rows, intptr_t columns,
                                             void *values, int32_t type, void *stream);
 AOTC_API void mgpuDestroyCuSparseLtSpMat(void *matrix, void *stream);
-// Writes three sizes, each 0 here. `prune` is 0 for a matrix that has its zeros: an element too
-// many is a failure of the product. With 1 or 2, of four elements the two that are smallest become
-// zero.
+// Writes three sizes, which are 0 here. `prune` is 0 for a matrix that is 2:4 sparse already: if
+// four elements have more than two nonzeros, the product fails. With 1 or 2, the two smallest of
+// four elements become zero.
 AOTC_API void mgpuCuSparseLtSpMMBufferSize(void *out_sizes, int32_t mode_a, int32_t mode_b, void *a,
                                            void *b, void *c, int32_t compute_type, int32_t prune,
                                            void *stream);
