@@ -46,7 +46,7 @@ class Change(Struct, frozen=True):
     line: str | None = None
     error: str | None = None
     within: str = "function"
-    mend: tuple[tuple[str, str], ...] = ()
+    fix: tuple[tuple[str, str], ...] = ()
 
     def fits(self, operation: str | None, lines: str, error: str) -> bool:
         """Whether this change explains why `lines` do not parse: it changed the unknown operation,
@@ -81,7 +81,7 @@ class Rename(Struct, frozen=True):
     new: str
 
     # True: `aotc upgrade` can always write the new name.
-    mend: bool = True
+    fix: bool = True
 
     def hint(self, rest: Sequence[str] = ()) -> str:
         """What the operation's name is now."""

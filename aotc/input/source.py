@@ -263,8 +263,8 @@ def _hint(problems: Sequence[tuple[Place, str]], lines: tuple[str, ...]) -> str 
         hint = explain(message, lines, place.line, place.column)
         if hint is not None:
             change = find_change(message, lines, place.line, place.column)
-            is_mended = change is not None and change.mend
-            return f"{hint}\n'aotc upgrade FILE' writes the new text." if is_mended else hint
+            is_fixable = change is not None and change.fix
+            return f"{hint}\n'aotc upgrade FILE' writes the new text." if is_fixable else hint
     return None
 
 

@@ -1,6 +1,6 @@
 """Text of an older MLIR → the text that this MLIR reads, where it can be derived from the old one.
 
-MLIR's parser reports where it fails, and the table of changes (`changes.py`) why. The `mend` of the
+MLIR's parser reports where it fails, and the table of changes (`changes.py`) why. The `fix` of the
 change is applied there, and the text is parsed again, until it parses or no change is known.
 """
 
@@ -16,13 +16,13 @@ from msgspec import Struct
 from aotc import mlir
 from aotc.errors import InputError
 from aotc.input.changes import Change, Rename, find_change, find_shown
-from aotc.input.mends import CannotMendError, aliases, mended, pattern
+from aotc.input.fixes import NoFixError, aliases, apply_fix, pattern
 from aotc.input.source import BYTECODE_MAGIC, ParseError, parse_source
 
 # A statement is searched in so many characters before an error, and as many behind it.
 _AROUND = 8192
 # The limit for one text, as each change takes another parse.
-_MOST_MENDS = 10_000
+_MOST_FIXES = 10_000
 
 
 class Upgrade(Struct, frozen=True):
@@ -46,9 +46,9 @@ def upgrade(name: str, data: bytes) -> Upgrade:
     text = data.decode("utf-8-sig") if _is_text(data) else ""
     says: dict[str, None] = {}
     seen: set[int] = set()
-    while problem is not None and len(seen) < _MOST_MENDS:
+    while problem is not None and len(seen) < _MOST_FIXES:
         # A text that has occurred before would lead to an endless loop.
-        if hash(text) in seen or (step := _mended(text, problem)) is None:
+        if hash(text) in seen or (step := _fixed(text, problem)) is None:
             break
         seen.add(hash(text))
         text, said = step
@@ -73,7 +73,7 @@ def _problem(name: str, data: bytes, context: Any) -> InputError | None:
     return None
 
 
-def _mended(text: str, problem: InputError) -> tuple[str, str] | None:
+def _fixed(text: str, problem: InputError) -> tuple[str, str] | None:
     """The text with one change applied, and a description of it; None if no change is known."""
     lines = text.split("\n")
     if not isinstance(problem, ParseError):
@@ -113,11 +113,11 @@ def _renamed(text: str, rename: Rename) -> str:
 
 def _changed(text: str, change: Change, offset: int) -> str:
     """The text with a change applied at `offset`, and in other lines that have its old form."""
-    for find, replace in change.mend:
+    for find, replace in change.fix:
         for found in _near(pattern(find), text, offset):
             try:
-                new = mended(found, replace, aliases(text))
-            except CannotMendError:
+                new = apply_fix(found, replace, aliases(text))
+            except NoFixError:
                 continue
             if new != found[0]:
                 text = text[: found.start()] + new + text[found.end() :]
@@ -165,10 +165,10 @@ def _changed_elsewhere(text: str, change: Change) -> str:
 def _changed_line(line: str, change: Change, names: Mapping[str, str]) -> str:
     if line.lstrip().startswith("//"):
         return line
-    for find, replace in change.mend:
-        made = functools.partial(mended, replace=replace, names=names)
+    for find, replace in change.fix:
+        made = functools.partial(apply_fix, replace=replace, names=names)
         try:
             line = pattern(find).sub(made, line)
-        except CannotMendError:
+        except NoFixError:
             continue
     return line

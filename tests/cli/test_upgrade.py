@@ -86,7 +86,7 @@ def test_values(aotc: Aotc, mlir_file: MlirFile, tmp_path: Path) -> None:
 
 
 def test_what_needs_a_person(aotc: Aotc, mlir_file: MlirFile, tmp_path: Path) -> None:
-    """What follows is mended; the rest is an error with its place in the new text."""
+    """Derivable changes are applied; the rest is an error with its location in the new text."""
     path = mlir_file(
         "func.func @f(%t: tensor<?xf32>, %a: f32) -> tensor<?x2xf32> {\n"
         "  %b = addf %a, %a : f32\n"

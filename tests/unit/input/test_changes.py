@@ -80,12 +80,12 @@ def test_changes(change: Change) -> None:
     parse(change, change.new)
 
 
-MENDED = [change for change in CHANGES if change.mend]
+FIXABLE = [change for change in CHANGES if change.fix]
 
 
-@pytest.mark.parametrize("change", MENDED, ids=[change.says[:50] for change in MENDED])
-def test_mends(change: Change) -> None:
-    """What a row mends is read then, and the row is named."""
+@pytest.mark.parametrize("change", FIXABLE, ids=[change.says[:50] for change in FIXABLE])
+def test_fixes(change: Change) -> None:
+    """Text rewritten by a fix parses, and the row is named in the output."""
     old = WITHIN[change.within].format(change.old)
     made = upgrade("input.mlir", old.encode())
     assert made.problem is None

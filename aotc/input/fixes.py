@@ -1,4 +1,4 @@
-"""The `mend` pairs in `changes.toml`: replacement of old text by new text.
+"""The `fix` pairs in `changes.toml`: replacement of old text by new text.
 
 A pair is a regular expression and a replacement. In the expression, names in braces stand for forms
 of MLIR's text (`_FORMS`). In the replacement, `\\1` is a group, and `«name|\\1»` is the result of
@@ -27,7 +27,7 @@ _LEVELS = ("dense", "compressed", "singleton")
 _PROPERTIES = {"nu": "nonunique", "no": "nonordered"}
 
 
-class CannotMendError(Exception):
+class NoFixError(Exception):
     """The new text cannot be derived from the old one."""
 
 
@@ -44,8 +44,8 @@ def aliases(text: str) -> dict[str, str]:
     return dict(_ALIAS.findall(text))
 
 
-def mended(found: re.Match[str], replace: str, names: Mapping[str, str]) -> str:
-    """The text that replaces `found`. `names` are the type aliases. Raises CannotMendError."""
+def apply_fix(found: re.Match[str], replace: str, names: Mapping[str, str]) -> str:
+    """The text that replaces `found`. `names` are the type aliases. Raises NoFixError."""
 
     def call(found: re.Match[str]) -> str:
         given = _NAME.sub(lambda name: names.get(name[0], name[0]), found[2])
@@ -64,7 +64,7 @@ def _shape(text: str) -> str:
     """tensor<2x4xf32> → [2, 4]"""
     sizes, _ = _sizes(_comma_parts(_inner(text, "tensor", "memref"))[0])
     if "?" in sizes:
-        raise CannotMendError
+        raise NoFixError
     return f"[{', '.join(sizes)}]"
 
 
@@ -79,7 +79,7 @@ def _part(text: str) -> str:
     sizes, element = _sizes(_inner(vector, "vector"))
     indices = [index for index in position.strip("[] ").split(",") if index.strip()]
     if len(indices) > len(sizes):
-        raise CannotMendError
+        raise NoFixError
     left = sizes[len(indices) :]
     return f"vector<{'x'.join([*left, element])}>" if left else element
 
@@ -127,14 +127,14 @@ def _levels(text: str) -> str:
     if ordering:
         found = re.fullmatch(r"affine_map<\(([^()]*)\)\s*->\s*\(([^()]*)\)>", ordering)
         if found is None:
-            raise CannotMendError
+            raise NoFixError
         dimensions, ordered = (
             [name.strip() for name in found[number].split(",")] for number in (1, 2)
         )
     else:
         dimensions = ordered = [f"d{number}" for number in range(len(levels))]
     if len(ordered) != len(levels):
-        raise CannotMendError
+        raise NoFixError
     pairs = [f"{name} : {_level(level)}" for name, level in zip(ordered, levels, strict=True)]
     parts = [f"map = ({', '.join(dimensions)}) -> ({', '.join(pairs)})"]
     for old, new in (
@@ -146,14 +146,14 @@ def _levels(text: str) -> str:
         if old in fields:
             parts.append(f"{new} = {fields.pop(old)}")
     if fields:
-        raise CannotMendError
+        raise NoFixError
     return f"{{ {', '.join(parts)} }}"
 
 
 def _level(text: str) -> str:
     kind, *properties = text.split("-")
     if kind not in _LEVELS or not set(properties) <= set(_PROPERTIES):
-        raise CannotMendError
+        raise NoFixError
     names = ", ".join(_PROPERTIES[name] for name in properties)
     return f"{kind}({names})" if names else kind
 
@@ -176,7 +176,7 @@ def _inner(text: str, *kinds: str) -> str:
     """The text between the brackets of a type of one of these kinds."""
     kind, _, rest = text.strip().partition("<")
     if kind not in kinds or not rest.endswith(">"):
-        raise CannotMendError
+        raise NoFixError
     return rest[:-1].strip()
 
 
