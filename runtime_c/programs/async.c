@@ -1,4 +1,5 @@
-// Tokens, values and groups of MLIR's async dialect, and who waits for them.
+// Tokens, values and groups of MLIR's async dialect, and the coroutines and threads that wait for
+// them.
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -11,22 +12,22 @@
 
 typedef enum state { UNAVAILABLE, AVAILABLE, FAILED } state;
 
-// Who is to hear when an object is available: a group that it is in, or a task.
+// An entry in an object's list of waiters: a group that contains the object, or a task.
 typedef struct waiter {
   struct waiter *next;
   mlir_async_object *group; // a reference; NULL for a task
   aotc_program_task *task;
 } waiter;
 
-// A token, a value or a group. All of it is under the lock of async_tasks.h, but for a value's
-// bytes.
+// A token, a value or a group. Every field except a value's bytes is protected by the lock of
+// async_tasks.h.
 struct mlir_async_object {
   int64_t references;
   state state;
   waiter *waiters;
-  aotc_program_failure *failure; // of whoever made it available; owned
-  int64_t pending, members;      // of a group: tokens that it waits for, tokens that it got
-  bool has_error;                // of a group: one of them is in error
+  aotc_program_failure *failure; // set by the task that made the object available; owned
+  int64_t pending, members;      // of a group: tokens still pending, tokens added
+  bool has_error;                // of a group: whether one of its tokens is in the error state
   char *storage;                 // of a value
 };
 
@@ -105,7 +106,7 @@ UTILITY void mlirAsyncRuntimeDropRef(mlir_async_object *object, int64_t count) {
 // -------------------------------------------------------------------------------------------------
 // Becoming available
 
-// What a task does not know of yet: it goes on with its own failure, else with the object's.
+// Passes the object's failure to the task, unless the task already has one.
 static void give_failure_locked(aotc_program_task *task, const mlir_async_object *object) {
   if (task->failure == NULL) {
     task->failure = aotc_program_failure_share_locked(object->failure);
@@ -114,7 +115,7 @@ static void give_failure_locked(aotc_program_task *task, const mlir_async_object
 
 static void complete_locked(mlir_async_object *object, state reached);
 
-// One of the group's members is available.
+// Records in the group that one of its members has become available.
 static void count_locked(mlir_async_object *group, const mlir_async_object *member) {
   group->has_error |= member->state == FAILED;
   if (group->failure == NULL) {
@@ -125,7 +126,7 @@ static void count_locked(mlir_async_object *group, const mlir_async_object *memb
   }
 }
 
-// Tells all that wait.
+// Makes the object available and notifies everything that waits for it.
 static void complete_locked(mlir_async_object *object, state reached) {
   object->state = reached;
   waiter *next = object->waiters;
@@ -174,8 +175,8 @@ UTILITY void mlirAsyncRuntimeSetValueError(mlir_async_object *value) {
   complete(value, FAILED);
 }
 
-// Whoever waited and asks knows, and goes on: the failure that waiting brought is set aside. (A
-// task asks without waiting, and hands the failure on.)
+// A thread that has waited and now asks has handled the error, so the failure recorded by waiting
+// is cleared. (A task asks without waiting, and its failure is passed on.)
 static bool is_error(mlir_async_object *object) {
   if (object == NULL) {
     return true;
@@ -206,7 +207,7 @@ UTILITY bool mlirAsyncRuntimeIsGroupError(mlir_async_object *group) {
 }
 
 UTILITY void *mlirAsyncRuntimeGetValueStorage(mlir_async_object *value) {
-  // What a task would write to a value that could not be made; nobody reads it.
+  // Written to by a task when the allocation of a value failed; never read.
   static _Alignas(VALUE_ALIGNMENT) char spare[4096];
   return value != NULL ? value->storage : spare;
 }
@@ -219,7 +220,7 @@ UTILITY int64_t mlirAsyncRuntimeAddTokenToGroup(mlir_async_object *token,
   waiter *w = malloc(sizeof(*w));
   aotc_program_tasks_lock();
   while (w == NULL && token != NULL && token->state == UNAVAILABLE) {
-    aotc_program_tasks_wait_locked(); // without memory to be told
+    aotc_program_tasks_wait_locked(); // there was no memory to register a waiter
   }
   int64_t rank = group->members++;
   if (token == NULL) {
@@ -281,7 +282,8 @@ UTILITY void mlirAsyncRuntimeExecute(void *coroutine, mlir_async_resume resume) 
   execute(coroutine, resume);
 }
 
-// Whether the coroutine goes on by itself, once the object is available.
+// Registers the task, which resumes the coroutine once the object is available. False if the object
+// is available already.
 static bool leave_waiting(mlir_async_object *object, aotc_program_task *task, waiter *w) {
   aotc_program_tasks_lock();
   bool waits = object->state == UNAVAILABLE;

@@ -1,6 +1,6 @@
-// The threads that run tasks. They are made as tasks come, and stay until the end of the process or
-// of the library. One that blocks in a task does not count: another takes its place, so that tasks
-// that wait for each other never wait for a thread.
+// The threads that run tasks. They are created on demand and live until the process ends or the
+// library is unloaded. A thread that blocks inside a task does not count towards the limit: another
+// one replaces it, so tasks that wait for each other cannot deadlock for lack of threads.
 #include "async_tasks.h"
 #include "utility.h"
 
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// Tasks that wait for a GPU hold a thread each.
+// A task that waits for a GPU occupies a thread.
 #define LEAST_THREADS 4
 #define MOST_THREADS 4096
 #define STACK_BYTES ((size_t)8 << 20)
@@ -27,15 +27,15 @@ struct aotc_program_failure {
 typedef struct tasks {
   pthread_mutex_t lock;
   pthread_cond_t has_work;
-  pthread_cond_t has_news; // something became available, or no task is left
+  pthread_cond_t has_news; // an object became available, or no task is left
   aotc_program_task *first, **end;
   int32_t queued;
-  pthread_t *threads; // MOST_THREADS, of which thread_count are running
+  pthread_t *threads; // room for MOST_THREADS, the first thread_count of which are running
   int32_t thread_count;
   int32_t idle;    // threads without a task
-  int32_t blocked; // threads that wait inside a task
-  int32_t limit;   // threads with a task that does not wait
-  pid_t process;   // whose threads these are
+  int32_t blocked; // threads blocked inside a task
+  int32_t limit;   // maximum number of threads with a task that is not blocked
+  pid_t process;   // the process that created the threads
   bool is_stopping;
   aotc_program_failure *first_failure; // of any task
 } tasks;
@@ -49,14 +49,14 @@ static tasks the_tasks = {
 
 static _Thread_local bool is_worker;
 static _Thread_local bool is_in_task;
-// Whether the failure of the thread's task is noted: it may be forgotten since.
+// Whether the failure of the thread's task has been recorded; it may have been cleared since.
 static _Thread_local bool has_noted;
-static _Thread_local bool has_waited; // for what had failed, and has not asked since
+static _Thread_local bool has_waited; // for an object in error, without asking about it since
 
 // -------------------------------------------------------------------------------------------------
 // Failures
 
-// For want of memory for another.
+// Used when there is no memory for another failure.
 static aotc_program_failure the_out_of_memory = {
     .owners = 1,
     .status = AOTC_OUT_OF_MEMORY,
@@ -103,7 +103,7 @@ void aotc_program_failure_note_locked(aotc_program_failure *failure) {
 
 void aotc_program_failure_forget_locked(const aotc_program_failure *failure) {
   aotc_program_failure *noted = the_tasks.first_failure;
-  // Tasks hand on copies.
+  // A failure that was passed on to this task is a copy of a known one.
   bool is_known =
       noted != NULL && failure != NULL && noted->status == failure->status &&
       (noted == failure || (noted != &the_out_of_memory && failure != &the_out_of_memory &&
@@ -115,7 +115,7 @@ void aotc_program_failure_forget_locked(const aotc_program_failure *failure) {
 }
 
 bool aotc_program_failure_was_awaited(const aotc_program_failure *failure) {
-  // The thread's message may begin with the entry.
+  // The thread's message may be prefixed with the entry's name.
   bool was =
       has_waited && failure != NULL && failure->status == aotc_status_get() &&
       (failure == &the_out_of_memory || strstr(aotc_error_message(), failure->message) != NULL);
@@ -162,14 +162,14 @@ static int32_t choose_limit(void) {
   return count > LEAST_THREADS ? count : LEAST_THREADS;
 }
 
-// The child of a fork has none of the threads, nor their tasks.
+// After a fork, the child has neither the threads nor their tasks.
 static void begin_locked(tasks *t) {
   pid_t process = getpid();
   if (t->process == process) {
     return;
   }
   if (t->process != 0) {
-    // The threads that wait in the parent are not here.
+    // The parent's waiting threads do not exist here.
     pthread_cond_init(&t->has_work, NULL);
     pthread_cond_init(&t->has_news, NULL);
   }
@@ -190,7 +190,7 @@ static aotc_program_task *pop_locked(tasks *t) {
   return task;
 }
 
-// Runs a task on a thread that has not failed.
+// Runs a task on a thread without a recorded failure.
 static void run(aotc_program_task *task) {
   const bool was_in_task = is_in_task, had_noted = has_noted, had_waited = has_waited;
   is_in_task = true;
@@ -241,7 +241,7 @@ static void start_thread_locked(tasks *t) {
       pthread_attr_init(&attributes) != 0) {
     return;
   }
-  // The program's signal handlers run on the program's threads.
+  // Signals are handled on the program's own threads.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -254,7 +254,7 @@ static void start_thread_locked(tasks *t) {
   pthread_attr_destroy(&attributes);
 }
 
-// A thread for tasks that wait, where there may be one more.
+// Starts a thread if more tasks are queued than threads are idle, and the limit allows one more.
 static void staff_locked(tasks *t) {
   if (t->queued > t->idle && t->thread_count - t->blocked < t->limit && !t->is_stopping) {
     start_thread_locked(t);
@@ -272,7 +272,7 @@ void aotc_program_tasks_unlock(void) {
   pthread_mutex_unlock(&the_tasks.lock);
 }
 
-// Where no thread can be made, who waits for tasks runs them.
+// Runs queued tasks on the waiting thread when no thread can be created.
 static void run_here_locked(tasks *t) {
   aotc_program_task *task = pop_locked(t);
   pthread_mutex_unlock(&t->lock);
@@ -349,8 +349,7 @@ UTILITY void aotc_async_finish(void) {
   aotc_program_failure_adopt(failure);
 }
 
-// Tasks end, and their threads, before their code is unmapped: by dlclose or at the end of the
-// process.
+// Tasks and their threads end before the code is unmapped, by dlclose or at the end of the process.
 __attribute__((destructor)) static void stop(void) {
   tasks *t = &the_tasks;
   pthread_mutex_lock(&t->lock);
@@ -359,7 +358,7 @@ __attribute__((destructor)) static void stop(void) {
   pthread_cond_broadcast(&t->has_work);
   pthread_mutex_unlock(&t->lock);
   for (int32_t i = 0; i < count; ++i) {
-    // A task that ends the process does so on one of them.
+    // A task that calls exit runs this on one of the threads.
     if (!pthread_equal(t->threads[i], pthread_self())) {
       pthread_join(t->threads[i], NULL);
     }

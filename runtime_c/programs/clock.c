@@ -1,4 +1,4 @@
-// Time, and what is computed in it.
+// Time, and numbers derived from it.
 #include <stdio.h>
 #include <time.h>
 

@@ -1,4 +1,4 @@
-// cuSPARSE, and CUDA's context that it works in.
+// cuSPARSE, and the CUDA context it is used in.
 #include "cusparse.h"
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static aotc_program_cusparse cusparse;
 static const char *(*error_string)(int);
 
-// Of the driver, by which a context is made current.
+// The functions of the driver that make a context current.
 static struct {
   int (*stream_context)(void *, void **);
   int (*push)(void *);
@@ -74,7 +74,7 @@ static bool load(const char *call) {
   return error_string != NULL || fail(call, "this cuSPARSE has no cusparseGetErrorString");
 }
 
-// The context of the device that the thread's calls go to.
+// The context of the device that the thread currently uses.
 static bool find_context(void *stream, void **out_context) {
   void *own = NULL;
   if (stream == NULL && aotc_stream_open(&own) != AOTC_OK) {
@@ -87,7 +87,7 @@ static bool find_context(void *stream, void **out_context) {
   return is_found && *out_context != NULL;
 }
 
-// A handle works in one context: that of the first call.
+// A cuSPARSE handle belongs to one context: that of the first call.
 static bool enter(const char *call, void *stream) {
   void *wanted = NULL;
   if (!find_context(stream, &wanted)) {

@@ -1,4 +1,4 @@
-// cuSPARSE, opened when it is first needed.
+// cuSPARSE, loaded on first use.
 #ifndef AOTC_PROGRAM_CUSPARSE_H
 #define AOTC_PROGRAM_CUSPARSE_H
 
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The functions, with the parameters behind a status as result. Objects are pointers.
+// X(name, parameters) of every function used; all of them return a status. Objects are pointers.
 #define CUSPARSE_FUNCTIONS(X)                                                                      \
   X(Create, (void **))                                                                             \
   X(Destroy, (void *))                                                                             \
@@ -49,9 +49,9 @@ typedef struct aotc_program_cusparse {
   void *handle;
 } aotc_program_cusparse;
 
-// The library, with a handle whose work goes to `stream`, and CUDA's context current; NULL where
-// there is none, which is the failure of `call`. Other threads wait until
-// aotc_program_cusparse_end, which records another status than 0.
+// Returns the library, with a handle that works on `stream` and with CUDA's context current.
+// Returns NULL, with a failure recorded for `call`, where cuSPARSE is missing. Other threads are
+// locked out until aotc_program_cusparse_end, which records a failure for a status other than 0.
 aotc_program_cusparse *aotc_program_cusparse_begin(const char *call, void *stream);
 void aotc_program_cusparse_end(const char *call, int status);
 

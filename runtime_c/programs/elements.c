@@ -1,11 +1,11 @@
-// The elements of memrefs: how each type is printed and compared.
+// Elements of memrefs: printing and comparing each type.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "memref.h"
 
-// What C++ calls close in upstream's verification, relative to what is expected.
+// The relative tolerance of upstream's verification, with respect to the expected value.
 #define F32_EPSILON 1e-6f
 #define F64_EPSILON 1e-12
 
@@ -60,7 +60,7 @@ uint16_t aotc_program_small_float(double value, int fraction_bits, int bias) {
 // -------------------------------------------------------------------------------------------------
 // Text
 
-// A character, as C++ streams take it.
+// As a character, like a C++ stream.
 static void write_i8(FILE *out, const void *value) {
   fputc(*(const unsigned char *)value, out);
 }
@@ -107,7 +107,7 @@ static void write_c64(FILE *out, const void *value) {
   fprintf(out, "(%g,%g)", parts[0], parts[1]);
 }
 
-// The blanks are upstream's: two more in front of each row but the first and the last.
+// The spacing is upstream's: two extra blanks before each row except the first and the last.
 static void write_4x4xf32(FILE *out, const void *value) {
   const float *at = value;
   static const char *const openings[] = {"((", ",   (", ",   (", ",  ("};

@@ -1,4 +1,4 @@
-// Copies and sorts of memrefs, and the allocation functions that a lowering may ask for.
+// Copying and sorting of memrefs, and the allocation functions that a lowering may call.
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 // -------------------------------------------------------------------------------------------------
 // Copies
 
-// From dimension `depth` on; the pointers are at the first element.
+// Copies the dimensions from `depth` on; the pointers are at the first element.
 static void copy(const aotc_program_memref *from, const aotc_program_memref *to, int64_t depth,
                  const char *source, char *target, int64_t element_bytes) {
   if (depth == from->rank) {
@@ -35,7 +35,7 @@ static bool is_empty(const aotc_program_memref *memref) {
   return false;
 }
 
-// Whether the bytes of a memref's elements can be counted.
+// Whether the size of the memref in bytes does not overflow.
 static bool is_countable(const aotc_program_memref *memref, int64_t element_bytes) {
   int64_t bytes = element_bytes;
   for (int64_t i = 0; i < memref->rank; ++i) {
@@ -50,7 +50,7 @@ UTILITY void memrefCopy(int64_t element_bytes, const mlir_unranked_memref *from,
                         const mlir_unranked_memref *to) {
   aotc_program_memref f = aotc_program_memref_of(from->rank, from->descriptor);
   aotc_program_memref t = aotc_program_memref_of(to->rank, to->descriptor);
-  // Without elements there may be no memory either, of which to take an address.
+  // An empty memref may have no memory, so no address may be computed.
   if (aotc_is_stopped() || is_empty(&f)) {
     return;
   }

@@ -1,9 +1,9 @@
-// What a memref descriptor says.
+// Decoding of memref descriptors.
 #include "memref.h"
 
 #include <inttypes.h>
 
-// As MLIR lays it out; sizes and strides follow the offset.
+// MLIR's layout; the sizes and the strides follow the offset.
 typedef struct descriptor {
   void *allocated;
   void *aligned;
@@ -31,7 +31,7 @@ static void write_list(FILE *out, const char *name, const int64_t *values, int64
 }
 
 void aotc_program_write_shape(FILE *out, const aotc_program_memref *memref) {
-  // NULL is 0, as C++ streams have it.
+  // C++ streams print a null pointer as 0.
   uintptr_t base = (uintptr_t)memref->data;
   fprintf(out, "base@ = %s%" PRIxPTR " rank = %" PRId64 " offset = %" PRId64, base != 0 ? "0x" : "",
           base, memref->rank, memref->offset);

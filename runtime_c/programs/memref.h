@@ -1,4 +1,4 @@
-// Memref descriptors, their elements, and the text of those.
+// Memref descriptors, their elements, and printing both.
 #ifndef AOTC_PROGRAM_MEMREF_H
 #define AOTC_PROGRAM_MEMREF_H
 
@@ -8,21 +8,21 @@
 
 #include "mlir_runner_utils.h"
 
-// A memref of any rank: what its descriptor says.
+// The decoded descriptor of a memref of any rank.
 typedef struct aotc_program_memref {
   int64_t rank;
-  char *data; // the aligned pointer; the element at all zeros is `offset` elements behind it
+  char *data; // the aligned pointer; the element at index 0 is `offset` elements further
   int64_t offset;
   const int64_t *sizes, *strides; // in elements; `rank` of each
 } aotc_program_memref;
 
 aotc_program_memref aotc_program_memref_of(int64_t rank, const void *descriptor);
 
-// A type of elements.
+// An element type.
 typedef struct aotc_program_element {
   int64_t bytes;
   void (*write)(FILE *out, const void *value);
-  bool (*is_close)(const void *actual, const void *expected); // NULL where nothing compares them
+  bool (*is_close)(const void *actual, const void *expected); // NULL if the type is never compared
 } aotc_program_element;
 
 extern const aotc_program_element aotc_program_i8, aotc_program_i16, aotc_program_i32,
@@ -32,8 +32,8 @@ extern const aotc_program_element aotc_program_i8, aotc_program_i16, aotc_progra
 float aotc_program_f16_value(uint16_t bits);
 float aotc_program_bf16_value(uint16_t bits);
 
-// The bits of the nearest number of a type of 16 bits, ties to even: f16 has 10 bits of fraction
-// and a bias of 15, bf16 has 7 and 127.
+// Converts to a 16-bit float, rounding to nearest, ties to even. f16 has 10 fraction bits and a
+// bias of 15, bf16 has 7 and 127.
 uint16_t aotc_program_small_float(double value, int fraction_bits, int bias);
 
 // "base@ = 0x55d5 rank = 1 offset = 0 sizes = [2] strides = [1]"

@@ -1,4 +1,4 @@
-// The functions of aotc_mpi.h, by an MPI library that is opened when the first of them is called.
+// The functions of aotc_mpi.h, implemented by an MPI library that is loaded on the first call.
 #include "aotc_mpi.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "mpi_library.h"
 #include "utility.h"
 
-// MPI's reductions, by the dialect's numbers.
+// MPI's reduction operations, indexed by the number the dialect gives them.
 static const intptr_t reductions[] = {
     0x20, // MPI_OP_NULL
     0x23, // MPI_MAX
@@ -116,7 +116,7 @@ typedef struct buffer {
   void *data;
   count elements;
   aotc_program_memref memref;
-  int64_t bytes; // of an element
+  int64_t bytes; // of one element
   bool is_contiguous;
 } buffer;
 
@@ -135,8 +135,8 @@ static buffer buffer_of(const mlir_unranked_memref *unranked, int64_t bytes) {
   return b;
 }
 
-// A type of MPI's that has the buffer's elements where they lie; the element's type where they are
-// contiguous. To be given back by release_type.
+// Finds an MPI type that describes the buffer: a strided type, or the element's type if the buffer
+// is contiguous. Released with release_type.
 static int find_type(const buffer *b, handle element, handle *out_type, count *out_count) {
   *out_type = element;
   *out_count = b->elements;
@@ -156,14 +156,14 @@ static int find_type(const buffer *b, handle element, handle *out_type, count *o
   return status == 0 ? aotc_program_mpi.Type_commit(out_type) : status;
 }
 
-// What is under way with the type goes on.
+// Operations that are already using the type continue.
 static void release_type(handle element, handle type) {
   if (type != element) {
     aotc_program_mpi.Type_free(&type);
   }
 }
 
-// Copies the elements of `b` into `packed`, in order, or back.
+// Copies the elements of `b` into the contiguous `packed`, or back.
 static void copy_packed(const buffer *b, char *packed, bool is_in) {
   const aotc_program_memref *m = &b->memref;
   for (int64_t k = 0; k < b->elements; ++k) {
@@ -178,8 +178,8 @@ static void copy_packed(const buffer *b, char *packed, bool is_in) {
   }
 }
 
-// The buffer's elements one behind another: where they are, or copied into memory that `unpack`
-// frees. NULL, with the failure recorded, where there is none.
+// Returns the buffer's elements contiguously: in place if possible, otherwise copied into memory
+// that `unpack` frees. NULL, with the failure recorded, when memory runs out.
 static void *pack(const char *call, const buffer *b) {
   if (b->is_contiguous) {
     return b->data;

@@ -1,4 +1,4 @@
-// The library of MPI that the program's launcher has, and its failures.
+// The MPI library that belongs to the launcher of this process, and the failures of its calls.
 #include "mpi_library.h"
 
 #include <dlfcn.h>
@@ -37,7 +37,7 @@ static void *open_in(const char *folder) {
   return NULL;
 }
 
-// Beside the program that started this one: the launcher's own part on this machine.
+// Looks next to the parent process's executable, which is the launcher's daemon on this machine.
 static void *open_beside_parent(void) {
   char link[64];
   char path[PATH_MAX];
@@ -108,7 +108,8 @@ static bool load(void *library) {
   return true;
 }
 
-// At the program's end. One that failed leaves it to the launcher to end the others.
+// Called when the program ends. After a failure it is left to the launcher to end the other
+// processes.
 static void finalize(void) {
   int is_finalized = 0;
   if (!aotc_is_stopped() && aotc_program_mpi.Finalized(&is_finalized) == 0 && is_finalized == 0) {
@@ -131,7 +132,7 @@ static void start(void) {
     }
     atexit(finalize);
   }
-  // Failures are values here. Communicators that are made of it have the same.
+  // Calls return errors instead of aborting. Communicators derived from this one inherit that.
   aotc_program_mpi.Comm_set_errhandler(handle_of(WORLD), handle_of(ERRORS_RETURN));
   is_ready = true;
 }

@@ -1,4 +1,4 @@
-// MPI's library, opened when it is first needed: its functions, and the failures of calls.
+// The MPI library, loaded on first use: its functions, and the failures of calls.
 #ifndef AOTC_PROGRAM_MPI_LIBRARY_H
 #define AOTC_PROGRAM_MPI_LIBRARY_H
 
@@ -50,13 +50,14 @@ extern struct aotc_program_mpi_functions {
 } aotc_program_mpi;
 
 static inline handle handle_of(int64_t value) {
-  return (handle)(intptr_t)value; // NOLINT: what the standard says that handles are
+  return (handle)(intptr_t)value; // NOLINT: the standard defines handles this way
 }
 
-// Whether a call may go on: the thread has not failed, and MPI is initialized.
+// Whether a call may proceed: no failure is recorded on this thread and MPI is initialized.
 bool aotc_program_mpi_begin(const char *call);
 
-// Records a failure, or that of a status other than 0 where it is checked; returns the status.
+// Records a failure. The second function records one if the status is not 0, and returns the
+// status.
 void aotc_program_mpi_fail(const char *call, const char *what);
 int32_t aotc_program_mpi_end(const char *call, int status, bool is_checked);
 

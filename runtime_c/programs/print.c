@@ -1,4 +1,4 @@
-// Numbers, text and punctuation to stdout: what vector.print is made of.
+// Prints numbers, text and punctuation to stdout: the functions vector.print is lowered to.
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -37,7 +37,7 @@ UTILITY void printF32(float value) {
   print_float((double)value);
 }
 
-// MLIR passes an i16 without extending it; C compilers rely on that for a uint16_t.
+// MLIR does not extend an i16 argument, but C compilers rely on the extension of a uint16_t.
 UTILITY void printF16(uint32_t bits) {
   print_float((double)aotc_program_f16_value((uint16_t)bits));
 }

@@ -1,8 +1,8 @@
-// printMemref*: a memref's address, shape and elements as text.
+// printMemref*: prints a memref's address, shape and elements.
 #include "memref.h"
 #include "utility.h"
 
-// The elements from dimension `depth` on, of which the first lies `index` elements behind `data`.
+// Writes the dimensions from `depth` on; the first element is at `data` plus `index` elements.
 static void write_elements(FILE *out, const aotc_program_memref *m,
                            const aotc_program_element *element, int64_t depth, int64_t index) {
   if (depth == m->rank) {
@@ -12,7 +12,7 @@ static void write_elements(FILE *out, const aotc_program_memref *m,
   fputc('[', out);
   for (int64_t i = 0; i < m->sizes[depth]; ++i) {
     if (i > 0) {
-      // Innermost elements stand in a row, and yet have the blanks of a new line.
+      // The innermost elements are on one line, but are still padded like the start of a line.
       fputs(depth + 1 < m->rank ? ", \n" : ", ", out);
       for (int64_t blank = 0; blank <= depth; ++blank) {
         fputc(' ', out);

@@ -1,6 +1,6 @@
-// The random numbers of upstream's utilities: C++'s std::mt19937 (Matsumoto and Nishimura, 1998),
-// and what libstdc++ makes of them for std::uniform_int_distribution (Lemire, 2019) and
-// std::shuffle, so that programs print the same numbers here as there.
+// The random numbers of upstream's utilities: C++'s std::mt19937 (Matsumoto and Nishimura, 1998)
+// with libstdc++'s std::uniform_int_distribution (Lemire, 2019) and std::shuffle, so that programs
+// print the same numbers as with upstream's library.
 #include <stdlib.h>
 
 #include "memref.h"
@@ -44,8 +44,8 @@ static uint32_t next(generator *g) {
   return word ^ (word >> 18);
 }
 
-// From 0 to count - 1: the upper half of count times 32 bits, of which some are drawn again so that
-// all results are as likely.
+// A number from 0 to count - 1: the upper half of the product of count and 32 random bits. Some
+// draws are rejected, so that all results are equally likely.
 static uint32_t below(generator *g, uint32_t count) {
   uint64_t product = (uint64_t)next(g) * count;
   if ((uint32_t)product < count) {
@@ -102,8 +102,8 @@ static void swap(uint64_t *values, int64_t stride, uint64_t left, uint64_t right
   *b = kept;
 }
 
-// Each element changes places with one before it or itself. Where there are few, one number of the
-// generator is enough for two of them.
+// Swaps each element with itself or an earlier one. For small counts, one random number is used for
+// two elements.
 static void shuffle(generator *g, uint64_t *values, int64_t stride, uint64_t count) {
   uint64_t i = 1;
   bool in_pairs = UINT32_MAX / count >= count;

@@ -1,4 +1,4 @@
-// What the files of sparse tensors have in common.
+// Definitions shared by the files for sparse tensors.
 #ifndef AOTC_PROGRAM_SPARSE_H
 #define AOTC_PROGRAM_SPARSE_H
 
@@ -6,8 +6,8 @@
 
 #include "memref.h"
 
-// Of each type of values that sparse tensors have: X(suffix, number, element, class). The numbers
-// are those that sparse_tensor.new passes.
+// X(suffix, number, element, class) for each value type of sparse tensors. The numbers are the ones
+// sparse_tensor.new passes.
 #define SPARSE_VALUES(X)                                                                           \
   X(F64, 1, f64, REAL)                                                                             \
   X(F32, 2, f32, REAL)                                                                             \
@@ -20,7 +20,7 @@
   X(C64, 9, c64, COMPLEX)                                                                          \
   X(C32, 10, c32, COMPLEX)
 
-// The first element of a memref of one dimension and without strides.
+// The first element of a one-dimensional contiguous memref.
 static inline void *sparse_elements(const void *descriptor, int64_t bytes) {
   aotc_program_memref memref = aotc_program_memref_of(1, descriptor);
   return memref.data + memref.offset * bytes;

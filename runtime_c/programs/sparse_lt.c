@@ -1,11 +1,11 @@
-// Matrices of which two of four elements are zero, on the CPU device.
+// Matrices with 2:4 sparsity, on the CPU device.
 #include <stdio.h>
 #include <string.h>
 
 #include "sparse_matrix.h"
 #include "utility.h"
 
-// Whether the call computes on the CPU device; on a GPU it fails.
+// Whether the call runs on the CPU device; on a GPU it records a failure.
 static bool begin(const char *call) {
   if (aotc_is_stopped()) {
     return false;

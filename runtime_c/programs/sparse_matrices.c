@@ -1,4 +1,4 @@
-// The functions of mlir_cuda_sparse.h: by cuSPARSE, or on the CPU device by sparse_products.c.
+// The functions of mlir_cuda_sparse.h: by cuSPARSE, or by sparse_products.c on the CPU device.
 #include <stdlib.h>
 
 #include "cusparse.h"
@@ -11,7 +11,7 @@
 
 typedef enum where { NOWHERE, ON_CPU, ON_GPU } where;
 
-// Where a call computes; NOWHERE after a failure.
+// The device a call runs on; NOWHERE after a failure.
 static where place_of_call(void) {
   if (aotc_is_stopped()) {
     return NOWHERE;
@@ -23,7 +23,8 @@ static where place_of_call(void) {
   return capability == 0 ? ON_CPU : ON_GPU;
 }
 
-// Where a product of three objects is computed. On the CPU what is on the stream comes first.
+// The device a product of three objects runs on. On the CPU, pending work of the stream is waited
+// for first.
 static where place_of_product(const char *call, const void *a, const void *b, const void *c,
                               void *stream) {
   where place = place_of_call();
@@ -52,7 +53,7 @@ UTILITY void mgpuDestroySparseEnv(void) {
 // -------------------------------------------------------------------------------------------------
 // Objects
 
-// A copy of `m`; with a descriptor on a GPU, which `expression` makes.
+// Allocates a copy of `m`; on a GPU `expression` creates its descriptor.
 #define MAKE(call, stream, m, expression)                                                          \
   do {                                                                                             \
     where place = place_of_call();                                                                 \
@@ -79,7 +80,7 @@ UTILITY void mgpuDestroySparseEnv(void) {
     return made;                                                                                   \
   } while (0)
 
-// A call of cuSPARSE's, of the library `lib`.
+// Evaluates `expression`, a call of cuSPARSE through `lib`.
 #define ON_GPU_DO(call, stream, expression)                                                        \
   do {                                                                                             \
     aotc_program_cusparse *lib = aotc_program_cusparse_begin(call, stream);                        \
@@ -88,7 +89,7 @@ UTILITY void mgpuDestroySparseEnv(void) {
     }                                                                                              \
   } while (0)
 
-// What was made is given back after a failure, too.
+// Objects are destroyed after a failure as well.
 #define DESTROY(call, destroy, object, stream)                                                     \
   do {                                                                                             \
     if ((object) != NULL && (object)->descriptor != NULL) {                                        \
@@ -261,7 +262,7 @@ UTILITY void mgpuSetCsrPointers(void *matrix, void *positions, void *column_indi
 // -------------------------------------------------------------------------------------------------
 // Products
 
-// 1 and 0 of the type that a product computes in.
+// The constants 1 and 0 in the type that a product computes in.
 typedef union scalar {
   uint16_t bits;
   int32_t i32;
@@ -408,7 +409,7 @@ UTILITY void mgpuSpGEMMDestroyDescr(void *descriptor, void *stream) {
   DESTROY("mgpuSpGEMMDestroyDescr", SpGEMM_destroyDescr, product, stream);
 }
 
-// Whether the product is of the matrices as they are, as cuSPARSE's is.
+// The device the product runs on. Operands cannot be transposed, as with cuSPARSE.
 static where place_of_gemm(const char *call, int32_t mode_a, int32_t mode_b, const void *a,
                            const void *b, const void *c, const void *descriptor, void *stream) {
   where place = place_of_product(call, a, b, c, stream);

@@ -1,4 +1,4 @@
-// Sparse and dense matrices of mlir_cuda_sparse.h, and their products on the CPU device.
+// The sparse and dense matrices of mlir_cuda_sparse.h, and their products on the CPU device.
 #ifndef AOTC_PROGRAM_SPARSE_MATRIX_H
 #define AOTC_PROGRAM_SPARSE_MATRIX_H
 
@@ -28,37 +28,38 @@ typedef enum aotc_program_format {
   FORMAT_COO_AOS, // `indices` are pairs
   FORMAT_CSR,
   FORMAT_CSC,
-  FORMAT_BSR, // sizes and count are those of elements
+  FORMAT_BSR, // sizes and count are in elements
 } aotc_program_format;
 
 typedef struct aotc_program_matrix {
   aotc_program_format format;
   int32_t position_type, index_type, type;
   int64_t rows, columns, count;
-  int64_t block_rows, block_columns; // 1, but for BSR
+  int64_t block_rows, block_columns; // 1 except for BSR
   void *positions, *indices, *values;
   void *descriptor; // cuSPARSE's; NULL on the CPU device
 } aotc_program_matrix;
 
-// C of a product of two CSR matrices, before it is copied.
+// The result of a product of two CSR matrices before it is copied into C.
 typedef struct aotc_program_product {
   int64_t *positions, *indices;
   double (*values)[2];
   void *descriptor; // cuSPARSE's; NULL on the CPU device
 } aotc_program_product;
 
-// C += op(A) op(B) for a sparse A; a vector is a matrix of one column. Failures are recorded, as
-// those of `call`; nothing is written then.
+// C += op(A) op(B) for a sparse A; a vector is a matrix with one column. Failures are recorded for
+// `call`, and then nothing is written.
 void aotc_program_spmm(const char *call, int32_t mode_a, int32_t mode_b,
                        const aotc_program_matrix *a, const aotc_program_matrix *b,
                        const aotc_program_matrix *c);
 
-// C += op(A) op(B) where the sparse C has elements.
+// C += op(A) op(B) at the stored elements of the sparse C.
 void aotc_program_sddmm(const char *call, int32_t mode_a, int32_t mode_b,
                         const aotc_program_matrix *a, const aotc_program_matrix *b,
                         const aotc_program_matrix *c);
 
-// A B, whose count becomes that of `c`; and its copy to where `c` has its arrays.
+// Computes A B and sets the element count of `c`; the second function copies the result into the
+// arrays of `c`.
 void aotc_program_spgemm(const char *call, const aotc_program_matrix *a,
                          const aotc_program_matrix *b, aotc_program_matrix *c,
                          aotc_program_product *product);
@@ -66,8 +67,8 @@ void aotc_program_spgemm_copy(const char *call, const aotc_program_product *prod
                               const aotc_program_matrix *c);
 void aotc_program_product_empty(aotc_program_product *product);
 
-// Sets the smallest of each four elements of a row of a dense matrix to zero, until two are none;
-// and whether there are not more anywhere.
+// Prunes a dense matrix to 2:4 sparsity: sets the smallest elements of each group of four in a row
+// to zero until two are left. The second function checks for 2:4 sparsity.
 void aotc_program_prune(const aotc_program_matrix *a);
 bool aotc_program_is_pruned(const aotc_program_matrix *a);
 

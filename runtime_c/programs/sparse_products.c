@@ -1,4 +1,4 @@
-// Products of sparse matrices on the CPU device: by their elements, in any format.
+// Products of sparse matrices on the CPU device, element by element, for every format.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "memref.h"
 #include "sparse_matrix.h"
 
-// A number of any type: its real and its imaginary part.
+// A number of any type, as real and imaginary part.
 typedef struct number {
   double re, im;
 } number;
@@ -198,7 +198,7 @@ static bool is_known(const aotc_program_matrix *m) {
   return m != NULL && bytes_of(m->type) != 0;
 }
 
-// Whether the elements of a sparse matrix are in it.
+// Whether all indices of a sparse matrix are in range.
 static bool is_inside(const char *call, const aotc_program_matrix *m) {
   bounds b = {m->rows, m->columns, true};
   visit_elements(m, check_element, &b);
@@ -212,7 +212,7 @@ static int64_t rows_of(const aotc_program_matrix *m, int32_t mode) {
   return mode == 0 ? m->rows : m->columns;
 }
 
-// Whether C has the shape of op(A) op(B), and all have types that are known.
+// Whether C has the shape of op(A) op(B), and all element types are known.
 static bool fits(const char *call, int32_t mode_a, int32_t mode_b, const aotc_program_matrix *a,
                  const aotc_program_matrix *b, const aotc_program_matrix *c) {
   if (!is_known(a) || !is_known(b) || !is_known(c)) {
@@ -238,7 +238,7 @@ static number dense_at(const aotc_program_matrix *m, int32_t mode, int64_t row, 
 typedef struct product {
   const aotc_program_matrix *a, *b, *c;
   int32_t mode_a, mode_b;
-  number *sums; // of the elements of a dense C
+  number *sums; // accumulators for the elements of a dense C
 } product;
 
 static void add_products(void *context, int64_t row, int64_t column, int64_t place) {
@@ -299,9 +299,9 @@ static int compare_indices(const void *left, const void *right) {
   return (a > b) - (a < b);
 }
 
-// Row `i` of A B behind the rows before, in the order of columns, and how many elements it has;
-// they are only counted where the product has no memory yet. `sums` and `is_there` are of a row,
-// and are left as zeros.
+// Appends row `i` of A B to the rows before it, in column order, and returns its number of
+// elements. Only counts them if the product has no memory yet. `sums` and `is_there` have one
+// element for each column and are all zeros on return.
 static int64_t multiply_row(const aotc_program_matrix *a, const aotc_program_matrix *b, int64_t i,
                             number *sums, bool *is_there, int64_t *columns,
                             aotc_program_product *out) {
@@ -408,7 +408,7 @@ static double magnitude_at(const aotc_program_matrix *a, int64_t place) {
   return hypot(n.re, n.im);
 }
 
-// The place of the smallest of four elements that is not zero; -1 where at most two are none.
+// The index of the smallest nonzero element of four; -1 if at most two are nonzero.
 static int64_t find_excess(const aotc_program_matrix *a, int64_t first) {
   int64_t smallest = -1, count = 0;
   for (int64_t i = first; i < first + 4; ++i) {

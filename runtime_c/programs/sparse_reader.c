@@ -1,4 +1,4 @@
-// Sparse tensors from files: what sparse_tensor.new calls.
+// Sparse tensors read from files, for sparse_tensor.new.
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -13,8 +13,8 @@
 #define LONGEST_LINE 4096
 #define MOST_DIMENSIONS 64
 
-// How a level's coordinate follows from a dimension's: the bits above LEVEL_KIND_SHIFT, over those
-// of a divisor, over those of the dimension.
+// Encoding of how a level's coordinate is computed from a dimension's: the kind is above
+// LEVEL_KIND_SHIFT, the divisor below it, and the dimension in the lowest bits.
 #define LEVEL_KIND_SHIFT 60
 #define LEVEL_DIVISOR_SHIFT 20
 #define LEVEL_MASK 0xfffffu
@@ -24,13 +24,13 @@
 typedef enum value_class { REAL, INTEGER, COMPLEX } value_class;
 
 typedef struct sparse_reader {
-  FILE *file; // NULL when it could not be opened
+  FILE *file; // NULL if it could not be opened
   const char *name;
   uint64_t line;
   uint64_t rank, count;
-  uint64_t file_rank; // one less where a vector is read as a matrix of one column
+  uint64_t file_rank; // one less than the rank if a vector is read as a one-column matrix
   uint64_t sizes[MOST_DIMENSIONS];
-  bool is_pattern; // without values: each is 1
+  bool is_pattern; // the file has no values: each is 1
   bool has_failed;
   value_class class;
   char text[LONGEST_LINE];
@@ -42,7 +42,7 @@ static const value_class CLASSES[] = {[0] = REAL,
 #undef CLASS
 };
 
-// Returns false. The reader has no elements then.
+// Records a failure and returns false. The reader then has no elements.
 static bool fail(sparse_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -72,7 +72,7 @@ static bool read_line(sparse_reader *reader) {
   return true;
 }
 
-// The next line that is neither empty nor a comment.
+// Reads the next line that is neither empty nor a comment.
 static bool read_content(sparse_reader *reader, char comment) {
   do {
     if (!read_line(reader)) {
@@ -82,7 +82,7 @@ static bool read_content(sparse_reader *reader, char comment) {
   return true;
 }
 
-// A number that is not negative, behind *at.
+// Parses a nonnegative number and advances *at.
 static bool parse_count(sparse_reader *reader, char **at, uint64_t *out_value) {
   char *start = *at + strspn(*at, " \t");
   errno = 0;
@@ -114,7 +114,7 @@ static bool read_matrix_market_header(sparse_reader *reader) {
       strcasecmp(format, "coordinate") != 0) {
     return fail(reader, "expected '%%%%MatrixMarket matrix coordinate FIELD SYMMETRY'");
   }
-  // As upstream's reader, of a symmetric matrix the elements that the file has.
+  // Like upstream's reader, only reads the stored elements of a symmetric matrix.
   if (strcasecmp(symmetry, "general") != 0 && strcasecmp(symmetry, "symmetric") != 0) {
     return fail(reader, "the symmetry '%s' is neither general nor symmetric", symmetry);
   }
@@ -133,7 +133,7 @@ static bool read_matrix_market_header(sparse_reader *reader) {
          parse_count(reader, &at, &reader->count);
 }
 
-// FROSTT's format with two lines before the elements: the rank and how many there are, the sizes.
+// FROSTT's format with two header lines: the rank and the element count, then the sizes.
 static bool read_frostt_header(sparse_reader *reader) {
   char *at = reader->text;
   if (!read_content(reader, '#') || !parse_count(reader, &at, &reader->rank) ||
@@ -143,7 +143,7 @@ static bool read_frostt_header(sparse_reader *reader) {
   if (reader->rank == 0 || reader->rank > MOST_DIMENSIONS) {
     return fail(reader, "a rank of %" PRIu64 " is not from 1 to %d", reader->rank, MOST_DIMENSIONS);
   }
-  // Of any type that is not complex.
+  // The values may have any type that is not complex.
   reader->class = INTEGER;
   at = reader->text;
   return read_content(reader, '#') && parse_counts(reader, &at, reader->sizes, reader->rank);
@@ -188,8 +188,8 @@ static bool read_header(sparse_reader *reader, uint64_t rank, const uint64_t *si
                   sizes[i], i, reader->sizes[i]);
     }
   }
-  // No element has fewer characters than two for each coordinate: what claims more would allocate
-  // for nothing.
+  // Each element takes at least two characters for each coordinate: a larger count is invalid and
+  // must not cause a huge allocation.
   long place = ftell(reader->file);
   if (place >= 0 && fseek(reader->file, 0, SEEK_END) == 0) {
     long end = ftell(reader->file);
@@ -221,7 +221,7 @@ UTILITY void *_mlir_ciface_createCheckedSparseTensorReader(const char *name, voi
   return reader;
 }
 
-// Nobody has allocated the memref: host code frees what a function returned to it.
+// The memref is owned by the reader; the host code must not free it.
 UTILITY void _mlir_ciface_getSparseTensorReaderDimSizes(void *out_descriptor, void *reader_) {
   static uint64_t none[MOST_DIMENSIONS];
   sparse_reader *reader = reader_;
@@ -257,7 +257,7 @@ static bool parse_real(sparse_reader *reader, char **at, double *out_value) {
   return *at != start || fail(reader, "expected a number, got '%.40s'", start);
 }
 
-// A number of `bytes` bytes, which may be written with a fraction of zeros.
+// Parses an integer of `bytes` bytes, which may be written with a fraction of zeros.
 static bool parse_integer(sparse_reader *reader, char **at, int64_t bytes, void *out_value) {
   char *start = *at;
   errno = 0;
@@ -316,7 +316,7 @@ static uint64_t level_coordinate(uint64_t map, const uint64_t *dimensions) {
   return kind == LEVEL_QUOTIENT ? coordinate / divisor : coordinate % divisor;
 }
 
-// The coordinates of the next line, from 0. `out_at` is behind them.
+// Parses the coordinates of the next line, counted from 0; *out_at is set to the text after them.
 static bool read_coordinates(sparse_reader *reader, uint64_t *out_dimensions, char **out_at) {
   if (!read_line(reader)) {
     return false;
@@ -339,8 +339,8 @@ static bool read_coordinates(sparse_reader *reader, uint64_t *out_dimensions, ch
   return true;
 }
 
-// Whether the elements are in the order of their levels' coordinates. After a failure, all behind
-// it are zeros.
+// Reads the elements and returns whether they are in the order of their level coordinates. After a
+// failure the remaining elements are zeros.
 static bool read_elements(sparse_reader *reader, void *maps, void *coordinates_,
                           int64_t coordinate_bytes, void *values_, uint32_t type,
                           int64_t value_bytes) {
@@ -363,7 +363,7 @@ static bool read_elements(sparse_reader *reader, void *maps, void *coordinates_,
         !parse_value(reader, at, type, value_bytes, values)) {
       return true;
     }
-    bool is_equal = true; // so far, to the element before
+    bool is_equal = true; // to the previous element, in the levels so far
     for (uint64_t k = 0; k < level_count; ++k, coordinates += coordinate_bytes) {
       uint64_t coordinate = level_coordinate(map[k], dimensions);
       if (coordinate_bytes < 8 && coordinate >> (8 * coordinate_bytes) != 0) {

@@ -1,4 +1,4 @@
-// Sparse tensors to files: what sparse_tensor.out calls.
+// Sparse tensors written to files, for sparse_tensor.out.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ UTILITY void *createSparseTensorWriter(const char *name) {
   return writer;
 }
 
-// None where nothing is to be written.
+// NULL if nothing is to be written.
 static FILE *file_of(const sparse_writer *writer) {
   return writer == NULL || aotc_is_stopped() ? NULL : writer->file;
 }
@@ -71,7 +71,7 @@ static void write_element(void *writer, uint64_t rank, void *coordinates_, void 
   }
   aotc_program_memref memref = aotc_program_memref_of(0, value);
   const char *at = memref.data + memref.offset * element->bytes;
-  // An i8 is a number here, and a character where memrefs are printed.
+  // An i8 is written as a number here; printMemref prints it as a character.
   (element == &aotc_program_i8 ? write_number : element->write)(file, at);
   fputc('\n', file);
 }

@@ -1,7 +1,8 @@
-// What each function that a header has begins with, where it is defined.
+// The prefix of the definition of each function declared in a header.
 //
-// A library's entry may be called like one of them. It is the entry that such a module means, and
-// that the library exports; the others are there all the same. Hence they do not call each other.
+// A library's entry may have the same name as one of these functions. The entry then takes
+// precedence inside the module and is what the library exports. The functions must therefore not
+// call each other.
 #ifndef AOTC_PROGRAM_UTILITY_H
 #define AOTC_PROGRAM_UTILITY_H
 

@@ -1,4 +1,4 @@
-// verifyMemRef*: how many elements of two memrefs differ.
+// verifyMemRef*: counts the elements in which two memrefs differ.
 #include <inttypes.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static void compare_element(comparison *c, int64_t index) {
   }
 }
 
-// Both memrefs have the same sizes, strides and offset.
+// Both memrefs must have the same sizes, strides and offset.
 static void compare(comparison *c, int64_t depth, int64_t index) {
   if (depth == c->actual->rank) {
     compare_element(c, index);

@@ -1,13 +1,13 @@
-// Memory that callers give to entries: by an allocator, or as a workspace.
+// Memory that callers provide to entries, through an allocator or as a workspace.
 #include <stdlib.h>
 
 #include "aotc_entry.h"
 #include "state.h"
 
-// What the GPU's memory is aligned to, and kernels count on.
+// The alignment of GPU allocations, which kernels rely on.
 #define ALIGNMENT 256
 
-// An allocation of a caller's allocator: who frees it knows the pointer alone.
+// An allocation made by a caller's allocator; it is freed knowing only the pointer.
 typedef struct aotc_rt_caller_memory {
   struct aotc_rt_caller_memory *next;
   void *pointer;

@@ -1,5 +1,5 @@
-// Constants on the CPU device: matrices may have another copy, in the order in which kernels read
-// them.
+// Constants on the CPU device: a matrix may have a second copy, in the order in which kernels read
+// it.
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,8 +7,8 @@
 
 typedef aotc_rt_constant_copy constant_copy;
 
-// Columns in groups of a vector, as aotc/kernels/cpu/packing.py has them: (group, row, column).
-// Each group has a row more than the matrix, so that two groups begin in different sets of a cache.
+// Columns in groups of the vector width, as in aotc/kernels/cpu/packing.py: (group, row, column).
+// Each group is padded by one row, so that two groups start in different cache sets.
 static size_t packed_bytes(size_t rows, size_t row_bytes) {
   size_t groups = (row_bytes + AOTC_VECTOR_BYTES - 1) / AOTC_VECTOR_BYTES;
   return groups * (rows + 1) * AOTC_VECTOR_BYTES;
@@ -33,9 +33,9 @@ static void pack(void *packed, const void *matrix, size_t rows, size_t row_bytes
 const aotc_rt_constant_form aotc_rt_constant_packed = {"aotc_constant_get_packed", "pack",
                                                        packed_bytes, pack};
 
-// Filters of 3 x 3, transformed for Winograd's F(2x2, 3x3) (A. Lavin and S. Gray, "Fast Algorithms
-// for Convolutional Neural Networks", 2016): G g G^T, as aotc/kernels/matmul/winograd has it:
-// (position in the tile of 4 x 4, output channel, input channel).
+// 3 x 3 filters transformed for Winograd's F(2x2, 3x3) (A. Lavin and S. Gray, "Fast Algorithms for
+// Convolutional Neural Networks", 2016): G g G^T, laid out as in aotc/kernels/matmul/winograd:
+// (position in the 4 x 4 tile, output channel, input channel).
 enum { TAPS = 9, POSITIONS = 16, ROW_GAP = AOTC_VECTOR_BYTES / sizeof(float) };
 
 static size_t channels_of(size_t row_bytes) {
@@ -46,7 +46,7 @@ static size_t transformed_bytes(size_t rows, size_t row_bytes) {
   return POSITIONS * rows * (channels_of(row_bytes) + ROW_GAP) * sizeof(float);
 }
 
-// G times a column of a filter, whose elements are `stride` apart.
+// Multiplies G by a column of a filter, the elements of which are `stride` apart.
 static void transform_column(float out[4], const float *g, size_t stride) {
   float outer = g[0] + g[2 * stride];
   out[0] = g[0];
@@ -113,7 +113,7 @@ void *aotc_rt_constant_in_form(aotc_constant *constant, const void *data, uint64
   }
   aotc_rt_lock();
   copy =
-      aotc_rt_constant_find(constant, NULL, form, (size_t)rows); // another thread may have made it
+      aotc_rt_constant_find(constant, NULL, form, (size_t)rows); // another thread may have added it
   if (copy == NULL && scope.driver == NULL) {
     copy = make_form_locked(constant, data, (size_t)rows, form);
   }

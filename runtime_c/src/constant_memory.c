@@ -1,17 +1,17 @@
-// The device memory of constants: several small ones are in one allocation, as the driver rounds
-// each of its own up to a page of 2 MiB. Large ones, of which that is a small part, have their own:
-// the allocation of a program that is unloaded would stay for as long as another one's constant is
-// in what was left of it.
+// Device memory for constants. Small constants share an allocation, because the driver rounds each
+// allocation up to a 2 MiB page. Large ones, for which that hardly matters, have their own: a
+// shared allocation stays alive after a program is unloaded as long as another program's constant
+// is in it.
 #include <stdlib.h>
 
 #include "constants.h"
 
 #define PAGE_BYTES ((uint64_t)2 << 20)
-// Beside its first constant, a block has room for this part of what the context's blocks have.
+// In addition to its first constant, a block has room for this fraction of the context's blocks.
 #define EXTRA_PART 8
 #define MOST_EXTRA_BYTES ((uint64_t)16 << 20)
 #define LARGE_BYTES ((uint64_t)16 << 20)
-// What cuMemAlloc aligns to, and kernels may count on.
+// The alignment of cuMemAlloc, which kernels may rely on.
 #define ALIGNMENT 256
 
 struct aotc_rt_constant_block {
@@ -19,8 +19,8 @@ struct aotc_rt_constant_block {
   aotc_rt_context *context;
   char *address;
   uint64_t bytes;
-  uint64_t used;    // from the beginning: what was given away is not given away again
-  size_t constants; // that are in it
+  uint64_t used;    // bytes from the start; freed bytes are not reused
+  size_t constants; // number of live constants in the block
 };
 
 typedef struct aotc_rt_constant_block constant_block;
@@ -29,7 +29,7 @@ static uint64_t round_up(uint64_t bytes, uint64_t to) {
   return (bytes + to - 1) / to * to;
 }
 
-// The block of the context that has room for the bytes, and the least more; NULL if there is none.
+// The block of the context with the least free space that has room for the bytes; NULL if none.
 static constant_block *find_room(const aotc_rt_context *context, uint64_t bytes) {
   constant_block *best = NULL;
   for (constant_block *block = aotc_rt_state_of_process.constant_blocks; block != NULL;
@@ -43,7 +43,7 @@ static constant_block *find_room(const aotc_rt_context *context, uint64_t bytes)
   return best;
 }
 
-// The bytes of a new block, for a constant of so many.
+// The size of a new block for a constant of this size.
 static uint64_t choose_bytes(const aotc_rt_context *context, uint64_t bytes) {
   uint64_t extra = 0;
   for (const constant_block *block = aotc_rt_state_of_process.constant_blocks; block != NULL;
@@ -73,7 +73,7 @@ static constant_block *make_block(aotc_rt_scope *scope, uint64_t bytes) {
   *block = (constant_block){.next = state->constant_blocks, .context = scope->context};
   uint64_t least = bytes < LARGE_BYTES ? round_up(bytes, PAGE_BYTES) : bytes;
   uint64_t most = bytes < LARGE_BYTES ? choose_bytes(scope->context, bytes) : bytes;
-  // There may be room for the constant, and none for others.
+  // There may be memory for this constant but not for more.
   bool is_there = allocate_block(scope, most, block);
   if (!is_there && most > least && aotc_rt_failed().status == AOTC_OUT_OF_MEMORY) {
     is_there = allocate_block(scope, least, block);

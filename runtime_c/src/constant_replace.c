@@ -1,13 +1,13 @@
-// Other data in a constant's place, which a program gives while it runs. They are where the program
-// computes: in host memory on the CPU, else in the context of the call that gave them. There the
-// host and other contexts get them from, if they ever ask.
+// Replacing the data of a constant at run time. The new data are stored where the program computes:
+// in host memory on the CPU, otherwise in the context of the call. The host and other contexts copy
+// them from there when they first need them.
 #include <stdlib.h>
 
 #include "constants.h"
 
 typedef aotc_rt_constant_copy constant_copy;
 
-// The mark of such a constant, without an address; and the data in host memory.
+// The marker of a replaced constant, which has no address, and its data in host memory.
 static const aotc_rt_constant_form the_mark = {.what = "replace"}, the_data = {.what = "replace"};
 
 bool aotc_rt_constant_is_replaced(const aotc_constant *constant) {
@@ -28,7 +28,7 @@ const void *aotc_rt_constant_source(const aotc_constant *constant) {
   return copy != NULL ? copy->address : NULL;
 }
 
-// A copy that is not to be found yet, with so many bytes in host memory; NULL, with the failure
+// A copy that is not published yet, with this many bytes of host memory; NULL, with the failure
 // recorded.
 static constant_copy *make_host_copy(const aotc_rt_constant_form *form, uint64_t bytes) {
   void *address = bytes > 0 ? aotc_rt_host_allocate(bytes) : NULL;
@@ -58,7 +58,7 @@ const void *aotc_rt_constant_in_host_memory(aotc_constant *constant) {
     return NULL;
   }
   aotc_rt_lock();
-  found = aotc_rt_constant_find(constant, NULL, &the_data, 0); // another thread may have made it
+  found = aotc_rt_constant_find(constant, NULL, &the_data, 0); // another thread may have added it
   if (found == NULL) {
     aotc_rt_constant_add_locked(constant, copy);
     found = copy;
@@ -72,8 +72,9 @@ const void *aotc_rt_constant_in_host_memory(aotc_constant *constant) {
   return found->address;
 }
 
-// Where the new data go: host memory on the CPU, else the copy in the scope's context, which stays
-// where it is if it is there. All other copies are freed. NULL, with the failure recorded.
+// Returns the destination of the new data: host memory on the CPU, otherwise the copy in the
+// scope's context, which keeps its address if it exists. Frees all other copies. NULL, with the
+// failure recorded.
 static void *make_place(aotc_rt_scope *scope, aotc_constant *constant) {
   constant_copy *mark = make_host_copy(&the_mark, 0);
   if (mark == NULL) {
@@ -111,7 +112,7 @@ aotc_status aotc_rt_constant_replace(aotc_constant *constant, const void *data) 
   }
   aotc_status status = aotc_memory_copy(place, data, constant->bytes);
   if (status != AOTC_OK) {
-    aotc_constant_release(constant); // rather the data from before than a part of the new
+    aotc_constant_release(constant); // the old data are better than a partial copy
   }
   return status;
 }

@@ -1,4 +1,4 @@
-// Constants of generated code on devices: copied there once for each context, when first used.
+// Device copies of the constants of generated code: made once for each context, on first use.
 #include <stdlib.h>
 
 #include "constants.h"
@@ -16,7 +16,7 @@ const constant_copy *aotc_rt_constant_copies(const aotc_constant *constant) {
 
 bool aotc_rt_constant_is_copied(const aotc_constant *constant) {
   const constant_copy *copy = aotc_rt_constant_copies(constant);
-  while (copy != NULL && copy->context == NULL) { // in host memory, as packed matrices
+  while (copy != NULL && copy->context == NULL) { // in host memory, like packed matrices
     copy = copy->next;
   }
   return copy != NULL;
@@ -32,12 +32,12 @@ const constant_copy *aotc_rt_constant_find(const aotc_constant *constant,
   return copy;
 }
 
-// A piece at a time: of a file, no more than two are in the process's memory, the one that is
-// copied and the one that is read ahead.
+// Copies in pieces: at most two pieces of a file are in memory at a time, the one that is copied
+// and the one that is read ahead.
 static bool fill(aotc_rt_scope *scope, const aotc_constant *constant, const char *data,
                  char *address, aotc_rt_stream stream) {
   const uint64_t most = AOTC_RT_PIECE_BYTES;
-  const bool is_plain = !aotc_rt_constant_is_replaced(constant); // else it may be on a device
+  const bool is_plain = !aotc_rt_constant_is_replaced(constant); // otherwise it may be on a device
   for (uint64_t at = 0; at < constant->bytes; at += most) {
     uint64_t left = constant->bytes - at;
     uint64_t bytes = left < most ? left : most;
@@ -55,7 +55,7 @@ static bool fill(aotc_rt_scope *scope, const aotc_constant *constant, const char
                      (unsigned long long)constant->bytes);
 }
 
-// The address of a new copy, of `data` unless that is NULL; NULL, with the failure recorded.
+// Allocates a copy and fills it with `data` unless that is NULL; NULL, with the failure recorded.
 static void *make_copy(aotc_rt_scope *scope, const aotc_constant *constant, const void *data,
                        aotc_rt_stream stream) {
   aotc_rt_capture_mode mode;
@@ -127,8 +127,8 @@ void *aotc_constant_get(aotc_constant *constant) {
   return aotc_rt_constant_copy_of(constant, constant->data);
 }
 
-// Here, and not beside the forms: generated code refers to them weakly, which does not make a
-// linker take an object out of an archive. It takes this one for the functions that others call.
+// Defined here and not in constant_forms.c: generated code refers to it weakly, which does not make
+// a linker extract an archive member. This member is extracted for the other functions.
 
 void *aotc_constant_get_packed(aotc_constant *constant, uint64_t rows) {
   return aotc_rt_constant_in_form(constant, constant->data, rows, &aotc_rt_constant_packed);
@@ -140,7 +140,7 @@ void *aotc_constant_get_winograd(aotc_constant *constant, uint64_t rows) {
 
 // --- Release ---
 
-// Without a driver, or where the context is gone, there is nothing to free.
+// Without a driver, or after the context was destroyed, there is nothing to free.
 static void free_copy(const aotc_rt_driver *driver, const constant_copy *copy) {
   bool is_there = driver != NULL &&
                   aotc_rt_context_enter_to_release(driver, copy->context, "to free a constant");

@@ -1,4 +1,4 @@
-// The contexts that were used.
+// The contexts in use.
 #include "state.h"
 
 int32_t aotc_rt_capability(const aotc_device *description) {
@@ -15,7 +15,7 @@ int32_t aotc_compute_capability(void) {
   return capability;
 }
 
-// Adds a context to those that can be found.
+// Adds a context to the list.
 static aotc_rt_context *add_locked(aotc_rt_context *context) {
   if (context != NULL) {
     context->next = atomic_load_explicit(&aotc_rt_state_of_process.contexts, memory_order_relaxed);
@@ -68,7 +68,7 @@ aotc_rt_context *aotc_rt_context_find_any(void) {
 aotc_rt_context *aotc_rt_context_of_locked(const aotc_rt_driver *driver,
                                            aotc_rt_context_handle current) {
   aotc_rt_context *context = aotc_rt_context_find(driver, current);
-  // Another thread may have been first.
+  // Another thread may have added it.
   return context != NULL ? context : add_locked(driver->context_open(current, 0));
 }
 
@@ -89,7 +89,7 @@ bool aotc_rt_context_enter_to_release(const aotc_rt_driver *driver, aotc_rt_cont
     return false;
   }
   aotc_rt_result result = driver->context_push(context->handle);
-  // Not every driver tells before that a context was destroyed.
+  // Some drivers only report a destroyed context when it is used.
   return result.meaning != AOTC_RT_NO_SUCH_CONTEXT &&
          aotc_rt_check_release(driver, result, "%s", why);
 }

@@ -8,7 +8,7 @@
 #include "trace.h"
 #include "weight_pages.h"
 
-// Whether both ends of a copy are there; a copy of no bytes needs none.
+// Whether both pointers of a copy are valid; a copy of zero bytes needs none.
 static bool check_pointers(const void *to, const void *from, uint64_t bytes) {
   if (to != NULL && from != NULL) {
     return true;
@@ -18,7 +18,7 @@ static bool check_pointers(const void *to, const void *from, uint64_t bytes) {
   return false;
 }
 
-// The same for what is filled.
+// The same for the destination of a fill.
 static bool check_fill(const void *to, size_t count, size_t element_bytes) {
   size_t bytes = 0;
   if (__builtin_mul_overflow(count, element_bytes, &bytes)) {
@@ -29,14 +29,14 @@ static bool check_fill(const void *to, size_t count, size_t element_bytes) {
   return check_pointers(to, &bytes, bytes);
 }
 
-// Work on the default stream is waited for: the pool's streams do not wait for it.
+// Waits for work on the default stream, because the pool's streams are not ordered after it.
 static void finish(aotc_rt_scope *scope, aotc_rt_stream stream) {
   if (stream == NULL) {
     AOTC_RT_TRY(scope->driver, stream_synchronize(stream), "of the default stream");
   }
 }
 
-// What is done on the CPU, at once or later on a stream.
+// A copy or a fill on the CPU, done at once or later on a stream.
 typedef struct copy {
   void *to;
   const void *from;
@@ -127,8 +127,8 @@ void mgpuMemset32(void *to, uint32_t value, size_t count, void *stream) {
 }
 
 void mgpuMemset16(void *to, uint16_t value, size_t count, void *stream) {
-  // Lowered IR declares this parameter i16 without saying how it is extended, so the upper half of
-  // its register may hold anything, while the compiler takes it for zeros. This makes it look.
+  // Lowered IR declares this parameter as i16 without an extension attribute, so the upper half of
+  // its register is undefined, while the compiler assumes it is zero. This forces a truncation.
   uint32_t raw = value;
   __asm__("" : "+r"(raw));
   uint16_t element = (uint16_t)(raw & 0xffffu);
@@ -151,7 +151,7 @@ void mgpuMemset16(void *to, uint16_t value, size_t count, void *stream) {
   aotc_rt_end(&scope);
 }
 
-// Copies in the order of the thread's adopted stream, or of a stream of the pool, and waits.
+// Copies on the thread's adopted stream, or on a stream of the pool, and waits.
 static bool copy_on_gpu(aotc_rt_scope *scope, void *to, const void *from, uint64_t bytes) {
   aotc_rt_submit(scope->thread);
   bool is_adopted = scope->thread->has_adopted_stream;

@@ -1,4 +1,4 @@
-// Which device the program runs on: chosen once, by the first call that needs one.
+// The device the program runs on: selected once, by the first call that needs one.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +12,11 @@
 
 aotc_rt_state aotc_rt_state_of_process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-// The GPUs that a program may run on.
+// The driver of the GPUs a program may run on.
 static const aotc_rt_driver *const gpu = &aotc_rt_cuda;
 
 void aotc_rt_lock(void) {
-  // Fails only for a mutex that is none, or that this thread holds: neither can be.
+  // Fails only for an invalid mutex, or one that this thread holds: neither can happen.
   pthread_mutex_lock(&aotc_rt_state_of_process.lock);
   ++aotc_rt_this_thread.lock_depth;
 }
@@ -28,7 +28,7 @@ void aotc_rt_unlock(void) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// What is asked for
+// The requested device
 
 // "cuda" and "cuda:N"
 static bool parse_gpu(const char *spec, aotc_rt_request *out_request) {
@@ -40,7 +40,7 @@ static bool parse_gpu(const char *spec, aotc_rt_request *out_request) {
     out_request->wish = AOTC_RT_GPU;
     return true;
   }
-  // strtol would take signs and spaces as well.
+  // strtol would also accept signs and spaces.
   const char *number = spec + length + 1;
   if (spec[length] != ':' || number[0] < '0' || number[0] > '9') {
     return false;
@@ -101,7 +101,7 @@ static const char *wish_text(const aotc_rt_request *request, char *buffer, size_
   return buffer;
 }
 
-// Whether what was chosen is what is now asked for.
+// Whether the selected device satisfies the new request.
 static bool is_satisfied(const aotc_rt_state *state, const aotc_rt_request *request) {
   switch (request->wish) {
   case AOTC_RT_AUTO:
@@ -156,7 +156,7 @@ void mgpuSetDefaultDevice(int32_t ordinal) {
   thread->has_default_ordinal = true;
   thread->prefers_current = false;
   thread->default_ordinal = ordinal;
-  thread->entry_context = NULL; // the rest of the entry is for another device
+  thread->entry_context = NULL; // the rest of the entry runs on another device
 }
 
 bool aotc_rt_wanted_ordinal(const aotc_rt_request *request, const aotc_rt_thread *thread,
@@ -185,7 +185,7 @@ bool aotc_rt_check_ordinal(int32_t ordinal) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// The choice
+// Selection
 
 static bool load_driver_locked(aotc_rt_state *state) {
   if (state->is_driver_lost) {
@@ -202,7 +202,7 @@ const aotc_rt_driver *aotc_rt_driver_to_release(const aotc_rt_state *state) {
   return state->is_driver_lost ? NULL : state->driver;
 }
 
-// Whether the program's images load on the context.
+// Whether the program's images load in the context.
 static bool try_context_locked(const aotc_rt_driver *driver, aotc_rt_context *context,
                                bool is_current) {
   aotc_rt_this_thread.context = context;
@@ -221,8 +221,8 @@ static bool try_context_locked(const aotc_rt_driver *driver, aotc_rt_context *co
   return fits;
 }
 
-// Among the processes that a launcher of MPI's programs started on this machine, which one this is;
-// -1 without a launcher. As MPICH and what descends from it, Open MPI, Slurm and PALS tell it.
+// The rank of this process among those that an MPI launcher started on this machine; -1 without a
+// launcher. As set by MPICH and its derivatives, Open MPI, Slurm and PALS.
 static int32_t local_rank(void) {
   static const char *const variables[] = {"MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK",
                                           "SLURM_LOCALID", "PALS_LOCAL_RANKID"};
@@ -241,7 +241,7 @@ static int32_t local_rank(void) {
   return -1;
 }
 
-// Finds a GPU that the program's images load on, in the order of preference.
+// Finds the first GPU, in order of preference, that the program's images load on.
 static aotc_rt_context *start_gpu_locked(aotc_rt_state *state, const aotc_rt_request *request) {
   const aotc_rt_thread *thread = &aotc_rt_this_thread;
   if (!load_driver_locked(state)) {
@@ -268,7 +268,7 @@ static aotc_rt_context *start_gpu_locked(aotc_rt_state *state, const aotc_rt_req
     }
   }
 
-  // Each process of one machine takes a GPU of its own, as far as there are enough.
+  // Each process on a machine gets its own GPU, as long as there are enough.
   int32_t rank = local_rank();
   if (!has_ordinal && rank >= 0 && state->facts.device_count > 0) {
     ordinal = rank % state->facts.device_count;
@@ -282,7 +282,7 @@ static aotc_rt_context *start_gpu_locked(aotc_rt_state *state, const aotc_rt_req
       continue;
     }
     if (try_context_locked(driver, context, false)) {
-      // What the GPUs before it said is no failure.
+      // The failures of the GPUs tried before are ignored.
       aotc_rt_this_thread.sink->status = AOTC_OK;
       return context;
     }
@@ -309,7 +309,7 @@ static bool choose_cpu_locked(aotc_rt_state *state, const aotc_rt_request *reque
   return true;
 }
 
-// Whether a variable of the environment is 1; *out_is_on stays as it is where there is none.
+// Whether an environment variable is 1; *out_is_on is unchanged if the variable is not set.
 static bool parse_flag(const char *variable, bool *out_is_on) {
   const char *text = getenv(variable);
   if (text == NULL || text[0] == '\0') {
@@ -330,7 +330,7 @@ static bool resolve_locked(aotc_rt_state *state) {
   } else if (!parse_environment(&request)) {
     return false;
   }
-  bool has_ranges = false; // nvtx.c reads it for itself: a call begins before this
+  bool has_ranges = false; // only validated here: nvtx.c reads it itself, earlier than this
   bool wants_graphs = true;
   state->checks_launches = false;
   if (!parse_flag("AOTC_CHECK", &state->checks_launches) || !parse_flag("AOTC_NVTX", &has_ranges) ||
@@ -345,7 +345,7 @@ static bool resolve_locked(aotc_rt_state *state) {
     return choose_cpu_locked(state, &request, "the program holds no GPU code");
   }
 
-  // Whatever goes wrong is the reason for the CPU, or part of the message.
+  // A failure is the reason for using the CPU, or becomes part of the message.
   aotc_rt_thread *thread = &aotc_rt_this_thread;
   const char *operation = thread->operation;
   aotc_rt_error failure = {.status = AOTC_OK};
@@ -357,7 +357,7 @@ static bool resolve_locked(aotc_rt_state *state) {
   if (context != NULL) {
     state->device = context->description;
     state->choice = request;
-    // A launch that is waited for is one by itself.
+    // A launch that is waited for cannot be part of a graph.
     state->uses_graphs = wants_graphs && state->facts.has_graphs && !state->checks_launches;
     atomic_store_explicit(&state->phase, AOTC_RT_ON_GPU, memory_order_release);
     return true;
@@ -369,7 +369,7 @@ static bool resolve_locked(aotc_rt_state *state) {
                  wish_text(&request, wish, sizeof(wish)), failure.message);
     return false;
   }
-  // Kernels without a CPU form are told apart when they are launched: then there is a name to tell.
+  // Kernels without a CPU form are reported when they are launched, because then the name is known.
   if (state->infos != NULL) {
     return choose_cpu_locked(state, &request, failure.message);
   }
@@ -417,7 +417,7 @@ bool aotc_device_is_resolved(void) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// The list
+// Listing devices
 
 static bool list_locked(aotc_rt_state *state, aotc_device *out_devices, int32_t capacity,
                         int32_t *out_count) {
@@ -425,7 +425,7 @@ static bool list_locked(aotc_rt_state *state, aotc_device *out_devices, int32_t 
   const char *operation = thread->operation;
   aotc_rt_error failure = {.status = AOTC_OK};
   thread->operation = NULL;
-  thread->sink = &failure; // a missing driver is no failure here
+  thread->sink = &failure; // a missing driver is not a failure here
   bool has_driver = load_driver_locked(state);
   thread->sink = NULL;
   thread->operation = operation;

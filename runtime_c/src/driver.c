@@ -1,4 +1,4 @@
-// Checks what a driver says of its calls.
+// Checks the results of a driver's calls.
 #include "driver.h"
 
 #include <stdarg.h>
@@ -15,7 +15,7 @@ aotc_rt_result aotc_rt_failed(void) {
   return aotc_rt_this_thread.failed;
 }
 
-// Says which kernel may have failed, when work that was enqueued earlier did.
+// Names the kernel that may have caused a failure of earlier work.
 static void append_last_launch(char *text, size_t bytes) {
   const aotc_rt_launch_label *launch = &aotc_rt_this_thread.last_launch;
   aotc_rt_append(text, bytes, "; a kernel launched earlier failed while running");

@@ -1,4 +1,4 @@
-// Calls of entries: what is in the way of a kernel is copied, before and after.
+// Calls of entries: memory that kernels cannot access is copied before and after.
 #include "entry.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define SMALL_COUNT 16
 #define SMALL_BYTES 1536
 
-// What an entry finds on its thread, and what was there before.
+// The thread settings that an entry changes, with their previous values.
 typedef struct surroundings {
   bool has_adopted_stream, synchronizes_adopted_stream;
   void *adopted_stream;
@@ -55,7 +55,7 @@ static void *result_of(const aotc_rt_call *c, void **values, int32_t index) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// What is passed
+// Passing arguments
 
 static size_t aligned(size_t bytes) {
   return (bytes + AOTC_RT_VALUE_ALIGNMENT - 1) / AOTC_RT_VALUE_ALIGNMENT * AOTC_RT_VALUE_ALIGNMENT;
@@ -66,7 +66,7 @@ static bool is_replaced(const aotc_rt_call *c, int32_t argument) {
          c->pieces[c->pieces[argument].leader].is_staged;
 }
 
-// The bytes that `passed` takes with all that is new in it; 0 when the caller's values will do.
+// The size of `passed` with all the values it points to; 0 if the caller's values can be used.
 static size_t passed_bytes(const aotc_rt_call *c) {
   const aotc_entry *entry = c->entry;
   size_t pointers = (size_t)entry->argument_count + (size_t)entry->result_count;
@@ -90,7 +90,7 @@ static void *replace(const aotc_rt_call *c, int32_t argument, char *place) {
   return place;
 }
 
-// Fills in what the entry gets; `small` has room for SMALL_BYTES.
+// Sets up the values passed to the entry; `small` has room for SMALL_BYTES.
 static bool pass(aotc_rt_call *c, char *small) {
   size_t bytes = passed_bytes(c);
   if (bytes == 0) {
@@ -132,7 +132,7 @@ static bool pass(aotc_rt_call *c, char *small) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// What comes back
+// Results
 
 static void zero_results(const aotc_entry *entry, void **values) {
   for (int32_t i = 0; i < entry->result_count; ++i) {
@@ -147,8 +147,8 @@ static void *allocated_of(const aotc_rt_call *c, int32_t index) {
   return ((const aotc_rt_memref *)c->passed[index])->allocated;
 }
 
-// Whether nobody else has the memory of a result: neither an argument, nor a result before it, nor
-// one that the caller gets.
+// Whether nothing else refers to the memory of a result: no argument, no earlier result, and no
+// result that the caller gets.
 static bool is_only_owner(const aotc_rt_call *c, int32_t index) {
   const aotc_entry *entry = c->entry;
   const void *allocated = allocated_of(c, entry->argument_count + index);
@@ -167,7 +167,7 @@ static bool is_only_owner(const aotc_rt_call *c, int32_t index) {
   return true;
 }
 
-// Frees the results that the caller owns but does not get.
+// Frees the results that the caller owns but does not receive.
 static void free_results(const aotc_rt_call *c) {
   const aotc_entry *entry = c->entry;
   for (int32_t i = entry->result_count - 1; i >= 0; --i) {
@@ -185,10 +185,10 @@ static void free_results(const aotc_rt_call *c) {
   }
 }
 
-// The group whose buffer a result is in; NULL if it is in none.
+// The argument group whose buffer a result points into; NULL if none.
 static const aotc_rt_piece *find_piece(const aotc_rt_call *c, const aotc_value *value,
                                        const aotc_rt_memref *result) {
-  // It may be new, too, or another argument, as the entry chose.
+  // It may be a new allocation, or another argument, depending on the entry.
   for (int32_t i = 0; i < c->entry->argument_count; ++i) {
     const aotc_rt_piece *piece = &c->pieces[i];
     uintptr_t at = (uintptr_t)result->aligned - piece->shift;
@@ -200,7 +200,7 @@ static const aotc_rt_piece *find_piece(const aotc_rt_call *c, const aotc_value *
   return is_argument ? &c->pieces[c->pieces[value->aliases].leader] : NULL;
 }
 
-// Results that are arguments lie where the caller has them.
+// Results that point into a buffer are changed to point to the caller's memory.
 static void translate_results(const aotc_rt_call *c) {
   const aotc_entry *entry = c->entry;
   for (int32_t i = 0; i < entry->result_count; ++i) {
@@ -220,7 +220,7 @@ static void translate_results(const aotc_rt_call *c) {
 // -------------------------------------------------------------------------------------------------
 // Calls
 
-// What host code of the entry reads must be there: what was copied, and what the caller enqueued.
+// Waits for copies and for the caller's work, which the entry's host code may read.
 static bool wait_for_host_code(const aotc_rt_call *c) {
   return !c->entry->touches_memory_on_host ||
          (AOTC_RT_TRY(c->scope.driver, stream_synchronize(AOTC_RT_STREAM_DEFAULT),
@@ -236,7 +236,7 @@ static void adopt(const aotc_rt_call *c, void *stream, bool synchronizes, bool h
   thread->has_device_results = has_device_results;
 }
 
-// The entry's host code; on a GPU, its launches are one submission where they can be.
+// Calls the entry's host code; on a GPU its launches are submitted together if possible.
 static void call_entry(aotc_rt_call *c, aotc_rt_stream stream) {
   if (c->scope.driver == NULL) {
     c->entry->call(c->passed);
@@ -255,7 +255,7 @@ static void call_on_gpu(aotc_rt_call *c, char *small) {
   }
   adopt(c, AOTC_RT_STREAM_OF_THREAD, c->entry->touches_memory_on_host,
         c->has_device_memory && !c->has_host_memory);
-  c->scope.thread->is_adopted_stream_idle = c->entry->touches_memory_on_host; // it was waited for
+  c->scope.thread->is_adopted_stream_idle = c->entry->touches_memory_on_host; // it was synchronized
   c->is_enqueued = true;
   call_entry(c, AOTC_RT_STREAM_OF_THREAD);
   c->is_enqueued = has_failed(c) || !c->scope.thread->is_adopted_stream_idle;
@@ -265,7 +265,7 @@ static void call_on_gpu(aotc_rt_call *c, char *small) {
   }
 }
 
-// Waits, also after a failure: what was enqueued uses the caller's memory and the buffers.
+// Waits, also after a failure, because enqueued work uses the caller's memory and the buffers.
 static void finish_on_gpu(aotc_rt_call *c) {
   if (c->is_enqueued) {
     AOTC_RT_TRY(c->scope.driver, stream_synchronize(AOTC_RT_STREAM_OF_THREAD),
@@ -276,8 +276,8 @@ static void finish_on_gpu(aotc_rt_call *c) {
   }
 }
 
-// While another thread captures a stream, the driver refuses to wait for any. What is waited for
-// here is this thread's own.
+// While another thread captures a stream, the driver rejects waiting for any stream. The waits here
+// are only for this thread's own work.
 static void call_beside_captures(aotc_rt_call *c, char *small) {
   aotc_rt_capture_mode mode;
   if (aotc_rt_capture_relax(c->scope.driver, &mode)) {
@@ -290,7 +290,7 @@ static void call_beside_captures(aotc_rt_call *c, char *small) {
 static void end(aotc_rt_call *c, const surroundings *before) {
   aotc_rt_end(&c->scope);
   aotc_rt_weight_pages_tell(c->scope.thread);
-  // Freeing comes behind the call: it is not the entry's.
+  // The memory is freed after the call, not as part of the entry.
   restore(c->scope.thread, before);
   if (c->entry->result_count > 0 && c->passed != NULL) {
     if (c->is_staged && !has_failed(c)) {
@@ -336,7 +336,7 @@ static bool is_reachable(aotc_rt_call *c, int32_t index) {
   return true;
 }
 
-// AOTC_CHECK=1: a kernel that gets such a pointer would end the context.
+// With AOTC_CHECK=1: an inaccessible pointer passed to a kernel would destroy the context.
 static bool are_all_reachable(aotc_rt_call *c) {
   bool is_good = aotc_rt_make_current(&c->scope);
   for (int32_t i = 0; i < c->entry->argument_count && is_good; ++i) {
@@ -392,7 +392,7 @@ void aotc_call_end(aotc_call_note note, const char *entry) {
   end_note(note, entry, NULL);
 }
 
-// Checks the arguments, and runs the entry if they are good.
+// Checks the arguments, and calls the entry if they are valid.
 static aotc_status run(const aotc_entry *entry, void **values, manner how, void *stream) {
   aotc_rt_thread *thread = &aotc_rt_this_thread;
   aotc_error_clear();

@@ -1,4 +1,4 @@
-// Memref descriptors of calls: how they are made, and whether they make sense.
+// Memref descriptors of calls: creating and validating them.
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -32,7 +32,7 @@ size_t aotc_rt_value_bytes(const aotc_value *value) {
 // -------------------------------------------------------------------------------------------------
 // Making descriptors
 
-// The product, or the largest number that is no sensible one either.
+// The product, or INT64_MAX on overflow, which is not a valid size either.
 static int64_t multiply(int64_t a, int64_t b) {
   int64_t product = 0;
   return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
@@ -56,7 +56,7 @@ void aotc_entry_describe(const aotc_value *value, const void *pointer, const int
   for (int32_t i = value->rank - 1; i >= 0; --i) {
     bool is_packed = value->strides == NULL || value->strides[i] == AOTC_DYNAMIC;
     out_strides[i] = is_packed ? packed : value->strides[i];
-    // An outer dimension steps over what this one covers, and by 1 at least.
+    // An outer stride is the extent of this dimension, at least 1.
     int64_t step = out_strides[i] < 0 ? -out_strides[i] : out_strides[i];
     packed = multiply(out_sizes[i] > 1 ? out_sizes[i] : 1, step > 0 ? step : 1);
   }
@@ -65,7 +65,7 @@ void aotc_entry_describe(const aotc_value *value, const void *pointer, const int
 // -------------------------------------------------------------------------------------------------
 // Checking them
 
-#define MAX_BYTES ((uint64_t)1 << 56) // no processor has wider addresses
+#define MAX_BYTES ((uint64_t)1 << 56) // no processor has more address bits
 
 aotc_status aotc_rt_fail_argument(aotc_status status, const aotc_entry *entry, int32_t index,
                                   const char *format, ...) {
@@ -111,7 +111,7 @@ static bool check_sizes(const check *c, bool *out_has_elements) {
   return true;
 }
 
-// The stride of a dimension of one element is used by nobody.
+// The stride of a dimension of size 1 is never used.
 static bool check_stride(const check *c, int32_t i, int64_t expected) {
   int64_t size = c->memref->sizes_and_strides[i];
   int64_t stride = c->memref->sizes_and_strides[c->value->rank + i];
@@ -122,7 +122,7 @@ static bool check_stride(const check *c, int32_t i, int64_t expected) {
                 (long long)expected);
 }
 
-// *out_count is how many elements a packed memref has.
+// Sets *out_count to the number of elements of a packed memref.
 static bool check_layout(const check *c, int64_t *out_count) {
   const aotc_value *value = c->value;
   int64_t packed = 1;
@@ -144,7 +144,7 @@ static bool check_layout(const check *c, int64_t *out_count) {
   return true;
 }
 
-// The memory of a memref with elements; what most are, packed from their pointer on, is known.
+// The memory of a nonempty memref; the common packed case does not need to be measured.
 static bool reach(const check *c, int64_t count, aotc_rt_piece *piece) {
   int64_t element_bytes = (int64_t)elements[c->value->dtype].bytes;
   if (c->value->strides == NULL && c->memref->offset == 0) {
@@ -175,7 +175,7 @@ static bool check_memory(const check *c, int64_t count, aotc_rt_piece *piece) {
   if (!reach(c, count, piece) || piece->bytes > MAX_BYTES) {
     return REFUSE(c, "it has more elements than memory can hold");
   }
-  // What is measured may lie on both sides of the pointer, but not beyond the ends of memory.
+  // The range may extend to both sides of the pointer, but must not wrap around.
   bool is_before = (intptr_t)(piece->start - pointer) < 0;
   if (is_before != (piece->start < pointer) || piece->start + piece->bytes <= piece->start) {
     return REFUSE(c, "it reaches beyond the end of memory");
@@ -217,7 +217,7 @@ bool aotc_rt_entry_check(const aotc_entry *entry, void **values, bool are_descri
 }
 
 // -------------------------------------------------------------------------------------------------
-// Sizes alone
+// Checking sizes only
 
 bool aotc_rt_fits_memory(const aotc_value *value, const int64_t *sizes) {
   int64_t bytes = (int64_t)elements[value->dtype].bytes;

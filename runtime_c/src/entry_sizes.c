@@ -1,7 +1,7 @@
-// The sizes of what an entry returns, before it is called.
+// The sizes of an entry's results, computed before it is called.
 #include "entry.h"
 
-// Refuses what the entry could not allocate.
+// Rejects a result that the entry could not allocate.
 static bool check_result(const aotc_value *value, const int64_t *sizes) {
   bool is_good = aotc_rt_fits_memory(value, sizes);
   for (int32_t i = 0; i < value->rank; ++i) {

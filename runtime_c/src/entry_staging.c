@@ -1,4 +1,4 @@
-// The memory of an entry's arguments: what is used in place, and what is copied.
+// The memory of an entry's arguments: used in place, or copied.
 #include "entry_staging.h"
 
 #include "staging.h"
@@ -6,7 +6,7 @@
 #define NAME_BYTES 256
 
 // -------------------------------------------------------------------------------------------------
-// What is used in place
+// Use in place
 
 // "argument 'A' (memref<4xf32>)"
 static const char *name_of(const aotc_entry *entry, int32_t index, char *text, size_t bytes) {
@@ -56,7 +56,7 @@ bool aotc_rt_call_classify(aotc_rt_call *c) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// What is copied
+// Copies
 
 static void merge(aotc_rt_call *c, int32_t into, int32_t from) {
   aotc_rt_piece *a = &c->pieces[into];
@@ -78,8 +78,8 @@ static bool must_share(const aotc_rt_piece *a, const aotc_rt_piece *b) {
          b->group_start < a->group_end;
 }
 
-// Lets ranges that overlap share a buffer, also one that would be used in place otherwise (by the
-// host, beside one that a kernel uses).
+// Makes overlapping ranges share a buffer, including one that could otherwise be used in place (by
+// the host, next to one that a kernel uses).
 static void group(aotc_rt_call *c) {
   int32_t count = c->entry->argument_count;
   for (int32_t i = 0; i < count; ++i) {
@@ -116,12 +116,12 @@ bool aotc_rt_call_is_buffer_of(const aotc_rt_call *c, int32_t index) {
   return piece->bytes > 0 && piece->leader == index && piece->is_staged;
 }
 
-// Gets the buffer of a group, and copies to it what the entry may read, or leave as it is.
+// Allocates the buffer of a group, and copies to it what the entry may read or leave unwritten.
 static bool copy_in(aotc_rt_call *c, int32_t index) {
   aotc_rt_piece *piece = &c->pieces[index];
   char name[NAME_BYTES];
   name_of(c->entry, index, name, sizeof(name));
-  // Elements of different sizes must each stay aligned.
+  // Elements of different sizes must all stay aligned.
   uintptr_t lead = piece->is_alone ? 0 : piece->group_start % AOTC_RT_VALUE_ALIGNMENT;
   uint64_t bytes = piece->group_end - piece->group_start;
   piece->buffer = aotc_rt_staging_take(&c->scope, piece->kind, bytes + lead, name);
@@ -141,7 +141,7 @@ static bool copy_in(aotc_rt_call *c, int32_t index) {
 }
 
 bool aotc_rt_call_copy_in(aotc_rt_call *c) {
-  group(c); // from here on there is something to give back
+  group(c); // from here on the buffers must be released
   bool is_copied = true;
   for (int32_t i = 0; i < c->entry->argument_count && is_copied; ++i) {
     is_copied = !aotc_rt_call_is_buffer_of(c, i) || copy_in(c, i);

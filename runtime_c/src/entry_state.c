@@ -1,10 +1,10 @@
-// Objects with the tensors that entries keep from call to call.
+// State objects: the tensors that entries keep from call to call.
 #include "entry_state.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-// What is filled in one go, of the host: a multiple of any element's size.
+// The size of the host pattern used for filling: a multiple of every element size.
 #define PATTERN_BYTES 4096
 
 static aotc_status refuse_null(void) {
@@ -12,9 +12,9 @@ static aotc_status refuse_null(void) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// What fields begin with
+// Initial values of fields
 
-// Writes `bytes` bytes on the device: copies of an element.
+// Fills `bytes` bytes on the device with copies of an element.
 static aotc_status repeat(char *to, uint64_t bytes, const void *element, uint64_t element_bytes) {
   char pattern[PATTERN_BYTES];
   uint64_t done = bytes < PATTERN_BYTES ? bytes : PATTERN_BYTES;
@@ -30,7 +30,7 @@ static aotc_status repeat(char *to, uint64_t bytes, const void *element, uint64_
   return status;
 }
 
-// Lets `bytes` bytes of a field begin again, from an offset on.
+// Resets `bytes` bytes of a field, starting at an offset, to their initial values.
 static aotc_status begin(const aotc_state *state, int32_t index, uint64_t offset, uint64_t bytes) {
   const aotc_state_field *field = &state->type->fields[index];
   char *to = aotc_rt_state_data(state, index) + offset;
@@ -163,7 +163,7 @@ static bool find(const aotc_state *state, const char *name, int32_t *out_field) 
   return *out_field >= 0;
 }
 
-// The same, for a copy of all its elements.
+// The same, for copying all elements of the field.
 static bool find_whole(const aotc_state *state, const char *name, const void *memory,
                        uint64_t bytes, int32_t *out_field) {
   if (!find(state, name, out_field)) {
@@ -216,7 +216,7 @@ aotc_status aotc_state_truncate(aotc_state *state, const char *name, int32_t dim
   if (value->bytes == 0) {
     return AOTC_OK;
   }
-  uint64_t row = aotc_rt_element_bytes(value->dtype); // of one index along the dimension
+  uint64_t row = aotc_rt_element_bytes(value->dtype); // bytes per index along the dimension
   for (int32_t i = dimension + 1; i < value->rank; ++i) {
     row *= (uint64_t)value->shape[i];
   }

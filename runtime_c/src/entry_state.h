@@ -1,4 +1,4 @@
-// What the files of the state that entries take share.
+// Shared by the files for the state of entries.
 #ifndef AOTC_RT_ENTRY_STATE_H
 #define AOTC_RT_ENTRY_STATE_H
 

@@ -1,5 +1,5 @@
-// States in files: a header, and for each field what it is and its bytes. docs/state.md has the
-// format.
+// States in files: a header, and a description and the bytes of each field. docs/state.md describes
+// the format.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,17 +21,17 @@ typedef struct header {
   uint64_t file_bytes;
 } header;
 
-// In front of a field's text and its bytes.
+// Precedes a field's description and its bytes.
 typedef struct row {
   uint64_t text_bytes, bytes;
 } row;
 
-// A file that is written or read, from its beginning to its end.
+// A file that is written or read sequentially.
 typedef struct stream {
   const char *path;
   int file;
-  uint64_t at; // what was written or read
-  char *chunk; // CHUNK bytes
+  uint64_t at; // bytes written or read so far
+  char *chunk; // a buffer of CHUNK bytes
 } stream;
 
 static bool fail(const stream *s, const char *doing, const char *problem) {
@@ -66,7 +66,7 @@ static bool read_all(stream *s, void *data, uint64_t bytes) {
   return true;
 }
 
-// What a field is: "keys: memref<4x8xf32>". To be freed; NULL, with the failure recorded.
+// A field's description: "keys: memref<4x8xf32>". Allocated; NULL, with the failure recorded.
 static char *text_of(const aotc_value *value) {
   size_t bytes = strlen(value->name) + strlen(value->type) + sizeof(": ");
   char *text = malloc(bytes);
@@ -119,7 +119,7 @@ static bool save_all(stream *s, const aotc_state *state) {
   return is_good;
 }
 
-// Whether a file may be put there: a device or a pipe would be replaced by it.
+// Whether the file may be replaced; a device or a pipe may not.
 static bool check_place(const stream *s) {
   struct stat found;
   bool is_other = stat(s->path, &found) == 0 && !S_ISREG(found.st_mode);
@@ -160,7 +160,7 @@ static bool save(stream *s, const aotc_state *state) {
 // -------------------------------------------------------------------------------------------------
 // Loading
 
-// Reads what a field is, and refuses another than the object's.
+// Reads a field's description, and rejects it if it differs from the object's.
 static bool check_field(stream *s, const aotc_value *value) {
   char *text = text_of(value);
   row start;
@@ -183,7 +183,7 @@ static bool check_field(stream *s, const aotc_value *value) {
   return is_good;
 }
 
-// Checks all that is not data, and goes back to the beginning.
+// Checks everything except the data, and rewinds to the beginning.
 static bool check_file(stream *s, const aotc_state_type *type) {
   header start;
   struct stat found;

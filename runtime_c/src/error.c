@@ -1,4 +1,4 @@
-// A thread's failure: recorded once, told until it is cleared.
+// A thread's failure: recorded once, and reported until it is cleared.
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -20,8 +20,8 @@ typedef struct hook {
 } hook;
 
 static pthread_mutex_t the_hook_lock = PTHREAD_MUTEX_INITIALIZER;
-static hook the_hook;           // under its lock
-static atomic_bool is_hook_set; // most programs have none
+static hook the_hook;           // protected by its lock
+static atomic_bool is_hook_set; // usually not
 
 void aotc_error_hook_set(aotc_error_hook function, void *data) {
   aotc_rt_fork_prepare();
@@ -67,12 +67,12 @@ aotc_status aotc_rt_fail(aotc_status status, const char *format, ...) {
   aotc_rt_error *error = thread->sink != NULL ? thread->sink : &thread->error;
   thread->latest = status;
   if (error->status != AOTC_OK) {
-    return status; // what came first is the cause; the rest follows from it
+    return status; // the first failure is the cause of the later ones
   }
 
   error->status = status;
   error->message[0] = '\0';
-  // What is only tried becomes part of a message that has these already.
+  // A failure in a sink becomes part of another message, which already has these parts.
   if (thread->entry != NULL && error != thread->sink) {
     aotc_rt_append(error->message, sizeof(error->message), "%s: ", thread->entry);
   }
@@ -168,8 +168,8 @@ void aotc_error_adopt(aotc_status status, const char *message) {
   }
 }
 
-// In this file, because generated objects refer to it weakly, which pulls nothing out of an
-// archive: whoever asks for the status has it.
+// Defined in this file because generated objects refer to it weakly, which does not extract an
+// archive member: a program that asks for the status has it.
 void aotc_assertion_failed(const char *message) {
   aotc_rt_thread *thread = &aotc_rt_this_thread;
   if (thread->aside.status != AOTC_OK) {

@@ -1,4 +1,4 @@
-// A process that is forked: locks that are whole in the child, and a driver that is not there.
+// Forking: the child must get usable locks, and cannot use the driver.
 #include <pthread.h>
 
 #include "cpu/cpu.h"
@@ -7,7 +7,7 @@
 
 static pthread_once_t fork_handlers_once = PTHREAD_ONCE_INIT;
 
-// A child gets the locks as they are at the fork: nobody else may hold them then.
+// A child gets the locks in their state at the fork: no other thread may hold them then.
 static void before_fork(void) {
   aotc_rt_lock();
   aotc_rt_cpu_streams_before_fork();
@@ -22,7 +22,7 @@ static void after_fork_in_parent(void) {
   aotc_rt_unlock();
 }
 
-// GPU drivers do not live through a fork: their calls fail in the child, or hang.
+// GPU drivers do not survive a fork: their calls fail or hang in the child.
 static void after_fork_in_child(void) {
   aotc_rt_state *state = &aotc_rt_state_of_process;
   state->is_driver_lost = state->is_driver_lost || state->driver != NULL;
@@ -37,16 +37,16 @@ static void after_fork_in_child(void) {
 
 #ifdef __GLIBC__
 
-// pthread_atfork, but with a name for the handlers by which they can be taken back: libraries that
-// are not linked with a compiler's own crtbegin do not lose theirs when they are closed, and the
-// next fork would call code that is gone. Both functions are in the Linux Standard Base.
+// Like pthread_atfork, but with a handle by which the handlers can be removed. Libraries that are
+// not linked with a compiler's own crtbegin do not remove theirs when they are closed, and the next
+// fork would call unmapped code. Both functions are in the Linux Standard Base.
 extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
                              void *handle);
 extern void __cxa_finalize(void *handle);
 static char fork_handlers;
 
 static void add_fork_handlers(void) {
-  // Without memory for them, a fork while another thread holds a lock is not safe; nothing else.
+  // If there is no memory, only a fork while another thread holds a lock is unsafe.
   (void)__register_atfork(before_fork, after_fork_in_parent, after_fork_in_child, &fork_handlers);
 }
 
@@ -56,7 +56,7 @@ __attribute__((destructor)) static void remove_fork_handlers(void) {
 
 #else
 
-// musl never unloads a library, so its handlers may stay.
+// musl never unloads a library, so its handlers can stay.
 static void add_fork_handlers(void) {
   (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }

@@ -1,8 +1,8 @@
-// Recorded launches, and the graphs that are kept of them.
+// Recorded launches, and the graphs kept for them.
 //
-// Host code of an entry runs in every call: what it launches is recorded, and compared with the
-// graphs of earlier calls. Kernels and their order are what a graph is found by; grids, blocks and
-// parameters that differ are updated in it. So nothing is assumed of pointers and sizes.
+// An entry's host code runs in every call; its launches are recorded and compared with the graphs
+// of earlier calls. A graph is looked up by its kernels and their order; grids, blocks and
+// parameters that differ are updated in it. So nothing is assumed about pointers and sizes.
 #include "graphs.h"
 
 #include <stdlib.h>
@@ -10,11 +10,12 @@
 
 #include "trace.h"
 
-// Fewer launches are as fast one by one.
+// A graph does not pay off for fewer launches.
 #define LEAST_LAUNCHES 4
-// Of a context; those that were not used for the longest go.
+// Per context; the least recently used ones are evicted.
 #define MOST_GRAPHS 64
-// Of the same kernels with other pointers: an allocator gives a loop's calls a few by turns.
+// Graphs of the same kernels with different pointers: an allocator may alternate between a few
+// addresses in a loop's calls.
 #define MOST_VARIANTS 4
 #define ENTRIES 256
 
@@ -24,16 +25,16 @@ typedef struct aotc_rt_kept_graph {
   aotc_rt_stream stream;
   int count;
   bool is_busy;
-  bool is_refused;     // by the driver
-  aotc_rt_graph graph; // NULL: none was made yet
+  bool is_refused;     // rejected by the driver
+  aotc_rt_graph graph; // NULL if not made yet
   aotc_rt_recorded *launches;
   char *values;
 } kept_graph;
 
-// Of every context's graphs; not held while the driver is called.
+// Protects every context's graphs; not held during driver calls.
 static pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;
 
-// Entries that launched as much when they were called last, or others of the same place.
+// Entries with enough launches in their last call, or others with the same hash.
 static _Atomic(const aotc_entry *) large_entries[ENTRIES];
 
 static _Atomic(const aotc_entry *) *place_of(const aotc_entry *entry) {
@@ -47,7 +48,7 @@ void aotc_rt_recording_begin(aotc_rt_recording *recording, aotc_rt_scope *scope,
                              const aotc_entry *entry, aotc_rt_stream stream) {
   aotc_rt_thread *thread = scope->thread;
   thread->launches_of_entry = 0;
-  // Host code that touches memory waits for the kernels in between.
+  // Host code that touches memory waits for the kernels launched so far.
   if (!aotc_rt_state_of_process.uses_graphs || entry->touches_memory_on_host ||
       atomic_load_explicit(place_of(entry), memory_order_relaxed) != entry ||
       aotc_rt_trace_is_on()) {
@@ -61,7 +62,7 @@ void aotc_rt_recording_begin(aotc_rt_recording *recording, aotc_rt_scope *scope,
   thread->recording = recording;
 }
 
-// Room for one more of `items`, which has `count` of `bytes` each; false if there is no memory.
+// Makes room for one more item of `bytes` bytes after `count` items; false if there is no memory.
 static bool make_room(void **items, int count, int *capacity, size_t bytes) {
   if (count < *capacity) {
     return true;
@@ -94,8 +95,8 @@ static bool make_room_for_values(aotc_rt_recording *r, size_t bytes) {
   return true;
 }
 
-// Stores a value, and zeros behind it: what is between values is compared, too. Most are pointers
-// and sizes.
+// Stores a value, followed by zeros, because the padding is compared as well. Most values are
+// pointers and sizes.
 static char *store_value(char *place, const void *value, size_t bytes) {
   if (bytes == AOTC_RT_SLOT_BYTES) {
     memcpy(place, value, AOTC_RT_SLOT_BYTES);
@@ -152,7 +153,7 @@ bool aotc_rt_recording_free(aotc_rt_thread *thread, void *pointer, aotc_rt_strea
 // -------------------------------------------------------------------------------------------------
 // Launching one by one
 
-// The addresses of a launch's values; the caller frees them. NULL if there is no memory.
+// The addresses of a launch's values; freed by the caller. NULL if there is no memory.
 static void **addresses_of(const aotc_rt_recorded *recorded, char *values) {
   const aotc_rt_parameters *parameters = recorded->binding->parameters;
   void **addresses = malloc((parameters->count + 1) * sizeof(*addresses));
@@ -180,7 +181,7 @@ static bool launch(const aotc_rt_recording *r, const aotc_rt_recorded *recorded,
 // -------------------------------------------------------------------------------------------------
 // Graphs
 
-// Kernels and what a graph cannot change of their launches.
+// A hash of the kernels and of the launch attributes that a graph update cannot change.
 static uint64_t key_of(const aotc_rt_recording *r) {
   uint64_t key = 0xcbf29ce484222325u;
   for (int i = 0; i < r->count; ++i) {
@@ -239,7 +240,7 @@ static void destroy(const aotc_rt_driver *driver, kept_graph *kept) {
   free(kept);
 }
 
-// Takes the last graph that nobody uses out of a list that is too long; NULL if it is not.
+// Removes the least recently used idle graph if the list is too long; NULL otherwise.
 static kept_graph *take_oldest_locked(aotc_rt_context *context) {
   kept_graph **oldest = NULL;
   int count = 0;
@@ -262,7 +263,7 @@ static bool is_like(const aotc_rt_recorded *a, const aotc_rt_recorded *b, const 
          memcmp(a_values + a->values_at, b_values + b->values_at, a->value_bytes) == 0;
 }
 
-// Whether launching costs less than changing the graph: half of its launches would be changed.
+// Whether launching is cheaper than updating the graph: half of its launches would change.
 static bool differs_much(const aotc_rt_recording *r, const kept_graph *kept) {
   int count = 0;
   for (int i = 0; i < r->count; ++i) {
@@ -276,9 +277,8 @@ static bool is_of(const kept_graph *kept, const aotc_rt_recording *r, uint64_t k
          are_same_kernels(kept, r);
 }
 
-// The place of the graph for these launches: one that few of them would change. If there is none,
-// the end of the list; or, where these kernels have enough graphs, that of the one that was not
-// used for the longest.
+// The graph for these launches that needs few updates. Otherwise the end of the list, or, if there
+// are already enough graphs of these kernels, the least recently used of them.
 static kept_graph **find_locked(aotc_rt_context *context, const aotc_rt_recording *r, uint64_t key,
                                 int *out_variants) {
   kept_graph **place = &context->graphs;
@@ -288,7 +288,7 @@ static kept_graph **find_locked(aotc_rt_context *context, const aotc_rt_recordin
     if (!is_of(*place, r, key)) {
       continue;
     }
-    // What another thread has it may be changing.
+    // A busy graph may be changing.
     if (!(*place)->is_busy && !differs_much(r, *place)) {
       return place;
     }
@@ -298,9 +298,9 @@ static kept_graph **find_locked(aotc_rt_context *context, const aotc_rt_recordin
   return *out_variants < MOST_VARIANTS ? place : oldest;
 }
 
-// The graph for these launches, which is this thread's until it is given back. NULL where another
-// thread has it; and the first time if there are many, or another of these kernels, as what does
-// not come again would cost more.
+// Acquires the graph for these launches; it belongs to this thread until it is released. NULL if
+// another thread has it. Also NULL for new launches if there are many graphs, or other graphs of
+// the same kernels, because a graph that is not used again would not pay off.
 static kept_graph *take(const aotc_rt_recording *r) {
   aotc_rt_context *context = r->scope->context;
   uint64_t key = key_of(r);
@@ -338,8 +338,8 @@ static void give_back(kept_graph *kept) {
   pthread_mutex_unlock(&the_lock);
 }
 
-// Records the launches on a stream of the pool, which is captured. While other threads capture
-// streams of theirs, the driver refuses some of it, unless it is told.
+// Captures the launches on a stream of the pool. While other threads capture their streams, the
+// driver rejects some of the calls unless the capture mode is relaxed.
 static bool make_graph(const aotc_rt_recording *r, kept_graph *kept) {
   aotc_rt_scope *scope = r->scope;
   const aotc_rt_driver *driver = scope->driver;
@@ -360,7 +360,7 @@ static bool make_graph(const aotc_rt_recording *r, kept_graph *kept) {
   return is_good && kept->graph != NULL && is_restored;
 }
 
-// What the graph is made of now. The rest is the same, and other threads look at it meanwhile.
+// Stores the launch that the graph now has. Other threads may read the remaining members meanwhile.
 static void remember_launch(const aotc_rt_recording *r, kept_graph *kept, int i) {
   aotc_rt_recorded *old = &kept->launches[i];
   const aotc_rt_recorded *new = &r->launches[i];
@@ -376,7 +376,7 @@ static void remember(const aotc_rt_recording *r, kept_graph *kept) {
   }
 }
 
-// Changes what is another's in the graph.
+// Updates the launches in the graph that differ.
 static bool update(const aotc_rt_recording *r, kept_graph *kept) {
   for (int i = 0; i < r->count; ++i) {
     const aotc_rt_recorded *new = &r->launches[i];
@@ -396,15 +396,15 @@ static bool update(const aotc_rt_recording *r, kept_graph *kept) {
   return true;
 }
 
-// Submits the launches by a graph; false if they are to be launched one by one. What the driver
-// refuses here it is asked for again there, and the failure is told.
+// Submits the launches as a graph; false if they must be launched one by one. A failure here is not
+// reported, because the individual launch will fail again and report it.
 static bool submit_graph(const aotc_rt_recording *r) {
   kept_graph *kept = r->count >= LEAST_LAUNCHES ? take(r) : NULL;
   if (kept == NULL) {
     return false;
   }
   if (differs_much(r, kept)) {
-    // It becomes a graph of these launches, should they come again.
+    // It is rebuilt for these launches if they are seen again.
     if (kept->graph != NULL) {
       AOTC_RT_TRY_RELEASE(r->scope->driver, graph_destroy(kept->graph),
                           "a graph of other launches");
@@ -432,7 +432,7 @@ static bool submit_graph(const aotc_rt_recording *r) {
 void aotc_rt_recording_submit(aotc_rt_recording *r) {
   aotc_rt_thread *thread = r->scope->thread;
   const char *operation = thread->operation;
-  thread->recording = NULL; // what is called here does nothing of it
+  thread->recording = NULL; // the calls below must not be recorded
   if (r->count > 0 && thread->error.status == AOTC_OK) {
     thread->operation = "mgpuLaunchKernel";
     bool is_submitted = aotc_rt_make_current(r->scope) && submit_graph(r);

@@ -1,4 +1,4 @@
-// Kernels: found by their name, and bound to a context or to their CPU form.
+// Kernels: looked up by name, and bound to a context or to their CPU form.
 #include <stdlib.h>
 #include <string.h>
 

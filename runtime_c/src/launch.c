@@ -1,4 +1,4 @@
-// Launches: checked alike on every device, then handed to the driver or run on the cores.
+// Launches: checked in the same way on every device, then passed to the driver or run on the CPU.
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,13 +10,13 @@
 #include "trace.h"
 #include "weight_pages.h"
 
-// CUDA's limits for every chip since compute capability 3.0.
+// CUDA's limits on every GPU since compute capability 3.0.
 #define MAX_GRID_X 2147483647
 #define MAX_GRID_YZ 65535
 #define MAX_BLOCK_XY 1024
 #define MAX_BLOCK_Z 64
 #define MAX_BLOCK_THREADS 1024
-// Clusters of more blocks need the kernel's consent, and a chip that has room for them.
+// Larger clusters must be enabled on the kernel, and the GPU must have room for them.
 #define MAX_PORTABLE_CLUSTER_BLOCKS 8
 
 // "kernel 'add' of module 'kernels', built for sm_80, grid 4 x 1 x 1, block 256 x 1 x 1, ..."
@@ -48,7 +48,7 @@ static bool is_within(int64_t value, int64_t max) {
   return value >= 1 && value <= max;
 }
 
-// What CUDA refuses is refused here, before the sizes are cut to CUDA's types, and on the CPU too.
+// Rejects what CUDA rejects, on the CPU as well, and before the sizes are narrowed to CUDA's types.
 static bool check_sizes(const aotc_rt_launch *l) {
   if (!is_within(l->grid[0], MAX_GRID_X) || !is_within(l->grid[1], MAX_GRID_YZ) ||
       !is_within(l->grid[2], MAX_GRID_YZ)) {
@@ -78,8 +78,8 @@ static bool check_sizes(const aotc_rt_launch *l) {
 // -------------------------------------------------------------------------------------------------
 // GPUs
 
-// Raises what the function may be launched with. Under the lock: a thread that needs less must not
-// take back what another has just been granted.
+// Raises the function's limit on dynamic shared memory. Under the lock: a thread that needs less
+// must not undo another thread's increase.
 static bool allow_shared_locked(const aotc_rt_driver *driver, const aotc_rt_launch *l,
                                 aotc_rt_binding *binding) {
   if (l->dynamic_shared_bytes <= atomic_load(&binding->dynamic_shared_limit)) {
@@ -111,7 +111,7 @@ static bool allow_clusters_locked(const aotc_rt_driver *driver, const aotc_rt_la
   return true;
 }
 
-// Sets the function's attributes that the launch needs; they stay set.
+// Sets the function attributes that the launch needs; they stay set.
 static bool allow(const aotc_rt_driver *driver, const aotc_rt_launch *l, aotc_rt_binding *binding) {
   bool is_allowed = true;
   if (l->dynamic_shared_bytes >
@@ -129,7 +129,8 @@ static bool allow(const aotc_rt_driver *driver, const aotc_rt_launch *l, aotc_rt
   return is_allowed;
 }
 
-// AOTC_CHECK=1: waits for the launch, unless it is only captured, and tells its failure as its own.
+// With AOTC_CHECK=1: waits for the launch, unless it is only captured, and attributes a failure to
+// it.
 static bool check_launched(const aotc_rt_driver *driver, const aotc_rt_launch *l,
                            aotc_rt_stream stream) {
   bool is_capturing = false;
@@ -190,7 +191,7 @@ static void launch_on_gpu(aotc_rt_scope *scope, const aotc_rt_launch *l, void *s
 // -------------------------------------------------------------------------------------------------
 // CPU
 
-// A kernel may have been made for one size of its blocks.
+// A kernel may be compiled for one block size.
 static bool check_cpu_block(const aotc_rt_launch *l, const aotc_cpu_kernel *form) {
   for (int i = 0; i < 3; ++i) {
     if (form->block_dim[i] != 0 && form->block_dim[i] != l->block[i]) {
@@ -204,7 +205,7 @@ static bool check_cpu_block(const aotc_rt_launch *l, const aotc_cpu_kernel *form
   return true;
 }
 
-// A launch that a stream of the CPU device runs: its parameters' addresses and values follow.
+// A launch run by a CPU stream; followed by the addresses and the values of its parameters.
 typedef struct cpu_launch {
   const aotc_cpu_kernel *form;
   int64_t grid[3], block[3];
@@ -212,7 +213,7 @@ typedef struct cpu_launch {
   void *parameters[];
 } cpu_launch;
 
-// Values are aligned as the largest vector's.
+// The alignment of values: that of the largest vector.
 #define VALUE_ALIGNMENT 128
 
 static void run_form(const aotc_cpu_kernel *form, void *const *parameters, const int64_t *grid,
@@ -230,7 +231,7 @@ static void run_on_cpu(const void *launch) {
   run_form(l->form, l->parameters, l->grid, l->block, l->dynamic_shared_bytes);
 }
 
-// With one thread, or where each launch is waited for, launches end one after the other.
+// With one thread, or if each launch is waited for, launches run one after the other.
 static bool is_sequential(void) {
   const char *threads = getenv("AOTC_CPU_THREADS");
   return aotc_rt_state_of_process.checks_launches ||
@@ -238,8 +239,8 @@ static bool is_sequential(void) {
           threads[0] != '\0');
 }
 
-// Hands the launch to its stream, with copies of its parameters' values, if the launching code told
-// where they are; false if it is to be run here.
+// Enqueues the launch on its stream with copies of its parameters' values, if the launching code
+// described them; false if it must be run here.
 static bool enqueue_on_cpu(const aotc_rt_thread *thread, const aotc_rt_launch *l,
                            const aotc_cpu_kernel *form, size_t parameter_count, void *stream) {
   if (thread->launch_values == NULL || is_sequential()) {
@@ -301,7 +302,7 @@ static void run_in_scope(aotc_rt_scope *scope, const aotc_rt_launch *l, size_t p
   if (l->kernel == NULL) {
     aotc_rt_fail(AOTC_INVALID_ARGUMENT, "there is no kernel");
   } else if (!check_sizes(l)) {
-    // refused
+    // rejected
   } else if (scope->driver != NULL) {
     launch_on_gpu(scope, l, stream);
   } else {

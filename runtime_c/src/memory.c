@@ -1,4 +1,4 @@
-// Memory of the host, of a device, and of both: allocated, freed, and told apart.
+// Host, device and managed memory: allocating, freeing, and determining the kind.
 #include <malloc.h>
 #include <stdlib.h>
 
@@ -9,16 +9,16 @@
 
 #define HOST_ALIGNMENT 64
 
-// Memory of the CPU device that was freed, and is kept for the next call of an entry, which needs
-// as much: the system would have to clear each page of it again. Threads take what is in a place,
-// and put something there, by one exchange.
+// Freed memory of the CPU device, kept for the next call of an entry, which needs the same amount:
+// otherwise the system would have to clear each page again. Threads take from and put into a slot
+// with a single exchange.
 #define KEPT_PLACES 4
 #define LEAST_KEPT_BYTES (128 << 10)
 static _Atomic(void *) kept[KEPT_PLACES];
 static atomic_uint next_place;
 
-// Memory that is kept, of at least so many bytes, and of not many more. If there is none, NULL, and
-// what was kept the longest is freed: calls of many sizes do not pile it up.
+// Takes a kept block of at least this many bytes, but not of many more. If there is none, returns
+// NULL and frees the oldest block, so that calls of many sizes do not accumulate memory.
 static void *take_kept(uint64_t bytes) {
   if (bytes < LEAST_KEPT_BYTES) {
     return NULL;
@@ -39,7 +39,7 @@ static void *take_kept(uint64_t bytes) {
   return NULL;
 }
 
-// Keeps the memory, in the place of what was kept the longest, or frees it.
+// Keeps the memory in place of the oldest block, or frees it.
 static void keep(void *pointer) {
   if (malloc_usable_size(pointer) >= LEAST_KEPT_BYTES && (uintptr_t)pointer % HOST_ALIGNMENT == 0) {
     unsigned place = atomic_fetch_add_explicit(&next_place, 1, memory_order_relaxed);
@@ -62,7 +62,7 @@ void *aotc_rt_host_allocate(uint64_t bytes) {
   if (posix_memalign(&pointer, HOST_ALIGNMENT, aotc_rt_at_least_one(bytes)) == 0) {
     return pointer;
   }
-  // What is kept may be what is missing.
+  // Kept memory may be what is needed.
   aotc_rt_host_unload();
   if (posix_memalign(&pointer, HOST_ALIGNMENT, aotc_rt_at_least_one(bytes)) != 0) {
     aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory for %llu bytes", (unsigned long long)bytes);
@@ -71,7 +71,7 @@ void *aotc_rt_host_allocate(uint64_t bytes) {
   return pointer;
 }
 
-// Memory of a device, as the driver has it.
+// Allocates memory on a device.
 static void *allocate(aotc_rt_scope *scope, aotc_memory_kind kind, uint64_t bytes,
                       aotc_rt_stream stream) {
   void *pointer = NULL;
@@ -81,7 +81,7 @@ static void *allocate(aotc_rt_scope *scope, aotc_memory_kind kind, uint64_t byte
   return pointer;
 }
 
-// The device's memory in a stream's order; that of an entry may be the caller's.
+// Device memory in stream order; in an entry it may be the caller's.
 static void *allocate_on_device(aotc_rt_scope *scope, uint64_t bytes, aotc_rt_stream stream,
                                 bool is_result) {
   aotc_rt_thread *thread = scope->thread;
@@ -133,7 +133,7 @@ static void keep_later(const void *pointer) {
   keep(*(void *const *)pointer);
 }
 
-// Frees memory of any kind; `stream` is NULL when the order is the device's.
+// Frees memory of any kind; `stream` is NULL if the order is the device's.
 static bool release(aotc_rt_scope *scope, void *pointer, aotc_rt_stream stream) {
   if (scope->driver == NULL) {
     if (stream == NULL) {
@@ -156,8 +156,8 @@ static bool release(aotc_rt_scope *scope, void *pointer, aotc_rt_stream stream) 
   }
   bool is_idle = true;
   if (is_ordered || !is_known) {
-    // Freeing waits for the device's work, except for memory of this kind. A failure here is that
-    // of a kernel, which does not run any more.
+    // Freeing waits for the device's work, except for this kind of memory. A failure here is a
+    // kernel's, which then is no longer running.
     is_idle = AOTC_RT_TRY_IN(scope, context_synchronize(), "before memory is freed");
   }
   return AOTC_RT_TRY_IN(scope, memory_free(pointer, NULL), "memory of the device") && is_known &&
@@ -217,7 +217,7 @@ aotc_status aotc_memory_free(aotc_memory_kind kind, void *pointer) {
   }
   aotc_rt_scope scope;
   scope.thread = &aotc_rt_this_thread;
-  scope.thread->latest = AOTC_OK; // what a shut down driver says is not recorded
+  scope.thread->latest = AOTC_OK; // failures after the driver's shutdown are not recorded
   if (!aotc_rt_begin_release(&scope, "aotc_memory_free")) {
     return scope.thread->latest;
   }
@@ -231,7 +231,7 @@ bool aotc_rt_pointer_locate(aotc_rt_scope *scope, const void *pointer, aotc_rt_p
   return AOTC_RT_TRY_IN(scope, memory_locate(pointer, out_place), "memory at %p", pointer);
 }
 
-// The context that memory is of, if it is known: thanks to the caller, another may be current.
+// Uses the context that the memory belongs to, if known: the caller may have made another current.
 static void follow_memory(aotc_rt_scope *scope, const aotc_rt_place *place) {
   if (place->ordinal >= 0 && place->ordinal != scope->context->description.ordinal) {
     aotc_rt_context *context = aotc_rt_context_find_primary(place->ordinal);
@@ -255,7 +255,7 @@ static bool release_wherever_it_is(aotc_rt_scope *scope, void *allocated, aotc_r
   if (aotc_rt_caller_free(allocated, stream)) {
     return true;
   }
-  // Memory of a capture is nothing that the driver could locate.
+  // The driver cannot locate memory allocated during a capture.
   bool is_capturing = false;
   if (stream != NULL && !AOTC_RT_TRY_IN(scope, stream_is_capturing(stream, &is_capturing),
                                         "before memory is freed")) {
@@ -285,12 +285,12 @@ aotc_status aotc_rt_memory_free_anywhere(void *allocated, aotc_rt_stream stream)
     return AOTC_OK;
   }
   if (phase == AOTC_RT_UNRESOLVED) {
-    free(allocated); // by an entry that needed no device
+    free(allocated); // allocated by an entry that needed no device
     return AOTC_OK;
   }
   aotc_rt_scope scope;
   scope.thread = &aotc_rt_this_thread;
-  scope.thread->latest = AOTC_OK; // what a shut down driver says is not recorded
+  scope.thread->latest = AOTC_OK; // failures after the driver's shutdown are not recorded
   if (!aotc_rt_begin_release(&scope, "aotc_entry_free")) {
     return scope.thread->latest;
   }

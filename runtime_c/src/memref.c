@@ -1,4 +1,4 @@
-// Memrefs: the bytes that they reach.
+// Memrefs: the range of bytes they access.
 #include "state.h"
 
 bool aotc_rt_measure(int64_t rank, const aotc_rt_memref *memref, int64_t element_bytes,

@@ -1,7 +1,7 @@
-// Modules: remembered when a program starts, forgotten when it ends.
+// Modules: registered when a program starts, unregistered when it ends.
 //
 // aotc_module_register must stay in this file, with mgpuModuleLoad: generated objects refer to it
-// weakly, and a weak reference alone does not pull an object out of an archive.
+// weakly, and a weak reference alone does not extract a member of an archive.
 #include "module.h"
 #include "graphs.h"
 
@@ -48,7 +48,7 @@ void aotc_module_register(const aotc_module_info *info) {
   aotc_rt_this_thread.operation = NULL;
 }
 
-// Cubins and fatbins begin with a magic number; PTX begins with a comment or a directive.
+// Cubins and fatbins start with a magic number; PTX starts with a comment or a directive.
 static bool is_text(const void *image, size_t bytes) {
   const char *text = image;
   return bytes > 0 && strchr("/. \t\r\n", text[0]) != NULL && text[0] != '\0';
@@ -131,7 +131,7 @@ void aotc_rt_modules_unload_locked(aotc_rt_state *state) {
   }
 }
 
-// Forgets what was registered of an image that no module has any more.
+// Removes the information registered for an image that no module uses any more.
 static void forget_infos_locked(aotc_rt_state *state, const void *image) {
   for (aotc_rt_module *m = state->modules; m != NULL; m = m->next) {
     if (m->image == image) {

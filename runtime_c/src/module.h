@@ -1,4 +1,4 @@
-// A module of the program: what was remembered of it, and where it is loaded.
+// A module of the program: its registration, and where it is loaded.
 #ifndef AOTC_RT_MODULE_H
 #define AOTC_RT_MODULE_H
 
@@ -9,31 +9,31 @@ struct aotc_rt_module {
   aotc_rt_module *next;
   const void *image;
   size_t bytes;
-  int32_t optimization_level;             // of the driver's compiler, or -1: its default
+  int32_t optimization_level;             // for the driver's compiler, or -1 for its default
   _Atomic(const aotc_module_info *) info; // NULL until it is registered
   _Atomic(aotc_rt_name_table *) names;
-  // Under the lock from here on.
-  char *text; // the image with a NUL at its end, if it is PTX text
+  // The following members are protected by the lock.
+  char *text; // a NUL-terminated copy of the image, if it is PTX
   aotc_rt_kernel *kernels;
-  struct aotc_rt_loaded_module *loaded; // where it is loaded
-  struct aotc_rt_library *library;      // the driver's, where modules are the process's; else NULL
+  struct aotc_rt_loaded_module *loaded; // the contexts it is loaded in
+  struct aotc_rt_library *library;      // for drivers with per-process modules, else NULL
 };
 
 // -------------------------------------------------------------------------------------------------
 // Loading (module_load.c)
 
-// Loads the module on the context, which is current, unless it is there already. False, with the
-// failure recorded.
+// Loads the module into the current context, unless it is loaded already. False, with the failure
+// recorded.
 bool aotc_rt_module_load_locked(const aotc_rt_driver *driver, aotc_rt_module *module,
                                 const aotc_rt_context *context, aotc_rt_module_handle *out_handle);
 
-// Unloads the module from everywhere. Without a driver it is only forgotten where that was.
+// Unloads the module from all contexts. Without a driver only forgets where it was loaded.
 void aotc_rt_module_unload_locked(const aotc_rt_driver *driver, aotc_rt_module *module);
 
 // -------------------------------------------------------------------------------------------------
 // Kernels (kernel.c)
 
-// Frees what the module's kernels know of contexts.
+// Frees the bindings of the module's kernels.
 void aotc_rt_kernels_unload(aotc_rt_module *module);
 // Frees the kernels.
 void aotc_rt_kernels_free(aotc_rt_module *module);

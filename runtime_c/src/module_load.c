@@ -4,7 +4,7 @@
 
 #include "module.h"
 
-// A module on one context.
+// A module loaded in one context.
 typedef struct aotc_rt_loaded_module {
   struct aotc_rt_loaded_module *next;
   const aotc_rt_context *context;
@@ -55,7 +55,7 @@ bool aotc_rt_modules_load_all_locked(const aotc_rt_driver *driver, aotc_rt_conte
   return true;
 }
 
-// Unloads from the context, which is current if modules are not the process's.
+// Unloads from the context, which is current unless modules are per process.
 static void unload_here(const aotc_rt_driver *driver, aotc_rt_module *module,
                         const aotc_rt_context *context) {
   for (loaded_module **link = &module->loaded; *link != NULL; link = &(*link)->next) {
@@ -78,7 +78,7 @@ void aotc_rt_modules_drop_locked(const aotc_rt_driver *driver, const aotc_rt_con
   }
 }
 
-// Forgets where the module is loaded, without a driver to ask.
+// Forgets where the module is loaded, when there is no driver to unload it with.
 static void forget_loaded(aotc_rt_module *module) {
   free(module->library);
   module->library = NULL;

@@ -1,15 +1,15 @@
 // Kernels by the address of their name.
 //
-// Names are constants of the program, so their addresses tell them apart; whoever looks one up
-// compares the text, too, as somebody may build names in a buffer.
+// Names are constants of the program, so they are looked up by address; the text is compared as
+// well, because a program may build names in a buffer.
 #include "name_table.h"
 
 #include <stdlib.h>
 
 #define FIRST_SLOTS 16
 
-// Slots are filled under the lock and read without it. A full table is replaced by a larger one,
-// but kept for those who still read it.
+// Slots are written under the lock and read without it. A full table is replaced by a larger one,
+// but kept for threads that are still reading it.
 struct aotc_rt_name_table {
   aotc_rt_name_table *smaller;
   size_t slot_count; // a power of 2
@@ -51,7 +51,7 @@ aotc_rt_kernel *aotc_rt_name_table_find(const aotc_rt_name_table *table, const c
   for (size_t i = 0; i < table->slot_count; ++i, slot = (slot + 1) & (table->slot_count - 1)) {
     const char *key = atomic_load_explicit(&table->slots[slot].name, memory_order_acquire);
     if (key == name) {
-      // Written before the name was.
+      // The kernel was written before the name.
       return atomic_load_explicit(&table->slots[slot].kernel, memory_order_relaxed);
     }
     if (key == NULL) {
@@ -75,7 +75,7 @@ void aotc_rt_name_table_add_locked(_Atomic(aotc_rt_name_table *) *names, const c
                                    aotc_rt_kernel *kernel) {
   aotc_rt_name_table *table = atomic_load_explicit(names, memory_order_relaxed);
   if (aotc_rt_name_table_find(table, name) != NULL) {
-    return; // the address of a buffer that held another name before
+    return; // the address is a buffer's, which held another name before
   }
   if (table->used * 2 >= table->slot_count) {
     aotc_rt_name_table *larger = make_table(table->slot_count * 2, table);

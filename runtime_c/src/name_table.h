@@ -6,18 +6,18 @@
 
 typedef struct aotc_rt_name_table aotc_rt_name_table;
 
-// An empty table; NULL, with nothing recorded, if there is no memory for it.
+// Creates an empty table; NULL, with no failure recorded, if there is no memory for it.
 aotc_rt_name_table *aotc_rt_name_table_make(void);
 
-// Frees the table and all that it replaced.
+// Frees the table and the tables it replaced.
 void aotc_rt_name_table_free(aotc_rt_name_table *table);
 
-// The kernel that was added at this address; NULL if there is none. No lock is needed. The name may
-// be another by now, if it is in a buffer.
+// The kernel added for this address; NULL if there is none. Needs no lock. If the name is in a
+// buffer, its text may have changed since.
 aotc_rt_kernel *aotc_rt_name_table_find(const aotc_rt_name_table *table, const char *name);
 
-// Makes the next look-up of `name` fast; a full table is replaced. Without memory for that it stays
-// slow.
+// Adds `name`, so that later look-ups of it are fast; a full table is replaced. If there is no
+// memory for that, they stay slow.
 void aotc_rt_name_table_add_locked(_Atomic(aotc_rt_name_table *) *names, const char *name,
                                    aotc_rt_kernel *kernel);
 

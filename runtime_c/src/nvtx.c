@@ -1,10 +1,10 @@
-// NVTX, version 3, as a program without its headers speaks it.
+// Version 3 of NVTX, implemented without its headers.
 //
-// A profiler names a library of its own in NVTX_INJECTION64_PATH, or has loaded one already. Its
-// function InitializeInjectionNvtx2 is given one of ours, by which it asks for tables of function
-// pointers, and stores its functions there. (NVTX is header only: each binary that uses it has such
-// tables. The layouts, numbers and the order of the search are those of
-// nvtx3/nvtxDetail/nvtxTypes.h and nvtxInit.h, github.com/NVIDIA/NVTX.)
+// A profiler names its library in NVTX_INJECTION64_PATH, or is already loaded. Its function
+// InitializeInjectionNvtx2 gets a callback, by which it asks for tables of function pointers, where
+// it stores its functions. (NVTX is header-only: each binary that uses it has such tables. The
+// layouts, numbers and the search order are those of nvtx3/nvtxDetail/nvtxTypes.h and nvtxInit.h,
+// github.com/NVIDIA/NVTX.)
 #include "nvtx.h"
 
 #include <dlfcn.h>
@@ -17,7 +17,7 @@
 _Atomic(aotc_rt_nvtx_phase) aotc_rt_nvtx_phase_of_process;
 
 // -------------------------------------------------------------------------------------------------
-// What the profiler sees
+// The tables for the profiler
 
 #define VERSION 3
 
@@ -27,28 +27,28 @@ typedef int (*get_module_function_table)(int module, function_pointer ***out_tab
 typedef const void *(*get_export_table)(uint32_t table);
 typedef int (*initialize_injection)(get_export_table tables);
 
-// The modules, by their numbers.
+// The numbers of NVTX's modules.
 enum { CORE = 1, CUDA, OPENCL, CUDART, CORE2, SYNC, MODULE_COUNT };
-// The functions of CORE that are called here, by theirs.
+// The numbers of the functions of CORE that are called here.
 enum { CORE_RANGE_PUSH_A = 9, CORE_RANGE_POP = 11 };
-// The functions of the largest module, with number 0, which is none.
+// The number of functions of the largest module, including the unused number 0.
 #define MOST_FUNCTIONS 16
 
-// Each module's number of functions, with number 0.
+// The number of functions of each module, including number 0.
 static const unsigned int function_counts[MODULE_COUNT] = {
     [CORE] = 16, [CUDA] = 9, [OPENCL] = 15, [CUDART] = 7, [CORE2] = 16, [SYNC] = 7,
 };
-// Where the profiler stores its functions; those that are not called here, too: it may insist on
-// all.
+// The profiler's functions, including ones that are not called here, because a profiler may require
+// all of them.
 static function_pointer functions[MODULE_COUNT][MOST_FUNCTIONS];
-// The addresses of these.
+// Pointers to these.
 static function_pointer *tables[MODULE_COUNT][MOST_FUNCTIONS + 1];
 
 static int give_function_table(int module, function_pointer ***out_table, unsigned int *out_size) {
   if (module < CORE || module >= MODULE_COUNT) {
     return 0;
   }
-  // NULL stays for number 0 and at the end.
+  // Number 0 and the end stay NULL.
   for (unsigned int i = 1; i < function_counts[module]; ++i) {
     tables[module][i] = &functions[module][i];
   }
@@ -91,11 +91,11 @@ static const void *give_export_table(uint32_t table) {
 static initialize_injection find_in(void *library) {
   void *address = dlsym(library, "InitializeInjectionNvtx2");
   initialize_injection found = NULL;
-  memcpy(&found, &address, sizeof(found)); // C has no conversion for it
+  memcpy(&found, &address, sizeof(found)); // C has no conversion for this
   return found;
 }
 
-// Its library stays: its functions are called to the end.
+// The library is never closed, because its functions are called until the end.
 static bool find_profiler(void) {
   initialize_injection initialize = find_in(RTLD_DEFAULT);
   const char *path = getenv("NVTX_INJECTION64_PATH");

@@ -1,11 +1,11 @@
-// Host memory that a GPU reaches: registered here, or reached already.
+// Host memory that a GPU can access: registered here, or accessible already.
 #include <stdlib.h>
 
 #include "mlir_cuda_runtime.h"
 #include "state.h"
 
-// The registration that covers the range, or the bytes from `start` on when bytes is 0; the
-// narrowest one that begins there, if there is one.
+// The registration that covers the range, or the bytes from `start` on if bytes is 0; the smallest
+// one that starts there, if there is one.
 static aotc_rt_registration **find_registration(uintptr_t start, uint64_t bytes) {
   aotc_rt_registration **found = NULL;
   aotc_rt_registration **link = &aotc_rt_state_of_process.registrations;
@@ -19,7 +19,7 @@ static aotc_rt_registration **find_registration(uintptr_t start, uint64_t bytes)
   return found;
 }
 
-// Whether the GPU reaches this address already.
+// Whether the GPU can access this address already.
 static bool is_reachable(const aotc_rt_driver *driver, uintptr_t address, bool *out_is_reachable) {
   aotc_rt_place place;
   bool is_located =

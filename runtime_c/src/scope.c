@@ -1,8 +1,8 @@
-// A call under way: the context that it works in, made current and left as it was.
+// A call's scope: the context it works in, which is made current and restored afterwards.
 #include "mlir_cuda_runtime.h"
 #include "state.h"
 
-// The thread's current context, unless it is on another device than the wanted one.
+// Uses the thread's current context, unless it is on another device than the wanted one.
 static bool use_current(aotc_rt_scope *scope, aotc_rt_context_handle current, bool must_be_ordinal,
                         int32_t ordinal) {
   aotc_rt_context *context = aotc_rt_context_find(scope->driver, current);
@@ -21,7 +21,7 @@ static bool use_current(aotc_rt_scope *scope, aotc_rt_context_handle current, bo
 static bool use_primary(aotc_rt_scope *scope, int32_t ordinal) {
   scope->context = aotc_rt_context_find_primary(ordinal);
   if (scope->context == NULL && scope->is_release) {
-    // What is to be released was made in a context that is known; a new one is not started for it.
+    // What is released belongs to a known context; no new one is created for that.
     scope->context = aotc_rt_context_find_any();
   } else if (scope->context == NULL && aotc_rt_check_ordinal(ordinal)) {
     aotc_rt_lock();
@@ -31,7 +31,7 @@ static bool use_primary(aotc_rt_scope *scope, int32_t ordinal) {
   return scope->context != NULL;
 }
 
-// The context of a stream of the caller's becomes current, where none is.
+// Makes the context of a caller's stream current if the thread has none.
 static bool enter_context_of(aotc_rt_scope *scope, aotc_rt_stream stream,
                              aotc_rt_context_handle *out_current) {
   aotc_rt_context_handle context = NULL;

@@ -1,15 +1,16 @@
-// Buffers are kept by their size, so that the calls after the first allocate nothing.
+// Buffers are kept by size class, so that only the first calls allocate.
 #include "staging.h"
 
 #include <stdlib.h>
 
 #define SMALLEST_BITS 12 // 4 KiB
-#define STEPS 4          // from one power of 2 to the next
+#define STEPS 4          // size classes per power of 2
 
-// Of every context's unused buffers. The state's is held for as long as modules take to load.
+// Protects every context's unused buffers. A lock of its own, because the state's lock is held
+// while modules are loaded.
 static pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;
 
-// The class of buffers for so many bytes, and their size; -1 if no memory is that large.
+// The size class for this many bytes, and the size of its buffers; -1 if the size is too large.
 static int class_of(uint64_t bytes, uint64_t *out_bytes) {
   uint64_t size = (uint64_t)1 << SMALLEST_BITS;
   int size_class = 0;
@@ -36,7 +37,7 @@ static void free_memory(const aotc_rt_driver *driver, const aotc_rt_staging_buff
 }
 
 void aotc_rt_staging_unload(const aotc_rt_driver *driver, aotc_rt_context *context) {
-  // Taken out of the lists first: freeing waits for the device.
+  // Removed from the lists first, because freeing waits for the device.
   aotc_rt_staging_buffer *all = NULL;
   pthread_mutex_lock(&the_lock);
   for (int kind = 0; kind < 3; ++kind) {
@@ -65,7 +66,7 @@ static aotc_rt_result call_driver(const aotc_rt_scope *scope, aotc_rt_staging_bu
 
 static bool allocate_on_gpu(aotc_rt_scope *scope, aotc_rt_staging_buffer *buffer,
                             const char *what) {
-  // Another thread's capture is no business of this buffer's.
+  // Another thread's capture is unaffected by this buffer.
   aotc_rt_capture_mode mode;
   if (!aotc_rt_capture_relax(scope->driver, &mode)) {
     return false;

@@ -1,7 +1,7 @@
-// Stand-ins for host-shared memory.
+// Stand-ins for managed memory.
 //
-// Host code uses host-shared memory without asking whether there is any. Where there is none, it
-// gets zeros of the host's to work on: the failure is recorded, nothing is launched, and the code
+// Host code uses managed memory without checking whether it was allocated. If the allocation
+// failed, it gets zeroed host memory: the failure is recorded, nothing is launched, and the code
 // runs to its end.
 #include <stdlib.h>
 

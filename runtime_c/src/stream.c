@@ -1,4 +1,4 @@
-// Streams from a pool, a caller's stream, events, and time.
+// A pool of streams, the caller's stream, events, and timers.
 #include <stdlib.h>
 #include <time.h>
 
@@ -24,7 +24,7 @@ aotc_rt_stream aotc_rt_stream_for_work(aotc_rt_thread *thread, void *stream) {
   return aotc_rt_stream_of(thread, stream);
 }
 
-// Takes a free slot that has a stream if there is one, else any free slot.
+// Takes a free slot that already has a stream, or one that has none yet.
 static bool take_slot(aotc_rt_stream_block *block, bool must_have_stream,
                       _Atomic(aotc_rt_stream) **out_stream, atomic_bool **out_is_taken) {
   for (; block != NULL; block = atomic_load_explicit(&block->next, memory_order_acquire)) {
@@ -68,7 +68,7 @@ aotc_rt_stream aotc_rt_stream_take(aotc_rt_scope *scope) {
     }
   }
 
-  // The slot may have got its stream between the look and the taking.
+  // The slot may have received its stream in the meantime.
   aotc_rt_stream handle = atomic_load_explicit(stream, memory_order_acquire);
   if (handle == NULL) {
     if (!aotc_rt_make_current(scope) ||
@@ -81,7 +81,7 @@ aotc_rt_stream aotc_rt_stream_take(aotc_rt_scope *scope) {
   return handle;
 }
 
-// The slot of a stream that is the pool's; NULL for any other.
+// The slot of a stream of the pool; NULL for other streams.
 static atomic_bool *find_slot(aotc_rt_stream stream) {
   aotc_rt_context *context =
       atomic_load_explicit(&aotc_rt_state_of_process.contexts, memory_order_acquire);
@@ -135,7 +135,7 @@ void aotc_rt_streams_unload(const aotc_rt_driver *driver, aotc_rt_context *conte
 void *mgpuStreamCreate(void) {
   aotc_rt_thread *thread = &aotc_rt_this_thread;
   aotc_rt_phase phase = atomic_load_explicit(&aotc_rt_state_of_process.phase, memory_order_acquire);
-  // A stream of the caller's is a GPU's.
+  // A caller's stream is always a GPU stream.
   if (thread->error.status == AOTC_OK && thread->has_adopted_stream && phase != AOTC_RT_ON_CPU) {
     return thread->adopted_stream;
   }
@@ -160,8 +160,8 @@ void mgpuStreamDestroy(void *stream) {
     return;
   }
   if (thread->error.status != AOTC_OK) {
-    // The function that failed will free what its kernels may still use. There is nobody to tell
-    // what this wait says: the first failure stands.
+    // The function that failed will free memory its kernels may still use. The result of this wait
+    // is ignored, because the first failure is the one that is reported.
     aotc_rt_scope scope;
     if (aotc_rt_begin_release(&scope, "mgpuStreamDestroy")) {
       if (scope.driver != NULL && aotc_rt_make_current(&scope)) {
@@ -197,7 +197,7 @@ static bool synchronize(aotc_rt_scope *scope, void *stream) {
 void mgpuStreamSynchronize(void *stream) {
   aotc_rt_scope scope;
   aotc_rt_thread *thread = &aotc_rt_this_thread;
-  // Only an entry knows all that goes to the stream that it adopted.
+  // Only an entry knows about all the work on the stream it adopted.
   bool is_entrys = thread->entry_context != NULL && thread->has_adopted_stream &&
                    aotc_rt_stream_of(thread, stream) == thread->adopted_stream;
   if (is_left_unsynchronized(thread, stream) || (is_entrys && thread->is_adopted_stream_idle) ||
@@ -208,7 +208,7 @@ void mgpuStreamSynchronize(void *stream) {
   aotc_rt_end(&scope);
 }
 
-// Events are handed from thread to thread: one that a failed thread could not make arrives as NULL.
+// Events are passed between threads: one that a failed thread could not create is NULL.
 static bool check_event(const void *event) {
   if (event != NULL) {
     return true;
@@ -406,7 +406,7 @@ aotc_status aotc_timer_open(aotc_timer **out_timer) {
   return AOTC_OK;
 }
 
-// Notes a point: of the stream, or of the clock.
+// Records a time: on the stream, or from the clock.
 static bool record(aotc_rt_scope *scope, aotc_rt_event event, void *stream,
                    struct timespec *out_now) {
   if (scope->driver == NULL) {

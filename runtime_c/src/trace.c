@@ -1,4 +1,4 @@
-// AOTC_TRACE=FILE: what a process does with its devices, in Chrome's trace event format.
+// AOTC_TRACE=FILE: writes a process's device activity in Chrome's trace event format.
 #include "trace.h"
 
 #include <errno.h>
@@ -24,16 +24,16 @@ static int the_file = -1;
 // -------------------------------------------------------------------------------------------------
 // The file
 
-// A trace is no part of what a program does, so its failure is none of the program's: this is the
-// one place where the runtime prints.
+// Tracing is not part of the program's function, so a failure is not recorded as the program's.
+// This is the only place where the runtime prints.
 static void give_up(const char *what, const char *why) {
   if (atomic_exchange(&aotc_rt_trace_phase, AOTC_RT_TRACE_OFF) != AOTC_RT_TRACE_OFF) {
     dprintf(STDERR_FILENO, "warning: AOTC_TRACE: %s: %s\n", what, why);
   }
 }
 
-// Every library has a runtime of its own, and processes inherit the variable. Whoever opens the
-// file while nobody else writes it begins it anew; the lock lasts as long as the process.
+// Every library has its own runtime, and child processes inherit the variable. The first writer to
+// open the file while no other has it truncates it; the lock is held until the process ends.
 static bool begin_file(int file) {
   static const char start[] = "[\n";
   bool is_begun = true;
@@ -49,8 +49,8 @@ static void start(void) {
     atomic_store(&aotc_rt_trace_phase, AOTC_RT_TRACE_OFF);
     return;
   }
-  // Events of several writers stay whole: each is one write at the end of the file, where Linux
-  // writes with O_APPEND whatever the offset. (An entry may be called write.)
+  // Events of several writers do not mix: each is a single write at the end of the file, where
+  // Linux writes with O_APPEND. (An entry may be called write.)
   int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
   struct stat status;
   if (file < 0) {
@@ -88,7 +88,7 @@ int64_t aotc_rt_trace_start(void) {
 // -------------------------------------------------------------------------------------------------
 // Events
 
-// The bytes of the UTF-8 sequence at `text`; 0 if there is none.
+// The length of the UTF-8 sequence at `text`; 0 if it is invalid.
 static size_t sequence_bytes(const unsigned char *text) {
   static const unsigned char first[] = {0xc2, 0xe0, 0xf0};
   static const unsigned char last[] = {0xdf, 0xef, 0xf4};
@@ -99,7 +99,7 @@ static size_t sequence_bytes(const unsigned char *text) {
           return 0;
         }
       }
-      // Longer than need be, halves of surrogate pairs, and what is beyond the last character.
+      // Overlong encodings, surrogate halves, and code points that are too large.
       bool is_none = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
                      (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f);
       return is_none ? 0 : more + 1;
@@ -108,7 +108,7 @@ static size_t sequence_bytes(const unsigned char *text) {
   return 0;
 }
 
-// The text as part of a JSON string, cut to NAME_BYTES.
+// Escapes the text for a JSON string, truncated to NAME_BYTES.
 static const char *escape(const char *text, char *out) {
   size_t used = 0;
   const unsigned char *at = (const unsigned char *)text;
@@ -144,7 +144,7 @@ static void describe_device(const aotc_rt_context *context, char *text, size_t b
   }
 }
 
-// Writes a line, whole.
+// Writes a line in a single write.
 static void write_line(const char *line) {
   int error = errno;
   size_t bytes = strlen(line);
@@ -158,7 +158,7 @@ static void write_line(const char *line) {
 void aotc_rt_trace_event(const aotc_rt_context *context, const char *category, const char *name,
                          const char *arguments, aotc_rt_trace_span span) {
   if (!aotc_rt_trace_is_on()) {
-    return; // the file could not be written any more
+    return; // writing to the file has failed
   }
   char device[64], escaped[NAME_BYTES], event[EVENT_BYTES];
   int64_t length = span.end > span.begin ? span.end - span.begin : 0;
@@ -175,7 +175,7 @@ void aotc_rt_trace_event(const aotc_rt_context *context, const char *category, c
 }
 
 int64_t aotc_rt_trace_add_row(const char *name) {
-  // Each runtime of a process has addresses of its own; threads have small numbers.
+  // Each runtime in a process has its own addresses; threads have small numbers.
   static atomic_int count;
   int64_t row = ((int64_t)((uintptr_t)&count >> 4 & 0xffffffffu) << 16) + ((int64_t)1 << 48) +
                 atomic_fetch_add(&count, 1);
@@ -190,7 +190,7 @@ int64_t aotc_rt_trace_add_row(const char *name) {
   return row;
 }
 
-// Writes an event of the call under way that ends now.
+// Writes an event of this call that ends now.
 static void end(int64_t begin, const char *category, const char *name, const char *arguments) {
   const aotc_rt_trace_span span = {.begin = begin, .end = aotc_rt_trace_now()};
   aotc_rt_trace_event(aotc_rt_this_thread.context, category, name, arguments, span);

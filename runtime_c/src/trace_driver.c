@@ -1,27 +1,27 @@
-// A driver that writes what it does to the trace, and leaves the work to the driver beneath it.
+// A driver that traces the calls it forwards to another driver.
 //
-// What is enqueued is timed by events of the device in the stream: a trace makes nobody wait. Their
-// times are asked for when somebody has waited, or when many are due, against an event on a stream
-// of the trace's own whose time on the host is known.
+// Enqueued work is timed with device events in the stream, so tracing does not wait. The times are
+// queried when somebody has waited, or when many are pending, relative to an event on one of the
+// trace's own streams, for which the host's time is known.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "trace.h"
 
-// Work that was enqueued, and whose times are not known yet.
+// Enqueued work for which the times are not known yet.
 typedef struct pending {
   struct pending *next;
   const aotc_rt_context *context;
   aotc_rt_stream stream;
   aotc_rt_event start, stop;
-  aotc_rt_trace_span host; // when it was enqueued
-  const char *category;    // a literal
-  const char *name;        // within `arguments`
+  aotc_rt_trace_span host; // when the host enqueued it
+  const char *category;    // a string literal
+  const char *name;        // points into `arguments`
   char arguments[];
 } pending;
 
-// A row of the trace for each stream that had work.
+// A row of the trace for each stream with work.
 typedef struct row {
   struct row *next;
   const aotc_rt_context *context;
@@ -29,23 +29,23 @@ typedef struct row {
   int64_t number;
 } row;
 
-// A stream of the trace's own in a context.
+// The trace's own stream in a context.
 typedef struct clock_stream {
   struct clock_stream *next;
   const aotc_rt_context *context;
   aotc_rt_stream stream;
 } clock_stream;
 
-#define MOST_PENDING 256        // before their times are asked for
-#define MOST_KEPT_PENDING 65536 // whose times nobody can tell yet
+#define MOST_PENDING 256        // before their times are queried
+#define MOST_KEPT_PENDING 65536 // with times that cannot be queried yet
 
-// Under the lock, except for the driver's table, which does not change.
+// Protected by the lock, except for the driver table, which does not change.
 typedef struct tracer {
   pthread_mutex_t lock;
-  const aotc_rt_driver *driver; // beneath
+  const aotc_rt_driver *driver; // the traced one
   aotc_rt_driver table;
   pending *first, **end;
-  size_t count, asked_at; // of pending work: now, and after its times were asked for
+  size_t count, asked_at; // of pending work: now, and after the last query of times
   row *rows;
   clock_stream *clocks;
 } tracer;
@@ -98,7 +98,7 @@ static void destroy_event(aotc_rt_event event) {
   }
 }
 
-// An event on an idle stream, and when it happened on the host; NULL where that cannot be told. The
+// Records an event on an idle stream, and gets the host's time of it; NULL if that fails. The
 // context is current.
 static aotc_rt_event make_clock_locked(const aotc_rt_context *context, int64_t *out_now) {
   tracer *t = &the_tracer;
@@ -130,7 +130,7 @@ static aotc_rt_event make_clock_locked(const aotc_rt_context *context, int64_t *
   return event;
 }
 
-// Writes the event by the host's times.
+// Writes the event with the host's times.
 static void write_by_host(const pending *p, const char *category, const char *name,
                           const char *arguments) {
   char text[AOTC_RT_TRACE_ARGUMENT_BYTES + 32] = "";
@@ -138,7 +138,8 @@ static void write_by_host(const pending *p, const char *category, const char *na
   aotc_rt_trace_event(p->context, category, name, text, p->host);
 }
 
-// Writes the event, by the device's times if `clock` can tell them; false if it is too early.
+// Writes the event with the device's times, if they are available relative to `clock`; false if it
+// is too early.
 static bool write_locked(const pending *p, aotc_rt_event clock, int64_t now) {
   const aotc_rt_driver *driver = the_tracer.driver;
   float milliseconds = 0;
@@ -152,15 +153,15 @@ static bool write_locked(const pending *p, aotc_rt_event clock, int64_t now) {
     return false;
   }
   aotc_rt_trace_span span = {.begin = now - (int64_t)((double)ago * 1e6), .row = row_of_locked(p)};
-  // The host's part of it comes first.
+  // The work starts after the host has enqueued it.
   span.begin = span.begin > p->host.begin ? span.begin : p->host.begin;
   span.end = span.begin + (int64_t)((double)milliseconds * 1e6);
   aotc_rt_trace_event(p->context, p->category, p->name, p->arguments, span);
   return true;
 }
 
-// Writes the context's events that have happened, or by the host's times all of them. With
-// `is_current` the device's events are given back.
+// Writes the context's completed events; if `all`, also the others, with the host's times. If
+// `is_current`, releases the device's events.
 static void write_pending_locked(const aotc_rt_context *context, bool is_current, bool all) {
   tracer *t = &the_tracer;
   int64_t now = 0;
@@ -187,7 +188,7 @@ static void write_pending_locked(const aotc_rt_context *context, bool is_current
   destroy_event(clock);
 }
 
-// Of the context that the thread works in, which is current.
+// The same for the current context of the thread.
 static void write_pending(bool all) {
   const aotc_rt_context *context = aotc_rt_this_thread.context;
   lock();
@@ -195,7 +196,7 @@ static void write_pending(bool all) {
   unlock();
 }
 
-// A process that ends does not wait for its work: the times of that are the host's.
+// A process that exits does not wait for its work, which is written with the host's times.
 __attribute__((destructor)) static void write_what_is_left(void) {
   if (the_tracer.driver != NULL && pthread_mutex_trylock(&the_tracer.lock) == 0) {
     while (the_tracer.first != NULL) {
@@ -208,7 +209,8 @@ __attribute__((destructor)) static void write_what_is_left(void) {
 // -------------------------------------------------------------------------------------------------
 // Work
 
-// Notes the time, and the stream's unless it is being captured: then its times are a graph's.
+// Records the times of the host and of the stream; not the latter in a capture, where the event
+// would become part of the graph.
 static pending begin_work(const aotc_rt_context *context, aotc_rt_stream stream) {
   const aotc_rt_driver *driver = the_tracer.driver;
   pending p = {.context = context, .stream = stream};
@@ -325,7 +327,7 @@ static aotc_rt_result context_synchronize(void) {
   return end_wait(the_tracer.driver->context_synchronize(), begin);
 }
 
-// What the trace has there goes with the context.
+// The trace's objects in the context are destroyed with it.
 static void context_empty(aotc_rt_context *context, bool is_current) {
   tracer *t = &the_tracer;
   lock();
@@ -344,7 +346,7 @@ static void context_empty(aotc_rt_context *context, bool is_current) {
     free(clock);
   }
   for (row *r = t->rows; r != NULL; r = r->next) {
-    r->context = r->context == context ? NULL : r->context; // another may get its address
+    r->context = r->context == context ? NULL : r->context; // the address may be reused
   }
   unlock();
   t->driver->context_empty(context, is_current);

@@ -1,4 +1,4 @@
-// Gives everything back, and forgets which device was chosen.
+// Releases everything, and resets the selected device.
 #include <stdlib.h>
 
 #include "aotc_entry.h"
@@ -10,13 +10,13 @@
 #include "upload.h"
 #include "weight_pages.h"
 
-// Gives back what a context holds. What cannot be given back is forgotten.
+// Releases a context's objects. Those that cannot be released are forgotten.
 static void empty_context_locked(aotc_rt_state *state, aotc_rt_context *context) {
   const aotc_rt_driver *driver = state->driver;
   bool is_current = !state->is_driver_lost &&
                     aotc_rt_context_enter_to_release(driver, context, "to give back what is there");
   if (is_current) {
-    // Kernels that were enqueued may still use what is freed here.
+    // Enqueued kernels may still be using what is freed here.
     AOTC_RT_TRY_RELEASE(driver, context_synchronize(), "before everything is given back");
     aotc_rt_registrations_unload_locked(state, driver);
   }

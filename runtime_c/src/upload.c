@@ -1,8 +1,8 @@
 // Large copies from host memory to a device.
 //
-// A driver copies memory that is not pinned by one thread, at a fraction of what the bus has. Here
-// several threads copy to a pinned buffer, while the one before is on its way. What they read is
-// mostly a mapped file, so that they take its page faults, too.
+// A driver copies pageable memory with one thread, at a fraction of the bus bandwidth. Here several
+// threads copy into a pinned buffer while the previous buffer is being transferred. The source is
+// usually a mapped file, so its page faults are handled in parallel as well.
 #include "upload.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include "cpu/thread.h"
 
-// Less is copied by the driver.
+// Smaller copies are left to the driver.
 #define LEAST_BYTES ((size_t)1 << 20)
 #define BUFFER_BYTES ((size_t)16 << 20)
 #define BUFFERS 2
@@ -20,15 +20,15 @@
 
 typedef struct aotc_rt_uploads {
   char *buffers[BUFFERS];
-  aotc_rt_event sent[BUFFERS]; // the buffer is free behind it
+  aotc_rt_event sent[BUFFERS]; // the buffer is free after it
   int next;
 } uploads;
 
-// Of every context's buffers: one copy at a time has all threads, and the bus.
+// Protects every context's buffers: one copy at a time uses all the threads, and the bus.
 static pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;
 
 // -------------------------------------------------------------------------------------------------
-// To a buffer
+// Into the buffer
 
 typedef struct part {
   char *to;
@@ -42,7 +42,7 @@ static void *copy_part(void *argument) {
   return NULL;
 }
 
-// Half of the processors: the other ones are the program's.
+// Half of the processors; the others are left to the program.
 static int thread_count(void) {
   long count = sysconf(_SC_NPROCESSORS_ONLN) / 2;
   return count < 1 ? 1 : count > MOST_THREADS ? MOST_THREADS : (int)count;
@@ -60,7 +60,7 @@ static void copy_by_threads(char *to, const char *from, size_t bytes) {
     parts[i] = (part){.to = to + start, .from = from + start, .bytes = end - start};
     is_started[i] = i > 0 && aotc_rt_cpu_thread_start(&threads[i], copy_part, &parts[i]);
     if (!is_started[i]) {
-      copy_part(&parts[i]); // this thread's part is the first one
+      copy_part(&parts[i]); // this thread copies the first part
     }
   }
   for (int i = 1; i < count; ++i) {
@@ -71,7 +71,7 @@ static void copy_by_threads(char *to, const char *from, size_t bytes) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// From there
+// From the buffer
 
 static void free_buffers(const aotc_rt_driver *driver, uploads *u) {
   for (int i = 0; i < BUFFERS; ++i) {
@@ -99,8 +99,8 @@ static bool make_buffer(const aotc_rt_driver *driver, uploads *u, int i) {
   return driver->event_create(false, &u->sent[i]).code == 0;
 }
 
-// The context's buffers; NULL, with nothing recorded, where there are none to be had, as where
-// little memory can be pinned.
+// The context's buffers; NULL, with no failure recorded, if they cannot be allocated, for example
+// because little memory can be pinned.
 static uploads *buffers_of(const aotc_rt_driver *driver, aotc_rt_context *context) {
   if (context->uploads == NULL) {
     uploads *made = calloc(1, sizeof(*made));

@@ -4,12 +4,12 @@
 
 #include "state.h"
 
-// Enqueues a copy of plain host memory, which is read by the time this returns; the scope's context
-// is current. False, with the failure recorded as one of `what`.
+// Enqueues a copy of pageable host memory, which has been read when this returns; the scope's
+// context is current. False, with the failure recorded for `what`.
 bool aotc_rt_upload(aotc_rt_scope *scope, void *to, const void *from, size_t bytes,
                     aotc_rt_stream stream, const char *what);
 
-// Gives back the buffers of a context, which is current and idle. Without a driver they are only
+// Frees the buffers of a context, which is current and idle. Without a driver they are only
 // forgotten.
 void aotc_rt_upload_unload(const aotc_rt_driver *driver, aotc_rt_context *context);
 

@@ -1,16 +1,16 @@
-// The memory of a device's budget for weights, in pages: what is behind which addresses.
+// The memory of a device's budget for weights, in pages, and its mapping to addresses.
 //
-// Models read their weights in turns, in the same order: what was used the longest ago is what is
-// needed next. So most pages stay once they are there, and the others take turns in a window that
-// has room for twice what one kernel reads.
+// Models read their weights cyclically, so the least recently used page is the one needed next.
+// Therefore most pages are never evicted, and the others share a window that has room for twice the
+// pages that one kernel reads.
 #include "weight_blocks.h"
 
 #include "upload.h"
 
-// What was not used for as many launches is the first to go.
+// A page that was not used for this many launches is evicted first.
 #define STALE 65536
 
-// Waits until a launch, and those before it, have ended.
+// Waits until a launch and all earlier ones have ended.
 static bool wait_for(const aotc_rt_driver *driver, weight_pages *p, uint64_t launch) {
   while (p->waited < launch) {
     aotc_rt_event event = p->events[(p->waited + 1) % AOTC_RT_READERS];
@@ -27,8 +27,8 @@ static uint64_t used(const block *b) {
   return b->file != NULL ? b->file->pages[b->page].used : 0;
 }
 
-// The block that is used anew: one that was not used for long, else the next of the window, else
-// any that this launch does not read.
+// Chooses the block to reuse: a stale one, else the next one of the window, else any that this
+// launch does not read.
 static block *choose_victim(weight_pages *p) {
   block *oldest = NULL;
   for (uint32_t i = 0; i < p->block_count; ++i) {
@@ -47,7 +47,7 @@ static block *choose_victim(weight_pages *p) {
   return oldest;
 }
 
-// Takes a block's memory from behind its page.
+// Unmaps a block's memory from its page.
 static bool empty_block(const aotc_rt_driver *driver, weight_pages *p, block *b) {
   if (b->file == NULL) {
     return true;
@@ -100,7 +100,7 @@ static bool bring_page(aotc_rt_scope *scope, weight_pages *p, paged_file *file, 
   aotc_rt_weights_read_ahead_locked(data + bytes, left - bytes < bytes ? left - bytes : bytes);
   aotc_rt_unlock();
   if (!is_copied) {
-    aotc_rt_weight_reader_fail(scope->driver, p); // a part may be on its way
+    aotc_rt_weight_reader_fail(scope->driver, p); // a part of the copy may have been enqueued
     empty_block(scope->driver, p, b);
     return false;
   }
@@ -111,7 +111,7 @@ static bool bring_page(aotc_rt_scope *scope, weight_pages *p, paged_file *file, 
 bool aotc_rt_weight_blocks_bring(aotc_rt_scope *scope, weight_pages *p, aotc_rt_stream stream) {
   const aotc_rt_driver *driver = scope->driver;
   if (p->launches > AOTC_RT_READERS && !wait_for(driver, p, p->launches - AOTC_RT_READERS)) {
-    return false; // its event is this launch's, too
+    return false; // the event slot is reused for this launch
   }
   for (int r = 0; r < p->range_count; ++r) {
     for (size_t i = p->ranges[r].first; i < p->ranges[r].end; ++i) {
@@ -129,7 +129,7 @@ bool aotc_rt_weight_blocks_bring(aotc_rt_scope *scope, weight_pages *p, aotc_rt_
        !AOTC_RT_TRY(driver, event_record(p->copied, p->stream), "behind weights"))) {
     return false;
   }
-  // Also copies for another stream's launch, until that is known to have ended.
+  // Copies for another stream's launch count as well, until that is known to have ended.
   return p->copying <= p->waited ||
          AOTC_RT_TRY(driver, stream_wait_event(stream, p->copied), "for weights");
 }
@@ -149,7 +149,7 @@ bool aotc_rt_weight_reader_end(const aotc_rt_driver *driver, weight_pages *p,
   bool is_noted =
       (*event != NULL || AOTC_RT_TRY(driver, event_create(false, event), "of weights' readers")) &&
       AOTC_RT_TRY(driver, event_record(*event, stream), "behind a weight's reader");
-  if (!is_noted) { // its pages may be taken next
+  if (!is_noted) { // its pages may be reused from now on
     AOTC_RT_TRY_RELEASE(driver, stream_synchronize(stream), "of a weight's reader");
   }
   return is_noted;

@@ -1,9 +1,9 @@
-// Weights that are larger than the budget that a device has for them.
+// Weights that exceed a device's memory budget for them.
 //
-// A file of weights has a range of the device's addresses, as large as it is. Memory is behind
-// those of its pages that are resident. So a weight keeps its address, and the parameters of a
-// kernel tell which weights it reads: their pages are copied before it is launched, while the
-// kernels before it run.
+// A file of weights has a range of device addresses of its full size. Memory is mapped to the pages
+// that are resident. A weight therefore keeps its address, and a kernel's parameters show which
+// weights it reads: their pages are copied before the kernel is launched, while earlier kernels
+// run.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #include "weight_blocks.h"
 
 #define MOST_PAGE_BYTES ((uint64_t)32 << 20)
-// The largest weight is as many pages, if that is no more than they may have: what else is on its
-// first and last one is copied with it.
+// The largest weight is divided into this many pages, if the page size allows it: other data on its
+// first and last page are copied with it.
 #define PAGES_OF_LARGEST 8
 
 // -------------------------------------------------------------------------------------------------
@@ -74,13 +74,13 @@ aotc_status aotc_weights_budget_set(uint64_t bytes) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// What a device has
+// State of a device
 
 static weight_pages *pages_of(const aotc_rt_context *context) {
   return atomic_load_explicit(&context->weight_pages, memory_order_acquire);
 }
 
-// Whom the program lets hear of failures hears of them without the lock: it may call the runtime.
+// The failure hook is called without the lock held, because it may call the runtime.
 static void lock(weight_pages *p) {
   pthread_mutex_lock(&p->lock);
   ++aotc_rt_this_thread.lock_depth;
@@ -101,7 +101,7 @@ static weight_pages *make_pages(aotc_rt_context *context) {
   }
   made->budget = aotc_rt_state_of_process.weights_budget;
   aotc_rt_lock();
-  weight_pages *known = pages_of(context); // another thread may have made them
+  weight_pages *known = pages_of(context); // another thread may have created them
   if (known == NULL) {
     atomic_store_explicit(&context->weight_pages, made, memory_order_release);
   }
@@ -122,7 +122,7 @@ static void free_file(const aotc_rt_driver *driver, paged_file *file) {
   free(file);
 }
 
-// The size of pages and how many there may be, once the first file needs them.
+// Chooses the size and the maximum number of pages, when the first file needs them.
 static bool choose_page_bytes(weight_pages *p, size_t granularity, uint64_t largest) {
   uint64_t left = p->budget - p->whole_bytes;
   uint64_t bytes = largest / PAGES_OF_LARGEST / granularity * granularity;
@@ -175,7 +175,7 @@ static bool reserve(aotc_rt_scope *scope, weight_pages *p, paged_file *made) {
   return made->base != NULL;
 }
 
-// Another thread's capture is no business of these addresses.
+// Another thread's capture is unaffected by these addresses.
 static bool reserve_beside_captures(aotc_rt_scope *scope, weight_pages *p, paged_file *made) {
   aotc_rt_capture_mode mode;
   if (!aotc_rt_capture_relax(scope->driver, &mode)) {
@@ -201,7 +201,7 @@ static paged_file *find_or_add(aotc_rt_scope *scope, weight_pages *p,
     return NULL;
   }
   made->file = file;
-  // Memory of pages that there are is not given back.
+  // Memory already used for pages is not returned.
   bool is_whole = p->page_bytes == 0 && file->bytes <= p->budget - p->whole_bytes;
   if (is_whole) {
     p->whole_bytes += file->bytes;
@@ -234,7 +234,7 @@ void *aotc_rt_weight_pages_get(aotc_rt_scope *scope, const aotc_rt_weights_file 
 }
 
 // -------------------------------------------------------------------------------------------------
-// Which weights are read
+// Determining which weights are read
 
 static paged_file *file_at(const weight_pages *p, uintptr_t address) {
   for (paged_file *file = p->files; file != NULL; file = file->next) {
@@ -295,8 +295,8 @@ bool aotc_rt_weight_pages_describe(aotc_rt_scope *scope, const void *descriptor,
   return is_known;
 }
 
-// Adds the pages of the weight that `value` may be the address of, or of a descriptor of; returns
-// how many are new to the launch.
+// Adds the pages of the weight if `value` is the address of one, or of a descriptor of one; returns
+// the number of pages that are new to the launch.
 static uint64_t want(weight_pages *p, uintptr_t value) {
   uintptr_t address = described_by(p, value);
   paged_file *file = file_at(p, address);
@@ -317,7 +317,7 @@ static uint64_t want(weight_pages *p, uintptr_t value) {
   return count;
 }
 
-// The same for each pointer that a parameter may hold.
+// The same for each pointer-sized value in a parameter.
 static uint64_t want_parameters(weight_pages *p, const aotc_rt_parameters *parameters,
                                 void *const *values) {
   uint64_t count = 0;
@@ -346,7 +346,7 @@ static bool fail_capturing(const aotc_rt_driver *driver, aotc_rt_stream stream) 
   return is_capturing;
 }
 
-// Begins a launch, or a copy, that reads the ranges, which have `count` pages.
+// Begins a launch, or a copy, that reads the ranges, with `count` pages in total.
 static bool begin_use(aotc_rt_scope *scope, weight_pages *p, uint64_t count,
                       aotc_rt_stream stream) {
   if (count > p->capacity) {
@@ -358,11 +358,11 @@ static bool begin_use(aotc_rt_scope *scope, weight_pages *p, uint64_t count,
     return false;
   }
   p->window = 2 * count > p->window ? (uint32_t)(2 * count) : p->window;
-  // What follows a launch that was left out reads what that did not write.
+  // Launches after a skipped one would read data that it did not write.
   if (scope->thread->least_weights_budget != 0 || fail_capturing(scope->driver, stream)) {
     return false;
   }
-  aotc_rt_capture_mode mode; // of other threads
+  aotc_rt_capture_mode mode; // for other threads' captures
   if (!aotc_rt_capture_relax(scope->driver, &mode)) {
     return false;
   }
@@ -373,7 +373,8 @@ static bool begin_use(aotc_rt_scope *scope, weight_pages *p, uint64_t count,
   return aotc_rt_capture_restore(scope->driver, mode) && is_there;
 }
 
-// Ends it, if that was made: nothing is behind the copies of one that was not.
+// Ends the launch if it was made; otherwise waits for its copies, because no later wait covers
+// them.
 static bool end_use(const aotc_rt_driver *driver, weight_pages *p, aotc_rt_stream stream,
                     bool is_made) {
   if (!is_made) {
@@ -403,7 +404,7 @@ bool aotc_rt_weight_pages_launch(aotc_rt_scope *scope, const aotc_rt_launch *l,
   uint64_t count = want_parameters(p, parameters, l->parameters);
   bool is_launched = false;
   if (count > 0) {
-    // It may read weights before it waits for the kernel before it.
+    // With an early start, the kernel could read weights before the copies are done.
     aotc_rt_launch behind_copies = *l;
     behind_copies.begins_alone = true;
     is_launched =
@@ -442,7 +443,7 @@ void aotc_rt_weight_pages_tell(aotc_rt_thread *thread) {
   if (least == 0) {
     return;
   }
-  // What failed since read what was never written.
+  // Failures after the skipped launch come from reading memory that it did not write.
   aotc_error_clear();
   aotc_rt_fail(AOTC_OUT_OF_MEMORY,
                "one kernel reads more weights than their budget of %llu bytes has room for: the "
@@ -454,7 +455,7 @@ void aotc_rt_weight_pages_tell(aotc_rt_thread *thread) {
 // -------------------------------------------------------------------------------------------------
 // The end
 
-// Descriptors of the file's weights are not its any more.
+// Forgets the descriptors of the file's weights.
 static void forget_aliases(weight_pages *p, const paged_file *file) {
   size_t kept = 0;
   for (size_t i = 0; i < p->alias_count; ++i) {
@@ -471,8 +472,8 @@ void aotc_rt_weight_pages_unload(const aotc_rt_driver *driver, aotc_rt_context *
   if (p == NULL) {
     return;
   }
-  // Other programs' kernels may be launched. Not where there is no driver any more: in a child, who
-  // held the lock is not there either.
+  // Other programs' kernels may be launching. Without a driver the lock is not taken: in a forked
+  // child, the thread that held it does not exist.
   bool is_shared = file != NULL && aotc_rt_driver_to_release(&aotc_rt_state_of_process) != NULL;
   if (is_shared) {
     lock(p);

@@ -1,10 +1,10 @@
-// Weights by their names: found, checked, and replaced.
+// Weights by name: looking up, checking, and replacing them.
 #include <string.h>
 
 #include "aotc_weights.h"
 #include "state.h"
 
-// As the manifest has them.
+// The names used in the manifest.
 static const char *const dtype_names[] = {
     [AOTC_DTYPE_BOOL] = "bool",         [AOTC_DTYPE_I8] = "i8",         [AOTC_DTYPE_I16] = "i16",
     [AOTC_DTYPE_I32] = "i32",           [AOTC_DTYPE_I64] = "i64",       [AOTC_DTYPE_U8] = "u8",
@@ -29,7 +29,7 @@ static void refuse_name(const aotc_weight_table *table, const char *name) {
                name == NULL ? "(NULL)" : name, names);
 }
 
-// NULL, with the failure recorded, if there is none of this name.
+// Finds a weight by name; NULL, with the failure recorded.
 static const aotc_named_weight *find(const aotc_weight_table *table, const char *name) {
   for (int32_t i = 0; name != NULL && i < table->count; ++i) {
     if (strcmp(table->weights[i].value.name, name) == 0) {

@@ -1,11 +1,11 @@
-// Weights in a file of their own, which is opened when the first of them is used.
+// Weights in a separate file, which is opened when the first of them is used.
 #include <sys/mman.h>
 
 #include "weight_pages.h"
 #include "weights_file.h"
 
-// Zeros in the weights' place, for host code to go on with: none of it is touched, so it takes no
-// memory.
+// Zeros as a stand-in for the weights, so that host code can continue. Pages are allocated lazily,
+// so they take no memory.
 static void provide_stand_in_locked(aotc_weights *weights) {
   if (weights->stand_in != NULL) {
     return;
@@ -28,8 +28,7 @@ static _Atomic(aotc_rt_weights_file *) *file_of(aotc_weights *weights) {
   return (_Atomic(aotc_rt_weights_file *) *)&weights->opened;
 }
 
-// The weight in the file; NULL, with the failure recorded, if that cannot be had. Then there is a
-// stand-in.
+// The weight in the file; NULL, with the failure recorded, and then the stand-in is used.
 static aotc_rt_shared_weight *provide(aotc_weight *weight) {
   aotc_weights *weights = weight->weights;
   aotc_rt_weights_file *file = atomic_load_explicit(file_of(weights), memory_order_acquire);
@@ -53,7 +52,7 @@ const void *aotc_rt_weight_in_file(aotc_weight *weight) {
   return shared != NULL ? shared->constant.data : weight->weights->stand_in;
 }
 
-// The constant whose copies are the weight's now, and its data, which may be on a device.
+// The constant that holds the weight's copies, and its data, which may be on a device.
 static aotc_constant *find_constant(aotc_weight *weight, const void **out_data) {
   *out_data = aotc_rt_constant_source(&weight->constant);
   if (*out_data != NULL) {
@@ -72,7 +71,7 @@ const void *aotc_weight_get(aotc_weight *weight) {
   return data != NULL ? data : aotc_rt_weight_in_file(weight);
 }
 
-// A copy of the weight, or its place in a copy of the file of which a part is resident.
+// A copy of the weight, or its address in a partially resident copy of the file.
 static void *get_within_budget(const aotc_rt_weights_file *file, aotc_constant *constant,
                                const void *data) {
   aotc_rt_scope scope;
@@ -119,7 +118,7 @@ aotc_status aotc_rt_weight_replace(aotc_weight *weight, const void *data) {
   if (atomic_load(file_of(weight->weights)) != NULL) {
     aotc_rt_shared_weight *shared = weight->shared;
     if (shared->users == 1) {
-      // Nobody else has them: so they stay at their addresses.
+      // There are no other users, so the copies stay at their addresses.
       aotc_rt_constant_move_locked(&shared->constant, &weight->constant);
     }
   }

@@ -1,5 +1,4 @@
-// Files of weights: found beside the program or library, checked, and mapped once for all that use
-// them.
+// Weights files: located next to the program or library, checked, and mapped once for all users.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,17 +15,18 @@
 #define DIGEST_BYTES 32
 #define HINT "AOTC_WEIGHTS names another file, or its folder"
 
-// The start of the file: docs/weights.md has the whole format. Hosts are little-endian, as it is.
+// The file's header; docs/weights.md describes the format. Both the hosts and the file are
+// little-endian.
 typedef struct file_header {
   char magic[8];
   uint32_t version;
   uint32_t count;
-  uint64_t bytes; // of the whole file
+  uint64_t bytes; // size of the file
   uint8_t digest[DIGEST_BYTES];
   uint64_t reserved;
 } file_header;
 
-// Behind it, in the order of the digests.
+// The table after the header, sorted by digest.
 typedef struct file_row {
   uint8_t digest[DIGEST_BYTES];
   uint64_t offset, bytes, name;
@@ -36,10 +36,10 @@ typedef struct file_row {
 static const char the_magic[] = "aotc-wts";
 
 // -------------------------------------------------------------------------------------------------
-// Where the file is
+// Locating the file
 
-// The folder of the program or library that `address` is in, for free(); NULL if nobody says. The
-// kernel knows, whatever the working folder is by now and however a library was opened.
+// The folder of the program or library that contains `address`, allocated; NULL if unknown. Asks
+// the kernel, so it does not depend on the current directory or on how a library was opened.
 static char *folder_of(const void *address) {
   FILE *maps = fopen("/proc/self/maps", "re");
   char *line = NULL;
@@ -74,7 +74,7 @@ static char *join(const char *folder, const char *file) {
   return path;
 }
 
-// The path of the file, for free(); NULL, with the failure recorded.
+// The path of the file, allocated; NULL, with the failure recorded.
 static char *path_of(const aotc_weights *weights) {
   const char *given = getenv("AOTC_WEIGHTS");
   char *path = NULL;
@@ -102,7 +102,7 @@ static char *path_of(const aotc_weights *weights) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// What is in it
+// Contents
 
 static void *fail_to(const char *what, const char *path) {
   int reason = errno;
@@ -123,7 +123,7 @@ static bool fail_of_kind(const char *path) {
   return false;
 }
 
-// Whether the file is one of weights, and whole; false, with the failure recorded.
+// Whether this is a complete weights file; false, with the failure recorded.
 static bool check(const file_header *header, size_t header_bytes, uint64_t bytes,
                   const char *path) {
   if (memcmp(header->magic, the_magic, sizeof(header->magic)) != 0) {
@@ -151,7 +151,7 @@ static aotc_rt_weights_file *find_file(const struct stat *status) {
   return file;
 }
 
-// The file that is open, mapped; NULL, with the failure recorded.
+// Maps the open file; NULL, with the failure recorded.
 static aotc_rt_weights_file *map(const char *path, int open_file, const struct stat *status) {
   file_header header;
   ssize_t count = pread(open_file, &header, sizeof(header), 0);
@@ -188,7 +188,7 @@ static aotc_rt_weights_file *map(const char *path, int open_file, const struct s
 }
 
 static aotc_rt_weights_file *map_or_find(const char *path) {
-  // What is a pipe is refused, not waited for.
+  // A pipe is rejected, not waited for.
   int open_file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (open_file < 0) {
     return fail_to("opened", path);
@@ -207,7 +207,8 @@ static aotc_rt_weights_file *map_or_find(const char *path) {
   return file;
 }
 
-// Gives back what contexts have of a file. Not under the lock, which is taken behind theirs.
+// Releases what contexts hold of a file. Must not be called under the state's lock, which is taken
+// after theirs.
 static void empty_contexts(const aotc_rt_weights_file *file) {
   const aotc_rt_driver *driver = aotc_rt_driver_to_release(&aotc_rt_state_of_process);
   aotc_rt_context *context = atomic_load(&aotc_rt_state_of_process.contexts);
@@ -221,7 +222,7 @@ static void empty_contexts(const aotc_rt_weights_file *file) {
   }
 }
 
-// Whether nobody uses the file: then nobody finds it any more, either.
+// Removes the file from the list if it has no users, so that it cannot be found any more.
 static bool leave_if_unused_locked(aotc_rt_weights_file *file) {
   if (file->users > 0) {
     return false;
@@ -258,7 +259,7 @@ bool aotc_rt_weights_file_is_ordered(const aotc_rt_weights_file *file, uint64_t 
 bool aotc_rt_weights_file_find(const aotc_rt_weights_file *file, uint64_t at, uint64_t *out_start,
                                uint64_t *out_bytes) {
   const file_row *rows = (const file_row *)(const void *)(file->data + sizeof(file_header));
-  size_t first = 0, end = file->count; // the last one that begins at `at` or before is in here
+  size_t first = 0, end = file->count; // contains the last one that starts at or before `at`
   while (end - first > 1) {
     size_t middle = first + (end - first) / 2;
     if (rows[middle].offset <= at) {
@@ -274,7 +275,7 @@ bool aotc_rt_weights_file_find(const aotc_rt_weights_file *file, uint64_t at, ui
   return is_there;
 }
 
-// Advises of the pages that the range touches, or (`whole`) that it covers.
+// Advises on the pages that the range overlaps, or (`whole`) contains.
 static void advise(const char *data, uint64_t bytes, int advice, bool whole) {
   const aotc_rt_weights_file *file = aotc_rt_state_of_process.weights_files;
   while (file != NULL && (data < file->data || data >= file->data + file->bytes)) {
@@ -288,7 +289,7 @@ static void advise(const char *data, uint64_t bytes, int advice, bool whole) {
   start = whole ? (start + page - 1) / page * page : start / page * page;
   end = whole && end < file->bytes ? end / page * page : end;
   if (start < end) {
-    // It is advice: a failure changes nothing.
+    // A failure has no consequence.
     madvise((void *)(uintptr_t)(file->data + start), (size_t)(end - start), advice);
   }
 }
@@ -302,9 +303,9 @@ void aotc_rt_weights_forget_locked(const void *data, uint64_t bytes) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// What an artifact has of it
+// Weights of an artifact
 
-// The weight of this digest; NULL if there is none, or not all of it.
+// The weight with this digest; NULL if it is missing or incomplete.
 static aotc_rt_shared_weight *find_weight(const aotc_rt_weights_file *file,
                                           const aotc_weight *wanted) {
   const file_row *rows = (const file_row *)(const void *)(file->data + sizeof(file_header));
@@ -330,7 +331,7 @@ static aotc_rt_shared_weight *find_weight(const aotc_rt_weights_file *file,
   return NULL;
 }
 
-// Whether the file has all of the artifact's weights; false, with the failure recorded.
+// Whether the file has all the artifact's weights; false, with the failure recorded.
 static bool find_all(const aotc_rt_weights_file *file, const aotc_weights *weights,
                      const char *path) {
   uint64_t missing = 0;
@@ -363,7 +364,7 @@ aotc_rt_weights_file *aotc_rt_weights_open_locked(const aotc_weights *weights) {
     }
   } else if (file != NULL) {
     if (leave_if_unused_locked(file)) {
-      unmap(file); // no context has any of it
+      unmap(file); // no context uses it
     }
     file = NULL;
   }

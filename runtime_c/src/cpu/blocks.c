@@ -1,5 +1,5 @@
-// The blocks of a launch, as one thread runs them: chunk by chunk, each in the same scratch memory,
-// until none are left or one fails.
+// Runs the blocks of a launch on one thread: in chunks, each with the same scratch memory, until
+// none are left or one fails.
 #include "blocks.h"
 
 #include <setjmp.h>
@@ -7,9 +7,9 @@
 #include "../state.h"
 #include "steps.h"
 
-// A thread that takes part in a launch.
+// The state of a thread that takes part in a launch.
 typedef struct runner {
-  aotc_cpu_block block; // first: a failing function names the runner by it
+  aotc_cpu_block block; // first member: a failing function identifies the runner by it
   aotc_rt_cpu_launched *launched;
   aotc_rt_cpu_threads threads; // for a step function
   sigjmp_buf failed;
@@ -18,7 +18,7 @@ typedef struct runner {
 // -------------------------------------------------------------------------------------------------
 // Scratch memory
 
-// Puts a piece behind *end, and *end behind the piece.
+// Places a piece at *end and advances *end past it.
 static bool put(size_t *end, uint64_t bytes, size_t *out_start) {
   *out_start = *end;
   uint64_t padded = 0;
@@ -56,7 +56,7 @@ static void *piece(char *memory, size_t start, size_t end) {
 // -------------------------------------------------------------------------------------------------
 // Failures
 
-// Whether this is the launch's first failure. Then its text names the block, and is to be ended.
+// Whether this is the launch's first failure. If so, writes the block's name to its text.
 static bool begin_failure(runner *r) {
   aotc_rt_cpu_launched *l = r->launched;
   if (atomic_exchange_explicit(&l->has_failed, true, memory_order_relaxed)) {
@@ -69,15 +69,15 @@ static bool begin_failure(runner *r) {
   return true;
 }
 
-// Ends the launch, and what this thread runs of it.
+// Ends the launch and this thread's part of it.
 __attribute__((noreturn)) static void end_failed(runner *r) {
   siglongjmp(r->failed, 1);
 }
 
-// aotc_cpu_block's `fail`.
+// The `fail` function of aotc_cpu_block.
 __attribute__((noreturn)) static void fail_thread(const aotc_cpu_block *block, const char *message,
                                                   const int64_t thread_id[3]) {
-  runner *r = (runner *)block; // constant for the kernel alone
+  runner *r = (runner *)block; // const only for the kernel
   if (begin_failure(r)) {
     aotc_rt_append(r->launched->failure, sizeof(r->launched->failure),
                    ", thread (%lld, %lld, %lld): %s", (long long)thread_id[0],
@@ -99,9 +99,9 @@ __attribute__((noreturn)) static void fail_in_deadlock(runner *r) {
 // -------------------------------------------------------------------------------------------------
 // Running
 
-// aotc_cpu_block's `arrive`.
+// The `arrive` function of aotc_cpu_block.
 static void arrive(const aotc_cpu_block *block, int64_t thread, int32_t barrier, int32_t count) {
-  runner *r = (runner *)block; // constant for the kernel alone
+  runner *r = (runner *)block; // const only for the kernel
   if (barrier < 0 || barrier >= AOTC_CPU_BARRIERS) {
     char message[64] = "";
     aotc_rt_append(message, sizeof(message), "there is no barrier %d: they are 0 to %d",
@@ -123,7 +123,7 @@ static void run_block(runner *r) {
   }
 }
 
-// Runs blocks first to end-1, numbered with x innermost.
+// Runs blocks `first` to `end` - 1, numbered with x innermost.
 static void run_chunk(runner *r, uint64_t first, uint64_t end) {
   const aotc_rt_cpu_launched *l = r->launched;
   uint64_t width = (uint64_t)l->grid[0];
@@ -132,7 +132,7 @@ static void run_chunk(runner *r, uint64_t first, uint64_t end) {
   id[0] = (int64_t)(first % width);
   id[1] = (int64_t)(first / width % height);
   id[2] = (int64_t)(first / width / height);
-  // A chunk of a large grid can be long: another thread's failure ends it, too.
+  // A chunk of a large grid can be long, so another thread's failure ends it early.
   for (uint64_t i = first; i < end && !atomic_load_explicit(&l->has_failed, memory_order_relaxed);
        ++i) {
     run_block(r);
@@ -179,7 +179,7 @@ static uint64_t run_shares(runner *r, int32_t own) {
 
 void aotc_rt_cpu_divide(aotc_rt_cpu_launched *launched, aotc_rt_cpu_share *shares, int32_t count) {
   uint64_t each = launched->block_count / (uint64_t)count;
-  uint64_t more = launched->block_count % (uint64_t)count; // shares with one more
+  uint64_t more = launched->block_count % (uint64_t)count; // shares with one extra block
   uint64_t first = 0;
   for (int32_t i = 0; i < count; ++i) {
     uint64_t end = first + each + ((uint64_t)i < more ? 1 : 0);
@@ -223,7 +223,6 @@ uint64_t aotc_rt_cpu_run_blocks(aotc_rt_cpu_launched *launched, int32_t share, c
               .arrivals = piece(memory, scratch->arrivals, scratch->end),
           },
   };
-  // A failure comes back here, out of the middle of a block: nothing of this thread's is left to
-  // run then.
+  // A failure jumps back here from the middle of a block and ends this thread's part of the launch.
   return sigsetjmp(r.failed, 0) == 0 ? run_shares(&r, share) : 0;
 }

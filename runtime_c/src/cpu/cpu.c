@@ -1,4 +1,4 @@
-// The CPU device: how many threads it has, and launches on it.
+// The CPU device: its number of threads, and launches on it.
 #include "cpu.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "pool.h"
 
 #define MAX_THREADS 4096
-// Chunks per thread: enough to even out blocks of different cost, few enough to be cheap to take.
+// Chunks per thread: enough to balance blocks of different cost, few enough to keep overhead low.
 #define CHUNKS_PER_THREAD 16
 
 // -------------------------------------------------------------------------------------------------
@@ -22,7 +22,7 @@ static int32_t usable_cpu_count(void) {
   if (sched_getaffinity(0, sizeof(small), &small) == 0) {
     return CPU_COUNT(&small);
   }
-  // Machines with more CPUs than cpu_set_t holds.
+  // For machines with more CPUs than fit into a cpu_set_t.
   for (int cpus = 2 * CPU_SETSIZE; errno == EINVAL && cpus <= (1 << 20); cpus *= 2) {
     cpu_set_t *large = CPU_ALLOC((size_t)cpus);
     if (large == NULL) {

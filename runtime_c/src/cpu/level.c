@@ -1,4 +1,4 @@
-// Which instructions the processor has, beyond those that all of its architecture have.
+// Which instruction set extensions the processor has.
 #include "level.h"
 
 #include <stdatomic.h>
@@ -9,9 +9,9 @@
 #ifdef __x86_64__
 #include <cpuid.h>
 
-// The levels of the x86-64 psABI, by the bits of Intel's manual (CPUID, leaves 1, 7 and 80000001h)
-// and of XCR0: registers that the system does not save are none. Beyond them, level 5 has
-// AVX512_VNNI and level 6 AVX512_BF16, too.
+// The levels of the x86-64 psABI, from the CPUID bits of Intel's manual (leaves 1, 7 and 80000001h)
+// and from XCR0: registers that the operating system does not save cannot be used. In addition,
+// level 5 has AVX512_VNNI and level 6 AVX512_BF16.
 #define FMA_BIT (1U << 12)
 #define MOVBE_BIT (1U << 22)
 #define OSXSAVE_BIT (1U << 27)
@@ -67,7 +67,7 @@ static int64_t level_of_processor(void) {
 }
 #endif
 
-// What the environment asks for; 0 when it asks for nothing, -1 when that is no level.
+// The level set in the environment; 0 if it is not set, -1 if it is invalid.
 static int64_t wanted_level(void) {
   const char *text = getenv("AOTC_CPU_LEVEL");
   if (text == NULL || text[0] == '\0') {
@@ -92,7 +92,7 @@ static int64_t find_level(void) {
 }
 
 int64_t aotc_rt_cpu_level(void) {
-  // A hypervisor may make CPUID slow: it is asked once, by whoever comes first.
+  // CPUID can be slow under a hypervisor, so it is executed only once.
   static _Atomic(int64_t) known = -1;
   int64_t level = atomic_load_explicit(&known, memory_order_relaxed);
   if (level < 0) {

@@ -1,5 +1,6 @@
-// The threads that run the blocks of launches: one pool, made by the first launch that has work for
-// more than one, takes part in the launches under way. The launching thread takes part, too.
+// The thread pool that runs the blocks of launches. The first launch with work for more than one
+// thread creates it; the workers take part in all launches under way. The launching thread takes
+// part, too.
 #include "pool.h"
 
 #include <pthread.h>
@@ -12,21 +13,21 @@
 #include "streams.h"
 #include "thread.h"
 
-// How long a thread looks for what it waits for before it sleeps. The launches of an entry follow
-// each other within this time: a thread that sleeps takes as long to wake up as a small kernel to
-// run, and may wake up on the CPU of the thread that wakes it.
+// How long a thread spins before it sleeps. The launches of an entry follow each other within this
+// time. Waking a sleeping thread takes as long as a small kernel, and it may wake up on the CPU of
+// the thread that wakes it.
 #define SPIN_NANOSECONDS 50000
 #define PAUSES_PER_LOOK 64
 
-// What each thread that takes part adds to a launch's time: they come and leave one by one. Work
-// that takes one thread T takes n of them T / n + n * THREAD_NANOSECONDS: one more is faster where
-// n * (n + 1) is at most T / THREAD_NANOSECONDS. What a block of a kernel takes is known from the
-// last launch of it.
+// The time that each participating thread adds to a launch: threads join and leave one at a time.
+// Work that takes one thread T takes n threads T / n + n * THREAD_NANOSECONDS, so one more thread
+// is faster while n * (n + 1) is at most T / THREAD_NANOSECONDS. The time per block is taken from
+// the kernel's previous launch.
 #define THREAD_NANOSECONDS 2000
 #define REMEMBERED_KERNELS 512
 
-// What a block of a kernel took, in picoseconds: 0 for not known. Kernels whose addresses have the
-// same entry overwrite each other's.
+// The time per block of a kernel, in picoseconds; 0 if unknown. Kernels whose addresses hash to the
+// same entry overwrite each other.
 typedef struct block_time {
   _Atomic(const aotc_cpu_kernel *) kernel;
   _Atomic(uint64_t) picoseconds;
@@ -40,9 +41,9 @@ typedef struct job {
   aotc_rt_cpu_launched *launched;
   char *memory;                    // scratch memory for each slot, or NULL
   size_t bytes;                    // of all slots
-  int32_t slots_taken, slot_count; // threads that took part; under the pool's lock
-  uint64_t shares_taken;           // a bit for each share that a thread has; under the lock
-  atomic_int workers;              // that take part now; changed under the pool's lock
+  int32_t slots_taken, slot_count; // threads that have joined; under the pool's lock
+  uint64_t shares_taken;           // one bit for each share with a thread; under the lock
+  atomic_int workers;              // workers in the job; changed under the pool's lock
 } job;
 
 typedef struct pool {
@@ -54,7 +55,7 @@ typedef struct pool {
   pthread_t *threads;
   int32_t thread_count, sleepers, spinners;
   bool is_started, is_stopping;
-  char *spare; // scratch memory of an earlier launch, for the next
+  char *spare; // scratch memory kept from an earlier launch
   size_t spare_bytes;
 } pool;
 
@@ -72,7 +73,7 @@ static uint64_t work_on(const job *j, int32_t slot, int32_t share) {
   return aotc_rt_cpu_run_blocks(j->launched, share, memory);
 }
 
-// The share that a thread had in its last launch, or else the first that nobody has, if there is
+// The share that the thread had in its previous launch, or else the first free share, if there is
 // one.
 static int32_t take_share_locked(job *j, int32_t last) {
   int32_t share = last;
@@ -87,7 +88,7 @@ static int32_t take_share_locked(job *j, int32_t last) {
   return share;
 }
 
-// A job with blocks that nobody took yet, and room for one more thread.
+// A job with blocks that no thread has taken yet, and room for one more thread.
 static job *find_job(const pool *p) {
   job *j = p->jobs;
   while (j != NULL && (j->slots_taken == j->slot_count || !aotc_rt_cpu_has_blocks(j->launched))) {
@@ -120,7 +121,7 @@ static bool has_no_worker(const void *job_, unsigned none) {
   return atomic_load_explicit(&j->workers, memory_order_acquire) == (int)none;
 }
 
-// The lock is held for less time than a thread needs to sleep and to be woken up.
+// Spins, because the lock is held for less time than sleeping and waking up takes.
 static void lock_pool(pool *p) {
   for (int i = 0; i < PAUSES_PER_LOOK; ++i) {
     if (pthread_mutex_trylock(&p->lock) == 0) {
@@ -131,7 +132,7 @@ static void lock_pool(pool *p) {
   pthread_mutex_lock(&p->lock);
 }
 
-// Looks until it is true, for SPIN_NANOSECONDS. Where threads share CPUs, others run meanwhile.
+// Spins until the condition holds, for at most SPIN_NANOSECONDS. Yields where threads share CPUs.
 static bool spin_until(bool (*is_true)(const void *, unsigned), const void *of, unsigned number) {
   int64_t start = now();
   do {
@@ -184,7 +185,7 @@ static void *worker(void *argument) {
   return NULL;
 }
 
-// Makes the workers. With fewer than wanted, or none, launches still run.
+// Creates the workers. Launches also run with fewer workers than wanted, or with none.
 static void start_locked(pool *p, int32_t wanted) {
   p->is_started = true;
   p->threads = calloc((size_t)wanted, sizeof(*p->threads));
@@ -197,13 +198,13 @@ static void start_locked(pool *p, int32_t wanted) {
 static void stop(void) {
   pool *p = &the_pool;
   pthread_mutex_lock(&p->lock);
-  p->is_stopping = true; // launches from now on run in their caller
+  p->is_stopping = true; // launches from now on run on the calling thread
   int32_t count = p->thread_count;
   p->thread_count = 0;
   pthread_cond_broadcast(&p->has_work);
   pthread_mutex_unlock(&p->lock);
   for (int32_t i = 0; i < count; ++i) {
-    // A kernel that ends the process does so on a worker.
+    // A kernel that calls exit runs this on a worker.
     if (!pthread_equal(p->threads[i], pthread_self())) {
       pthread_join(p->threads[i], NULL);
     }
@@ -216,7 +217,7 @@ static void stop(void) {
 
 // Stops the workers before their code is unmapped, by dlclose or at the end of the process.
 __attribute__((destructor)) static void stop_for_good(void) {
-  aotc_rt_cpu_streams_stop(true); // the workers take part in their launches
+  aotc_rt_cpu_streams_stop(true); // their launches use the workers
   stop();
 }
 
@@ -281,7 +282,7 @@ static block_time *time_of(const aotc_cpu_kernel *kernel) {
   return &block_times[((uintptr_t)kernel / sizeof(*kernel)) % REMEMBERED_KERNELS];
 }
 
-// How many threads, of `most`, have enough to do in a launch.
+// The number of threads, at most `most`, that a launch has enough work for.
 static int32_t useful_threads(const aotc_rt_cpu_launched *launched, int32_t most) {
   block_time *known = time_of(launched->kernel);
   if (atomic_load_explicit(&known->kernel, memory_order_relaxed) != launched->kernel) {
@@ -299,7 +300,7 @@ static int32_t useful_threads(const aotc_rt_cpu_launched *launched, int32_t most
   return count;
 }
 
-// Runs the launching thread's part of a job, and remembers what a block of it took.
+// Runs the launching thread's part of a job, and records the time per block.
 static void work_and_time(const job *j) {
   int64_t start = now();
   uint64_t count = work_on(j, 0, 0);
@@ -322,7 +323,7 @@ static void run_with_workers(pool *p, job *j) {
     pthread_cond_signal(&p->has_work);
   }
   pthread_mutex_unlock(&p->lock);
-  // Behind the lock, which all who see it take.
+  // After the lock was released, which everybody who sees the change takes.
   atomic_fetch_add_explicit(&p->jobs_added, 1, memory_order_release);
 
   work_and_time(j);
@@ -332,7 +333,7 @@ static void run_with_workers(pool *p, job *j) {
   while (*link != j) {
     link = &(*link)->next;
   }
-  *link = j->next; // nobody joins any more
+  *link = j->next; // no more threads can join
   if (!has_no_worker(j, 0)) {
     pthread_mutex_unlock(&p->lock);
     spin_until(has_no_worker, j, 0);
@@ -381,8 +382,8 @@ void aotc_rt_cpu_after_fork_in_parent(void) {
 }
 
 void aotc_rt_cpu_after_fork_in_child(void) {
-  // The child has neither the workers nor the launches of other threads. What they waited on must
-  // be made anew; the first launch here makes workers.
+  // The child has neither the workers nor the launches of other threads. The synchronization
+  // objects are reinitialized; the first launch creates new workers.
   pool *p = &the_pool;
   p->jobs = NULL;
   free(p->threads);

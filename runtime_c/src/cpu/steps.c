@@ -1,18 +1,18 @@
-// The threads of a block that wait for each other, in turns of their step function.
+// Runs the threads of a block that synchronize with each other, by their step function.
 //
-// Rules: a thread runs until it waits or ends. One at a named barrier goes on when that is
-// complete. When none of a warp's lanes can run, those go on that wait at the first of the warp's
-// points at which lanes wait: a branch that some lanes take comes before what lies behind it, so
-// they meet the others there, as on a GPU. When no warp can do that any more, all threads of the
-// block must wait at one barrier, and go on, or have ended. Everything else is a deadlock; a thread
-// that has ended will not come to the barrier.
+// Rules: a thread runs until it waits or ends. A thread at a named barrier continues when the
+// barrier is complete. When none of a warp's lanes can run, the lanes that wait at the first of the
+// warp's synchronization points continue: a branch taken by some lanes comes before the code after
+// it, so the lanes reconverge there, as on a GPU. When no warp can continue in this way, all
+// threads of the block must wait at the same barrier, and continue, or have ended. Everything else
+// is a deadlock: a thread that has ended will not reach the barrier.
 #include "steps.h"
 
 #include <limits.h>
 
 #include "../state.h"
 
-// The state of a thread that waits at a point is 1 + the point's number.
+// A thread that waits at a point has the state 1 + the point's number.
 #define AT_START 0
 #define ENDED (-1)
 #define NOWHERE INT32_MAX
@@ -29,8 +29,8 @@ static int64_t count_threads(const aotc_cpu_block *block) {
   return block->block_dim[0] * block->block_dim[1] * block->block_dim[2];
 }
 
-// The last thread of a block stands for the lanes that its warp lacks, too: a warp that comes to a
-// barrier counts as 32 threads.
+// The last thread of a block also counts for the missing lanes of its warp: a warp that arrives at
+// a barrier counts as 32 threads.
 static int32_t count_of(const aotc_cpu_block *block, int64_t thread) {
   int64_t last = count_threads(block) - 1;
   return thread == last ? (int32_t)(AOTC_RT_WARP_SIZE - last % AOTC_RT_WARP_SIZE) : 1;
@@ -58,12 +58,12 @@ static bool is_held(const block_run *r, int64_t thread, int32_t state) {
          r->threads->completions[arrival->barrier] == arrival->completions;
 }
 
-// Whether the thread waits for nobody outside of its warp.
+// Whether the thread waits for no thread outside its warp.
 static bool can_go_on(const block_run *r, int64_t thread, int32_t state) {
   return scope_of(r, state) != AOTC_SYNC_BLOCK && !is_held(r, thread, state);
 }
 
-// Runs the lanes in state `turn` until all of the warp have ended or wait for others.
+// Runs the lanes in state `turn` until all lanes of the warp have ended or wait for other warps.
 static void run_warp(const block_run *r, int64_t first, int64_t end, int32_t turn) {
   while (turn != NOWHERE) {
     int32_t next_turn = NOWHERE;
@@ -89,7 +89,7 @@ static int64_t end_of_warp(const block_run *r, int64_t first) {
   return first + (left < AOTC_RT_WARP_SIZE ? left : AOTC_RT_WARP_SIZE);
 }
 
-// Runs the warps of which lanes can go on; false when there is none.
+// Runs the warps that have lanes which can continue; false if there is none.
 static bool run_released(const block_run *r) {
   bool has_run = false;
   for (int64_t first = 0; first < r->thread_count; first += AOTC_RT_WARP_SIZE) {
@@ -107,7 +107,8 @@ static bool run_released(const block_run *r) {
   return has_run;
 }
 
-// At which barrier of the block all threads are, or ENDED; NOWHERE if they are not.
+// The barrier of the block that all threads wait at, or ENDED; NOWHERE if they wait at different
+// ones.
 static int32_t find_meeting(const block_run *r) {
   const int32_t *states = r->threads->states;
   for (int64_t thread = 1; thread < r->thread_count; ++thread) {

@@ -1,8 +1,9 @@
-// The streams of the CPU device: queues of work, each done in order by a thread of its own, so that
-// kernels of two streams may wait for each other.
+// The streams of the CPU device: queues of work items, each run in order by one thread at a time,
+// so that kernels of two streams may wait for each other.
 //
-// Threads are not the streams' own: one that finds no stream with work waits for one. So there are
-// as many as streams that had work at the same time, however many streams a program leaves behind.
+// Threads do not belong to streams: a thread that finds no stream with work waits for one. There
+// are therefore only as many threads as there were streams with work at the same time, however many
+// streams a program leaves behind.
 #include "streams.h"
 
 #include <pthread.h>
@@ -18,36 +19,36 @@
 typedef struct work {
   struct work *next;
   aotc_rt_cpu_work run;
-  bool is_skippable; // after a failure on its stream
+  bool is_skippable; // skipped after a failure on its stream
 } work;
 
-// In front of the payload, which is as aligned as the work.
+// The size of the header before the payload; keeps the payload aligned.
 #define WORK_BYTES AOTC_RT_SCRATCH_ALIGNMENT
 _Static_assert(sizeof(work) <= WORK_BYTES, "the payload begins behind the work");
 
 typedef struct stream {
   struct stream *next;
-  work *first, *last; // `first` stays in the queue while it is done
+  work *first, *last; // `first` stays in the queue while it runs
   bool is_taken, has_thread;
-  pthread_t taker;        // the last one
-  aotc_rt_error *failure; // the first, until somebody is told; NULL for none
+  pthread_t taker;        // the thread that took the stream last
+  aotc_rt_error *failure; // the first one that has not been reported; NULL if none
 } stream;
 
-// Each record has a number. An event has happened when its latest record was done.
+// Each record has a number. An event has completed when its latest record has been run.
 typedef struct event {
   uint64_t recorded, done;
-  int32_t holders; // the program, and each work that refers to it
+  int32_t holders; // references: one by the program and one by each work item
   aotc_rt_error *failure;
 } event;
 
-// All that is here and in the structs above is under the lock.
+// Everything here and in the structs above is protected by the lock.
 typedef struct streams {
   pthread_mutex_t lock;
   pthread_cond_t has_work;
-  pthread_cond_t has_changed; // a stream has no more work, or an event happened
+  pthread_cond_t has_changed; // a stream has become idle, or an event has completed
   stream *all;
   pthread_t *threads;
-  int32_t thread_count; // as many as streams with work, or more
+  int32_t thread_count; // at least the number of streams with work
   bool is_stopping;
 } streams;
 
@@ -56,7 +57,7 @@ static streams the_streams = {
     .has_work = PTHREAD_COND_INITIALIZER,
     .has_changed = PTHREAD_COND_INITIALIZER,
 };
-// Of streams with work: who finds none takes no lock.
+// The number of streams with work; if it is 0, no lock is needed.
 static atomic_int the_busy_count;
 
 static void lock(void) {
@@ -86,8 +87,8 @@ static stream *find_locked(const void *handle) {
 // -------------------------------------------------------------------------------------------------
 // Failures
 
-// Keeps a copy where there is none yet. Without memory for the message, the status is lost with it:
-// the work behind it is done then, as if nothing had failed.
+// Stores a copy unless a failure is stored already. Without memory for the copy the failure is
+// lost: later work then runs as if nothing had failed.
 static void keep_failure_locked(aotc_rt_error **kept, const aotc_rt_error *failure) {
   if (failure == NULL || *kept != NULL) {
     return;
@@ -98,7 +99,7 @@ static void keep_failure_locked(aotc_rt_error **kept, const aotc_rt_error *failu
   }
 }
 
-// Takes the failure from where it is kept and records it; true if there is none.
+// Takes the stored failure and records it; true if there is none.
 static bool tell_failure(aotc_rt_error *failure) {
   if (failure == NULL) {
     return true;
@@ -111,14 +112,14 @@ static bool tell_failure(aotc_rt_error *failure) {
 // -------------------------------------------------------------------------------------------------
 // Threads
 
-// Does the stream's first work, and takes it out of the queue.
+// Runs the stream's first work item, and removes it from the queue.
 static void do_first_locked(stream *s) {
   work *w = s->first;
   if (s->failure == NULL || !w->is_skippable) {
     aotc_rt_thread *thread = &aotc_rt_this_thread;
     aotc_rt_error failure = {.status = AOTC_OK};
     unlock();
-    thread->sink = &failure; // it is who waits that fails
+    thread->sink = &failure; // the failure is reported to the thread that waits
     w->run((char *)w + WORK_BYTES);
     thread->sink = NULL;
     lock();
@@ -159,7 +160,7 @@ static void *run_streams(void *unused) {
   return NULL;
 }
 
-// Sees to it that there is a thread for one more stream: those that have none look for one.
+// Makes sure that there is a thread for one more stream; idle threads look for one.
 static bool call_thread_locked(void) {
   streams *all = &the_streams;
   if (all->thread_count > atomic_load_explicit(&the_busy_count, memory_order_relaxed)) {
@@ -322,7 +323,7 @@ void aotc_rt_cpu_streams_finish(void) {
 // -------------------------------------------------------------------------------------------------
 // Events
 
-// What a work that records an event, or waits for one, knows.
+// The payload of a work item that records an event or waits for one.
 typedef struct event_work {
   event *event;
   uint64_t number; // of the record
@@ -383,7 +384,7 @@ static void wait_for_event(const void *payload) {
   unlock();
 }
 
-// The stream's work, also after a failure: others wait for the event.
+// Also runs after a failure on the stream, because others wait for the event.
 static bool enqueue_event_locked(aotc_rt_cpu_work run, const event_work *w) {
   void *payload = aotc_rt_cpu_work_new(run, sizeof(*w));
   if (payload == NULL) {
@@ -446,12 +447,12 @@ static void forget_threads_locked(void) {
 void aotc_rt_cpu_streams_stop(bool is_for_good) {
   streams *all = &the_streams;
   lock();
-  all->is_stopping = true; // from now on work is done by who asks for it
+  all->is_stopping = true; // from now on work runs on the calling thread
   pthread_cond_broadcast(&all->has_work);
   for (int32_t i = 0; i < all->thread_count; ++i) {
     pthread_t thread = all->threads[i];
     unlock();
-    // A kernel that ends the process does so on one of these.
+    // A kernel that calls exit runs this on one of these threads.
     if (!pthread_equal(thread, pthread_self())) {
       pthread_join(thread, NULL);
     }

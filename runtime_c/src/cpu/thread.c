@@ -4,14 +4,15 @@
 #include <signal.h>
 #include <stddef.h>
 
-// What a thread has by default may be little: 128 KiB with musl, or what `ulimit -s` says. Kernels
-// keep private arrays there; the guard is wide, as a function may go past it in one step.
+// The default stack can be small: 128 KiB with musl, or the value of `ulimit -s`. Kernels keep
+// private arrays on it. The guard is wide because one function call may move the stack pointer past
+// a small one.
 #define STACK_BYTES ((size_t)8 << 20)
 #define GUARD_BYTES ((size_t)1 << 20)
 
 static bool start(pthread_t *out_thread, const pthread_attr_t *attributes, void *(*run)(void *),
                   void *argument) {
-  // The program's signal handlers run on the program's threads.
+  // Signals are handled on the program's own threads.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -28,7 +29,7 @@ bool aotc_rt_cpu_thread_start(pthread_t *out_thread, void *(*run)(void *), void 
   if (pthread_attr_init(&attributes) != 0) {
     return false;
   }
-  // Some C libraries take the guard out of the stack.
+  // Some C libraries count the guard as part of the stack.
   bool is_started = pthread_attr_setstacksize(&attributes, STACK_BYTES + GUARD_BYTES) == 0 &&
                     pthread_attr_setguardsize(&attributes, GUARD_BYTES) == 0 &&
                     start(out_thread, &attributes, run, argument);

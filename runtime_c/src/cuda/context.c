@@ -40,7 +40,7 @@ bool aotc_rt_cuda_describe_device(int32_t ordinal, aotc_device *out_description)
   return describe(ordinal, &device, out_description);
 }
 
-// The default streams are of whichever context is current.
+// A default stream belongs to the current context.
 aotc_rt_result aotc_rt_cuda_context_of(aotc_rt_stream stream, aotc_rt_context_handle *out_context) {
   CUcontext context = NULL;
   aotc_rt_result result = {.code = 0};
@@ -56,8 +56,9 @@ aotc_rt_result aotc_rt_cuda_context_of(aotc_rt_stream stream, aotc_rt_context_ha
 // -------------------------------------------------------------------------------------------------
 // The memory pool
 
-// What streams allocate from. The device's own pool gives its memory back to the system whenever
-// somebody waits, and asking for it anew takes longer than small kernels: this one keeps it.
+// The pool that streams allocate from. The device's default pool returns its memory to the system
+// whenever somebody waits, and allocating it again takes longer than small kernels: this one keeps
+// it.
 static bool make_memory_pool(aotc_rt_cuda_context *context) {
   const aotc_rt_libcuda_symbols *cuda = &aotc_rt_libcuda;
   int ordinal = (int)context->common.description.ordinal;
@@ -116,7 +117,7 @@ static aotc_rt_context *make_context(CUcontext handle, int32_t ordinal, bool is_
   return &context->common;
 }
 
-// The number of the device of the current context.
+// The ordinal of the current context's device.
 static bool get_current_ordinal(CUdevice *out_device, int32_t *out_ordinal) {
   CUdevice device = 0;
   if (!CUDA_TRY(ctx_get_device, (&device), "of the thread's current context")) {
@@ -137,7 +138,7 @@ static bool get_current_ordinal(CUdevice *out_device, int32_t *out_ordinal) {
   return false;
 }
 
-// Whether `current` is its device's primary context; if so, it is retained.
+// Whether `current` is its device's primary context; if so, retains it.
 static bool retain_if_primary(CUcontext current, CUdevice device, bool *out_is_primary) {
   unsigned int flags = 0;
   int is_active = 0;
@@ -146,7 +147,7 @@ static bool retain_if_primary(CUcontext current, CUdevice device, bool *out_is_p
     return false;
   }
   if (is_active == 0) {
-    return true; // retaining would start it
+    return true; // retaining would create it
   }
   CUcontext primary = NULL;
   if (!CUDA_TRY(primary_ctx_retain, (&primary, device), "device %d", (int)device)) {
@@ -179,7 +180,7 @@ aotc_rt_result aotc_rt_cuda_context_close(aotc_rt_context *context) {
   bool is_retained = cuda->is_retained;
   cuda->memory_pool = NULL;
   cuda->is_retained = false;
-  // Its memory that is in use is given back once it is freed.
+  // Memory in use is released when it is freed.
   if (pool != NULL) {
     CUDA_TRY_RELEASE(mem_pool_destroy, (pool), "cuda:%d", (int)context->description.ordinal);
   }
@@ -191,7 +192,7 @@ bool aotc_rt_cuda_context_exists(const aotc_rt_context *context) {
   if (!cuda->has_id) {
     return true;
   }
-  // Somebody else's context: it may have been destroyed, and another made at its address.
+  // A foreign context may have been destroyed and another created at the same address.
   unsigned long long id = 0;
   return aotc_rt_libcuda.ctx_get_id((CUcontext)context->handle, &id) == CUDA_SUCCESS &&
          id == cuda->id;

@@ -1,4 +1,4 @@
-// Finds the CUDA driver, says what its results mean, and makes its simple calls.
+// Loads the CUDA driver, interprets its results, and makes its simple calls.
 #include "libcuda.h"
 
 #include <dlfcn.h>
@@ -14,7 +14,7 @@ static const char *const call_names[] = {
 
 enum { IS_REQUIRED = 1, IS_OPTIONAL = 0 };
 
-// CUDA graphs have such launches since CUDA 12.3: older drivers are not asked for them.
+// CUDA graphs support such launches since CUDA 12.3.
 #define FIRST_VERSION_WITH_PDL 12030
 
 static void *open_library(void) {
@@ -27,7 +27,7 @@ static void *open_library(void) {
   return library;
 }
 
-// Stores a symbol's address; dlsym gives function pointers as void *, which C cannot convert.
+// Stores a symbol's address; dlsym returns a function pointer as void *, which C cannot convert.
 static bool find_symbol(void *library, const char *symbol, int need, void *out_function) {
   void *address = dlsym(library, symbol);
   if (address == NULL && need == IS_REQUIRED) {
@@ -59,7 +59,7 @@ static bool has_pages(const aotc_rt_libcuda_symbols *cuda) {
 
 static bool start(aotc_rt_driver_facts *out_facts) {
   aotc_rt_libcuda_symbols *cuda = &aotc_rt_libcuda;
-  // Never closed: code of the driver's own threads and exit handlers stays in use.
+  // Never closed: the driver's own threads and exit handlers still use its code.
   void *library = open_library();
   if (library == NULL) {
     return false;
@@ -97,7 +97,7 @@ static bool start(aotc_rt_driver_facts *out_facts) {
   return true;
 }
 
-// Whether the result says that work enqueued earlier went wrong, whatever the call.
+// Whether the result reports the failure of earlier work, and not of this call.
 static bool is_kernel_failure(CUresult result) {
   switch ((int)result) {
   case CUDA_ERROR_ILLEGAL_ADDRESS:
@@ -185,14 +185,14 @@ static void describe_failure(aotc_rt_result result, char *text, size_t bytes) {
   const char *name = NULL;
   const char *meaning = NULL;
   CUresult code = (CUresult)result.code;
-  // A driver older than the error has no name for it, and leaves NULL.
+  // A driver that does not know the error returns NULL.
   if (aotc_rt_libcuda.get_error_name(code, &name) != CUDA_SUCCESS || name == NULL) {
     name = "a CUDA error without a name";
   }
   if (aotc_rt_libcuda.get_error_string(code, &meaning) != CUDA_SUCCESS || meaning == NULL) {
     meaning = "no description";
   }
-  // "cuMemAlloc_v2" is "cuMemAlloc" to people.
+  // Messages say "cuMemAlloc" for "cuMemAlloc_v2".
   const char *symbol = call_names[result.call];
   const char *version = strstr(symbol, "_v");
   int symbol_length = (int)(version != NULL ? (size_t)(version - symbol) : strlen(symbol));
@@ -253,7 +253,7 @@ static aotc_rt_result stream_wait_event(aotc_rt_stream stream, aotc_rt_event eve
 aotc_rt_result aotc_rt_cuda_stream_is_capturing(aotc_rt_stream stream, bool *out_is_capturing) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   CUresult code = aotc_rt_libcuda.stream_is_capturing((CUstream)stream, &status);
-  // The default stream while another one is captured.
+  // The default stream is used while another stream is being captured.
   bool is_implicit = code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   *out_is_capturing = is_implicit || status != CU_STREAM_CAPTURE_STATUS_NONE;
   return aotc_rt_cuda_result(is_implicit ? CUDA_SUCCESS : code,

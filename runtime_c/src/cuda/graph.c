@@ -1,10 +1,10 @@
-// Graphs of launches on CUDA devices: captured on a stream, changed, launched.
+// Graphs of launches on CUDA devices: capturing, updating and launching them.
 #include <stdlib.h>
 
 #include "libcuda.h"
 
 typedef struct cuda_graph {
-  CUgraph graph; // the nodes are its
+  CUgraph graph; // owns the nodes
   CUgraphExec executable;
   int count;
   CUgraphNode nodes[];
@@ -40,7 +40,7 @@ aotc_rt_result aotc_rt_cuda_graph_begin(aotc_rt_stream stream, int count, void *
   return result;
 }
 
-// What comes next would depend on the launch alone.
+// Requires that the next node depend on this launch alone.
 aotc_rt_result aotc_rt_cuda_graph_note(aotc_rt_stream stream, void *nodes, int index) {
   cuda_graph *made = nodes;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;

@@ -1,11 +1,11 @@
-// Kernels on CUDA devices: found in a module, allowed what they need, launched.
+// Kernels on CUDA devices: looking them up in a module, setting their attributes, launching them.
 #include <string.h>
 
 #include "libcuda.h"
 
 #define FIRST_PTX_WITH_PDL 90
 
-// Code that the driver has made of PTX for older GPUs has no wait.
+// Code that the driver compiled from PTX for older GPUs has no wait instruction.
 static bool find_wait(const aotc_rt_kernel *kernel, CUfunction function, aotc_rt_binding *binding) {
   int ptx = 0;
   if (!CUDA_TRY(func_get_attribute, (&ptx, CU_FUNC_ATTRIBUTE_PTX_VERSION, function), "kernel '%s'",
@@ -41,7 +41,7 @@ aotc_rt_result aotc_rt_cuda_kernel_allow(aotc_rt_function function, aotc_rt_allo
   return CUDA_CALL(func_set_attribute, ((CUfunction)function, attributes[what], value));
 }
 
-// All blocks of a cooperative grid run at once: there is no room beside another kernel's.
+// All blocks of a cooperative grid must be resident, so it cannot overlap with another kernel.
 static bool may_begin_early(const aotc_rt_binding *binding, const aotc_rt_launch *l) {
   return binding->uses_pdl && !l->is_cooperative && !l->begins_alone;
 }
@@ -84,7 +84,7 @@ static aotc_rt_result launch_extended(const aotc_rt_binding *binding, const aotc
                    (&config, (CUfunction)binding->function, l->parameters, l->extra));
 }
 
-// Hands the launch to the driver by the oldest call that can do it.
+// Launches with the oldest driver call that supports the launch's options.
 aotc_rt_result aotc_rt_cuda_launch(const aotc_rt_binding *binding, const aotc_rt_launch *l,
                                    aotc_rt_stream stream) {
   if (aotc_rt_has_clusters(l) || may_begin_early(binding, l)) {

@@ -1,4 +1,4 @@
-// The CUDA driver: its symbols, how its results are understood, and what it knows of a context.
+// The CUDA driver: its symbols, the meaning of its results, and its state for each context.
 #ifndef AOTC_RT_LIBCUDA_H
 #define AOTC_RT_LIBCUDA_H
 
@@ -7,10 +7,11 @@
 #include "../state.h"
 
 // Every symbol of libcuda.so.1 that the runtime calls: need, member, symbol, and a declaration of
-// cuda.h that has its type. The symbol is spelled out because cuda.h #defines the plain names to
-// whichever version is its newest: "cuEventElapsedTime" is the one that every driver has.
+// cuda.h with its type. The symbol is spelled out because cuda.h #defines the plain names to their
+// newest versions: "cuEventElapsedTime" is the version that every driver has.
 //
-// All that is REQUIRED is in drivers for CUDA 11.4; what came later is OPTIONAL, NULL when missing.
+// REQUIRED symbols are in every driver since CUDA 11.4; OPTIONAL ones are newer, and NULL if
+// missing.
 #define AOTC_RT_CUDA_SYMBOLS(X)                                                                    \
   X(REQUIRED, init, "cuInit", cuInit)                                                              \
   X(REQUIRED, driver_get_version, "cuDriverGetVersion", cuDriverGetVersion)                        \
@@ -91,8 +92,8 @@
   X(OPTIONAL, tensor_map_encode_tiled, "cuTensorMapEncodeTiled", cuTensorMapEncodeTiled)           \
   X(OPTIONAL, tensor_map_encode_im2col, "cuTensorMapEncodeIm2col", cuTensorMapEncodeIm2col)
 
-// The type of the "cuEventElapsedTime" that every driver has; cuda.h 13 declares its successor
-// only.
+// The type of the "cuEventElapsedTime" that every driver has; cuda.h 13 only declares its
+// successor.
 typedef CUresult CUDAAPI aotc_rt_cuda_event_elapsed_time(float *, CUevent, CUevent);
 // Likewise.
 typedef CUresult CUDAAPI aotc_rt_cuda_mem_prefetch_async(CUdeviceptr, size_t, CUdevice, CUstream);
@@ -112,26 +113,26 @@ typedef struct aotc_rt_libcuda_symbols {
   int device_count;
 } aotc_rt_libcuda_symbols;
 
-// Written once, before the device is chosen.
+// Written once, before the device is selected.
 extern aotc_rt_libcuda_symbols aotc_rt_libcuda;
 
-// What a code that is no success means.
+// The meaning of an error code.
 aotc_rt_result aotc_rt_cuda_failure(CUresult code, aotc_rt_cuda_call call);
 
 static inline aotc_rt_result aotc_rt_cuda_result(CUresult code, aotc_rt_cuda_call call) {
   return code == CUDA_SUCCESS ? (aotc_rt_result){.code = 0} : aotc_rt_cuda_failure(code, call);
 }
 
-// Makes a call of the CUDA driver: CUDA_CALL(mem_free, (address)).
+// Calls the CUDA driver: CUDA_CALL(mem_free, (address)).
 #define CUDA_CALL(member, arguments)                                                               \
   aotc_rt_cuda_result(aotc_rt_libcuda.member arguments, AOTC_RT_CUDA_CALL_##member)
-// The same, and checks it: CUDA_TRY(mem_free, (address), "%d bytes", 4).
+// The same, and returns on failure: CUDA_TRY(mem_free, (address), "%d bytes", 4).
 #define CUDA_TRY(member, arguments, ...)                                                           \
   aotc_rt_check(&aotc_rt_cuda, CUDA_CALL(member, arguments), __VA_ARGS__)
 #define CUDA_TRY_RELEASE(member, arguments, ...)                                                   \
   aotc_rt_check_release(&aotc_rt_cuda, CUDA_CALL(member, arguments), __VA_ARGS__)
 
-// The driver's addresses and the pointers of C.
+// Conversion between the driver's addresses and C pointers.
 static inline CUdeviceptr aotc_rt_cuda_address(const void *pointer) {
   return (CUdeviceptr)(uintptr_t)pointer;
 }
@@ -144,10 +145,10 @@ static inline void *aotc_rt_cuda_pointer(CUdeviceptr address) {
 
 #define AOTC_RT_CUDA_MAX_RANK 5
 
-// What a tensor map is encoded of, of fields without padding: they are compared as bytes. Sizes
-// and strides are in CUDA's order, innermost dimension first. In the mode im2col, the sizes of the
-// box are the channels of a pixel and the number of pixels, and the corners are those of the box of
-// the windows' first pixels, of the dimensions between the channels and the images.
+// The parameters a tensor map is encoded from, without padding, because they are compared as bytes.
+// Sizes and strides are in CUDA's order, innermost dimension first. In im2col mode, the sizes of
+// the box are the channels per pixel and the number of pixels, and the corners bound the first
+// pixels of the windows, in the dimensions between channels and images.
 typedef struct aotc_rt_cuda_encoding {
   int64_t data_type, interleave, swizzle, l2_promotion, oob_fill, rank, is_im2col;
   void *address;
@@ -165,7 +166,7 @@ typedef struct aotc_rt_cuda_tensor_map {
 
 #define AOTC_RT_CUDA_TENSOR_MAP_BUCKETS 256
 
-// Memory of the device that tensor maps are cut from.
+// Device memory that tensor maps are allocated from.
 typedef struct aotc_rt_cuda_slab {
   struct aotc_rt_cuda_slab *next;
   CUdeviceptr address;
@@ -175,17 +176,17 @@ typedef struct aotc_rt_cuda_slab {
 typedef struct aotc_rt_cuda_context {
   aotc_rt_context common;
   CUdevice device;
-  bool is_retained; // to be released
-  bool has_id;      // told apart from a later context at the same address
+  bool is_retained; // must be released
+  bool has_id;      // distinguishes it from a later context at the same address
   unsigned long long id;
-  CUmemoryPool memory_pool; // NULL where the device or the driver has none
-  // Under the lock: tensor maps of equal encodings share an address, cut from slabs.
+  CUmemoryPool memory_pool; // NULL if the device or the driver does not support pools
+  // Under the lock: tensor maps with equal parameters share an address in a slab.
   aotc_rt_cuda_tensor_map *tensor_maps[AOTC_RT_CUDA_TENSOR_MAP_BUCKETS];
-  aotc_rt_cuda_slab *slabs; // the first has room
+  aotc_rt_cuda_slab *slabs; // only the first has room
 } aotc_rt_cuda_context;
 
 // -------------------------------------------------------------------------------------------------
-// What the table of the driver is made of; driver.h says what each does
+// The functions of the driver's table; driver.h documents them
 
 bool aotc_rt_cuda_describe_device(int32_t ordinal, aotc_device *out_description);
 aotc_rt_result aotc_rt_cuda_context_of(aotc_rt_stream stream, aotc_rt_context_handle *out_context);

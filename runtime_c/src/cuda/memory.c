@@ -1,7 +1,7 @@
-// Memory of CUDA devices: allocated, freed, told apart, copied and filled.
+// Memory of CUDA devices: allocating, freeing, classifying, copying and filling.
 #include "libcuda.h"
 
-// A page of host-shared memory, as GPUs have them.
+// The page size of managed memory on GPUs.
 #define SHARED_PAGE_BYTES 65536
 
 static const aotc_rt_cuda_context *cuda_of(const aotc_rt_context *context) {
@@ -13,9 +13,10 @@ static bool is_capturing(aotc_rt_stream stream) {
   return aotc_rt_cuda_stream_is_capturing(stream, &is_captured).code == 0 && is_captured;
 }
 
-// Kernels would stop at each page of new host-shared memory that they are the first to touch, which
-// takes far longer than to write it. (What the host writes first comes back to it, page by page.)
-// It is a hint: not every device can, and nothing depends on it. A capture would be lost by it.
+// Prefetches managed memory. Otherwise kernels fault on each new page that they touch first, which
+// takes far longer than writing it. (Pages that the host writes first migrate back one by one.)
+// This is a hint: not every device supports it, and nothing depends on it. It would invalidate a
+// capture.
 static void bring_to_device(const aotc_rt_context *context, CUdeviceptr address, size_t bytes,
                             aotc_rt_stream stream) {
   if (bytes >= SHARED_PAGE_BYTES && aotc_rt_libcuda.mem_prefetch_async != NULL &&
@@ -59,7 +60,7 @@ aotc_rt_result aotc_rt_cuda_memory_is_ordered(const aotc_rt_context *context, co
   }
   CUresult code = aotc_rt_libcuda.pointer_get_attribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
                                                         aotc_rt_cuda_address(pointer));
-  // What was allocated while a stream is captured will be a graph's, and is nothing yet.
+  // Memory allocated during a capture belongs to the graph and does not exist yet.
   if (code == CUDA_ERROR_INVALID_VALUE && stream != NULL && is_capturing(stream)) {
     *out_is_ordered = true;
     return (aotc_rt_result){.code = 0};
@@ -78,8 +79,8 @@ aotc_rt_result aotc_rt_cuda_memory_locate(const void *pointer, aotc_rt_place *ou
       CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
   };
   void *values[] = {&type, &is_managed, &ordinal};
-  // Of memory that the driver does not know it says zeros, not that the value is invalid, as it
-  // does when it is asked for one attribute.
+  // For unknown memory this query returns zeros; a query of a single attribute would return
+  // «invalid value».
   CUresult code =
       aotc_rt_libcuda.pointer_get_attributes(3, attributes, values, aotc_rt_cuda_address(pointer));
   *out_place = (aotc_rt_place){

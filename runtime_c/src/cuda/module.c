@@ -8,7 +8,7 @@
 #define LOG_BYTES 1024
 #define MOST_OPTIONS 3
 
-// What the driver's compiler is told, and what it says.
+// The options and the log of the driver's PTX compiler.
 typedef struct compiler {
   CUjit_option options[MOST_OPTIONS];
   void *values[MOST_OPTIONS];
@@ -16,8 +16,8 @@ typedef struct compiler {
   char log[LOG_BYTES];
 } compiler;
 
-// Drivers older than CUDA 12 have none. They may write to the options as long as the library lives:
-// PTX is compiled when a context needs it.
+// Drivers older than CUDA 12 have no libraries. The options must live as long as the library,
+// because PTX is compiled when a context first needs it, and the driver may write to them.
 struct aotc_rt_library {
   CUlibrary handle;
   compiler jit;
@@ -37,12 +37,12 @@ static void set_options(compiler *jit, int32_t optimization_level) {
   jit->count = count;
 }
 
-// Checks a call that loads: what the image was built for, and what the driver's compiler said.
+// Checks a loading call; a failure's message has the image's target and the compiler's log.
 static bool check_load(aotc_rt_result result, const aotc_rt_module *module, compiler *jit) {
   if (result.code == 0) {
     return true;
   }
-  // The log may lack its NUL, and ends with a line break.
+  // The log may lack a final NUL, and ends with a line break.
   jit->log[sizeof(jit->log) - 1] = '\0';
   size_t length = strlen(jit->log);
   while (length > 0 && jit->log[length - 1] == '\n') {
@@ -71,7 +71,7 @@ static struct aotc_rt_library *make_library(const aotc_rt_module *module) {
                  aotc_rt_module_name(module));
     return NULL;
   }
-  // The image stays where it is as long as the module: the driver needs no copy.
+  // The image lives as long as the module, so the driver need not copy it.
   CUlibraryOption option = CU_LIBRARY_BINARY_IS_PRESERVED;
   void *value = (void *)(uintptr_t)1;
   compiler *jit = &library->jit;
@@ -85,7 +85,7 @@ static struct aotc_rt_library *make_library(const aotc_rt_module *module) {
   return library;
 }
 
-// A library is of the process: the driver puts it into a context when that context asks for it.
+// A library belongs to the process: the driver loads it into a context when it is first used there.
 static bool load_library(aotc_rt_module *module, CUmodule *out_handle) {
   if (module->library == NULL) {
     module->library = make_library(module);

@@ -1,4 +1,4 @@
-// Addresses of a CUDA device, and memory that is put behind them.
+// Virtual addresses of a CUDA device, and mapping memory to them.
 #include "libcuda.h"
 
 static CUmemAllocationProp properties_of(const aotc_rt_context *context) {

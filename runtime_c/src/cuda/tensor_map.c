@@ -1,4 +1,4 @@
-// TMA descriptors: encoded by the driver, kept in device memory.
+// TMA descriptors: encoded by the driver, stored in device memory.
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 typedef aotc_rt_cuda_encoding encoding;
 
-// Bytes of an element, 0 for types of less than a byte, which no memref has, and unknown ones.
+// Bytes per element; 0 for types smaller than a byte, which no memref has, and for unknown types.
 static uint64_t element_bytes(int64_t data_type) {
   switch (data_type) {
   case CU_TENSOR_MAP_DATA_TYPE_UINT8:
@@ -37,7 +37,7 @@ static uint64_t element_bytes(int64_t data_type) {
   }
 }
 
-// Whether the box's innermost row, of `bytes`, is more than the swizzle has.
+// Whether the box's innermost row, of `bytes`, is wider than the swizzle span.
 static bool is_too_wide(int64_t swizzle, uint64_t bytes) {
   static const uint64_t widest[] = {
       [CU_TENSOR_MAP_SWIZZLE_NONE] = UINT64_MAX,
@@ -49,8 +49,8 @@ static bool is_too_wide(int64_t swizzle, uint64_t bytes) {
   return is_known && bytes > widest[swizzle];
 }
 
-// The driver says «invalid value» and no more. This names what is against the documentation of
-// cuTensorMapEncodeTiled; "" where nothing is seen.
+// The driver only reports «invalid value». This names the requirement of cuTensorMapEncodeTiled
+// that is violated; "" if none is found.
 static const char *likely_cause(const encoding *e) {
   if ((uintptr_t)e->address % 16 != 0) {
     return "; the address must be a multiple of 16";
@@ -74,14 +74,14 @@ static const char *likely_cause(const encoding *e) {
              : "";
 }
 
-// Another's table may stand before CUDA's functions, as that of a trace.
+// The scope's driver may be another table that wraps CUDA's, like that of a trace.
 static bool is_of_cuda(const aotc_rt_scope *scope) {
   return scope->driver != NULL && scope->driver->context_open == aotc_rt_cuda_context_open;
 }
 
-// Likewise, of cuTensorMapEncodeIm2col.
+// The same for cuTensorMapEncodeIm2col.
 static const char *likely_cause_im2col(const encoding *e) {
-  // By rank: the corners' and the offsets' bits share 32 of an instruction.
+  // By rank: the bits of the corners and offsets share 32 bits of an instruction.
   static const int32_t lowest[] = {[3] = -32768, [4] = -128, [5] = -16};
   for (int64_t i = 0; i + 2 < e->rank; ++i) {
     int32_t low = lowest[e->rank];
@@ -143,7 +143,7 @@ static bool encode(const aotc_rt_scope *scope, const encoding *e, CUtensorMap *o
       e->box_sizes[0], (int)e->swizzle, likely_cause(e));
 }
 
-// Of all entries' encodings, what they are given as it is.
+// An encoding with the fields that are copied from the arguments unchanged, in every entry point.
 static encoding encoding_with(int64_t data_type, int64_t interleave, int64_t swizzle,
                               int64_t l2_promotion, int64_t oob_fill) {
   return (encoding){
@@ -180,7 +180,7 @@ void mgpuTensorMapEncodeTiled(void *out_tensor_map, int32_t data_type, uint32_t 
     }
     memcpy(e.box_sizes, box_sizes, rank * sizeof(*box_sizes));
     memcpy(e.element_strides, element_strides, rank * sizeof(*element_strides));
-    // The caller's may lie where the driver's alignment of 64 bytes is not kept.
+    // The caller's map may not have the 64-byte alignment that the driver needs.
     CUtensorMap map;
     if (encode(&scope, &e, &map)) {
       memcpy(out_tensor_map, &map, sizeof(map));
@@ -189,8 +189,8 @@ void mgpuTensorMapEncodeTiled(void *out_tensor_map, int32_t data_type, uint32_t 
   aotc_rt_end(&scope);
 }
 
-// Turns a memref's sizes and strides, outermost first and in elements, into CUDA's, with 1 between
-// elements of the box.
+// Converts a memref's sizes and strides, outermost first and in elements, to CUDA's, with a stride
+// of 1 between the elements of the box.
 static bool encoding_of(uint32_t rank, const aotc_rt_memref *memref, encoding *e) {
   uint64_t bytes = element_bytes(e->data_type);
   if (bytes == 0) {
@@ -230,7 +230,7 @@ static bool encoding_of(uint32_t rank, const aotc_rt_memref *memref, encoding *e
   return true;
 }
 
-// Turns a box of `count` sizes, outermost first, into CUDA's.
+// Converts a box of `count` sizes, outermost first, to CUDA's order.
 static bool box_of(uint32_t count, const int64_t *box_sizes, encoding *e) {
   for (uint32_t i = 0; i < count; ++i) {
     int64_t size = box_sizes[count - 1 - i];
@@ -252,8 +252,8 @@ static size_t bucket_of(const encoding *e) {
   memcpy(words, e, sizeof(words));
   uint64_t hash = 14695981039346656037u;
   for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); ++i) {
-    hash = (hash ^ words[i]) * 1099511628211u; // as FNV-1a, by words
-    hash ^= hash >> 29;                        // what is in their upper halves counts, too
+    hash = (hash ^ words[i]) * 1099511628211u; // FNV-1a on words
+    hash ^= hash >> 29;                        // mixes in the upper half of each word
   }
   return (size_t)(hash ^ (hash >> 32)) % AOTC_RT_CUDA_TENSOR_MAP_BUCKETS;
 }
@@ -271,7 +271,7 @@ static CUdeviceptr find_locked(const aotc_rt_scope *scope, const encoding *e) {
   return entry != NULL ? entry->address : 0;
 }
 
-// What was full stays in use.
+// Full slabs stay in use.
 static bool add_slab_locked(aotc_rt_cuda_context *context) {
   aotc_rt_cuda_slab *slab = malloc(sizeof(*slab));
   if (slab == NULL) {
@@ -306,7 +306,7 @@ void aotc_rt_cuda_context_empty(aotc_rt_context *common, bool is_current) {
   }
 }
 
-// Copies the map to fresh device memory. On a stream of the pool: the caller's may be capturing.
+// Copies the map to device memory, on a stream of the pool, because the caller's may be capturing.
 static bool upload_locked(aotc_rt_scope *scope, aotc_rt_cuda_tensor_map *entry) {
   aotc_rt_cuda_context *context = (aotc_rt_cuda_context *)scope->context;
   if ((context->slabs == NULL || context->slabs->bytes_left < sizeof(entry->map)) &&
@@ -354,7 +354,7 @@ static CUdeviceptr keep_locked(aotc_rt_scope *scope, const encoding *e, const CU
   return is_restored ? entry->address : 0;
 }
 
-// A call asks for the same maps each time, as a rule, and the driver takes microseconds for one.
+// Cached: calls usually need the same maps again, and the driver takes microseconds to encode one.
 static CUdeviceptr address_of(aotc_rt_scope *scope, const encoding *e) {
   CUtensorMap map;
   bool is_cuda = is_of_cuda(scope);
@@ -365,13 +365,13 @@ static CUdeviceptr address_of(aotc_rt_scope *scope, const encoding *e) {
     return found;
   }
   aotc_rt_lock();
-  found = find_locked(scope, e); // by another thread
+  found = find_locked(scope, e); // added by another thread
   found = found != 0 ? found : keep_locked(scope, e, &map);
   aotc_rt_unlock();
   return found;
 }
 
-// The map's address, which the pages of weights under a budget know as well; 0 after a failure.
+// The map's address, also recorded for paged weights under a memory budget; 0 after a failure.
 static CUdeviceptr described_address_of(aotc_rt_scope *scope, const encoding *e) {
   CUdeviceptr address = address_of(scope, e);
   bool is_described = address != 0 && aotc_rt_weight_pages_describe(
