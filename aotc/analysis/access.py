@@ -106,7 +106,7 @@ class Flow(Struct):
 
     def _take(self, user: Any, operand: int) -> list[Any]:
         """Records one use, and returns the values that may be the same buffer because of it."""
-        if looks_at_no_element(user) or self._ends_at(user, operand):
+        if reads_shape_only(user) or self._ends_at(user, operand):
             return []
         name = user.name
         if name == DESCRIBES or (name == _CAST and is_tensor_map(user.operands[operand].type)):
@@ -167,7 +167,7 @@ class Flow(Struct):
         return True
 
 
-def looks_at_no_element(user: Any) -> bool:
+def reads_shape_only(user: Any) -> bool:
     """Whether an operation reads a buffer's shape only, or its address only to compare it."""
     if user.name == _ADDRESS:
         return is_only_compared(user.results[0])
@@ -176,7 +176,7 @@ def looks_at_no_element(user: Any) -> bool:
     return user.name in SHAPE_ONLY and not any(is_memref(result) for result in user.results)
 
 
-def touches_no_element(operation: Any) -> bool:
+def accesses_no_element(operation: Any) -> bool:
     """Whether an operation is arithmetic, or one that neither reads nor writes an element of an
     existing buffer."""
     return operation.name in _TOUCHES_NONE or operation.name.startswith("arith.")

@@ -63,15 +63,15 @@ def element_bytes(type_: Any) -> int | None:
     return int(element.width) // 8 if element.width in (8, 16, 32, 64) else None
 
 
-def are_neighbours(access: Access, variables: Sequence[Any]) -> bool:
+def is_unit_stride(access: Access, variables: Sequence[Any]) -> bool:
     """Whether the access has unit stride along each of the variables: the next point accesses the
     next element in memory."""
     type_ = ir.MemRefType(access.memref.type)
     if type_.rank == 0 or type_.memory_space is not None or element_bytes(type_) is None:
         return False
-    known = [one for one in distances(type_) if one is not None]
+    known = [one for one in static_strides(type_) if one is not None]
     # MLIR has no vectors of memrefs with negative strides.
-    if distances(type_)[-1] != 1 or min(known) < 0:
+    if static_strides(type_)[-1] != 1 or min(known) < 0:
         return False
     *outer, last = access.indices
     return all(
@@ -82,7 +82,7 @@ def are_neighbours(access: Access, variables: Sequence[Any]) -> bool:
     )
 
 
-def distances(type_: Any) -> list[int | None]:
+def static_strides(type_: Any) -> list[int | None]:
     """The stride of each dimension of a memref, in elements; None where it is dynamic."""
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
     return [None if one == unknown else int(one) for one in type_.get_strides_and_offset()[0]]

@@ -22,15 +22,15 @@ def set_maps(generic: Any, maps: Iterable[Any]) -> None:
 
 
 def has_reduction(generic: Any) -> bool:
-    return bool(loops_of_reduction(generic))
+    return bool(reduction_loops(generic))
 
 
-def loops_of_reduction(generic: Any) -> list[int]:
+def reduction_loops(generic: Any) -> list[int]:
     kinds = ir.ArrayAttr(generic.attributes["iterator_types"])
     return [i for i, kind in enumerate(kinds) if "reduction" in str(kind)]
 
 
-def count_of_terms(generic: Any) -> int | None:
+def reduction_size(generic: Any) -> int | None:
     """The number of elements that are reduced to one; None if the static shapes do not tell."""
     sizes: dict[int, int] = {}
     for value, map_ in zip(generic.operands, maps_of(generic), strict=True):
@@ -38,7 +38,7 @@ def count_of_terms(generic: Any) -> int | None:
             is_loop = isinstance(expression, ir.AffineDimExpr)
             if is_loop and not value.type.is_dynamic_dim(dimension):
                 sizes[expression.position] = value.type.get_dim_size(dimension)
-    loops = loops_of_reduction(generic)
+    loops = reduction_loops(generic)
     return math.prod(sizes[loop] for loop in loops) if set(loops) <= set(sizes) else None
 
 
@@ -78,7 +78,7 @@ def body_of(generic: Any) -> list[Any]:
     return [op.operation for op in generic.regions[0].blocks[0].operations]
 
 
-def turning_loops(generic: Any, operand: int) -> set[int]:
+def non_unit_loops(generic: Any, operand: int) -> set[int]:
     """The loops along those dimensions of the operand whose size is not known to be 1."""
     type_ = generic.operands[operand].type
     return {

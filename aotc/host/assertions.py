@@ -122,14 +122,14 @@ def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
     messages: dict[str, str] = {}
     for name, inside in calls.items():
         function = functions[name]
-        leave = _Leave(function)
+        leave = _EarlyReturn(function)
         failures = [call for call in inside if _callee(call) in _CHECKS]
         if name not in exported:
             failures += [call for call in inside if _may_fail(call, failing)]
         for call, (block, rest) in _split_behind(failures):
             with call.location:
                 if _callee(call) not in _CHECKS:
-                    _leave_with(block, rest, leave)
+                    _return_early(block, rest, leave)
                     continue
                 text = str(ir.StringAttr(call.attributes[MESSAGE]).value)
                 if text not in messages:
@@ -138,7 +138,7 @@ def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
                 _fail_unless(call, messages[text], (block, rest), leave)
         if name in exported and any(_may_fail(call, failing) for call in inside):
             with function.location:
-                _forget_leaving(function)
+                _clear_leaving(function)
     for operation in operations(host):
         if operation.name == "llvm.func" and symbol_of(operation) in _CHECKS:
             ops.erase(operation)
@@ -196,7 +196,7 @@ def _failing_functions(calls: dict[str, list[Any]]) -> set[str]:
         failing |= more
 
 
-class _Leave:
+class _EarlyReturn:
     """The blocks by which a function returns early, each created on first use."""
 
     def __init__(self, function: Any) -> None:
@@ -234,7 +234,7 @@ class _Leave:
         return self._failures[name]
 
 
-def _fail_unless(check: Any, message: str, parts: tuple[Any, Any], leave: _Leave) -> None:
+def _fail_unless(check: Any, message: str, parts: tuple[Any, Any], leave: _EarlyReturn) -> None:
     """Fails with the text in the variable `message`, and returns, if the check does not hold.
     `parts` are the block that ends with the check, and the block behind it."""
     block, rest = parts
@@ -251,14 +251,14 @@ def _fail_unless(check: Any, message: str, parts: tuple[Any, Any], leave: _Leave
     ops.erase(check)
 
 
-def _leave_with(block: Any, rest: Any, leave: _Leave) -> None:
+def _return_early(block: Any, rest: Any, leave: _EarlyReturn) -> None:
     """Returns at the end of `block`, if its last call has returned after a failure."""
     with ir.InsertionPoint(block):
         flag = ops.unary("llvm.load", ops.llvm_address(_IS_LEAVING), ops.integer(8))
         _branch(ops.unary("llvm.trunc", flag, ops.integer(1)), leave.block, rest)
 
 
-def _forget_leaving(entry: Any) -> None:
+def _clear_leaving(entry: Any) -> None:
     """Clears the flag at the beginning of an entry: its caller is outside of the module, so that
     returning after a failure ends there."""
     with ir.InsertionPoint.at_block_begin(entry.regions[0].blocks[0]):

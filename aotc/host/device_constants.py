@@ -21,7 +21,7 @@ from aotc.host.llvm_dialect import (
 from aotc.host.managed_globals import (
     GETTER_ATTRIBUTES,
     add_managed_getter,
-    call_in_place_of,
+    replace_by_calls,
     types_of_variables,
     uses_of_variables,
 )
@@ -33,7 +33,7 @@ _RELEASE = "aotc_release_constants"
 _PRIORITY = 123
 
 
-def give_device_copies(host: Any) -> None:
+def use_device_copies(host: Any) -> None:
     """Replaces the uses of each declared copy by calls of a function that returns it; changes
     `host` in place."""
     declared = [
@@ -58,7 +58,7 @@ def give_device_copies(host: Any) -> None:
             getter = _add_getter(host, name, types[name])
         else:
             getter = _add_cpu_getter(host, name, prefix, types[symbol_of(variable)])
-        call_in_place_of(uses.get(symbol_of(variable), []), getter)
+        replace_by_calls(uses.get(symbol_of(variable), []), getter)
     _add_release(host, list(names))
     for variable, _ in declared:
         ops.erase(variable)

@@ -19,8 +19,8 @@ from msgspec import Struct
 from aotc import ops
 from aotc.emit.table import packed_symbol
 from aotc.host.assertions import return_from_failed_checks
-from aotc.host.device_constants import give_device_copies
-from aotc.host.exports import add_packed_calls, keep_to_itself
+from aotc.host.device_constants import use_device_copies
+from aotc.host.exports import add_packed_calls, internalize
 from aotc.host.kernels import CpuKernel, CpuKernels, declared, kernel_table, kernel_table_texts
 from aotc.host.large_results import pass_large_results_by_pointer
 from aotc.host.launches import LaunchStubs, lower_launch
@@ -82,7 +82,7 @@ def embed(
     with host.context, ir.Location.unknown():
         return_from_failed_checks(host, entries)
         call_through_weak_references(host)
-        keep_to_itself(host, entries, lowered_entries)
+        internalize(host, entries, lowered_entries)
         if cpu is not None and kernels_apart:
             check_cpu_kernels(cpu, host)
             append(host, "\n".join(declared(kernel, hidden=True) for kernel in cpu.kernels))
@@ -93,7 +93,7 @@ def embed(
         make_globals_managed(host, sorted(managed_globals))
         if weights is not None:
             use_weights(host, weights)
-        give_device_copies(host)
+        use_device_copies(host)
         kernels = cpu.kernels if cpu is not None else ()
         binaries = [op for op in operations(host) if op.name == "gpu.binary"]
         for binary in binaries:

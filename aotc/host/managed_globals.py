@@ -25,7 +25,7 @@ def make_globals_managed(host: Any, names: Iterable[str]) -> None:
     """Replaces the uses of variables by managed copies, which are made on first use."""
     uses, types = uses_of_variables(host), types_of_variables(host)
     for name in names:
-        call_in_place_of(uses.get(name, []), add_managed_getter(host, name, types[name]))
+        replace_by_calls(uses.get(name, []), add_managed_getter(host, name, types[name]))
 
 
 def uses_of_variables(host: Any) -> dict[str, list[Any]]:
@@ -39,7 +39,7 @@ def uses_of_variables(host: Any) -> dict[str, list[Any]]:
     return uses
 
 
-def call_in_place_of(uses: Iterable[Any], getter: str) -> None:
+def replace_by_calls(uses: Iterable[Any], getter: str) -> None:
     """Replaces the addresses of a variable by calls of `getter`, which returns its copy."""
     for use in uses:
         with use.location, ir.InsertionPoint(use):

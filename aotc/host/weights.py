@@ -27,7 +27,7 @@ from aotc.host.llvm_dialect import (
     runtime_declarations,
     string_global,
 )
-from aotc.host.managed_globals import call_in_place_of, types_of_variables, uses_of_variables
+from aotc.host.managed_globals import replace_by_calls, types_of_variables, uses_of_variables
 from aotc.input.weights import HeldWeight
 from aotc.manifest import NamedWeight, Weights
 from aotc.mlir import ir
@@ -167,7 +167,7 @@ def use_weights(host: Any, file: WeightsFile) -> None:
             if (name := f"{prefix}{weight.symbol}") in types
         }
         append_with_declarations(host, _getters(weight, rows), _declarations(weight))
-        call_in_place_of(uses.get(weight.symbol, []), _getter(weight))
+        replace_by_calls(uses.get(weight.symbol, []), _getter(weight))
         ops.erase(variables[weight.symbol])
         copies = {
             where: copy
@@ -175,7 +175,7 @@ def use_weights(host: Any, file: WeightsFile) -> None:
             if (copy := f"{prefix}{weight.symbol}") in variables
         }
         for where, copy in copies.items():
-            call_in_place_of(uses.get(copy, []), _getter(weight, where))
+            replace_by_calls(uses.get(copy, []), _getter(weight, where))
             ops.erase(variables[copy])
     append_with_declarations(host, _release_text(), _declarations())
 

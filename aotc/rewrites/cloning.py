@@ -27,7 +27,7 @@ def body_of(loop: Any) -> list[Any]:
     return [op.operation for op in loop.regions[0].blocks[0].operations][:-1]
 
 
-def copy_in_step(operations: Sequence[Any], copies: Sequence[dict[Any, Any]]) -> None:
+def copy_interleaved(operations: Sequence[Any], copies: Sequence[dict[Any, Any]]) -> None:
     """Copies the body of a parallel loop for several points, interleaved: each operation for all
     points, then the next operation.
 

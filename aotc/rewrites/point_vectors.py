@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.analysis.contiguous import are_neighbours
+from aotc.analysis.contiguous import is_unit_stride
 from aotc.analysis.effects import Access, accesses_in, is_pure
 from aotc.rewrites.cloning import body_of, copy
 from aotc.rewrites.wide_accesses import (
@@ -66,7 +66,7 @@ class _Body(Struct):
 
     def can_be_vector(self, access: Access) -> bool:
         """Whether the points' elements are contiguous, and their address may be aligned."""
-        if not are_neighbours(access, self.variables):
+        if not is_unit_stride(access, self.variables):
             return False
         if not ops.is_made_outside(access.memref, self.loop):
             return False

@@ -18,7 +18,7 @@ from aotc import ops
 from aotc.analysis.effects import is_pure
 from aotc.mlir import ir
 from aotc.ops import create_either
-from aotc.rewrites.cloning import body_of, copy, copy_in_step
+from aotc.rewrites.cloning import body_of, copy, copy_interleaved
 from aotc.rewrites.point_vectors import create_vectors
 
 _MARK = "aotc.points"
@@ -92,9 +92,9 @@ def _create_together(operations: Sequence[Any], copies: Sequence[dict[Any, Any]]
     *before, last = operations
     is_guard = last.name == "scf.if" and not last.results and not last.regions[1].blocks
     if not is_guard or not all(is_pure(op) or op.name == "arith.constant" for op in before):
-        copy_in_step(operations, copies)
+        copy_interleaved(operations, copies)
         return
-    copy_in_step(before, copies)
+    copy_interleaved(before, copies)
     condition = last.operands[0]
     all_there = copies[0].get(condition, condition)
     for values in copies[1:]:
@@ -109,7 +109,7 @@ def _create_together(operations: Sequence[Any], copies: Sequence[dict[Any, Any]]
     )
 
 
-def take_points_apart(gpu_module: Any) -> None:
+def synchronize_points(gpu_module: Any) -> None:
     """For a CPU: adds a barrier of the block's threads between one point and the next.
 
     This is not done inside a branch or another loop, where some threads might not reach it.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.contiguous import VECTOR_BYTES, distances, element_bytes
+from aotc.analysis.contiguous import VECTOR_BYTES, element_bytes, static_strides
 from aotc.mlir import ir
 
 _EQ = 0  # of arith.cmpi
@@ -15,7 +15,7 @@ _EQ = 0  # of arith.cmpi
 
 def may_be_aligned(type_: Any, count: int) -> bool:
     """Whether vectors of `count` elements can be aligned at the same column in each row."""
-    known = [one for one in distances(type_)[:-1] if one is not None]
+    known = [one for one in static_strides(type_)[:-1] if one is not None]
     return all(one % count == 0 for one in known)
 
 

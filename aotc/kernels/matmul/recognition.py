@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.analysis.access import looks_at_no_element, touches_no_element
+from aotc.analysis.access import accesses_no_element, reads_shape_only
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.generics import body_of, maps_of
 from aotc.kernels.matmul.fusion.collapsed import Groups, collapsed_type
@@ -212,7 +212,7 @@ def fill_of(generic: Any, c: Any, roots: Roots) -> Any | None:
     """What fills C with zeros in front of the operation, if nothing else touches C in between."""
     previous = _before(generic)
     while previous is not None:
-        if c in list(previous.operands) and not looks_at_no_element(previous):
+        if c in list(previous.operands) and not reads_shape_only(previous):
             return previous if _is_zero_fill(previous) else None
         if not _is_harmless(previous, c, roots):
             return None
@@ -227,7 +227,7 @@ def _is_harmless(operation: Any, c: Any, roots: Roots) -> bool:
         values = [value for one in ops.walk(operation) for value in one.operands]
         buffers = [value for value in values if isinstance(value.type, ir.MemRefType)]
         return not any(roots.may_overlap(value, c) for value in buffers)
-    return touches_no_element(operation) or operation.name == "memref.dealloc"
+    return accesses_no_element(operation) or operation.name == "memref.dealloc"
 
 
 def _before(operation: Any) -> Any | None:

@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.analysis.generics import loops_in, loops_of_reduction, maps_of
+from aotc.analysis.generics import loops_in, maps_of, reduction_loops
 from aotc.input.entries import functions_of
 from aotc.kernels.launches import PARALLEL, called_inside
 from aotc.kernels.matmul.recognition import multiplies
@@ -199,7 +199,7 @@ class _Plan:
             return None
         window = _added_loops(maps_of(generic)[factors.index(image)])
         channels = filter_.of(frozenset(range(len(filter_.loops)))) - window
-        summed = channels.intersection(loops_of_reduction(generic)) & set(image.loops)
+        summed = channels.intersection(reduction_loops(generic)) & set(image.loops)
         found = _Convolution(generic, image, filter_, result, channels, summed, bool(window))
         return found if not found.has_groups and self._can_order(found) else None
 
@@ -290,7 +290,7 @@ class _Plan:
         these only those of one pixel would follow each other."""
         return any(
             generic not in self._convolutions
-            and not seen.of_last.isdisjoint(reduced := set(loops_of_reduction(generic)))
+            and not seen.of_last.isdisjoint(reduced := set(reduction_loops(generic)))
             and not seen.of_others.isdisjoint(reduced)
             for generic, seen in _uses(root, last)
         )
@@ -298,7 +298,7 @@ class _Plan:
     def _beside(self, generic: Any, seen: _Seen) -> Iterator[tuple[Any, Dimensions]]:
         convolution = self._convolutions.get(generic)
         if convolution is None or not convolution.summed:
-            loops = seen.of_last - set(loops_of_reduction(generic))
+            loops = seen.of_last - set(reduction_loops(generic))
             for access in self._accesses.get(generic, ()):
                 yield access.value, access.along(loops)
         else:

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from aotc import ops
 from aotc.analysis.contiguous import (
     VECTOR_BYTES,
-    are_neighbours,
     coefficient,
-    distances,
     element_bytes,
+    is_unit_stride,
+    static_strides,
 )
 from aotc.analysis.effects import Access, accesses_in
 from aotc.chips import LARGE_GPU_THREADS, MAX_BLOCK_THREADS, WARP
@@ -141,7 +141,7 @@ def _moving(operations: Sequence[Any], variable: Any) -> list[Access] | None:
         if any(coefficient(value, variable) != 0 for value in (access.memref, *access.indices))
     ]
     inside = [access for access in moving if access.operation not in operations]
-    if inside or not all(are_neighbours(access, [variable]) for access in moving):
+    if inside or not all(is_unit_stride(access, [variable]) for access in moving):
         return None
     return moving
 
@@ -153,5 +153,5 @@ def _sizes(accesses: Sequence[Access]) -> list[int]:
 
 def _distances(accesses: Sequence[Access]) -> list[int]:
     """The known strides of the accesses' rows."""
-    strides = [one for access in accesses for one in distances(access.memref.type)[:-1]]
+    strides = [one for access in accesses for one in static_strides(access.memref.type)[:-1]]
     return [one for one in strides if one is not None]

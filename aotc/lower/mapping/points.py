@@ -27,7 +27,7 @@ from aotc.lower.mapping.nest import (
     loop_trips,
 )
 from aotc.mlir import ir
-from aotc.rewrites.cloning import body_of, copy_in_step
+from aotc.rewrites.cloning import body_of, copy_interleaved
 from aotc.rewrites.points import create_points
 
 MAX_POINTS = 4
@@ -242,4 +242,4 @@ class _Kernel(Struct, frozen=True):
         for axis, position in zip(self.axes, positions, strict=True):
             values = induction_values(axis, position) + values
         variables = self.loop.regions[0].blocks[0].arguments
-        copy_in_step(body_of(self.loop), [dict(zip(variables, values, strict=True))])
+        copy_interleaved(body_of(self.loop), [dict(zip(variables, values, strict=True))])

@@ -27,7 +27,7 @@ from aotc.lower.mapping.row_kernel import combine_threads
 from aotc.lower.mapping.rows import row_items
 from aotc.lower.mapping.strides import combine_all
 from aotc.mlir import ir
-from aotc.rewrites.cloning import copy, copy_in_step
+from aotc.rewrites.cloning import copy, copy_interleaved
 
 _THREADS = PREFERRED_THREADS
 _LOG_THREADS = _THREADS.bit_length() - 1
@@ -241,7 +241,7 @@ class _RaggedKernel(Struct, frozen=True):
                 inside = ops.index_op("arith.minsi", position, last)
                 variables = induction_values(dimensions, inside)
                 copies.append(values | dict(zip(self.plan.row.variables, variables, strict=True)))
-            copy_in_step(self.plan.row.body, copies)
+            copy_interleaved(self.plan.row.body, copies)
             new = []
             for accumulator, old in zip(accumulators, carried, strict=True):
                 found = [_chosen(accumulator, *one) for one in zip(flags, copies, strict=True)]

@@ -16,7 +16,7 @@ from aotc.lower.mapping.build import EQ, ULT, create_loop, shared_type
 from aotc.lower.mapping.nest import induction_values, product
 from aotc.lower.mapping.scans import Scan
 from aotc.mlir import ir
-from aotc.rewrites.cloning import copy, copy_in_step
+from aotc.rewrites.cloning import copy, copy_interleaved
 
 # Elements of a thread that are in flight at a time.
 ELEMENTS = 4
@@ -71,7 +71,7 @@ class ScanKernel:
         ]
         flags = [ops.compare(ULT, position, self._count) for position in positions]
         copies = list(map(self._copy, positions, flags))
-        copy_in_step(self._scan.columns.body, copies)
+        copy_interleaved(self._scan.columns.body, copies)
         value = self._accumulator.value
         elements = [
             ops.select(flag, values.get(value, value), self._accumulator.neutral())

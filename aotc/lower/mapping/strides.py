@@ -11,7 +11,7 @@ from aotc import ops
 from aotc.lower.mapping.build import create_loop
 from aotc.lower.mapping.columns import Columns
 from aotc.lower.mapping.nest import induction_values, product
-from aotc.rewrites.cloning import copy_in_step
+from aotc.rewrites.cloning import copy_interleaved
 
 
 class Team(Struct, frozen=True):
@@ -42,7 +42,7 @@ def go_through(columns: Columns, team: Team, values: dict[Any, Any]) -> list[Any
         for position in positions:
             variables = induction_values(dimensions, position)
             copies.append(values | dict(zip(columns.variables, variables, strict=True)))
-        copy_in_step(columns.body, copies)
+        copy_interleaved(columns.body, copies)
         return [
             accumulator.combine(
                 carried[p * number + i], copy.get(accumulator.value, accumulator.value)

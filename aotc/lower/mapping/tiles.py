@@ -26,7 +26,7 @@ from aotc.lower.mapping.nest import (
 )
 from aotc.mlir import ir
 from aotc.ops import create_either
-from aotc.rewrites.cloning import body_of, copy, copy_in_step
+from aotc.rewrites.cloning import body_of, copy, copy_interleaved
 
 TILE = 32  # rows and columns of a tile, and threads of a block along x
 _ROWS = 8
@@ -266,7 +266,7 @@ class _TileKernel(Struct, frozen=True):
     def _read(
         self, copies: list[dict[Any, Any]], places: list[tuple[Any, Any]], shared: list[Any]
     ) -> None:
-        copy_in_step([load.operation for load in self.plan.loads], copies)
+        copy_interleaved([load.operation for load in self.plan.loads], copies)
         for load, tile in zip(self.plan.loads, shared, strict=True):
             for values, place in zip(copies, places, strict=True):
                 value = values[load.operation.results[0]]

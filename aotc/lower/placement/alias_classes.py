@@ -22,7 +22,7 @@ from aotc.analysis.access import (
     WRITES,
     first_kernel_operand,
     is_memref,
-    looks_at_no_element,
+    reads_shape_only,
     task_result,
     task_values,
 )
@@ -271,7 +271,7 @@ class AliasClasses:
 
     def _kinds(self, operation: Any, operand: int, outside: bool) -> Sequence[UseKind]:
         name = operation.name
-        if looks_at_no_element(operation):
+        if reads_shape_only(operation):
             return [UseKind.SHAPE]
         if name in VIEWS:
             return [] if operand == 0 else [UseKind.HOST_READ]

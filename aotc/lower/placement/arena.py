@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.analysis.access import DESCRIBES, looks_at_no_element
+from aotc.analysis.access import DESCRIBES, reads_shape_only
 from aotc.analysis.views import VIEWS
 from aotc.mlir import ir
 from aotc.sizes import LARGEST_MEMORY, element_bytes
@@ -165,7 +165,7 @@ def _buffers(function: Any) -> Iterator[_Buffer]:
         users = [
             user
             for user in ops.users_through(allocation.results[0], _STANDS_FOR)
-            if not looks_at_no_element(user)
+            if not reads_shape_only(user)
         ]
         frees = [user for user in users if user.name == "gpu.dealloc"]
         if (

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, body_of, loops_in, loops_of_reduction, maps_of
+from aotc.analysis.generics import RESHAPES, body_of, loops_in, maps_of, reduction_loops
 from aotc.lower.tensors.constants import dense_of
 from aotc.lower.tensors.known import SMALL, KnownTensors
 from aotc.mlir import ir
@@ -300,7 +300,7 @@ def _axes_of_generic(generic: Any, axis: int) -> list[int | None] | None:
         return None
     loop = expression.position
     body = body_of(generic)
-    if loop in loops_of_reduction(generic) or any(
+    if loop in reduction_loops(generic) or any(
         op.name == "linalg.index" and ir.IntegerAttr(op.attributes["dim"]).value == loop
         for op in body
     ):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, body_of, has_reduction, origin, turning_loops
+from aotc.analysis.generics import RESHAPES, body_of, has_reduction, non_unit_loops, origin
 from aotc.lower.tensors.known import SMALL, KnownTensors, compact, extracted_tensors, packed
 from aotc.lower.tensors.spread import create_spread
 from aotc.mlir import ir
@@ -178,7 +178,7 @@ def _reads_once(user: Any) -> bool:
     if user.name != "linalg.generic" or not has_reduction(user):
         return False
     # By operand: the loops that it depends on and that turn more than once.
-    loops = [turning_loops(user, i) for i in range(len(user.operands))]
+    loops = [non_unit_loops(user, i) for i in range(len(user.operands))]
     return set().union(*loops) in loops
 
 

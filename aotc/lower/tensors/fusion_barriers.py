@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.generics import body_of, has_reduction, maps_of, narrow, origin, turning_loops
+from aotc.analysis.generics import body_of, has_reduction, maps_of, narrow, non_unit_loops, origin
 from aotc.kernels.matmul.least_work import LEAST_WORK
 from aotc.mlir import ir
 
@@ -72,7 +72,7 @@ def _repeated_operands(generic: Any) -> list[Any]:
     that is only widened for it is held as it was before: matmuls widen what they read."""
     if not has_reduction(generic):
         return []
-    loops = set().union(*(turning_loops(generic, i) for i in range(len(generic.operands))))
+    loops = set().union(*(non_unit_loops(generic, i) for i in range(len(generic.operands))))
     inputs, _ = ops.operand_groups(generic)
     return [
         narrow(origin(value))

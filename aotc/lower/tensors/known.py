@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, body_of, loops_of_reduction, maps_of
+from aotc.analysis.generics import RESHAPES, body_of, maps_of, reduction_loops
 from aotc.dense import content_of, element_of, is_splat
 from aotc.input.blobs import resource_name
 from aotc.lower.tensors.known_operations import BIT, NUMBERS, apply
@@ -270,7 +270,7 @@ class _Loops:
                     operand.type.shape, _dimensions(map_) or [], strict=False
                 ):
                     self.sizes[dimension] = size
-        self._summed = loops_of_reduction(generic)
+        self._summed = reduction_loops(generic)
         self.summand = _summand(self.body[-1], self.arguments[-1]) if self._summed else None
 
     @classmethod
@@ -342,7 +342,7 @@ def _is_filter(tensors: Sequence[Any], steps: int = _MOST_STEPS) -> bool:
         user.name == "linalg.generic"
         and (
             _is_convolution(user)
-            if loops_of_reduction(user)
+            if reduction_loops(user)
             else steps > 0 and _is_filter(user.results, steps - 1)
         )
         for user in users

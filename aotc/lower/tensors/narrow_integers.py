@@ -24,10 +24,10 @@ from aotc import ops
 from aotc.analysis.generics import (
     RESHAPES,
     body_of,
-    count_of_terms,
     has_reduction,
-    loops_of_reduction,
     maps_of,
+    reduction_loops,
+    reduction_size,
 )
 from aotc.kernels.matmul.recognition import multiplies, unwidened
 from aotc.lower.tensors.integer_ranges import (
@@ -169,7 +169,7 @@ def _is_small(generic: Any) -> bool:
     *factors, start = generic.operands
     zero = filled_with(start)
     is_zero = zero is not None and range_of_scalar(zero, {}, 1) == (0, 0)
-    count = count_of_terms(generic)
+    count = reduction_size(generic)
     if not is_zero or count is None:
         return False
     largest = (max(map(abs, range_of(factor, _MOST_STEPS))) for factor in factors)
@@ -201,7 +201,7 @@ def _cast(tensor: Any, name: str, bits: int) -> Any:
 def _center_factor(product: Any, number: int) -> None:
     """Has a factor that is a difference of a byte and a zero point be one of a byte and a constant,
     and adds to the product what that leaves out."""
-    maps, reductions = maps_of(product), loops_of_reduction(product)
+    maps, reductions = maps_of(product), reduction_loops(product)
     factor, other = product.operands[number], product.operands[1 - number]
     difference = ops.defining(factor)
     # The factor's elements are anywhere, as those of an image are.

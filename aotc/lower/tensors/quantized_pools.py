@@ -16,10 +16,10 @@ from msgspec import Struct
 from aotc import ops
 from aotc.analysis.generics import (
     body_of,
-    count_of_terms,
     has_reduction,
-    loops_of_reduction,
     maps_of,
+    reduction_loops,
+    reduction_size,
 )
 from aotc.lower.tensors.known import KnownTensors
 from aotc.lower.tensors.known_operations import NUMBERS
@@ -76,7 +76,7 @@ class _Pool(Struct, frozen=True):
             [tensor, *windows, least_bytes],
             maps_of(generic),
             lambda *elements: ops.binary(name, elements[-1], elements[0]),
-            loops_of_reduction(generic),
+            reduction_loops(generic),
         )
         ops.replace(generic, [self._dequantized(pooled.result, zero)])
 
@@ -114,7 +114,7 @@ def _pool(generic: Any) -> _Pool | None:
     least = None if start is None else known.of(start)
     if least is None or not np.isneginf(least).all():
         return None
-    if not count_of_terms(generic):
+    if not reduction_size(generic):
         return None  # of no elements, the maximum is -inf
     image, pad = generic.operands[0], ops.defining(generic.operands[0])
     found = None
@@ -148,7 +148,7 @@ def _contain_some(generic: Any, extract: Any) -> bool:
     padded, source = generic.operands[0].type, extract.operands[0].type
     if not (padded.has_static_shape and source.has_static_shape):
         return False
-    maps, reductions = maps_of(generic), loops_of_reduction(generic)
+    maps, reductions = maps_of(generic), reduction_loops(generic)
     sizes: dict[int, int] = {}
     for value, map_ in list(zip(generic.operands, maps, strict=True))[1:]:
         for place, size in zip(map_.results, value.type.shape, strict=True):

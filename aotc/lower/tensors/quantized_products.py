@@ -26,10 +26,10 @@ from aotc import ops
 from aotc.analysis.generics import (
     RESHAPES,
     body_of,
-    count_of_terms,
     has_reduction,
-    loops_of_reduction,
     maps_of,
+    reduction_loops,
+    reduction_size,
 )
 from aotc.kernels.matmul.recognition import multiplies
 from aotc.lower.tensors.integer_ranges import range_of, range_of_type
@@ -117,7 +117,7 @@ def _multiply(generic: Any, factors: Sequence[_Dequantized], known: KnownTensors
     found = [_along_result(one.scale, generic, number) for number, one in enumerate(factors)]
     scales = [one for one in found if one is not None]
     integers = [one for one in (_Integers.of(one, known) for one in factors) if one is not None]
-    count = count_of_terms(generic)
+    count = reduction_size(generic)
     if len(scales) < len(factors) or len(integers) < len(factors) or count is None:
         return
     largest = math.prod(one.largest for one in integers) * count
@@ -134,7 +134,7 @@ def _multiply(generic: Any, factors: Sequence[_Dequantized], known: KnownTensors
         return ops.multiply_add_integers(x, w, total)
 
     operands = [*(one.make() for one in integers), zeros]
-    product = ops.create_generic(operands, maps, multiply_add, loops_of_reduction(generic))
+    product = ops.create_generic(operands, maps, multiply_add, reduction_loops(generic))
     ops.replace(generic, [_scaled(product.result, scale, start)])
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.generics import body_of, has_reduction, loops_of_reduction, maps_of
+from aotc.analysis.generics import body_of, has_reduction, maps_of, reduction_loops
 from aotc.kernels.matmul.recognition import multiplies
 from aotc.mlir import ir
 from aotc.rewrites.cloning import copy
@@ -35,7 +35,7 @@ def separate_factors(generic: Any) -> None:
             [*tensors, start],
             [*(maps[number] for number in numbers), maps[-1]],
             ops.multiply_add_integers,
-            loops_of_reduction(generic),
+            reduction_loops(generic),
         )
     ops.replace(generic, [product.result])
 

@@ -211,7 +211,7 @@ def unreachable() -> None:
     create("llvm.unreachable")
 
 
-def give_back(*values: Any) -> None:
+def return_values(*values: Any) -> None:
     create("llvm.return", list(values))
 
 

@@ -14,7 +14,7 @@ from aotc import ops
 from aotc.mlir import ir
 from aotc.ops import body_of_module, symbol_of, walk
 from aotc.rewrites.memory_spaces import SpaceStripper
-from aotc.rewrites.points import take_points_apart
+from aotc.rewrites.points import synchronize_points
 from aotc.symbols import content, is_kernel, reach, symbols_of, used_names
 from aotc.targets.cpu.expand.matrix_types import replace_types
 from aotc.targets.cpu.expand.operations import replace_operations
@@ -98,7 +98,7 @@ def extract_threads(
         copy = original.clone()
         body_of_module(flat).append(copy)
         _keep_reached(copy, kernels)
-        take_points_apart(copy)
+        synchronize_points(copy)
         for kernel, size in mark_workgroup(copy).items():
             shared_bytes[module_name, kernel] = size
         stripper.strip_operation(copy)

@@ -20,7 +20,7 @@ from aotc.symbols import content, has_body, symbols_of
 from aotc.targets.cpu import build
 from aotc.targets.cpu.blocks.block_function import add_block_function
 from aotc.targets.cpu.blocks.flow import Sync
-from aotc.targets.cpu.blocks.parts import NotTogetherError
+from aotc.targets.cpu.blocks.parallel_regions import DivergenceError
 from aotc.targets.cpu.blocks.prologue import ARRIVE_FIELD, FAIL_FIELD, WORD
 from aotc.targets.cpu.blocks.step_function import add_step_function
 from aotc.targets.cpu.blocks.thread_memory import DynamicAllocaError
@@ -90,7 +90,7 @@ def _add(
             module, symbol, function, thread, has_syncs=has_syncs, debug_name=name
         )
         return HostFunction(False, thread_bytes, block_dim)
-    except NotTogetherError:
+    except DivergenceError:
         step = add_step_function(module, symbol, function, thread, debug_name=name)
         return HostFunction(True, step.thread_bytes, block_dim, step.syncs)
 

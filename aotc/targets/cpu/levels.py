@@ -220,4 +220,4 @@ def _choose(function: Any, copies: list[tuple[int, str]], oldest: str) -> None:
 
 def _end_with(name: str, arguments: list[Any]) -> None:
     call_llvm(name, arguments)
-    build.give_back()
+    build.return_values()

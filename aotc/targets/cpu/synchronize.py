@@ -36,7 +36,7 @@ SYNCHRONIZATIONS = {
 }
 
 # The bytes through which each warp exchanges values: enough for both multiplicands of the largest
-# matrix product, see expand/products.py.
+# matrix product, see expand/matmul.py.
 WARP_SLOTS = 2048
 
 DECLARATIONS = {

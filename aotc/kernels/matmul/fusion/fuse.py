@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc import ops
-from aotc.analysis.access import looks_at_no_element, touches_no_element
+from aotc.analysis.access import accesses_no_element, reads_shape_only
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.generics import maps_of
 from aotc.kernels.matmul.epilogue import SUM, Epilogue
@@ -392,13 +392,13 @@ class _Fusing:
 
     def _leaves(self, operation: Any, reads: Sequence[Any]) -> bool:
         """Whether it can stand in front of the matmul as well as behind it."""
-        if touches_no_element(operation):
+        if accesses_no_element(operation):
             return True
         buffers = _buffers(operation.operands)
         if operation.name == _DEALLOC:
             return not self._overlap(buffers, [*reads, self._c])
         if operation.name != "linalg.generic" or len(operation.results):
-            return looks_at_no_element(operation)
+            return reads_shape_only(operation)
         # A body may read buffers that are no operands.
         inner = [op for op in ops.walk(operation)[1:] if _buffers(op.operands)]
         if any(op.name != "memref.load" for op in inner):

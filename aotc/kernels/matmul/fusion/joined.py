@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.generics import loops_of_reduction, maps_of, set_maps
+from aotc.analysis.generics import maps_of, reduction_loops, set_maps
 from aotc.kernels.matmul.fusion.collapsed import Groups, collapse, collapsed_type
 from aotc.mlir import ir
 
@@ -22,7 +22,7 @@ def join_sums(generic: Any) -> bool:
     if len(inputs) != 2 or not all(map_.is_projected_permutation for map_ in maps):
         return False
     *operands, result = ([ir.AffineDimExpr(one).position for one in map_.results] for map_ in maps)
-    summed = loops_of_reduction(generic)
+    summed = reduction_loops(generic)
     if len(summed) < 2 or len(result) != 1 or len(summed) + 1 != maps[0].n_dims:
         return False
     # Those of the vector say in which order the dimensions are one.

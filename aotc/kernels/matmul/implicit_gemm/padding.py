@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from aotc import ops
-from aotc.analysis.access import touches_no_element
+from aotc.analysis.access import accesses_no_element
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.generics import body_of, maps_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Padding
@@ -160,4 +160,4 @@ def _leaves(operation: Any, source: Any, roots: Roots) -> bool:
             return False
         _, outputs = ops.operand_groups(operation)
         return not any(roots.may_overlap(output, source) for output in outputs)
-    return touches_no_element(operation)
+    return accesses_no_element(operation)

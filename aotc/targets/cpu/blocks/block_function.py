@@ -39,16 +39,16 @@ from aotc.targets.cpu.blocks.frame import (
     users_of,
 )
 from aotc.targets.cpu.blocks.groups import BlockGroup, Body, Cursor, RowGroup, WarpGroup
-from aotc.targets.cpu.blocks.part_guards import Guard, find_guard
-from aotc.targets.cpu.blocks.parts import Part
+from aotc.targets.cpu.blocks.parallel_regions import ParallelRegion
 from aotc.targets.cpu.blocks.prologue import (
     ThreadIds,
     load_parameters,
     uses_slots,
 )
+from aotc.targets.cpu.blocks.region_guards import Guard, find_guard
 from aotc.targets.cpu.blocks.thread_memory import allocas, lasting_allocas
 from aotc.targets.cpu.blocks.thread_run import ThreadRun
-from aotc.targets.cpu.blocks.warp_ids import express_by_warp
+from aotc.targets.cpu.blocks.warp_ids import rewrite_to_warp_ids
 from aotc.targets.cpu.sizes import Size, round_up, size_of
 from aotc.targets.cpu.synchronize import WARP_SLOTS
 from aotc.targets.cpu.thread_function import CONTEXT, ThreadFunction
@@ -67,7 +67,7 @@ def add_block_function(
 ) -> int:
     """Appends the llvm.func @symbol to `module`; returns the bytes of scratch memory of a thread.
 
-    `function` is the thread function, which is consumed. Raises NotTogetherError if threads may
+    `function` is the thread function, which is consumed. Raises DivergenceError if threads may
     diverge before a synchronization, DynamicAllocaError, UnknownSizeError. With `debug_name`, the
     name of the kernel, the function gets debug information.
     """
@@ -76,7 +76,7 @@ def add_block_function(
     if not has_syncs:
         bounds = take_guards(function, first_id)
     else:
-        express_by_warp(function, thread.block_size)
+        rewrite_to_warp_ids(function, thread.block_size)
     expand_switches(function)
     flow = read_flow(function)
     split_edges(flow)
@@ -120,10 +120,10 @@ class _Writer:
     def _lay_out(self) -> Slots:
         slots = Slots()
         leaf_of: dict[Block, Any] = {}
-        for part in self._plan.plan.parts:
-            leaf_of |= dict.fromkeys(part.blocks, part)
-            nested = self._plan.nested.get(part)
-            for inner in nested.plan.parts if nested else ():
+        for region in self._plan.plan.regions:
+            leaf_of |= dict.fromkeys(region.blocks, region)
+            nested = self._plan.nested.get(region)
+            for inner in nested.plan.regions if nested else ():
                 leaf_of |= dict.fromkeys(inner.blocks, inner)
         kept = lasting_allocas(
             self._flow,
@@ -132,10 +132,10 @@ class _Writer:
         for node, size in kept.items():
             rounded = Size(round_up(size.bytes, size.alignment), size.alignment)
             slots.allocas[node.results[0]] = (slots.add(rounded), rounded)
-        self._at_hand = set(self._flow.arguments) | set(slots.allocas)
+        self._available = set(self._flow.arguments) | set(slots.allocas)
         plan = self._plan.plan
-        again = recomputable(self._flow, lambda v: v in self._at_hand or v in plan.shared)
-        for value in crossing_values(plan, self._users, self._at_hand):
+        again = recomputable(self._flow, lambda v: v in self._available or v in plan.shared)
+        for value in crossing_values(plan, self._users, self._available):
             if value.node is None or not again(value):
                 stored = build.memory_type(value.type)
                 size = size_of(stored)
@@ -177,10 +177,10 @@ class _Writer:
                     plan,
                     lambda do: group.for_each(cursor, do),
                     values,
-                    recomputable(self._flow, lambda v: v in self._at_hand or v in plan.shared),
+                    recomputable(self._flow, lambda v: v in self._available or v in plan.shared),
                 )
             )
-            build.give_back()
+            build.return_values()
             cursor.enter(self._entry)
             build.jump(body)
 
@@ -216,36 +216,36 @@ class _Writer:
         """Builds the regions of a plan from the cursor on, and the group's code between them."""
         cursor = self._frame.cursor
         blocks: dict[Block, Any] = {}
-        for part in level.plan.parts:
-            own = self._group_arguments(part, level)
-            blocks[part.head] = cursor.new_block(*[argument.type for argument in own])
+        for region in level.plan.regions:
+            own = self._group_arguments(region, level)
+            blocks[region.head] = cursor.new_block(*[argument.type for argument in own])
         behind = cursor.new_block()
-        build.jump(blocks[level.plan.parts[0].head])
-        for part in level.plan.parts:
-            cursor.enter(blocks[part.head])
-            own = self._group_arguments(part, level)
-            level.values |= dict(zip(own, blocks[part.head].arguments, strict=True))
-            self._write_shared(part, level)
-            nested = self._plan.nested.get(part)
+        build.jump(blocks[level.plan.regions[0].head])
+        for region in level.plan.regions:
+            cursor.enter(blocks[region.head])
+            own = self._group_arguments(region, level)
+            level.values |= dict(zip(own, blocks[region.head].arguments, strict=True))
+            self._write_shared(region, level)
+            nested = self._plan.nested.get(region)
             if nested is not None:
-                self._write_nested(part, nested, level)
+                self._write_nested(region, nested, level)
             else:
-                self._write_threads(part, level)
-            if part.is_last:
+                self._write_threads(region, level)
+            if region.is_last:
                 build.jump(behind)
-            elif part.condition is not None:
-                then, other = (blocks[edge.target] for edge in part.edges)
-                build.branch(level.values[part.condition], then, other)
+            elif region.condition is not None:
+                then, other = (blocks[edge.target] for edge in region.edges)
+                build.branch(level.values[region.condition], then, other)
             else:
-                edge = part.edges[0]
+                edge = region.edges[0]
                 build.jump(blocks[edge.target], self._group_values(edge, level))
         cursor.enter(behind)
 
-    def _group_arguments(self, part: Part, level: Level) -> list[Value]:
+    def _group_arguments(self, region: ParallelRegion, level: Level) -> list[Value]:
         """The arguments of a region's head that have one value for the group."""
-        if part is level.plan.parts[0]:
+        if region is level.plan.regions[0]:
             return []
-        return [argument for argument in part.head.arguments if argument in level.plan.shared]
+        return [argument for argument in region.head.arguments if argument in level.plan.shared]
 
     def _group_values(self, edge: Any, level: Level) -> list[Any]:
         return [
@@ -254,10 +254,10 @@ class _Writer:
             if argument in level.plan.shared
         ]
 
-    def _write_shared(self, part: Part, level: Level) -> None:
+    def _write_shared(self, region: ParallelRegion, level: Level) -> None:
         """Builds the operations of a region that the group executes once."""
-        for block in part.straight:
-            if block is not part.head:
+        for block in region.straight:
+            if block is not region.head:
                 for number, argument in enumerate(block.arguments):
                     if argument in level.plan.shared:
                         source = self._incoming(block, number)
@@ -276,7 +276,7 @@ class _Writer:
                     return edge.values[number]
         raise AssertionError("a block that nothing leads to")
 
-    def _write_nested(self, part: Part, nested: Nested, outer: Level) -> None:
+    def _write_nested(self, region: ParallelRegion, nested: Nested, outer: Level) -> None:
         cursor = self._frame.cursor
         if nested.kind is GroupKind.WARP:
             warps = build.divide(self._frame.parameters.padded, build.number(WARP))
@@ -336,16 +336,16 @@ class _Writer:
         """Builds the regions that one warp or row runs."""
         plan = nested.plan
         values = dict(outer.values)
-        at_hand = self._at_hand | set(plan.shared)
+        available = self._available | set(plan.shared)
         level = Level(
             plan,
             lambda do: group.for_each(self._frame.cursor, do),
             values,
-            recomputable(self._flow, lambda v: v in at_hand),
+            recomputable(self._flow, lambda v: v in available),
             is_within=True,
         )
         self._bring_in(level, outer, group.first)
-        for value in crossing_values(plan, self._users, self._at_hand):
+        for value in crossing_values(plan, self._users, self._available):
             if value not in self._frame.slots.values and (
                 value.node is None or not level.is_recomputable(value)
             ):
@@ -354,12 +354,12 @@ class _Writer:
 
     def _bring_in(self, level: Level, outer: Level, first: ThreadIds) -> None:
         """Values from outside that are uniform in the group: those of its first thread."""
-        inside = {block for part in level.plan.parts for block in part.blocks}
-        entry = level.plan.parts[0].head
+        inside = {block for region in level.plan.regions for block in region.blocks}
+        entry = level.plan.regions[0].head
         needed: dict[Value, None] = {}
-        for part in level.plan.parts:
-            for block in part.straight:
-                if block is not part.head:
+        for region in level.plan.regions:
+            for block in region.straight:
+                if block is not region.head:
                     needed |= {
                         self._incoming(block, number): None
                         for number, argument in enumerate(block.arguments)
@@ -368,8 +368,8 @@ class _Writer:
                 for node in block.nodes:
                     if is_shared(node, level):
                         needed |= dict.fromkeys(node.operands)
-            needed |= {part.condition: None} if part.condition is not None else {}
-            for edge in part.edges:
+            needed |= {region.condition: None} if region.condition is not None else {}
+            for edge in region.edges:
                 needed |= {
                     value: None
                     for argument, value in zip(edge.target.arguments, edge.values, strict=True)
@@ -391,24 +391,24 @@ class _Writer:
     # ---------------------------------------------------------------------------------------------
     # Threads
 
-    def _write_threads(self, part: Part, level: Level) -> None:
+    def _write_threads(self, region: ParallelRegion, level: Level) -> None:
         """Builds the loop over a group's threads that runs one region."""
-        if not self._has_work(part, level):
+        if not self._has_work(region, level):
             return
-        guard = None if level.is_within else self._find_guard(part, level)
+        guard = None if level.is_within else self._find_guard(region, level)
         for_each = level.for_each if guard is None else self._within(guard, level)
         for_each(
             lambda ids, lane, marks: ThreadRun(self._frame, level, ids, lane, marks).write(
-                part, guard
+                region, guard
             )
         )
 
-    def _find_guard(self, part: Part, level: Level) -> Guard | None:
+    def _find_guard(self, region: ParallelRegion, level: Level) -> Guard | None:
         dimensions = {self._frame.context[f"thread_id.{d}"]: n for n, d in enumerate("xyz")}
         if self._thread.block_size is not None and self._thread.block_size[1:] == (1, 1):
             dimensions[self._frame.context["linear"]] = 0
         return find_guard(
-            part,
+            region,
             dimensions,
             level.values.__contains__,
             lambda value: self._has_slot(value, level),
@@ -428,8 +428,8 @@ class _Writer:
         group = BlockGroup(range_of)
         return lambda do: group.for_each(self._frame.cursor, do)
 
-    def _has_work(self, part: Part, level: Level) -> bool:
-        for block in part.blocks:
+    def _has_work(self, region: ParallelRegion, level: Level) -> bool:
+        for block in region.blocks:
             if block.is_dead_end:
                 return True
             for node in block.nodes:

@@ -23,7 +23,7 @@ from aotc.targets.cpu.blocks.flow import (
     postdominators,
     split_before,
 )
-from aotc.targets.cpu.blocks.parts import NotTogetherError, Part, Plan, Planner
+from aotc.targets.cpu.blocks.parallel_regions import DivergenceError, ParallelRegion, Plan, Planner
 from aotc.targets.cpu.blocks.prologue import THREAD_VALUES, context_values
 from aotc.targets.cpu.blocks.strides import Strides, count_accesses
 from aotc.targets.cpu.blocks.uniformity import Uniformity, find_uniformity
@@ -60,11 +60,11 @@ class BlockPlan(Struct, frozen=True):
     """The plan of a block, with the nested plans of those of its regions that run by groups."""
 
     plan: Plan
-    nested: dict[Part, Nested]
+    nested: dict[ParallelRegion, Nested]
 
 
 def plan_block(flow: Flow, thread: ThreadFunction) -> BlockPlan:
-    """Plans `flow`, and splits blocks of it where necessary. Raises NotTogetherError."""
+    """Plans `flow`, and splits blocks of it where necessary. Raises DivergenceError."""
     return _Planner(flow, thread).plan()
 
 
@@ -76,7 +76,7 @@ class _Planner:
 
     def plan(self) -> BlockPlan:
         if any(b.sync is not None and b.sync.scope is SyncScope.NAMED for b in self._flow.blocks):
-            raise NotTogetherError  # the other threads of the block do not wait
+            raise DivergenceError  # the other threads of the block do not wait
         self._isolate_deciding_loads()
         flow = self._flow
         self._postdominators = postdominators(flow)
@@ -91,10 +91,10 @@ class _Planner:
         plan = planner.plan(syncs_are_warps=False)
         self._begin_outside_of_loops(plan)
         nested = {}
-        for part in plan.parts:
-            found = self._plan_part(part)
+        for region in plan.regions:
+            found = self._plan_region(region)
             if found is not None:
-                nested[part] = found
+                nested[region] = found
         return BlockPlan(plan, nested)
 
     def _uniformity_of(self, varying: set[str]) -> Uniformity:
@@ -133,30 +133,30 @@ class _Planner:
         nested plan needs two different values for them.
         """
         predecessors = self._flow.predecessors()
-        for part in plan.parts:
-            head = part.head
-            if not any(block in part.blocks for block in predecessors[head]):
+        for region in plan.regions:
+            head = region.head
+            if not any(block in region.blocks for block in predecessors[head]):
                 continue
             front = self._flow.add_block(head.location)
             front.arguments = [Value(argument.type, front) for argument in head.arguments]
             for block in predecessors[head]:
                 for edge in block.edges:
-                    if edge.target is head and block not in part.blocks:
+                    if edge.target is head and block not in region.blocks:
                         edge.target = front
             front.edges = [Edge(head, list(front.arguments))]
             given = zip(head.arguments, front.arguments, strict=True)
             plan.shared |= {value for argument, value in given if argument in plan.shared}
-            part.head = front
-            part.blocks.add(front)
-            part.straight.insert(0, front)
+            region.head = front
+            region.blocks.add(front)
+            region.straight.insert(0, front)
         self._postdominators = postdominators(self._flow)
 
-    def _plan_part(self, part: Part) -> Nested | None:
-        if any(block.sync is not None and block.sync.is_warp for block in part.blocks):
-            return self._plan_warps(part)
-        return self._plan_rows(part)
+    def _plan_region(self, region: ParallelRegion) -> Nested | None:
+        if any(block.sync is not None and block.sync.is_warp for block in region.blocks):
+            return self._plan_warps(region)
+        return self._plan_rows(region)
 
-    def _plan_warps(self, part: Part) -> Nested:
+    def _plan_warps(self, region: ParallelRegion) -> Nested:
         varying = {f"thread_id.{d}" for d in "xyz"} | {"linear", "lane"}
         size = self._thread.block_size
         if (size is not None and size[1] == size[2] == 1) or (
@@ -164,54 +164,54 @@ class _Planner:
         ):
             varying -= {"thread_id.y", "thread_id.z"}
         uniformity = self._uniformity_of(varying)
-        planner = self._planner(part, uniformity)
-        for block in part.blocks:
+        planner = self._planner(region, uniformity)
+        for block in region.blocks:
             if block.sync is not None and block.sync.is_warp:
                 planner.require(block)
         return Nested(GroupKind.WARP, planner.plan(syncs_are_warps=True), WARP, uniformity.varying)
 
-    def _planner(self, part: Part, uniformity: Uniformity) -> Planner:
+    def _planner(self, region: ParallelRegion, uniformity: Uniformity) -> Planner:
         outside = {
             value
-            for block in part.blocks
+            for block in region.blocks
             for value in block.uses()
-            if value.block not in part.blocks or value in part.head.arguments
+            if value.block not in region.blocks or value in region.head.arguments
         }
         return Planner(
             self._flow,
             self._postdominators,
             uniformity,
-            part.blocks,
-            part.head,
+            region.blocks,
+            region.head,
             outside - uniformity.varying,
         )
 
-    def _plan_rows(self, part: Part) -> Nested | None:
+    def _plan_rows(self, region: ParallelRegion) -> Nested | None:
         size = self._thread.block_size
         if size is not None and size[0] == 1:
             return None
-        if any(node.name in _NOT_IN_ROWS for block in part.blocks for node in block.nodes):
+        if any(node.name in _NOT_IN_ROWS for block in region.blocks for node in block.nodes):
             return None
         uniformity = self._uniformity_of({"thread_id.x", "linear", "lane", "warp", "slots"})
-        planner = self._planner(part, uniformity)
+        planner = self._planner(region, uniformity)
         found = False
         strides = Strides(
             {self._context["thread_id.x"], self._context["linear"]}, uniformity.varying
         )
-        for branch, loop in _loops(part):
+        for branch, loop in _loops(region):
             accesses = count_accesses(loop, strides)
             if accesses.contiguous == 0 or accesses.scattered > accesses.contiguous:
                 continue
             try:
                 planner.require(branch)
                 found = True
-            except NotTogetherError:
+            except DivergenceError:
                 continue
         if not found:
             return None
         try:
             plan = planner.plan()
-        except NotTogetherError:
+        except DivergenceError:
             return None
         return Nested(GroupKind.ROW, plan, _row_width(size), uniformity.varying)
 
@@ -225,13 +225,13 @@ def _row_width(size: tuple[int, int, int] | None) -> int:
     return divisors[-1] if 4 * divisors[-1] >= min(_ROW_WIDTH, size[0]) else _ROW_WIDTH
 
 
-def _loops(part: Part) -> list[tuple[Block, set[Block]]]:
+def _loops(region: ParallelRegion) -> list[tuple[Block, set[Block]]]:
     """The branches that end or continue a loop, each with the loop's blocks."""
     loops = []
-    for block in part.blocks:
+    for block in region.blocks:
         if block.condition is None:
             continue
-        inside = _around(block, part.blocks)
+        inside = _around(block, region.blocks)
         if inside:
             loops.append((block, inside))
     return sorted(loops, key=lambda loop: loop[0].number)

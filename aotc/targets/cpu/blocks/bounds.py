@@ -101,7 +101,7 @@ def take_guards(function: Any, first_id: int) -> dict[int, list[Bound]]:
             onward, other, must_hold = other, onward, False
         if not _ends(other) or _ends(onward) or len(list(onward.predecessors)) != 1:
             return bounds
-        for condition in _parts(branch.operands[0], "llvm.and" if must_hold else "llvm.or"):
+        for condition in _conjuncts(branch.operands[0], "llvm.and" if must_hold else "llvm.or"):
             found = _bound(condition, must_hold, first_id)
             if found is not None:
                 dimension, bound = found
@@ -125,16 +125,16 @@ def _ends(block: Any) -> bool:
         seen += 1
 
 
-def _parts(condition: Any, joint: str) -> list[Any]:
+def _conjuncts(condition: Any, joint: str) -> list[Any]:
     """The conditions that are combined to `condition` by `joint` (llvm.and or llvm.or)."""
     owner = condition.owner
     if isinstance(owner, ir.Block) or owner.name != joint:
         return [condition]
-    return [part for operand in owner.operands for part in _parts(operand, joint)]
+    return [part for operand in owner.operands for part in _conjuncts(operand, joint)]
 
 
 def _replace_part(branch: Any, part: Any, value: bool) -> None:
-    """Replaces `part` by `value` in the branch's condition; other users of it are not changed."""
+    """Replaces `region` by `value` in the branch's condition; other users of it are not changed."""
     with ir.InsertionPoint(branch), branch.location:
         branch.operands[0] = _rebuilt(branch.operands[0], part, value)
 

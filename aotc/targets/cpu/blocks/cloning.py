@@ -19,9 +19,9 @@ def clone(node: Node, operands: list[Any]) -> Any:
     return operation
 
 
-def recomputable(flow: Flow, is_at_hand: Callable[[Value], bool]) -> Callable[[Value], bool]:
+def recomputable(flow: Flow, is_available: Callable[[Value], bool]) -> Callable[[Value], bool]:
     """A predicate: whether a value can be computed from available values (those for which
-    `is_at_hand` holds) with a few cheap operations.
+    `is_available` holds) with a few cheap operations.
 
     A value that dominates its use can be recomputed there: if its operands had changed, the value
     would have been computed again, too.
@@ -29,7 +29,7 @@ def recomputable(flow: Flow, is_at_hand: Callable[[Value], bool]) -> Callable[[V
     known: dict[Value, int | None] = {}
 
     def cost(value: Value) -> int | None:
-        if is_at_hand(value):
+        if is_available(value):
             return 0
         if value not in known:
             known[value] = None

@@ -11,7 +11,7 @@ from aotc.targets.cpu import build
 from aotc.targets.cpu.blocks.debug import DebugInfo
 from aotc.targets.cpu.blocks.flow import Block, Flow, Node, Value
 from aotc.targets.cpu.blocks.groups import Body, Cursor
-from aotc.targets.cpu.blocks.parts import Plan
+from aotc.targets.cpu.blocks.parallel_regions import Plan
 from aotc.targets.cpu.blocks.prologue import THREAD_VALUES, Parameters, context_values
 from aotc.targets.cpu.sizes import Size, round_up
 
@@ -87,19 +87,19 @@ def users_of(flow: Flow) -> dict[Value, set[Block]]:
 
 
 def crossing_values(
-    plan: Plan, users: Mapping[Value, set[Block]], at_hand: set[Value]
+    plan: Plan, users: Mapping[Value, set[Block]], available: set[Value]
 ) -> list[Value]:
     """The values that live from one region of a plan to another, in order."""
-    part_of = {block: part for part in plan.parts for block in part.blocks}
+    region_of = {block: region for region in plan.regions for block in region.blocks}
     found: list[Value] = []
-    for part in plan.parts:
-        for block in sorted(part.blocks, key=lambda block: block.number):
+    for region in plan.regions:
+        for block in sorted(region.blocks, key=lambda block: block.number):
             for argument in block.arguments:
-                is_given = block is part.head and part is not plan.parts[0]
-                if is_given or any(part_of.get(b, part) is not part for b in users[argument]):
+                is_given = block is region.head and region is not plan.regions[0]
+                if is_given or any(region_of.get(b, region) is not region for b in users[argument]):
                     found.append(argument)
             for node in block.nodes:
                 for result in node.results:
-                    if any(part_of.get(b, part) is not part for b in users[result]):
+                    if any(region_of.get(b, region) is not region for b in users[result]):
                         found.append(result)
-    return [value for value in found if value not in plan.shared and value not in at_hand]
+    return [value for value in found if value not in plan.shared and value not in available]

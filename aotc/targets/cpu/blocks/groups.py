@@ -84,7 +84,7 @@ class Cursor:
 # them. So unrolling is disabled until the loop is vectorized. Afterwards, a row's short loop is
 # fully unrolled, so that the values that its threads carry are in registers.
 _KEEP_ROLLED = "unroll = <disable = true>"
-_THEN_ROLL_OUT = "vectorize = <followupVectorized = <unroll = <full = true>>>"
+_THEN_UNROLL = "vectorize = <followupVectorized = <unroll = <full = true>>>"
 _THEN_AS_USUAL = "vectorize = <followupVectorized = <mustProgress = true>>"
 
 
@@ -97,7 +97,7 @@ def loop_over_threads(
     is_row: bool = False,
 ) -> None:
     """A loop whose iterations are independent: `body(i, access groups)`."""
-    then = _THEN_ROLL_OUT if is_row else _THEN_AS_USUAL
+    then = _THEN_UNROLL if is_row else _THEN_AS_USUAL
     marks = ir.Attribute.parse(
         f"[#llvm.access_group<id = distinct[0]<>>, #llvm.loop_annotation<{then}, {_KEEP_ROLLED}, "
         "parallelAccesses = #llvm.access_group<id = distinct[0]<>>>]"

@@ -105,7 +105,7 @@ class _Writer:
         # continues those at the first one.
         order = in_order(flow.entry, set(flow.blocks))
         self._syncs = [block for block in order if block.sync is not None]
-        self._at_hand = set(flow.arguments)
+        self._available = set(flow.arguments)
         self._layout = self._lay_out()
         # Values that are valid in the whole function, and those valid in the current block only.
         self._values: dict[Value, Any] = {}
@@ -122,16 +122,16 @@ class _Writer:
         kept = lasting_allocas(flow, crossing.__contains__)
         self._addresses = addresses = {node.results[0] for node in kept}
         self._recomputable: Callable[[Value], bool] = recomputable(
-            flow, lambda v: v in self._at_hand or v in addresses
+            flow, lambda v: v in self._available or v in addresses
         )
         end = 0
         values: dict[Value, int] = {}
         for value in crossing:
-            if value not in self._at_hand and not self._recomputable(value):
+            if value not in self._available and not self._recomputable(value):
                 size = size_of(build.memory_type(value.type))
                 values[value] = round_up(end, build.slot_alignment(build.memory_type(value.type)))
                 end = values[value] + size.bytes
-        self._crossing = set(crossing) - self._at_hand
+        self._crossing = set(crossing) - self._available
         allocas: dict[Node, int] = {}
         for node, size in kept.items():
             allocas[node] = round_up(end, min(size.alignment, _THREAD_ALIGNMENT))
@@ -214,9 +214,9 @@ class _Writer:
         if block.is_dead_end:
             build.unreachable()
         elif block is self._flow.end:
-            build.give_back(build.number(0, build.i32()))
+            build.return_values(build.number(0, build.i32()))
         elif block.sync is not None:
-            build.give_back(build.number(1 + self._syncs.index(block), build.i32()))
+            build.return_values(build.number(1 + self._syncs.index(block), build.i32()))
         else:
             edges = [
                 (blocks[edge.target], [self._value(v, block) for v in edge.values])
@@ -245,7 +245,7 @@ class _Writer:
         """Recomputes a value and its operands, or loads it from the thread's memory."""
         if value in self._local:
             return self._local[value]
-        if value in self._at_hand or value in self._addresses:
+        if value in self._available or value in self._addresses:
             return self._values[value]
         if value in self._layout.values:
             address = build.at(self._own_memory, self._layout.values[value])

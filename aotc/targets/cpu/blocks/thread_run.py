@@ -10,9 +10,9 @@ from aotc.targets.cpu import build
 from aotc.targets.cpu.blocks.cloning import clone, in_order
 from aotc.targets.cpu.blocks.flow import Block, Edge, Node, Value
 from aotc.targets.cpu.blocks.frame import Frame, Level, is_shared
-from aotc.targets.cpu.blocks.part_guards import Guard
-from aotc.targets.cpu.blocks.parts import Part
+from aotc.targets.cpu.blocks.parallel_regions import ParallelRegion
 from aotc.targets.cpu.blocks.prologue import ThreadIds, linear_of, thread_value
+from aotc.targets.cpu.blocks.region_guards import Guard
 from aotc.targets.cpu.sizes import size_of
 
 
@@ -74,25 +74,25 @@ class ThreadRun:
             return build.at(self._level.lane_slots[value], offset)
         return None
 
-    def write(self, part: Part, guard: Guard | None = None) -> None:
-        """Builds the blocks of `part`. The loop does not run threads beyond the limits of
+    def write(self, region: ParallelRegion, guard: Guard | None = None) -> None:
+        """Builds the blocks of `region`. The loop does not run threads beyond the limits of
         `guard`."""
         self._guard = guard
         if self._frame.debug is not None:
             self._frame.debug.set("thread_id", [self._ids.x, self._ids.y, self._ids.z])
         level, cursor = self._level, self._frame.cursor
-        order = in_order(part.head, part.blocks)
+        order = in_order(region.head, region.blocks)
         for block in order:
-            self._begin_block(block, part)
-        stack = self._save_stack(part)
-        arguments = self._head_arguments(part)
+            self._begin_block(block, region)
+        stack = self._save_stack(region)
+        arguments = self._head_arguments(region)
         own = {block: [a for a in block.arguments if a not in level.values] for block in order}
-        own[part.head] = arguments
+        own[region.head] = arguments
         blocks = {block: cursor.new_block(*[a.type for a in own[block]]) for block in order}
         behind = cursor.new_block()
         initial = [self.value(argument) for argument in arguments]
-        self._keep_shared(part)
-        build.jump(blocks[part.head], initial)
+        self._keep_shared(region)
+        build.jump(blocks[region.head], initial)
         for block in order:
             cursor.enter(blocks[block])
             self._values |= dict(zip(own[block], blocks[block].arguments, strict=True))
@@ -100,40 +100,40 @@ class ThreadRun:
             # values.
             for argument in own[block]:
                 self._keep(argument, self._values[argument])
-            self._write_block(block, part, own, blocks, behind)
+            self._write_block(block, region, own, blocks, behind)
         cursor.enter(behind)
         if stack is not None:
             create("llvm.intr.stackrestore", [stack])
 
-    def _head_arguments(self, part: Part) -> list[Value]:
+    def _head_arguments(self, region: ParallelRegion) -> list[Value]:
         """The arguments of a region's head that get new values by a loop inside of the region."""
         has_loop = any(
-            edge.target is part.head and not _leaves(edge, part)
-            for block in part.blocks
+            edge.target is region.head and not _leaves(edge, region)
+            for block in region.blocks
             for edge in block.edges
         )
         if not has_loop:
             return []
-        return [a for a in part.head.arguments if a not in self._level.values]
+        return [a for a in region.head.arguments if a not in self._level.values]
 
-    def _begin_block(self, block: Block, part: Part) -> None:
+    def _begin_block(self, block: Block, region: ParallelRegion) -> None:
         """Makes the values available that the block uses, and computes addresses of slots that it
         writes."""
         for value in block.uses():
-            self._bring_in(value, part)
+            self._bring_in(value, region)
         for edge in block.edges:
-            if _leaves(edge, part):
+            if _leaves(edge, region):
                 for argument in edge.target.arguments:
                     self._prepare(argument)
         for node in block.nodes:
             for result in node.results:
                 self._prepare(result)
 
-    def _keep_shared(self, part: Part) -> None:
+    def _keep_shared(self, region: ParallelRegion) -> None:
         """Stores uniform values that another region may need for each thread."""
         level = self._level
-        for block in part.straight:
-            if block is not part.head:
+        for block in region.straight:
+            if block is not region.head:
                 for argument in block.arguments:
                     if argument in level.values:
                         self._keep(argument, level.values[argument])
@@ -142,9 +142,9 @@ class ThreadRun:
                     for result in node.results:
                         self._keep(result, level.values[result])
 
-    def _bring_in(self, value: Value, part: Part) -> None:
+    def _bring_in(self, value: Value, region: ParallelRegion) -> None:
         frame = self._frame
-        is_inside = value.block in part.blocks and value not in part.head.arguments
+        is_inside = value.block in region.blocks and value not in region.head.arguments
         # The address of an alloca is valid in every block, too.
         if not is_inside or value in frame.stack or value in frame.slots.allocas:
             self.value(value)
@@ -154,11 +154,11 @@ class ThreadRun:
         if value in self._frame.slots.values:
             self._own_number()
 
-    def _save_stack(self, part: Part) -> Any:
+    def _save_stack(self, region: ParallelRegion) -> Any:
         """Saves the stack pointer if the region has allocas of unknown size, which are freed at the
         end of the thread's turn."""
         frame = self._frame
-        for block in part.blocks:
+        for block in region.blocks:
             for node in block.nodes:
                 if node.name == "llvm.alloca" and not (
                     node.results[0] in frame.stack or node.results[0] in frame.slots.allocas
@@ -170,7 +170,7 @@ class ThreadRun:
     def _write_block(
         self,
         block: Block,
-        part: Part,
+        region: ParallelRegion,
         own: Mapping[Block, list[Value]],
         blocks: Mapping[Block, Any],
         behind: Any,
@@ -190,12 +190,12 @@ class ThreadRun:
                 self._values[value] = result
                 self._keep(value, result)
         with block.location:
-            self._write_end(block, part, own, blocks, behind)
+            self._write_end(block, region, own, blocks, behind)
 
     def _write_end(
         self,
         block: Block,
-        part: Part,
+        region: ParallelRegion,
         own: Mapping[Block, list[Value]],
         blocks: Mapping[Block, Any],
         behind: Any,
@@ -207,7 +207,7 @@ class ThreadRun:
         guard = self._guard
         is_decided = guard is not None and guard.block is block and guard.is_whole
         for edge in [guard.onward] if guard is not None and is_decided else block.edges:
-            if not _leaves(edge, part):
+            if not _leaves(edge, region):
                 given = dict(zip(edge.target.arguments, edge.values, strict=True))
                 values = [self.value(given[argument]) for argument in own[edge.target]]
                 ways.append((blocks[edge.target], values))
@@ -251,6 +251,6 @@ class ThreadRun:
             address = address.node.operands[0]
 
 
-def _leaves(edge: Edge, part: Part) -> bool:
+def _leaves(edge: Edge, region: ParallelRegion) -> bool:
     """Whether a thread that takes `edge` has finished its turn."""
-    return edge.target not in part.blocks or any(edge is other for other in part.edges)
+    return edge.target not in region.blocks or any(edge is other for other in region.edges)

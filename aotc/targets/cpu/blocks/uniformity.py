@@ -48,7 +48,7 @@ def find_uniformity(
         changed = False
         for block in flow.blocks:
             changed |= _visit_arguments(block, predecessors[block], diverging, found)
-            left = [node for node in uniform[block] if not _turns(node, block, found)]
+            left = [node for node in uniform[block] if not _record_varying(node, block, found)]
             changed |= len(left) < len(uniform[block])
             uniform[block] = left
         for branch in branches:
@@ -74,7 +74,7 @@ def _may_be_uniform(block: Block, found: Uniformity) -> list[Node]:
     return nodes
 
 
-def _turns(node: Node, block: Block, found: Uniformity) -> bool:
+def _record_varying(node: Node, block: Block, found: Uniformity) -> bool:
     """Records whether the node's results vary, and returns it."""
     # Threads that leave a loop in different iterations hold values of different iterations.
     if block in found.divergent or not found.varying.isdisjoint(node.operands):

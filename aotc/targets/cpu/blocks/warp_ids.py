@@ -26,10 +26,10 @@ _SWAPPED = {0: 0, 1: 1, 2: 4, 4: 2, 3: 5, 5: 3, 6: 8, 8: 6, 7: 9, 9: 7}
 _CASTS = ("llvm.trunc", "llvm.sext", "llvm.zext")
 
 
-def express_by_warp(function: Any, block_size: Size | None) -> None:
+def rewrite_to_warp_ids(function: Any, block_size: Size | None) -> None:
     """Rewrites a thread function in the LLVM dialect, in place, if its lanes exchange values.
 
-    In other functions, the ids themselves give the threads with work (see `part_guards`).
+    In other functions, the ids themselves give the threads with work (see `region_guards`).
     """
     if not any(_is_exchange(operation) for operation in walk(function)):
         return

@@ -13,7 +13,7 @@ from aotc.mlir import ir
 from aotc.ops import binary, constant, constant_index, create, index_op, integer, operand_groups
 from aotc.targets.cpu import build
 from aotc.targets.cpu.expand.addresses import element_address, to_i64
-from aotc.targets.cpu.expand.products import zeros
+from aotc.targets.cpu.expand.matmul import zeros
 from aotc.targets.cpu.sizes import size_of
 
 if TYPE_CHECKING:

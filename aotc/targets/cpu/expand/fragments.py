@@ -1,9 +1,9 @@
 """The distribution of a matrix's elements over the lanes of a warp.
 
 There are two layouts. `MmaFragment` is the layout that the PTX manual gives for `mma.sync`. It is
-visible to programs, which load and store their registers themselves. `Spread` is aotc's own, for
-`!gpu.mma_matrix`, whose layout is opaque: it is row-major, so that the elements of a lane are in
-one row.
+visible to programs, which load and store their registers themselves. `RowMajorFragment` is aotc's
+own, for `!gpu.mma_matrix`, whose layout is opaque: it is row-major, so that the elements of a lane
+are in one row.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def mma_fragments(
     return a, b, c
 
 
-class Spread(Struct, frozen=True):
+class RowMajorFragment(Struct, frozen=True):
     """A matrix of which lane l holds the elements [l * count, (l + 1) * count), in row-major
     order."""
 

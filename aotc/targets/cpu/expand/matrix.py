@@ -1,7 +1,7 @@
 """Operations of tensor cores, and those that load and store their operands → code of single lanes.
 
 `MATRICES` is the table. The layout of a `!gpu.mma_matrix` over the lanes is opaque to programs;
-here it is row-major, see `fragments.Spread`.
+here it is row-major, see `fragments.RowMajorFragment`.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from aotc.ops import binary, constant, create, unary
 from aotc.targets.cpu import build
 from aotc.targets.cpu.expand.addresses import element_address, to_i64
 from aotc.targets.cpu.expand.async_copies import ASYNC_COPIES
-from aotc.targets.cpu.expand.matrix_types import Matrix, former_matrices
-from aotc.targets.cpu.expand.mma import MMA
-from aotc.targets.cpu.expand.products import (
+from aotc.targets.cpu.expand.matmul import (
+    accumulator_type,
     convert,
     multiply,
     place_multiplicands,
     prepare,
-    sum_type,
 )
+from aotc.targets.cpu.expand.matrix_types import Matrix, former_matrices
+from aotc.targets.cpu.expand.mma import MMA
 from aotc.targets.cpu.sizes import size_of
 from aotc.targets.cpu.synchronize import WARP_SLOTS, warp_sync
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 def _own_place(matrix: Matrix, ids: Ids) -> tuple[Any, Any]:
     """The row and the column of this lane's first element, as i64. The others follow in the row."""
-    first = build.multiply(to_i64(ids.lane), build.number(matrix.spread.count))
-    columns = build.number(matrix.spread.columns)
+    first = build.multiply(to_i64(ids.lane), build.number(matrix.layout.count))
+    columns = build.number(matrix.layout.columns)
     return build.divide(first, columns), build.remainder(first, columns)
 
 
@@ -54,7 +54,7 @@ def _addresses(operation: Any, memref: Any, indices: list[Any], ids: Ids) -> lis
         return [address(row, column)]
     return [
         address(build.add(column, build.number(element)), row)
-        for element in range(matrix.spread.count)
+        for element in range(matrix.layout.count)
     ]
 
 
@@ -97,14 +97,14 @@ def _compute(operation: Any, ids: Ids) -> None:
     a_value, b_value, c_value = operation.operands
     a_matrix, b_matrix, c_matrix, _ = former_matrices(operation)
     element = a_value.type.element_type
-    m, n, k = c_matrix.spread.rows, c_matrix.spread.columns, a_matrix.spread.columns
+    m, n, k = c_matrix.layout.rows, c_matrix.layout.columns, a_matrix.layout.columns
     a, b = place_multiplicands(ids.slots, WARP_SLOTS, element, m, n, k)
     lane = to_i64(ids.lane)
     # Waits for lanes that still read an earlier operand here.
     warp_sync()
     for multiplicand, matrix, value in ((a, a_matrix, a_value), (b, b_matrix, b_value)):
         # Row-major in memory and over the lanes: the lanes' elements are consecutive.
-        part = matrix.spread.count * multiplicand.element_bytes
+        part = matrix.layout.count * multiplicand.element_bytes
         address = build.at(multiplicand.address, build.multiply(lane, build.number(part)))
         build.store(prepare(value, multiplicand.element), address, alignment=part)
     warp_sync()
@@ -114,7 +114,7 @@ def _compute(operation: Any, ids: Ids) -> None:
         b,
         [build.at(a.address, build.multiply(row, build.number(a.offset((1, 0)))))],
         build.at(b.address, build.multiply(column, build.number(b.offset((0, 1))))),
-        [convert(c_value, sum_type(element))],
+        [convert(c_value, accumulator_type(element))],
         is_unsigned=a_matrix.is_unsigned,
     )
     result = operation.results[0]

@@ -1,8 +1,9 @@
 """Types that only a GPU has (`!gpu.mma_matrix`, copy tokens) → types that a host has.
 
-A `!gpu.mma_matrix` becomes the vector of the elements that one lane holds (`fragments.Spread`). The
-token of an asynchronous copy becomes an integer that is not used. Operations that `matrix` expands
-get their former types as an attribute, as the vectors do not have the matrices' shapes.
+A `!gpu.mma_matrix` becomes the vector of the elements that one lane holds
+(`fragments.RowMajorFragment`). The token of an asynchronous copy becomes an integer that is not
+used. Operations that `matrix` expands get their former types as an attribute, as the vectors do not
+have the matrices' shapes.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from aotc.targets.cpu.expand.fragments import (
     MMA_SHAPES,
     SPARSE_SHAPES,
     WMMA_SHAPES,
+    RowMajorFragment,
     Shape,
-    Spread,
 )
 
 # An attribute of gpu.subgroup_mma_* operations: the former types of operands, then of results.
@@ -34,7 +35,7 @@ _PREFIX = "gpu.subgroup_mma_"
 class Matrix(Struct, frozen=True):
     """A `!gpu.mma_matrix`: its layout, and its element type in MLIR's syntax (`f16`, `si8`)."""
 
-    spread: Spread
+    layout: RowMajorFragment
     element: str
 
     @property
@@ -44,13 +45,15 @@ class Matrix(Struct, frozen=True):
     @property
     def vector(self) -> Any:
         """The type of a lane's elements. Arithmetic is on signless integers."""
-        return ir.VectorType.get([self.spread.count], ir.Type.parse(self.element.lstrip("su")))
+        return ir.VectorType.get([self.layout.count], ir.Type.parse(self.element.lstrip("su")))
 
 
 def read_matrix(type_: Any) -> Matrix | None:
     """The matrix that a type describes; None for any other type."""
     found = _MATRIX.fullmatch(str(type_))
-    return None if found is None else Matrix(Spread(int(found[1]), int(found[2])), found[3])
+    return (
+        None if found is None else Matrix(RowMajorFragment(int(found[1]), int(found[2])), found[3])
+    )
 
 
 def former_matrices(operation: Any) -> list[Matrix]:
@@ -103,8 +106,8 @@ def _replaced(type_: Any) -> Any:
 def _check_matrices(operation: Any, _: dict[str, Any]) -> str | None:
     for value in [*operation.operands, *operation.results]:
         matrix = read_matrix(value.type)
-        if matrix is not None and not matrix.spread.fits:
-            shape = f"{matrix.spread.rows}x{matrix.spread.columns}"
+        if matrix is not None and not matrix.layout.fits:
+            shape = f"{matrix.layout.rows}x{matrix.layout.columns}"
             return f"no tensor core has matrices of {shape}x{matrix.element}"
     return None
 
@@ -126,7 +129,7 @@ def _check_thread_local(operation: Any, reached: dict[str, Any]) -> str | None:
 def _check_compute(operation: Any, _: dict[str, Any]) -> str | None:
     matrices = [read_matrix(operand.type) for operand in operation.operands]
     a, b, c = (matrix for matrix in matrices if matrix is not None)
-    m, n, k = c.spread.rows, c.spread.columns, a.spread.columns
+    m, n, k = c.layout.rows, c.layout.columns, a.layout.columns
     shapes = WMMA_SHAPES.get((a.element, c.element), frozenset())
     if a.element != b.element or (m, n, k) not in shapes:
         return f"no tensor core has m{m}n{n}k{k} of {a.element} and {b.element} into {c.element}"

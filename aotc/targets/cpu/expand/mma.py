@@ -33,17 +33,17 @@ from aotc.targets.cpu.expand.fragments import (
     MmaFragment,
     mma_fragments,
 )
-from aotc.targets.cpu.expand.matrix_types import mma_shape
-from aotc.targets.cpu.expand.products import (
+from aotc.targets.cpu.expand.matmul import (
     Multiplicand,
+    accumulator_type,
     add_saturating,
     convert,
     multiply,
     place_multiplicands,
     prepare,
-    sum_type,
     zeros,
 )
+from aotc.targets.cpu.expand.matrix_types import mma_shape
 from aotc.targets.cpu.expand.slots import Slots
 from aotc.targets.cpu.sizes import size_of
 from aotc.targets.cpu.synchronize import WARP_SLOTS, warp_sync
@@ -127,14 +127,16 @@ def _multiply(operation: Any, a_registers: list[Any], b_value: Any, c_value: Any
     rows = [build.at(first_row, a.offset((first[0], 0))) for first, *_ in c_layout.offsets]
     own_columns = build.multiply(lane.member, build.number(b.offset((0, c_layout.member_step[1]))))
     columns = build.at(b.address, own_columns)
-    sums = [convert(register, sum_type(element)) for register in _registers(c_value)]
+    accumulators = [
+        convert(register, accumulator_type(element)) for register in _registers(c_value)
+    ]
     if isinstance(element, ir.IntegerType):
         # This is upstream's lowering for a GPU. Whether intermediate sums saturate is not defined.
-        products = multiply(a, b, rows, columns, [zeros(total.type) for total in sums])
-        sums = [add_saturating(*pair) for pair in zip(products, sums, strict=True)]
+        products = multiply(a, b, rows, columns, [zeros(total.type) for total in accumulators])
+        accumulators = [add_saturating(*pair) for pair in zip(products, accumulators, strict=True)]
     else:
-        sums = multiply(a, b, rows, columns, sums)
-    registers = [convert(total, result.type.element_type) for total in sums]
+        accumulators = multiply(a, b, rows, columns, accumulators)
+    registers = [convert(total, result.type.element_type) for total in accumulators]
     result.replace_all_uses_with(_join(registers, result.type))
 
 

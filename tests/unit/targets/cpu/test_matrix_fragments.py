@@ -13,7 +13,7 @@ from aotc.targets.cpu.expand.fragments import (
     WMMA_SHAPES,
     MmaFragment,
     Place,
-    Spread,
+    RowMajorFragment,
     mma_fragments,
 )
 
@@ -130,11 +130,11 @@ SPREADS = sorted(
 @pytest.mark.parametrize(("rows", "columns"), SPREADS)
 def test_spread_covers_a_matrix(rows: int, columns: int) -> None:
     """Every element of a wmma matrix has one lane, and a lane's elements are in one row."""
-    spread = Spread(rows, columns)
-    assert spread.fits
+    layout = RowMajorFragment(rows, columns)
+    assert layout.fits
     everywhere = []
     for lane in range(32):
-        own = [spread.place(lane, element) for element in range(spread.count)]
+        own = [layout.place(lane, element) for element in range(layout.count)]
         assert len({row for row, _ in own}) == 1
         everywhere += own
     assert everywhere == [(row, column) for row in range(rows) for column in range(columns)]
@@ -143,4 +143,4 @@ def test_spread_covers_a_matrix(rows: int, columns: int) -> None:
 @pytest.mark.parametrize(("rows", "columns"), [(0, 32), (3, 5), (64, 8), (48, 8)])
 def test_other_matrices_do_not_spread(rows: int, columns: int) -> None:
     """What does not divide, or what would give a lane more than a row, is refused."""
-    assert not Spread(rows, columns).fits
+    assert not RowMajorFragment(rows, columns).fits

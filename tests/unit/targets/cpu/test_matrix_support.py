@@ -7,7 +7,7 @@ from unit.targets.cpu.cpu_device import build, gpu_module
 
 from aotc.mlir import ir, make_context
 from aotc.targets.cpu.expand.fragments import MMA_SHAPES, WMMA_SHAPES
-from aotc.targets.cpu.expand.products import place_multiplicands
+from aotc.targets.cpu.expand.matmul import place_multiplicands
 from aotc.targets.cpu.synchronize import WARP_SLOTS
 
 WORKGROUP = "#gpu.address_space<workgroup>"

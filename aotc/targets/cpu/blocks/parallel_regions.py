@@ -34,11 +34,11 @@ _WRITES = frozenset(
 )
 
 
-class NotTogetherError(Exception):
+class DivergenceError(Exception):
     """The threads of the group may diverge before a point that they must reach together."""
 
 
-class Part(Struct, eq=False):
+class ParallelRegion(Struct, eq=False):
     """A parallel region: blocks that a thread runs in one turn, from `head` on.
 
     It ends by a branch that the group takes (`condition`), by a synchronization, or by a jump. If
@@ -60,7 +60,7 @@ class Plan(Struct):
     """The parallel regions, each behind those that dominate it, and the values that the group
     computes once."""
 
-    parts: list[Part]
+    regions: list[ParallelRegion]
     shared: set[Value]
 
 
@@ -88,50 +88,50 @@ class Planner:
             for block in flow.blocks
             if block in blocks and block.condition is not None
         }
-        self._once: set[Block] = set()  # blocks that every thread must run equally often
-        self._together: set[Block] = set()  # branches that the group must take together
+        self._converged: set[Block] = set()  # blocks that every thread must run equally often
+        self._uniform_branches: set[Block] = set()  # branches that the group must take together
         self._values: set[Value] = set()  # values that these branches depend on
-        self._own_ways: set[Block] = set()
+        self._divergent: set[Block] = set()
 
     def require(self, block: Block) -> None:
         """Requires that all threads of the group reach `block` together, and take its branch
-        together if it has one. Raises NotTogetherError, and then does not change the plan."""
-        before = set(self._once), set(self._together), set(self._values)
+        together if it has one. Raises DivergenceError, and then does not change the plan."""
+        before = set(self._converged), set(self._uniform_branches), set(self._values)
         waiting: list[Block | Value] = [block]
         try:
             if block.condition is not None:
-                waiting.append(self._take_together(block))
+                waiting.append(self._require_uniform(block))
             while waiting:
                 item = waiting.pop()
                 if isinstance(item, Block):
-                    if item not in self._once:
-                        self._once.add(item)
-                        waiting += self._what_leads_to(item)
+                    if item not in self._converged:
+                        self._converged.add(item)
+                        waiting += self._controlling(item)
                 elif item not in self._values:
                     self._values.add(item)
-                    waiting += self._what_makes(item)
-        except NotTogetherError:
-            self._once, self._together, self._values = before
+                    waiting += self._dependences(item)
+        except DivergenceError:
+            self._converged, self._uniform_branches, self._values = before
             raise
 
-    def _what_leads_to(self, block: Block) -> Iterable[Block | Value]:
+    def _controlling(self, block: Block) -> Iterable[Block | Value]:
         if block in self._uniformity.divergent:
-            raise NotTogetherError
+            raise DivergenceError
         for branch, blocks in self._influenced.items():
-            if block in blocks and branch not in self._together:
+            if block in blocks and branch not in self._uniform_branches:
                 yield branch
-                yield self._take_together(branch)
+                yield self._require_uniform(branch)
 
-    def _take_together(self, branch: Block) -> Value:
+    def _require_uniform(self, branch: Block) -> Value:
         """Marks a branch as taken together; returns its condition."""
         if branch.condition is None or not self._uniformity.is_uniform_branch(branch):
-            raise NotTogetherError
-        self._together.add(branch)
+            raise DivergenceError
+        self._uniform_branches.add(branch)
         return branch.condition
 
-    def _what_makes(self, value: Value) -> Iterable[Block | Value]:
+    def _dependences(self, value: Value) -> Iterable[Block | Value]:
         if value in self._uniformity.varying:
-            raise NotTogetherError
+            raise DivergenceError
         if value.block not in self._blocks or value in self._flow.arguments:
             return
         yield value.block
@@ -149,38 +149,40 @@ class Planner:
     def plan(self, *, syncs_are_warps: bool | None = None) -> Plan:
         """The plan. `syncs_are_warps` says which synchronizations end a parallel region: those of
         warps, those of blocks, or (None) none."""
-        own = [b for branch, b in self._influenced.items() if branch not in self._together]
-        self._own_ways = set().union(*own)  # control dependent on a branch of each thread
+        own = [b for branch, b in self._influenced.items() if branch not in self._uniform_branches]
+        self._divergent = set().union(*own)  # control dependent on a branch of each thread
         owner = self._collapse()
-        parts = self._make_parts(owner, syncs_are_warps)
-        shared = self._shared_values(parts)
-        if any(part.condition is not None and part.condition not in shared for part in parts):
-            raise NotTogetherError
-        return Plan(parts, shared)
+        regions = self._make_regions(owner, syncs_are_warps)
+        shared = self._shared_values(regions)
+        if any(
+            region.condition is not None and region.condition not in shared for region in regions
+        ):
+            raise DivergenceError
+        return Plan(regions, shared)
 
     def _collapse(self) -> dict[Block, set[Block]]:
         """Merges blocks that one parallel region must have, because they are control dependent on a
         branch that each thread takes for itself."""
         owner = {block: {block} for block in self._blocks}
         for branch, blocks in self._influenced.items():
-            if branch in self._together:
+            if branch in self._uniform_branches:
                 continue
             merged: set[Block] = set()
             for block in (branch, *blocks):
-                if block in self._once and block is not branch:
-                    raise NotTogetherError
+                if block in self._converged and block is not branch:
+                    raise DivergenceError
                 merged |= owner[block]
             for block in merged:
                 owner[block] = merged
         return owner
 
-    def _make_parts(
+    def _make_regions(
         self, owner: dict[Block, set[Block]], syncs_are_warps: bool | None
-    ) -> list[Part]:
-        parts: list[Part] = []
-        part_of: dict[Block, Part] = {}
+    ) -> list[ParallelRegion]:
+        regions: list[ParallelRegion] = []
+        region_of: dict[Block, ParallelRegion] = {}
         for block in in_order(self._entry, self._blocks):
-            if block in part_of:
+            if block in region_of:
                 continue
             blocks = owner[block]
             if any(
@@ -188,79 +190,83 @@ class Planner:
                 for other in blocks
                 for predecessor in self._predecessors[other]
             ):
-                raise NotTogetherError  # a second entry
-            part = self._part(block, blocks, syncs_are_warps)
-            before = self._only_predecessor(part, part_of)
-            if before is not None and self._can_join(before, part):
-                before.blocks |= part.blocks
-                before.straight += part.straight
-                before.condition, before.sync = part.condition, part.sync
-                before.edges, before.is_last = part.edges, part.is_last
-                part = before
+                raise DivergenceError  # a second entry
+            region = self._region(block, blocks, syncs_are_warps)
+            before = self._only_predecessor(region, region_of)
+            if before is not None and self._can_join(before, region):
+                before.blocks |= region.blocks
+                before.straight += region.straight
+                before.condition, before.sync = region.condition, region.sync
+                before.edges, before.is_last = region.edges, region.is_last
+                region = before
             else:
-                parts.append(part)
-            part_of |= dict.fromkeys(blocks, part)
-        return parts
+                regions.append(region)
+            region_of |= dict.fromkeys(blocks, region)
+        return regions
 
-    def _part(self, head: Block, blocks: set[Block], syncs_are_warps: bool | None) -> Part:
-        part = Part(head, set(blocks))
+    def _region(
+        self, head: Block, blocks: set[Block], syncs_are_warps: bool | None
+    ) -> ParallelRegion:
+        region = ParallelRegion(head, set(blocks))
         order = in_order(head, blocks)
-        part.straight = [block for block in order if block not in self._own_ways]
-        if head in self._together:
-            part.edges = list(head.edges)
-            part.condition = head.condition
+        region.straight = [block for block in order if block not in self._divergent]
+        if head in self._uniform_branches:
+            region.edges = list(head.edges)
+            region.condition = head.condition
         else:
-            part.edges = [
+            region.edges = [
                 edge for block in order for edge in block.edges if edge.target not in blocks
             ]
-            if len({edge.target for edge in part.edges}) > 1:
-                raise NotTogetherError
-            del part.edges[1:]
+            if len({edge.target for edge in region.edges}) > 1:
+                raise DivergenceError
+            del region.edges[1:]
         if head.sync is not None and head.sync.is_warp == syncs_are_warps:
-            part.sync = head.sync
-        outside = [edge for edge in part.edges if edge.target not in self._blocks]
-        if outside and len(outside) < len(part.edges):
-            raise NotTogetherError
-        part.is_last = bool(outside) or not part.edges
-        return part
+            region.sync = head.sync
+        outside = [edge for edge in region.edges if edge.target not in self._blocks]
+        if outside and len(outside) < len(region.edges):
+            raise DivergenceError
+        region.is_last = bool(outside) or not region.edges
+        return region
 
-    def _only_predecessor(self, part: Part, part_of: dict[Block, Part]) -> Part | None:
-        if part.head is self._entry:
+    def _only_predecessor(
+        self, region: ParallelRegion, region_of: dict[Block, ParallelRegion]
+    ) -> ParallelRegion | None:
+        if region.head is self._entry:
             return None
         found = {
-            part_of.get(block)
-            for block in self._predecessors[part.head]
-            if block not in part.blocks
+            region_of.get(block)
+            for block in self._predecessors[region.head]
+            if block not in region.blocks
         }
         return found.pop() if len(found) == 1 else None
 
-    def _can_join(self, before: Part, part: Part) -> bool:
+    def _can_join(self, before: ParallelRegion, region: ParallelRegion) -> bool:
         if before.condition is not None or before.sync is not None or before.is_last:
             return False
-        reads_together = any(
-            self._is_shared_load(node) for block in part.straight for node in block.nodes
+        reads_shared = any(
+            self._is_shared_load(node) for block in region.straight for node in block.nodes
         )
         writes = any(node.name in _WRITES for block in before.blocks for node in block.nodes)
-        return not (reads_together and writes)
+        return not (reads_shared and writes)
 
     def _is_shared_load(self, node: Node) -> bool:
         return node.name == "llvm.load" and node.results[0] in self._values
 
-    def _shared_values(self, parts: list[Part]) -> set[Value]:
+    def _shared_values(self, regions: list[ParallelRegion]) -> set[Value]:
         """The values that the group computes once: pure and uniform, in blocks that every thread
         runs once."""
         shared = set(self._outer)
         # A fixed point iteration that is optimistic for the arguments of loops.
-        heads = {part.head: part for part in parts}
+        heads = {region.head: region for region in regions}
         candidates: set[Value] = set()
-        for part in parts:
-            for block in part.straight:
+        for region in regions:
+            for block in region.straight:
                 candidates |= set(block.arguments)
                 for node in block.nodes:
                     if is_pure(node) or self._is_shared_load(node):
                         candidates |= set(node.results)
         candidates -= self._uniformity.varying
-        straight = {block for part in parts for block in part.straight}
+        straight = {block for region in regions for block in region.straight}
         changed = True
         while changed:
             changed = False
@@ -271,7 +277,11 @@ class Planner:
         return shared | candidates
 
     def _can_share(
-        self, value: Value, shared: set[Value], straight: set[Block], heads: dict[Block, Part]
+        self,
+        value: Value,
+        shared: set[Value],
+        straight: set[Block],
+        heads: dict[Block, ParallelRegion],
     ) -> bool:
         if value.node is not None:
             return all(operand in shared for operand in value.node.operands)

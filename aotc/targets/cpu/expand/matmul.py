@@ -79,7 +79,7 @@ def _stored_wide(element: Any) -> Any:
     return integer(8) if str(element) == "i4" else element
 
 
-def sum_type(element: Any) -> Any:
+def accumulator_type(element: Any) -> Any:
     """The accumulator type for products of this type."""
     if isinstance(element, ir.F64Type):
         return element
@@ -119,38 +119,38 @@ def multiply(
     b: Multiplicand,
     a_rows: Sequence[Any],
     b_columns: Any,
-    sums: Sequence[Any],
+    accumulators: Sequence[Any],
     *,
     is_unsigned: bool = False,
 ) -> list[Any]:
-    """Adds rows of A times some columns of B to `sums`, one vector for each row.
+    """Adds rows of A times some columns of B to `accumulators`, one vector for each row.
 
     `a_rows` are the addresses of the rows. `b_columns` is the address of the first column. There
     are as many columns as a vector has elements, and the first one's number is a multiple of that.
     """
-    vector = sums[0].type
+    vector = accumulators[0].type
     element = vector.element_type
     b_vector = ir.VectorType.get(list(vector.shape), b.element)
     b_alignment = vector.shape[0] * b.element_bytes
 
-    def step(k: Any, sums: list[Any]) -> list[Any]:
+    def step(k: Any, accumulators: list[Any]) -> list[Any]:
         address = build.at(b_columns, build.multiply(k, build.number(b.offset((1, 0)))))
         right = convert(
             build.load(address, b_vector, alignment=b_alignment), element, is_unsigned=is_unsigned
         )
         place = build.multiply(k, build.number(a.offset((0, 1))))
         added = []
-        for a_row, total in zip(a_rows, sums, strict=True):
+        for a_row, total in zip(a_rows, accumulators, strict=True):
             factor = build.load(build.at(a_row, place), a.element)
             factor = convert(factor, element, is_unsigned=is_unsigned)
             left = unary("vector.broadcast", factor, vector)
-            added.append(_multiply_and_add(left, right, total))
+            added.append(_multiply_add(left, right, total))
         return added
 
-    return _repeat(a.columns, step, sums)
+    return _repeat(a.columns, step, accumulators)
 
 
-def _multiply_and_add(left: Any, right: Any, total: Any) -> Any:
+def _multiply_add(left: Any, right: Any, total: Any) -> Any:
     element = element_type(total.type)
     if isinstance(element, ir.F64Type):
         return create("math.fma", [left, right, total], [total.type]).result

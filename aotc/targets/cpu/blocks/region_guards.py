@@ -18,7 +18,7 @@ from aotc.mlir import ir
 from aotc.ops import create
 from aotc.targets.cpu import build
 from aotc.targets.cpu.blocks.flow import Block, Edge, Value
-from aotc.targets.cpu.blocks.parts import Part
+from aotc.targets.cpu.blocks.parallel_regions import ParallelRegion
 from aotc.targets.cpu.blocks.purity import is_pure
 
 _EQ, _NE, _SLT, _SLE, _SGT, _SGE, _ULT, _ULE, _UGT, _UGE = range(10)
@@ -71,17 +71,17 @@ class Guard(Struct, frozen=True):
 
 
 def find_guard(
-    part: Part,
+    region: ParallelRegion,
     dimensions: dict[Value, int],
     is_shared: Callable[[Value], bool],
     has_slot: Callable[[Value], bool],
 ) -> Guard | None:
-    """The first branch of `part`, if threads that fail its condition do nothing else.
+    """The first branch of `region`, if threads that fail its condition do nothing else.
 
     `dimensions` maps the thread ids to their dimensions. `is_shared` says which values are uniform.
     """
 
-    thread = _Thread(part, is_shared, has_slot)
+    thread = _Thread(region, is_shared, has_slot)
     block = thread.first_branch()
     if block is None or block.condition is None:
         return None
@@ -90,29 +90,29 @@ def find_guard(
     if must_hold == thread.leads_out(then):
         return None
     onward = then if must_hold else other
-    conditions = _parts(block.condition, "llvm.and" if must_hold else "llvm.or")
+    conditions = _conjuncts(block.condition, "llvm.and" if must_hold else "llvm.or")
     limits = [_limit(condition, must_hold, dimensions, is_shared) for condition in conditions]
     found = tuple(limit for limit in limits if limit is not None)
     return Guard(block, onward, found, len(found) == len(limits)) if found else None
 
 
 class _Thread(Struct, frozen=True):
-    """What a thread executes of `part` for itself. The fields are those of `find_guard`."""
+    """What a thread executes of `region` for itself. The fields are those of `find_guard`."""
 
-    part: Part
+    region: ParallelRegion
     is_shared: Callable[[Value], bool]
     has_slot: Callable[[Value], bool]
 
     def first_branch(self) -> Block | None:
         """The first block that ends in a branch that is not uniform, if the thread has no work
         before it."""
-        block, seen = self.part.head, set[Block]()
+        block, seen = self.region.head, set[Block]()
         while block.condition is None or self.is_shared(block.condition):
             seen.add(block)
             if len(block.edges) != 1 or not self._is_idle(block):
                 return None
             (edge,) = block.edges
-            if edge.target not in self.part.blocks - seen or not self._passes_on(edge):
+            if edge.target not in self.region.blocks - seen or not self._passes_on(edge):
                 return None
             block = edge.target
         return block if self._is_idle(block) else None
@@ -120,13 +120,13 @@ class _Thread(Struct, frozen=True):
     def leads_out(self, edge: Edge) -> bool:
         """Whether all paths from `edge` on lead to the region's end without work."""
         seen: set[Block] = set()
-        while edge.target in self.part.blocks and edge.target not in seen:
+        while edge.target in self.region.blocks and edge.target not in seen:
             seen.add(edge.target)
             block = edge.target
             if not self._passes_on(edge) or not self._is_idle(block) or block.is_dead_end:
                 return False
             if block.condition is not None:
-                return all(other.target not in self.part.blocks for other in block.edges)
+                return all(other.target not in self.region.blocks for other in block.edges)
             if not block.edges:
                 return True
             (edge,) = block.edges
@@ -144,10 +144,10 @@ class _Thread(Struct, frozen=True):
         return not any(map(self.has_slot, edge.target.arguments))
 
 
-def _parts(condition: Value, joint: str) -> list[Value]:
+def _conjuncts(condition: Value, joint: str) -> list[Value]:
     if condition.node is None or condition.node.name != joint:
         return [condition]
-    return [part for operand in condition.node.operands for part in _parts(operand, joint)]
+    return [region for operand in condition.node.operands for region in _conjuncts(operand, joint)]
 
 
 def _limit(
