@@ -17,59 +17,61 @@ from aotc.emit.signatures import parameter_list, prototypes, signature
 from aotc.manifest import Entry, Field, Manifest, Memory, Value
 
 _MANUAL = """\
-// How to call what is here
+// How to call this library
 //
 // An entry has several C functions. For an entry `f`:
 //
-//   f(A, n, ...)          takes pointers to contiguous elements, row by row, which may be host,
-//                         pinned, managed or any GPU's memory, in any mix; the driver knows which.
-//                         What a GPU cannot use where it is, is copied there and, if the entry
-//                         writes it, back. Behind a pointer stands a size for each `?` of its type.
-//                         Returns when the work is done; it comes after what this thread enqueued
-//                         on CUDA's default stream.
+//   f(A, n, ...)          takes pointers to contiguous elements in row-major order. They may point
+//                         to host, pinned, managed or any GPU's memory, in any combination. Memory
+//                         that the GPU cannot access is copied to it and, if the entry writes it,
+//                         copied back. Each pointer is followed by a size for each `?` of its type.
+//                         Returns when the work is done. The work is ordered after work that this
+//                         thread has enqueued on CUDA's default stream.
 //   f_async(A, n, ..., s) enqueues the work on the stream `s` (a CUstream or cudaStream_t; NULL is
-//                         the default stream) and returns. It waits for nothing and may be captured
-//                         into a graph. Pointers are the GPU's, or managed or pinned memory, and
-//                         must stay valid until the work is done. Memory is allocated in the
-//                         stream's order; in a capture it is the graph's: a result that f allocates
-//                         is there anew after each launch, and must be freed before the next one.
+//                         the default stream) and returns. It does not wait, and may be captured
+//                         into a graph. Pointers must be to device, managed or pinned memory that
+//                         stays valid until the work is done. Memory is allocated in stream order.
+//                         In a capture it belongs to the graph: a result that f allocates is
+//                         allocated by each launch, and must be freed before the next launch.
 //   f_memref(&a, ...)     like f, with MLIR's memref descriptors: strides, offsets, sizes.
 //   f_result_shapes(n, ..., shape)
-//                         stores the sizes of the memrefs that f would return, if their types leave
-//                         some open. It takes the sizes that stand behind f's pointers, and f's
-//                         numbers; `shape` has room for all sizes of one result, or is NULL. A size
-//                         that depends on elements is -1. No element is read, nothing is allocated,
-//                         and no device is needed. Sizes that f refuses are refused here, too.
+//                         stores the sizes of the memrefs that f would return, if their types have
+//                         dynamic sizes. It takes the sizes that follow f's pointers, and f's
+//                         scalars; `shape` has room for all sizes of one result, or is NULL. A size
+//                         that depends on element values is -1. No elements are read, nothing is
+//                         allocated, and no device is needed. Sizes that f rejects are rejected.
 //   f_workspace_size(n, ..., &bytes)
 //                         stores how much memory f needs for temporaries on a GPU, which
-//                         {set_workspace}() may give it. It takes what f_result_shapes takes. What
-//                         f allocates in loops and branches is not counted, and always allocated.
-//   _mlir_ciface_f(&a..)  MLIR's own C interface: nothing is copied, nothing is checked, a failure
-//                         is found in {status}() until {clear_error}().
+//                         {set_workspace}() can provide. It takes the arguments
+//                         of f_result_shapes. Memory that f allocates in loops and branches is not
+//                         included, and is always allocated by f.
+//   _mlir_ciface_f(&a..)  MLIR's own C interface: nothing is copied or checked, and a failure is
+//                         reported by {status}() until {clear_error}().
 //
-// f16 and bf16 are passed as their bits. `const` is what an entry only reads. The same buffer may
-// be passed twice. Buffers stay the caller's; results that are memrefs say whose they are. In C, a
-// result that is not wanted may be NULL. Of a type with an offset, the pointer is what that counts
-// from.
+// f16 and bf16 are passed as their bits. Arguments that an entry only reads are `const`. The same
+// buffer may be passed more than once. The caller keeps ownership of its buffers; the ownership of
+// memref results is stated for each entry. In C, a result that is not needed may be NULL. If a type
+// has an offset, the pointer is the base that the offset is relative to.
 //
-// All but MLIR's own return a status, 0 if all is well, which the next call forgets:
+// All functions except MLIR's own return a status, which is 0 for success. Each call resets it:
 //
-//   AOTC_INVALID_ARGUMENT   an argument cannot be: nothing was launched
-//   AOTC_NO_DEVICE          no driver, no GPU or not the one asked for, and no CPU form
-//   AOTC_NO_IMAGE           the library was not built for the GPU that is there
+//   AOTC_INVALID_ARGUMENT   an argument is invalid: nothing was launched
+//   AOTC_NO_DEVICE          no driver, no GPU or not the requested one, and no CPU code
+//   AOTC_NO_IMAGE           the library was not built for this GPU
 //   AOTC_NO_CPU_KERNEL      a kernel cannot run on the CPU
-//   AOTC_OUT_OF_MEMORY      the next call may work
-//   AOTC_LAUNCH_FAILED      a kernel could not be launched, or failed, or an assertion in it did
+//   AOTC_OUT_OF_MEMORY      the next call may succeed
+//   AOTC_LAUNCH_FAILED      a kernel launch, a kernel, or an assertion in a kernel failed
 //   AOTC_DRIVER_FAILED      any other failure of the CUDA driver
-//   AOTC_UNSUPPORTED        not on this device, or not after a fork
-//   AOTC_ASSERTION_FAILED   an assertion of the entry's host code does not hold
-//   AOTC_NO_WEIGHTS         the file of weights is not there, or is another build's
+//   AOTC_UNSUPPORTED        not supported on this device, or after a fork
+//   AOTC_ASSERTION_FAILED   an assertion in the entry's host code failed
+//   AOTC_NO_WEIGHTS         the file of weights is missing, or belongs to another build
 //
-// Every function may be called from any thread, several at once; only {unload}() must be alone.
-// A call uses the calling thread's current CUDA context, if there is one, else the primary context
-// of the device that was set (by the first call: a GPU that the library was built for, or the CPU),
-// and leaves the current context as it was. The environment can say which: AOTC_DEVICE=cuda:1, or
-// cpu. AOTC_CHECK=1 waits behind each kernel, to tell which one failed.
+// Except for {unload}(), every function may be called from any thread, also concurrently.
+//
+// A call uses the calling thread's current CUDA context. If there is none, it uses the primary
+// context of the device that was set; otherwise the first call selects a GPU that the library was
+// built for, or the CPU. The current context is restored. The environment can select the device:
+// AOTC_DEVICE=cuda:1, or cpu. AOTC_CHECK=1 waits after each kernel, to find the one that failed.
 """
 
 _STATUS_CODES = """\
@@ -92,46 +94,46 @@ typedef enum aotc_status {
 """
 
 _OWN_DECLARATIONS = """\
-// The message of this thread's last call, "" if it went well: what failed, of which kernel, on
+// The message of this thread's last call, "" if it succeeded: what failed, in which kernel, on
 // which device, and what would have worked. Valid until the thread's next call.
 const char *{last_error}(void);
 
-// Which device this thread's calls use where it has no current CUDA context: a GPU's number, or -1
-// for the CPU, which must come before the first call of the process.
+// Sets the device for this thread's calls if it has no current CUDA context: a GPU's number, or -1
+// for the CPU, which can only be set before the first call of the process.
 int32_t {set_device}(int32_t ordinal);
 
-// Frees the `allocated` pointer of a result that the caller owns, wherever it is; NULL is fine.
+// Frees the `allocated` pointer of a result that the caller owns, in any kind of memory, or NULL.
 int32_t {free}(void *allocated);
 
-// The same in the order of a stream (NULL is the default stream), whose work so far may still use
-// the memory. Waits for nothing, if the memory was allocated in the order of a stream.
+// The same in stream order (NULL is the default stream): work enqueued so far may still use the
+// memory. Does not wait if the memory was allocated in stream order.
 int32_t {free_async}(void *allocated, void *stream);
 
-// Copies between any mix of host, managed and device memory, and waits until it is done.
+// Copies between any combination of host, managed and device memory, and waits for completion.
 int32_t {copy}(void *to, const void *from, uint64_t bytes);
 
-// The allocator of this thread's later calls on a GPU, for temporaries and for results in the
-// device's memory; NULL for both takes it back: then it is the driver's. `device` is the GPU's
-// number. Memory must be aligned to 256 bytes. Work on `stream` (a CUstream) is the first to use
-// it, and may still use it when it is released. NULL for memory makes the call
-// AOTC_OUT_OF_MEMORY. A result goes back to the allocator that it came from, by {free} with
-// NULL as its stream. Neither function may call into the library.
+// Sets the allocator for this thread's later calls on a GPU, for temporaries and for results in
+// device memory. NULL for both functions restores the driver's allocator. `device` is the GPU's
+// number. Memory must be aligned to 256 bytes. It is used first by work on `stream` (a CUstream),
+// which may still be using it when it is released. If `allocate` returns NULL, the call fails with
+// AOTC_OUT_OF_MEMORY. {free} returns a result to the allocator that
+// it came from, with NULL as the stream. Neither function may call into the library.
 int32_t {set_allocator}(void *(*allocate)(uint64_t bytes, int32_t device, void *stream, void *data),
                         void (*release)(void *pointer, uint64_t bytes, int32_t device, void *stream,
                                         void *data),
                         void *data);
 
-// Device memory, aligned to 256 bytes, for the temporaries of this thread's later calls on a GPU:
-// f_workspace_size() says how much f needs. What does not fit is allocated. NULL takes it back.
-// Calls must not share one at a time: those on one stream come one after another.
+// Sets device memory, aligned to 256 bytes, for the temporaries of this thread's later calls on a
+// GPU; f_workspace_size() returns how much f needs. Temporaries that do not fit are allocated. NULL
+// removes it. Concurrent calls must not share a workspace; calls on one stream run in order.
 int32_t {set_workspace}(void *memory, uint64_t bytes);
 
-// `hook` is called with each failure as it happens, on its thread. NULL takes it back.
+// Sets a function that is called for each failure, on the thread where it happens. NULL removes it.
 void {set_error_hook}(void (*hook)(int32_t status, const char *message, void *data), void *data);
 
-// Gives back all that the library holds: device memory, streams, modules, contexts, threads. No
-// other call may be under way. A later call starts anew, but for what the module's variables hold.
-// Not needed before the process ends.
+// Releases all resources of the library: device memory, streams, modules, contexts, threads. No
+// other call may be running. The library can be used again afterwards; the module's variables keep
+// their values. Not needed before the process ends.
 int32_t {unload}(void);
 
 // For MLIR's own C interface: this thread's first failure since the last call or clear.
@@ -141,64 +143,66 @@ void {clear_error}(void);
 
 
 _STATE_DECLARATIONS = """\
-// The state: an object that keeps what entries remember from call to call. Entries that have some
-// take it first. A program may have many; each may be used by any thread, by one call at a time.
-// It is on the device that the thread which makes it would use for a call, and must be freed before
-// {unload}(). Wait for a stream that works on it before any of the functions below.
+// The state: an object with the values that entries keep from call to call. It is the first
+// argument of the entries that use it. A program may create several; each may be used from any
+// thread, but only by one call at a time. It is created on the device that a call from the same
+// thread would use, and must be freed before {unload}(). Synchronize streams that work on it before
+// calling any of the functions below.
 //
-// Its fields, whose elements lie row by row:
+// Its fields, with elements in row-major order:
 //
 {fields}//
 typedef struct {state} {state};
 
-// Makes one, whose fields are as they begin; NULL after a failure. Free takes NULL, too.
+// Creates a state with the fields' initial values; *out_state is NULL after a failure. Freeing NULL
+// has no effect.
 int32_t {state_create}({state} **out_state);
 int32_t {state_free}({state} *state);
 
-// Lets it begin again.
+// Resets all fields to their initial values.
 int32_t {state_reset}({state} *state);
 
-// Copies what is in another one.
+// Copies all fields from another state.
 int32_t {state_copy}({state} *to, const {state} *from);
 
-// Copies all of a field, from or to memory of any kind. `bytes` must be the field's size.
+// Copies all elements of a field, to or from memory of any kind. `bytes` must be the field's size.
 int32_t {state_read}(const {state} *state, const char *field, void *to, uint64_t bytes);
 int32_t {state_write}({state} *state, const char *field, const void *from, uint64_t bytes);
 
-// Lets those elements of a field begin again whose index along a dimension is `length` or more: a
-// cache of keys becomes as short as that.
+// Resets the elements of a field with an index of `length` or more along a dimension to their
+// initial values: this truncates a key cache to that length.
 int32_t {state_truncate}({state} *state, const char *field, int32_t dimension, int64_t length);
 
-// To a file, which appears whole or not at all, and from one that a library with the same fields
-// has saved.
+// Save to a file, which is written atomically, and load from a file that was saved by a library
+// with the same fields.
 int32_t {state_save}(const {state} *state, const char *path);
 int32_t {state_load}({state} *state, const char *path);
 """
 
 
 _WEIGHTS_FILE_DECLARATIONS = """\
-// The bytes that weights may take on each GPU; 0: as many as they need. What is larger comes in
-// parts, from the host, while the kernels before it run; streams cannot be captured then. Less
-// than one kernel reads is AOTC_OUT_OF_MEMORY, and {last_error}() has the least that works. It
-// goes before AOTC_WEIGHTS_BUDGET in the environment, and is AOTC_INVALID_ARGUMENT once a GPU has
-// used a weight.
+// Sets the maximum number of bytes that weights may occupy on each GPU; 0 for no limit. Weights
+// that exceed it are copied from the host in parts, while earlier kernels run; streams then cannot
+// be captured. If one kernel reads more, calls fail with AOTC_OUT_OF_MEMORY, and {last_error}()
+// states the minimum. Takes precedence over the environment variable AOTC_WEIGHTS_BUDGET. Fails
+// with AOTC_INVALID_ARGUMENT after a GPU has used a weight.
 int32_t {set_weights_budget}(uint64_t bytes);
 """
 
 
 _WEIGHTS_DECLARATIONS = """\
-// The weights that can be replaced, by their names, whose elements lie row by row:
+// The weights that can be replaced, by name, with elements in row-major order:
 //
 {weights}//
-// {set_weight} copies `data`, in memory of any kind, to the weight's place: elements of `dtype`,
-// as above, of `rank` sizes. They are the weight until {unload}(), or until {restore_weight},
-// which lets it be what its file has. On a GPU the copy is in the context of the call; one that an
-// entry has used before stays at its address, also for graphs that were captured, unless another
-// weight or artifact shares its data. {read_weight} copies what the weight is now; `bytes` must be
-// its size.
+// {set_weight} replaces the weight by `data`, in memory of any kind: elements of `dtype`, as listed
+// above, and `rank` sizes. It stays replaced until {unload}(), or until {restore_weight}, which
+// restores the contents of the weights file. On a GPU the copy is in the context of the call. A
+// copy that an entry has used before keeps its address, also for captured graphs, unless another
+// weight or artifact shares its data. {read_weight} copies the weight's current contents; `bytes`
+// must be its size.
 //
-// A name that is not above, and another type or shape, are AOTC_INVALID_ARGUMENT. No call that
-// reads the weight may be under way: wait for streams.
+// An unlisted name, or a different type or shape, is AOTC_INVALID_ARGUMENT. No call that reads the
+// weight may be running: synchronize streams first.
 int32_t {set_weight}(const char *name, const char *dtype, int32_t rank, const int64_t *shape,
                      const void *data);
 int32_t {read_weight}(const char *name, void *to, uint64_t bytes);
@@ -236,9 +240,9 @@ def _state(manifest: Manifest) -> str:
         f"//   {_one_line(field.name)}: {field.type}, {field.bytes} bytes of "
         f"{element_type(field.dtype)}; "
         + (
-            "its elements begin with different values"
+            "its elements have different initial values"
             if field.initial is None
-            else f"begins with {_number(field)}"
+            else f"initially {_number(field)}"
         )
         + "\n"
         for field in manifest.state
@@ -271,13 +275,13 @@ def _weights_note(manifest: Manifest) -> str:
         return ""
     return f"""\
 //
-// The library's weights are in a file, {manifest.weights.bytes} bytes:
+// The library's weights are in a file of {manifest.weights.bytes} bytes:
 //
 //   {_one_line(manifest.weights.file)}
 //
-// seen from the folder of the shared library, or of the program that the static one is linked into.
-// It is looked for when an entry first needs a weight, and must then stay as it is. AOTC_WEIGHTS in
-// the environment names another file, or the folder that it is in.
+// The path is relative to the folder of the shared library, or of the program that the static
+// library is linked into. The file is opened when an entry first needs a weight, and must not
+// change afterwards. The environment variable AOTC_WEIGHTS names another file, or its folder.
 """
 
 
@@ -306,24 +310,26 @@ def _ownership(value: Value, entry: Entry, free: str) -> str:
     argument = None if value.aliases is None else entry.arguments[value.aliases].name
     if argument is not None and value.is_owned:
         return (
-            f"{value.name} is the buffer of {argument}, or else the caller's: free it by "
-            f"{free}({value.name}.allocated) if it is another."
+            f"{value.name} is the buffer of {argument}, or a new buffer owned by the caller, which "
+            f"must free it with {free}({value.name}.allocated)."
         )
     if argument is not None:
         return f"{value.name} is the buffer of {argument}."
     if not value.is_owned:
         return (
-            f"{value.name} is not the caller's to free: it is an argument's buffer, another "
-            "result's, or the library's."
+            f"{value.name} must not be freed: its buffer belongs to an argument, another result, "
+            "or the library."
         )
     where = {
         Memory.HOST: "host memory",
-        Memory.DEVICE: "the device's memory",
-        Memory.MANAGED: "memory that host and device reach",
-        Memory.CALLER: "the device's memory where all pointers of the call are, and in the "
-        "asynchronous form, else memory that host and device reach",
+        Memory.DEVICE: "device memory",
+        Memory.MANAGED: "managed memory",
+        Memory.CALLER: "device memory if all pointers of the call are, or in the asynchronous "
+        "form, otherwise managed memory",
     }[value.memory]
-    return f"{value.name} is {where}, and the caller's: free it by {free}({value.name}.allocated)."
+    return (
+        f"{value.name} is {where} owned by the caller: free it with {free}({value.name}.allocated)."
+    )
 
 
 def _c_interface(entry: Entry) -> str:
@@ -332,9 +338,11 @@ def _c_interface(entry: Entry) -> str:
     odd = next((value for value in scalars if value.dtype in NO_C_SCALAR), None)
     if odd is not None or entry.symbol != c_identifier(entry.symbol):
         reason = (
-            f"'{odd.name}' is a {odd.type} by value" if odd is not None else "its name is not C's"
+            f"'{odd.name}' is passed by value as {odd.type}"
+            if odd is not None
+            else "its name is not an identifier"
         )
-        return f"// MLIR's C interface is not declared here: {_one_line(reason)}.\n"
+        return f"// MLIR's C interface cannot be declared in C: {_one_line(reason)}.\n"
     parameters = [
         f"{scalar_type(value.dtype)} {_position(value, i)}"
         if value.is_scalar
