@@ -1,4 +1,4 @@
-// Runs tests in child processes and notes what fails.
+// Runs tests in child processes and reports failures.
 #include "check.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// A test that takes longer hangs.
+// A test that takes longer is considered to hang.
 #define TIME_LIMIT_SECONDS 120
 
 static _Atomic int the_failures;
@@ -68,7 +68,7 @@ bool check_in_child(void (*run)(void *), void *argument) {
     alarm(TIME_LIMIT_SECONDS);
     the_failures = 0;
     run(argument);
-    // By exit, so that destructors run as they do at the end of a program.
+    // Uses exit, so that destructors run as at the end of a program.
     exit(the_failures == 0 ? 0 : 1);
   }
   int status = 0;

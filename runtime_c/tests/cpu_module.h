@@ -11,26 +11,26 @@ typedef struct cpu_sizes {
   int64_t x, y, z;
 } cpu_sizes;
 
-// Registers the kernels under the name "kernels", built for sm_90. To be called once.
+// Registers the kernels as module "kernels", built for sm_90. May be called only once.
 void cpu_module_register(const aotc_cpu_kernel *kernels, uint32_t count);
-// Loads the image that they are registered with.
+// Loads the image used in the registration.
 void *cpu_module_load_image(void);
-// Both, on the CPU device. The kernels run on `threads` threads.
+// Registers and loads on the CPU device, with `threads` threads for kernels.
 void *cpu_module_load(const aotc_cpu_kernel *kernels, uint32_t count, const char *threads);
 
-// Launches a kernel of one pointer as lowered code does, and waits for it.
+// Launches a kernel with one pointer parameter, as lowered code does, and waits for it.
 void cpu_module_launch(void *module, const char *name, cpu_sizes grid, cpu_sizes block,
                        int32_t dynamic_shared_bytes, void *argument);
 
-// A kernel that adds 10000, 100 and 1 times the sizes of each block to its counter, of those of the
-// grid (atomic_int).
+// A kernel that adds 10000, 100 and 1 times the x, y and z sizes of the block to its block's
+// counter (atomic_int).
 void cpu_module_note_block(void *const *parameters, const aotc_cpu_block *block);
-// Launches it as "note_block", in blocks of 3 x 2 x 1, and checks that each ran once.
+// Launches it as "note_block" with blocks of 3 x 2 x 1, and checks that each block ran once.
 void cpu_module_check_coverage(void *module, int x, int y, int z);
 
-// A kernel that notes the thread that runs a block, and takes its time.
+// A kernel that records the thread that runs a block, and takes some time.
 void cpu_module_note_runner(void *const *parameters, const aotc_cpu_block *block);
-// The threads that it noted, each once.
+// The recorded threads, without duplicates.
 extern pthread_t the_runners[64];
 extern int the_runner_count;
 

@@ -1,4 +1,4 @@
-// Entries for tests of calls: they do on the host what their kernels would do.
+// Entries for tests of calls: they do their kernels' work on the host.
 #include "entries.h"
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static void look(void **values) {
   }
 }
 
-// The launch, and what it would do.
+// The launch, and the computation it stands for.
 static void call_add(void **values) {
   int value = 7;
   void *parameters[] = {&value};

@@ -1,4 +1,4 @@
-// Entries written in C, as generated tables describe them, for tests of calls.
+// Entries written in C, described like in generated tables, for tests of calls.
 #ifndef AOTC_TEST_ENTRIES_H
 #define AOTC_TEST_ENTRIES_H
 
@@ -15,7 +15,7 @@ typedef struct vector {
   int64_t offset, size, stride;
 } vector;
 
-// What the entry that ran last found.
+// What the last entry observed.
 typedef struct entries_seen {
   int calls;
   float *pointers[ENTRIES_MAX];
@@ -23,21 +23,21 @@ typedef struct entries_seen {
 } entries_seen;
 extern _Thread_local entries_seen the_seen;
 
-// Registers and loads a module with the kernel "add", which fits sm_90; AOTC_DEVICE is `device`,
-// unless that is NULL. The entries launch it.
+// Registers and loads a module with the kernel "add", built for sm_90, which the entries launch.
+// Sets AOTC_DEVICE to `device`, unless that is NULL.
 void entries_load(const char *device);
 void *entries_module(void);
 
 // add(A, B, C): C[i] = A[i] + B[i] for all i but the last; memref<4xf32>, on the GPU.
 extern const aotc_entry entry_add;
-// The same without shapes, strides and offsets: memref<?xf32, strided<[?], offset: ?>>.
+// The same with dynamic shapes, strides and offsets: memref<?xf32, strided<[?], offset: ?>>.
 extern const aotc_entry entry_strided;
 // add, but A is in managed memory: memref<4xf32>, and its host code adds 1 to A[0] first.
 extern const aotc_entry entry_managed;
-// add, but A is used by host code alone.
+// add, but A is only used by host code.
 extern const aotc_entry entry_host;
 
-// How often a driver call was made since call number `since`.
+// The number of calls of a driver function since call number `since`.
 int entries_count_calls(const fake_driver *driver, int since, const char *symbol);
 
 // Four floats in memory of a kind: 1, 2, 3, 4 times `first`.

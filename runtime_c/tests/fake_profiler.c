@@ -1,5 +1,5 @@
-// A profiler as NVTX_INJECTION64_PATH names one: says what ranges begin and end. It is strict with
-// the tables that it is given, as the header's types have them.
+// A profiler, loaded by NVTX_INJECTION64_PATH, that prints the begin and end of ranges. It checks
+// strictly that the tables it is given match the types of NVTX's header.
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

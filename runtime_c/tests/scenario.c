@@ -1,4 +1,4 @@
-// Runs the scenario, and runs it again with each of its driver calls failed.
+// Runs the scenario, and reruns it once for each of its driver calls, with that call failing.
 #include "scenario.h"
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 #include "mlir_cuda_runtime.h"
 
 // -------------------------------------------------------------------------------------------------
-// The fake driver's functions: found at run time, as nothing may link against libcuda
+// The fake driver's functions: looked up at run time, as nothing may link against libcuda
 
 static void *find(const char *name) {
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -101,7 +101,7 @@ static const aotc_module_info info = {
     .kernels = kernels,
 };
 
-// A pointer that a call returned is NULL after a failure, and only then.
+// Checks that a returned pointer is NULL only after a failure.
 static void *returned(void *pointer) {
   CHECK((pointer == NULL) == (aotc_status_get() != AOTC_OK));
   return pointer;
@@ -131,7 +131,7 @@ static void use_memory(void) {
   void *ordered = returned(mgpuMemAlloc(16, stream, 0));
   void *later = returned(mgpuMemAlloc(16, stream, 0));
   uint32_t *shared = mgpuMemAlloc(4, stream, 1);
-  CHECK(shared != NULL); // even after a failure: host code uses it without asking
+  CHECK(shared != NULL); // even after a failure, because host code uses it without checking
   CHECK_INT(0, *shared);
   *shared = 5;
   mgpuMemcpy(plain, ones, sizeof(ones), NULL);
@@ -235,7 +235,7 @@ void scenario_run_program(bool is_new_driver) {
   launch_in_own_context(module, 1);
   mgpuSetDefaultDevice(0);
   launch_and_wait(module, 2);
-  launch_in_own_context(module, 3); // now the primary context exists, and is not the current one
+  launch_in_own_context(module, 3); // the primary context now exists, but is not current
   use_memory();
   use_events();
   use_host_memory();
@@ -250,7 +250,7 @@ void scenario_run_program(bool is_new_driver) {
 // -------------------------------------------------------------------------------------------------
 // The harness
 
-// The status is the thread's, as nothing failed before.
+// The status is also the thread's, as nothing has failed before.
 static bool is_ok(aotc_status status) {
   CHECK_INT(aotc_status_get(), status);
   return status == AOTC_OK;
@@ -354,7 +354,7 @@ void scenario_check_symbols(bool is_new_driver, const char *but) {
   check_note(NULL);
 }
 
-// What the table in aotc_runtime.h promises for a failed call, written down again.
+// The status that the table in aotc_runtime.h specifies for a failed call.
 static aotc_status expected_status(const char *symbol, int result) {
   if (result == CUDA_ERROR_ILLEGAL_ADDRESS) {
     return AOTC_LAUNCH_FAILED;
@@ -369,13 +369,13 @@ static aotc_status expected_status(const char *symbol, int result) {
              : AOTC_DRIVER_FAILED;
 }
 
-// What may be called after a failure: what releases, restores or asks.
+// Calls allowed after a failure: those that release, restore or query.
 static const char *const calls_after_failure =
     "cuGetErrorName cuGetErrorString cuCtxGetCurrent cuCtxGetId cuCtxPushCurrent_v2 "
     "cuCtxPopCurrent_v2 cuCtxSynchronize cuStreamSynchronize cuThreadExchangeStreamCaptureMode "
     "cuDevicePrimaryCtxRelease_v2 cuMemFree_v2 cuMemFreeAsync cuMemHostUnregister "
     "cuMemPoolDestroy cuEventDestroy_v2 cuModuleUnload cuLibraryUnload cuPointerGetAttribute";
-// What a release that fails leaves behind.
+// Objects that remain after a failed release.
 static const char *const releasing_calls =
     "cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 cuCtxGetCurrent cuCtxGetId cuCtxSynchronize "
     "cuDevicePrimaryCtxRelease_v2 cuMemFree_v2 cuMemFreeAsync cuMemHostUnregister "
@@ -385,8 +385,8 @@ static const char *const releasing_calls =
 typedef struct attempt {
   bool is_new_driver;
   int result;
-  int call;        // the call to fail, from 1; 0: none
-  int *call_count; // how many there are; set by the attempt with call 0
+  int call;        // the call to fail, from 1; 0 for none
+  int *call_count; // the number of calls; set by the attempt with call 0
 } attempt;
 
 static void check_failure(const fake_driver *driver, int result) {
@@ -400,7 +400,7 @@ static void check_failure(const fake_driver *driver, int result) {
            driver->failed_index + 1);
   check_note(note);
 
-  // A context that does not say its id is taken for a new one.
+  // A context without an id is assumed to be a new one.
   if (aotc_status_get() == AOTC_OK) {
     CHECK_TEXT("cuCtxGetId", symbol);
     return;
@@ -425,7 +425,7 @@ static void check_failure(const fake_driver *driver, int result) {
 }
 
 static int live_things(const fake_driver *driver) {
-  // Primary contexts, pooled streams and the slab of tensor maps stay; they are not counted.
+  // Primary contexts, pooled streams and the slab of tensor maps are kept and not counted.
   return driver->live_memory + driver->live_events + driver->live_modules +
          driver->live_registrations;
 }
@@ -443,8 +443,8 @@ static void run_attempt(void *argument) {
     check_failure(driver, a->result);
   }
 
-  // The runtime works again once the failure is cleared, and nothing is lost but what a failed
-  // release kept.
+  // After clearing the failure the runtime works again, and nothing is leaked except by a failed
+  // release.
   aotc_error_clear();
   driver->fail_at = 0;
   run_both(a->is_new_driver);
@@ -459,7 +459,7 @@ static void run_attempt(void *argument) {
 }
 
 void scenario_fail_every_call(bool is_new_driver, int result) {
-  // Shared with the children: what they write to other memory stays theirs.
+  // Shared with the children; other memory they write is private.
   int *call_count =
       mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   CHECK(call_count != MAP_FAILED);

@@ -1,5 +1,4 @@
-// The runtime of the async dialect, with coroutines made by hand: what each does next is a
-// function.
+// The async dialect's runtime, tested with hand-written coroutines: each step is a function.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -46,7 +45,7 @@ static void a_group_waits_for_all(void) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// Values, and tasks that go on when they are there
+// Values, and tasks that are resumed when they are available
 
 static void add_and_end(frame *f) {
   int64_t before = *(int64_t *)mlirAsyncRuntimeGetValueStorage(f->awaits);
@@ -62,7 +61,7 @@ static void wait_to_add(frame *f) {
   mlirAsyncRuntimeAwaitValueAndExecute(f->awaits, f, resume);
 }
 
-// 0 + 1 + 2 + ..., each number by a task that waits for the one before.
+// 0 + 1 + 2 + ..., where each task adds a number and waits for the previous task.
 static void values_pass_from_task_to_task(void) {
   mlir_async_object *value = mlirAsyncRuntimeCreateValue(sizeof(int64_t));
   mlir_async_object *first = value;
@@ -112,7 +111,7 @@ static void block_and_end(frame *f) {
   end_with_token(f);
 }
 
-// More tasks wait, each on its thread, than may run at the same time.
+// More tasks than the thread limit wait, each blocking its thread.
 static void blocked_threads_do_not_count(void) {
   await_and_drop(start(block_and_end, NULL, 3 * mlirAsyncRuntimGetNumWorkerThreads()));
 }
@@ -165,7 +164,7 @@ static void a_failure_goes_with_the_data(void) {
   CHECK_NO_FAILURE();
   await_and_drop(behind);
   CHECK_FAILED(AOTC_LAUNCH_FAILED, "kernel 'k': as it was told");
-  // Threads begin their next tasks without it.
+  // The failure is not passed on to the thread's next tasks.
   await_and_drop(start(count_one, NULL, 0));
   CHECK_NO_FAILURE();
 }
@@ -264,7 +263,7 @@ static void errors_are_states(void) {
   mlirAsyncRuntimeSetValueError(value);
   CHECK(mlirAsyncRuntimeIsValueError(value));
   mlirAsyncRuntimeDropRef(value, 1);
-  CHECK_NO_FAILURE(); // the program knows of these
+  CHECK_NO_FAILURE(); // the program has handled these
 }
 
 static void what_could_not_be_made_is_in_error(void) {

@@ -1,5 +1,5 @@
-// The async runtime in a process that forks, and in one that gets no threads: what the sanitizers
-// cannot look at.
+// The async runtime in a process that forks, and in one that cannot create threads, which
+// sanitizers do not support.
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -19,7 +19,7 @@ static void a_forked_child_has_threads_of_its_own(void) {
   await_and_drop(start(count_one, NULL, 0));
 }
 
-// More address space for no stack.
+// Leaves no address space for another stack.
 static void no_thread_can_be_made(void) {
   char line[64];
   FILE *file = fopen("/proc/self/statm", "r");
@@ -31,7 +31,7 @@ static void no_thread_can_be_made(void) {
   for (int i = 0; i < 3; ++i) {
     tokens[i] = start(count_one, NULL, 0);
   }
-  CHECK_INT(0, atomic_load(&the_count)); // who waits runs them
+  CHECK_INT(0, atomic_load(&the_count)); // they run on the thread that waits
   mlir_async_object *failed = start(fail_and_end, NULL, 0);
   for (int i = 0; i < 3; ++i) {
     await_and_drop(tokens[i]);

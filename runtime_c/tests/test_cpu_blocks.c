@@ -1,4 +1,4 @@
-// What the CPU device gives a block: memory of its own, a stack, a size, and a way to fail.
+// What a block gets on the CPU device: its own memory, a stack, its size, and a way to fail.
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -30,7 +30,7 @@ static void count(void *const *parameters, const aotc_cpu_block *block) {
   atomic_fetch_add((atomic_int *)pointer_of(parameters), 1);
 }
 
-// What a block finds of its memory.
+// What a block observes about its memory.
 typedef struct memory_report {
   atomic_int wrong;
   _Atomic(void *) shared; // of the latest block
@@ -50,7 +50,7 @@ static void check_mark(memory_report *report, const unsigned char *piece, size_t
   atomic_fetch_add(&report->wrong, wrong);
 }
 
-// Fills all its memory, lets others run, and finds it as it was.
+// Fills all its memory, yields to others, and checks that it is unchanged.
 static void use_memory(void *const *parameters, const aotc_cpu_block *block, size_t shared_bytes,
                        size_t thread_bytes) {
   memory_report *report = pointer_of(parameters);
@@ -96,7 +96,7 @@ static void use_dynamic(void *const *parameters, const aotc_cpu_block *block) {
   use_memory(parameters, block, 0, 0);
 }
 
-// The memory of a step function is not the memory of its states.
+// The scratch memory of a step function must be distinct from its states' memory.
 static int32_t step_over_memory(void *const *parameters, const aotc_cpu_block *block,
                                 int64_t thread, int32_t state) {
   if (state < 5) {
@@ -108,7 +108,7 @@ static int32_t step_over_memory(void *const *parameters, const aotc_cpu_block *b
   return 0;
 }
 
-// Fails in every block, in a thread with the block's id, from a buffer on the stack.
+// Fails in every block, on the thread with the block's id, with a message in a stack buffer.
 static void fail_everywhere(void *const *parameters, const aotc_cpu_block *block) {
   (void)parameters;
   char message[64];
@@ -116,7 +116,7 @@ static void fail_everywhere(void *const *parameters, const aotc_cpu_block *block
   block->fail(block, message, block->block_id);
 }
 
-// Counts the blocks; the one with the number of the second int fails, in the middle of a recursion.
+// Counts the blocks; the block numbered by the second int fails, deep in a recursion.
 static int fail_deep_down(const aotc_cpu_block *block, int depth) {
   if (depth > 0) {
     return fail_deep_down(block, depth - 1) + 1;
@@ -144,7 +144,7 @@ static void fail_at_length(void *const *parameters, const aotc_cpu_block *block)
 
 static pthread_t the_launcher;
 
-// Known to others, so that the frames below cannot be one and the same.
+// Escapes, so that the compiler cannot merge the frames below.
 static _Thread_local volatile char *volatile the_frame;
 
 // Uses `kibibytes` of the stack, in frames of 4.
@@ -156,7 +156,7 @@ __attribute__((noinline)) static int use_stack(int kibibytes) {
   return kibibytes <= 0 ? frame[4095] : use_stack(kibibytes - 4) + frame[4095];
 }
 
-// On the runtime's own threads alone; counts them.
+// Only on the runtime's own threads; counts them.
 static void use_worker_stack(void *const *parameters, const aotc_cpu_block *block) {
   (void)block;
   atomic_int *arguments = pointer_of(parameters);
@@ -167,7 +167,7 @@ static void use_worker_stack(void *const *parameters, const aotc_cpu_block *bloc
   }
 }
 
-// Looks at the guard of the runtime's own threads; counts those that have a wide one.
+// Checks the guards of the runtime's own threads; counts those with a wide one.
 static void check_guard(void *const *parameters, const aotc_cpu_block *block) {
   (void)block;
   pthread_attr_t attributes;
@@ -326,7 +326,7 @@ static void largest_grid_needs_no_more_memory(void) {
   cpu_module_launch(module, "pass", (cpu_sizes){2147483647, 65535, 65535}, (cpu_sizes){32, 1, 1}, 0,
                     NULL);
   CHECK_INT(0, getrusage(RUSAGE_SELF, &after));
-  // Chunks are long there: the failure in one must end all of them.
+  // Chunks are long in this grid: a failure must end all of them early.
   CHECK_FAILED(AOTC_LAUNCH_FAILED, "thread (1, 0, 0): far enough; grid 2147483647 x 65535 x 65535");
   CHECK(after.ru_maxrss - before.ru_maxrss < 16 * 1024);
 }
@@ -342,7 +342,8 @@ static void failed_thread_is_told(void) {
   CHECK_TEXT("mgpuLaunchKernel: kernel 'fail_in_one': block (1, 0, 1), thread (1, 2, 3): deep "
              "down; grid 3 x 2 x 5, block 4 x 4 x 4",
              aotc_error_message());
-  // In one thread the blocks come in order: those before it have run, it and those behind have not.
+  // With one thread, blocks run in order: those before the failing one have run, later ones have
+  // not.
   CHECK_INT(7, counter[0]);
   aotc_error_clear();
   atomic_store(&counter[1], -1);
@@ -410,7 +411,7 @@ static void failure_is_of_its_launch_alone(void) {
   for (int i = 0; i < 4; ++i) {
     CHECK_INT(0, pthread_join(threads[i], NULL));
   }
-  CHECK_NO_FAILURE(); // those of other threads are theirs
+  CHECK_NO_FAILURE(); // other threads' failures are separate
 }
 
 static void nothing_runs_after_a_failure(void) {
@@ -435,7 +436,7 @@ static void long_message_is_cut(void) {
 // -------------------------------------------------------------------------------------------------
 // Stacks
 
-// Threads get little stack by default here, as with other C libraries or with `ulimit -s`.
+// Makes the default stack small, as with other C libraries or `ulimit -s`.
 static void make_default_stack_small(void) {
   pthread_attr_t attributes;
   CHECK_INT(0, pthread_attr_init(&attributes));

@@ -42,12 +42,12 @@ static void columns_are_in_groups(void) {
   CHECK(aotc_constant_get_packed(&constant, ROWS) == packed);
   CHECK(aotc_constant_get(&constant) == matrix);
   aotc_constant_release(&constant);
-  aotc_constant_release(&constant); // there is nothing any more
+  aotc_constant_release(&constant); // there is nothing left to release
   CHECK_NO_FAILURE();
 }
 
-// Two filters of two channels. In the transform of a filter of ones, a position's two coordinates
-// contribute 1, 1.5, 0.5 and 1.
+// Two filters with two channels. For a filter of ones, the transform multiplies 1, 1.5, 0.5 and 1
+// for a position's two coordinates.
 static void filters_are_transformed(void) {
   enum { CHANNELS = 2, PITCH = CHANNELS + WIDTH };
   static float filters[2][CHANNELS][9];
@@ -67,11 +67,11 @@ static void filters_are_transformed(void) {
       CHECK(found[4 * y + x][1][1] == 0);
     }
   }
-  // Corners of G g G^T are those of g; the second position is half the sum of all along a line.
+  // The corners of G g G^T are those of g; the second position is half the sum of a line.
   CHECK(found[0][1][0] == 0 && found[3][1][0] == 2);
   CHECK(found[12][1][0] == 6 && found[15][1][0] == 8);
   CHECK(found[1][1][0] == 1.5F && found[4][1][0] == 4.5F);
-  // Another form of the same constant is another copy.
+  // Another form of the same constant is a separate copy.
   CHECK(aotc_constant_get_packed(&constant, 2) != (const void *)found);
   CHECK(aotc_constant_get_winograd(&constant, 2) == (const void *)found);
   aotc_constant_release(&constant);

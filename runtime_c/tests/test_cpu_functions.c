@@ -1,5 +1,4 @@
-// What the functions of the runtime do where the device is the CPU: memory, streams, timers;
-// failures and settings.
+// The runtime's functions on the CPU device: memory, streams, timers, failures and settings.
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -144,7 +143,7 @@ static void nothing_happens_after_a_failure(void) {
   CHECK_INT(6, *memory);
   CHECK_INT(0, seen[0]);
   mgpuMemFree(memory, NULL);
-  void *second = cpu_module_load_image(); // remembering is no doing
+  void *second = cpu_module_load_image(); // registering is still allowed
   CHECK(second != NULL);
   CHECK_FAILED(AOTC_INVALID_ARGUMENT, "mgpuModuleGetFunction: there is no module");
   cpu_module_launch(second, "note_block", ONE, THREADS, 0, seen);
@@ -167,7 +166,7 @@ static void *make_event_after_failure(void *unused) {
   return mgpuEventCreate();
 }
 
-// How a failure on a thread of the async runtime reaches the thread that waits for it.
+// How a failure on a thread of the async runtime is passed to the thread that waits for it.
 static void event_of_a_failed_thread_is_a_failure(void) {
   load("2");
   pthread_t thread;
@@ -240,7 +239,7 @@ static void device_specifications_are_checked(void) {
     CHECK_FAILED(AOTC_INVALID_ARGUMENT, message);
   }
   check_note(NULL);
-  setenv("AOTC_DEVICE", "", 1); // as if it were not set
+  setenv("AOTC_DEVICE", "", 1); // the same as unset
   CHECK_INT(AOTC_OK, aotc_device_resolve(NULL));
 }
 

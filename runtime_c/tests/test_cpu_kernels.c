@@ -1,5 +1,5 @@
-// What the CPU device can launch: kernels with a CPU form, of modules that were registered, in
-// sizes that CUDA takes, too.
+// What the CPU device can launch: kernels of registered modules that have a CPU form, in sizes that
+// CUDA also accepts.
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -156,7 +156,7 @@ static void level_can_be_made_lower(void) {
 #endif
 }
 
-// An entry's temporary memory is that of its last call; of a size that differs much it is not.
+// An entry reuses the temporary memory of the previous call, unless the sizes differ much.
 static void freed_memory_is_used_again(void) {
   load("2");
   void *first = mgpuMemAlloc(1 << 20, NULL, 0);

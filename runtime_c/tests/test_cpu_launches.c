@@ -1,5 +1,5 @@
-// How the CPU device runs a launch: each block once, on as many threads as it may use, also in a
-// child of the process. The test is run where there is no driver.
+// Launches on the CPU device: each block runs once, on the allowed number of threads, also in a
+// forked child. The test is run without a driver.
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -23,7 +23,7 @@ static void count_slowly(void *const *parameters, const aotc_cpu_block *block) {
   nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-// Fills its shared memory, lets others run, and finds it as it was.
+// Fills its shared memory, yields to others, and checks that it is unchanged.
 static void use_shared(void *const *parameters, const aotc_cpu_block *block) {
   atomic_int *wrong = *(atomic_int *const *)parameters[0];
   unsigned char mark = (unsigned char)block->block_id[0];
@@ -47,7 +47,7 @@ static void need_no_shared(void *const *parameters, const aotc_cpu_block *block)
   }
 }
 
-// Ends the process when the last block of a large grid is not what it should be, and when it is.
+// Ends the process at the last block of a large grid, with 0 if its index is correct.
 static void find_last(void *const *parameters, const aotc_cpu_block *block) {
   (void)parameters;
   if (block->block_id[2] > 0 || block->block_id[1] > 0 || block->block_id[0] > 100) {
@@ -60,7 +60,7 @@ static void find_last(void *const *parameters, const aotc_cpu_block *block) {
   }
 }
 
-// A block of these waits until all have begun, so that each has a thread of its own.
+// Each block waits until all have started, so each needs its own thread.
 #define MEETING 3
 
 typedef struct meeting {
@@ -75,10 +75,10 @@ static void meet(void *const *parameters, const aotc_cpu_block *block) {
   while (atomic_load(&m->present) < MEETING) {
     sched_yield();
   }
-  nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); // enough for all threads next time
+  nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); // enough work for all threads next time
 }
 
-// A block of these waits for the one before it.
+// Each block waits for the previous one.
 static void follow(void *const *parameters, const aotc_cpu_block *block) {
   atomic_int *done = *(atomic_int *const *)parameters[0];
   while (atomic_load(done) < (int)block->block_id[0]) {
@@ -122,7 +122,7 @@ static void every_block_runs_once_in_one_thread(void) {
 
 static void every_block_runs_once_in_many_threads(void) {
   check_coverages("61");
-  check_coverages("150"); // more than a launch has shares
+  check_coverages("150"); // more than the maximum number of shares
 }
 
 static void blocks_are_spread_over_the_threads(void) {
@@ -192,7 +192,7 @@ static void shared_memory_is_the_blocks_own(void) {
   CHECK_NO_FAILURE();
 }
 
-// As generated code does on the stream of a token.
+// Like generated code, on the stream of a token.
 static void launch_on_stream(void *module, atomic_int *seen) {
   void *stream = mgpuStreamCreate();
   void *parameters[] = {&seen};
@@ -210,13 +210,13 @@ static void launch_in_child(void *module) {
   CHECK_INT(30201, seen);
   cpu_module_check_coverage(module, 100, 2, 1);
   cpu_module_launch(module, "note_runner", (cpu_sizes){100, 1, 1}, THREADS, 0, NULL);
-  CHECK(the_runner_count >= 2); // it has made workers of its own
+  CHECK(the_runner_count >= 2); // it has created its own workers
   CHECK_NO_FAILURE();
 }
 
 static void child_after_fork_can_launch(void) {
   void *module = load("4");
-  cpu_module_check_coverage(module, 100, 2, 1); // makes the workers
+  cpu_module_check_coverage(module, 100, 2, 1); // creates the workers
   static atomic_int seen;
   launch_on_stream(module, &seen); // and a thread for streams
   CHECK(check_in_child(launch_in_child, module));
@@ -258,7 +258,7 @@ static void launch_beside_the_parents(void *module) {
 
 static void child_leaves_the_parents_launch_alone(void) {
   void *module = load("61");
-  // So many workers that some have not joined the launch at the fork.
+  // With this many workers, some have not joined the launch at the time of the fork.
   pthread_t thread;
   CHECK_INT(0, pthread_create(&thread, NULL, launch_slowly, module));
   while (atomic_load(&the_slow_blocks) == 0) {

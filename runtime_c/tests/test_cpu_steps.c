@@ -1,4 +1,4 @@
-// The scheduler of step functions: whose turn it is, who waits for whom, and who waits for ever.
+// The scheduler of step functions: scheduling order, waiting, and deadlocks.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,8 @@ static void *pointer_of(void *const *parameters) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// Kernels. Each step function has the text of its kernel beside it; numbers are the points'.
+// Kernels. Each step function is preceded by its kernel's code; the numbers are those of the
+// points.
 
 // A tree: s[t] = t + 1; for (n = size / 2; barrier 0, n > 0; n /= 2) if (t < n) s[t] += s[t + n];
 // if (t == 0) out[block] = s[0]. The number of threads is a power of 2.
@@ -47,8 +48,8 @@ static int32_t reduce(void *const *parameters, const aotc_cpu_block *block, int6
   return 1;
 }
 
-// Exchanges by the protocol of shuffles: slot[lane] = value; warp_sync 0; got = slot[from];
-// warp_sync 1. Three times, with lanes that go further apart; afterwards out[t] = value.
+// Exchanges as shuffles do: slot[lane] = value; warp_sync 0; got = slot[from]; warp_sync 1. Three
+// times, with increasing distance; afterwards out[t] = value.
 static int32_t exchange(void *const *parameters, const aotc_cpu_block *block, int64_t t,
                         int32_t state) {
   struct {
@@ -130,7 +131,7 @@ static int32_t uneven(void *const *parameters, const aotc_cpu_block *block, int6
   }
 }
 
-// What ran, in order.
+// A trace of what ran.
 typedef struct event {
   int64_t thread;
   int32_t state;
@@ -238,7 +239,7 @@ static const aotc_cpu_sync_point miss_points[] = {
 #define POINTS(points)                                                                             \
   .sync_points = (points), .sync_point_count = sizeof(points) / sizeof((points)[0])
 
-// The first warp waits at the barrier of a number (*parameter), the others come to it and end.
+// The first warp waits at barrier *parameter; the others arrive at it and end.
 static int32_t wait_for_others(void *const *parameters, const aotc_cpu_block *block, int64_t t,
                                int32_t state) {
   if (state != 0) {
@@ -308,7 +309,7 @@ static void barriers_in_a_loop(void) {
   check_reductions(module, (cpu_sizes){8, 2, 64}, 3);
 }
 
-// What `exchange` computes, all lanes of a warp in step.
+// The reference for `exchange`, with all lanes of a warp in lockstep.
 static void exchange_at_once(int64_t *values, int64_t count) {
   for (int64_t t = 0; t < count; ++t) {
     values[t] = t;
@@ -363,7 +364,7 @@ static void turns_are_taken_in_order(void) {
   static event expected[4096];
   int count = 0;
   for (int first = 0; first < 70; first += WARP) {
-    // A warp goes on at its own synchronizations before the next one starts.
+    // A warp continues at its own synchronizations before the next warp runs.
     for (int32_t state = 0; state < 2; ++state) {
       for (int t = first; t < 70 && t < first + WARP; ++t) {
         expected[count++] = (event){t, state};

@@ -1,5 +1,5 @@
-// Streams and events of the CPU device: what is concurrent, what is ordered, and how failures
-// arrive. The test is run where there is no driver.
+// Streams and events of the CPU device: concurrency, order, and how failures are reported. The test
+// is run without a driver.
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -15,13 +15,13 @@
 
 #define COUNT 1000
 
-// What the kernels here get: by value, as parameters of a launch.
+// The by-value parameter of the kernels in this file.
 typedef struct cell {
   atomic_int value;
   int32_t elements[COUNT];
 } cell;
 
-// Adds 1 and waits until another kernel did so, too.
+// Adds 1 and waits until another kernel has done the same.
 static void meet(void *const *parameters, const aotc_cpu_block *block) {
   (void)block;
   cell *c = *(cell *const *)parameters[0];
@@ -32,7 +32,7 @@ static void meet(void *const *parameters, const aotc_cpu_block *block) {
   }
 }
 
-// Multiplies and adds after a while: the order of two is seen in the result.
+// Multiplies and adds after a delay: the result shows the order of two launches.
 static void step(void *const *parameters, const aotc_cpu_block *block) {
   cell *c = *(cell *const *)parameters[0];
   int32_t added = *(const int32_t *)parameters[1];
@@ -65,7 +65,7 @@ static void *load(const char *threads) {
   return cpu_module_load(kernels, sizeof(kernels) / sizeof(kernels[0]), threads);
 }
 
-// As generated code launches on the stream of a token: the values are the caller's until it
+// Launches on the stream of a token like generated code: the values are only valid until it
 // returns.
 static void launch(void *module, const char *name, int64_t blocks, void *stream, cell *argument,
                    int32_t number) {
@@ -115,7 +115,7 @@ static void a_stream_is_in_order(void) {
   mgpuMemset16(freed, 0x1234, COUNT, stream);
   mgpuMemcpy(&c.elements[5], freed, 4, stream);
   mgpuMemFree(freed, stream);
-  // Not told to be concurrent: it comes behind the others, and has ended when the call returns.
+  // A launch not marked as concurrent: it runs after the others, and ends before the call returns.
   int32_t number = 3;
   cell *argument = &c;
   void *parameters[] = {&argument, &number};
@@ -136,7 +136,7 @@ static void events_order_streams(void) {
   static cell c, after;
   void *streams[] = {mgpuStreamCreate(), mgpuStreamCreate()};
   void *event = mgpuEventCreate();
-  mgpuEventSynchronize(event); // not recorded: nothing to wait for
+  mgpuEventSynchronize(event); // not recorded, so this does not wait
   launch(module, "step", 2, streams[0], &c, 1);
   mgpuEventRecord(event, streams[0]);
   mgpuStreamWaitEvent(streams[1], event);
@@ -160,10 +160,10 @@ static void a_failure_is_told_by_the_wait(void) {
   void *streams[] = {mgpuStreamCreate(), mgpuStreamCreate()};
   void *event = mgpuEventCreate();
   launch(module, "refuse", 1, streams[0], &c, 0);
-  launch(module, "step", 1, streams[0], &c, 1); // not done
+  launch(module, "step", 1, streams[0], &c, 1); // skipped
   mgpuEventRecord(event, streams[0]);
   mgpuStreamWaitEvent(streams[1], event);
-  launch(module, "step", 1, streams[1], &c, 2); // not done: it would follow the failure
+  launch(module, "step", 1, streams[1], &c, 2); // skipped: it is ordered after the failure
   CHECK_NO_FAILURE();
   mgpuStreamSynchronize(streams[1]);
   CHECK_FAILED(AOTC_LAUNCH_FAILED,
@@ -173,7 +173,7 @@ static void a_failure_is_told_by_the_wait(void) {
   CHECK_FAILED(AOTC_LAUNCH_FAILED, "mgpuEventSynchronize: kernel 'refuse'");
   mgpuStreamSynchronize(streams[0]);
   CHECK_FAILED(AOTC_LAUNCH_FAILED, "kernel 'refuse'");
-  mgpuStreamSynchronize(streams[0]); // it is told once
+  mgpuStreamSynchronize(streams[0]); // the failure is reported once
   CHECK_INT(0, c.elements[0]);
   launch(module, "step", 1, streams[0], &c, 4);
   end(streams[0]);
@@ -200,16 +200,16 @@ static void what_is_left_is_done_by_unloading(void) {
   void *module = load("2");
   static cell c;
   for (int i = 0; i < 100; ++i) {
-    launch(module, "nothing", 1, mgpuStreamCreate(), &c, 0); // streams that nobody gives back
+    launch(module, "nothing", 1, mgpuStreamCreate(), &c, 0); // streams that are never destroyed
   }
   void *stream = mgpuStreamCreate();
   void *freed = mgpuMemAlloc(100, stream, 0);
   launch(module, "step", 1, stream, &c, 0);
   mgpuMemset32(&c.elements[1], 5, 1, stream);
-  mgpuStreamDestroy(stream); // its work goes on
+  mgpuStreamDestroy(stream); // its work continues
   mgpuMemFree(freed, NULL);  // after all work
   CHECK_INT(5, c.elements[1]);
-  mgpuMemset32(&c.elements[2], 6, 1, stream); // no stream any more
+  mgpuMemset32(&c.elements[2], 6, 1, stream); // no longer a stream
   CHECK_INT(6, c.elements[2]);
   launch(module, "step", 1, mgpuStreamCreate(), &c, 8);
   CHECK_INT(AOTC_OK, aotc_unload());

@@ -1,7 +1,7 @@
-// Launches of all kinds from several threads at once, for ThreadSanitizer: what blocks leave in
-// plain memory is read by whoever launched them, and scratch memory goes from launch to launch.
+// Concurrent launches of all kinds from several threads, for ThreadSanitizer: the launching thread
+// reads what blocks have written to plain memory, and scratch memory is passed between launches.
 //
-// The argument, if there is one, is how many launches each thread makes.
+// The optional argument is the number of launches of each thread.
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static int the_launches = 300;
 
 typedef struct results {
   int64_t of_block[MAX_BLOCKS];
-  int64_t failing; // blocks from this one on fail; MAX_BLOCKS: none does
+  int64_t failing; // blocks from this one on fail; MAX_BLOCKS for none
 } results;
 
 static results *results_of(void *const *parameters) {
@@ -51,8 +51,9 @@ static void add_up(void *const *parameters, const aotc_cpu_block *block) {
   r->of_block[id] = sum;
 }
 
-// Each lane gets the number of the lane before it, each thread that of the warp's first thread
-// before; thread 0 adds them up. In a failing block the last thread leaves before the barrier.
+// Each lane receives the number of the previous lane, and each thread that of the previous warp's
+// first thread; thread 0 sums them up. In a failing block the last thread returns before the
+// barrier.
 static int32_t pass_on(void *const *parameters, const aotc_cpu_block *block, int64_t t,
                        int32_t state) {
   results *r = results_of(parameters);
@@ -124,7 +125,7 @@ static void check_results(const results *r, int64_t blocks, bool is_step, int64_
   CHECK_NO_FAILURE();
 }
 
-// One of the blocks that fail is told, as a whole.
+// Exactly one of the failing blocks is reported.
 static void check_failure(const results *r, int64_t blocks, bool is_step) {
   int block = -1;
   const char *id = strstr(aotc_error_message(), ": block (");

@@ -37,13 +37,13 @@ static void one_copy_for_each_context(void) {
 
   aotc_constant_release(&constant);
   CHECK_INT(0, driver->live_memory);
-  aotc_constant_release(&constant); // there is nothing any more
+  aotc_constant_release(&constant); // there is nothing left to release
   CHECK_INT(0, fake_context_depth());
   CHECK_TEXT("", driver->violation);
   CHECK_NO_FAILURE();
 }
 
-// By buffers and several threads.
+// Through buffers, and from several threads.
 static void large_ones_are_copied_whole(void) {
   fake_driver *driver = scenario_driver();
   setenv("AOTC_DEVICE", "cuda", 1);
@@ -66,7 +66,7 @@ static void large_ones_are_copied_whole(void) {
   CHECK_NO_FAILURE();
 }
 
-// The driver's pages have 2 MiB each; kernels count on addresses of multiples of 256 bytes.
+// The driver's pages have 2 MiB; kernels rely on addresses that are multiples of 256 bytes.
 static void several_share_an_allocation(void) {
   fake_driver *driver = scenario_driver();
   setenv("AOTC_DEVICE", "cuda", 1);
@@ -87,10 +87,10 @@ static void several_share_an_allocation(void) {
   }
   CHECK(driver->allocation_count < COUNT / 2);
   CHECK(allocated < (uint64_t)COUNT * BYTES * 3 / 2);
-  for (int k = 0; k < COUNT; ++k) { // each is still as it was copied
+  for (int k = 0; k < COUNT; ++k) { // each is unchanged
     CHECK(memcmp(copies[k], numbers + k, BYTES) == 0);
   }
-  // One that is released and made anew leaves the others where they are.
+  // Releasing and recreating one leaves the others at their addresses.
   aotc_constant_release(&constants[1]);
   CHECK(memcmp(aotc_constant_get(&constants[1]), numbers + 1, BYTES) == 0);
   CHECK(aotc_constant_get(&constants[0]) == copies[0]);
@@ -103,7 +103,7 @@ static void several_share_an_allocation(void) {
   CHECK_NO_FAILURE();
 }
 
-// Nor does one that is small keep the memory of a large one, whose program is unloaded.
+// A small one does not keep the memory of a large one alive when its program is unloaded.
 static void large_ones_are_freed_alone(void) {
   fake_driver *driver = scenario_driver();
   setenv("AOTC_DEVICE", "cuda", 1);
@@ -122,7 +122,7 @@ static void large_ones_are_freed_alone(void) {
   CHECK_NO_FAILURE();
 }
 
-// There is memory for the constant, and none for others beside it.
+// There is enough memory for the constant, but not for others in the same allocation.
 static void the_last_memory_is_enough(void) {
   fake_driver *driver = scenario_driver();
   setenv("AOTC_DEVICE", "cuda", 1);
@@ -164,7 +164,7 @@ static void unload_frees_copies(void) {
   CHECK_NO_FAILURE();
 }
 
-// The code that asked goes on with the data; the failure keeps its kernels from being launched.
+// The calling code continues with the data; the failure prevents its kernels from being launched.
 static void failures_leave_the_data_and_no_memory(void) {
   static const char *const symbols[] = {"cuMemAlloc_v2", "cuMemcpyAsync", "cuStreamSynchronize",
                                         "cuThreadExchangeStreamCaptureMode"};
@@ -177,7 +177,7 @@ static void failures_leave_the_data_and_no_memory(void) {
     driver->fail_result = CUDA_ERROR_OUT_OF_MEMORY;
     CHECK(aotc_constant_get(&constant) == data);
     CHECK_INT(AOTC_OUT_OF_MEMORY, aotc_status_get());
-    CHECK(aotc_constant_get(&constant) == data); // nothing is tried on a thread that failed
+    CHECK(aotc_constant_get(&constant) == data); // nothing is attempted on a failed thread
     CHECK_INT(0, driver->live_memory);
     aotc_error_clear();
   }

@@ -1,4 +1,4 @@
-// Contexts that are current, primary or gone: on a fake driver that has everything.
+// Current, primary and destroyed contexts, on a fake driver that has everything.
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,8 +24,7 @@ static void current_context_is_used_and_left(void) {
   CHECK_NO_FAILURE();
   CHECK_INT(1, fake_context_depth());
   CHECK_INT(0, driver->primary_references);
-  // Without a current context the primary one of that device is used, and is gone from the stack
-  // after.
+  // Without a current context the primary one of that device is used, and popped afterwards.
   CHECK(fake_context_pop() == context);
   scenario_launch(module, "add");
   CHECK_NO_FAILURE();

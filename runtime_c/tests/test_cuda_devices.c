@@ -1,4 +1,4 @@
-// Failures, starting, the choice of a device: on a fake driver that has everything.
+// Failures, initialization, and device selection, on a fake driver that has everything.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -197,7 +197,7 @@ static void shut_down_driver_is_no_failure(void) {
   aotc_timer_close(timer);
   mgpuModuleUnload(module);
   CHECK_NO_FAILURE();
-  // But it is one for what does not release.
+  // It is a failure in calls that do not release.
   CHECK(mgpuStreamCreate() == NULL);
   CHECK_FAILED(AOTC_DRIVER_FAILED, "cuCtxGetCurrent failed with");
 }
@@ -271,7 +271,7 @@ static void requested_cpu_opens_no_driver(void) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// Choosing
+// Selection
 
 static void auto_takes_a_gpu_that_the_image_fits(void) {
   fake_driver *driver = scenario_driver();
@@ -294,7 +294,7 @@ static void auto_takes_a_gpu_that_the_image_fits(void) {
   scenario_launch(module, "add");
   CHECK_NO_FAILURE();
   CHECK_INT(1, driver->launch_count);
-  CHECK_INT(1, driver->primary_references); // the other GPU's was given back
+  CHECK_INT(1, driver->primary_references); // the other GPU's was released
 }
 
 static void image_for_other_gpus_alone_is_not_asked(void) {
@@ -379,7 +379,7 @@ static void damaged_image_is_no_image(void) {
 
 static void ptx_is_compiled_at_its_level(void) {
   setenv("AOTC_DEVICE", "cuda", 1);
-  // Not ended by a NUL: the runtime ends it.
+  // Not NUL-terminated: the runtime adds the NUL.
   static char ptx[16] = {'.', 'v', 'e', 'r', 's',  'i', 'o', 'n',
                          ' ', '8', '.', '0', '\n', 'x', 'y', 'z'};
   mgpuModuleLoadJIT(ptx, 3, sizeof(ptx));

@@ -1,4 +1,4 @@
-// Calls of entries on a fake driver whose launches are graphs.
+// Calls of entries on a fake driver, with launches as graphs.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +13,11 @@
 
 #define MOST 48
 
-// What the entry launches, and what ran.
+// What the entry launches, and what was run.
 static int the_count = 6;
-static int the_first;              // parameters: of the first two launches, from there on
-static _Thread_local int the_base; // parameter: of the other ones, likewise
-static int the_grid = 1;           // of the last
+static int the_first;              // parameter of the first two launches, incremented
+static _Thread_local int the_base; // parameter of the other launches, likewise
+static int the_grid = 1;           // of the last launch
 static bool the_memory_is_freed, the_stream_is_filled, the_call_fails;
 static int the_runs[2 * MOST];
 static int the_run_count;
@@ -63,7 +63,7 @@ static void run(int parameter) {
   }
 }
 
-// Calls the entry, and checks that its kernels ran, in their order, with these parameters.
+// Calls the entry, and checks that its kernels ran in order, with these parameters.
 static void call(void *stream, int first) {
   the_first = first;
   the_run_count = 0;
@@ -91,7 +91,7 @@ static fake_driver *start(void) {
   return driver;
 }
 
-// How often the driver was asked to launch anything, and to change a graph.
+// The number of driver calls that launch or update a graph.
 static int submissions(const fake_driver *driver, int since) {
   return entries_count_calls(driver, since, "cuLaunchKernel") +
          entries_count_calls(driver, since, "cuGraphLaunch");
@@ -107,8 +107,8 @@ static void second_call_is_one_submission(void) {
   CHECK_INT(AOTC_OK, aotc_stream_open(&stream));
   void *const streams[] = {NULL, stream};
   for (int i = 0; i < 2; ++i) {
-    call(streams[i], 10); // the second stream knows that the entry has many launches
-    call(streams[i], 10); // makes the graph
+    call(streams[i], 10); // by the second stream it is known that the entry has many launches
+    call(streams[i], 10); // creates the graph
     int since = driver->call_count;
     call(streams[i], 10);
     CHECK_INT(1, submissions(driver, since));
@@ -121,7 +121,7 @@ static void second_call_is_one_submission(void) {
     CHECK_INT(3, updates(driver, since));
     CHECK_INT(7, (int)driver->last_launch.grid[0]);
     the_grid = 1;
-    the_base = 100; // all but two differ: as many launches cost less
+    the_base = 100; // all but two differ, so launching them one by one is cheaper
     since = driver->call_count;
     call(streams[i], 20);
     CHECK_INT(the_count, entries_count_calls(driver, since, "cuLaunchKernel"));
@@ -134,7 +134,7 @@ static void second_call_is_one_submission(void) {
   CHECK_TEXT("", driver->violation);
 }
 
-// As an allocator has it whose memory the calls of a loop get by turns.
+// As with an allocator that alternates between addresses in a loop.
 static void pointers_by_turns_have_a_graph_each(void) {
   fake_driver *driver = start();
   for (int round = 0; round < 4; ++round) {
@@ -149,7 +149,7 @@ static void pointers_by_turns_have_a_graph_each(void) {
     }
   }
   CHECK_INT(2 * 3, driver->live_graphs);
-  // What does not come again has none, and those that come no more give way.
+  // New launches that do not recur get no graph, and unused graphs are evicted.
   for (int turn = 3; turn < 20; ++turn) {
     the_base = 100 * turn;
     call(NULL, the_base);
@@ -166,7 +166,7 @@ static void pointers_by_turns_have_a_graph_each(void) {
   CHECK_TEXT("", driver->violation);
 }
 
-// Most of the pointers differ from those of all graphs that there are.
+// Most of the pointers differ from those in all existing graphs.
 static void *call_by_turns(void *unused) {
   unsigned seed = (unsigned)(uintptr_t)&unused;
   for (int i = 0; i < 300; ++i) {
@@ -228,7 +228,7 @@ static void small_entries_are_launched_at_once(void) {
   CHECK_INT(0, entries_count_calls(driver, 0, "cuFuncGetParamInfo"));
 }
 
-// Other work of the stream stays in its place, and memory is freed behind the kernels.
+// The stream's other work stays in order, and memory is freed after the kernels.
 static void order_is_kept(void) {
   fake_driver *driver = start();
   the_memory_is_freed = the_stream_is_filled = true;
@@ -302,7 +302,7 @@ static void unloaded_kernels_are_in_no_graph(void) {
   CHECK_TEXT("", driver->violation);
 }
 
-// What the driver cannot do with graphs it does without them.
+// If the driver fails to use a graph, the launches are made without it.
 static void every_call_for_graphs_fails(void) {
   static const char *const symbols[] = {
       "cuFuncGetParamInfo", "cuStreamBeginCapture_v2",     "cuStreamGetCaptureInfo_v3",
@@ -318,7 +318,7 @@ static void every_call_for_graphs_fails(void) {
     driver->failed_symbol = NULL;
     driver->fail_at = 1;
     call(NULL, 2);
-    call(NULL, 3); // the graph may be there only now, to be updated
+    call(NULL, 3); // the graph may only have been created here, to be updated
     call(NULL, 4);
     CHECK(driver->failed_symbol != NULL);
     CHECK_INT(AOTC_OK, aotc_status_get());

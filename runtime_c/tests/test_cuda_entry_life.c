@@ -1,4 +1,4 @@
-// Calls of entries on a fake driver: the hook, threads, forks, and giving everything back.
+// Calls of entries on a fake driver: the hook, threads, forks, and unloading.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,9 +39,9 @@ static void hook_hears_each_failure_once(void) {
     CHECK_INT(AOTC_INVALID_ARGUMENT, h.status);
     CHECK_TEXT("add: argument 'A' (memref<4xf32>): the pointer is NULL", h.message);
   }
-  aotc_stream_close(&h); // what a call told its caller is over
+  aotc_stream_close(&h); // a failure returned to a caller no longer counts
   CHECK_INT(3, h.count);
-  aotc_stream_close(&h); // the first failure stands: nothing is recorded
+  aotc_stream_close(&h); // the first failure stays: nothing new is recorded
   CHECK_INT(3, h.count);
   aotc_error_clear();
   CHECK_INT(AOTC_INVALID_ARGUMENT, aotc_device_request("tpu"));
@@ -52,7 +52,7 @@ static void hook_hears_each_failure_once(void) {
   CHECK_INT(4, h.count);
 }
 
-// A hook that would hang if the runtime's lock were held.
+// A hook that would deadlock if the runtime's lock were held.
 static void hear_and_lock(int32_t status, const char *message, void *data) {
   hear(status, message, data);
   aotc_device_is_resolved();
@@ -69,7 +69,7 @@ static void hook_hears_what_was_tried_under_the_lock(void) {
   CHECK_INT(AOTC_NO_DEVICE, entries_call(&entry_add, vector_at(c), vector_at(c), vector_at(c)));
   CHECK_INT(1, h.count);
   CHECK_CONTAINS(h.message, "add: device 'cuda' cannot be used: no GPU");
-  // What is only tried is no failure.
+  // A failed attempt is not a failure.
   CHECK_INT(AOTC_OK, aotc_device_request("auto"));
   CHECK_INT(AOTC_OK, entries_call(&entry_add, vector_at(c), vector_at(c), vector_at(c)));
   CHECK_INT(1, h.count);
@@ -86,7 +86,7 @@ typedef struct worker {
 
 static void *work(void *argument) {
   worker *w = argument;
-  // Each thread has its own numbers, and sizes that others have, too.
+  // Some sizes are used by one thread only, others by several.
   enum { MOST = 3000 };
   float *a = malloc(MOST * sizeof(float)), *c = malloc(MOST * sizeof(float));
   for (int round = 0; round < 200; ++round) {
@@ -122,7 +122,7 @@ static void threads_call_at_once(void) {
     CHECK_INT(0, workers[i].wrong);
   }
   CHECK_INT(1600, driver->launch_count);
-  CHECK(driver->allocation_count <= 8 * 2 * 8); // two for each thread, in few sizes
+  CHECK(driver->allocation_count <= 8 * 2 * 8); // two for each thread, in a few size classes
   CHECK_INT(1, driver->primary_references);
   CHECK_TEXT("", driver->violation);
   CHECK_INT(AOTC_OK, aotc_unload());
@@ -170,7 +170,7 @@ static void use_cuda_in_child(void *argument) {
   CHECK_INT(AOTC_OK, aotc_device_list(devices, 2, &count));
   CHECK_INT(1, count);
   CHECK_CONTAINS(devices[0].reason, forked);
-  // Releases do nothing.
+  // Releasing has no effect.
   CHECK_INT(AOTC_OK, aotc_entry_free(in->device));
   CHECK_INT(AOTC_OK, aotc_memory_free(AOTC_MEMORY_DEVICE, in->device));
   mgpuMemFree(in->device, NULL);
@@ -209,7 +209,7 @@ static void list_in_child(void *unused) {
   CHECK_INT(calls, scenario_driver()->call_count);
 }
 
-// The driver was started, but no device was chosen.
+// The driver was started, but no device was selected.
 static void child_of_a_process_that_listed(void) {
   entries_load("cuda");
   int32_t count = 0;
@@ -235,12 +235,12 @@ static void child_on_the_cpu_goes_on(void) {
 static void child_before_the_first_use_uses_cuda(void) {
   entries_load("cuda");
   float c[] = {4, 0, 0, 0};
-  aotc_error_hook_set(NULL, NULL); // forks are watched from here on
+  aotc_error_hook_set(NULL, NULL); // installs the fork handlers
   CHECK(check_in_child(call_in_child, c));
 }
 
 // -------------------------------------------------------------------------------------------------
-// Giving everything back
+// Unloading
 
 static void unload_gives_everything_back(void) {
   fake_driver *driver = scenario_driver();
@@ -253,7 +253,7 @@ static void unload_gives_everything_back(void) {
   } memref = {elements, elements, 0, {128, 64}, {64, 1}};
   int64_t box[] = {64, 64};
   void *own = fake_context_make(0), *destroyed = fake_context_make(1);
-  CHECK_INT(AOTC_OK, aotc_unload()); // of nothing
+  CHECK_INT(AOTC_OK, aotc_unload()); // with nothing to release
   for (int round = 0; round < 3; ++round) {
     CHECK(!aotc_device_is_resolved());
     float a[] = {1, 2, 3, 4}, c[4] = {0};
@@ -274,7 +274,7 @@ static void unload_gives_everything_back(void) {
       mgpuStreamDestroy(mgpuStreamCreate());
       fake_context_pop();
       fake_context_destroy(destroyed);
-      CHECK(fake_context_make(1) == destroyed); // another at its address
+      CHECK(fake_context_make(1) == destroyed); // the address is reused
     }
     CHECK(mgpuTensorMapEncodeTiledMemref(2, &memref, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 0, 3, 0, 0,
                                          box) != NULL);
@@ -326,7 +326,7 @@ static void unload_tells_what_failed(void) {
   CHECK_CONTAINS(aotc_error_message(), "aotc_unload: cuMemFree failed with CUDA_ERROR_UNKNOWN");
   CHECK(!aotc_device_is_resolved());
   CHECK_INT(AOTC_OK, entries_call(&entry_add, vector_at(c), vector_at(c), vector_at(c)));
-  driver->is_shut_down = true; // at the end of a process
+  driver->is_shut_down = true; // as at process exit
   CHECK_INT(AOTC_OK, aotc_unload());
   CHECK_NO_FAILURE();
 }

@@ -1,4 +1,4 @@
-// Calls of entries on a fake driver: where results and temporaries are, and who gives the memory.
+// Calls of entries on a fake driver: the memory of results and temporaries, and its allocators.
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ static const void *the_temporaries[2];
 static uint64_t the_temporary_bytes = 1000;
 static bool the_call_fails;
 
-// Two temporaries, one freed after the other, and a result that no host code touches.
+// Two consecutive temporaries, and a result that host code does not touch.
 static void call_grow(void **values) {
   void *stream = mgpuStreamCreate();
   void *first = mgpuMemAlloc(the_temporary_bytes, stream, 0);
@@ -96,11 +96,11 @@ static void results_are_where_the_arguments_are(void) {
   CHECK_TEXT("", scenario_driver()->violation);
 }
 
-// Only the result that was announced is the device's: others are host code's.
+// Only the announced result is in device memory; others are for host code.
 static void announcement_is_for_one_allocation(void) {
   entries_load("cuda");
   aotc_result_prepare();
-  void *unordered = mgpuMemAlloc(16, NULL, 1); // of no entry
+  void *unordered = mgpuMemAlloc(16, NULL, 1); // outside of an entry
   CHECK_INT(FAKE_MANAGED, fake_kind_of(unordered));
   mgpuMemFree(unordered, NULL);
 }
@@ -137,7 +137,7 @@ typedef struct allocator {
   int live;
   int released;
   bool is_empty;
-  uint64_t bytes; // of the last call of either function
+  uint64_t bytes; // in the last call of either function
   int32_t device;
   void *stream;
   void *memory[8];
@@ -235,7 +235,7 @@ static void workspace_has_the_temporaries(void) {
     CHECK_INT(live + 1, driver->live_memory);
     CHECK(made.allocated < space || (char *)made.allocated >= (char *)space + 2048);
   }
-  the_temporary_bytes = 1041; // no room: from the pool
+  the_temporary_bytes = 1041; // does not fit: allocated from the pool
   CHECK_INT(AOTC_OK, grow(device, device, &made));
   CHECK(the_temporaries[0] != space && the_temporaries[1] == space);
 

@@ -1,4 +1,4 @@
-// Calls of entries on a fake driver: where their pointers may be, and what is copied for that.
+// Calls of entries on a fake driver: the memory of their pointers, and which is copied.
 #include <string.h>
 
 #include <cuda.h>
@@ -27,7 +27,7 @@ static void device_pointers_are_used_in_place(void) {
   CHECK_INT(3, driver->allocation_count);
   CHECK(driver->last_launch.stream == (void *)CU_STREAM_PER_THREAD);
 
-  // One question for each pointer, and one wait; in a context that is current, nothing else.
+  // One query for each pointer, and one wait; with a current context, nothing else.
   void *context = fake_context_make(0);
   fake_context_push(context);
   float *d = entries_make(AOTC_MEMORY_DEVICE, 2);
@@ -36,10 +36,10 @@ static void device_pointers_are_used_in_place(void) {
   CHECK_INT(AOTC_OK, entries_call(&entry_add, vector_at(d), vector_at(d), vector_at(d)));
   CHECK_INT(3, entries_count_calls(driver, since, "cuPointerGetAttributes"));
   CHECK_INT(1, entries_count_calls(driver, since, "cuCtxGetCurrent"));
-  CHECK_INT(1, entries_count_calls(driver, since, "cuCtxGetId")); // somebody else's context
+  CHECK_INT(1, entries_count_calls(driver, since, "cuCtxGetId")); // a foreign context
   CHECK_INT(1, entries_count_calls(driver, since, "cuLaunchKernel"));
   CHECK_INT(1, entries_count_calls(driver, since, "cuStreamSynchronize"));
-  // That it may wait although another thread captures a stream, and no longer.
+  // Waiting is allowed although another thread captures a stream; the mode is restored afterwards.
   CHECK_INT(2, entries_count_calls(driver, since, "cuThreadExchangeStreamCaptureMode"));
   CHECK_INT(since + 9, driver->call_count);
   CHECK(fake_context_pop() == context);
@@ -55,10 +55,10 @@ static void host_pointers_are_copied(void) {
     void *values[] = {&va, &(vector){b, b, 0, 4, 1}, &vc};
     CHECK_INT(AOTC_OK, aotc_entry_call(&entry_add, values));
     entries_check_sum(c, 11, 8);
-    CHECK(memcmp(&va, &before, sizeof(va)) == 0); // the caller's descriptors are not changed
+    CHECK(memcmp(&va, &before, sizeof(va)) == 0); // the caller's descriptors are unchanged
     check_kinds(FAKE_DEVICE, FAKE_DEVICE, FAKE_DEVICE);
     CHECK_INT(4 * call, driver->copy_count); // three in, one back
-    CHECK_INT(3, driver->allocation_count);  // of the first call
+    CHECK_INT(3, driver->allocation_count);  // all in the first call
   }
   CHECK_INT(0, fake_context_depth());
   CHECK_TEXT("", driver->violation);
@@ -98,8 +98,8 @@ static void host_code_gets_managed_memory(void) {
   CHECK_INT(AOTC_OK, entries_call(&entry_managed, vector_at(a), vector_at(b), vector_at(c)));
   check_kinds(FAKE_MANAGED, FAKE_DEVICE, FAKE_DEVICE);
   CHECK(a[0] == 2 && c[0] == 12);
-  CHECK_INT(5, driver->copy_count); // A and C come back
-  // Before the call, for the host code; in the call, as it asks; behind the call.
+  CHECK_INT(5, driver->copy_count); // A and C are copied back
+  // Before the call, for host code; during the call, as requested; after the call.
   CHECK_INT(4, entries_count_calls(driver, 0, "cuStreamSynchronize"));
   float *device = entries_make(AOTC_MEMORY_DEVICE, 1);
   CHECK_INT(AOTC_OK, entries_call(&entry_managed, vector_at(device), vector_at(b), vector_at(c)));
@@ -119,7 +119,7 @@ static void what_only_the_host_uses_stays_there(void) {
   CHECK_INT(AOTC_OK, entries_call(&entry_host, vector_at(device), vector_at(b), vector_at(c)));
   check_kinds(FAKE_UNKNOWN, FAKE_DEVICE, FAKE_DEVICE);
   CHECK(the_seen.pointers[0] != device && device[0] == 2);
-  // Beside a kernel that uses the same memory it is a copy that both reach.
+  // If a kernel uses the same memory, it is a copy that both can access.
   CHECK_INT(AOTC_OK, entries_call(&entry_host, vector_at(b), vector_at(b), vector_at(c)));
   check_kinds(FAKE_MANAGED, FAKE_MANAGED, FAKE_DEVICE);
   CHECK(the_seen.pointers[0] == the_seen.pointers[1]);
@@ -140,7 +140,7 @@ static void one_buffer_twice_stays_one(void) {
 static void ranges_that_overlap_share_a_buffer(void) {
   fake_driver *driver = scenario_driver();
   entries_load("cuda");
-  // A and B overlap only by way of C.
+  // A and B only overlap through C.
   float room[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
   CHECK_INT(AOTC_OK,
             entries_call(&entry_add, vector_at(room), vector_at(room + 6), vector_at(room + 3)));
@@ -151,7 +151,7 @@ static void ranges_that_overlap_share_a_buffer(void) {
   CHECK_INT(3, the_seen.pointers[2] - the_seen.pointers[0]);
   float expected[10] = {1, 2, 3, 8, 10, 12, 7, 8, 9, 10};
   CHECK(memcmp(room, expected, sizeof(room)) == 0);
-  // Neighbours do not overlap.
+  // Adjacent ranges do not overlap.
   float c[4] = {0};
   int before = driver->copy_count;
   CHECK_INT(AOTC_OK, entries_call(&entry_add, vector_at(room), vector_at(room + 4), vector_at(c)));
@@ -200,7 +200,7 @@ static void shared_buffers_keep_elements_aligned(void) {
 static void strided_ranges_are_copied_whole(void) {
   fake_driver *driver = scenario_driver();
   entries_load("cuda");
-  float a[] = {40, 0, 30, 0, 20, 0, 10}; // backwards, every other
+  float a[] = {40, 0, 30, 0, 20, 0, 10}; // reversed, with stride 2
   float b[] = {0, 0, 1, 2, 3, 4};        // from its third element
   float c[] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
   vector va = {a, a + 6, 0, 4, -2}, vb = {b, b, 2, 4, 1}, vc = {c, c, 0, 4, 3};
@@ -208,7 +208,7 @@ static void strided_ranges_are_copied_whole(void) {
   float expected[] = {11, -1, -1, 22, -1, -1, 33, -1, -1, -1};
   CHECK(memcmp(c, expected, sizeof(c)) == 0);
   CHECK_INT(40, driver->last_copy_bytes);
-  // All elements in one place.
+  // All elements at the same address.
   float one = 5;
   CHECK_INT(AOTC_OK, entries_call(&entry_strided, (vector){&one, &one, 0, 4, 0}, vb, vc));
   CHECK(c[0] == 6 && c[6] == 8);

@@ -1,4 +1,4 @@
-// Calls of entries on a fake driver: the arguments that are refused, before any device is asked.
+// Calls of entries on a fake driver: arguments that are rejected before any device is selected.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,7 +111,7 @@ static void bad_arguments_are_refused(void) {
   check_refused(&value_strided, (matrix){m, m + 12, 2, {2, 3}, {8, 1}}, text);
   CHECK(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD) == NULL);
 
-  // And what is fine.
+  // Valid arguments.
   setenv("AOTC_DEVICE", "cpu", 1);
   CHECK_INT(AOTC_OK, try_matrix(&value_2x3, (matrix){NULL, m + 4, 0, {2, 3}, {3, 1}}));
   CHECK_INT(AOTC_OK, try_matrix(&value_any, (matrix){NULL, m, 0, {1, 3}, {77, 1}}));

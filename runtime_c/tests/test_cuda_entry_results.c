@@ -1,4 +1,4 @@
-// Calls of entries on a fake driver: whose the results are, and every driver call failing.
+// Calls of entries on a fake driver: ownership of results, and every driver call failing.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static const aotc_value make_results[] = {
     OWNED("host", AOTC_MEMORY_HOST),
     OWNED("again", AOTC_MEMORY_DEVICE), // the memory of "device"
     {.name = "sum", .type = "i64", .dtype = AOTC_DTYPE_I64, .rank = -1, .aliases = -1},
-    // Not known to be an argument, but it is.
+    // Not declared to alias an argument, but it does.
     {.name = "chosen",
      .type = "memref<4xf32>",
      .dtype = AOTC_DTYPE_F32,
@@ -135,7 +135,7 @@ static void unwanted_results_are_freed(void) {
   made m;
   CHECK_INT(AOTC_OK, call_made(&m, a, false));
   CHECK_INT(1, driver->live_memory);
-  // One of two with the same memory.
+  // Only one of two with the same memory.
   vector va = vector_at(a), device;
   int32_t n = 0;
   void *values[] = {&va, &n, NULL, &device, NULL, NULL, NULL, NULL, NULL};
@@ -156,7 +156,7 @@ static void call_return(void **values) {
   *(vector *)values[1] = *(const vector *)values[0];
 }
 
-// The aligned pointer may be outside of the elements.
+// The aligned pointer may be outside of the elements' range.
 static void results_have_the_callers_address(void) {
   static const int64_t dynamic[] = {AOTC_DYNAMIC};
   static const aotc_value value = {.name = "A",
@@ -183,7 +183,7 @@ static void results_have_the_callers_address(void) {
   CHECK_INT(1, scenario_driver()->copy_count);
 }
 
-// One descriptor may be the argument's and the result's.
+// The same descriptor may be used for an argument and a result.
 static void descriptors_may_be_shared(void) {
   static const aotc_entry entry = {.name = "same",
                                    .argument_count = 1,
@@ -259,7 +259,7 @@ static void memory_of_another_gpu_is_freed_there(void) {
   CHECK_TEXT("", driver->violation);
 }
 
-// A free that succeeds leaves the message of the call before it; one that fails has its own.
+// A successful free keeps the message of the previous call; a failing one has its own.
 static void free_keeps_the_message(void) {
   fake_driver *driver = scenario_driver();
   entries_load("cuda");
@@ -284,7 +284,7 @@ static void out_of_memory_empties_the_pool(void) {
   float c[] = {1, 2, 3, 4};
   CHECK_INT(AOTC_OK, entries_call(&entry_add, vector_at(c), vector_at(c), vector_at(c)));
   CHECK_INT(1, driver->live_memory);
-  // A larger buffer: the driver has memory once the first is freed.
+  // A larger buffer: the driver has enough memory once the first one is freed.
   static float large[3][4096];
   vector v[3];
   void *values[3];
@@ -336,7 +336,7 @@ typedef struct attempt {
   int *call_count;
 } attempt;
 
-// One call of each kind, up to the first that fails.
+// One call of each kind, until the first failure.
 static aotc_status call_all(made *m, float *a) {
   float b[] = {10, 20, 30, 40};
   void *device = NULL;
@@ -414,7 +414,7 @@ static void run_attempt(void *argument) {
   CHECK_INT(0, fake_context_depth());
   free_all(&m);
 
-  // The next calls work, and everything can be given back. The two of call_all() stay.
+  // Later calls succeed, and everything can be released. The two results of call_all() remain.
   driver->fail_at = 0;
   aotc_error_clear();
   int live = driver->live_memory;

@@ -1,4 +1,4 @@
-// States that entries take, on a fake driver: memory, what they begin with, files, failures.
+// The state of entries, on a fake driver: memory, initial values, files, failures.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "scenario.h"
 
 #define ROWS 3
-#define COLUMNS 5000 // more than is filled in one go
+#define COLUMNS 5000 // more than one fill pattern
 
 static const int64_t cache_shape[] = {2, ROWS, COLUMNS}, sum_shape[] = {4}, none_shape[] = {0};
 static const float cache_element = 1.5F, sum_elements[] = {1, 2, 3, 4};
@@ -76,7 +76,7 @@ static float *cache_of(const aotc_state *state) {
   return cache;
 }
 
-// Whether each element of the cache is as `row` says of its row; 2 * ROWS of them.
+// Whether the elements of each of the cache's 2 * ROWS rows equal `row`'s element.
 static bool has_rows(const aotc_state *state, const float *row) {
   const float *cache = cache_of(state);
   for (int i = 0; i < 2 * ROWS * COLUMNS; ++i) {
@@ -180,7 +180,7 @@ static void an_entry_uses_one_in_place(void) {
   float c[4];
   CHECK_INT(AOTC_OK, aotc_state_read(state, "c", c, sizeof(c)));
   entries_check_sum(c, 3, 4);
-  // A call without one is refused by the argument's name.
+  // A call without one is rejected with the argument's name.
   aotc_value arguments[3];
   memcpy(arguments, entry_add.arguments, sizeof(arguments));
   arguments[2].state = "c";
@@ -229,7 +229,7 @@ static void what_cannot_be_is_refused(void) {
   CHECK_NO_FAILURE();
 }
 
-// Whatever call of the driver fails while an object is made, nothing is left.
+// Whichever driver call fails while an object is created, nothing is leaked.
 static void failures_leave_nothing(void) {
   static const char *const symbols[] = {"cuMemAlloc_v2", "cuMemAllocManaged", "cuMemcpyAsync"};
   fake_driver *driver = scenario_driver();
@@ -311,14 +311,14 @@ static void they_are_saved_and_loaded(void) {
   write_file(bad, content, bytes);
   CHECK_INT(AOTC_INVALID_ARGUMENT, aotc_state_load(state, bad));
   CHECK_FAILED(AOTC_INVALID_ARGUMENT, "no state that aotc's libraries save");
-  CHECK(has_rows(state, full)); // none of these has changed it
+  CHECK(has_rows(state, full)); // none of these changed it
   CHECK_INT(AOTC_OK, aotc_state_free(state));
   CHECK_INT(AOTC_OK, aotc_state_free(other));
   CHECK_INT(0, driver->live_memory);
   CHECK_TEXT("", driver->violation);
   unlink(path);
   unlink(bad);
-  CHECK_INT(0, rmdir(folder)); // no draft is left
+  CHECK_INT(0, rmdir(folder)); // no temporary file is left
   CHECK_NO_FAILURE();
 }
 

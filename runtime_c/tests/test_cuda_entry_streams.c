@@ -1,4 +1,4 @@
-// Calls of entries on a fake driver: the streams, contexts and devices that they run in.
+// Calls of entries on a fake driver: their streams, contexts and devices.
 #include <dlfcn.h>
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ static void adoption_and_context_are_as_before(void) {
   CHECK_INT(0, fake_context_depth());
 }
 
-// The arguments of add(), all at one place.
+// Calls add() with all arguments at one address.
 static aotc_status enqueue(void *pointer, void *stream) {
   vector v = vector_at(pointer);
   void *values[] = {&v, &v, &v};
@@ -50,11 +50,11 @@ static void enqueue_only_launches(void) {
   void *stream = NULL;
   CHECK_INT(AOTC_OK, aotc_stream_open(&stream));
   CHECK_INT(AOTC_OK, enqueue(a, stream));
-  driver->is_capturing = true; // then a wait is a violation
+  driver->is_capturing = true; // then waiting is a violation
   int since = driver->call_count;
   CHECK_INT(AOTC_OK, enqueue(a, stream));
   CHECK_INT(1, entries_count_calls(driver, since, "cuLaunchKernel"));
-  CHECK_INT(since + 3, driver->call_count); // which context, is it still the same, launch
+  CHECK_INT(since + 3, driver->call_count); // query the context, check that it is alive, launch
   CHECK(driver->last_launch.stream == stream);
   CHECK_INT(AOTC_OK, enqueue(a, NULL));
   CHECK(driver->last_launch.stream == (void *)CU_STREAM_LEGACY);
@@ -75,7 +75,7 @@ static void enqueue_goes_where_the_stream_is(void) {
   void *stream = NULL;
   CHECK_INT(AOTC_OK, aotc_stream_open(&stream));
   fake_context_pop();
-  CHECK_INT(AOTC_OK, enqueue(a, stream)); // the fake driver would refuse another context's function
+  CHECK_INT(AOTC_OK, enqueue(a, stream)); // the fake driver rejects another context's function
   CHECK_INT(1, entries_count_calls(driver, 0, "cuStreamGetCtx"));
   CHECK_INT(0, fake_context_depth());
   CHECK_INT(AOTC_OK, enqueue(a, NULL));
@@ -98,7 +98,7 @@ static void enqueue_refuses_what_must_wait(void) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// Check mode, and a kernel that fails
+// Check mode, and a failing kernel
 
 static void check_mode_looks_at_pointers(void) {
   setenv("AOTC_CHECK", "1", 1);
@@ -156,7 +156,7 @@ static void failing_kernel_is_named(void) {
   CHECK_CONTAINS(aotc_error_message(), "this thread's last launch was kernel 'add'");
   driver->asynchronous_result = 0;
   CHECK_INT(AOTC_OK, entries_call(&entry_add, vector_at(c), vector_at(c), vector_at(c)));
-  CHECK_NO_FAILURE(); // the earlier failure is forgotten
+  CHECK_NO_FAILURE(); // the earlier failure is cleared
 }
 
 // -------------------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ static void device_set_is_for_threads_without_a_context(void) {
   CHECK_INT(AOTC_OK, aotc_device_resolve(&device));
   CHECK_INT(1, device.ordinal);
   CHECK_INT(1, driver->primary_references);
-  // A context that is current is used, whatever its device is.
+  // A current context is used, whatever its device.
   void *context = fake_context_make(0);
   fake_context_push(context);
   float *a = entries_make(AOTC_MEMORY_DEVICE, 1);

@@ -1,4 +1,4 @@
-// AOTC_TRACE: what is written of calls on either device, and what becomes of the file.
+// AOTC_TRACE: the events of calls on either device, and handling of the file.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 static char the_path[] = "/tmp/aotc_trace_XXXXXX";
 static char the_text[1000000];
 
-// A file with `old` in it, that AOTC_TRACE names; its descriptor.
+// Creates a file with the contents `old` and sets AOTC_TRACE to it; returns its descriptor.
 static int begin_trace(const char *old) {
   int file = mkstemp(the_path);
   CHECK(file >= 0 && write(file, old, strlen(old)) == (ssize_t)strlen(old));
@@ -70,13 +70,13 @@ static void calls_on_a_gpu_are_traced(void) {
   CHECK_INT(1, count(text, "\"bytes\":16,\"direction\":\"device to host\",\"device\":\"cuda:0\""));
   CHECK(count(text, "\"cat\":\"wait\"") >= 1);
   CHECK_INT(count(text, "\"ph\":\"X\""), count(text, "\"device\":\"cuda:0\"}},\n"));
-  // By the device's clock, whose events are 2.5 ms apart here, on a row of the stream's.
+  // With the device's times, whose events are 2.5 ms apart here, on the stream's row.
   CHECK_INT(5, count(text, "\"dur\":2500.000,"));
   CHECK_INT(1, count(text, "\"args\":{\"name\":\"cuda:0, stream 0\"}},\n"));
   CHECK_INT(0, count(text, "\"time\":\"host\""));
 }
 
-// Whatever lowered code calls does under a trace what it does without one.
+// All calls of lowered code behave the same with a trace.
 static void everything_works_under_a_trace(void) {
   const fake_driver *driver = scenario_driver();
   close(begin_trace(""));
@@ -109,9 +109,9 @@ static void nobody_waits_for_the_trace(void) {
   enqueue(CU_STREAM_LEGACY);
   CHECK_INT(0, entries_count_calls(driver, since, "cuStreamSynchronize"));
   CHECK_INT(0, entries_count_calls(driver, since, "cuEventSynchronize"));
-  CHECK_INT(0, traced("\"cat\":\"launch\"")); // nobody waited yet
+  CHECK_INT(0, traced("\"cat\":\"launch\"")); // nobody has waited yet
   CHECK_INT(2, traced("\"cat\":\"call\""));
-  // Without a wait, times are asked for after some hundred launches.
+  // Without a wait, times are queried after a few hundred launches.
   for (int i = 0; i < 300; ++i) {
     enqueue(CU_STREAM_LEGACY);
   }
@@ -141,7 +141,7 @@ static void what_is_captured_has_the_times_of_the_host(void) {
   CHECK_INT(0, unlink(the_path));
 }
 
-// What a driver says of the trace's own calls is no failure of the program.
+// Failures of the trace's own driver calls are not the program's.
 static void events_that_fail_are_done_without(void) {
   static const char *const symbols[] = {"cuEventCreate", "cuEventRecord", "cuEventElapsedTime",
                                         "cuEventSynchronize", "cuStreamCreate"};

@@ -1,4 +1,4 @@
-// The fake driver, its devices and contexts.
+// The fake driver: initialization, devices and contexts.
 #include "state.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@ static object the_primaries[FAKE_MAX_DEVICES];
 static int the_primary_counts[FAKE_MAX_DEVICES];
 
 // -------------------------------------------------------------------------------------------------
-// The program's own contexts
+// Foreign contexts
 
 EXPORT int fake_context_depth(void) {
   return the_depth;
@@ -90,7 +90,7 @@ EXPORT CUresult CUDAAPI cuDeviceGetCount(int *count) {
   return CUDA_SUCCESS;
 }
 
-// Handles are not the ordinals, so that nobody mistakes one for the other.
+// Handles differ from the ordinals, so that mixing them up is detected.
 #define HANDLE_OF_ORDINAL(ordinal) ((ordinal) + 100)
 #define ORDINAL_OF_HANDLE(handle) ((handle) - 100)
 
@@ -204,7 +204,7 @@ EXPORT CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext context) {
 }
 
 EXPORT CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext *context) {
-  // A failing pop still pops: else every test after it would run with the wrong context.
+  // A failing pop still pops; otherwise all later tests would run with the wrong context.
   CUcontext popped = the_depth > 0 ? (CUcontext)the_stack[--the_depth] : NULL;
   ENTER("cuCtxPopCurrent_v2");
   if (popped == NULL) {
@@ -215,7 +215,7 @@ EXPORT CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext *context) {
 }
 
 EXPORT CUresult CUDAAPI cuCtxSynchronize(void) {
-  // A context whose work failed runs nothing any more.
+  // A context with failed work rejects all further work.
   for (int i = 0; i < MAX_OBJECTS; ++i) {
     object *o = &the_objects[i];
     o->is_synchronized =

@@ -1,9 +1,9 @@
-// The fake driver: graphs, which are captured on a stream and have launches alone.
+// The fake driver: graphs, which are captured on a stream and contain only launches.
 #include "state.h"
 
 #include <string.h>
 
-// cuda.h calls its newest versions by the plain names; here each symbol is what it says.
+// cuda.h #defines the plain names to the newest versions; here each symbol is spelled out.
 #undef cuStreamBeginCapture
 #undef cuStreamGetCaptureInfo
 #undef cuGraphInstantiateWithFlags
@@ -12,15 +12,15 @@
 
 typedef struct fake_graph {
   object *handle;
-  CUstream stream; // that is captured for it, else NULL
+  CUstream stream; // the stream being captured, else NULL
   int count;
   fake_node nodes[MAX_NODES];
 } fake_graph;
 
-// Of graphs, and of executable ones, which are copies of them.
+// Of graphs, including executable ones, which are copies.
 #define MAX_GRAPHS 160
 static fake_graph the_graphs[MAX_GRAPHS];
-// Of their handles and streams; the nodes are a thread's that captures or launches them.
+// Protects handles and streams; nodes are only used by the thread that captures or launches.
 static pthread_mutex_t the_graphs_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static fake_graph *captured_on(CUstream stream) {
@@ -87,7 +87,7 @@ static CUresult destroy_graph(const void *handle, object_kind kind) {
   graph->handle = NULL;
   pthread_mutex_unlock(&the_graphs_lock);
   pthread_mutex_lock(&the_lock);
-  destroyed->kind = OBJECT_NONE; // it may be another graph from now on
+  destroyed->kind = OBJECT_NONE; // the slot may be reused for another graph
   pthread_mutex_unlock(&the_lock);
   COUNT(live_graphs, -1);
   return CUDA_SUCCESS;
@@ -128,7 +128,7 @@ EXPORT CUresult CUDAAPI cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptu
   static _Thread_local CUgraphNode last;
   fake_graph *captured = captured_on(stream);
   *status = captured != NULL ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
-  // The number of a node, from 1.
+  // A node is its number, from 1.
   last = captured != NULL ? (CUgraphNode)(uintptr_t)captured->count : NULL;
   *dependencies = &last;
   *count = last != NULL ? 1 : 0;
@@ -136,7 +136,7 @@ EXPORT CUresult CUDAAPI cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptu
 }
 
 EXPORT CUresult CUDAAPI cuStreamEndCapture(CUstream stream, CUgraph *graph) {
-  // It ends also where it fails.
+  // The capture ends even if the call fails.
   CUresult entered = enter("cuStreamEndCapture");
   fake_graph *captured = captured_on(stream);
   if (captured == NULL) {

@@ -1,4 +1,4 @@
-// The fake driver: memory, copies, and what pointers point to.
+// The fake driver: memory, copies, and pointer attributes.
 #include "state.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, object_kind kind, b
   memory->is_graphs = kind == OBJECT_POOLED_MEMORY && the_driver.is_capturing;
   memory->bytes = bytes;
   void *start = NULL;
-  if (posix_memalign(&start, 256, bytes) != 0) { // as the driver aligns it
+  if (posix_memalign(&start, 256, bytes) != 0) { // the alignment of the real driver
     memory->kind = OBJECT_NONE;
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -58,7 +58,7 @@ EXPORT CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *address, size_t bytes, un
 }
 
 #ifndef FAKE_OLD_DRIVER
-// The one that cuda.h 13 does not declare any more.
+// The version that cuda.h 13 no longer declares.
 #undef cuMemPrefetchAsync
 EXPORT CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice device,
                                            CUstream stream);
@@ -154,7 +154,7 @@ EXPORT CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t b
 EXPORT CUresult CUDAAPI cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count,
                                          CUstream stream) {
   ENTER_WITH_CONTEXT("cuMemsetD16Async");
-  // clang takes the register's upper half for zeros, as the ABI's users agreed: see whether it is.
+  // clang assumes that the register's upper half is zero, as is common in the ABI: this checks it.
   unsigned int whole = value;
   __asm__("" : "+r"(whole));
   if (whole > 0xffff) {
@@ -245,7 +245,7 @@ EXPORT fake_kind fake_kind_of(const void *pointer) {
   return kind_of((CUdeviceptr)(uintptr_t)pointer);
 }
 
-// Memory that it does not know has zeros, which is no failure.
+// For unknown memory the attributes are zeros, which is not a failure.
 EXPORT CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes,
                                                void **values, CUdeviceptr address) {
   ENTER_WITH_CONTEXT("cuPointerGetAttributes");

@@ -18,7 +18,7 @@ static bool image_lists(const char *image, const char *key, const char *value) {
   return false;
 }
 
-// Whether the image can be loaded on the current context, as the driver would say it.
+// Whether the image can be loaded in the current context, as a driver result.
 static CUresult fit(const char *image, unsigned int count, const CUjit_option *options,
                     void **values) {
   char *log = NULL;
@@ -49,7 +49,7 @@ static CUresult fit(const char *image, unsigned int count, const CUjit_option *o
   return image_lists(image, "chips=", chip) ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
-// Functions go with their module.
+// Functions are destroyed with their module.
 static void forget_functions(const void *module) {
   for (int i = 0; i < MAX_OBJECTS; ++i) {
     if (the_objects[i].kind == OBJECT_FUNCTION && the_objects[i].owner == module) {
@@ -74,7 +74,8 @@ EXPORT CUresult CUDAAPI cuLibraryLoadData(CUlibrary *library, const void *code,
   if (count != 1 || options[0] != CU_LIBRARY_BINARY_IS_PRESERVED) {
     violate("a library loaded without saying that its image stays");
   }
-  // Lazily, as the driver does: an unfit image is noticed by the context that wants it.
+  // Checked lazily, as in the real driver: a mismatch is detected in the context that uses the
+  // image.
   CUresult result = fit(code, jit_count, jit_options, jit_values);
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_NO_BINARY_FOR_GPU) {
     return result;
@@ -110,7 +111,7 @@ EXPORT CUresult CUDAAPI cuLibraryUnload(CUlibrary library) {
   return CUDA_SUCCESS;
 }
 
-// What every kind of tensor map is given. Whether the map is where the driver takes one.
+// Records the arguments common to all kinds of tensor maps. Whether the map is aligned as required.
 static bool note_tensor_map(CUtensorMap *map, CUtensorMapDataType data_type, cuuint32_t rank,
                             void *address, const cuuint64_t *sizes, const cuuint64_t *strides,
                             const cuuint32_t *element_strides, CUtensorMapInterleave interleave,
@@ -237,7 +238,7 @@ EXPORT CUresult CUDAAPI cuFuncGetAttribute(int *value, CUfunction_attribute attr
   }
 }
 
-// Shared memory of a block that asks for it. The GPUs that are not named have the least.
+// Maximum shared memory of a block that opts in. Unlisted GPUs have the least.
 static int most_dynamic_shared(int capability) {
   switch (capability) {
   case 75:

@@ -1,4 +1,4 @@
-// The fake driver: addresses of the device, and memory that is put behind them.
+// The fake driver: virtual addresses of the device, and mapping memory to them.
 #include "state.h"
 
 #ifndef FAKE_OLD_DRIVER
@@ -7,7 +7,7 @@
 
 #define GRANULARITY 4096
 
-// A page is a file in memory; what has none behind it faults.
+// A page is an in-memory file; access to unmapped addresses faults.
 static void *forbid(void *place, size_t bytes) {
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (place != NULL ? MAP_FIXED : 0);
   return mmap(place, bytes, PROT_NONE, flags, -1, 0);

@@ -1,8 +1,8 @@
-// A fake libcuda.so.1: every symbol that the runtime calls, on host memory, failing on demand.
+// A fake libcuda.so.1: every symbol that the runtime calls, on host memory, with injected failures.
 //
-// It keeps the real driver's rules that the runtime relies on: calls need a current context, memory
-// is freed once and in its own way, streams and events must exist, a kernel must be in the image.
-// With -DFAKE_OLD_DRIVER it has only what a driver for CUDA 11.4 has.
+// It enforces the real driver's rules that the runtime relies on: calls need a current context,
+// memory is freed once and with the matching function, streams and events must exist, a kernel must
+// be in the image. With -DFAKE_OLD_DRIVER it only has the functions of a driver for CUDA 11.4.
 #include "state.h"
 
 #include <stdio.h>
@@ -97,7 +97,7 @@ object *find_memory(CUdeviceptr address) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// Work that is done late
+// Deferred work
 
 late_driver the_late;
 

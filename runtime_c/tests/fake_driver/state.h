@@ -1,4 +1,4 @@
-// What the parts of the fake driver share: its state, its objects, how calls begin, late work.
+// Shared by the fake driver's files: its state, its objects, the start of calls, deferred work.
 #ifndef AOTC_FAKE_DRIVER_STATE_H
 #define AOTC_FAKE_DRIVER_STATE_H
 
@@ -12,7 +12,7 @@
 #define STACK_DEPTH 16
 #define MAX_OBJECTS 1024
 
-// The library shows the driver's symbols and the controls alone.
+// The library only exports the driver's symbols and the controls.
 #pragma GCC visibility push(hidden)
 
 typedef enum object_kind {
@@ -41,14 +41,14 @@ typedef struct object {
   const char *image; // libraries, modules
   const struct object *context;
   const struct object *owner; // functions: the module
-  bool is_graphs;             // pooled memory: allocated while streams were captured
-  bool is_synchronized;       // pooled memory: the context was synchronized since
+  bool is_graphs;             // pooled memory: allocated during a capture
+  bool is_synchronized;       // pooled memory: the context was synchronized afterwards
   int max_dynamic_shared;
   char name[64]; // functions
 } object;
 
 typedef struct late_work {
-  CUdeviceptr to, from; // of a copy; of a free, `to`
+  CUdeviceptr to, from; // for a copy; a free only uses `to`
   size_t bytes;
   int launch;
   enum { LATE_COPY, LATE_LAUNCH, LATE_FREE } kind;
@@ -71,12 +71,12 @@ extern _Thread_local int the_depth;
 extern late_driver the_late;
 extern _Thread_local CUstreamCaptureMode the_capture_mode;
 
-// Of things that several threads do at once.
+// For counters changed by several threads concurrently.
 #define COUNT(member, by) __atomic_add_fetch(&the_driver.member, (by), __ATOMIC_RELAXED)
 
-// Notes the first use that a real driver would punish later.
+// Records the first use that would be undefined with a real driver.
 void violate(const char *what);
-// Logs a call; the result to give instead of doing it.
+// Logs a call; returns the result that the call must return instead of succeeding.
 CUresult enter(const char *symbol);
 
 #define ENTER(symbol)                                                                              \
@@ -96,16 +96,16 @@ CUresult enter(const char *symbol);
     }                                                                                              \
   } while (0)
 
-// A launch that a graph has: kernels have one parameter, of 8 bytes at most.
+// A launch in a graph: kernels have one parameter, of at most 8 bytes.
 #define MAX_NODES 64
 typedef struct fake_node {
   fake_launch launch;
   uint64_t parameter;
 } fake_node;
 uint64_t parameter_of(void *const *parameters); // 0 if there is none
-// Whether launches on a stream are recorded for a graph; then `node` was.
+// Records `node` if launches on the stream are being captured; returns whether they are.
 bool record_node(CUstream stream, const fake_node *node);
-// Does a launch.
+// Performs a launch.
 void do_launch(const fake_launch *launch, void **parameters);
 
 object *make_object(object_kind kind);
@@ -114,7 +114,7 @@ bool is_stream(CUstream stream);
 object *find_memory(CUdeviceptr address);
 void forget_memory(object *memory);
 
-// Work for when somebody waits, and somebody waiting.
+// Defers work until it is waited for, and performs deferred work.
 void do_later(late_work work);
 void do_late_work(void);
 
