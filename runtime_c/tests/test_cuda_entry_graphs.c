@@ -15,7 +15,7 @@
 
 // What the entry launches, and what was run.
 static int the_count = 6;
-static int the_first;              // parameter of the first two launches, incremented
+static int the_first;              // parameter of the first two launches, plus their index
 static _Thread_local int the_base; // parameter of the other launches, likewise
 static int the_grid = 1;           // of the last launch
 static bool the_memory_is_freed, the_stream_is_filled, the_call_fails;

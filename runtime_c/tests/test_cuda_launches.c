@@ -101,7 +101,7 @@ static void shared_memory_is_allowed_once(void) {
   CHECK_INT(5, driver->launch_count);
 }
 
-// The other kernel of the module says nothing of itself.
+// The module's other kernel does not wait itself.
 static void kernels_that_wait_are_launched_with_pdl(void) {
   fake_driver *driver = scenario_driver();
   setenv("AOTC_DEVICE", "cuda", 1);
@@ -134,7 +134,7 @@ static void kernels_that_wait_are_launched_with_pdl(void) {
   mgpuLaunchClusterKernel(scale, 2, 1, 1, 4, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL);
   CHECK(l->uses_pdl);
   CHECK_INT(2, l->cluster[0]);
-  // All blocks of a cooperative grid run at once: there is no room beside another kernel's.
+  // All blocks of a cooperative grid must be resident, so it cannot overlap with another kernel.
   mgpuLaunchKernelCooperative(scale, 4, 1, 1, 0, 0, 0, 32, 1, 1, 0, NULL, parameters, NULL);
   CHECK(l->is_cooperative && !l->uses_pdl);
   mgpuLaunchKernel(mgpuModuleGetFunction(module, "add"), 1, 1, 1, 1, 1, 1, 0, NULL, parameters,
@@ -143,7 +143,7 @@ static void kernels_that_wait_are_launched_with_pdl(void) {
   CHECK_NO_FAILURE();
 }
 
-// A kernel that may start early, and is launched as it would be without that.
+// A kernel that supports early starts, but is launched without them.
 static void check_is_launched_without_pdl(const char *built_for) {
   setenv("AOTC_DEVICE", "cuda", 1);
   static char image[] = FAKE_IMAGE("90", "scale");
@@ -169,7 +169,7 @@ static void graphs_of_older_drivers_have_no_pdl(void) {
   check_is_launched_without_pdl("sm_90");
 }
 
-// What the driver makes of PTX for older GPUs has no wait in it.
+// The driver's code from PTX for older GPUs contains no wait instruction.
 static void code_made_of_older_ptx_is_launched_without_pdl(void) {
   scenario_driver()->ptx_version = 80;
   check_is_launched_without_pdl("PTX compute_80");
@@ -189,7 +189,7 @@ static void kernel_names_may_be_built_in_a_buffer(void) {
       CHECK_TEXT(name, driver->last_launch.kernel);
     }
   }
-  // Names at addresses of their own go through the table, which grows.
+  // Names at distinct addresses are added to the table, which grows.
   static char names[20][16];
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < 20; ++i) {
@@ -303,7 +303,7 @@ static void adopted_stream_is_the_callers(void) {
 
   aotc_stream_release();
   scenario_launch(module, "add");
-  // Destroying it while it was adopted did not put it into the pool.
+  // Destroying it while it was adopted did not return it to the pool.
   CHECK(driver->last_launch.stream != theirs && driver->last_launch.stream != CU_STREAM_LEGACY);
   CHECK_INT(AOTC_OK, aotc_stream_close(theirs));
   CHECK_INT(AOTC_INVALID_ARGUMENT, aotc_stream_close(module));
@@ -336,7 +336,7 @@ static void failed_function_leaves_nothing_running(void) {
   mgpuStreamDestroy(stream); // waits
   CHECK_INT(before + 1, synchronizations(driver));
   static int theirs;
-  mgpuStreamDestroy(&theirs); // is not the runtime's to wait for
+  mgpuStreamDestroy(&theirs); // is not the runtime's, so it does not wait
   CHECK_INT(before + 1, synchronizations(driver));
   CHECK_TEXT("", driver->violation);
 }

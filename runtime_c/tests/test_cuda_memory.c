@@ -35,13 +35,13 @@ static void memory_kinds_use_their_calls(void) {
   void *ordered = mgpuMemAlloc(200, stream, 0);
   CHECK(was_called(driver, since, "cuMemAllocFromPoolAsync"));
   CHECK_INT(200, driver->last_allocation_bytes);
-  CHECK(driver->kept_bytes == UINT64_MAX); // not given back to the system by who waits
+  CHECK(driver->kept_bytes == UINT64_MAX); // synchronizing does not release the memory
   since = driver->call_count;
   void *shared = mgpuMemAlloc(0, stream, 1);
   CHECK(was_called(driver, since, "cuMemAllocManaged"));
   CHECK_INT(1, driver->last_allocation_bytes);
   CHECK(!was_called(driver, since, "cuMemPrefetchAsync"));
-  // Pages that kernels would have to wait for are brought to them.
+  // Pages that kernels would fault on are prefetched.
   void *pages = mgpuMemAlloc(1 << 16, stream, 1);
   CHECK(was_called(driver, since, "cuMemPrefetchAsync"));
   mgpuMemFree(pages, NULL);
@@ -50,7 +50,7 @@ static void memory_kinds_use_their_calls(void) {
   driver->is_capturing = false;
 
   since = driver->call_count;
-  mgpuMemFree(plain, stream); // not of a stream: freed when the device is done
+  mgpuMemFree(plain, stream); // not stream-ordered: freed when the device is done
   CHECK(was_called(driver, since, "cuMemFree_v2"));
   CHECK(!was_called(driver, since, "cuMemFreeAsync"));
   since = driver->call_count;
@@ -58,7 +58,7 @@ static void memory_kinds_use_their_calls(void) {
   CHECK(was_called(driver, since, "cuMemFreeAsync"));
   mgpuMemFree(shared, NULL);
   ordered = mgpuMemAlloc(200, stream, 0);
-  mgpuMemFree(ordered, NULL); // the fake driver checks that its context was waited for
+  mgpuMemFree(ordered, NULL); // the fake driver checks that its context was synchronized
   CHECK_INT(0, driver->live_memory);
   CHECK_TEXT("", driver->violation);
   CHECK_NO_FAILURE();
@@ -67,9 +67,9 @@ static void memory_kinds_use_their_calls(void) {
 static void memory_of_a_graph_is_freed_in_it(void) {
   fake_driver *driver = scenario_driver();
   setenv("AOTC_DEVICE", "cuda", 1);
-  driver->is_capturing = true; // the first use is in a capture, which makes the context's pool
+  driver->is_capturing = true; // the first use is in a capture, and creates the context's pool
   void *stream = mgpuStreamCreate();
-  // The driver knows nothing of the memory yet.
+  // The driver does not know the memory yet.
   void *captured = mgpuMemAlloc(200, stream, 0);
   int since = driver->call_count;
   mgpuMemFree(captured, stream);
@@ -77,14 +77,14 @@ static void memory_of_a_graph_is_freed_in_it(void) {
   CHECK_NO_FAILURE();
   CHECK_INT(0, driver->live_memory);
   CHECK_TEXT("", driver->violation);
-  // Elsewhere that is an error.
+  // Outside of a capture that is an error.
   void *unknown = mgpuMemAlloc(200, stream, 0);
   driver->is_capturing = false;
   mgpuMemFree(unknown, stream);
   CHECK_FAILED(AOTC_DRIVER_FAILED, "cuPointerGetAttribute failed with CUDA_ERROR_INVALID_VALUE");
 }
 
-// Nothing depends on where pages are.
+// Prefetching is optional.
 static void shared_memory_that_cannot_be_brought(void) {
   fake_driver *driver = scenario_driver();
   setenv("AOTC_DEVICE", "cuda", 1);
@@ -99,7 +99,7 @@ static void shared_memory_that_cannot_be_brought(void) {
   CHECK_TEXT("", driver->violation);
 }
 
-// Host code goes on with host-shared memory that it did not get.
+// Host code continues with stand-ins for managed memory that could not be allocated.
 static void failed_host_shared_memory_is_the_hosts(void) {
   fake_driver *driver = scenario_driver();
   setenv("AOTC_DEVICE", "cuda", 1);
@@ -114,10 +114,10 @@ static void failed_host_shared_memory_is_the_hosts(void) {
     CHECK_INT(0, failing[i]);
     failing[i] = 1;
   }
-  CHECK(mgpuMemAlloc(100, NULL, 0) == NULL); // the device's is not for host code
+  CHECK(mgpuMemAlloc(100, NULL, 0) == NULL); // device memory is not used by host code
   mgpuMemFree(failing, NULL);
   CHECK_FAILED(AOTC_OUT_OF_MEMORY, "mgpuMemAlloc: cuMemAllocManaged failed with");
-  mgpuMemFree(later, NULL); // known for what it is after the failure is cleared, too
+  mgpuMemFree(later, NULL); // still known after the failure is cleared
   CHECK_NO_FAILURE();
   CHECK(!was_called(driver, 0, "cuMemFree_v2"));
   CHECK_TEXT("", driver->violation);
@@ -157,8 +157,8 @@ static void fills_and_copies_count_elements(void) {
   CHECK_FAILED(AOTC_INVALID_ARGUMENT, "mgpuMemset32");
 }
 
-// Lowered IR passes the 16 bits in a register whose upper half holds anything. The call with
-// another type is what the test is about.
+// Lowered IR passes the 16 bits in a register with an undefined upper half. The call with a
+// different type is the purpose of the test.
 #ifdef __clang__
 __attribute__((no_sanitize("function")))
 #endif
@@ -180,7 +180,7 @@ typedef struct memref2 {
   int64_t offset, sizes[2], strides[2];
 } memref2;
 
-// What a memref over `buffer` registers, as the first byte's index and a count; -1 for nothing.
+// Checks the range that a memref over `buffer` registers, as first byte and size; -1 for none.
 static void check_registered(int64_t first, int64_t bytes, char *buffer, memref2 memref,
                              int64_t element_bytes) {
   fake_driver *driver = scenario_driver();
@@ -208,18 +208,18 @@ static void strided_memrefs_register_what_they_reach(void) {
   check_registered(0, 4 * 208, b, (memref2){b, b, 0, {3, 8}, {100, 1}}, 4);
   // transposed
   check_registered(0, 128, b, (memref2){b, b, 0, {8, 4}, {1, 8}}, 4);
-  // a row backwards: from element 7 down to 0
+  // a reversed row: from element 7 down to 0
   check_registered(0, 32, b, (memref2){b, b, 7, {1, 8}, {8, -1}}, 4);
-  // rows backwards, columns forwards: 4 rows from element 24
+  // rows reversed, columns in order: 4 rows from element 24
   check_registered(0, 128, b, (memref2){b, b, 24, {4, 8}, {-8, 1}}, 4);
-  // one row for all
+  // one row with stride 0
   check_registered(0, 32, b, (memref2){b, b, 0, {1000, 8}, {0, 1}}, 4);
   // one element, whatever the strides
   check_registered(8, 8, b, (memref2){b, b, 1, {1, 1}, {INT64_MAX, INT64_MIN}}, 8);
-  // none
+  // no elements
   check_registered(0, 0, b, (memref2){b, b, 0, {0, 8}, {8, 1}}, 4);
   check_registered(0, 0, b, (memref2){b, b, 0, {4, 0}, {8, 1}}, 4);
-  // an empty one may have no memory at all
+  // an empty one may have no memory
   check_registered(0, 0, b, (memref2){NULL, NULL, 0, {0, 0}, {1, 1}}, 4);
 }
 
@@ -332,7 +332,7 @@ static void tensor_maps_share_slabs(void) {
     maps[i] = mgpuTensorMapEncodeTiledMemref(1, &memref, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 0, 0, 0,
                                              0, &box);
   }
-  CHECK_INT(2, driver->live_memory); // 512 in a slab
+  CHECK_INT(2, driver->live_memory); // 512 maps per slab
   for (int64_t i = 0; i < 600; ++i) {
     CHECK_INT(64000 + i + 1, maps[i]->opaque[1]);
     CHECK_INT(0, (uintptr_t)maps[i] % 128 - (uintptr_t)maps[i < 512 ? 0 : 512] % 128);
@@ -341,7 +341,7 @@ static void tensor_maps_share_slabs(void) {
                                                     0, 0, 0, &box));
   }
   CHECK_INT(2, driver->live_memory);
-  CHECK_INT(600, driver->tensor_map_count); // the driver was asked for each of them once
+  CHECK_INT(600, driver->tensor_map_count); // each was encoded once
   CHECK_NO_FAILURE();
 }
 
@@ -404,7 +404,7 @@ static void images_become_a_tensor_map_of_windows(void) {
     CHECK_INT(lower[1 - i], driver->tensor_map_lower_corner[i]);
     CHECK_INT(upper[1 - i], driver->tensor_map_upper_corner[i]);
   }
-  // What differs in a corner alone is another map.
+  // Maps that only differ in a corner are distinct.
   const int64_t other[] = {-2, -2};
   CHECK(map != aotc_tensor_map_encode_im2col(4, &memref, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 0, 3, 2,
                                              0, box, lower, other, steps));
@@ -471,7 +471,7 @@ static void plain_tensor_map_reaches_the_driver(void) {
   const uint64_t strides[] = {32};
   const uint32_t box[] = {4, 2};
   const uint32_t element_strides[] = {1, 2};
-  // Where the driver's alignment is not kept.
+  // Not aligned as the driver requires.
   static char space[sizeof(CUtensorMap) + 8];
   mgpuTensorMapEncodeTiled(space + 8, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, elements, sizes, strides,
                            box, element_strides, 0, 1, 2, 1);

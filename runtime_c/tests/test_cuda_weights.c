@@ -1,4 +1,4 @@
-// Weights in a file of their own: mapped once, copied to each context, and refused with a reason.
+// Weights in a separate file: mapped once, copied to each context, and rejected with a reason.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@
 #define SECOND 288
 #define WEIGHTS 2
 
-// A file of two weights: 1, 2, 3, ... from the first one on. Their digests are all 1 and all 2.
+// A file of two weights with bytes 1, 2, 3, ... in file order. The digests are all 1 and all 2.
 typedef struct weights_file {
   char folder[64];
   char path[96];
@@ -65,7 +65,7 @@ static void remove_file(const weights_file *file) {
   CHECK_INT(0, rmdir(file->folder));
 }
 
-// What an artifact that uses both has of them.
+// The weights of an artifact that uses both.
 typedef struct artifact {
   aotc_weights weights;
   aotc_weight first, second;
@@ -92,7 +92,7 @@ static void mapped_once_and_read_in_place(void) {
   CHECK_INT(1, data[0]);
   CHECK(aotc_weight_get(&made.second) == data + (SECOND - FIRST));
   CHECK(aotc_weight_get_on_device(&made.second) == data + (SECOND - FIRST));
-  remove_file(&file); // what is mapped stays
+  remove_file(&file); // the mapping stays valid
   CHECK_INT(33, *(const unsigned char *)aotc_weight_get(&made.second));
   CHECK_INT(0, driver->allocation_count);
   aotc_weights_release(&made.weights);
@@ -128,7 +128,7 @@ static void a_copy_for_each_context(void) {
   CHECK_NO_FAILURE();
 }
 
-// Zeros, no copy of them, and the reason; the next call finds what is there by then.
+// Returns zeros, without copying them, and the reason; the next call looks for the file again.
 static void check_refused(aotc_weight *weight, const char *reason) {
   const unsigned char *stand_in = aotc_weight_get(weight);
   CHECK_INT(0, stand_in[0]);
@@ -197,7 +197,7 @@ static void nothing_is_opened_after_a_failure(void) {
   remove_file(&file);
 }
 
-// The folder that AOTC_WEIGHTS names, else the one of the program.
+// The file is in the folder named by AOTC_WEIGHTS, or in the program's.
 static void found_by_its_name(void) {
   weights_file file = make_file();
   setenv("AOTC_WEIGHTS", file.folder, 1);
@@ -221,7 +221,7 @@ static void found_by_its_name(void) {
   remove_file(&file);
 }
 
-// A weight of 4 x 2 f32, `name` of the table.
+// A weight of 4 x 2 f32, named `name` in the table.
 static const int64_t the_shape[] = {4, 2};
 
 static aotc_named_weight named(aotc_weight *weight, const char *name) {
@@ -266,7 +266,7 @@ static void replaced_in_place(void) {
   CHECK(is_all(aotc_weight_get(&made.first), 8));
   CHECK(memcmp(aotc_weight_get_on_device(&made.second), file.content + SECOND, 32) == 0);
 
-  // Another device has it from the first one, or from the host.
+  // Another device gets it from the first one, or from the host.
   fake_context_push(fake_context_make(1));
   void *other = aotc_weight_get_on_device(&made.first);
   CHECK(other != copy);
@@ -281,7 +281,7 @@ static void replaced_in_place(void) {
   CHECK(memcmp(copy, file.content + FIRST, 32) == 0);
   CHECK(memcmp(aotc_weight_get(&made.first), file.content + FIRST, 32) == 0);
 
-  // One that nobody has read yet is not read from the file.
+  // A weight that has not been used yet is not read from the file.
   aotc_constant_release(&made.second.constant);
   int64_t copies = driver->copy_count;
   CHECK_INT(AOTC_OK, set_all(&table, "b", 9));
@@ -297,8 +297,8 @@ static void replaced_in_place(void) {
   CHECK_NO_FAILURE();
 }
 
-// Of two artifacts that have one runtime: one mapping, and one copy on a device, until one of them
-// replaces its weight.
+// Two artifacts with one runtime: one mapping, and one copy on a device, until one of them replaces
+// its weight.
 static void shared_by_artifacts(void) {
   fake_driver *driver = scenario_driver();
   setenv("AOTC_DEVICE", "cuda", 1);
@@ -331,7 +331,7 @@ static void shared_by_artifacts(void) {
   CHECK_NO_FAILURE();
 }
 
-// Equal weights may be matrices of different shapes.
+// Equal weights may be used as matrices of different shapes.
 static void packed_by_rows(void) {
   setenv("AOTC_DEVICE", "cpu", 1);
   weights_file file = make_file();

@@ -1,4 +1,4 @@
-// Weights that are larger than their budget: brought in parts, by a driver whose streams work late.
+// Weights that exceed their budget: copied in parts, with a driver whose streams work late.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -17,10 +17,10 @@
 #include "mlir_cuda_runtime.h"
 #include "scenario.h"
 
-// The fake driver's pages.
+// The page size of the fake driver.
 #define PAGE 4096
 #define WEIGHTS 12
-#define BYTES 6000 // of a weight: it touches 2 or 3 pages
+#define BYTES 6000 // per weight, which overlaps 2 or 3 pages
 #define FIRST 4096
 #define FILE_BYTES (FIRST + WEIGHTS * BYTES)
 
@@ -28,7 +28,7 @@ static char the_path[64];
 static aotc_weights the_weights;
 static aotc_weight the_list[WEIGHTS];
 static aotc_weight *the_pointers[WEIGHTS];
-// Another program's, in a file of its own.
+// Another program's weights, in a separate file.
 static char other_path[64];
 static aotc_weights the_other;
 static aotc_weight the_others[WEIGHTS];
@@ -70,11 +70,11 @@ static void remove_weights(void) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// Kernels: each gets a weight, or a descriptor of one, and looks at all of it when its turn comes
+// Kernels: each gets a weight, or a descriptor of one, and reads all of it when it runs
 
 #define MOST 256
 static uintptr_t the_parameters[MOST];
-static bool is_descriptor; // what they are
+static bool is_descriptor; // what their parameters are
 static int the_count;
 static int the_read[MOST], the_read_count; // the weights
 
@@ -99,7 +99,7 @@ static void run(int index) {
 }
 
 static char own_image[] = FAKE_IMAGE("90", "add");
-// Which may begin while the kernel before it ends.
+// A kernel that supports early starts.
 static const char *const with_pdl[] = {"add"};
 static const aotc_module_info own_info = {
     .version = AOTC_MODULE_INFO_VERSION,
@@ -131,7 +131,7 @@ static fake_driver *start(const char *budget) {
   return driver;
 }
 
-// Under a budget, not while the kernel before it runs: it may read the weight at once.
+// Under a budget it must not overlap with the previous kernel, as it may read the weight at once.
 static void launch(const void *pointer, void *stream) {
   void *parameters[] = {&pointer};
   mgpuLaunchKernel(mgpuModuleGetFunction(the_module, "add"), 1, 1, 1, 32, 1, 1, 0, stream,
@@ -168,13 +168,13 @@ static void call(const int *order, int count) {
 static const int all[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
 
 static void brought_as_kernels_read_them(void) {
-  fake_driver *driver = start("40960"); // 10 pages, of 19
+  fake_driver *driver = start("40960"); // 10 pages of the 19
   const void *address = aotc_weight_get_on_device(&the_list[3]);
   CHECK_INT(0, driver->live_pages);
   call(all, WEIGHTS);
   int copies = driver->copy_count;
   call(all, WEIGHTS);
-  // A part stays.
+  // Some pages stay.
   CHECK(driver->copy_count - copies > 4 && driver->copy_count - copies < 16);
   const int backwards[] = {11, 10, 9, 3, 3, 0, 1, 5, 5, 5, 11, 0};
   call(backwards, 12);
@@ -209,7 +209,7 @@ static void again_after_everything_was_given_back(void) {
   CHECK_TEXT("", driver->violation);
 }
 
-// More kernels than there are events, on two streams.
+// More kernels than events, on two streams.
 static void many_kernels_at_once(void) {
   fake_driver *driver = start("16384");
   void *streams[] = {mgpuStreamCreate(), mgpuStreamCreate()};
@@ -247,14 +247,14 @@ static void too_little_names_the_least_that_works(void) {
   the_order = all;
   the_order_count = WEIGHTS;
   CHECK_INT(AOTC_OUT_OF_MEMORY, aotc_entry_call(&entry_in_order, NULL));
-  // Some weights touch 2 pages, some 3.
+  // Some weights overlap 2 pages, some 3.
   CHECK_FAILED(AOTC_OUT_OF_MEMORY, "model: one kernel reads more weights than their budget of 4096 "
                                    "bytes has room for: the least that works is 12288");
   CHECK_INT(0, driver->launch_count);
-  call_in_order(NULL); // as programs do
+  call_in_order(NULL); // as in programs
   CHECK_FAILED(AOTC_OUT_OF_MEMORY, "the least that works is 12288");
   call_in_order(NULL);
-  CHECK(aotc_is_stopped()); // as tasks ask
+  CHECK(aotc_is_stopped()); // as queried by tasks
   CHECK_FAILED(AOTC_OUT_OF_MEMORY, "the least that works is 12288");
   call_in_order(NULL);
   aotc_error_clear();
@@ -325,7 +325,7 @@ static void what_reads_no_weights_can_be_captured(void) {
   static unsigned char data[BYTES], copied[BYTES];
   fake_driver *driver = start("16384");
   void *stream = mgpuStreamCreate();
-  for (int i = 0; i < 100; ++i) { // more than there are events, of weights that stay
+  for (int i = 0; i < 100; ++i) { // more than there are events, with resident weights
     launch(aotc_weight_get_on_device(&the_list[0]), stream);
   }
   driver->is_capturing = true;
@@ -339,7 +339,7 @@ static void what_reads_no_weights_can_be_captured(void) {
   CHECK_TEXT("", driver->violation);
 }
 
-// What one stream's launch brought is not there yet when the launch on another one is made.
+// A launch on one stream must wait for pages copied for a launch on another.
 static void another_stream_waits_for_the_copies(void) {
   fake_driver *driver = start("40960");
   void *streams[] = {mgpuStreamCreate(), mgpuStreamCreate()};
@@ -394,7 +394,7 @@ static void failures_are_told_without_the_lock(void) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// Beside another program's calls
+// Concurrent calls of another program
 
 static atomic_bool is_over;
 
@@ -409,7 +409,7 @@ static void *launch_again_and_again(void *stream) {
 static void a_file_is_closed_beside_calls(void) {
   fake_driver *driver = start_at_once("24576");
   aotc_weight_get_on_device(&the_list[0]);
-  make_file(other_path, &the_other, the_others, other_pointers); // AOTC_WEIGHTS is this one now
+  make_file(other_path, &the_other, the_others, other_pointers); // AOTC_WEIGHTS now names this file
   void *stream = mgpuStreamCreate();
   pthread_t thread;
   CHECK_INT(0, pthread_create(&thread, NULL, launch_again_and_again, mgpuStreamCreate()));
@@ -430,7 +430,7 @@ static void a_file_is_closed_beside_calls(void) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// Where the driver fails
+// Driver failures
 
 typedef struct attempt {
   int call;
@@ -454,7 +454,7 @@ static void run_attempt(void *of) {
   }
   aotc_error_clear();
   void *stream = mgpuStreamCreate();
-  mgpuStreamSynchronize(stream); // with what was left
+  mgpuStreamSynchronize(stream); // runs the remaining work
   mgpuStreamDestroy(stream);
   CHECK_NO_FAILURE();
   call(all, WEIGHTS);

@@ -1,4 +1,4 @@
-// What weights take of the host's memory: the page cache, which processes share, and nothing else.
+// The host memory used by weights: only the page cache, which processes share.
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,8 +18,7 @@
 #define OFFSET 4096
 #define MEBIBYTE ((uint64_t)1 << 20)
 
-// A file of one weight of zeros, whose size on the disk is that of its table; and what an artifact
-// has of it.
+// A file with one weight of zeros, sparse except for its table, and an artifact's view of it.
 typedef struct sparse {
   char path[64];
   aotc_weights weights;
@@ -50,14 +49,14 @@ static void remove_sparse(sparse *made) {
   CHECK_INT(0, unlink(made->path));
 }
 
-// A line of the file's mapping in /proc/self/smaps, in KiB; -1 if it is not mapped.
+// A value of the file's mapping in /proc/self/smaps, in KiB; -1 if it is not mapped.
 static long long mapped(const char *path, const char *what) {
   FILE *maps = fopen("/proc/self/smaps", "re");
   char line[1024];
   bool is_here = false;
   long long found = -1;
   while (maps != NULL && fgets(line, sizeof(line), maps) != NULL) {
-    // The first line of a mapping has its addresses, the others a name and a colon.
+    // The first line of a mapping has its address range, the others have a name and a colon.
     if (strchr(line, '-') != NULL && strchr(line, '-') < line + 17) {
       is_here = strstr(line, path) != NULL;
     } else if (is_here && strncmp(line, what, strlen(what)) == 0) {
@@ -68,7 +67,7 @@ static long long mapped(const char *path, const char *what) {
   return found;
 }
 
-// All that is no file's, in KiB.
+// All memory that is not backed by a file, in KiB.
 static long long anonymous(void) {
   FILE *status = fopen("/proc/self/status", "re");
   char line[256];
@@ -89,7 +88,7 @@ static void opening_16_gigabytes_touches_none(void) {
   long long before = anonymous();
   const unsigned char *data = aotc_weight_get(&made.weight);
   CHECK_INT(16 * 1024 * 1024 + 4, mapped(made.path, "Size:"));
-  // The page of the table, and what the system maps around it.
+  // The page with the table, and pages that the system maps around it.
   CHECK(mapped(made.path, "Rss:") <= 64);
   CHECK(anonymous() - before <= 256);
   CHECK_INT(0, data[16 * 1024 * MEBIBYTE - 1]);
@@ -109,17 +108,17 @@ static void processes_share_the_page_cache(void) {
   const uint64_t bytes = 4 * MEBIBYTE;
   sparse made;
   make_sparse(&made, bytes);
-  pid_t other = fork(); // before the file is opened: each has its own mapping
+  pid_t other = fork(); // before the file is opened, so that each has its own mapping
   CHECK(other >= 0);
   read_all(aotc_weight_get(&made.weight), bytes);
   if (other == 0) {
-    sleep(60); // until the other one has looked
+    sleep(60); // until the parent has measured
     _exit(0);
   }
   long long shared = 0;
   for (int i = 0; i < 500 && shared < (long long)(bytes >> 10); ++i) {
     usleep(10000);
-    // On a file system in memory, pages of a hole are dirty.
+    // On an in-memory file system, pages of a hole are dirty.
     shared = mapped(made.path, "Shared_Clean:") + mapped(made.path, "Shared_Dirty:");
   }
   CHECK(shared >= (long long)(bytes >> 10));
@@ -131,14 +130,14 @@ static void processes_share_the_page_cache(void) {
   CHECK_NO_FAILURE();
 }
 
-// What was copied to a device is not in the process's memory any more.
+// Data copied to a device are no longer in the process's memory.
 static void copied_to_a_device_in_pieces(void) {
   fake_driver *driver = scenario_driver();
   setenv("AOTC_DEVICE", "cuda", 1);
   sparse made;
   make_sparse(&made, 80 * MEBIBYTE);
   const unsigned char *copy = aotc_weight_get_on_device(&made.weight);
-  CHECK_INT(5, driver->copy_count); // from buffers of 16 MiB, which stay
+  CHECK_INT(5, driver->copy_count); // through buffers of 16 MiB, which are kept
   CHECK_INT(2, driver->live_registrations);
   CHECK_INT(0, copy[80 * MEBIBYTE - 1]);
   CHECK(mapped(made.path, "Rss:") <= 128);

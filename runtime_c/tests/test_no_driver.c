@@ -1,4 +1,4 @@
-// The runtime on a machine without a usable driver: here libcuda.so.1 is no library.
+// The runtime on a machine without a usable driver: libcuda.so.1 is not a library here.
 #include <stdlib.h>
 #include <string.h>
 

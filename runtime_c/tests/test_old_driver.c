@@ -1,4 +1,4 @@
-// The runtime on a fake driver that has only what drivers for CUDA 11.4 have.
+// The runtime on a fake driver with only the functions of CUDA 11.4.
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,7 +103,7 @@ static void modules_are_unloaded_where_another_does_not_fit(void) {
   driver->device_count = 2;
   driver->capability[0] = 75;
   setenv("AOTC_DEVICE", "cuda", 1);
-  // The last module is loaded first: `both` fits the first GPU, `image` does not.
+  // The module registered last is loaded first: `both` fits the first GPU, `image` does not.
   mgpuModuleLoad(image, sizeof(image));
   mgpuModuleLoad(both, sizeof(both));
   aotc_device device;

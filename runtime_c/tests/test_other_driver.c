@@ -1,5 +1,5 @@
-// A driver of a made-up device, whose memory is a part of the host's and whose streams do all at
-// once: what the runtime wants of a driver is in driver.h, whole, and nothing of it is CUDA's.
+// A driver of a made-up device that uses host memory and runs all work immediately: driver.h has
+// everything the runtime needs from a driver, and nothing in it is specific to CUDA.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ typedef struct toy_device {
   _Alignas(64) char memory[MEMORY_BYTES];
   size_t used;
   int live_memory, live_contexts, live_modules, live_streams, live_events;
-  int depth; // of the stack of contexts
+  int depth; // of the context stack
   int launches;
 } toy_device;
 static toy_device the_device;
@@ -41,7 +41,7 @@ static bool toy_describe_device(int32_t ordinal, aotc_device *out_description) {
   return true;
 }
 
-// Contexts: there is one, and it is current on no thread until it is pushed.
+// Contexts: there is one, which is only current after it was pushed.
 
 static char the_context;
 
@@ -203,7 +203,7 @@ static aotc_rt_result toy_event_elapsed(aotc_rt_event start, aotc_rt_event stop,
   return done;
 }
 
-// Memory: each piece comes behind the one before it.
+// Memory: allocated consecutively.
 
 static aotc_rt_result toy_memory_allocate(const aotc_rt_context *context, aotc_memory_kind kind,
                                           size_t bytes, aotc_rt_stream stream, void **out_pointer) {
@@ -314,12 +314,12 @@ static const aotc_rt_driver toy = {
 };
 
 // -------------------------------------------------------------------------------------------------
-// Programs on it
+// Programs on the device
 
 static char image[] = "increment";
 static void *the_module;
 
-// As if device.c had found it in place of CUDA.
+// As if device.c had found this driver instead of CUDA's.
 static void start(void) {
   aotc_rt_state *state = &aotc_rt_state_of_process;
   CHECK(toy.start(&state->facts));

@@ -1,4 +1,4 @@
-// The runner utilities: their text against what LLVM 22's own libraries print.
+// The runner utilities: their output is compared with that of LLVM 22's libraries.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "check.h"
 #include "mlir_runner_utils.h"
 
-// A memref descriptor, and room for rank 4.
+// A memref descriptor, with room for rank 4.
 typedef struct memref {
   void *allocated, *aligned;
   int64_t offset;
@@ -18,7 +18,7 @@ typedef struct memref {
 #define UNRANKED(rank, ...) (&(mlir_unranked_memref){rank, __VA_ARGS__})
 
 // -------------------------------------------------------------------------------------------------
-// What is printed
+// Printing
 
 static char the_text[1 << 16];
 static int the_saved_file;
@@ -31,7 +31,7 @@ static void begin_capture(FILE *stream) {
   fclose(file);
 }
 
-// What was written to the stream since begin_capture, with the addresses of memrefs as @.
+// The output since begin_capture, with the addresses of memrefs replaced by @.
 static const char *end_capture(FILE *stream) {
   fflush(stream);
   lseek(fileno(stream), 0, SEEK_SET);
@@ -66,7 +66,7 @@ static const char *end_capture(FILE *stream) {
     CHECK_TEXT(expected, end_capture(stderr));                                                     \
   } while (0)
 
-// A memref<4xT> of the values, printed without its first line.
+// Prints a memref<4xT> of the values; returns the output without its first line.
 static const char *print_four(void (*print)(const mlir_unranked_memref *), void *values) {
   static const char head[] =
       "Unranked Memref base@ = @ rank = 1 offset = 0 sizes = [4] strides = [1] data = \n";
@@ -91,7 +91,7 @@ static void values_and_punctuation(void) {
     printString("50%");
     printCString("d");
   });
-  // What is above the 16 bits does not count.
+  // The bits above the lower 16 are ignored.
   CHECK_PRINTS("0 0.333252 0 0.333984", {
     printF16(0xabcd0000);
     printString(" ");
@@ -236,7 +236,7 @@ static void what_failed_is_not_printed(void) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// What is compared, copied and sorted
+// Comparing, copying and sorting
 
 static void differences_are_counted_and_told(void) {
   float actual[32];
@@ -316,7 +316,7 @@ static void sorts(void) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// Time and chance
+// Time and random numbers
 
 static void clocks_go_on(void) {
   CHECK(rtclock() > 1.7e9);
@@ -339,7 +339,7 @@ static void random_numbers_are_upstreams(void) {
   uint64_t order[9];
   _mlir_ciface_shuffle(&(memref){order, order, 0, {9, 1}}, generator);
   CHECK(memcmp(order, (uint64_t[]){2, 6, 7, 0, 4, 5, 8, 1, 3}, sizeof(order)) == 0);
-  // So many that each takes a number of its own.
+  // Enough elements that each needs its own random number.
   uint64_t *many = malloc(70000 * sizeof(*many));
   _mlir_ciface_shuffle(&(memref){many, many, 0, {70000, 1}}, generator);
   uint64_t hash = 0;

@@ -1,4 +1,4 @@
-// The runtime as a shared library that is closed while its worker threads exist. Takes its path.
+// The runtime as a shared library that is closed while its workers run. The argument is its path.
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static const aotc_module_info info = {
     AOTC_MODULE_INFO_VERSION, 1, image, sizeof(image), "kernels", "sm_90", kernels, 0, 0, NULL,
 };
 
-// The functions of one opening of the library.
+// The functions of a loaded library.
 typedef struct runtime {
   void *library;
   void (*module_register)(const aotc_module_info *);
