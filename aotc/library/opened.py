@@ -325,13 +325,12 @@ class Function:
 
 
 _MEANING = """\
-Arrays are NumPy's, or anything with __dlpack__ or __cuda_array_interface__ (PyTorch, CuPy, JAX),
-in host or GPU memory, in any mix. What the entry writes is written in place. Results for which no
-array is given are new ones, of the package of the first array that is given; `out=` has arrays for
-them (a tuple of as many as there are results, None for those to be made). `stream=` enqueues the
-work on a CUDA stream (a number, or an object that has one) and returns. `state=` is what the entry
-remembers, where it takes a state. An object of scipy.sparse stands for the arrays of a sparse
-tensor."""
+Arrays are NumPy's, or objects with __dlpack__ or __cuda_array_interface__ (PyTorch, CuPy, JAX), in
+host or GPU memory, in any combination. Arrays that the entry writes are modified in place. Results
+without a given array are new arrays, of the same package as the first array argument; `out=` gives
+arrays for them (a tuple with one item for each result, None for a new array). `stream=` enqueues
+the work on a CUDA stream (a number, or a stream object) and returns. `state=` is the state, if the
+entry takes one. An object of scipy.sparse stands for the arrays of a sparse tensor."""
 
 
 # Path → the files (device, inode) that this process has opened there, in order.
