@@ -229,7 +229,7 @@ def task_values(user: Any, operand: int) -> list[Any] | None:
     """The values that an operand of an async operation becomes. Buffers pass between tasks as
     values of the async dialect."""
     if user.name == "async.yield" and user.parent.operation.name == "async.execute":
-        return [user.parent.operation.results[1 + operand]]  # behind the token
+        return [user.parent.operation.results[1 + operand]]  # after the token
     if user.name == "async.await":
         return list(user.results)
     if user.name == "async.execute":

@@ -26,7 +26,7 @@ WIDEST_ACCESS = 16
 
 
 class Buffer:
-    """A memref, and the text of its element type. `leading` are indices that are put in front of
+    """A memref, and the text of its element type. `leading` are indices that are put before
     those of each access. `unsigned` says that its integers are unsigned."""
 
     def __init__(

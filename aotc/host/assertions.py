@@ -180,7 +180,7 @@ def _callee(call: Any) -> str | None:
 
 
 def _may_fail(call: Any, failing: set[str]) -> bool:
-    # The callee behind a function pointer is unknown.
+    # The callee of an indirect call is unknown.
     callee = _callee(call)
     return callee is None or callee in failing
 
@@ -236,7 +236,7 @@ class _EarlyReturn:
 
 def _fail_unless(check: Any, message: str, parts: tuple[Any, Any], leave: _EarlyReturn) -> None:
     """Fails with the text in the variable `message`, and returns, if the check does not hold.
-    `parts` are the block that ends with the check, and the block behind it."""
+    `parts` are the block that ends with the check, and the block after it."""
     block, rest = parts
     condition, *numbers = check.operands
     if numbers:
@@ -266,7 +266,7 @@ def _clear_leaving(entry: Any) -> None:
 
 
 def _split_behind(calls: Sequence[Any]) -> Iterator[tuple[Any, tuple[Any, Any]]]:
-    """Splits blocks behind each of the calls. Yields (the call, (its block, the block behind))."""
+    """Splits blocks after each of the calls. Yields (the call, (its block, the block after))."""
     by_block: dict[Any, set[Any]] = {}
     for call in calls:
         by_block.setdefault(call.block, set()).add(call)

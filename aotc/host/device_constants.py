@@ -127,7 +127,7 @@ def _append_getter(
     before: str = "",
 ) -> None:
     """Adds a function that returns the result of a runtime function. `texts` are the call, and the
-    code for a runtime without that function; `before` is code in front of the call."""
+    code for a runtime without that function; `before` is code before the call."""
     call, other = texts
     function = call.partition("(")[0]
     append_with_declarations(

@@ -152,8 +152,8 @@ def _stub_text(
     ]
     if kind is _LaunchKind.CONCURRENT:
         lines.append(_TELL_CONCURRENT.format(slots=slots))
-    # A plain launch has a count at the end. The others have the cluster sizes, in front of the grid
-    # or (cooperative) behind it.
+    # A plain launch has a count at the end. The others have the cluster sizes, before the grid
+    # or (cooperative) after it.
     order = (
         [*sizes[:3], *cluster, *sizes[3:]]
         if kind is _LaunchKind.COOPERATIVE
@@ -174,7 +174,7 @@ def _stub_text(
 
 
 def lower_launch(launch: Any, stubs: LaunchStubs, own_stream: Any | None = None) -> None:
-    """Inserts a call of the stub, in front of `launch`.
+    """Inserts a call of the stub, before `launch`.
 
     If neither the launch nor its function has a stream (`own_stream`), the host waits for the
     kernel.

@@ -41,7 +41,7 @@ def manifest_note(manifest: Manifest) -> str:
 
 
 def _parts(manifest: Manifest) -> list[str]:
-    """The manifest's JSON, split in front of each of its fields: one line of text for each."""
+    """The manifest's JSON, split before each of its fields: one line of text for each."""
     document = json.loads(manifest.to_json())
     fields = [
         f"{json.dumps(key)}:{json.dumps(value, separators=(',', ':'))}"

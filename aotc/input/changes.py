@@ -166,7 +166,7 @@ def unknown_operation(error: str, line: str, column: int) -> str | None:
         if found := re.search(pattern, error):
             return found[1]
     if _UNREGISTERED in error:
-        # The place is behind the operation's name, which is in quotes.
+        # The place is after the operation's name, which is in quotes.
         start = line.encode()[: max(column - 1, 0)].decode(errors="ignore")
         if names := re.findall(r'"([\w.$-]+)"', start) or re.findall(r'"([\w.$-]+)"', line):
             return str(names[-1])

@@ -19,7 +19,7 @@ from aotc.input.changes import Change, Rename, find_change, find_shown
 from aotc.input.fixes import NoFixError, aliases, apply_fix, pattern
 from aotc.input.source import BYTECODE_MAGIC, ParseError, parse_source
 
-# A statement is searched in so many characters before an error, and as many behind it.
+# A statement is searched in so many characters before an error, and as many after it.
 _AROUND = 8192
 # The limit for one text, as each change takes another parse.
 _MOST_FIXES = 10_000
@@ -126,8 +126,8 @@ def _changed(text: str, change: Change, offset: int) -> str:
 
 
 def _near(find: re.Pattern[str], text: str, offset: int) -> Iterator[re.Match[str]]:
-    """Matches, the nearest first: those around the place or that end at it, those behind it in its
-    line, those before it, those behind it."""
+    """Matches, the nearest first: those around the place or that end at it, those after it in its
+    line, those before it, those after it."""
     start, end = max(0, offset - _AROUND), offset + _AROUND
     start = text.rfind("\n", 0, start) + 1
     line = text.rfind("\n", 0, offset) + 1

@@ -24,7 +24,7 @@ def create_check(condition: Any, value: Any, otherwise: Any, message: Any) -> An
 
 
 def expand_checks(module: Any) -> None:
-    """Inserts assertions in front of the uses of the checks, which become ordinary selections.
+    """Inserts assertions before the uses of the checks, which become ordinary selections.
 
     A check that is invariant in a loop was hoisted out of it. Its users are in the loop, which may
     have no iteration, so the assertion is inserted there.
@@ -42,7 +42,7 @@ def expand_checks(module: Any) -> None:
 
 
 def _places(select: Any) -> list[Any]:
-    """The operations in front of which a check is asserted: the check itself, if an operation that
+    """The operations before which a check is asserted: the check itself, if an operation that
     is not pure in its own block needs it; otherwise the first user in each other block."""
     found: dict[Any, Any] = {}
     waiting, seen = [select], {select}

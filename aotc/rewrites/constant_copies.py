@@ -11,7 +11,7 @@ from aotc.ops import symbol_of
 
 
 def declare_copy(constant: Any, prefix: str, type_: Any) -> Any:
-    """Declares the copy of `constant`, a memref of `type_`, in front of it."""
+    """Declares the copy of `constant`, a memref of `type_`, before it."""
     with constant.location, ir.InsertionPoint(constant):
         return ops.create(
             "memref.global",

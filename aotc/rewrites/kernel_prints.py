@@ -47,7 +47,7 @@ def _print(operation: Any) -> None:
     # A string literal is printed without punctuation.
     if "stringLiteral" not in operation.attributes:
         texts[-1] += _PUNCTUATION[end]
-    # texts[i] is the text in front of value i; texts[-1] is the text behind the last value.
+    # texts[i] is the text before value i; texts[-1] is the text after the last value.
     for first in range(0, max(1, len(values)), _MOST_ARGUMENTS):
         last = min(first + _MOST_ARGUMENTS, len(values))
         arguments = [_argument(value) for value in values[first:last]]
@@ -62,7 +62,7 @@ def _print(operation: Any) -> None:
 def _add(
     value: Any, shape: list[int], position: tuple[int, ...], texts: list[str], values: list[Any]
 ) -> None:
-    """Appends the elements behind `position`, in the form `( ( 1, 2 ), ( 3, 4 ) )`."""
+    """Appends the elements after `position`, in the form `( ( 1, 2 ), ( 3, 4 ) )`."""
     if not shape and not position and isinstance(value.type, ir.VectorType):
         texts[-1] += _PUNCTUATION["open"]
         values.append(_element(value, ()))

@@ -20,7 +20,7 @@ _STRUCTURE = (_LOOP, "affine.yield", "affine.apply", "memref.dim")
 
 
 def distribute(outermost: Any) -> list[Any]:
-    """Creates loops in front of `outermost` that are equivalent to it, each a copy with one
+    """Creates loops before `outermost` that are equivalent to it, each a copy with one
     statement. Returns none if there is only one statement, or if an iteration may depend on
     another. The original is not erased."""
     pieces: list[Any] = []

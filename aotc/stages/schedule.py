@@ -141,7 +141,7 @@ class Schedule:
         ]
         last = max(places, default=0)
         while last and last < len(self._pending) and isinstance(self._pending[last][1], Made):
-            last += 1  # it has ended, but was not reported before those in front of it
+            last += 1  # it has ended, but was not reported before those before it
         self._end_all(last)
 
     def end_all(self) -> None:

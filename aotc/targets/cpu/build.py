@@ -135,7 +135,7 @@ def compare(predicate: int, left: Any, right: Any) -> Any:
 
 
 def at(pointer: Any, offset: Any) -> Any:
-    """The address `offset` bytes behind `pointer`. `offset` is an int or an i64 value."""
+    """The address `offset` bytes after `pointer`. `offset` is an int or an i64 value."""
     known = offset if isinstance(offset, int) else known_number(offset)
     if known == 0:
         return pointer

@@ -1,7 +1,7 @@
 """The synchronizations of thread functions: calls of functions that no object defines.
 
 All cooperation of threads is built from these. `flow` splits a thread function at the calls that
-wait, so that none of them is left. A failure (`FAIL`) is a call of the same kind: the code behind
+wait, so that none of them is left. A failure (`FAIL`) is a call of the same kind: the code after
 it is unreachable.
 """
 

@@ -37,7 +37,7 @@ def join_assertions(device: Any, source: Source) -> None:
 
 
 def _print_numbers(assertion: Any) -> bool:
-    """Adds a printf of the numbers that an assertion compares, in front of its failure, if it has a
+    """Adds a printf of the numbers that an assertion compares, before its failure, if it has a
     format: the driver's message is a constant."""
     compared = compared_by(assertion)
     if compared is None:

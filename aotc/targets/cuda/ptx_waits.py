@@ -17,7 +17,7 @@ from aotc.request import Chip
 
 FIRST_WITH_WAITS = 90
 _BEGIN = b"\tgriddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;\n"
-# The head of a kernel, up to its first label, comment or instruction, behind the declarations.
+# The head of a kernel, up to its first label, comment or instruction, after the declarations.
 _HEAD = re.compile(
     rb"\.entry (?P<name>[^\s(]+)[^{]*\{\n(?:[ \t]*(?:\.[^\n]*)?\n)*",
 )

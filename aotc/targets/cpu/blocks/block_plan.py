@@ -127,7 +127,7 @@ class _Planner:
             split_before(self._flow, node)
 
     def _begin_outside_of_loops(self, plan: Plan) -> None:
-        """Inserts a block in front of a loop that is at the beginning of a region.
+        """Inserts a block before a loop that is at the beginning of a region.
 
         The values that the loop carries come once from outside of the region, then from inside. The
         nested plan needs two different values for them.

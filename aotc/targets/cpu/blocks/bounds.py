@@ -209,7 +209,7 @@ def _thread_dimension(value: Any, first_id: int) -> int | None:
 
 
 def _is_known_before(value: Any, dimension: int, first_id: int) -> bool:
-    """Whether a value can be computed in front of the loop over `dimension`, which is inside of the
+    """Whether a value can be computed before the loop over `dimension`, which is inside of the
     loops over the dimensions above it."""
     if str(value.type) != "i64":
         return False

@@ -360,7 +360,7 @@ def split_edges(flow: Flow) -> None:
 
 
 def split_before(flow: Flow, node: Node) -> None:
-    """Splits the block of `node` in front of it. The first half keeps the predecessors."""
+    """Splits the block of `node` before it. The first half keeps the predecessors."""
     block = node.block
     place = block.nodes.index(node)
     if place == 0:

@@ -57,7 +57,7 @@ class ParallelRegion(Struct, eq=False):
 
 
 class Plan(Struct):
-    """The parallel regions, each behind those that dominate it, and the values that the group
+    """The parallel regions, each after those that dominate it, and the values that the group
     computes once."""
 
     regions: list[ParallelRegion]

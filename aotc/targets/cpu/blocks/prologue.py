@@ -28,7 +28,7 @@ class Parameters(Struct, frozen=True):
     """The values of a flow's arguments that do not depend on the thread, and the scratch memory.
 
     The argument `block_slots` is the start of the threads' memory. `memory` is the part of it
-    behind the slots of all warps. `padded` is the number of threads, rounded up to whole warps.
+    after the slots of all warps. `padded` is the number of threads, rounded up to whole warps.
     """
 
     arguments: dict[Value, Any]

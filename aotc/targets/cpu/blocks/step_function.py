@@ -203,7 +203,7 @@ class _Writer:
                 results = clone(node, [self._value(v, block) for v in node.operands]).results
                 for value, result in zip(node.results, results, strict=True):
                     # A value that lives across is valid only in this block: a thread may resume
-                    # behind it.
+                    # after it.
                     target = self._local if value in self._crossing else self._values
                     target[value] = result
                     self._keep(value, result)

@@ -58,7 +58,7 @@ class Multiplicand(Struct, frozen=True):
 def place_multiplicands(
     address: Any, size: int, element: Any, m: int, n: int, k: int
 ) -> tuple[Multiplicand, Multiplicand]:
-    """Places A (m x k) and B (k x n) one behind the other in `size` bytes.
+    """Places A (m x k) and B (k x n) one after the other in `size` bytes.
 
     Their elements are stored in the type that they are computed in, as far as they fit, so that
     each is converted once, and not by every lane that reads it. B is read more often than A.

@@ -37,7 +37,7 @@ _PAIR = struct.Struct("<II")
 _BLOCK = struct.Struct("<III")
 _MOST_ATTRIBUTES = 1 << 20
 _MOST_KERNELS = 1 << 17
-# The content of .note.nv.tkinfo: version, and offsets into the strings behind it: -, the tool, its
+# The content of .note.nv.tkinfo: version, and offsets into the strings after it: -, the tool, its
 # version, its branch, its arguments.
 _TKINFO = struct.Struct("<IIIIII")
 _TKINFO_TYPE = 2000

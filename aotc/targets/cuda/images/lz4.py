@@ -47,7 +47,7 @@ def decompress(block: bytes, size: int, name: str) -> bytes:
 
 
 def _length(block: bytes, at: int, length: int) -> tuple[int, int]:
-    """The length whose first 4 bits are `length`, and the offset of the byte behind it."""
+    """The length whose first 4 bits are `length`, and the offset of the byte after it."""
     if length == _MORE:
         while True:
             more = block[at]

@@ -84,7 +84,7 @@ def _fatbin_at(rest: View, place: int, budget: fatbin.Budget) -> tuple[int, Iter
     try:
         size = fatbin.container_size(named)
     except InputError as error:
-        # The scan goes on behind the magic, to find the images that are left.
+        # The scan goes on after the magic, to find the images that are left.
         return 1, iter((_damaged_fatbin(place, 0, error),))
     return size, _images_of(named.part(0, size, "it"), place, budget)
 
