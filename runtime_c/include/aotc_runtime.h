@@ -74,7 +74,7 @@ AOTC_API bool aotc_is_stopped(void);
 // task brings from another thread. The message is copied.
 AOTC_API void aotc_error_adopt(aotc_status status, const char *message);
 
-// Clears a failure that this thread has queried (mlirAsyncRuntimeIsTokenError), so that it goes on.
+// Clears a failure that this thread has queried (mlirAsyncRuntimeIsTokenError), so it can continue.
 // The failure is restored if an assertion fails before another function checks whether the thread
 // is stopped.
 AOTC_API void aotc_error_set_aside(void);
@@ -201,9 +201,9 @@ AOTC_API void aotc_timer_close(aotc_timer *timer);
 // -------------------------------------------------------------------------------------------------
 // Launches
 
-// Announces that the next launch of this thread is concurrent: the program goes on while it runs.
+// Announces that the next launch of this thread is concurrent: the program continues while it runs.
 // `values` are the values of its parameters, which the CPU device copies. Generated code calls this
-// in front of a launch on a stream of tokens (`gpu.launch_func async`), through a weak reference.
+// before a launch on a stream of tokens (`gpu.launch_func async`), through a weak reference.
 // Any other launch on the CPU device has ended when its call returns.
 AOTC_API void aotc_concurrent_launch_prepare(const void *values, uint64_t bytes);
 
@@ -232,7 +232,7 @@ AOTC_API void aotc_result_prepare(void);
 //
 // The blocks of a launch run on several threads at once, in any order: on the launching thread (for
 // a concurrent launch, its stream's thread), with the stack of that thread, and on threads of the
-// runtime, which have 8 MiB of stack and a guard behind it. AOTC_CPU_THREADS is the number of
+// runtime, which have 8 MiB of stack and a guard after it. AOTC_CPU_THREADS is the number of
 // threads. With 1 it is the launching thread only, the blocks run one after the other, x innermost,
 // and a program behaves the same each time.
 
@@ -360,7 +360,7 @@ AOTC_API void *aotc_constant_get_packed(aotc_constant *constant, uint64_t rows);
 
 // Constant 3 x 3 filters of f32, with `rows` output channels and as many input channels each, for
 // kernels of the CPU device: transformed to 4 x 4 for Winograd's F(2x2, 3x3), with the layout
-// (position, output channel, input channel) and 16 elements of padding behind each row. Otherwise
+// (position, output channel, input channel) and 16 elements of padding after each row. Otherwise
 // as aotc_constant_get_packed.
 AOTC_API void *aotc_constant_get_winograd(aotc_constant *constant, uint64_t rows);
 

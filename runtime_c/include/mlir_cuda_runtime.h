@@ -83,7 +83,7 @@ AOTC_API void mgpuLaunchKernelCooperative(void *function, intptr_t grid_x, intpt
 // A stream from the runtime's pool, or, on a GPU, this thread's adopted stream.
 AOTC_API void *mgpuStreamCreate(void);
 
-// Returns the stream to the pool at once; its work goes on. (After a failure on this thread it
+// Returns the stream to the pool at once; its work continues. (After a failure on this thread it
 // first waits for that work, so that a failed function leaves nothing running.) Does nothing for
 // streams that are not the pool's.
 AOTC_API void mgpuStreamDestroy(void *stream);

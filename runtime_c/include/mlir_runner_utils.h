@@ -60,7 +60,7 @@ typedef struct mlir_unranked_memref {
 //    [4,   5,   6]]
 //
 // i8 is printed as a character, index as unsigned, complex numbers as (1,2). A dimension of size 0
-// is [], where upstream prints what is behind it in memory.
+// is [], where upstream prints what follows it in memory.
 AOTC_API void _mlir_ciface_printMemrefI8(const mlir_unranked_memref *memref);
 AOTC_API void _mlir_ciface_printMemrefI16(const mlir_unranked_memref *memref);
 AOTC_API void _mlir_ciface_printMemrefI32(const mlir_unranked_memref *memref);
