@@ -1,1 +1,1 @@
-"""aotc's own passes, a file each; `base` says what a pass is, MLIR's or ours."""
+"""aotc's own passes, one per file. `base` defines the pass protocol for upstream and own passes."""

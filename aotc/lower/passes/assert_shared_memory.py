@@ -1,7 +1,8 @@
-"""Launches whose dynamic shared memory is less than their kernel uses → a failed assertion.
+"""`aotc-assert-shared-memory`: asserts that each launch has the dynamic shared memory its kernel
+uses.
 
-A GPU rounds the size up and may read and write what lies behind it without an error; the CPU device
-has no memory there.
+A GPU rounds the size up, and may read and write past it without an error. The CPU device has no
+memory there.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from aotc.mlir import ir
 from aotc.symbols import symbols_of
 
 _SGE = 5  # arith.cmpi's number
-# Of the operand groups of a launch, the size's.
+# The operand group of a launch that holds the dynamic shared memory size.
 _SIZE_GROUP = 10
 
 

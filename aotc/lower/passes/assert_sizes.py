@@ -1,9 +1,10 @@
-"""Sizes that operands of linalg have in common: one value for each, so that loops over them are
-seen to run over the same points.
+"""`aotc-assert-sizes`: records as assertions which sizes of linalg operands are equal.
 
-Operands of one linalg operation have equal sizes where its indexing maps give them one dimension.
-Its loop asks one of the operands, the next loop another. So the equality is written down as an
-assertion while there are operations that promise it, and used when there are loops.
+Operands of one linalg operation have equal sizes where its indexing maps give them the same loop
+dimension. After lowering, the loop bound of one operation is the size of one operand, and that of
+the next operation is the size of another; without this record, nothing says that both loops have
+the same iteration space. The assertions are inserted while linalg operations are present, which
+imply the equalities. `aotc-unify-sizes` uses them when there are loops.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ _CONCERNS_GPU = ("gpu.launch", "gpu.module")
 
 
 class AssertSizes(OwnPass, frozen=True):
-    """Before each `linalg.generic` on buffers: those of its sizes that are equal, as `cf.assert`.
+    """Inserts a `cf.assert` for each pair of equal sizes before each `linalg.generic` on buffers.
 
-    They are promises rather than checks: `unify_sizes` erases them.
+    The assertions are assumptions, not checks: `aotc-unify-sizes` erases them.
     """
 
     name = "aotc-assert-sizes"
     reason: str = (
-        "operands of one operation have sizes in common: noted, for its loop will ask one alone"
+        "equal sizes of the operands of one operation are recorded: its loop will use only one"
     )
 
     def run(self, lowering: Lowering) -> None:
@@ -40,7 +41,8 @@ class AssertSizes(OwnPass, frozen=True):
 
 
 def _assert_sizes_of(operation: Any) -> None:
-    """The operand whose size the loop will ask for stands first."""
+    """Asserts that the sizes along one loop dimension are equal. The first operand is the one whose
+    size becomes the loop bound."""
     places: dict[int, list[tuple[Any, int]]] = {}
     for operand, map_ in zip(operation.operands, maps_of(operation), strict=True):
         if not isinstance(operand.type, ir.MemRefType):
@@ -55,7 +57,7 @@ def _assert_sizes_of(operation: Any) -> None:
                     if first != other:
                         _promise(ops.size(first, i), ops.size(other, j))
                 elif first.type.shape[i] != other.type.shape[j]:
-                    # MLIR's verifier does not see it where another size is not known.
+                    # MLIR's verifier does not find this if another size is dynamic.
                     raise InternalError(
                         f"A linalg operation at {operation.location} has operands of sizes "
                         f"{first.type.shape[i]} and {other.type.shape[j]}, which must be equal."

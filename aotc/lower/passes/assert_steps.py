@@ -1,6 +1,6 @@
-"""Loops of host code whose step is known at run time alone → an assertion that it is positive.
+"""`aotc-assert-steps`: asserts that dynamic steps of loops in host code are positive.
 
-A loop that steps by 0 never ends, and is a division by 0 where it becomes a launch.
+A loop with step 0 never ends. If it becomes a launch, the number of iterations is a division by 0.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`aotc-assign-layouts`: temporaries of convolutions have their channels last where GPUs have
-kernels for that.
+"""`aotc-assign-layouts`: temporaries of convolutions get the channels-last layout if the GPUs of
+the build have kernels for it.
 
-The CPU device multiplies bf16 in pairs, which it packs of images whose channels are not last: with
-kernels for it, those of bf16 stay as they are.
+The bf16 kernels of the CPU device multiply pairs of channels. They pack these pairs from images
+whose channels are not last. So if the build has CPU kernels, bf16 images keep their layout.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from aotc.module_names import LEAST_CAPABILITY
 
 class AssignLayouts(OwnPass, frozen=True):
     name = "aotc-assign-layouts"
-    reason: str = "images of 16-bit convolutions have their channels last, for wide copies on GPUs"
+    reason: str = "images of 16-bit convolutions become channels-last, for wide copies on GPUs"
 
     def run(self, lowering: Lowering) -> None:
         if min(lowering.request.capabilities, default=0) < LEAST_CAPABILITY:

@@ -1,4 +1,4 @@
-"""What a pass is, and what it works on: `Pass`, `Upstream`, `OwnPass`, `Lowering`."""
+"""The protocol of a pass and its state: `Pass`, `Upstream`, `OwnPass`, `Lowering`."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from aotc.remarks import Remarks
 from aotc.request import BuildRequest
 from aotc.rewrites.run import UNWATCHED, PassWatch, run_passes
 
-# Of a pass's options, by name: what reads the word that a pipeline has. Raises InputError.
+# Option name → the function that parses the option's text in a pipeline. It raises InputError.
 Parsers = Mapping[str, Callable[[str], Any]]
 
 
 class Lowering(Struct):
-    """One lowering on its way: the source whose module changes, and what its passes have found.
+    """The state of one lowering: the source, whose module the passes change, and what they found.
 
-    `by_hand` are the gpu.modules of the input; `managed_globals` the globals that kernels are
-    given. `library` has the kernels of the library while they are not in the module. `doing` and
-    `blame` are as in `run_passes`.
+    `by_hand`: names of the gpu.modules of the input. `managed_globals`: globals that are kernel
+    arguments. `library`: a module with the kernels of the library while they are not in the module;
+    otherwise None. `doing`, `blame`: as in `run_passes`.
     """
 
     source: Source
@@ -64,18 +64,18 @@ class Lowering(Struct):
                     one.run(self)
                     self.watch.after(one.name, self.module.operation)
             else:
-                # One pass manager for what is MLIR's in a row.
+                # Consecutive upstream passes share one pass manager.
                 self.run_upstream(*(one.text for one in group))
         self.put_library_back()
 
     def put_library_back(self) -> None:
-        """Ends the time in which the module has signatures in place of the library's kernels."""
+        """Moves the kernels of the library back into the module, in place of their declarations."""
         if self.library is not None:
             put_back(self.module, self.library)
             self.library = None
 
     def run_upstream(self, *texts: str) -> None:
-        """Runs passes of MLIR in one pass manager."""
+        """Runs upstream passes in one pass manager."""
         run_passes(
             self.module,
             texts,
@@ -88,30 +88,31 @@ class Lowering(Struct):
 
 
 class Pass(Protocol):
-    """A pass of a plan: MLIR's (`Upstream`) or aotc's own (`OwnPass`)."""
+    """A pass of a plan: an upstream one (`Upstream`) or one of aotc (`OwnPass`)."""
 
     @property
     def name(self) -> str:
-        """The name that mlir-opt has for it, or `aotc-...`; the whole text of a nest."""
+        """The name as mlir-opt has it, or `aotc-...`. For a nested pipeline, its whole text."""
 
     @property
     def text(self) -> str:
-        """The pass as a pipeline spells it, with its options."""
+        """The pass in the textual pipeline syntax, with its options."""
 
     @property
     def reason(self) -> str:
-        """Why the plan has it, for `--explain`; empty if the pass before it says so."""
+        """Why the plan has the pass, for `--explain`. Empty if the reason of the previous pass
+        covers it."""
 
     @property
     def is_own(self) -> bool:
-        """Whether it is an `OwnPass`."""
+        """Whether the pass is an `OwnPass`."""
 
     def run(self, lowering: Lowering) -> None:
-        """Changes the module in place. Raises InputError for what it refuses in the input."""
+        """Changes the module in place. Raises InputError if the input is not supported."""
 
 
 class Upstream(Struct, frozen=True):
-    """A pass of MLIR, or a nest of passes: `func.func(lower-affine,canonicalize)`."""
+    """An upstream pass, or a nested pipeline: `func.func(lower-affine,canonicalize)`."""
 
     text: str
     reason: str = ""
@@ -126,11 +127,11 @@ class Upstream(Struct, frozen=True):
 
 
 class OwnPass(Struct, frozen=True):
-    """A pass of aotc: a subclass each, in a module of its own, with a place in a plan
+    """A pass of aotc. Each subclass has its own module, and its place in a plan
     (`aotc.lower.plan.pipeline`).
 
-    The fields of a subclass are its options; each has a default, and a parser in `parsers`.
-    `needs` names the passes whose result it uses: where a plan has them, they come first.
+    The fields of a subclass are its options. Each has a default, and a parser in `parsers`. `needs`
+    names passes whose result this pass uses; a plan that has them runs them before it.
     """
 
     name: ClassVar[str]
@@ -145,7 +146,7 @@ class OwnPass(Struct, frozen=True):
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Self:
-        """The pass with these options. Raises InputError for one that it does not take."""
+        """The pass with these options. Raises InputError for an unknown option."""
         for option in options:
             if option not in cls.parsers:
                 known = ", ".join(cls.parsers) or "none"
@@ -163,7 +164,7 @@ class OwnPass(Struct, frozen=True):
 
 
 def _spelled(value: Any) -> str:
-    """An option's value as `parsers` read it."""
+    """The text of an option's value, in the form that `parsers` accept."""
     if isinstance(value, Enum):
         return str(value.value)
     return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)

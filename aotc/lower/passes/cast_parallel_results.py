@@ -1,8 +1,9 @@
-"""`aotc-cast-parallel-results`: results of parallel loops pass through a cast to their own type.
+"""`aotc-cast-parallel-results`: passes results of parallel loops through a cast to their own type.
 
-The integer range analysis does not see what gives `scf.forall` and `scf.parallel` their results
-(seen in LLVM 24). Where a loop carries one, it takes the initial value for the only one, and the
-loop's result becomes that constant. Of a cast it knows nothing, so that its result has any value.
+The integer range analysis does not model the results of `scf.forall` and `scf.parallel` (seen in
+LLVM 24). For a loop with such a result, it takes the initial value as the only value, and replaces
+the result by that constant. The analysis knows nothing about a cast, so the result of the cast may
+be any value.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ _CAST = "builtin.unrealized_conversion_cast"
 
 
 class CastParallelResults(OwnPass, frozen=True):
-    """Runs before the ranges of integers are used. Canonicalization removes the casts."""
+    """Runs before integer ranges are used. Canonicalization removes the casts."""
 
     name = "aotc-cast-parallel-results"
-    reason: str = "results of parallel loops are not taken for what they begin with"
+    reason: str = "range analysis would take results of parallel loops for their initial values"
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:

@@ -1,4 +1,4 @@
-"""`aotc-choose-attention-kernels`: functions of attention get a dispatch to their kernels."""
+"""`aotc-choose-attention-kernels`: inserts kernel dispatch into the functions of attention."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class ChooseAttentionKernels(OwnPass, frozen=True):
     reason: str = "attention has a kernel of its own on some GPUs"
 
     def run(self, lowering: Lowering) -> None:
-        # Modules without linalg need none of it.
+        # Modules without linalg do not need this import.
         from aotc.kernels.attention.dispatch import choose_attention_kernels
 
         choose_attention_kernels(lowering.module, lowering.request, lowering.remarks)

@@ -1,4 +1,4 @@
-"""`aotc-choose-fourier-kernels`: functions of Fourier transforms launch their kernels."""
+"""`aotc-choose-fourier-kernels`: the functions of Fourier transforms launch kernels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class ChooseFourierKernels(OwnPass, frozen=True):
     reason: str = "a Fourier transform is one kernel, with the row in shared memory"
 
     def run(self, lowering: Lowering) -> None:
-        # Modules without linalg need none of it.
+        # Modules without linalg do not need this import.
         from aotc.kernels.fourier.dispatch import choose_fourier_kernels
 
         choose_fourier_kernels(lowering.module, lowering.request, lowering.remarks)

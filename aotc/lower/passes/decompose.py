@@ -1,4 +1,4 @@
-"""`aotc-decompose`: operations that are made of others become these."""
+"""`aotc-decompose`: replaces composite operations by simpler ones."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from aotc.lower.tensors.schedules import decompose
 
 class Decompose(OwnPass, frozen=True):
     name = "aotc-decompose"
-    reason: str = (
-        "operations that are made of others (softmax, pack, pad, gather, contract) become these"
-    )
+    reason: str = "composite operations (softmax, pack, pad, gather, contract) are decomposed"
 
     def run(self, lowering: Lowering) -> None:
         decompose(lowering.source)

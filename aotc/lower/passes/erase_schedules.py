@@ -1,4 +1,4 @@
-"""`aotc-erase-schedules`: the module's transform sequences are erased."""
+"""`aotc-erase-schedules`: erases the module's transform sequences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aotc.lower.tensors.schedules import erase_schedules
 class EraseSchedules(OwnPass, frozen=True):
     name = "aotc-erase-schedules"
     needs = ("transform-interpreter",)
-    reason: str = "schedules are no part of the program"
+    reason: str = "transform schedules are not part of the program"
 
     def run(self, lowering: Lowering) -> None:
         erase_schedules(lowering.module)

@@ -1,4 +1,4 @@
-"""`aotc-expand-checks`: checks of elements become assertions, now that loops are kernels."""
+"""`aotc-expand-checks`: lowers checks of elements to assertions, after loops became kernels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from aotc.rewrites.checks import expand_checks
 
 class ExpandChecks(OwnPass, frozen=True):
     name = "aotc-expand-checks"
-    reason: str = "what is checked of elements is asserted: loops are fused and kernels by now"
+    reason: str = "checks of elements become assertions, as loops are fused and are kernels by now"
 
     def run(self, lowering: Lowering) -> None:
         expand_checks(lowering.module)

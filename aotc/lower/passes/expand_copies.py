@@ -1,4 +1,4 @@
-"""`aotc-expand-copies`: copies become loops, where upstream would call a function."""
+"""`aotc-expand-copies`: lowers copies to loops for which upstream would call a library function."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from aotc.rewrites.copies import expand_copies
 
 class ExpandCopies(OwnPass, frozen=True):
     name = "aotc-expand-copies"
-    reason: str = "copies that are no memcpy become loops"
+    reason: str = "copies that are not one memcpy become loops"
 
     def run(self, lowering: Lowering) -> None:
         expand_copies(lowering.module)

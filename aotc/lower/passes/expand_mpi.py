@@ -1,8 +1,8 @@
-"""`aotc-expand-mpi`: the mpi dialect becomes calls of the functions of `aotc_mpi.h`.
+"""`aotc-expand-mpi`: lowers the mpi dialect to calls of the functions in `aotc_mpi.h`.
 
-The bindings do not have upstream's convert-mpi-to-llvm, which also knows the handles of one MPI
-library alone, and links it. These functions take any library with the standard ABI, when the
-program runs.
+The bindings do not have upstream's convert-mpi-to-llvm. That pass also knows the handles of only
+one MPI library, and links it. The functions of `aotc_mpi.h` work with any MPI library that has the
+standard ABI, and choose it when the program runs.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from aotc.input.source import input_error
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
 
-# Of the standard ABI.
+# MPI_COMM_WORLD of the standard ABI.
 _COMM_WORLD = 0x101
 _EQ = 0  # arith.cmpi's number
-# Operation → how many of its first operands are buffers.
+# Operation → the number of its leading operands that are buffers.
 _BUFFERS = {
     "mpi.send": 1,
     "mpi.recv": 1,
@@ -28,7 +28,8 @@ _BUFFERS = {
     "mpi.allreduce": 2,
     "mpi.reduce_scatter_block": 2,
 }
-# Operation → the width of what its function returns beside a status, which then is no result of it.
+# Operation → the width in bits of the value that its function returns. Such a function does not
+# return the status.
 _RESULTS = {
     "mpi.comm_rank": 32,
     "mpi.comm_size": 32,
@@ -46,10 +47,10 @@ _TYPES = {
     "index": "index",
     **{f"i{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
 }
-# MPI sends these, and computes nothing with them.
+# Types that MPI can send, but not reduce.
 _SENT_TYPES = {"f16": "f16", "bf16": "bf16"}
 _REDUCTIONS = ("mpi.allreduce", "mpi.reduce_scatter_block")
-# By their numbers in the standard ABI, as far as libraries agree on them.
+# Error classes, indexed by their numbers in the standard ABI, as far as libraries agree on them.
 _CLASSES = (
     *("MPI_SUCCESS", "MPI_ERR_BUFFER", "MPI_ERR_COUNT", "MPI_ERR_TYPE", "MPI_ERR_TAG"),
     *("MPI_ERR_COMM", "MPI_ERR_RANK"),
@@ -57,10 +58,11 @@ _CLASSES = (
 
 
 class ExpandMpi(OwnPass, frozen=True):
-    """Runs first: what follows sees calls of functions that read and write their buffers."""
+    """Runs first, so that the other passes see calls of functions that read and write their
+    buffers."""
 
     name = "aotc-expand-mpi"
-    reason: str = "processes exchange what they have by calls of MPI"
+    reason: str = "communication between processes becomes calls of MPI"
 
     def run(self, lowering: Lowering) -> None:
         module = lowering.module
@@ -69,13 +71,14 @@ class ExpandMpi(OwnPass, frozen=True):
             expansion = _Expansion(lowering)
             for operation in found:
                 expansion.expand(operation)
-            # Backwards: an operation comes behind what it uses.
+            # In reverse order, as users come after their operands.
             for operation in reversed(found):
                 ops.erase(operation)
 
 
 class _Expansion:
-    """One module's: what stands for the values of MPI's types, and the functions that it calls."""
+    """The expansion of one module: the values that replace those of MPI's types, and the functions
+    that it declared."""
 
     def __init__(self, lowering: Lowering) -> None:
         self._source = lowering.source
@@ -116,7 +119,8 @@ class _Expansion:
             f"aotc_mpi_{name.removeprefix('mpi.')}{suffix}", operands, ops.integer(width)
         )
         if name in _RESULTS:
-            # A failure is the thread's: what goes on has a success.
+            # The runtime keeps a failure as the thread's status, so the program continues with
+            # success.
             success = ops.constant(ops.integer(32), 0) if statuses else None
             self._values.update(dict.fromkeys(statuses, success))
         else:
@@ -128,7 +132,7 @@ class _Expansion:
                 result.replace_all_uses_with(called)
 
     def _check(self, operation: Any) -> None:
-        """Whether a status is of the class that a constant of MPI names."""
+        """Replaces a comparison of a status with the error class that the attribute names."""
         name = str(operation.attributes["errclass"]).rpartition("<")[2].rstrip(">")
         if name not in _CLASSES:
             raise self._refused(operation, f"{operation.name} of {name} is not supported")
@@ -149,7 +153,7 @@ class _Expansion:
         return self._values[value]
 
     def _element(self, operation: Any) -> str:
-        """The type of the buffers' elements, as the end of a function's name."""
+        """The function name's suffix for the element type of the buffers."""
         types = [value.type for value in operation.operands][: _BUFFERS[operation.name]]
         for space in filter(None, map(_space, types)):
             raise self._refused(operation, f"{operation.name} has a buffer in the memory {space}")
@@ -166,7 +170,7 @@ class _Expansion:
         return f"_{known[element]}"
 
     def _function(self, name: str, operands: list[Any], result: Any) -> Any:
-        """A call, with the declaration of what is called."""
+        """Calls a runtime function, and declares it on first use."""
         if name not in self._declared:
             self._declared.add(name)
             declare(self._source.module, name, [one.type for one in operands], [result])
@@ -177,7 +181,7 @@ class _Expansion:
 
 
 def declare(module: Any, name: str, inputs: list[Any], results: list[Any]) -> None:
-    """Declares a function of the runtime, at the module's end."""
+    """Declares a function of the runtime at the end of the module."""
     by_descriptor = any(isinstance(one, ir.UnrankedMemRefType) for one in inputs)
     attributes = {"llvm.emit_c_interface": ir.UnitAttr.get()} if by_descriptor else {}
     with ir.InsertionPoint(ops.body_of_module(module)):
@@ -192,7 +196,7 @@ def _unranked(buffer: Any) -> Any:
 
 
 def _space(type_: Any) -> Any:
-    """The memory space of a memref, None for the default one."""
+    """The memory space of a memref; None for the default one."""
     of = ir.UnrankedMemRefType if isinstance(type_, ir.UnrankedMemRefType) else ir.MemRefType
     return of(type_).memory_space
 

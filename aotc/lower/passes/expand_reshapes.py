@@ -1,8 +1,9 @@
-"""`tensor.reshape`, whose sizes are a tensor → `tensor.collapse_shape` and `tensor.expand_shape`.
+"""`aotc-expand-reshapes`: `tensor.reshape`, whose shape is a tensor → `tensor.collapse_shape` and
+`tensor.expand_shape`.
 
-PyTorch's programs with dynamic sizes have a `tensor.reshape` for each `view`. Sizes are compared as
+PyTorch programs with dynamic sizes have a `tensor.reshape` for each `view`. Sizes are compared as
 products of unknown sizes (`size_products`), so that later passes see which dimensions are collapsed
-and expanded. If the sizes do not tell, the operation stays as it is.
+and expanded. If this does not determine the groups of dimensions, the operation stays as it is.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _SLT, _EQ = 2, 0
 
 class ExpandReshapes(OwnPass, frozen=True):
     name = "aotc-expand-reshapes"
-    reason: str = "equal sizes are one value, which tells what a view puts together and parts"
+    reason: str = "equal sizes are one value, so that the dimensions a view collapses are known"
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
@@ -31,7 +32,7 @@ class ExpandReshapes(OwnPass, frozen=True):
 
 
 def _fold_select(select: Any) -> None:
-    """Folds a select that asks whether a product of sizes is negative: sizes never are."""
+    """Folds a select whose condition is that a product of sizes is negative; sizes never are."""
     condition, one, other = select.operands
     holds = _holds(condition)
     if holds is not None:
@@ -39,7 +40,7 @@ def _fold_select(select: Any) -> None:
 
 
 def _holds(condition: Any) -> bool | None:
-    """False if the condition asks whether a product of sizes is negative; None for others."""
+    """False if the condition is that a product of sizes is negative; None for other conditions."""
     owner = ops.defining(condition)
     if owner is None or owner.name != "arith.cmpi" or ops.known_index(owner.operands[1]) != 0:
         return None
@@ -86,8 +87,8 @@ def _expand(reshape: Any) -> None:
 def _pairs(
     before: Sequence[Product], after: Sequence[Product]
 ) -> list[tuple[list[int], list[int]]] | None:
-    """The smallest groups of dimensions that have the same elements before and after; None if the
-    sizes do not tell."""
+    """The smallest groups of dimensions that have the same number of elements before and after the
+    reshape; None if the sizes do not determine them."""
     if not before or not after or any(not one.number for one in (*before, *after)):
         return None
     found = []
@@ -108,7 +109,7 @@ def _pairs(
             else:
                 return None
         found.append((ones, others))
-    # What is left has one element.
+    # The remaining dimensions must have one element.
     rest = (list(range(i, len(before))), list(range(j, len(after))))
     if _total([before[k] for k in rest[0]]) != ONE or _total([after[k] for k in rest[1]]) != ONE:
         return None

@@ -1,8 +1,8 @@
-"""`aotc-expand-switches`: `scf.index_switch` of tensors becomes a chain of `scf.if`.
+"""`aotc-expand-switches`: `scf.index_switch` with tensor results becomes a chain of `scf.if`.
 
-One-shot bufferization does not see that the results of a switch may be the tensors that its regions
-yield (LLVM 22 to 24): two switches share one buffer, and what is inserted into a result is written
-into a tensor that others read.
+One-shot bufferization does not model that the results of a switch may alias the tensors that its
+regions yield (LLVM 22 to 24). Two switches then share one buffer, and an insertion into a result
+writes into a tensor that other operations read.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _EQ = 0  # arith.cmpi's number
 
 
 class ExpandSwitches(OwnPass, frozen=True):
-    """Runs before tensors become buffers."""
+    """Runs before bufferization."""
 
     name = "aotc-expand-switches"
-    reason: str = "switches that give tensors become branches, whose results bufferize rightly"
+    reason: str = "switches with tensor results become scf.if, which bufferizes correctly"
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
@@ -44,7 +44,7 @@ def _expand(switch: Any) -> None:
 
 
 def _chain(switch: Any, cases: Sequence[tuple[int, Any]], default: Any) -> list[Any]:
-    """The results of branches on the values of `cases`, at the current insertion point."""
+    """The results of the chain of branches for `cases`, created at the current insertion point."""
     (value, region), *others = cases
     selector = switch.operands[0]
     is_it = ops.compare(_EQ, selector, ops.constant_index(value))

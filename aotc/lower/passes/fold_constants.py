@@ -1,4 +1,4 @@
-"""`aotc-fold-constants`: what is computed from constants alone becomes a constant."""
+"""`aotc-fold-constants`: evaluates linalg operations whose operands are all constants."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from aotc.lower.passes.base import Lowering, OwnPass
 class FoldConstants(OwnPass, frozen=True):
     name = "aotc-fold-constants"
     needs = ("aotc-outline-attention",)
-    reason: str = "what linalg computes from constants alone is computed now"
+    reason: str = "linalg operations on constants alone are evaluated now"
 
     def run(self, lowering: Lowering) -> None:
-        # It computes by NumPy, which takes longer to import than small modules to build.
+        # NumPy takes longer to import than a small module takes to build.
         from aotc.lower.tensors.constants import fold_constants
 
         fold_constants(lowering.module)

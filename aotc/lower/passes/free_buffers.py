@@ -1,4 +1,4 @@
-"""`aotc-free-buffers`: MLIR's deallocation, in modules with asynchronous tasks."""
+"""`aotc-free-buffers`: upstream buffer deallocation for modules with asynchronous tasks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _HIDDEN = "aotc_hidden_"
 
 
 class FreeBuffers(OwnPass, frozen=True):
-    """The deallocation refuses operations that do not say what they do to memory, as those that
-    wait for a task. It knows calls: these operations are calls while it runs."""
+    """Upstream deallocation refuses operations with unknown memory effects, such as those that wait
+    for a task, but accepts calls. So these operations are replaced by calls while it runs."""
 
     name = "aotc-free-buffers"
     needs = ("aotc-mark-tensors",)
-    reason: str = "buffers are freed after their last use, and waits for tasks free none"
+    reason: str = "buffers are freed after their last use; waiting for a task frees none"
 
     def run(self, lowering: Lowering) -> None:
         hidden: list[_Hidden] = []
@@ -38,7 +38,7 @@ def _has_no_buffers(operation: Any) -> bool:
 
 
 class _Hidden:
-    """A call in the place of an operation."""
+    """A call that stands for an operation until `restore`."""
 
     def __init__(self, operation: Any, name: str, module: Any) -> None:
         self._operation, self._attributes = operation.name, ops.attributes_of(operation)

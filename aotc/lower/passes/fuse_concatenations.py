@@ -1,4 +1,4 @@
-"""`aotc-fuse-concatenations`: pieces are computed by what reads them together."""
+"""`aotc-fuse-concatenations`: consumers of a concatenation compute its operands themselves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class FuseConcatenations(OwnPass, frozen=True):
     """Runs where transposes are `linalg.transpose`."""
 
     name = "aotc-fuse-concatenations"
-    reason: str = "what only elementwise operations read is not put together in memory before"
+    reason: str = "a concatenation that only elementwise operations read is not stored in memory"
 
     def run(self, lowering: Lowering) -> None:
         for location, text in fuse_concatenations(lowering.module):

@@ -1,4 +1,4 @@
-"""`aotc-fuse-dequantization`: products of quantized weights compute them as they read them."""
+"""`aotc-fuse-dequantization`: matmuls with quantized weights dequantize them as they load them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ class FuseDequantization(OwnPass, frozen=True):
     name = "aotc-fuse-dequantization"
     needs = ("aotc-separate-fills",)
     reason: str = (
-        "a product of a vector and quantized weights reads them packed: before what dequantizes "
-        "them becomes a loop of its own"
+        "a product of a vector and quantized weights loads them packed: before dequantization "
+        "becomes a separate loop"
     )
 
     def run(self, lowering: Lowering) -> None:
-        # Modules without tensors need none of it.
+        # Modules without tensors do not need this import.
         from aotc.kernels.matmul.dequantized.contraction import fuse_dequantization
 
         fuse_dequantization(lowering.module)

@@ -1,7 +1,7 @@
-"""`memref.get_global` moves out of `gpu.launch` bodies, before they are outlined.
+"""`aotc-hoist-globals`: moves `memref.get_global` out of `gpu.launch` bodies before outlining.
 
-Outlining would give the kernel a copy of the global: right for a constant, and for workgroup
-memory, which goes the other way.
+Outlining would give the kernel a copy of the global. That is right for a small constant. It is also
+right for workgroup memory, whose `memref.get_global` is moved into the launch instead.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
 from aotc.module_names import WEIGHT
 
-# Constants up to this size are copied into the kernel that uses them; larger ones are handed
-# to it, so that they are not in every image once more, and so are weights that may be replaced.
+# Constants up to this size in bytes are copied into the kernel that uses them. Larger ones are
+# kernel arguments, so that not every image has a copy. So are weights that may be replaced.
 _MAX_KERNEL_CONSTANT = 4096
 
 
 class HoistGlobals(OwnPass, frozen=True):
     name = "aotc-hoist-globals"
-    reason: str = "large constants are handed to kernels"
+    reason: str = "large constants become kernel arguments"
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
@@ -42,8 +42,8 @@ class HoistGlobals(OwnPass, frozen=True):
 
 
 def _sink_workgroup_global(use: Any) -> None:
-    """Gives each launch that uses workgroup memory its own `use` of it: outlining then gives the
-    kernel's module the global. The host has no such memory."""
+    """Gives each launch that uses workgroup memory its own `memref.get_global`, so that outlining
+    moves the global into the kernel's module. The host has no workgroup memory."""
     if ops.enclosing(use, "gpu.launch", "gpu.module") is not None:
         return
     for operand in list(use.results[0].uses):
@@ -54,7 +54,7 @@ def _sink_workgroup_global(use: Any) -> None:
 
 
 def _global_bytes(variable: Any) -> int:
-    """The size in bytes, of a memref of numbers; a guess above any limit for others."""
+    """The size in bytes of a memref of numbers; for other element types, a size above the limit."""
     type_ = ir.MemRefType(ir.TypeAttr(variable.attributes["type"]).value)
     try:
         bits = int(type_.element_type.width)

@@ -1,4 +1,5 @@
-"""`aotc-insert-fusion-barriers`: elementwise work that a product would repeat is kept out of it."""
+"""`aotc-insert-fusion-barriers`: keeps elementwise work out of a contraction that would repeat
+it."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ class InsertFusionBarriers(OwnPass, frozen=True):
     name = "aotc-insert-fusion-barriers"
     needs = ("aotc-fold-constants",)
     reason: str = (
-        "chains of elementwise operations become one; matmuls take in none that they would repeat"
+        "chains of elementwise operations are fused; matmuls do not fuse what they would repeat"
     )
 
     def run(self, lowering: Lowering) -> None:

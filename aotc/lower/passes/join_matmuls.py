@@ -1,4 +1,4 @@
-"""`aotc-join-matmuls`: matmuls of the same rows and constant weights become one."""
+"""`aotc-join-matmuls`: matmuls with the same left-hand side and constant weights become one."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from aotc.lower.passes.base import Lowering, OwnPass
 
 
 class JoinMatmuls(OwnPass, frozen=True):
-    """Runs where attention has been outlined: what it reads may be slices."""
+    """Runs after attention is outlined: the operands of attention may be slices."""
 
     name = "aotc-join-matmuls"
     needs = ("aotc-outline-attention",)
-    reason: str = "matmuls of the same rows are one where that is expected to be faster"
+    reason: str = "matmuls with the same left-hand side become one if that is expected to be faster"
 
     def run(self, lowering: Lowering) -> None:
-        # Modules without tensors need none of it.
+        # Modules without tensors do not need these imports.
         from aotc.kernels.matmul.joining import is_faster
         from aotc.lower.tensors.joined_matmuls import join_matmuls
 

@@ -11,12 +11,12 @@ from aotc.request import parse_block
 
 
 class MapParallelLoops(OwnPass, frozen=True):
-    """`block` is the size of all blocks; None has one chosen for each loop."""
+    """`block` is the size of all blocks; with None, a size is chosen for each loop."""
 
     name = "aotc-map-parallel-loops"
     needs = ("aotc-mark-parallel", "convert-parallel-loops-to-gpu")
     parsers: ClassVar[Parsers] = {"block": parse_block}
-    reason: str = "what is left of parallel loops becomes launches"
+    reason: str = "the remaining parallel loops become launches"
     block: tuple[int, ...] | None = None
 
     def run(self, lowering: Lowering) -> None:

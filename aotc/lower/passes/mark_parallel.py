@@ -1,4 +1,4 @@
-"""`aotc-mark-parallel`: what the author wrote of parallel loops is noted."""
+"""`aotc-mark-parallel`: records which loops the author of the module declared parallel."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from aotc.lower.passes.base import Lowering, OwnPass
 class MarkParallel(OwnPass, frozen=True):
     name = "aotc-mark-parallel"
     reason: str = (
-        "functions that say what runs in parallel keep their other loops as they are; blocks that "
-        "loops ask for are noted"
+        "functions with explicit parallel loops keep their other loops sequential; block sizes "
+        "that loops request are recorded"
     )
 
     def run(self, lowering: Lowering) -> None:

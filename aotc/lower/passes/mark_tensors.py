@@ -1,4 +1,4 @@
-"""`aotc-mark-tensors`: bufferization is told which tensors are the caller's."""
+"""`aotc-mark-tensors`: tells bufferization which tensors belong to the caller."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from aotc.lower.tensors.functions import mark_tensors
 class MarkTensors(OwnPass, frozen=True):
     name = "aotc-mark-tensors"
     reason: str = (
-        "tensors that entries take are the caller's, and only read; those that they return are "
-        "remembered"
+        "tensor arguments of entries belong to the caller and are only read; returned tensors are "
+        "recorded"
     )
 
     def run(self, lowering: Lowering) -> None:

@@ -1,4 +1,4 @@
-"""`aotc-merge-kernels`: the kernels that were outlined move into few `gpu.module`s."""
+"""`aotc-merge-kernels`: merges outlined kernels into few `gpu.module`s."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aotc.lower.passes.base import Lowering, OwnPass
 class MergeKernels(OwnPass, frozen=True):
     name = "aotc-merge-kernels"
     needs = ("gpu-kernel-outlining",)
-    reason: str = "kernels of loops share one image, and those of an operation of the library"
+    reason: str = "kernels of loops share one image; so do the library kernels of one operation"
 
     def run(self, lowering: Lowering) -> None:
         lowering.put_library_back()

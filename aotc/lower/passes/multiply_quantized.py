@@ -1,4 +1,4 @@
-"""`aotc-multiply-quantized`: products of dequantized tensors are products of integers."""
+"""`aotc-multiply-quantized`: matmuls of dequantized tensors become integer matmuls."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from aotc.lower.tensors.quantized_products import multiply_quantized
 
 
 class MultiplyQuantized(OwnPass, frozen=True):
-    """Runs where named operations are `linalg.generic`."""
+    """Runs when named operations are `linalg.generic`."""
 
     name = "aotc-multiply-quantized"
-    reason: str = "products of dequantized tensors are of their integers, and scaled afterwards"
+    reason: str = "matmuls of dequantized tensors multiply the integers, and scale the result"
 
     def run(self, lowering: Lowering) -> None:
         multiply_quantized(lowering.module)

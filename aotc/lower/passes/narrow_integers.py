@@ -1,4 +1,5 @@
-"""`aotc-narrow-integers`: integers of products and sums are as narrow as their values."""
+"""`aotc-narrow-integers`: integer matmuls and sums use the narrowest types that hold their
+values."""
 
 from __future__ import annotations
 
@@ -7,10 +8,10 @@ from aotc.lower.tensors.narrow_integers import narrow_integers
 
 
 class NarrowIntegers(OwnPass, frozen=True):
-    """Runs where named operations are `linalg.generic`."""
+    """Runs when named operations are `linalg.generic`."""
 
     name = "aotc-narrow-integers"
-    reason: str = "products of quantized matrices are of bytes, and add 32 bits"
+    reason: str = "matmuls of quantized matrices multiply bytes and accumulate in 32 bits"
 
     def run(self, lowering: Lowering) -> None:
         narrow_integers(lowering.module)

@@ -1,10 +1,10 @@
-"""Loops of linalg operations in the order in which their result lies in memory, those of reductions
-inside.
+"""`aotc-order-loops`: orders the loops of linalg operations as their result lies in memory, with
+reductions innermost.
 
-A reduction outside would be a loop of the host, with a launch in it. A named operation has the
-loops of its definition: those of `linalg.depthwise_conv_2d_nchw_chw` have the channels last, whose
-elements are an image apart. The last loop is along a block's threads, or a vector, and loops over
-the same points are fused.
+An outer reduction would become a host loop with a launch in it. A named operation has the loop
+order of its definition: `linalg.depthwise_conv_2d_nchw_chw` has the channels last, and consecutive
+channels are one image apart in memory. The last parallel loop is mapped to the threads of a block
+or to a vector. Loops with the same iteration space are fused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PARALLEL = "#linalg.iterator_type<parallel>"
 
 class OrderLoops(OwnPass, frozen=True):
     name = "aotc-order-loops"
-    reason: str = "reductions are inside; the last other loop is along what is contiguous"
+    reason: str = "reductions become innermost; the last parallel loop is along contiguous memory"
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
@@ -32,8 +32,8 @@ class OrderLoops(OwnPass, frozen=True):
 
 
 def _order(generic: Any) -> list[int] | None:
-    """The loops in their new order; None where it is that already, or where the results do not
-    all have the same dimension for each parallel loop."""
+    """The new order of the loops; None if they have that order, or if the results do not all have
+    the same dimension for each parallel loop."""
     maps = maps_of(generic)
     kinds = [str(kind) for kind in generic.attributes["iterator_types"]]
     _, outputs = ops.operand_groups(generic)

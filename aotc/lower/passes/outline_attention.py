@@ -1,4 +1,4 @@
-"""`aotc-outline-attention`: the operations of an attention become a function of their own."""
+"""`aotc-outline-attention`: outlines the operations of each attention into a function."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ class OutlineAttention(OwnPass, frozen=True):
     name = "aotc-outline-attention"
     needs = ("aotc-separate-fills",)
     reason: str = (
-        "attention is one function, in front of which a kernel can be called: while its "
-        "operations are as they were written, and before its mask is a constant of its size"
+        "attention becomes one function, for which a kernel can be called: while its operations "
+        "are as they were written, and before its mask is folded into a constant"
     )
 
     def run(self, lowering: Lowering) -> None:
-        # Modules without tensors need none of it.
+        # Modules without tensors do not need this import.
         from aotc.kernels.attention.outline import outline_attention
 
         outline_attention(lowering.module, lowering.request)

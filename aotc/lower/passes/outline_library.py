@@ -1,4 +1,4 @@
-"""`aotc-outline-library`: kernels of the library are outlined, and set aside until
+"""`aotc-outline-library`: outlines the kernels of the library, and keeps them apart until
 `aotc-merge-kernels`."""
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.ops import symbol_of
 from aotc.rewrites.run import run_passes
 
-# What loops that become kernels get, too.
+# The same passes that loops get when they become kernels.
 _SIMPLIFY = ("gpu.module(gpu.func(canonicalize,loop-invariant-code-motion,canonicalize,cse))",)
 
 
 class OutlineLibrary(OwnPass, frozen=True):
-    """Leaves a module alone in which the user has written launches, which need other passes
-    before."""
+    """Does nothing if the user wrote launches in the module: these need other passes before
+    outlining."""
 
     name = "aotc-outline-library"
     needs = ("aotc-choose-matmul-kernels",)
-    reason: str = "kernels of the library are complete: no other pass need look at them"
+    reason: str = "kernels of the library are complete: no other pass has to process them"
 
     def run(self, lowering: Lowering) -> None:
         if not has_library_kernels_alone(lowering.module):
@@ -32,7 +32,7 @@ class OutlineLibrary(OwnPass, frozen=True):
         )
         launches = launches_of(lowering.module)
         modules = library_modules(lowering.module, lowering.by_hand)
-        # Equal kernels for several targets are several: each is in the images of its own.
+        # Equal kernels of different targets are not shared: each target has its own images.
         targets: dict[str, list[Any]] = {}
         for one in modules:
             targets.setdefault(target_and_dispatch(symbol_of(one))[0], []).append(one)

@@ -1,4 +1,4 @@
-"""`aotc-parallelize-copies`: copies of host functions become parallel loops."""
+"""`aotc-parallelize-copies`: copies in host functions become parallel loops."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aotc.rewrites.copies import parallelize_copies
 class ParallelizeCopies(OwnPass, frozen=True):
     name = "aotc-parallelize-copies"
     needs = ("aotc-return-in-arguments",)
-    reason: str = "what is copied is copied by kernels, as it is they that use it"
+    reason: str = "kernels do the copies, as kernels use the data"
 
     def run(self, lowering: Lowering) -> None:
         parallelize_copies(lowering.module)

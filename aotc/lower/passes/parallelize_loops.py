@@ -1,4 +1,4 @@
-"""The parallel loops of functions that do not say themselves which are."""
+"""`aotc-parallelize-loops`: makes loops parallel in functions without explicit parallel loops."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from aotc.lower.mapping.written import is_sequential, says_what_is_parallel
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import PassManager
 
-# Loops that step by constants, and what they load and store, become affine ones.
+# Loops with constant steps, and their loads and stores, become affine.
 _RAISING = ("raise-scf-to-affine", "affine-raise-from-memref")
 
 
 class ParallelizeLoops(OwnPass, frozen=True):
     name = "aotc-parallelize-loops"
     needs = ("aotc-mark-parallel",)
-    reason: str = "loops that say nothing of it are parallel where they can be"
+    reason: str = "loops become parallel if no two iterations access the same element"
 
     def run(self, lowering: Lowering) -> None:
         module = lowering.module
@@ -32,8 +32,8 @@ class ParallelizeLoops(OwnPass, frozen=True):
 
 
 def functions_without_parallel_loops(module: Any) -> Iterator[Any]:
-    """The functions that do not say what runs in parallel: the sums of others keep the order of the
-    source."""
+    """Yields the functions without explicit parallel loops. Reductions of other functions keep the
+    order of the source."""
     for function in functions_of(module):
         says_so = is_sequential(function) or any(map(says_what_is_parallel, ops.walk(function)))
         if function.name == "func.func" and not says_so:
@@ -41,8 +41,10 @@ def functions_without_parallel_loops(module: Any) -> Iterator[Any]:
 
 
 def raise_to_affine(function: Any) -> bool:
-    """Whether `scf.for` loops of the function, and what they access, are affine where they can be:
-    not if one of them is unsigned. Raised, it would be a signed one."""
+    """Raises the `scf.for` loops of the function, and their accesses, to affine where possible.
+
+    Returns False, and raises nothing, if one of them is unsigned: the affine loop would be signed.
+    """
     loops = ops.find(function, "scf.for")
     if any("unsignedCmp" in loop.attributes for loop in loops):
         return False
@@ -52,6 +54,6 @@ def raise_to_affine(function: Any) -> bool:
 
 
 def make_parallel(function: Any, roots: Roots) -> None:
-    """Makes affine loops parallel where no two iterations access one element."""
+    """Makes affine loops parallel if no two iterations access the same element."""
     with some_loops_kept_sequential(function, roots):
         PassManager.parse("func.func(affine-parallelize)").run(function)

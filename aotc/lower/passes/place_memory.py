@@ -1,4 +1,4 @@
-"""`aotc-place-memory`: the buffers of kernels go where the GPU can reach them."""
+"""`aotc-place-memory`: puts the buffers of kernels into memory that the GPU can access."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PlaceMemory(OwnPass, frozen=True):
     name = "aotc-place-memory"
     needs = ("aotc-merge-kernels", "aotc-expand-copies")
     parsers: ClassVar[Parsers] = {"memory": _parse_mode}
-    reason: str = "the buffers of kernels go where the GPU can reach them"
+    reason: str = "the buffers of kernels are put into memory that the GPU can access"
     memory: MemoryMode = MemoryMode.AUTO
 
     def run(self, lowering: Lowering) -> None:

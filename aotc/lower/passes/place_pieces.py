@@ -1,9 +1,9 @@
-"""`aotc-place-pieces`: pieces of a concatenation are written to where they lie in it.
+"""`aotc-place-pieces`: operands of a concatenation are written directly into its result.
 
-An elementwise operation that makes a piece gets the slice of the concatenation as the tensor that
-it writes. Its readers read it there, so that no piece is copied: a recurrent layer puts the states
-of all steps together. A piece is contiguous in the concatenation, and begins where a vector may:
-what reads and writes it are the kernels that it had.
+An elementwise operation that computes an operand gets the slice of the result as its output tensor.
+The operand's users read that slice, so that no operand is copied. A recurrent layer, for example,
+concatenates the states of all steps. An operand is only placed if it is contiguous in the result
+and starts at a vector's alignment, so that the kernels that write and read it do not change.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from aotc.analysis.generics import has_reduction, origin
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
 
-# Kernels may load vectors of so many bits.
+# The widest vector that kernels may load, in bits.
 _ALIGNMENT_BITS = 512
 
 
 class PlacePieces(OwnPass, frozen=True):
-    """Runs where each operation has an empty tensor of its own, before there are buffers."""
+    """Runs before bufferization, when each operation has its own empty tensor."""
 
     name = "aotc-place-pieces"
-    reason: str = "pieces of a concatenation are written where they lie in it"
+    reason: str = "operands of a concatenation are written directly into its result"
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
@@ -42,14 +42,15 @@ class PlacePieces(OwnPass, frozen=True):
 
 
 class _Piece(Struct, frozen=True):
-    """A piece of a concatenation: the tensor, and the index along `dim` where it begins."""
+    """An operand of a concatenation, and the index along dimension `dim` of the result where it
+    starts."""
 
     value: Any
     dim: int
     start: int
 
     def slice_attributes(self) -> dict[str, Any]:
-        """Of an operation that reads or writes the piece's slice."""
+        """The attributes of an `extract_slice` or `insert_slice` of this operand."""
         rank = self.value.type.rank
         offsets = [self.start if i == self.dim else 0 for i in range(rank)]
         return {
@@ -60,14 +61,15 @@ class _Piece(Struct, frozen=True):
 
 
 class _Maker(Struct, frozen=True):
-    """The elementwise operation that makes a piece."""
+    """The elementwise operation that computes an operand."""
 
     generic: Any
     piece: _Piece
 
 
 def _contiguous_pieces(concat: Any) -> list[_Piece]:
-    """All pieces of a concatenation, if they are contiguous in it and aligned; else none."""
+    """All operands of a concatenation, if they are contiguous and aligned in it; otherwise an empty
+    list."""
     (result,) = concat.results
     dim = ir.IntegerAttr(concat.attributes["dim"]).value
     type_ = result.type
@@ -87,8 +89,8 @@ def _contiguous_pieces(concat: Any) -> list[_Piece]:
 
 
 def _makers(pieces: Sequence[_Piece], concat: Any) -> list[_Maker]:
-    """What can write pieces, in the order of the program: each operation its first piece, if it
-    makes several of them."""
+    """The operations that can write operands in place, in program order. An operation that computes
+    several operands writes the first one."""
     found: dict[Any, _Maker] = {}
     for piece in pieces:
         maker = _maker(piece, concat)
@@ -98,10 +100,10 @@ def _makers(pieces: Sequence[_Piece], concat: Any) -> list[_Maker]:
 
 
 def _maker(piece: _Piece, concat: Any) -> _Maker | None:
-    """The operation that makes the piece, if it can write it into the concatenation: it writes an
-    empty tensor, and the piece has its shape, but for dimensions of 1."""
+    """The operation that computes the operand, if it can write into the concatenation: its output
+    is an empty tensor, and has the operand's shape except for dimensions of size 1."""
     made = origin(piece.value)
-    # A piece of no elements has the place of the next one.
+    # An operand without elements starts where the next one starts.
     if 0 in piece.value.type.shape or not _is_rank_reduced(made.type.shape, piece.value.type.shape):
         return None
     generic: Any = ops.defining(made)
@@ -116,7 +118,7 @@ def _maker(piece: _Piece, concat: Any) -> _Maker | None:
 
 
 def _is_rank_reduced(shape: Sequence[int], whole: Sequence[int]) -> bool:
-    """Whether `shape` is `whole` without some of its dimensions of 1."""
+    """Whether `shape` is `whole` without some of its dimensions of size 1."""
     rest = list(shape)
     for size in whole:
         if rest and rest[0] == size:
@@ -146,7 +148,8 @@ def _order(one: _Maker, other: _Maker) -> int:
 
 
 def _write_into(whole: Any, maker: _Maker) -> Any:
-    """The tensor with the piece in it, which is made in its slice."""
+    """The concatenation's tensor with the operand inserted, which the operation computes in its
+    slice."""
     generic = maker.generic
     (made,) = generic.results
     attributes = {

@@ -1,4 +1,4 @@
-"""`aotc-pool-quantized`: maxima of dequantized tensors are maxima of bytes."""
+"""`aotc-pool-quantized`: maxima of dequantized tensors become maxima of bytes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from aotc.lower.tensors.quantized_pools import pool_quantized
 
 
 class PoolQuantized(OwnPass, frozen=True):
-    """Runs where named operations are `linalg.generic`."""
+    """Runs when named operations are `linalg.generic`."""
 
     name = "aotc-pool-quantized"
-    reason: str = "maxima of dequantized tensors are of their bytes, and dequantized afterwards"
+    reason: str = "maxima of dequantized tensors become maxima of bytes, which are dequantized"
 
     def run(self, lowering: Lowering) -> None:
         pool_quantized(lowering.module)

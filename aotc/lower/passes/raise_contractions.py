@@ -1,7 +1,7 @@
-"""Loops that compute a product of matrices become a `linalg.generic`.
+"""`aotc-raise-contractions`: loops that compute a matrix product become a `linalg.generic`.
 
-The kernel library knows products by that form. What upstream raises to linalg begins from other
-operations.
+The kernel library recognizes contractions in that form. Upstream's raising to linalg starts from
+other operations.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CONSTANT = "arith.constant"
 class RaiseContractions(OwnPass, frozen=True):
     name = "aotc-raise-contractions"
     needs = ("aotc-mark-parallel",)
-    reason: str = "loops that compute a product of matrices become linalg, for its kernels"
+    reason: str = "loops that compute a matrix product become linalg, which has library kernels"
 
     def run(self, lowering: Lowering) -> None:
         module = lowering.module
@@ -55,13 +55,14 @@ class RaiseContractions(OwnPass, frozen=True):
                     text = f"loops over {len(one.loops)} dimensions become linalg.generic"
                     lowering.remarks.add(self.name, one.loops[0].location, text)
                     _replace(one)
-                # By the time of the others' turn this function has loops that are parallel.
+                # `aotc-parallelize-loops` skips functions with parallel loops, and from here on
+                # this function may have some. So its other loops become parallel here.
                 if found and not has_linalg:
                     make_parallel(function, roots)
 
 
 def adds_product(operation: Any) -> bool:
-    """Whether it is, in two loops, an addition of a product: as in the loops of a contraction."""
+    """Whether it is an addition of a product nested in two loops, as in a contraction."""
     if operation.name not in _SUMS:
         return False
     inner = operation.parent
@@ -73,14 +74,14 @@ def adds_product(operation: Any) -> bool:
 
 
 class _Range(Struct):
-    """The iterations of a loop: `lower` and `upper` are SSA values or numbers."""
+    """The iteration range of a loop. `lower` and `upper` are SSA values or integers."""
 
     lower: Any
     upper: Any
 
     @classmethod
     def of(cls, loop: Any) -> _Range | None:
-        """None for bounds that are more than one value, and for other steps than 1."""
+        """The range of a loop; None if a bound is not a single value, or if the step is not 1."""
         if ir.IntegerAttr(loop.attributes["step"]).value != 1:
             return None
         lower_operands, upper_operands, _ = ops.operand_groups(loop)
@@ -94,7 +95,7 @@ class _Range(Struct):
         return None
 
     def size(self) -> Any:
-        """A number, or an SSA value that is made at the insertion point."""
+        """The number of iterations: an integer, or an SSA value created at the insertion point."""
         if (known := self.known_size()) is not None:
             return known
         if self.lower == 0 and _dimension_of(self.upper) is not None:
@@ -104,15 +105,15 @@ class _Range(Struct):
 
 
 class _Access(Struct):
-    """A load or a store. `places`: for each dimension of the memref the index, an SSA value or a
-    number."""
+    """A load or store. `places`: the index for each dimension of the memref, an SSA value or an
+    integer."""
 
     memref: Any
     places: list[Any]
 
     @classmethod
     def of(cls, operation: Any) -> _Access | None:
-        """None for an index that is computed."""
+        """The access of an `affine.load` or `affine.store`; None if an index is computed."""
         first = 1 if operation.name == "affine.store" else 0
         memref, *operands = list(operation.operands)[first:]
         places = _results(operation.attributes["map"], operands)
@@ -120,10 +121,10 @@ class _Access(Struct):
 
 
 class _Contraction(Struct):
-    """Loops, outermost first, that add to each element of `out` products of `factors`.
+    """Loops, outermost first, that accumulate products of `factors` into each element of `out`.
 
-    `start` is the number that the elements have before; None where they are added to. `arithmetic`
-    is what one iteration computes, in order.
+    `start`: the initial value of the elements; None if the loops add to the old elements.
+    `arithmetic`: the operations of one iteration, in order.
     """
 
     loops: list[Any]
@@ -139,13 +140,17 @@ class _Contraction(Struct):
         return [loop.regions[0].blocks[0].arguments[0] for loop in self.loops]
 
     def loops_of(self, access: _Access) -> list[int]:
-        """The loops along the dimensions of the memref that the iterations do not share."""
+        """The loops whose induction variables index the access, one for each such dimension of the
+        memref."""
         variables = self.variables
         return [variables.index(place) for place in access.places if place in variables]
 
     def is_valid(self) -> bool:
-        """Whether no loop's iterations depend on another loop, each access has a loop along a
-        dimension at most once, and each loop is seen in one; and the result is no factor."""
+        """Whether the loops are a contraction.
+
+        No loop's bounds depend on another loop. Each access uses a loop for at most one dimension.
+        Each loop is a dimension of a factor, and some are reductions. The result is not a factor.
+        """
         outer, variables = self.loops[0], self.variables
         if any(factor.memref == self.out.memref for factor in self.factors):
             return False
@@ -160,13 +165,16 @@ class _Contraction(Struct):
         return seen == set(range(len(self.loops))) and set(self.loops_of(self.out)) < seen
 
 
-# Products of fewer multiplications than that are no kernels of their own in a loop of the host.
+# Within a host loop, contractions with fewer multiplications than this do not become kernels.
 _LEAST_IN_LOOP = 1 << 15
 
 
 def _contractions(loop: Any, roots: Roots) -> Iterator[_Contraction]:
-    """Those that the loop is, or contains: with other statements, which get loops of their own, or
-    in a loop that runs in sequence."""
+    """Yields the contractions that the loop is or contains.
+
+    A loop with other statements is distributed, so that contractions get their own loops.
+    Contractions in a sequential loop are yielded if they are large enough.
+    """
     if not any(map(adds_product, ops.walk(loop))):
         return
     if loop.name == _LOOPS[0] and not accesses_overlap(loop, roots):
@@ -187,8 +195,8 @@ def _contractions(loop: Any, roots: Roots) -> Iterator[_Contraction]:
 
 
 def _is_sequential(loop: Any) -> bool:
-    """Whether the loop will not be parallel: it is not affine, or each of its iterations writes
-    the same elements."""
+    """Whether the loop will not become parallel: it is not affine, or all its iterations write the
+    same elements."""
     if loop.name != _LOOPS[0]:
         return True
     variable = loop.regions[0].blocks[0].arguments[0]
@@ -212,7 +220,7 @@ def _is_small(one: _Contraction) -> bool:
 
 
 def _contraction(outermost: Any) -> _Contraction | None:
-    """What these loops compute; None for all but a contraction."""
+    """The contraction that a loop nest computes; None if it computes anything else."""
     loops = [outermost]
     while len(inner := [op for op in _body(loops[-1]) if op.name == _LOOPS[0]]) == 1:
         loops += inner
@@ -249,7 +257,7 @@ def _contraction(outermost: Any) -> _Contraction | None:
 def _result_of(
     loops: list[Any], work: list[Any], total: Any, old: Any
 ) -> tuple[_Access | None, Any | None, list[Any]] | None:
-    """The access of the result, what it starts from, and the operations that load and store it."""
+    """The access of the result, its initial value, and the operations that load and store it."""
     innermost, stores = loops[-1], [op for op in work if op.name == "affine.store"]
     carried = list(innermost.results)
     if any(list(loop.results) for loop in loops[:-1]) or len(carried) > 1 or not stores:
@@ -263,7 +271,7 @@ def _result_of(
         numbers = [store.operands[0] for store in stores[:-1]]
         known = [load, *stores]
         accesses = [_Access.of(op) for op in known]
-        # What the elements start from is stored in front of a loop.
+        # The initial value is stored before the loop.
         if len(stores) > 2 or any(one != out for one in accesses):
             return None
         return out, numbers[0] if numbers else None, known
@@ -280,8 +288,8 @@ def _result_of(
 
 
 def _is_result_in_order(one: _Contraction, known: list[Any]) -> bool:
-    """Whether the result is loaded, added to and stored by the loops as by a contraction: what is
-    not in the innermost loop is in front of loops of the sum alone, or behind them."""
+    """Whether the loads and stores of the result are where a contraction has them: in the innermost
+    loop, or directly before or after its reduction loops."""
     inner = one.loops[-1]
     if one.start is not None and not _is_number(one.start):
         return False
@@ -305,7 +313,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _replace(one: _Contraction) -> None:
-    """Puts a `linalg.generic` in the place of the loops."""
+    """Replaces the loops by a `linalg.generic`."""
     outer = one.loops[0]
     with outer.location, ir.InsertionPoint(outer):
         sizes = [range_.size() for range_ in one.ranges]
@@ -335,7 +343,7 @@ def _create_product(one: _Contraction, views: list[Any]) -> None:
         for operation in one.arithmetic:
             clone = operation.clone()
             for i, operand in enumerate(operation.operands):
-                # What is neither loaded nor computed here is the old element.
+                # An operand that is neither loaded nor computed here is the accumulator.
                 new = [value for key, value in values if key == operand]
                 clone.operands[i] = new[0] if new else elements[2]
             values.append((operation.results[0], clone.results[0]))
@@ -345,7 +353,8 @@ def _create_product(one: _Contraction, views: list[Any]) -> None:
 
 
 def _view(one: _Contraction, access: _Access, sizes: list[Any]) -> Any:
-    """The part of a memref that the loops access, with a dimension for each loop of it."""
+    """The part of a memref that the loops access, with one dimension for each loop that indexes
+    it."""
     memref, variables = access.memref, one.variables
     offsets, extents, is_whole = list[Any](), list[Any](), True
     for dimension, place in enumerate(access.places):
@@ -365,7 +374,7 @@ def _view(one: _Contraction, access: _Access, sizes: list[Any]) -> Any:
 
 
 def _subview(memref: Any, offsets: list[Any], extents: list[Any], kept: list[int]) -> Any:
-    """The view of a part, without the dimensions of one element that are not kept."""
+    """The subview, rank-reduced to the dimensions in `kept`."""
     type_ = ir.MemRefType(memref.type)
     unknown = ir.ShapedType.get_dynamic_size()
     static = [
@@ -402,7 +411,7 @@ def _subview(memref: Any, offsets: list[Any], extents: list[Any], kept: list[int
 
 
 def _is_size(size: Any, memref: Any, dimension: int) -> bool:
-    """Whether it is known to be the memref's size along the dimension."""
+    """Whether `size` is known to be the memref's size along the dimension."""
     type_ = ir.MemRefType(memref.type)
     if isinstance(size, int):
         return not type_.is_dynamic_dim(dimension) and type_.get_dim_size(dimension) == size
@@ -410,7 +419,7 @@ def _is_size(size: Any, memref: Any, dimension: int) -> bool:
 
 
 def _dimension_of(value: Any) -> tuple[Any, int] | None:
-    """The memref and its dimension whose size `value` is."""
+    """The memref and the dimension of which `value` is the size."""
     dim = None if isinstance(value, int) else ops.defining(value)
     if dim is None or dim.name != "memref.dim":
         return None
@@ -419,7 +428,7 @@ def _dimension_of(value: Any) -> tuple[Any, int] | None:
 
 
 def _results(map_: Any, operands: Any) -> list[Any] | None:
-    """The results of a map: SSA values or numbers; None if one is computed."""
+    """The results of an affine map, as SSA values or integers; None if one of them is computed."""
     map_, operands = ir.AffineMapAttr(map_).value, list(operands)
     results: list[Any] = []
     for expression in map_.results:
@@ -439,6 +448,6 @@ def _value(number: Any) -> Any:
 
 
 def _body(loop: Any) -> list[Any]:
-    """The operations in a loop but its end."""
+    """The operations of a loop's body without its terminator."""
     *body, _ = (op.operation for op in loop.regions[0].blocks[0].operations)
     return body

@@ -1,12 +1,12 @@
-"""`aotc-relax-saturation`: NaN becomes a limit, where numbers are limited to become integers.
+"""`aotc-relax-saturation`: clamping before a conversion to an integer maps NaN to a bound.
 
-A conversion of NaN to an integer has no defined result, and may give a number that the integer's
-type does not have. So a maximum or minimum that is only converted gives its other operand where it
-meets NaN, which is one instruction, too, where that operand is constant.
+The conversion of NaN to an integer has no defined result, and may give a value outside the integer
+type's range. So a maximum or minimum whose only use is a conversion returns its other operand for
+NaN. This is also a single instruction if that operand is constant.
 
-What is not limited so is converted to 32 bits, the lower ones of which are taken: torch-mlir limits
-bytes without a sign in another way, as those that pad an image, and then converts them as if they
-had one, which is not defined above 127.
+A value that is not clamped like this is converted to 32 bits and truncated. torch-mlir clamps
+unsigned bytes in a different way, for example where it pads an image, and then converts them as
+signed ones, which is not defined above 127.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WIDE = 32
 
 class RelaxSaturation(OwnPass, frozen=True):
     name = "aotc-relax-saturation"
-    reason: str = "limits of what becomes an integer hold for NaN, too, and are one instruction"
+    reason: str = "clamping before conversion to an integer handles NaN, and is one instruction"
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
@@ -40,7 +40,7 @@ class RelaxSaturation(OwnPass, frozen=True):
 
 
 def _is_converted(value: Any) -> bool:
-    """Whether nothing else is done with it but to limit it, and to convert what that gives."""
+    """Whether all users clamp the value and convert the result, or convert it directly."""
     users = [use.owner.operation for use in value.uses]
     return bool(users) and all(
         user.name in _CONVERSIONS or (user.name in _NUMBERS and _is_converted(user.results[0]))

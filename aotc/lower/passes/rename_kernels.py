@@ -1,4 +1,4 @@
-"""`aotc-rename-kernels`: kernels get names that PTX can spell."""
+"""`aotc-rename-kernels`: renames kernels to valid PTX identifiers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aotc.lower.passes.base import Lowering, OwnPass
 class RenameKernels(OwnPass, frozen=True):
     name = "aotc-rename-kernels"
     needs = ("aotc-merge-kernels",)
-    reason: str = "kernels get names that assemblers can spell"
+    reason: str = "kernels get names that assemblers accept"
 
     def run(self, lowering: Lowering) -> None:
         rename_kernels(lowering.module)

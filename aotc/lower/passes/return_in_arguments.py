@@ -1,4 +1,4 @@
-"""`aotc-return-in-arguments`: results of known shape become arguments."""
+"""`aotc-return-in-arguments`: results of known shape become output arguments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aotc.lower.tensors.functions import return_in_arguments
 class ReturnInArguments(OwnPass, frozen=True):
     name = "aotc-return-in-arguments"
     needs = ("aotc-mark-tensors",)
-    reason: str = "results of known shape become arguments, which the entry writes"
+    reason: str = "results of known shape become output arguments"
 
     def run(self, lowering: Lowering) -> None:
         return_in_arguments(lowering.source)

@@ -1,8 +1,8 @@
-"""A tensor that is only a wider form of another, as f64 for the variance of a layer norm, is made
-anew for each operation that reads it.
+"""`aotc-separate-casts`: each user of a widened tensor gets its own widening cast.
 
-Such a cast is then fused with its reader, which loads what was there before. MLIR fuses what has
-one reader alone: the wider tensor would be stored, and has twice the bytes.
+An example is the f64 copy of an input from which the variance of a layer norm is computed. The cast
+is then fused with its user, which loads the narrow tensor. MLIR fuses only producers with a single
+user. Otherwise the wide tensor, which has twice the bytes, would be stored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WIDENING = ("arith.extf", "arith.extsi", "arith.extui")
 
 
 class SeparateCasts(OwnPass, frozen=True):
-    """Runs where named operations are `linalg.generic`."""
+    """Runs when named operations are `linalg.generic`."""
 
     name = "aotc-separate-casts"
     reason: str = "each operation that reads a widened tensor widens it itself"
@@ -31,7 +31,7 @@ class SeparateCasts(OwnPass, frozen=True):
 
 
 def _widens(generic: Any) -> bool:
-    """Whether it does nothing else, element by element."""
+    """Whether the operation only widens each element of its input."""
     inputs, _ = ops.operand_groups(generic)
     cast, *others = body_of(generic)
     (argument, *_) = generic.regions[0].blocks[0].arguments

@@ -1,14 +1,17 @@
-"""A tensor that is filled with one value is made for each operation that starts from it, in its
-shape. So is one that repeats a smaller tensor, as the bias of a layer that is applied twice.
+"""`aotc-separate-fills`: each operation that starts from a filled tensor gets its own, in its
+shape.
 
-Equal ones were made one, and reshaped: then the first one to write into it must copy it, and what
-fills it runs in front of all. One for each is filled by the loop that goes on.
+The same holds for a tensor that broadcasts a smaller one, such as the bias of a layer that is
+applied twice. CSE makes equal tensors one, and they are reshaped: then the first operation that
+writes into the tensor must copy it, and the fill runs before all of them. A separate fill becomes
+part of the loop that uses it.
 
-An empty tensor that several operations write is parted, too: its buffer would be kept from the
-first to the last of them. Those that read what was written into it may write in place, and stay.
+An empty tensor that several operations write is separated as well; otherwise its buffer would live
+from the first of them to the last. Operations that read what was written into the tensor may write
+in place, and keep it.
 
-A loop that yields one tensor twice yields a copy of it, too: bufferization takes its results for
-two tensors, and lets what comes behind write into one of them, and read the other.
+A loop that yields one tensor twice yields a copy of it the second time. Bufferization takes the
+loop's results for two tensors, and lets later operations write into one of them and read the other.
 """
 
 from __future__ import annotations
@@ -23,12 +26,12 @@ from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.spread import create_spread
 from aotc.mlir import ir
 
-# What may be in the memory of its first operand.
+# Operations whose result may alias their first operand.
 _PARTS = (*RESHAPES, "tensor.cast", "tensor.extract_slice")
 
 
 class SeparateFills(OwnPass, frozen=True):
-    """Runs where named operations are `linalg.generic`."""
+    """Runs when named operations are `linalg.generic`."""
 
     name = "aotc-separate-fills"
     reason: str = "each operation that starts from a filled tensor has its own"
@@ -48,7 +51,7 @@ class SeparateFills(OwnPass, frozen=True):
 
 
 def _is_repeated(generic: Any) -> bool:
-    """Whether its result has each element of one smaller tensor several times, and no others."""
+    """Whether the result is a broadcast of one tensor of lower rank."""
     inputs, _ = ops.operand_groups(generic)
     end, *others = reversed(body_of(generic))
     if others or len(generic.results) != 1 or len(inputs) != 1:
@@ -60,7 +63,8 @@ def _is_repeated(generic: Any) -> bool:
 
 
 def _part_repeated(generic: Any) -> None:
-    """Gives each operation but one that writes into its result a copy of the operation."""
+    """Gives each operation that writes into the broadcast's result, except the last, its own
+    broadcast."""
     (result,) = generic.results
     for use in list(result.uses):
         if _is_written(use) and len(list(result.uses)) > 1:
@@ -70,10 +74,10 @@ def _part_repeated(generic: Any) -> None:
 
 
 def _part_empty(root: Any) -> None:
-    """Gives each operation its own empty tensor, unless it reads what the one before it made of
-    that tensor."""
-    latest: dict[Any, Any] = {}  # of each tensor.empty: the one that was written at last
-    made_of: dict[Any, Any] = {}  # of results, and their reshapes: the tensor.empty
+    """Gives each operation its own empty tensor, unless it reads what the previous operation wrote
+    into that tensor."""
+    latest: dict[Any, Any] = {}  # tensor.empty → its copy that was written last
+    made_of: dict[Any, Any] = {}  # result, or a reshape of it → its tensor.empty
     for operation in ops.walk(root):
         read = [made_of[operand] for operand in operation.operands if operand in made_of]
         if operation.name in RESHAPES and read:
@@ -91,7 +95,7 @@ def _part_empty(root: Any) -> None:
 
 
 def _part_yielded(end: Any) -> None:
-    """Copies what is yielded for a second time, or of which another part is yielded, too."""
+    """Copies a yielded tensor if it, or another part of the same tensor, is yielded before it."""
     yielded = set()
     for number, operand in enumerate(end.operands):
         whole = root_of(operand, _PARTS)
@@ -108,7 +112,7 @@ def _part_yielded(end: Any) -> None:
 
 
 def _value(generic: Any) -> Any | None:
-    """The scalar that a tensor is filled with."""
+    """The scalar that the operation fills its result with; None for other operations."""
     inputs, _ = ops.operand_groups(generic)
     end, *others = reversed(body_of(generic))
     if others or len(generic.results) != 1 or len(inputs) > 1:
@@ -122,7 +126,7 @@ def _value(generic: Any) -> Any | None:
 
 
 def _sizes(generic: Any) -> list[Any] | None:
-    """Those of its result that the type does not say; None if they are not seen."""
+    """The dynamic sizes of the result; None if they are not known at this operation."""
     if not generic.results or generic.results[0].type.has_static_shape:
         return []
     _, (out, *_) = ops.operand_groups(generic)
@@ -133,7 +137,7 @@ def _sizes(generic: Any) -> list[Any] | None:
 
 
 def _reshape(filled: Any, value: Any) -> None:
-    """Fills what is another shape of the tensor by itself."""
+    """Replaces reshapes of the filled tensor by separate fills."""
     for use in list(filled.uses):
         user = use.owner.operation
         if user.name in RESHAPES and user.results[0].type.has_static_shape:
@@ -145,7 +149,7 @@ def _reshape(filled: Any, value: Any) -> None:
 
 
 def _part(filled: Any, value: Any, sizes: Sequence[Any] = ()) -> None:
-    """Gives each operation that writes into the tensor its own."""
+    """Gives each operation that writes into the filled tensor its own."""
     for use in [use for use in filled.uses if _is_written(use)]:
         user = use.owner.operation
         with user.location, ir.InsertionPoint(user):

@@ -1,9 +1,10 @@
-"""Sizes and broadcasts that are found out when the program runs, although they are known before.
+"""`aotc-simplify-sizes`: simplifies sizes and broadcasts that are computed at run time but are
+known.
 
-PyTorch's programs for a batch of any size part a dimension by a division that undoes a product, and
-ask wherever they broadcast whether the batch is 1. Both come out as what was there before: then
-equal sizes are one value, and what is broadcast is read at a loop's index, or at 0. A tensor that
-is broadcast to its own size is that tensor.
+PyTorch programs with a dynamic batch split a dimension by a division that undoes a multiplication.
+For each broadcast, they test whether the batch is 1. This pass replaces the quotient by the
+original size. Then equal sizes are one value, and a broadcast operand is read at a loop's index or
+at 0. A tensor that is broadcast to its own size is replaced by that tensor.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ _ONE = Polynomial.number(1)
 
 
 class SimplifySizes(OwnPass, frozen=True):
-    """Runs on tensors, where equal operations are one (`cse`)."""
+    """Runs on tensors after `cse`, so that equal operations are one."""
 
     name = "aotc-simplify-sizes"
     needs = ("aotc-expand-reshapes",)
-    reason: str = "sizes and broadcasts that are known come out as what was there before"
+    reason: str = "divisions that undo a product of sizes, and known broadcasts, are simplified"
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
@@ -38,7 +39,7 @@ class SimplifySizes(OwnPass, frozen=True):
 
 
 def _undo_product(division: Any) -> None:
-    """(x * n) / n is x."""
+    """Folds (x * n) / n to x."""
     dividend, divisor = ops.defining(division.operands[0]), ops.known_index(division.operands[1])
     if dividend is None or dividend.name != "affine.apply" or not divisor or divisor < 0:
         return
@@ -46,10 +47,10 @@ def _undo_product(division: Any) -> None:
     (product,) = map_.results
     quotient = ir.AffineExpr.get_floor_div(product, divisor)
     if ir.AffineExpr.get_mul(quotient, divisor) != product:
-        return  # it has a remainder
+        return  # the division has a remainder
     operands = list(dividend.operands)
     divided = ir.AffineMap.get(map_.n_dims, map_.n_symbols, [quotient])
-    (quotient,) = divided.results  # of the class that it has become
+    (quotient,) = divided.results  # as an object of its new class
     if isinstance(quotient, ir.AffineDimExpr):
         found = operands[quotient.position]
     elif isinstance(quotient, ir.AffineSymbolExpr):
@@ -62,7 +63,7 @@ def _undo_product(division: Any) -> None:
 
 
 def _simplify_broadcasts(function: Any) -> None:
-    """Sizes that the function asserts to be equal are equal."""
+    """Simplifies broadcasts, using the equalities of sizes that the function asserts."""
     facts = Facts()
     sizes, entry = Sizes(function, facts), function.regions[0].blocks[0]
     replaced = []
@@ -75,16 +76,19 @@ def _simplify_broadcasts(function: Any) -> None:
                 sizes.all_of(result)
         if operation.name == "linalg.generic" and _simplify_broadcast(operation, sizes):
             replaced.append(operation)
-    # What is known of values outlives them, as long as these are there.
+    # The facts refer to values, so the operations must exist until all are simplified.
     for generic in replaced:
         ops.erase(generic)
 
 
 def _simplify_broadcast(generic: Any, sizes: Sizes) -> bool:
-    """Where the elements of a new tensor are read from another at the indices of loops, along
-    dimensions of the same sizes, or at 0 along dimensions of 1, that is an operand, which other
-    passes understand. Where each is the one at its own place, the other tensor takes its place.
-    False where it is something else."""
+    """Replaces `tensor.extract` in the body of an elementwise operation by an operand of the
+    operation.
+
+    The extract reads at the indices of loops along dimensions of the same sizes, or at 0 along
+    dimensions of size 1. Other passes understand operands. If each element is read at its own
+    place, the source tensor replaces the result. Returns False if the operation has another form.
+    """
     inputs, outputs = ops.operand_groups(generic)
     if inputs or len(outputs) != 1 or not isinstance(outputs[0].type, ir.RankedTensorType):
         return False
@@ -119,8 +123,11 @@ def _simplify_broadcast(generic: Any, sizes: Sizes) -> bool:
 def _place(
     index: Any, dimension: int, size: Polynomial, extents: list[Polynomial], sizes: Sizes
 ) -> Any:
-    """The loop's dimension that an index along a dimension of the source, of this size, is, or the
-    constant 0; else None. `extents`: of the loops."""
+    """The affine expression for an index into the source: a loop's dimension or the constant 0;
+    None for other indices.
+
+    `dimension` and `size` are those of the source; `extents` are the sizes of the loops.
+    """
     if ops.known_index(index) == 0 and size == _ONE:
         is_own = dimension < len(extents) and extents[dimension] == _ONE
         return ir.AffineDimExpr.get(dimension) if is_own else ir.AffineConstantExpr.get(0)
@@ -131,8 +138,8 @@ def _place(
 
 
 def _loop_of(index: Any, size: Polynomial, sizes: Sizes) -> int | None:
-    """The loop whose index it is, of which it is perhaps asked whether the size is 1: then 0, which
-    is the same."""
+    """The loop whose index `index` is. The index may be `size == 1 ? 0 : loop index`, which is the
+    same."""
     owner = ops.defining(index)
     if owner is not None and owner.name == "arith.select":
         condition, zero, other = owner.operands
@@ -145,6 +152,6 @@ def _loop_of(index: Any, size: Polynomial, sizes: Sizes) -> int | None:
 
 
 def _is_one(condition: Any, size: Polynomial, sizes: Sizes) -> bool:
-    """Whether it asks if the size is 1."""
+    """Whether the condition is that the size is 1."""
     asked = sizes.comparisons(condition)
     return asked in ([("eq", size, _ONE)], [("eq", _ONE, size)])

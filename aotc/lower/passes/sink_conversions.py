@@ -1,9 +1,10 @@
-"""Matrices that are converted and then repeated become matrices that are repeated and then
-converted.
+"""`aotc-sink-conversions`: a broadcast of converted matrices becomes a conversion of broadcast
+matrices.
 
-PyTorch's attention of grouped queries converts K and V to f32 before it repeats them for the heads
-that share them. The kernels take tensors of 16 bits, which they look for behind conversions.
-Reshapes between the two, which stay where sizes are unknown, are made of the narrow tensor.
+PyTorch's grouped-query attention converts K and V to f32 before it broadcasts them to the heads
+that share them. The kernels take 16-bit tensors, and look for them behind conversions. Reshapes
+between the conversion and the broadcast, which remain if sizes are dynamic, are applied to the
+narrow tensor.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from aotc.mlir import ir
 
 
 class SinkConversions(OwnPass, frozen=True):
-    """Runs where named operations are `linalg.generic`."""
+    """Runs when named operations are `linalg.generic`."""
 
     name = "aotc-sink-conversions"
-    reason: str = "matrices are repeated in their own type: attention reads them so"
+    reason: str = "matrices are broadcast in their narrow type, which attention kernels read"
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
@@ -34,7 +35,7 @@ class SinkConversions(OwnPass, frozen=True):
 
 
 def _maker_and_reshapes(value: Any) -> tuple[Any | None, list[Any]]:
-    """What makes a tensor, and the reshapes since then, the first one first."""
+    """The operation that produces a tensor, and the reshapes after it, in program order."""
     reshapes: list[Any] = []
     owner = ops.defining(value)
     while owner is not None and owner.name in RESHAPES:
@@ -44,7 +45,7 @@ def _maker_and_reshapes(value: Any) -> tuple[Any | None, list[Any]]:
 
 
 def _repeats_matrices(generic: Any) -> bool:
-    """Whether the result has each matrix of the input several times."""
+    """Whether the operation broadcasts each matrix of its input."""
     inputs, outs = ops.operand_groups(generic)
     if len(inputs) != 1 or len(generic.results) != 1:
         return False
@@ -71,7 +72,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _widens(generic: Any) -> bool:
-    """Whether it is an `arith.extf` of each element of a tensor."""
+    """Whether the operation is an elementwise `arith.extf` of a tensor."""
     if generic.name != "linalg.generic" or len(generic.results) != 1:
         return False
     inputs, _ = ops.operand_groups(generic)
@@ -106,7 +107,7 @@ def _exchange(repeat: Any, conversion: Any, reshapes: list[Any]) -> None:
 
 
 def _reshaped(tensor: Any, reshape: Any) -> Any:
-    """The tensor in the shape of what `reshape` makes of another one."""
+    """Applies the reshape to another tensor with the same shape."""
     type_ = ir.RankedTensorType.get(reshape.results[0].type.shape, tensor.type.element_type)
     attributes = ops.attributes_of(reshape)
     operands = [tensor, *list(reshape.operands)[1:]]
@@ -114,7 +115,7 @@ def _reshaped(tensor: Any, reshape: Any) -> Any:
 
 
 def _convert(narrow: Any, wide: Any) -> None:
-    """Puts the tensor, converted, in the place of another one."""
+    """Replaces the wide tensor by a conversion of the narrow one."""
     identity = ir.AffineMap.get_identity(wide.type.rank)
     converted = create_spread(narrow, wide.type, identity, ops.dynamic_sizes(narrow), "arith.extf")
     wide.replace_all_uses_with(converted)

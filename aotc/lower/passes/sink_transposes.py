@@ -1,9 +1,10 @@
-"""Transposes of which only slices are used, as of a tensor that holds Q, K and V, become transposes
-of the slices.
+"""`aotc-sink-transposes`: a transpose of which only slices are used becomes transposes of the
+slices.
 
-A transposed slice is fused with its consumer, and is how attention reads its heads. The transpose
-of all slices would be a copy of the tensor. Between the transpose and the slices dimensions of 1
-may be dropped, as PyTorch's `nn.MultiheadAttention` does.
+An example is a tensor that holds Q, K and V. A transposed slice is fused with its consumer, and
+attention reads its heads in this form. The transpose of the whole tensor would be a copy. Unit
+dimensions may be dropped between the transpose and the slices, as PyTorch's `nn.MultiheadAttention`
+does.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _GROUPS = "operandSegmentSizes"
 
 
 class SinkTransposes(OwnPass, frozen=True):
-    """Runs where transposes are `linalg.transpose`."""
+    """Runs when transposes are `linalg.transpose`."""
 
     name = "aotc-sink-transposes"
     reason: str = (
@@ -46,7 +47,8 @@ def _users(operation: Any) -> list[Any]:
 
 
 def _drops_ones(collapse: Any) -> bool:
-    """Whether it leaves out dimensions of 1 alone, and slices of its rank are all that reads it."""
+    """Whether the collapse drops only unit dimensions, and its only users are slices of the same
+    rank."""
     shape, slices = collapse.operands[0].type.shape, _users(collapse)
     return (
         bool(slices)
@@ -60,7 +62,7 @@ def _drops_ones(collapse: Any) -> bool:
 
 
 def _slice_before(collapse: Any) -> None:
-    """The slices of what drops dimensions of 1 drop these themselves."""
+    """Moves the slices before the collapse: each slice is collapsed instead."""
     (source,) = collapse.operands
     shape = source.type.shape
     kept = [
@@ -91,8 +93,8 @@ def _slice_before(collapse: Any) -> None:
 
 
 def _can_sink(slices: Sequence[Any]) -> bool:
-    """Whether all are slices of the same rank, which have no more elements together than what they
-    are slices of: those that overlap would be copied several times."""
+    """Whether all users are slices of the transpose's rank that have no more elements in total than
+    the tensor. Overlapping slices would be copied several times."""
     return (
         all(one.name == "tensor.extract_slice" for one in slices)
         and all(one.operands[0].type.rank == one.results[0].type.rank for one in slices)
@@ -101,7 +103,7 @@ def _can_sink(slices: Sequence[Any]) -> bool:
 
 
 def _share(slice_: Any) -> Fraction:
-    """The part of the tensor that a slice has; a dimension of unknown size counts as all of it."""
+    """The fraction of the tensor in a slice. A dimension of unknown size counts as whole."""
     share = Fraction(1)
     whole, part = slice_.operands[0].type, slice_.results[0].type
     for i in range(whole.rank):
@@ -123,7 +125,7 @@ def _transpose_slice(slice_: Any, transpose: Any) -> None:
 
 
 def _slice_of(source: Any, slice_: Any, order: Sequence[int]) -> Any:
-    """The slice, before `order` has permuted its dimensions."""
+    """The same slice of the tensor before its dimensions were permuted by `order`."""
     _, *groups = ops.operand_groups(slice_)
     unknown = ir.ShapedType.get_dynamic_size(), ir.ShapedType.get_dynamic_stride_or_offset()
     operands, counts = [source], [1]

@@ -1,7 +1,8 @@
-"""Vectors are computed in the kernels that use them, rather than passed as arguments.
+"""`aotc-sink-vectors`: vectors are computed in the kernels that use them instead of passed as
+arguments.
 
-Loop-invariant code motion took them out of the loop that is a launch now; as an argument a
-vector costs parameter space, and one of i1 is not passed right at all.
+Loop-invariant code motion moved them out of a loop that is a launch now. As an argument, a vector
+uses parameter space, and a vector of i1 is not passed correctly.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from aotc import ops
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
 
-# Computed from their operands alone.
+# Dialects whose operations depend on their operands alone.
 _PURE_DIALECTS = ("vector", "arith", "math")
 
 
 class SinkVectors(OwnPass, frozen=True):
     name = "aotc-sink-vectors"
-    reason: str = "vectors are computed in kernels rather than handed to them"
+    reason: str = "vectors are computed in kernels rather than passed as arguments"
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
@@ -32,7 +33,7 @@ class SinkVectors(OwnPass, frozen=True):
                             continue
                         if launch in ops.ancestors(producer) or not _is_pure(producer):
                             continue
-                        # One for each use: what is the same is found to be so in the kernel.
+                        # Each use gets its own copy; CSE in the kernel removes duplicates.
                         copy = producer.clone(ir.InsertionPoint(user)).operation
                         user.operands[i] = copy.results[list(producer.results).index(operand)]
                         pending.append(copy)

@@ -1,4 +1,4 @@
-"""`aotc-size-results`: functions that compute the sizes of what entries return."""
+"""`aotc-size-results`: creates functions that compute the sizes of the results of entries."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from aotc.lower.passes.base import Lowering, OwnPass
 class SizeResults(OwnPass, frozen=True):
     name = "aotc-size-results"
     needs = ("aotc-check-sizes", "aotc-expand-reshapes", "aotc-simplify-sizes")
-    reason: str = "callers may ask for the sizes of results before they call"
+    reason: str = "callers can query the sizes of results before the call"
 
     def run(self, lowering: Lowering) -> None:
-        # Modules without tensors need none of it.
+        # Modules without tensors do not need this import.
         from aotc.lower.tensors.result_sizes import size_results
 
         size_results(lowering.module)

@@ -1,10 +1,11 @@
-"""Elementwise operations whose result is read slice by slice are computed slice by slice.
+"""`aotc-slice-elementwise`: computes an elementwise operation per slice if its result is read by
+slices.
 
-A recurrence that is unrolled over time, as a state-space model's, reads what is computed for all
-steps at once (`exp(dt * A)`, of batch x channels x steps x states) one step at a time. MLIR fuses
-no operation through `tensor.extract_slice`: all of it would be stored, and read again. An operation
-on each slice is fused with its reader, and nothing is stored. No element is computed twice, as the
-slices do not overlap.
+A recurrence that is unrolled over time, such as that of a state-space model, reads one step at a
+time of a tensor that is computed for all steps at once (`exp(dt * A)`, of batch x channels x steps
+x states). MLIR fuses no operation through `tensor.extract_slice`, so the whole tensor would be
+stored and loaded again. An operation on each slice is fused with its reader, and nothing is stored.
+No element is computed twice, as the slices do not overlap.
 """
 
 from __future__ import annotations
@@ -24,26 +25,27 @@ from aotc.mlir import ir
 from aotc.rewrites.checks import CHECK
 from aotc.rewrites.cloning import copy
 
-# These may be computed later, and of fewer elements, as what is pure may be.
+# Operations that may be executed later and for fewer elements, as pure ones may.
 _MOVABLE = ("tensor.extract", "scf.if", "scf.for", "scf.yield", "linalg.yield")
-# An elementary function takes about as much code as so many operations of arithmetic.
+# The code size of an elementary function, in arithmetic operations (a rough estimate).
 _FUNCTION = 16
-# A reader computes at most so much of a slice: each reader has a copy of the code.
+# The limit of the code that one reader gets for a slice, in the same unit: each reader has a copy.
 _MOST_COPIED = 3 * _FUNCTION
 _KINDS = ("static_offsets", "static_sizes", "static_strides")
 
 
 class SliceElementwise(OwnPass, frozen=True):
-    """Runs where named operations are `linalg.generic`."""
+    """Runs when named operations are `linalg.generic`."""
 
     name = "aotc-slice-elementwise"
-    reason: str = "what is read slice by slice is computed so, by what reads the slices"
+    reason: str = "elementwise results that are read in slices are computed by the slices' readers"
 
     def run(self, lowering: Lowering) -> None:
-        # How much of slices is computed in front of a reader, by the reader.
+        # Operation on a slice → the cost of the chain of such operations that its reader will
+        # compute.
         copied: dict[Any, int] = {}
         with lowering.module.context:
-            # From below: what an operation reads is read slice by slice when it is sliced itself.
+            # In reverse order: slicing an operation makes slices of its operands.
             for generic in reversed(ops.find(lowering.module.operation, "linalg.generic")):
                 slices = _slices_of(generic) if _is_elementwise(generic) else None
                 if not slices:
@@ -57,8 +59,8 @@ class SliceElementwise(OwnPass, frozen=True):
 
 
 class _Slice(Struct):
-    """A `tensor.extract_slice`, without strides: offsets and sizes, and the dimensions that its
-    result has. The others have a size of 1."""
+    """A `tensor.extract_slice` with unit strides: its offsets and sizes, and the dimensions that
+    its result keeps. The dropped dimensions have size 1."""
 
     operation: Any
     offsets: list[int]
@@ -67,9 +69,12 @@ class _Slice(Struct):
 
 
 def _is_elementwise(generic: Any) -> bool:
-    """Whether it computes each element of its one result, in order, of one element of each operand
-    and of nothing that may change until a slice is read; and whether it is no part of the loops of
-    what makes an operand: a product or a reduction."""
+    """Whether the operation can be computed per slice.
+
+    It computes each element of its one result from one element of each operand, and from nothing
+    that may change before a slice is read. It is not fused into a matmul or reduction that computes
+    an operand.
+    """
     if has_reduction(generic) or len(generic.results) != 1:
         return False
     if not isinstance(generic.results[0].type, ir.RankedTensorType):
@@ -87,8 +92,8 @@ def _is_elementwise(generic: Any) -> bool:
 
 
 def _is_movable(operation: Any) -> bool:
-    """Whether it depends on its operands alone, not on memory or on the loops' indices, and does
-    not fail: elements that no slice has are not computed."""
+    """Whether the operation depends on its operands alone, not on memory or loop indices, and
+    cannot fail. Elements outside of all slices will not be computed."""
     return all(
         (is_pure(one) or one.name in _MOVABLE) and CHECK not in one.attributes
         for one in ops.walk(operation)
@@ -103,8 +108,8 @@ def _is_reduced(value: Any) -> bool:
 
 
 def _slices_of(generic: Any) -> list[_Slice] | None:
-    """The slices that are all that is read of the result, each by one elementwise operation; None
-    where others read it, or where slices overlap."""
+    """The slices of the result, if they do not overlap and one elementwise operation reads each;
+    None if the result has other users."""
     result = generic.results[0]
     found = []
     for use in result.uses:
@@ -140,8 +145,8 @@ def _slice(operation: Any, source: Any) -> _Slice | None:
 
 
 def _has_elementwise_reader(operation: Any, block: Any) -> bool:
-    """Whether one operation reads the slice, each element once, in the block itself: in a loop, it
-    might be computed more than once."""
+    """Whether one operation in the same block reads the slice, each element once. A reader in a
+    loop might compute it more than once."""
     uses = list(operation.results[0].uses)
     readers = [use.owner.operation for use in uses]
     if operation.block != block or len(readers) != 1 or readers[0].block != block:
@@ -164,7 +169,7 @@ def _cost(operation: Any) -> int:
 
 
 def _compute(generic: Any, slice_: _Slice) -> Any:
-    """Computes a slice where it is extracted, and returns the operation that does."""
+    """Computes a slice in place of its `extract_slice`, and returns the new operation."""
     kept, extract = slice_.kept, slice_.operation
     inputs, _ = ops.operand_groups(generic)
     maps = maps_of(generic)
@@ -183,7 +188,7 @@ def _compute(generic: Any, slice_: _Slice) -> Any:
 
 
 def _body(generic: Any, *elements: Any) -> Any:
-    """What the operation computes of these elements."""
+    """Clones the operation's body for these elements, and returns its result."""
     block = generic.regions[0].blocks[0]
     values = dict(zip(block.arguments, elements, strict=False))
     *operations, end = body_of(generic)
@@ -194,7 +199,8 @@ def _body(generic: Any, *elements: Any) -> Any:
 
 
 def _part(value: Any, along: Sequence[int], slice_: _Slice) -> Any:
-    """What the slice is computed from of an operand whose dimensions are along these loops."""
+    """The part of an operand that the slice needs. `along`: the loop of each dimension of the
+    operand."""
     if not isinstance(value.type, ir.RankedTensorType):
         return value
     offsets, sizes = ([kind[loop] for loop in along] for kind in (slice_.offsets, slice_.sizes))

@@ -1,7 +1,8 @@
-"""Sparse tensors → the arrays of their levels, and loops over the elements that are stored.
+"""`aotc-sparsify`: sparse tensors become the arrays of their levels, and loops over stored
+elements.
 
-MLIR's sparsifier does it. What comes before and behind it here is for what it leaves to others:
-buffers that are freed, and parallel loops whose iterations run at once.
+This is done by MLIR's sparsifier. The steps before and after it here do what the sparsifier leaves
+to others: buffers are freed, and the iterations of parallel loops are independent.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from aotc.mlir import ir
 _FUSION = (
     "func.func(linalg-generalize-named-ops,linalg-fuse-elementwise-ops,empty-tensor-to-alloc-tensor)",
 )
-# An outer loop over a dense level has an element, or a row of them, for each iteration.
+# Each iteration of an outer loop over a dense level has its own element or row.
 _SPARSIFIER = ("sparsification-and-bufferization{parallelization-strategy=dense-outer-loop}",)
 _SPECIFIERS = ("sparse-storage-specifier-to-llvm", "canonicalize", "cse")
-# On the loops that the sparsifier makes.
+# The attribute of loops that the sparsifier creates.
 _EMITTED = "Emitted from"
-# Operation → the index of the memref that it writes; its indices stand behind that.
+# Operation → the operand number of the memref that it writes; the indices follow it.
 _STORES = {"memref.store": 1, "memref.atomic_rmw": 1, "memref.generic_atomic_rmw": 0}
 
 
@@ -35,18 +36,19 @@ class Sparsify(OwnPass, frozen=True):
     name = "aotc-sparsify"
     needs = ("aotc-mark-tensors",)
     reason: str = (
-        "sparse tensors become the arrays of their levels, and operations on them loops over the "
-        "elements that are stored, parallel along an outer dense level"
+        "sparse tensors become the arrays of their levels, and their operations become loops over "
+        "stored elements, parallel along an outer dense level"
     )
 
     def run(self, lowering: Lowering) -> None:
-        # Buffers are freed by MLIR's deallocation, which refuses what others free. The sparsifier
-        # frees some of its own, and none of those that a tensor was made of.
+        # MLIR's deallocation frees the buffers, and refuses buffers that are freed elsewhere. The
+        # sparsifier frees some of its own, but none of the arrays that a tensor was assembled from.
         for hint in ops.find(lowering.module.operation, "bufferization.dealloc_tensor"):
             ops.erase(hint)
         if ops.find(lowering.module.operation, "sparse_tensor.push_back"):
-            # It may move a buffer: whether the one that the author frees is the one that was
-            # allocated is known at run time alone. All are freed by MLIR's deallocation then.
+            # push_back may reallocate a buffer, so it is only known at run time whether the buffer
+            # that the author frees is the one that was allocated. MLIR's deallocation frees all of
+            # them instead.
             for operation in ops.find(lowering.module.operation, "memref.alloc", "memref.dealloc"):
                 if BY_HAND in operation.attributes:
                     del operation.attributes[BY_HAND]
@@ -79,8 +81,11 @@ class Sparsify(OwnPass, frozen=True):
 
 
 def _allocate_constant_init(generic: Any) -> None:
-    """An init that is a constant → an allocation with a copy of it: where the sparsifier fuses a
-    product of matrices with a mask, it takes the init for one and crashes on others."""
+    """Replaces a constant init by an allocation with a copy of it.
+
+    If the sparsifier fuses a matrix product with a mask, it assumes that the init is an allocation,
+    and crashes otherwise.
+    """
     _, inits = ops.operand_groups(generic)
     for number, init in enumerate(inits, start=len(generic.operands) - len(inits)):
         if not ops.is_constant(init) or is_sparse(init.type):
@@ -95,9 +100,11 @@ def _allocate_constant_init(generic: Any) -> None:
 
 
 def _fill_in_parallel(copy: Any, module: Any) -> None:
-    """A copy of a constant with equal elements (`_allocate_constant_init` makes such), where rows
-    of it are computed in parallel → a loop that stores a number. Loops over rows begin with that
-    number then, and read no memory for it."""
+    """Replaces a copy of a splat constant by a parallel loop that stores the number.
+
+    `_allocate_constant_init` makes such copies. It is done if rows of the target are computed in
+    parallel: loops over rows can then start from the number, and do not load it.
+    """
     source, target = copy.operands
     read = ops.defining(source)
     users = (use.owner.operation for use in target.uses)
@@ -122,11 +129,12 @@ def _fill_in_parallel(copy: Any, module: Any) -> None:
 
 
 def _shared_stores(loop: Any) -> Iterator[Any]:
-    """What the loop writes for more than one of its iterations: a window that slides over a sparse
-    tensor (as a convolution's) has its positions in a buffer outside of the loop.
+    """Yields the stores of the loop to elements that several of its iterations write.
 
-    Elements of the result have the loop's variable among their indices, or, of a matrix of blocks,
-    that variable times the size of a block and a number below it.
+    For example, a window that slides over a sparse tensor, as in a convolution, keeps its positions
+    in a buffer outside of the loop. Elements of the result have the loop's variable among their
+    indices. In a matrix of blocks, the index is that variable times the block size plus a number
+    below the block size.
     """
     variables = list(loop.regions[0].blocks[0].arguments)
     for store in ops.find(loop, *_STORES):
@@ -138,7 +146,8 @@ def _shared_stores(loop: Any) -> Iterator[Any]:
 
 
 def _is_in_block(index: Any, variables: Sequence[Any]) -> bool:
-    """Whether it is `variable * size + number`, of a number that an inner loop has below `size`."""
+    """Whether the index is `variable * size + number`, where an inner loop bounds `number` by
+    `size`."""
     total = ops.defining(index)
     if total is None or total.name != "arith.addi":
         return False
@@ -147,7 +156,7 @@ def _is_in_block(index: Any, variables: Sequence[Any]) -> bool:
 
 
 def _multiple(value: Any, variables: Sequence[Any]) -> int | None:
-    """The constant that multiplies one of the variables."""
+    """The constant factor in a product of a variable and a constant; None for other values."""
     product = ops.defining(value)
     if product is None or product.name != "arith.muli" or product.operands[0] not in variables:
         return None
@@ -155,7 +164,8 @@ def _multiple(value: Any, variables: Sequence[Any]) -> int | None:
 
 
 def _below(value: Any) -> list[int]:
-    """The upper bound of the loop from 0 by 1 whose variable it is, if it is known."""
+    """The upper bound of the loop from 0 with step 1 whose variable the value is, if it is
+    constant; otherwise an empty list."""
     loop = value.owner.owner.operation if ops.defining(value) is None else None
     if loop is None or loop.name != "scf.for" or value != loop.regions[0].blocks[0].arguments[0]:
         return []
@@ -164,7 +174,7 @@ def _below(value: Any) -> list[int]:
 
 
 def _make_sequential(loop: Any) -> None:
-    """A parallel loop without results → loops in its place."""
+    """Replaces a parallel loop without results by nested sequential loops."""
     lower, upper, step, _ = ops.operand_groups(loop)
     body = loop.regions[0].blocks[0]
 

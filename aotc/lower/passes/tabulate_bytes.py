@@ -1,4 +1,4 @@
-"""`aotc-tabulate-bytes`: functions of bytes that take long are looked up."""
+"""`aotc-tabulate-bytes`: expensive functions of one byte become table lookups."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from aotc.lower.tensors.byte_tables import tabulate_bytes
 
 
 class TabulateBytes(OwnPass, frozen=True):
-    """Runs where elementwise operations are fused, before bufferization."""
+    """Runs after elementwise fusion, before bufferization."""
 
     name = "aotc-tabulate-bytes"
-    reason: str = "what is computed of one byte alone, as between quantized layers, is looked up"
+    reason: str = "functions of one byte, as between quantized layers, become table lookups"
 
     def run(self, lowering: Lowering) -> None:
         tabulate_bytes(lowering.module)

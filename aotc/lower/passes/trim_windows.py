@@ -1,8 +1,8 @@
-"""Windows of convolutions and poolings that end before their input does.
+"""`aotc-trim-windows`: trims the inputs of convolutions and poolings to what their windows read.
 
-Where such an operation has one place along a dimension alone, MLIR's linalg-fold-unit-extent-dims
-drops that dimension, and the window's size is then all that says how large the input is. So the
-input is cut down to what the window reads, before.
+If the output of such an operation has size 1 along a dimension, MLIR's linalg-fold-unit-extent-dims
+drops that dimension. The input's size is then implied by the window's size alone. An input that is
+larger than the window would no longer match, so it is trimmed before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from aotc.mlir import ir, linalg
 
 class TrimWindows(OwnPass, frozen=True):
     name = "aotc-trim-windows"
-    reason: str = "an input is cut down to what windows read of it, for the sizes of both to agree"
+    reason: str = "an input is trimmed to what its windows read, so that the sizes agree"
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
@@ -53,13 +53,14 @@ def _trim(operation: Any, maps: list[Any]) -> None:
 
 
 def _sizes(tensor: Any) -> list[int | None]:
-    """None for a size that is not known."""
+    """The sizes of a tensor; None for a dynamic size."""
     type_ = tensor.type
     return [None if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(type_.rank)]
 
 
 def _read_size(expression: Any, size: int | None, extents: dict[int, int]) -> int | None:
-    """How much of a dimension of that size is read, or all of it where nothing is to be mended."""
+    """The part of a dimension of `size` that the expression reads; `size` itself if no trimming is
+    needed."""
     if isinstance(expression, ir.AffineDimExpr):
         return size
     if all(extents.get(position) != 1 for position in loops_in(expression)):
@@ -71,8 +72,8 @@ def _read_size(expression: Any, size: int | None, extents: dict[int, int]) -> in
 
 
 def _largest(expression: Any, extents: dict[int, int]) -> int | None:
-    """The value at the last point of the loops: the largest, as nothing is negative in a window.
-    None for what is made otherwise."""
+    """The expression's value at the last iteration of all loops, which is its maximum, as nothing
+    in a window is negative. None for other forms of expressions."""
     if isinstance(expression, ir.AffineConstantExpr):
         return expression.value if expression.value >= 0 else None
     if isinstance(expression, ir.AffineDimExpr):
@@ -87,7 +88,7 @@ def _largest(expression: Any, extents: dict[int, int]) -> int | None:
 
 
 def _first(tensor: Any, sizes: list[int | None]) -> Any:
-    """The part of a tensor from its beginning; None is all of a dimension."""
+    """The slice of a tensor that starts at 0 and has these sizes; None is the whole dimension."""
     rank, unknown = len(sizes), ir.ShapedType.get_dynamic_size()
     whole = [ops.dim(tensor, i) for i, size in enumerate(sizes) if size is None]
     shape = [unknown if size is None else size for size in sizes]

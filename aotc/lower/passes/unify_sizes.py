@@ -1,4 +1,4 @@
-"""Sizes that `aotc-assert-sizes` found to be equal are one value."""
+"""`aotc-unify-sizes`: replaces sizes that `aotc-assert-sizes` found to be equal by one value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aotc.mlir import ir
 
 
 class UnifySizes(OwnPass, frozen=True):
-    """Behind each promise, one value stands for both sizes; the promises are erased."""
+    """After each recorded equality, one value replaces both sizes; the assertions are erased."""
 
     name = "aotc-unify-sizes"
     needs = ("aotc-assert-sizes",)
@@ -23,27 +23,29 @@ class UnifySizes(OwnPass, frozen=True):
         with lowering.module.context:
             for function in ops.find(lowering.module.operation, "func.func"):
                 if not any(PROMISE in op.attributes for op in ops.find(function, "cf.assert")):
-                    continue  # nothing is learned there
+                    continue  # no equality is recorded there
                 for region in function.regions:
                     for block in region.blocks:
                         _unify_in(block, _Sizes({}, {}))
 
 
 class _Sizes(Struct, frozen=True):
-    """`equal`: what stands for a size, by its key. `met`: keys in the order in which they came."""
+    """`equal`: size's key → the value that replaces it. `met`: key → its number in order of
+    appearance."""
 
     equal: dict[Any, Any]
     met: dict[Any, int]
 
     def resolve(self, value: Any) -> Any:
-        """What stands for the value, or it itself."""
+        """The value that replaces `value`, or `value` itself."""
         while (key := _key(value)) in self.equal:
             value = self.equal[key]
         self.met.setdefault(key, len(self.met))
         return value
 
     def learn(self, one: Any, other: Any) -> None:
-        """Constants stand for sizes that are not; else what loops have asked for already."""
+        """Records an equality. A constant replaces a dynamic size; otherwise the size that was used
+        first replaces the other."""
         one, other = sorted((self.resolve(one), self.resolve(other)), key=self._rank)
         if _key(one) != _key(other) and ops.known_index(other) is None:
             self.equal[_key(other)] = one
@@ -52,7 +54,7 @@ class _Sizes(Struct, frozen=True):
         return -1 if ops.known_index(value) is not None else self.met[_key(value)]
 
     def inside(self) -> _Sizes:
-        """For what is in a region: what is learned there holds there alone."""
+        """A copy for a nested region: equalities recorded there hold only there."""
         return _Sizes(dict(self.equal), dict(self.met))
 
 
@@ -64,7 +66,7 @@ def _unify_in(block: Any, sizes: _Sizes) -> None:
                 sizes.learn(*comparison.operands)
             ops.erase(operation)
             continue
-        # What only feeds promises asks for nothing.
+        # Comparisons only feed the assertions, and do not count as uses.
         if operation.name != "arith.cmpi":
             for i, operand in enumerate(operation.operands):
                 if isinstance(operand.type, ir.IndexType) and ops.known_index(operand) is None:
@@ -75,7 +77,7 @@ def _unify_in(block: Any, sizes: _Sizes) -> None:
 
 
 def _key(value: Any) -> Any:
-    """Equal for values that ask for one size of one buffer."""
+    """A key that is equal for values that are the same size of the same buffer."""
     producer = ops.defining(value)
     if producer is not None and producer.name == "memref.dim":
         index = ops.known_dimension(producer)

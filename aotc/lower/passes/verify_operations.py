@@ -1,10 +1,10 @@
-"""Runtime verification (`--verify`): operations whose sizes, indices or types do not fit fail.
+"""`aotc-verify-operations` (`--verify`): asserts that sizes, indices and types of operations fit.
 
-MLIR's `generate-runtime-verification` puts a `cf.assert` before each operation that it knows. One
-run of it would be too early for accesses and too late for the rest: before affine loops are
-lowered it does not know their accesses, and its assertions would keep loops from being recognized
-as parallel; after operations are lowered, casts have been folded and linalg is loops. So there are
-two runs, and each keeps what the other one has not.
+MLIR's `generate-runtime-verification` inserts a `cf.assert` before each operation that it supports.
+A single run would be too early for accesses and too late for the rest. Before affine loops are
+lowered, it does not support their accesses, and its assertions would keep loops from being
+recognized as parallel. After operations are lowered, casts have been folded and linalg is loops. So
+the pass runs twice, and each run keeps the assertions that the other run does not.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MESSAGE = re.compile(
     r"\^ (?P<reason>.*?)(?:\nLocation: .*)?",
     re.DOTALL,
 )
-# Access → the index of its memref or tensor among its operands; the indices stand behind that.
+# Access → the operand number of its memref or tensor; the indices follow it.
 _ACCESSES = {
     "memref.load": 0,
     "memref.store": 1,
@@ -45,7 +45,7 @@ _KERNELS = ("gpu.launch", "gpu.module")
 
 
 class Part(Enum):
-    """What one run verifies."""
+    """The operations that one run verifies."""
 
     OPERATIONS = "operations"
     ACCESSES = "accesses"
@@ -60,28 +60,28 @@ def _parse_part(word: str) -> Part:
 
 
 class VerifyOperations(OwnPass, frozen=True):
-    """Assertions of what operations expect of their operands.
+    """Asserts what operations require of their operands.
 
-    `part=operations`: all that MLIR verifies, but for accesses of elements in loops, kernels and
-    bodies of linalg operations. `part=accesses`: accesses of elements, wherever they stand.
+    `part=operations`: everything that MLIR verifies, except accesses to elements in loops, kernels
+    and bodies of linalg operations. `part=accesses`: all accesses to elements.
     """
 
     name = "aotc-verify-operations"
     parsers: ClassVar[Parsers] = {"part": _parse_part}
-    reason: str = "--verify: an operation that does not fit its operands is a failure"
+    reason: str = "--verify: an operation whose operands do not fit is a failure"
     part: Part = Part.OPERATIONS
 
     def run(self, lowering: Lowering) -> None:
         lowering.run_upstream(_UPSTREAM)
         with lowering.module.context:
-            # By name, the next operation behind the one that is looked at.
+            # Operation name → the next operation with that name after the current one.
             behind: dict[str, Any] = {}
             for operation in reversed(ops.walk(lowering.module.operation)):
                 if operation.name in (*_ACCESSES, *_VIEWS, *_DIMENSIONS):
                     behind[operation.name] = operation
                 elif operation.name == "cf.assert":
                     self._rewrite(operation, behind)
-        # Conditions of assertions that are gone, and sizes that several ask for.
+        # Removes the conditions of erased assertions, and duplicate sizes.
         lowering.run_upstream("cse")
 
     def _rewrite(self, assertion: Any, behind: dict[str, Any]) -> None:
@@ -112,8 +112,8 @@ class VerifyOperations(OwnPass, frozen=True):
 
 
 def _assert_each_index(assertion: Any, access: Any) -> None:
-    """An assertion for each dimension of the access, in place of this one. An index is a
-    number without a sign there: one below 0 is as wrong as one that is too large."""
+    """Replaces the assertion by one for each dimension of the access. The comparison is unsigned,
+    so that a negative index fails as well."""
     name = access.name
     accessed, *indices = list(access.operands)[_ACCESSES[name] :]
     with assertion.location, ir.InsertionPoint(assertion):
@@ -131,8 +131,8 @@ def _assert_each_index(assertion: Any, access: Any) -> None:
 
 
 def _assert_view(assertion: Any, view: Any, reason: str) -> None:
-    """An assertion of a view's first or last index, in place of this one. An empty view may begin
-    behind the last element, and has no last index."""
+    """Replaces the assertion by one of a view's first or last index. An empty view may start after
+    the last element, and has no last index."""
     found = _OF_DIMENSION.search(reason)
     if found is None:
         _say_sizes(assertion, f"{view.name}: {reason}")
@@ -161,7 +161,8 @@ def _assert_view(assertion: Any, view: Any, reason: str) -> None:
 
 
 def _part(view: Any, group: int, dimension: int) -> Any:
-    """An offset (group 1), a size (2) or a stride (3), at the insertion point."""
+    """The view's offset (group 1), size (2) or stride (3) along a dimension, at the insertion
+    point."""
     names = ("static_offsets", "static_sizes", "static_strides")
     numbers = list(ir.DenseI64ArrayAttr(view.attributes[names[group - 1]]))
     if numbers[dimension] != _UNKNOWN:
@@ -182,7 +183,8 @@ def _assert_dimension(assertion: Any, dim: Any) -> None:
 
 
 def _say_sizes(assertion: Any, text: str) -> None:
-    """Has the assertion say the two sizes that it compares, if it does."""
+    """Sets the assertion's message. If the assertion compares two sizes for equality, the message
+    shows them."""
     assertion.attributes["msg"] = ir.StringAttr.get(text)
     comparison = ops.defining(assertion.operands[0])
     if comparison is not None and comparison.name == "index.cmp":

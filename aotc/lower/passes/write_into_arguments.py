@@ -1,4 +1,4 @@
-"""`aotc-write-into-arguments`: results that are new values of arguments become writes of these."""
+"""`aotc-write-into-arguments`: results that are new values of arguments are written into them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aotc.lower.tensors.in_place import write_into_arguments
 class WriteIntoArguments(OwnPass, frozen=True):
     name = "aotc-write-into-arguments"
     needs = ("aotc-mark-tensors",)
-    reason: str = "results that are an argument's new value are written there, in place"
+    reason: str = "a result that is the new value of an argument is written into it"
 
     def run(self, lowering: Lowering) -> None:
         write_into_arguments(lowering.module)
