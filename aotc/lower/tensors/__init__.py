@@ -1,1 +1,1 @@
-"""Functions on tensors → functions on buffers."""
+"""Lowering of functions on tensors to functions on buffers: analyses and rewrites."""

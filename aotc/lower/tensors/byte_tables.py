@@ -1,11 +1,11 @@
-"""What is computed of one byte alone → a lookup in the table of its 256 values.
+"""Replaces elementwise functions of a single byte by a lookup in a table of 256 values.
 
-Between quantized layers, an activation function is a function of bytes: of one operation after the
-other, each with its own scale. The table is computed by the same operations as its elements are,
-when the program runs, and so has the same bits.
+Between quantized layers, an activation function is a function of bytes: a sequence of operations,
+each with its own scale. The table is computed when the program runs, by the same operations as the
+elements, so its values have the same bits.
 
-What quantizes a byte that was dequantized with the same scale gives that byte, which is found by
-computing it of all bytes. So a pool between both has bytes before it and behind it.
+Quantizing a byte that was dequantized with the same scale gives the same byte. This is detected by
+evaluating the operations for all 256 bytes. So a pooling between the two reads and writes bytes.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ from aotc.mlir import ir
 from aotc.rewrites.cloning import copy
 
 _BYTE, _VALUES = 8, 256
-# What is computed more often than this is, about, worth a table, and a buffer of bytes.
+# From about this number of elements on, a table and a buffer of bytes are worth it.
 _LEAST_ELEMENTS = 64 * _VALUES
-# About how many clocks a vector of 16 elements takes: a lookup of each takes one.
+# Approximate clock cycles of an operation on a vector of 16 elements. A lookup of all 16 takes
+# about one cycle per element.
 _CLOCKS = {"arith.divf": 10, "math.roundeven": 1, "math.absf": 1}
 _CLOCKS_OF_FUNCTION, _LEAST_CLOCKS = 20, 40
 
 
 def tabulate_bytes(module: Any) -> None:
-    """Changes `module`, in which elementwise operations are fused, in place."""
+    """Changes `module`, whose elementwise operations are fused, in place."""
     with module.context:
         for generic in ops.find(module.operation, "linalg.generic"):
             while _skip_to_byte(generic):
@@ -50,7 +51,10 @@ def tabulate_bytes(module: Any) -> None:
 
 
 def _skip_to_byte(generic: Any) -> bool:
-    """Reads a byte instead of one that is computed of it, and is the same, if there is one."""
+    """Replaces a byte that is computed from another byte, and is always equal to it, by that byte.
+
+    Returns whether one was replaced.
+    """
     bytes_ = [] if has_reduction(generic) else _bytes_of(generic)
     for byte, later in combinations(bytes_, 2):
         if ops.defining(later) is None:
@@ -66,7 +70,7 @@ def _skip_to_byte(generic: Any) -> bool:
 
 
 def _keeps_bytes(operations: Sequence[Any], byte: Any, result: Any) -> bool:
-    """Whether operations give each byte itself, as far as is known when built."""
+    """Whether the operations are known at build time to be the identity on all bytes."""
     every = np.arange(_VALUES, dtype=np.uint8).view(np.int8)
     known, constants = {byte: every}, KnownTensors()
     for operation in operations:
@@ -74,7 +78,7 @@ def _keeps_bytes(operations: Sequence[Any], byte: Any, result: Any) -> bool:
         operands = [one for one in found if one is not None]
         if len(operands) < len(found):
             return False
-        with np.errstate(all="ignore"):  # of bytes that may not be there
+        with np.errstate(all="ignore"):  # for bytes that may not occur in the program
             computed = apply(operation, operands)
         if computed is None:
             return False
@@ -83,7 +87,8 @@ def _keeps_bytes(operations: Sequence[Any], byte: Any, result: Any) -> bool:
 
 
 def _is_large(generic: Any) -> bool:
-    """Whether it computes one tensor, of enough elements, each one alone."""
+    """Whether the operation is elementwise and computes one tensor with enough elements for a
+    table."""
     if len(generic.results) != 1 or has_reduction(generic):
         return False
     type_ = generic.results[0].type
@@ -97,7 +102,7 @@ def _is_large(generic: Any) -> bool:
 
 
 def _bytes_of(generic: Any) -> list[Any]:
-    """The bytes that it reads or computes, in order."""
+    """The bytes that the operation reads or computes, in order."""
     arguments = list(generic.regions[0].blocks[0].arguments)[:-1]
     computed = [result for operation in body_of(generic) for result in operation.results]
     byte = ir.IntegerType.get_signless(_BYTE)
@@ -105,8 +110,11 @@ def _bytes_of(generic: Any) -> list[Any]:
 
 
 def _operations(generic: Any, byte: Any, result: Any) -> list[Any] | None:
-    """The operations that compute a value of the byte and of scalars from outside; None if it
-    depends on anything else, or one of the 256 bytes, which may not be there, would trap."""
+    """The operations that compute `result` from `byte` and from scalars defined outside.
+
+    None if the result depends on anything else, or if an operation could trap for one of the 256
+    bytes, which may not occur.
+    """
     found: list[Any] = []
 
     def visit(value: Any) -> bool:
@@ -130,7 +138,7 @@ def _is_scalar(generic: Any, argument: Any) -> bool:
     """Whether an argument of the body is the same for all elements."""
     arguments = list(generic.regions[0].blocks[0].arguments)
     if argument not in arguments:
-        return True  # of what is around
+        return True  # it is defined outside of the operation
     type_ = generic.operands[arguments.index(argument)].type
     return not isinstance(type_, ir.ShapedType) or type_.rank == 0
 
@@ -155,7 +163,7 @@ def _replace(generic: Any, byte: Any, operations: Sequence[Any]) -> None:
 
 
 def _table(generic: Any, byte: Any, operations: Sequence[Any]) -> Any:
-    """The results for all bytes, which are 0 and more as indices."""
+    """The table's tensor: the results for all bytes, indexed by the byte as an unsigned number."""
     (result,) = body_of(generic)[-1].operands
     arguments = list(generic.regions[0].blocks[0].arguments)[:-1]
     scalars = [one for one in arguments if _is_scalar(generic, one)]
@@ -174,8 +182,8 @@ def _table(generic: Any, byte: Any, operations: Sequence[Any]) -> Any:
 
 
 def _tensor_of(generic: Any, byte: Any) -> tuple[Any, Any]:
-    """The tensor of the bytes, and where the result's elements have theirs: one that is read, or is
-    computed now."""
+    """The tensor of the bytes, and the map from the result's elements to it. If the operation does
+    not read the bytes but computes them, an operation that computes this tensor is inserted."""
     arguments = list(generic.regions[0].blocks[0].arguments)
     maps = maps_of(generic)
     if byte in arguments:

@@ -1,8 +1,9 @@
-"""The concatenation of tensors that are computed in the same way, from what they are computed from.
+"""Plans the computation of a concatenation of values that are computed in the same way.
 
-The concatenation of `f(a)` and `f(b)` along a dimension is `f` of that of `a` and `b`, if `f`
-computes each index along it from one index of its operand. This goes on to constants, which are
-concatenated when the module is built. What does not depend on the dimension must be the same value.
+The concatenation of `f(a)` and `f(b)` along a dimension is `f` of the concatenation of `a` and `b`,
+if `f` computes each index along the dimension from one index of its operand. The plan goes back to
+constants, which are concatenated at build time. Operands that do not depend on the dimension must
+be equal.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ _MOST_STEPS = 32
 
 
 class Concatenation(Struct):
-    """`build` inserts what computes it, in front of which all that it reads is to be. Nodes that
-    several others read are built once: `made` is the value then."""
+    """A node of the plan. `build` inserts its operations; everything that they read must be defined
+    before the insertion point. A node with several users is built once: `made` is its value
+    then."""
 
     made: Any = None
 
@@ -48,8 +50,8 @@ class _Same(Concatenation, kw_only=True):
 
 
 class _Constant(Concatenation, kw_only=True):
-    """A constant that does not depend on the dimension, and that there are several of. It is made
-    again, as none of them may be in front of the insertion point."""
+    """One of several equal constants that do not depend on the dimension. The constant is created
+    again, as none of the existing ones may be before the insertion point."""
 
     value: Any
 
@@ -69,8 +71,10 @@ class _Constants(Concatenation, kw_only=True):
 
 
 class _Operation(Concatenation, kw_only=True):
-    """`operation` with other operands. Its result has `size` indices along `axis`, or the shape
-    that it had, if that is None."""
+    """`operation` with other operands.
+
+    Its result has size `size` along `axis`. If `axis` is None, the result keeps its shape.
+    """
 
     operation: Any
     operands: list[Concatenation]
@@ -96,7 +100,7 @@ class _Operation(Concatenation, kw_only=True):
 
 
 def _make_constants(generic: Any) -> None:
-    """Makes those again that the body reads, as `_Constant` does."""
+    """Recreates constants that the body uses from outside, for the same reason as `_Constant`."""
     for operation in body_of(generic):
         for number, value in enumerate(operation.operands):
             constant = None if isinstance(value.type, ir.ShapedType) else ops.known_constant(value)
@@ -106,8 +110,11 @@ def _make_constants(generic: Any) -> None:
 
 
 def concatenation(values: Sequence[Any], axis: int) -> Concatenation | None:
-    """The concatenation of tensors along a dimension of known sizes; None where it is not computed
-    from concatenated constants, or would compute or keep anything twice."""
+    """The plan for the concatenation of tensors along a dimension of known sizes.
+
+    None if the concatenation cannot be computed from concatenated constants, or if a computation or
+    a large constant would be duplicated.
+    """
     planner = _Planner()
     return (
         planner.concatenate(list(values), axis) if planner.can_concatenate(values, axis) else None
@@ -121,7 +128,7 @@ class _Planner:
         self._depth = 0
 
     def can_concatenate(self, values: Sequence[Any], axis: int) -> bool:
-        """Whether the types allow it."""
+        """Whether the types allow the concatenation."""
         types = [value.type for value in values]
         if not all(isinstance(one, ir.RankedTensorType) for one in types):
             return False
@@ -130,7 +137,7 @@ class _Planner:
         return len({(str(one.element_type), *_without(one.shape, axis)) for one in types}) == 1
 
     def concatenate(self, values: list[Any], axis: int) -> Concatenation | None:
-        """See `concatenation`; values of these types."""
+        """As `concatenation`, for values that `can_concatenate` accepts."""
         key = (*values, axis)
         if key not in self._nodes:
             self._depth += 1
@@ -157,7 +164,7 @@ class _Planner:
         return _Operation(operation=first, operands=operands, axis=axis, size=size)
 
     def _constants(self, values: list[Any], axis: int) -> Concatenation | None:
-        # A large one that others use would be in the artifact twice.
+        # A large constant with other users would be in the artifact twice.
         if not all(_is_small(one) or _is_used_once(one) for one in values):
             return None
         if _is_of_bits(values[0].type) or not all(map(self._known.has, values)):
@@ -167,8 +174,8 @@ class _Planner:
     def _operands(
         self, makers: list[Any], along: Sequence[int | None]
     ) -> list[Concatenation] | None:
-        """The operands, of which each is concatenated along a dimension or, where that is None, the
-        same."""
+        """The nodes of the operands. `along`: the dimension along which each operand is
+        concatenated; None for operands that must be equal."""
         nodes = []
         for number, axis in enumerate(along):
             values = [one.operands[number] for one in makers]
@@ -188,7 +195,8 @@ class _Planner:
         first, *others = values
         if all(one == first for one in others):
             return _Same(value=first)
-        # Small tensors may be computed in the same way, such as shifts of packed weights.
+        # Small tensors may be equal because they are computed in the same way, such as the shifts
+        # of packed weights.
         makers: list[Any] = [ops.defining(value) for value in values]
         if not all(map(_is_small, values)) or any(one is None for one in makers):
             return None
@@ -208,9 +216,12 @@ class _Planner:
         return _Constant(value=values[0]) if len(contents) == 1 else None
 
     def _axes_of_operands(self, makers: list[Any], axis: int) -> list[int | None] | None:
-        """The dimension of each operand along which the operations read it where they compute an
-        index along `axis`, or None for one that they read as a whole. None if they are not the
-        same, or do more with the index than to read."""
+        """The dimension of each operand that `axis` of the result corresponds to; None for an
+        operand that is read as a whole.
+
+        Returns None if the operations differ, or if they use the index along `axis` for more than
+        access.
+        """
         first = makers[0]
         if not _are_alike(makers):
             return None
@@ -222,7 +233,8 @@ class _Planner:
 
 
 def _are_alike(makers: Sequence[Any]) -> bool:
-    """Whether operations of one name compute the same of their operands, but for their sizes."""
+    """Whether operations with the same name compute the same function of their operands, except for
+    sizes."""
     first, *others = makers
     if first.name in RESHAPES:
         return all(ops.groups_of(one) == ops.groups_of(first) for one in others)
@@ -237,8 +249,7 @@ def _without(shape: Sequence[int], axis: int) -> list[int]:
 
 
 def _is_small(value: Any) -> bool:
-    """Whether it is a tensor that a constant may be made of, even if there is one already. (None is
-    made of i1.)"""
+    """Whether a constant of this tensor may be duplicated. (No constants of i1 are created.)"""
     type_ = value.type
     if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
         return False
@@ -255,7 +266,8 @@ def _is_used_once(value: Any) -> bool:
 
 
 def _is_free(operation: Any) -> bool:
-    """Whether it is of no cost if there are two of it: small constants, and what fills a tensor."""
+    """Whether duplicating the operation costs nothing: a small constant, an empty tensor, or a
+    fill."""
     if operation is None:
         return False
     if operation.name == "arith.constant":
@@ -274,11 +286,11 @@ def _is_empty(value: Any) -> bool:
 
 
 def _axes_of_reshape(makers: list[Any], axis: int) -> list[int | None] | None:
-    """A reshape keeps indices along a dimension together if that is the first one of its group that
-    is not known to be 1."""
+    """The operands' axes for a reshape. A reshape keeps an index along a dimension intact only if
+    all previous dimensions of its group have size 1."""
     first = makers[0]
     groups = ops.groups_of(first)
-    # Sizes of an `expand_shape` that are operands are the same for all.
+    # The dynamic size operands of an `expand_shape` must be the same for all.
     others: list[int | None] = [None] * (len(first.operands) - 1)
     wide = [
         one.operands[0] if one.name == "tensor.collapse_shape" else one.results[0] for one in makers
@@ -317,8 +329,9 @@ def _axes_of_generic(generic: Any, axis: int) -> list[int | None] | None:
 
 
 def body_key(generic: Any) -> Hashable | None:
-    """What is the same for two `linalg.generic` if they compute the same of each element; None for
-    a body with regions. A value from outside is itself, or the constant that it is."""
+    """A key that is equal for two `linalg.generic` that compute the same function of each element;
+    None for a body with nested regions. A value from outside is represented by itself, or by its
+    constant."""
     body = body_of(generic)
     if any(op.regions for op in body):
         return None
@@ -341,7 +354,7 @@ def _attributes(operation: Any) -> str:
 
 
 def _outside(value: Any) -> Hashable:
-    # (The bindings have no class for the attributes of some constants that are tensors.)
+    # The bindings have no class for the attributes of some tensor constants.
     constant = None if isinstance(value.type, ir.ShapedType) else ops.known_constant(value)
     found: Hashable = value if constant is None else str(constant)
     return found

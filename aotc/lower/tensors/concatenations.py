@@ -1,9 +1,9 @@
-"""`tensor.concat` that elementwise operations read → one elementwise operation; that a parallel
-loop reads (as one that writes a row of a cache of keys) → a part of the loop.
+"""Fuses `tensor.concat` into elementwise operations and parallel loops that read it.
 
-It looks for each element where it is from, and computes it there: what made a piece, as a sign for
-the half of a row that a rotary embedding turns, is a part of it, with slices and transposes. So it
-is fused with its readers, where the pieces and their concatenation would be a kernel each.
+An example of the latter is a loop that writes a row of a cache of keys. For each element, the fused
+operation selects the operand that the element comes from, and computes it there. Cheap producers of
+operands are included, with slices and transposes: for example, the sign in the half of a row that a
+rotary embedding rotates. Without this, each operand and the concatenation would be a kernel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from aotc.mlir import ir
 from aotc.rewrites.cloning import copy
 
 _MOST_PIECES = 4
-# Operations for an element of a piece that are computed again by each reader.
+# The limit of operations per element of an operand that each reader computes again.
 _MOST_OPERATIONS = 4
 _ULT = 6
 
@@ -26,7 +26,7 @@ Indices = Sequence[Any]
 
 
 def fuse_concatenations(module: Any) -> list[tuple[Any, str]]:
-    """Changes `module` in place; gives where it did, and what."""
+    """Changes `module` in place. Returns the location and a description of each change."""
     fused = []
     with module.context:
         for concat in ops.find(module.operation, "tensor.concat"):
@@ -44,8 +44,8 @@ def fuse_concatenations(module: Any) -> list[tuple[Any, str]]:
 
 
 def _is_known(concat: Any) -> bool:
-    """Whether its pieces are few, and of known sizes. (Those of one element are a vector that
-    somebody counts with.)"""
+    """Whether the concatenation has few operands of static shape. Operands of size 1 along the
+    dimension are excluded: they are typically vectors used in index computations."""
     values = [*concat.operands, concat.results[0]]
     return 2 <= len(concat.operands) <= _MOST_PIECES and all(
         value.type.has_static_shape and value.type.get_dim_size(_dimension(concat)) > 1
@@ -54,7 +54,7 @@ def _is_known(concat: Any) -> bool:
 
 
 def _is_read_elementwise(value: Any) -> bool:
-    """Whether elementwise operations alone read it, each element of it once."""
+    """Whether the only users are elementwise operations that read each element once."""
     users = [use.owner.operation for use in value.uses]
     return bool(users) and all(
         user.name == "linalg.generic"
@@ -69,8 +69,9 @@ def _is_read_elementwise(value: Any) -> bool:
 
 
 def _only_extract(value: Any) -> Any | None:
-    """The `tensor.extract` in a parallel loop that alone reads a tensor, each element once: its
-    indices are the loop's, of as many iterations."""
+    """The `tensor.extract` in a parallel loop that is the only user of the tensor and reads each
+    element once. Its indices are loop variables, and the loop has as many iterations as the tensor
+    has elements."""
     users = [use.owner.operation for use in value.uses]
     if len(users) != 1 or users[0].name != "tensor.extract":
         return None
@@ -114,7 +115,7 @@ def _expand_into(concat: Any, extract: Any) -> None:
 
 
 def _piece(pieces: Sequence[Any], indices: Indices, along: int) -> Any:
-    """The element of the first piece that reaches as far as the index `along` a dimension."""
+    """The element at `indices` of the concatenation of `pieces` along dimension `along`."""
     first, *rest = pieces
     if not rest:
         return _element(first, indices, _MOST_OPERATIONS)
@@ -139,8 +140,8 @@ def _piece(pieces: Sequence[Any], indices: Indices, along: int) -> Any:
 
 
 def _element(value: Any, indices: Indices, budget: int) -> Any:
-    """The element of a tensor, computed of what the tensor is made of, as long as that is few
-    operations."""
+    """The element of a tensor, computed from the tensor's producers as long as that takes at most
+    `budget` operations; otherwise a `tensor.extract`."""
     producer: Any = ops.defining(value)
     name = None if producer is None else producer.name
     if name == "tensor.extract_slice" and (offsets := _offsets(producer)) is not None:
@@ -159,7 +160,8 @@ def _element(value: Any, indices: Indices, budget: int) -> Any:
 
 
 def _offsets(slice_: Any) -> list[int] | None:
-    """Of a slice of neighbouring elements that keeps all dimensions, at known places."""
+    """The offsets of a slice that has static offsets, unit strides and the rank of its source;
+    otherwise None."""
     offsets, strides = (
         list(ir.DenseI64ArrayAttr(slice_.attributes[f"static_{name}"]))
         for name in ("offsets", "strides")
@@ -170,8 +172,8 @@ def _offsets(slice_: Any) -> list[int] | None:
 
 
 def _operations(generic: Any) -> int:
-    """How many there are for an element of one result; more than any budget for what is more than
-    elementwise, or that others read, too."""
+    """The number of operations per element of the result; a number above any budget if the
+    operation is not elementwise or has several users."""
     maps = maps_of(generic)
     body = body_of(generic)
     is_simple = (
@@ -187,7 +189,7 @@ def _operations(generic: Any) -> int:
 
 
 def _computed(generic: Any, indices: Indices, budget: int) -> Any:
-    """What an elementwise operation makes of the elements that it reads."""
+    """The elementwise operation's result for these indices."""
     *maps, result = maps_of(generic)
     loops = {expression.position: index
              for expression, index in zip(result.results, indices, strict=True)}  # fmt: skip

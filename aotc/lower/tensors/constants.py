@@ -1,7 +1,8 @@
-"""What is computed from constants alone → constants: at build time rather than in each call.
+"""Folds linalg operations on constants to constants at build time.
 
-Weights are transposed so, and what a norm of batches knows of its variance is one number for each
-channel. What only repeats a constant (a broadcast) stays, of fewer elements if it can be.
+Weights are transposed in this way. A batch norm's factor that depends on the variance becomes one
+number per channel. Operations that only broadcast a constant remain, with a constant of fewer
+elements if possible.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from aotc.sizes import dense_bytes
 
 
 def fold_constants(module: Any) -> None:
-    """Changes `module` in place: run where named operations are `linalg.generic`.
+    """Changes `module`, whose named operations are `linalg.generic`, in place.
 
-    A function without arguments stays: all of it may be computed from constants, and a program that
-    a user wants to run would be run by the build.
+    Functions without arguments are skipped: everything in them may be computed from constants, and
+    the build would then execute the program that the user wants to run.
 
-    A large constant of which only another order is used takes the place of that order. Where both
-    are used it is left as it is: the weights would be in the artifact twice.
+    A large constant is replaced by its transpose if only the transpose is used. If both are used,
+    nothing is folded: the weights would be in the artifact twice.
     """
     with module.context:
         functions = [
@@ -38,7 +39,8 @@ def fold_constants(module: Any) -> None:
         for function in functions:
             for constant in ops.find(function, "arith.constant"):
                 _fold_slices(constant)
-        # Known by their places in memory, where other operations may be after some are erased.
+        # KnownTensors identifies operations by their address, which may be reused once operations
+        # are erased.
         known = KnownTensors()
         generics = [
             op
@@ -55,7 +57,7 @@ def fold_constants(module: Any) -> None:
                 if not _is_of_bits(result) and _is_worth_it(generic, array):
                     _replace(generic, result, array)
         for generic in reversed(generics):
-            # Also what asserts something: it holds.
+            # This includes operations with assertions, which are known to hold.
             if known.has(generic.results[0]) and not any(map(_is_used, generic.results)):
                 _erase(generic)
             else:
@@ -65,13 +67,16 @@ def fold_constants(module: Any) -> None:
 
 
 def _fold_slices(constant: Any) -> None:
-    """Makes a constant of each slice of one of which nothing else is used, as of each tap of a
-    filter, if they have no more elements together. Slices that are one run of memory stay."""
+    """Replaces the slices of a constant by constants if the constant has no other users.
+
+    An example is a filter whose taps are sliced. The slices must not have more elements in total
+    than the constant. If all slices are contiguous in memory, they remain.
+    """
     (whole,) = constant.results
     if not isinstance(whole.type, ir.RankedTensorType) or _is_of_bits(whole):
         return
     slices = list(ops.users_through(whole, RESHAPES))
-    # Slices of slices, too.
+    # Slices of slices are followed to their users.
     while inner := [one for one in slices if _is_slice(one) and _has_only_slices(one)]:
         slices = [one for one in slices if one not in inner]
         slices += [user for one in inner for user in ops.users_through(one.results[0], RESHAPES)]
@@ -93,7 +98,8 @@ def _fold_slices(constant: Any) -> None:
 
 
 def _erase_unused(operation: Any) -> None:
-    """Erases it, and the views and the constant that it was made of, if nothing else uses them."""
+    """Erases the operation, and the views and the constant that it was computed from, if nothing
+    else uses them."""
     made = operation
     while made is not None and not any(list(result.uses) for result in made.results):
         source = ops.defining(made.operands[0]) if len(made.operands) else None
@@ -111,8 +117,8 @@ def _has_only_slices(operation: Any) -> bool:
 
 
 def _takes_tensors(generic: Any) -> bool:
-    """Whether it reads more than a scalar: what fills a tensor with one is as good as a constant,
-    which could not be written to."""
+    """Whether the operation reads a tensor or a loop index. An operation that fills a tensor with a
+    scalar is as good as a constant, to which nothing could be written."""
     inputs, _ = ops.operand_groups(generic)
     return any(isinstance(value.type, ir.RankedTensorType) for value in inputs) or bool(
         ops.find(generic, "linalg.index")
@@ -120,7 +126,7 @@ def _takes_tensors(generic: Any) -> bool:
 
 
 def _is_wanted(generic: Any, known: KnownTensors) -> bool:
-    """Whether anything uses it that is not to be a constant, too."""
+    """Whether the operation has a user that will not be folded to a constant as well."""
     if not all(map(known.has, generic.results)):
         return False
     for user in (
@@ -134,7 +140,7 @@ def _is_wanted(generic: Any, known: KnownTensors) -> bool:
 
 
 def _is_of_bits(value: Any) -> bool:
-    """Whether its elements are i1, of which no constant is made."""
+    """Whether the elements are i1; no such constants are created."""
     return bool(value.type.element_type == ops.integer(1))
 
 
@@ -143,7 +149,7 @@ def _is_used(value: Any) -> bool:
 
 
 def _erase(operation: Any) -> None:
-    """Erases it, and reshapes of its results, which nothing uses."""
+    """Erases an operation without users, and the reshapes of its results."""
     for result in operation.results:
         for use in list(result.uses):
             _erase(use.owner.operation)
@@ -151,7 +157,7 @@ def _erase(operation: Any) -> None:
 
 
 def _users(generic: Any) -> Iterator[Any]:
-    """The operations that use its results, in their shape or another."""
+    """Yields the operations that use the results, directly or through reshapes."""
     for result in generic.results:
         yield from ops.users_through(result, RESHAPES)
 
@@ -160,9 +166,9 @@ def _is_worth_it(generic: Any, array: np.ndarray) -> bool:
     kept = compact(array)
     if _only_moves(generic):
         if kept.size < array.size:
-            # A broadcast, which is a part of what reads it.
+            # It is a broadcast, which is fused into its users.
             return False
-        # A single user reads it in the order in which the constant is.
+        # A single user can read the constant in its present order.
         users = list(_users(generic))
         if len(users) == 1 and _reads_once(users[0]):
             return False
@@ -172,18 +178,18 @@ def _is_worth_it(generic: Any, array: np.ndarray) -> bool:
 
 
 def _reads_once(user: Any) -> bool:
-    """Whether it is a product of a matrix and a vector, say, which has each element of its largest
-    operand once. It goes along the rows that there are: a warp for each, where columns have a
-    thread."""
+    """Whether the user reads each element of its largest operand once, as a matrix-vector product
+    does. It then reads the matrix in its present order: row-major with a warp per row, column-major
+    with a thread per column."""
     if user.name != "linalg.generic" or not has_reduction(user):
         return False
-    # By operand: the loops that it depends on and that turn more than once.
+    # For each operand, the loops that index it and have more than one iteration.
     loops = [non_unit_loops(user, i) for i in range(len(user.operands))]
     return set().union(*loops) in loops
 
 
 def _only_moves(generic: Any) -> bool:
-    """Whether it only puts the elements of a constant elsewhere."""
+    """Whether the operation only permutes or broadcasts the elements of a constant."""
     inputs, _ = ops.operand_groups(generic)
     argument = generic.regions[0].blocks[0].arguments[0]
     end, *others = reversed(body_of(generic))
@@ -203,13 +209,13 @@ def _large_constants(generic: Any) -> list[Any]:
 
 
 def _is_alone(constant: Any, user: Any) -> bool:
-    """Whether `user` is the only one of its constant, by its operands or in its body."""
+    """Whether `user` is the only user of the constant, by its operands or in its body."""
     others = ops.users_through(constant, RESHAPES)
     return all((ops.enclosing(other, "linalg.generic") or other) == user for other in others)
 
 
 def _replace(generic: Any, result: Any, array: np.ndarray) -> None:
-    """Gives the users of `result` a constant, or a broadcast of one."""
+    """Replaces `result` by a constant, or by a broadcast of one."""
     element = result.type.element_type
     kept = compact(array)
     with generic.location, ir.InsertionPoint(generic):
@@ -228,7 +234,8 @@ def _replace(generic: Any, result: Any, array: np.ndarray) -> None:
 
 
 def dense_of(array: np.ndarray, element: Any) -> Any:
-    """The array as an attribute: where it is large, with the array's own memory."""
+    """The array as an attribute. A large array becomes a resource that uses the array's own
+    memory."""
     if array.nbytes <= SMALL:
         return ir.DenseElementsAttr.get(array, type=element, shape=array.shape)
     type_ = ir.RankedTensorType.get(array.shape, element)
@@ -236,5 +243,5 @@ def dense_of(array: np.ndarray, element: Any) -> Any:
 
 
 def _map(type_: Any, axes: Sequence[int]) -> Any:
-    """What reads a tensor whose dimensions are these axes of one of `type_`."""
+    """The map that broadcasts a tensor, whose dimensions are these axes, to `type_`."""
     return ir.AffineMap.get(type_.rank, 0, [ir.AffineDimExpr.get(axis) for axis in axes])

@@ -1,9 +1,10 @@
-"""The tensors of functions → arguments: what bufferization needs to know, and leaves to do.
+"""Prepares functions on tensors for bufferization, and turns their results into arguments
+afterwards.
 
-What an entry takes as a tensor becomes a memref that it only reads, unless a result is written
-into it (`aotc.into`); a tensor that it returns becomes one more argument, which it writes, where
-its shape is known, and else a memref that it returns, and the caller frees. Intermediate tensors
-become allocations, freed after their last use.
+A tensor argument of an entry becomes a memref that the entry only reads, unless a result is written
+into it (`aotc.into`). A tensor result becomes an additional output argument if its shape is static;
+otherwise it becomes a memref result that the caller frees. Intermediate tensors become allocations
+that are freed after their last use.
 """
 
 from __future__ import annotations
@@ -28,9 +29,12 @@ BY_HAND = "bufferization.manual_deallocation"
 
 
 def mark_tensors(module: Any) -> None:
-    """Says that the tensors of entries are the caller's, not to be written, which functions return
-    tensors whose size the caller knows, that prints only read, and that buffers are the author's to
-    free if some are."""
+    """Attaches the attributes that bufferization and later passes need.
+
+    Tensor arguments of entries are marked not writable. Functions whose tensor results have sizes
+    known to the caller are marked. Print functions only read their arguments. If the module has
+    `memref.dealloc`, its allocations are marked as freed by the author.
+    """
     with module.context:
         if ops.find(module.operation, "memref.dealloc"):
             for operation in ops.find(module.operation, "memref.alloc", "memref.dealloc"):
@@ -48,17 +52,19 @@ def mark_tensors(module: Any) -> None:
 
 
 def return_in_arguments(source: Source) -> None:
-    """Turns the results of the functions that `mark_tensors` found into arguments, `result0`
-    and so on."""
+    """Turns the results of the functions that `mark_tensors` marked into arguments: `result0` and
+    so on."""
     module = source.module
     with module.context:
         _mark_allocations_again(module)
         marked = [op for op in functions_of(module) if _KNOWN_RESULTS in op.attributes]
         for function in marked:
             del function.attributes[_KNOWN_RESULTS]
-            # The pass changes private functions alone: others may be called from elsewhere.
+            # The upstream pass only changes private functions, as others may have callers
+            # elsewhere.
             function.attributes["sym_visibility"] = ir.StringAttr.get("private")
-        # And it refuses those whose results are of unknown shape.
+        # The pass refuses private functions whose results have dynamic shapes, so these are made
+        # public.
         kept = [op for op in functions_of(module) if op not in marked and _is_refused(op)]
         for function in kept:
             del function.attributes["sym_visibility"]
@@ -95,8 +101,9 @@ _OF_ALLOCATIONS = ("alignment", "operandSegmentSizes")
 
 
 def _allocate_as_returned(value: Any) -> None:
-    """Where another shape of an allocation is returned: allocates that shape, and has the function
-    see it in the old one. What is returned is then the allocation, and need not be copied."""
+    """If a function returns a reshape of an allocation, allocates the returned shape, and uses its
+    inverse reshape in the function. The returned value is then the allocation itself, and need not
+    be copied."""
     views = []
     maker = ops.defining(value)
     while maker is not None and maker.name in _INVERSE:
@@ -128,8 +135,8 @@ def _allocate_as_returned(value: Any) -> None:
 
 
 def _return_each_once(returned: Any) -> None:
-    """Copies a buffer for each further time that it is returned: MLIR's pass puts an argument in
-    the place of an allocation, which it then erases, once for each result."""
+    """Copies a buffer for each additional time it is returned. The upstream pass replaces the
+    allocation by an argument once for each result, and would erase the allocation several times."""
     seen: list[Any] = []
     for number, value in enumerate(returned.operands):
         if value not in seen:
@@ -144,8 +151,11 @@ def _return_each_once(returned: Any) -> None:
 
 
 def _hand_results_on(returned: Any) -> None:
-    """Has a called function write a result at once, where MLIR's pass allocates a buffer for what
-    the call returns, and copies that. `returned` ends the function."""
+    """Passes the caller's output argument to a called function instead of a temporary buffer.
+
+    The upstream pass allocates a buffer for the call's result and copies it. `returned` is the
+    terminator of the function.
+    """
     block = returned.block
     function = block.owner.operation
     if function.name != "func.func" or "arg_attrs" not in function.attributes:
@@ -181,8 +191,8 @@ def _is_memref(type_: Any) -> bool:
 
 
 def _has_known_results(function: Any) -> bool:
-    """Whether its tensor results can all be arguments: the caller knows how large they are, and
-    the memrefs that are returned with them."""
+    """Whether all tensor results can be arguments: their shapes, and those of the memref results,
+    are static."""
     written = targets_of(function)
     results = [
         type_ for i, type_ in enumerate(ops.function_type(function).results) if i not in written
@@ -206,8 +216,8 @@ def _protect_arguments(function: Any) -> None:
 
 
 def _mark_allocations_again(module: Any) -> None:
-    """Marks the allocations that the author frees: canonicalization replaces one whose sizes turn
-    out to be constants, and keeps no mark."""
+    """Marks the allocations that the author frees again. Canonicalization replaces an allocation
+    whose sizes become constant, and drops the mark."""
     for dealloc in ops.find(module.operation, "memref.dealloc"):
         if BY_HAND not in dealloc.attributes:
             continue
@@ -219,7 +229,7 @@ def _mark_allocations_again(module: Any) -> None:
 
 
 def _is_refused(function: Any) -> bool:
-    """Whether it is private, and returns a memref whose shape is not known."""
+    """Whether the function is private and returns a memref of dynamic shape."""
     if function.name != "func.func" or "sym_visibility" not in function.attributes:
         return False
     memrefs = (
@@ -238,7 +248,7 @@ def _say_that_it_reads(function: Any) -> None:
 
 
 def _name_results(function: Any) -> None:
-    """Names the arguments that are results."""
+    """Names the arguments that are results: `result0` and so on."""
     dictionaries = _argument_dictionaries(function, len(ops.function_type(function).inputs))
     results = 0
     for dictionary in dictionaries:

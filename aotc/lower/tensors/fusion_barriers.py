@@ -1,8 +1,9 @@
-"""Elementwise work is kept out of matmuls that would repeat it.
+"""Keeps elementwise work out of contractions that would repeat it.
 
-MLIR fuses what computes an operand into what reads it. A matmul reads each element
-once for each column of the other: an activation function, or the norm of a row, would be computed
-as often. It becomes a loop of its own, which the loops of what made its operand can take in.
+MLIR fuses the producer of an operand into its consumer. A matmul reads each element of an operand
+once for each row or column of the other operand, and would compute a fused activation function or
+row norm as often. With a barrier, this work becomes a separate loop, which can be fused with the
+loops that produce its operands.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from aotc.mlir import ir
 
 _HELD = "aotc.held"
 _HOLDER = "bufferization.dealloc_tensor"
-# Of these, one costs as little as the load that it belongs to.
+# A single one of these operations is as cheap as the load that it belongs to.
 _CHEAP = ("arith.addf", "arith.subf", "arith.mulf", "arith.addi", "arith.subi", "arith.muli")
-# And these are a part of it. (Rounding is not: it is done once, and matmuls have kernels that
-# read what is rounded.)
+# These are part of the load. Rounding is not: it is done once, and matmuls have kernels that read
+# the rounded values.
 _YIELD = "linalg.yield"
 _FREE = (_YIELD, "arith.extf", "arith.extsi", "arith.extui")
 
 
 def insert_fusion_barriers(module: Any) -> None:
-    """Gives what is not to be fused a second use, until `erase_fusion_barriers`."""
+    """Gives values that must not be fused a second use, until `erase_fusion_barriers`."""
     with module.context:
         for generic in ops.find(module.operation, "linalg.generic"):
             has_kernels = _has_kernels(generic)
@@ -44,15 +45,15 @@ def insert_fusion_barriers(module: Any) -> None:
 
 
 def erase_fusion_barriers(module: Any) -> None:
-    """Ends what `insert_fusion_barriers` began."""
+    """Erases the uses that `insert_fusion_barriers` inserted."""
     for holder in ops.find(module.operation, _HOLDER):
         if _HELD in holder.attributes:
             ops.erase(holder)
 
 
 def _has_kernels(generic: Any) -> bool:
-    """Whether it multiplies and adds, and is not known to be small: then it has kernels, that
-    compute nothing else of their operands."""
+    """Whether it is a multiply-accumulate that is not known to be small. Library kernels of such
+    operations compute nothing else from their operands."""
     names = [op.name for op in body_of(generic) if op.name not in _FREE]
     if names not in (["arith.mulf", "arith.addf"], ["arith.muli", "arith.addi"]):
         return False
@@ -68,8 +69,11 @@ def _has_kernels(generic: Any) -> bool:
 
 
 def _repeated_operands(generic: Any) -> list[Any]:
-    """The tensors, as they were made, of which a reduction reads an element more than once. One
-    that is only widened for it is held as it was before: matmuls widen what they read."""
+    """The producers' tensors of operands whose elements a reduction reads more than once.
+
+    For an operand that is only widened, it is the tensor before the widening, as matmuls widen what
+    they read.
+    """
     if not has_reduction(generic):
         return []
     loops = set().union(*(non_unit_loops(generic, i) for i in range(len(generic.operands))))
@@ -82,8 +86,8 @@ def _repeated_operands(generic: Any) -> list[Any]:
 
 
 def _dequantizes(generic: Any) -> bool:
-    """Whether it is a product with quantized weights, whose kernels have a vector or a matrix as
-    their result: what reads it in another shape would have its loops in that shape, too."""
+    """Whether it is a matmul with quantized weights. Its kernels produce a vector or a matrix; if a
+    consumer with another shape were fused, the matmul's loops would get that shape."""
     inputs, _ = ops.operand_groups(generic)
     types = [ir.ShapedType(value.type).element_type for value in inputs if _is_tensor(value)]
     return (
@@ -99,8 +103,9 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _flattened_operands(generic: Any) -> list[Any]:
-    """The operands that a reshape flattens for a reduction to several results that depends on where
-    elements are, as the place of an extreme: by a nest of loops it would carry several values."""
+    """The operands that a reshape flattens for a reduction with several results that depends on
+    indices, such as an argmax. Fused with the reshape, the reduction would become a loop nest that
+    carries several values."""
     if len(generic.results) < 2 or not has_reduction(generic):
         return []
     inputs, _ = ops.operand_groups(generic)
@@ -114,20 +119,20 @@ def _loops_of(map_: Any) -> set[int]:
 
 
 def _computes(value: Any) -> bool:
-    """Whether what makes a tensor, once it is fused, does more than put elements elsewhere, widen
-    or scale them."""
+    """Whether the producer of a tensor, once fused, does more than move, widen or scale
+    elements."""
     names = _operations(value)
     return len(names) > 1 or any(name not in _CHEAP for name in names)
 
 
 def _is_constant(operation: Any, generic: Any) -> bool:
-    """Whether it is of values from outside alone: a constant of another type."""
+    """Whether all operands are values from outside, such as in a conversion of a constant."""
     operands = list(operation.operands)
     return bool(operands) and all(ops.is_made_outside(value, generic) for value in operands)
 
 
 def _operations(value: Any) -> list[str]:
-    """The operations on elements that would be fused into what reads a tensor."""
+    """The names of the elementwise operations that would be fused into the reader of a tensor."""
     producer = ops.defining(value)
     if producer is None or producer.name != "linalg.generic" or has_reduction(producer):
         return []

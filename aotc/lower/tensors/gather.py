@@ -1,8 +1,9 @@
-"""`tensor.gather` and `tensor.scatter` → loops that are parallel over what is moved.
+"""Lowers `tensor.gather` and `tensor.scatter` to loops that are parallel over the moved elements.
 
-The leading dimensions of the moved tensor, which `gather` makes and `scatter` takes, are those of
-the coordinates but for the last, which has one coordinate for each dimension that they name. Behind
-them are the other tensor's dimensions, the named ones as 1, or left out.
+The moved tensor is the result of `gather` or the source of `scatter`. Its leading dimensions are
+those of the coordinates without the last one, which has one coordinate for each dimension in
+`gather_dims` or `scatter_dims`. Its trailing dimensions are those of the other tensor, where
+dimensions in that list have size 1 or are dropped.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ def expand_gathers(module: Any) -> None:
 
 
 class _Move(Struct, frozen=True):
-    """The type of what is moved, of the tensor that it is a part of, and of the coordinates, which
-    are along the dimensions `named`."""
+    """The types of the moved tensor, of the whole tensor, and of the coordinates along dimensions
+    `named`."""
 
     moved: Any
     whole: Any
@@ -40,17 +41,17 @@ class _Move(Struct, frozen=True):
 
     @property
     def behind(self) -> dict[int, int]:
-        """Dimensions of the whole tensor → those of the moved one that are theirs."""
+        """Dimension of the whole tensor → the corresponding dimension of the moved one."""
         keeps_rank = self.moved.rank - self.leading == self.whole.rank
         kept = [i for i in range(self.whole.rank) if keeps_rank or i not in self.named]
         return {dimension: self.leading + i for i, dimension in enumerate(kept)}
 
     def variables(self) -> list[str]:
-        """One for each dimension of what is moved."""
+        """The names of the loop variables, one for each dimension of the moved tensor."""
         return [f"%d{i}" for i in range(self.moved.rank)]
 
     def read_coordinates(self) -> list[str]:
-        """Lines that make `%at0`, ... of the coordinates at the variables."""
+        """Lines of IR that load the coordinates at the loop variables into `%at0`, ...."""
         type_ = self.coordinates
         is_index = isinstance(type_.element_type, ir.IndexType)
         lines = []
@@ -67,14 +68,15 @@ class _Move(Struct, frozen=True):
         return lines
 
     def origin(self, dimension: int) -> tuple[str, Any, int]:
-        """Whose size the gathered tensor has there: a name, its type, and its dimension."""
+        """The tensor that determines the moved tensor's size along a dimension: its name, type and
+        dimension."""
         if dimension < self.leading:
             return "%coordinates", self.coordinates, dimension
         of = next(d for d, position in self.behind.items() if position == dimension)
         return "%whole", self.whole, of
 
     def place(self) -> str:
-        """Where in the whole tensor the element at the variables is, or goes."""
+        """The indices in the whole tensor of the element at the loop variables."""
         return ", ".join(
             f"%at{self.named.index(i)}" if i in self.named else self.variables()[self.behind[i]]
             for i in range(self.whole.rank)
@@ -82,7 +84,7 @@ class _Move(Struct, frozen=True):
 
 
 def _gather_text(gather: Any) -> str:
-    """A function of the tensor and the coordinates."""
+    """The text of a function that gathers from the tensor at the coordinates."""
     source, coordinates = (value.type for value in gather.operands)
     result = gather.results[0].type
     named = list(ir.DenseI64ArrayAttr(gather.attributes["gather_dims"]))
@@ -109,8 +111,8 @@ def _gather_text(gather: Any) -> str:
 
 
 def _scatter_text(scatter: Any) -> str:
-    """A function of what is scattered, the tensor that it goes into, and the coordinates, of which
-    no two are the same: the operation promises it."""
+    """The text of a function that scatters the source into the tensor at the coordinates. The
+    operation guarantees that no two coordinates are equal."""
     source, dest, coordinates = (value.type for value in scatter.operands)
     named = list(ir.DenseI64ArrayAttr(scatter.attributes["scatter_dims"]))
     move = _Move(source, dest, coordinates, named)
@@ -137,7 +139,7 @@ def _scatter_text(scatter: Any) -> str:
 
 
 def _read_size(number: int, name: str, type_: Any, dimension: int) -> list[str]:
-    """Lines that make `%nNUMBER`, a size of the tensor `name`."""
+    """Lines of IR that define `%nNUMBER` as a size of the tensor `name`."""
     return [
         f"%of{number} = arith.constant {dimension} : index",
         f"%n{number} = tensor.dim {name}, %of{number} : {type_}",

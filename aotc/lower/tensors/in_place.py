@@ -1,8 +1,8 @@
-"""Results that are the new values of arguments (`aotc.into`) → writes into these, in place.
+"""Writes results that are new values of arguments (`aotc.into`) into these arguments.
 
-`{aotc.into = N}` on a result says that the caller finds it in argument N behind the call.
-Bufferization may write such an argument, and mostly computes the result there. Then nothing is
-left to do; a result that is elsewhere is copied, at the end of the function.
+`{aotc.into = N}` on a result says that the caller finds the result in argument N after the call.
+Bufferization may write into such an argument, and usually computes the result there, so nothing is
+left to do. Otherwise the result is copied at the end of the function.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from aotc.input.state import targets_of
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
-# What shows all of a buffer, its elements in their order.
+# Views of a whole buffer with its elements in the same order.
 _SAME = ("memref.cast", "memref.collapse_shape", "memref.expand_shape")
 _NEW = ("memref.alloc", "memref.get_global")
 
 
 def write_into_arguments(module: Any) -> None:
-    """Changes functions of memrefs that return such results: they return the others alone. Raises
-    InputError for one that others call."""
+    """Drops such results of functions on memrefs. Raises InputError if such a function is
+    called."""
     with module.context:
         called = {ops.callee_of(call) for call in ops.find(module.operation, "func.call")}
         for function in functions_of(module):
@@ -49,7 +49,8 @@ def _write(returned: Any, targets: dict[int, int], arguments: Any) -> None:
         root = _root(value)
         if target is not None and root == target:
             continue
-        # Kept elsewhere if it is in such an argument, or may be: the caller's, and changed below.
+        # A value that is, or may be, in a written argument is copied first, as that argument is
+        # overwritten below.
         owner = ops.defining(root)
         is_apart = root in arguments if owner is None else owner.name in _NEW
         if isinstance(value.type, ir.MemRefType) and (root in written or not is_apart):
@@ -64,14 +65,15 @@ def _write(returned: Any, targets: dict[int, int], arguments: Any) -> None:
 
 
 def _root(value: Any) -> Any:
-    """The buffer that a value is, all of it: an allocation, an argument, or what is not known."""
+    """The buffer of which a value is a view of all elements: an allocation, an argument, or another
+    value."""
     while (view := ops.defining(value)) is not None and view.name in _SAME:
         value = view.operands[0]
     return value
 
 
 def _copy(returned: Any, value: Any) -> Any:
-    """A new buffer with the value's elements; `returned` is where it is needed."""
+    """A new buffer with the value's elements, created before `returned`."""
     with returned.location, ir.InsertionPoint(returned):
         copy = ops.alloc(value.type, ops.dynamic_sizes(value))
         ops.create("memref.copy", [value, copy])

@@ -1,4 +1,4 @@
-"""The ranges of integers, by the operations that compute them."""
+"""Ranges of integer tensors and scalars, derived from the operations that compute them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, has_reduction
 from aotc.mlir import ir
 
-# The least and the largest value.
+# The minimum and the maximum, both inclusive, as signed values.
 Range = tuple[int, int]
 
 
 def range_of(tensor: Any, steps: int) -> Range:
-    """The range of a tensor's elements."""
+    """The range of a tensor's elements, looking through at most `steps` operations."""
     producer = ops.defining(tensor)
     element = tensor.type.element_type
     if producer is None or steps == 0:
@@ -31,7 +31,7 @@ def range_of(tensor: Any, steps: int) -> Range:
 
 
 def ranges_in(generic: Any, steps: int) -> dict[Any, Range]:
-    """The ranges of the integers that an operation computes with."""
+    """The ranges of the integer arguments of an operation's body."""
     inputs, _ = ops.operand_groups(generic)
     return {
         argument: range_of(value, steps - 1)
@@ -53,7 +53,7 @@ def _range_of_constant(constant: Any) -> Range | None:
 
 
 def range_of_scalar(value: Any, known: dict[Any, Range], steps: int) -> Range:
-    """The range of an integer that is computed of some whose ranges are known."""
+    """The range of an integer. `known`: the ranges of values that it may be computed from."""
     widest = range_of_type(value.type)
     if value in known:
         return known[value]
@@ -70,7 +70,7 @@ def range_of_scalar(value: Any, known: dict[Any, Range], steps: int) -> Range:
 
 
 def _computed(operation: Any, operands: Sequence[Range]) -> Range | None:
-    """The range of what an operation gives, as if integers had no end; None if it is not known."""
+    """The range of an operation's result for unbounded integers; None if unknown."""
     if operation.name == "arith.extui":
         (least, largest), bits = operands[0], operation.operands[0].type.width
         return (least, largest) if least >= 0 else (0, (1 << bits) - 1)

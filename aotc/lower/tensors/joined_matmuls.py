@@ -1,12 +1,12 @@
-"""Matmuls of the same rows and constant weights → one matmul with all the weights, of which each
-result is a slice of columns.
+"""Joins matmuls with the same left-hand side and constant weights into one matmul.
 
-Q, K and V of an attention are such matmuls, and the two of a gated linear unit. Each of them leaves
-multiprocessors idle at its end, and small ones from their beginning.
+The joined matmul has all the weights; each result is a slice of its columns. Q, K and V of an
+attention are such matmuls, and the two of a gated linear unit. Separately, each of them leaves
+multiprocessors idle in its last wave, and small ones from the beginning.
 
-The weights need not be constants themselves: what is computed from constants (a transpose, the
-dequantization of packed weights) is computed from the concatenated constants. So is what follows
-each matmul in the same way, such as the addition of a bias.
+The weights need not be constants themselves: operations on constants (a transpose, the
+dequantization of packed weights) are applied to the concatenated constants. So are operations that
+follow each matmul in the same way, such as the addition of a bias.
 """
 
 from __future__ import annotations
@@ -26,17 +26,19 @@ from aotc.lower.tensors.concatenated_values import Concatenation, body_key, conc
 from aotc.mlir import ir
 from aotc.sizes import element_bytes
 
-# Each result begins at a multiple of this, in bytes: kernels load vectors of it.
+# Each result starts at a multiple of this size in bytes, as kernels load vectors of that size.
 _ALIGNMENT = 16
-# What reads elements of a slice where they are. (To return a slice, or to insert it, is a copy.)
+# Operations that read a slice without copying it. Returning or inserting a slice is a copy.
 _READERS = ("linalg.generic", "func.call", "tensor.extract", "tensor.extract_slice")
 _WIDENING = {"arith.extf", "arith.extsi", "linalg.yield"}
 _LAYOUT = "bufferization.buffer_layout"
 
 
 def join_matmuls(module: Any, is_faster: Callable[[Join], bool]) -> list[tuple[Any, str]]:
-    """Changes `module`, in which linalg is on tensors and `linalg.generic`, in place. Returns where
-    it did, and what."""
+    """Changes `module`, whose linalg operations are `linalg.generic` on tensors, in place.
+
+    Returns the location and a description of each change.
+    """
     found = []
     with module.context:
         groups: dict[Hashable, list[Any]] = {}
@@ -56,12 +58,12 @@ def join_matmuls(module: Any, is_faster: Callable[[Join], bool]) -> list[tuple[A
     return found
 
 
-# --- Which can be joined ---------------------------------------------------------------------
+# --- Candidates ------------------------------------------------------------------------------
 
 
 def _key(generic: Any) -> Hashable | None:
-    """What is the same for matmuls that can be one; None for what is no matmul of rows and a matrix
-    of weights."""
+    """A key that is equal for matmuls that can be joined; None if the operation is not a matmul
+    with a weight matrix of static shape."""
     if not multiplies(generic) or len(generic.results) != 1:
         return None
     rows, weights, result = (value.type for value in generic.operands)
@@ -83,7 +85,7 @@ def _columns(generic: Any) -> int:
 
 
 class _Plan(Struct):
-    """`results` are slices of the concatenation along `axis`."""
+    """`results` become slices of `concatenation` along `axis`."""
 
     results: list[Any]
     axis: int
@@ -91,8 +93,9 @@ class _Plan(Struct):
 
 
 def _candidates(group: Sequence[Any]) -> Iterator[tuple[list[Any], _Plan]]:
-    """The matmuls of a group that can be one, and how. All of them; those whose result may be a
-    slice; those that an elementwise operation follows, such as a bias that others lack."""
+    """Yields subsets of a group that can be joined, with their plans: all matmuls; those whose
+    result may be a slice; those that are followed by an elementwise operation, such as a bias that
+    others lack."""
     if len(group) < 2:
         return
     able = [one for one in group if concatenation([one.results[0]], _last(one)) is not None]
@@ -109,7 +112,7 @@ def _last(generic: Any) -> int:
 
 
 def _plan(results: list[Any], axis: int) -> _Plan | None:
-    """The concatenation of the results, or of what follows each of them in the same way."""
+    """The plan for the results, or for the operations that follow each of them in the same way."""
     made = concatenation(results, axis)
     if made is None:
         return None
@@ -123,7 +126,8 @@ def _plan(results: list[Any], axis: int) -> _Plan | None:
 
 
 def _following(results: Sequence[Any]) -> list[Any] | None:
-    """The results of the elementwise operations that alone read `results`, one each."""
+    """The results of the elementwise operations that are the only users of `results`, one for each;
+    None if there is not one for each."""
     found = []
     for value in results:
         users = list(ops.users_through(value, RESHAPES))
@@ -137,8 +141,9 @@ def _following(results: Sequence[Any]) -> list[Any] | None:
 
 
 def _last_following(value: Any) -> Any | None:
-    """The last of the elementwise operations of which each alone reads what the one before makes,
-    from a value on. None if there is none, or if they only widen it, as its readers then do."""
+    """The last operation in the chain of elementwise operations that starts at the value, where
+    each is the only user of the previous one. None if the chain is empty or only widens the value,
+    as its readers then do."""
     last = None
     while (following := _following([value])) is not None:
         (value,) = following
@@ -148,7 +153,7 @@ def _last_following(value: Any) -> Any | None:
 
 
 def _can_be_slice(value: Any, axis: int) -> bool:
-    """Whether all that reads the value reads a slice along the axis where it is."""
+    """Whether all users of the value can read it as a slice along the axis in place."""
     width = element_bytes(value.type.element_type)
     if width is None:
         return False
@@ -170,8 +175,8 @@ def _reads_slice(use: Any, axis: int) -> bool:
 
 
 def _boundary(reshape: Any, axis: int) -> int | None:
-    """The dimension of a reshape's result at which `axis` begins; None if it is in one dimension
-    with those before it, which a slice has at some distance."""
+    """The dimension of a reshape's result that `axis` starts at; None if `axis` is collapsed into a
+    group with previous dimensions, along which a slice is strided."""
     groups = ops.groups_of(reshape)
     if reshape.name == "tensor.expand_shape":
         return int(groups[axis][0])
@@ -179,7 +184,7 @@ def _boundary(reshape: Any, axis: int) -> int | None:
 
 
 def _takes_strides(call: Any, operand: int) -> bool:
-    """Whether the function that is called takes the argument with any strides."""
+    """Whether the called function accepts the argument with any strides."""
     module = next(one for one in ops.ancestors(call) if one.name == "builtin.module")
     name = ops.callee_of(call)
     for one in ops.body_of_module(module).operations:
@@ -192,18 +197,18 @@ def _takes_strides(call: Any, operand: int) -> bool:
     return False
 
 
-# --- What it costs ---------------------------------------------------------------------------
+# --- Cost model ------------------------------------------------------------------------------
 
 
 def _join(generics: Sequence[Any], plan: _Plan) -> Join | None:
-    """None if no kernel has such elements."""
+    """The problems of the join for the cost model; None if no kernel has these element types."""
     columns = [_columns(one) for one in generics]
     problems = [_problem(generics[0], count) for count in (sum(columns), *columns)]
     known = [one for one in problems if one is not None]
     if len(known) < len(problems):
         return None
     whole, *parts = known
-    # By the operation that ends what follows a result: one may read several.
+    # Keyed by the last operation of the epilogue, as one epilogue may read several results.
     epilogues = {
         last: problem
         for problem, value in zip(parts, plan.results, strict=True)
@@ -213,7 +218,7 @@ def _join(generics: Sequence[Any], plan: _Plan) -> Join | None:
 
 
 def _problem(generic: Any, columns: int) -> Problem | None:
-    """The problem of the matmul with so many columns."""
+    """The problem of the matmul with `columns` columns."""
     result = generic.results[0].type
     *outer, k = generic.operands[0].type.shape
     unknown = ir.ShapedType.get_dynamic_size()
@@ -221,7 +226,7 @@ def _problem(generic: Any, columns: int) -> Problem | None:
     _, factor, out = (list(map_.results) for map_ in maps_of(generic))
     turned = factor[0] == out[-1]
     sizes = ([m, k], [columns, k] if turned else [k, columns], [m, columns])
-    # Kernels widen what they read.
+    # Kernels widen their operands as they load them.
     elements = [narrow(value).type.element_type for value in list(generic.operands)[:2]]
     elements.append(result.element_type)
     a, b, c = (
@@ -237,7 +242,8 @@ def _problem(generic: Any, columns: int) -> Problem | None:
 
 
 def _apply(plan: _Plan) -> list[Any]:
-    """Returns the operations that nothing needs now."""
+    """Builds the concatenation, and replaces the results by slices. Returns the operations that are
+    unused now."""
     first: Any = ops.defining(plan.results[0])
     for value in plan.results[1:]:
         other: Any = ops.defining(value)
@@ -251,7 +257,8 @@ def _apply(plan: _Plan) -> list[Any]:
 
 
 def _erase(unused: Sequence[Any], groups: Iterable[list[Any]]) -> None:
-    """What follows the matmuls of one group may be computed from those of another."""
+    """Erases operations, and removes them from all groups: operations that follow the matmuls of
+    one group may be computed from those of another."""
     gone = set(unused)
     for group in groups:
         group[:] = [one for one in group if one not in gone]
@@ -260,7 +267,7 @@ def _erase(unused: Sequence[Any], groups: Iterable[list[Any]]) -> None:
 
 
 def _slice(whole: Any, type_: Any, axis: int, start: int) -> Any:
-    """The slice of a type that begins at `start` along the axis."""
+    """The slice of type `type_` that starts at `start` along the axis."""
     unknown, rank = ir.ShapedType.get_dynamic_size(), type_.rank
     dynamic = [ops.dim(whole, i) for i, size in enumerate(type_.shape) if size == unknown]
     lists = {
@@ -276,12 +283,13 @@ def _slice(whole: Any, type_: Any, axis: int, start: int) -> Any:
 
 
 def _unused(operations: Iterable[Any]) -> list[Any]:
-    """Those that nothing uses, and what they alone are computed from: users are first."""
+    """The operations without users, and their producers without other users. Users come before
+    producers."""
     found: dict[Any, None] = {}
     waiting = list(operations)
     while waiting:
         one = waiting.pop()
-        # It comes again from the last of its users.
+        # An operation with users left is visited again from the last of them.
         if one is not None and one not in found and _users(one) <= found.keys():
             found[one] = None
             waiting += [ops.defining(value) for value in one.operands]

@@ -1,7 +1,7 @@
-"""What tensors hold that is computed from constants alone, as NumPy arrays.
+"""Values of tensors that are computed from constants alone, as NumPy arrays.
 
-A tensor that repeats what it is made of (a broadcast) is an array with strides of 0: it takes no
-more memory than that. Sums of floating-point numbers are computed in f64 and rounded once.
+A broadcast tensor is an array with strides of 0, and takes no more memory than its source. Sums of
+floating-point numbers are computed in f64 and rounded once.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from aotc.mlir import ir
 from aotc.rewrites.checks import CHECK
 from aotc.sizes import dense_bytes, element_bytes
 
-# What may be larger than its operands: bytes.
+# Results up to this size in bytes may be larger than their operands.
 SMALL = 1 << 16
-# A larger array is not kept, but made again.
+# Larger arrays, in bytes, are not cached but computed again.
 _KEPT = 1 << 20
-# What is made of more operations, one of the other's result, counts as not known: the steps of a
-# recurrent layer are thousands.
+# The limit of nested operations; deeper values count as unknown. A recurrent layer has thousands of
+# steps.
 _DEEPEST = 100
 _COLUMNS = 64
-# Between a filter and its convolution.
+# The limit of operations between a filter and its convolution.
 _MOST_STEPS = 4
 _SUMS = ("arith.addf", "arith.addi")
 _SLICES = ("tensor.extract_slice", "tensor.insert_slice")
@@ -37,26 +37,29 @@ _SLICED = ("static_offsets", "static_sizes", "static_strides")
 
 
 class KnownTensors:
-    """The tensors and scalars of a module whose value is known. It is to be used no longer than
-    until an operation is erased: a new one may be in the same memory, and be taken for it."""
+    """The tensors and scalars of a module whose values are known.
+
+    It is invalid once an operation is erased: values are identified by their address, which a new
+    operation may reuse.
+    """
 
     def __init__(self) -> None:
         self._kept: dict[Any, np.ndarray] = {}
         self._is_known: dict[Any, bool] = {}
-        # A large one is asked for several times in a row.
+        # A large array that is not cached, as it is often queried several times in a row.
         self._last: tuple[Any, np.ndarray] | None = None
-        # How many values are asked for, each on account of the one before.
+        # The current depth of the recursion.
         self._depth = 0
 
     def has(self, value: Any) -> bool:
-        """Whether `of` gives something."""
+        """Whether `of` returns a value."""
         if value not in self._is_known:
             self.of(value)
         return self._is_known[value]
 
     def of(self, value: Any) -> np.ndarray | None:
-        """The elements of a tensor, or a scalar as an array of rank 0; None if they are not known
-        before the program runs."""
+        """The elements of a tensor, or a scalar as an array of rank 0; None if unknown at build
+        time."""
         if value in self._kept:
             return self._kept[value]
         if self._last is not None and self._last[0] == value:
@@ -90,7 +93,7 @@ class KnownTensors:
         return results[list(operation.results).index(value)] if results else None
 
     def _scalar(self, operation: Any) -> np.ndarray | None:
-        """Of an operation on scalars, or that reads one."""
+        """The result of an operation on scalars, or of one that extracts a scalar."""
         is_tensor = any(isinstance(result.type, ir.ShapedType) for result in operation.results)
         if is_tensor or not operation.name.startswith(("arith.", "tensor.extract")):
             return None
@@ -104,7 +107,8 @@ class KnownTensors:
         return None if array is None else packed(array).reshape(type_.shape)
 
     def _sliced(self, operation: Any) -> np.ndarray | None:
-        """Of a slice at a known place, or a tensor into which one is inserted."""
+        """The result of `extract_slice` or `insert_slice` with static offsets, sizes and
+        strides."""
         kinds = [list(ir.DenseI64ArrayAttr(operation.attributes[kind])) for kind in _SLICED]
         unknown = ir.ShapedType.get_dynamic_size(), ir.ShapedType.get_dynamic_stride_or_offset()
         if any(one in unknown for kind in kinds for one in kind):
@@ -124,8 +128,8 @@ class KnownTensors:
         return result
 
     def is_true(self, condition: Any) -> bool:
-        """Whether an i1 in a `linalg.generic` is known to be true in each of its iterations, also
-        where what the loop computes is not known."""
+        """Whether an i1 in a `linalg.generic` is known to be true in each iteration, even if the
+        operation's result is unknown."""
         operation = ops.defining(condition)
         generic = operation and ops.enclosing(operation, "linalg.generic")
         loops = _Loops.of(generic) if generic else None
@@ -139,8 +143,8 @@ class KnownTensors:
     def _inputs(
         self, loops: _Loops, generic: Any, *, needs_all: bool
     ) -> dict[Any, np.ndarray] | None:
-        """By the arguments of its block that are used: the operands that are known. With
-        `needs_all`, None at the first that is not."""
+        """The known operands, by the block arguments that are used. With `needs_all`, None if an
+        operand is unknown."""
         inputs, _ = ops.operand_groups(generic)
         values: dict[Any, np.ndarray] = {}
         for argument, operand, map_ in zip(loops.arguments, inputs, loops.input_maps, strict=False):
@@ -155,8 +159,7 @@ class KnownTensors:
         return values
 
     def _computed(self, generic: Any) -> list[np.ndarray] | None:
-        """The results of a `linalg.generic` whose elements are computed each on its own, or are
-        sums."""
+        """The results of a `linalg.generic` that is elementwise or a sum reduction."""
         loops = _Loops.of(generic)
         if loops is None:
             return None
@@ -168,7 +171,7 @@ class KnownTensors:
         read = [*values.values(), *map(self.of, extracted_tensors(generic))]
         given = max((array.nbytes for array in read if array is not None), default=0)
         made = math.prod(shape) * max(_bytes_of(result.type) for result in generic.results)
-        # A sum of each element that is given keeps less than these.
+        # A sum that reads each given element at most once has a smaller result than its operands.
         is_sum = loops.summand is not None and math.prod(shape) <= max(
             (array.size for array in values.values()), default=0
         )
@@ -191,7 +194,7 @@ class KnownTensors:
         return arrays if len(arrays) == len(results) else None
 
     def _run(self, loops: _Loops, values: dict[Any, np.ndarray]) -> dict[Any, np.ndarray]:
-        """Adds to `values` those of the body that are computed from them."""
+        """Evaluates the body, and adds the values that can be computed to `values`."""
         for operation in loops.body[:-1]:
             if operation.name == "linalg.index":
                 values[operation.results[0]] = loops.index(operation)
@@ -214,18 +217,18 @@ def _bytes_of(type_: Any) -> int:
 
 
 def _init(generic: Any) -> Any:
-    """The operand of the first result."""
+    """The init operand of the first result."""
     _, outputs = ops.operand_groups(generic)
     return outputs[0]
 
 
 def extracted_tensors(generic: Any) -> list[Any]:
-    """The tensors whose elements the body of a `linalg.generic` extracts."""
+    """The tensors that the body of a `linalg.generic` reads by `tensor.extract`."""
     return [op.operands[0] for op in body_of(generic) if op.name == "tensor.extract"]
 
 
 def compact(array: np.ndarray) -> np.ndarray:
-    """`array` with one element along each axis that repeats it."""
+    """`array` reduced to one element along each broadcast axis (stride 0)."""
     once = (
         stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True)
     )
@@ -233,10 +236,10 @@ def compact(array: np.ndarray) -> np.ndarray:
 
 
 def packed(array: np.ndarray) -> np.ndarray:
-    """`array`, row by row in memory of its own."""
+    """`array` as a contiguous row-major array."""
     if array.flags.c_contiguous or array.nbytes <= SMALL or array.ndim < 2:
         return np.ascontiguousarray(array)
-    # A few columns at a time: what is read of other rows is in the cache, then.
+    # A few columns at a time, so that the cache lines of the other rows are reused.
     result = np.empty(array.shape, array.dtype)
     for start in range(0, array.shape[-1], _COLUMNS):
         part = (..., slice(start, start + _COLUMNS))
@@ -245,13 +248,13 @@ def packed(array: np.ndarray) -> np.ndarray:
 
 
 class _Loops:
-    """The loops of a `linalg.generic` that are all parallel, and read no result; or whose result is
-    a sum.
+    """The loops of a `linalg.generic` that is elementwise and reads no result, or that is a sum
+    reduction.
 
     Attributes
     ----------
     summand
-        The value of the body that is added to the result in each iteration; None where all loops
+        The value of the body that is added to the result in each iteration; None if all loops
         are parallel.
     """
 
@@ -275,7 +278,7 @@ class _Loops:
 
     @classmethod
     def of(cls, generic: Any) -> _Loops | None:
-        """None for loops of another kind, or whose sizes are not known."""
+        """The loops; None if they are of another kind, or if their sizes are not static."""
         results = list(generic.results)
         if not results or not all(result.type.has_static_shape for result in results):
             return None
@@ -295,8 +298,8 @@ class _Loops:
         return len(self.body) == 1
 
     def along(self, array: np.ndarray, map_: Any) -> np.ndarray | None:
-        """The operand that `map_` reads, with an axis for each loop; one that it does not depend
-        on has one element."""
+        """The operand that `map_` reads, with one axis for each loop; the axis of a loop that does
+        not index it has size 1. None for other maps."""
         fixed: list[Any] = []
         dimensions = []
         for expression in map_.results:
@@ -314,7 +317,7 @@ class _Loops:
         return compact(np.expand_dims(array, missing))
 
     def index(self, operation: Any) -> np.ndarray:
-        """The value of a `linalg.index`."""
+        """The value of a `linalg.index` in all iterations."""
         dimension = ir.IntegerAttr(operation.attributes["dim"]).value
         shape = [self.sizes[i] if i == dimension else 1 for i in range(self.rank)]
         return np.arange(self.sizes[dimension], dtype=np.int64).reshape(shape)
@@ -325,7 +328,7 @@ class _Loops:
         return np.broadcast_to(array, self.sizes).transpose(place)
 
     def sum(self, start: np.ndarray, terms: np.ndarray) -> np.ndarray:
-        """The result: `start` and the sums of `terms`, which has an axis for each loop."""
+        """The result: `start` plus the sums of `terms`, which has one axis for each loop."""
         wide = np.dtype(np.float64) if start.dtype.kind == "f" else start.dtype
         place = self._places[0]
         assert place is not None
@@ -335,8 +338,9 @@ class _Loops:
 
 
 def _is_filter(tensors: Sequence[Any], steps: int = _MOST_STEPS) -> bool:
-    """Whether convolutions alone read the tensors, once others have computed each element of them.
-    A quantized filter is worth its memory as floats: its kernels then know it."""
+    """Whether the tensors are read only by convolutions, possibly through a few elementwise
+    operations. A quantized filter is worth the memory of its dequantized constant, as kernels then
+    know its values."""
     users = [user for tensor in tensors for user in ops.users_through(tensor, RESHAPES)]
     return bool(users) and all(
         user.name == "linalg.generic"
@@ -354,7 +358,8 @@ def _is_convolution(generic: Any) -> bool:
 
 
 def _summand(end: Any, out: Any) -> Any | None:
-    """What is added to `out`, the argument of the result; None if `end` gives something else."""
+    """The value that is added to `out`, the block argument of the result; None if `end` yields
+    something else."""
     total = ops.defining(end.operands[0])
     if total is None or total.name not in _SUMS or len(list(out.uses)) != 1:
         return None
@@ -364,7 +369,7 @@ def _summand(end: Any, out: Any) -> Any | None:
 
 
 def _dimensions(map_: Any) -> list[int] | None:
-    """The loops that a map names, where it does nothing else."""
+    """The loops that a map projects or permutes; None for a map with other expressions."""
     if not all(isinstance(expression, ir.AffineDimExpr) for expression in map_.results):
         return None
     return [expression.position for expression in map_.results]
@@ -375,7 +380,7 @@ def _constant(operation: Any) -> np.ndarray | None:
     try:
         attribute = operation.attributes["value"]
     except TypeError:
-        return None  # complex numbers: the bindings have no class for their attribute
+        return None  # complex numbers: the bindings have no class for this attribute
     type_ = operation.results[0].type
     if isinstance(attribute, ir.IntegerAttr | ir.FloatAttr | ir.BoolAttr):
         number = NUMBERS.get(str(type_))
@@ -395,13 +400,13 @@ def _constant(operation: Any) -> np.ndarray | None:
         element = element_of(attribute)
         return None if element is None else np.broadcast_to(np.frombuffer(element, dtype)[0], shape)
     if size is None or (is_dense and dtype.kind == "u"):
-        return None  # the bindings show no elements of these types
+        return None  # the bindings cannot read elements of these types
     return np.frombuffer(content_of(attribute, size), dtype).reshape(shape)
 
 
 def dtype_of(element_type: Any) -> np.dtype[Any] | None:
-    """The elements as NumPy has them; those that it does not know are their bits. None for parts
-    of bytes, and for what is longer than numbers are."""
+    """The NumPy type of the elements. Types that NumPy lacks are unsigned integers with the same
+    bits. None for elements that are not whole bytes, or are larger than 8 bytes."""
     size = element_bytes(element_type)
     number = NUMBERS.get(str(element_type))
     if number is None and size in (1, 2, 4, 8):

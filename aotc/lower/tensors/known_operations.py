@@ -1,7 +1,7 @@
-"""Operations on elements that the build computes as a device does, on NumPy arrays.
+"""Scalar operations that the build evaluates on NumPy arrays with the same result as a device.
 
-These are the arithmetic of IEEE 754, which NumPy and the devices have in common, and logarithms,
-which positions in buckets have. Other functions (exp, ...) are left to the device.
+These are the arithmetic of IEEE 754, which NumPy and the devices share, and logarithms, which
+relative position buckets use. Other functions (exp, ...) are left to the device.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 
 from aotc.mlir import ir
 
-_DIGITS = 30  # of a logarithm
-# Element types with arithmetic; others can be moved.
+_DIGITS = 30  # decimal digits for a logarithm
+# Element types with arithmetic. Elements of other types can only be moved.
 BIT = "b"
 NUMBERS = {
     "i1": np.dtype(bool),
@@ -26,19 +26,19 @@ NUMBERS = {
 
 
 def apply(operation: Any, operands: list[np.ndarray]) -> np.ndarray | None:
-    """The result of an operation on elements, or None where it is the device's."""
+    """The result of a scalar operation for each element; None if the device must compute it."""
     types = [value.type for value in (*operation.operands, *operation.results)]
     if operation.name == "tensor.extract":
         return _elements(*operands)
     if not all(str(type_) in NUMBERS for type_ in types):
         return None
     result = NUMBERS[str(operation.results[0].type)]
-    # Of i1, 1 is -1, and 1 + 1 is 0: not so of NumPy's booleans.
+    # As an i1, 1 is -1 and 1 + 1 is 0, which NumPy's booleans do not follow.
     is_bit = BIT in (operands[0].dtype.kind, result.kind)
     if operation.name in (_OF_BITS if is_bit else _SAME):
         return _SAME[operation.name](*operands)
     if operation.name in _CASTS and not is_bit:
-        with np.errstate(over="ignore"):  # which gives infinity
+        with np.errstate(over="ignore"):  # an overflow gives infinity
             return operands[0].astype(result)
     if operation.name in _FROM_BITS:
         unsigned = operands[0]
@@ -54,13 +54,14 @@ def apply(operation: Any, operands: list[np.ndarray]) -> np.ndarray | None:
     if operation.name in ("arith.cmpf", "arith.cmpi"):
         return _compare(operation, *operands)
     if operation.name == "math.rsqrt":
-        # Rounded twice, and so right but for one in many millions: the device's is no nearer.
+        # This is rounded twice, so it is correctly rounded except for about one in many millions;
+        # the device is no more accurate.
         return (1 / np.sqrt(operands[0].astype(np.float64))).astype(result)
     return None
 
 
 def _elements(array: np.ndarray, *indices: np.ndarray) -> np.ndarray | None:
-    """Those at the indices, if all of these are within the array."""
+    """The elements at the indices; None if an index is out of bounds."""
     pairs = zip(indices, array.shape, strict=True)
     if not all(((index >= 0) & (index < size)).all() for index, size in pairs):
         return None
@@ -68,8 +69,8 @@ def _elements(array: np.ndarray, *indices: np.ndarray) -> np.ndarray | None:
 
 
 def _to_integers(array: np.ndarray, type_: np.dtype[Any]) -> np.ndarray | None:
-    """Cut to integers; what is too low becomes the least, as on each device. None where one is too
-    high, or NaN, which devices convert differently."""
+    """Truncates to signed integers. A value that is too low becomes the minimum, as on all devices.
+    None if a value is too high or NaN, which devices convert differently."""
     least = np.iinfo(type_).min
     cut = np.trunc(array)
     if not (cut < -float(least)).all():
@@ -81,7 +82,8 @@ def _to_integers(array: np.ndarray, type_: np.dtype[Any]) -> np.ndarray | None:
 
 
 def _to_unsigned(array: np.ndarray, type_: np.dtype[Any]) -> np.ndarray | None:
-    """Cut to integers without a sign, in the bits of `type_`; None where one is out of range."""
+    """Truncates to unsigned integers, returned in the bits of `type_`; None if a value is out of
+    range."""
     unsigned = np.dtype(f"u{type_.itemsize}")
     cut = np.trunc(array)
     if not ((cut >= 0) & (cut <= np.iinfo(unsigned).max)).all():
@@ -91,8 +93,8 @@ def _to_unsigned(array: np.ndarray, type_: np.dtype[Any]) -> np.ndarray | None:
 
 
 def _logarithm(array: np.ndarray) -> np.ndarray:
-    """The natural logarithm, rounded once from more digits than f64 has: the same on each machine
-    that builds, which NumPy's is not."""
+    """The natural logarithm, rounded once from more digits than f64 has. It is the same on each
+    machine that builds, which NumPy's is not."""
     values, places = np.unique(array, return_inverse=True)
     context = decimal.Context(prec=_DIGITS)
     logarithms = [
@@ -106,7 +108,8 @@ _Function = Callable[..., np.ndarray]
 
 
 def _maximum(left: np.ndarray, right: np.ndarray, larger_of: _Function = np.maximum) -> np.ndarray:
-    """IEEE 754's maximum, of which NumPy leaves the sign of 0 open; its maximumNumber by fmax."""
+    """IEEE 754's maximum; with `larger_of=np.fmax`, its maximumNumber. NumPy does not specify the
+    sign of a zero result, so +0 is preferred here."""
     return np.where((left == 0) & (right == 0), left + right, larger_of(left, right))
 
 
@@ -138,12 +141,12 @@ _SAME: dict[str, _Function] = {
 }
 _OF_BITS = ("arith.andi", "arith.ori", "arith.xori")
 _FROM_BITS = ("arith.extui", "arith.uitofp")
-# To a type that has each value, or by rounding to the nearest even one; integers are cut.
+# Casts that are exact, round to the nearest even value, or truncate integers.
 _CASTS = (
     *("arith.extf", "arith.truncf", "arith.sitofp", "arith.extsi", "arith.trunci"),
     "arith.index_cast",
 )
-# By the number of a predicate of arith.cmpi; 4 further on are the unsigned ones.
+# Predicate number of arith.cmpi → comparison; the unsigned predicates are 4 higher.
 _INTEGERS: dict[int, _Function] = {
     0: np.equal,
     1: np.not_equal,
@@ -152,7 +155,7 @@ _INTEGERS: dict[int, _Function] = {
     4: np.greater,
     5: np.greater_equal,
 }
-# By the number of a predicate of arith.cmpf, for numbers; ordered and, 7 further on, unordered.
+# Ordered predicate number of arith.cmpf → comparison; the unordered ones are 7 higher.
 _FLOATS: dict[int, _Function] = {
     1: np.equal,
     2: np.greater,

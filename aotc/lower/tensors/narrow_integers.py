@@ -1,17 +1,18 @@
-"""Products of quantized matrices, as front ends write them → of integers as narrow as their values.
+"""Narrows the integers of quantized matmuls, as front ends write them, to the width of their
+values.
 
-A front end widens bytes, subtracts their zero points in 32 bits, multiplies and adds in 64, and
-takes 32 of these. Here sums have 32 bits if nothing reads more of them, or if they cannot be
-larger; and factors, which what computes them keeps within a byte or 16 bits, are stored as such.
-
-What a product's own body computes factors of, as that of `linalg.quantized_matmul` subtracts zero
-points, is computed before (`separated_factors.py`).
+A front end widens bytes, subtracts their zero points in 32 bits, multiplies and accumulates in 64
+bits, and truncates to 32. Here accumulators get 32 bits if nothing reads more of them, or if they
+cannot be larger. Factors whose range is within 8 or 16 bits are stored with that width. If the
+matmul's own body computes the factors, as the body of `linalg.quantized_matmul` subtracts zero
+points, they are computed before it (`separated_factors.py`).
 
 The difference of a byte and a zero point has 9 bits. With one zero point p for a whole factor,
 
     sum of (x - p) w = sum of (x - c) w + (c - p) * sum of w
 
-where the constant c is such that x - c is a signed byte. Sums of w are as few as w's columns.
+where the constant c is chosen such that x - c is a signed byte. There is one sum of w per column of
+w.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ from aotc.mlir import ir
 
 _SUM_BITS = 32
 _FACTOR_BITS = (8, 16)
-# How far back a value's range is looked for.
+# The limit of operations that the range analysis looks through.
 _MOST_STEPS = 12
 
 
 def narrow_integers(module: Any) -> None:
-    """Changes `module` in place, where named operations are `linalg.generic` on tensors."""
+    """Changes `module`, whose named operations are `linalg.generic` on tensors, in place."""
     with module.context:
         for generic in ops.find(module.operation, "linalg.generic"):
             separate_factors(generic)
@@ -59,7 +60,8 @@ def narrow_integers(module: Any) -> None:
                 for number in range(2):
                     with product.location, ir.InsertionPoint(product):
                         _center_factor(product, number)
-                    # The sums of what is narrow now are those of bytes.
+                    # Narrowed here, the first factor is summed as bytes when the second one is
+                    # centered.
                     with product.location, ir.InsertionPoint(product):
                         _narrow_factor(product, number)
 
@@ -75,7 +77,7 @@ def _narrow_factor(generic: Any, number: int) -> None:
     factor = generic.operands[number]
     element = factor.type.element_type
     if _is_widened(factor):
-        return  # which the product does itself
+        return  # the matmul widens it itself
     least, largest = range_of(factor, _MOST_STEPS)
     for bits in _FACTOR_BITS:
         if bits < element.width and -(1 << bits - 1) <= least and largest < 1 << bits - 1:
@@ -94,7 +96,7 @@ def _is_widened(tensor: Any) -> bool:
 
 
 def _narrow_sum(generic: Any) -> Any:
-    """The product, or another one in its place, whose sums have 32 bits."""
+    """The matmul, replaced by one with 32-bit accumulators if possible."""
     result = generic.results[0]
     if result.type.element_type.width <= _SUM_BITS:
         return generic
@@ -135,7 +137,7 @@ def _narrow_sum(generic: Any) -> Any:
 
 
 def _as(value: Any, type_: Any) -> Any:
-    """The integer with as many bits as the type, the lowest ones if it has more."""
+    """The integer sign-extended or truncated to the type."""
     if value.type == type_:
         return value
     return ops.unary(
@@ -144,7 +146,7 @@ def _as(value: Any, type_: Any) -> Any:
 
 
 def _is_cut(tensor: Any) -> bool:
-    """Whether every operation that reads it takes its lower 32 bits alone."""
+    """Whether all users only read the lower 32 bits."""
     for use in tensor.uses:
         user = use.owner.operation
         if user.name in RESHAPES:
@@ -165,7 +167,7 @@ def _is_cut(tensor: Any) -> bool:
 
 
 def _is_small(generic: Any) -> bool:
-    """Whether no sum has more than 32 bits, which begin with 0."""
+    """Whether the initial value is 0 and no sum exceeds 32 bits."""
     *factors, start = generic.operands
     zero = filled_with(start)
     is_zero = zero is not None and range_of_scalar(zero, {}, 1) == (0, 0)
@@ -177,7 +179,7 @@ def _is_small(generic: Any) -> bool:
 
 
 def filled_with(tensor: Any) -> Any | None:
-    """The scalar that a tensor is filled with, if it is that alone."""
+    """The scalar that a tensor is filled with; None if it is not a fill."""
     fill = ops.defining(tensor)
     if fill is None or fill.name != "linalg.generic":
         return None
@@ -189,7 +191,7 @@ def filled_with(tensor: Any) -> Any | None:
 
 
 def _cast(tensor: Any, name: str, bits: int) -> Any:
-    """The tensor with elements of so many bits."""
+    """The tensor with elements of `bits` bits."""
     type_ = ir.RankedTensorType.get(list(tensor.type.shape), ir.IntegerType.get_signless(bits))
     identity = ir.AffineMap.get_identity(type_.rank)
     return create_spread(tensor, type_, identity, ops.dynamic_sizes(tensor), name)
@@ -199,12 +201,12 @@ def _cast(tensor: Any, name: str, bits: int) -> Any:
 
 
 def _center_factor(product: Any, number: int) -> None:
-    """Has a factor that is a difference of a byte and a zero point be one of a byte and a constant,
-    and adds to the product what that leaves out."""
+    """Replaces a factor `byte - zero point` by `byte - constant`, and adds the correction to the
+    result."""
     maps, reductions = maps_of(product), reduction_loops(product)
     factor, other = product.operands[number], product.operands[1 - number]
     difference = ops.defining(factor)
-    # The factor's elements are anywhere, as those of an image are.
+    # The factor's own map may be of any form, such as that of a convolution's image.
     is_known = all(map_.is_projected_permutation for map_ in (maps[1 - number], maps[2]))
     if not is_known or difference is None:
         return
@@ -216,7 +218,8 @@ def _center_factor(product: Any, number: int) -> None:
     is_centered = range_of_scalar(found, {}, 1) == (middle, middle)
     if largest - least >= 1 << _FACTOR_BITS[0] or is_centered:
         return
-    # Sums of as many bits are the same whether the difference is too large for its type or not.
+    # If the accumulator is as wide as the difference, the result is the same even if the difference
+    # overflows.
     is_wider = product.results[0].type.element_type.width > found.type.width
     if is_wider and not _can_differ((least, largest), found):
         return
@@ -234,15 +237,15 @@ def _center_factor(product: Any, number: int) -> None:
 
 
 def _can_differ(minuend: Range, subtrahend: Any) -> bool:
-    """Whether each difference is a number of the subtrahend's type."""
+    """Whether the difference cannot overflow the subtrahend's type."""
     least, largest = range_of_scalar(subtrahend, {}, _MOST_STEPS)
     lowest, highest = range_of_type(subtrahend.type)
     return lowest <= minuend[0] - largest and minuend[1] - least <= highest
 
 
 def _difference(generic: Any) -> Any | None:
-    """The scalar that an elementwise operation subtracts, at the insertion point, from each element
-    that it computes otherwise; None for what does something else."""
+    """The scalar that an elementwise operation subtracts as its last step, as a value at the
+    insertion point; None for other operations."""
     if generic.name != "linalg.generic" or has_reduction(generic) or len(generic.results) != 1:
         return None
     subtract = ops.defining(body_of(generic)[-1].operands[0])
@@ -276,7 +279,7 @@ def _subtract_instead(generic: Any, value: Any) -> Any:
 
 
 def _sum_of(tensor: Any, dimensions: Sequence[int], like: Any) -> Any:
-    """The sums along some dimensions of a tensor, of the elements' type of `like`."""
+    """The sums of a tensor along `dimensions`, with the element type of `like`."""
     rank, element = tensor.type.rank, like.element_type
     kept = [i for i in range(rank) if i not in dimensions]
     type_ = ir.RankedTensorType.get([tensor.type.shape[i] for i in kept], element)
@@ -295,7 +298,7 @@ def _sum_of(tensor: Any, dimensions: Sequence[int], like: Any) -> Any:
 
 
 def _add_multiple(tensor: Any, factor: Any, sums: Any, dimensions: Sequence[int]) -> Any:
-    """The tensor plus a scalar times `sums`, which is along some of its dimensions."""
+    """The tensor plus a scalar times `sums`, which is broadcast along the other dimensions."""
     rank, element = tensor.type.rank, tensor.type.element_type
     factor = _as(factor, element)
     identity = ir.AffineMap.get_identity(rank)

@@ -1,6 +1,7 @@
-"""`tensor.pad` with one value → one loop over the padded tensor.
+"""Lowers `tensor.pad` with a single padding value to one loop over the padded tensor.
 
-MLIR fills the whole of it, and then copies: two loops, of which the first one writes in vain.
+MLIR fills the whole result and then copies the source into it: two loops, the first of which writes
+elements that are overwritten.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from aotc.rewrites.by_text import replace_by_text
 
 
 def expand_pads(module: Any) -> None:
-    """Changes the pads in `module`, in place, that pad dimensions of known sizes; others, as a
-    batch, may have any."""
+    """Changes the pads in `module` in place whose padded dimensions have static sizes. Other
+    dimensions, such as a batch, may be dynamic."""
     with module.context:
         for pad in ops.find(module.operation, "tensor.pad"):
             value = _value(pad)
@@ -34,7 +35,7 @@ def expand_pads(module: Any) -> None:
 
 
 def _value(pad: Any) -> Any | None:
-    """What it pads with, where that is the same everywhere."""
+    """The padding value if it is the same everywhere; otherwise None."""
     block = pad.regions[0].blocks[0]
     (value,) = ops.terminator(block).operands
     return value if ops.is_made_outside(value, pad) else None
@@ -55,7 +56,7 @@ def _expand(pad: Any, value: Any, low: list[int], high: list[int]) -> None:
             f"%low{i} = arith.constant {low[i]} : index",
             f"%at{i} = arith.subi %i{i}, %low{i} : index",
             f"%size{i} = arith.constant {source.get_dim_size(i)} : index",
-            # What is below 0 is a large number without a sign.
+            # The comparison is unsigned, so that a negative index is out of range as well.
             f"%is_in{i} = arith.cmpi ult, %at{i}, %size{i} : index",
         ]
     inside = "%true"

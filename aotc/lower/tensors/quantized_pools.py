@@ -1,9 +1,9 @@
-"""Maxima of tensors that were dequantized → maxima of bytes, which are dequantized.
+"""Replaces max pooling of dequantized tensors by max pooling of bytes, dequantized afterwards.
 
-With a scale above 0, the largest of some bytes is what the largest of the numbers is made of; and
-bytes are a quarter of the memory, and of the vectors. A padding of -inf becomes the least byte,
-which no byte of the image is below: so each window must contain a byte of the image, and must be
-known to have elements.
+With a positive scale, the largest byte is the one that the largest number comes from. Bytes take a
+quarter of the memory and vector width. A padding of -inf becomes the smallest byte, which the image
+may contain as well. So each window must contain an element of the image, and must be known not to
+be empty.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from aotc.lower.tensors.spread import create_spread
 from aotc.mlir import ir
 
 _BYTE = 8
-# How many operations are looked through.
+# The limit of operations to look through.
 _MOST_STEPS = 12
 _FLOATS = ("f32", "f64")
 
 
 def pool_quantized(module: Any) -> None:
-    """Changes `module` in place, where named operations are `linalg.generic` on tensors."""
+    """Changes `module`, whose named operations are `linalg.generic` on tensors, in place."""
     with module.context:
         for generic in ops.find(module.operation, "linalg.generic"):
             if _is_maximum(generic) and (pool := _pool(generic)) is not None:
@@ -49,7 +49,8 @@ def pool_quantized(module: Any) -> None:
 
 
 class _Pool(Struct, frozen=True):
-    """A maximum of elements that `image` has. `pad`: the operation that pads it, if one does."""
+    """A max pooling whose elements come from `image`. `pad`: the operation that pads the image, or
+    None."""
 
     generic: Any
     image: Any
@@ -94,7 +95,7 @@ class _Pool(Struct, frozen=True):
 
 
 def _is_maximum(generic: Any) -> bool:
-    """Whether it reduces its first operand to maxima."""
+    """Whether the operation is a max reduction of its first operand."""
     if not has_reduction(generic) or len(generic.results) != 1:
         return False
     block = generic.regions[0].blocks[0]
@@ -108,14 +109,15 @@ def _is_maximum(generic: Any) -> bool:
 
 
 def _pool(generic: Any) -> _Pool | None:
-    """Of a maximum that begins with -inf, of bytes with one scale."""
+    """The pooling if its initial value is -inf and its elements are bytes with one scale; otherwise
+    None."""
     known = KnownTensors()
     start = filled_with(generic.operands[len(generic.operands) - 1])
     least = None if start is None else known.of(start)
     if least is None or not np.isneginf(least).all():
         return None
     if not reduction_size(generic):
-        return None  # of no elements, the maximum is -inf
+        return None  # the maximum of an empty window is -inf
     image, pad = generic.operands[0], ops.defining(generic.operands[0])
     found = None
     if pad is not None and pad.name == "linalg.generic" and not has_reduction(pad):
@@ -131,7 +133,7 @@ def _pool(generic: Any) -> _Pool | None:
         return None
     affine = inner.affine
     type_ = NUMBERS[str(image.type.element_type)]
-    # Padding is the zero point, as a byte.
+    # Padding by 0 is the zero point as a byte.
     if affine.scale.size != 1 or zero_byte(affine) is None or not (affine.scale > 0).all():
         return None
     is_exact = (affine.scale.astype(type_) == affine.scale).all()
@@ -144,7 +146,7 @@ def _pool(generic: Any) -> _Pool | None:
 
 
 def _contain_some(generic: Any, extract: Any) -> bool:
-    """Whether each window is longer than the padding along each dimension that is padded."""
+    """Whether each window is longer than the padding along each padded dimension."""
     padded, source = generic.operands[0].type, extract.operands[0].type
     if not (padded.has_static_shape and source.has_static_shape):
         return False
@@ -168,7 +170,7 @@ def _contain_some(generic: Any, extract: Any) -> bool:
 
 
 def _dimension(index: Any) -> int | None:
-    """Of the padded tensor, along which an index of the source changes."""
+    """The dimension of the padded tensor along which an index into the source varies."""
     operation = ops.defining(index)
     while operation is not None and operation.name in ("arith.select", "arith.subi"):
         place = 1 if operation.name == "arith.select" else 0
@@ -179,7 +181,8 @@ def _dimension(index: Any) -> int | None:
 
 
 def _length(place: Any, reductions: Any, sizes: dict[int, int]) -> int:
-    """How many neighbours a window has where an expression of loops says; 0 if they are apart."""
+    """The number of adjacent elements that a window reads along the indexing expression; 0 if they
+    are not adjacent."""
     words = str(place).replace("(", "").replace(")", "").split(" + ")
     found = [sizes.get(loop, 0) for loop in reductions if f"d{loop}" in words]
     return found[0] if len(found) == 1 else 0
