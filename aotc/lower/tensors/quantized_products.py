@@ -1,14 +1,14 @@
-"""Products of tensors that were dequantized → products of integers, whose sums are scaled.
+"""Replaces matmuls of dequantized tensors by integer matmuls whose sums are scaled.
 
-Of integers x and w with zero points and scales,
+For integers x and w with zero points p and q and scales s and t,
 
     sum of (x - p) s * (w - q) t = s t * sum of (x - p) (w - q)
 
-if the scale s is one number, and the scale t is the same for all products of a sum, as that of a
-filter's channel is. The sums of integers are exact: what is rounded is their product with the
-scale, where the product of floats rounds each term and each sum.
+if s is one number, and t is the same for all terms of a sum, as the scale of a filter's output
+channel is. The integer sums are exact, and only their product with the scale is rounded; a matmul
+of floats rounds each term and each sum.
 
-Scales and zero points are to be known when built, as those of a network quantized before are.
+Scales and zero points must be known at build time, as those of a statically quantized network are.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from aotc.mlir import ir
 
 _FLOATS = ("f32", "f64")
 _VIEWS = (*RESHAPES, "tensor.extract_slice", "tensor.cast")
-# What widens integers, or makes floats of them, and whether they have no sign.
+# Operations that widen integers or convert them to floats → whether they treat them as unsigned.
 _WIDENING = {
     "arith.extui": True,
     "arith.extsi": False,
@@ -50,15 +50,17 @@ _WIDENING = {
 _LOOP = re.compile(r"d\d+")
 _BYTE = 8
 _SUM_BITS = 32
-# How many operations are looked through.
+# The limit of operations to look through.
 _MOST_STEPS = 12
 
 
 class _Affine(Struct, frozen=True):
-    """(integer - zero) * scale, for each element of a tensor of bytes, or of integers that are no
-    larger. `zero` and `scale` have its
-    dimensions, each with its size or 1; `unsigned` is None before bytes are widened. `limits`: the
-    least and the largest of integers of 16 bits, as differences of bytes are, which have a sign."""
+    """(integer - zero) * scale for each element of a tensor of 8-bit or 16-bit integers.
+
+    The integers may be stored in a wider type. `zero` and `scale` have the tensor's rank, with each
+    dimension of its size or 1. `unsigned` is None until the bytes are widened. `limits`: the
+    minimum and maximum of signed 16-bit integers, such as differences of bytes; None for bytes.
+    """
 
     source: Any
     unsigned: bool | None
@@ -68,7 +70,7 @@ class _Affine(Struct, frozen=True):
 
     @property
     def range(self) -> tuple[int, int]:
-        """The least and the largest of the integers less their zero points."""
+        """The minimum and maximum of (integer - zero)."""
         least, largest = self.limits or ((0, 255) if self.unsigned else (-128, 127))
         largest_zero, least_zero = self.zero.max(initial=0), self.zero.min(initial=0)
         return int(least - largest_zero), int(largest - least_zero)
@@ -79,8 +81,10 @@ class _Affine(Struct, frozen=True):
 
 
 class _Dequantized(Struct, frozen=True):
-    """A tensor of floats: `affine`, whose elements `moves` put elsewhere, the first one first.
-    `scale` is that of this tensor's elements, as `_Affine` has it."""
+    """A tensor of floats: the elements of `affine`, moved by the operations `moves` in order.
+
+    `scale` is the scale of this tensor's elements, in the form that `_Affine` has.
+    """
 
     affine: _Affine
     moves: tuple[Any, ...]
@@ -88,12 +92,13 @@ class _Dequantized(Struct, frozen=True):
 
 
 def multiply_quantized(module: Any) -> None:
-    """Changes `module` in place, where named operations are `linalg.generic` on tensors."""
+    """Changes `module`, whose named operations are `linalg.generic` on tensors, in place."""
     with module.context:
         for generic in ops.find(module.operation, "linalg.generic"):
             if not _is_product(generic):
                 continue
-            # Values are known by their places in memory, where others are after some are erased.
+            # KnownTensors identifies values by address, which may be reused once operations are
+            # erased.
             known = KnownTensors()
             left, right = (dequantized(one, known, _MOST_STEPS) for one in generic.operands[:2])
             if left is not None and right is not None:
@@ -108,11 +113,11 @@ def _is_product(generic: Any) -> bool:
     return len(types) == 1 and types <= set(_FLOATS)
 
 
-# --- Products ----------------------------------------------------------------------------------
+# --- Matmuls -----------------------------------------------------------------------------------
 
 
 def _multiply(generic: Any, factors: Sequence[_Dequantized], known: KnownTensors) -> None:
-    """Replaces the product, if its sums fit 32 bits and have one scale each."""
+    """Replaces the matmul if its sums fit 32 bits and each has one scale."""
     result, start, maps = generic.results[0], generic.operands[2], maps_of(generic)
     found = [_along_result(one.scale, generic, number) for number, one in enumerate(factors)]
     scales = [one for one in found if one is not None]
@@ -139,8 +144,8 @@ def _multiply(generic: Any, factors: Sequence[_Dequantized], known: KnownTensors
 
 
 def _along_result(scale: np.ndarray, generic: Any, number: int) -> np.ndarray | None:
-    """The scale of a factor along the result's dimensions, in f64; None if products of one sum have
-    several."""
+    """The scale of a factor along the result's dimensions, in f64; None if the terms of one sum
+    have different scales."""
     maps = maps_of(generic)
     places, shape = [str(place) for place in maps[2].results], [1] * len(maps[2].results)
     axes = [axis for axis, size in enumerate(scale.shape) if size > 1]
@@ -154,8 +159,8 @@ def _along_result(scale: np.ndarray, generic: Any, number: int) -> np.ndarray | 
 
 
 def _product(scales: Sequence[np.ndarray], element: Any) -> np.ndarray | None:
-    """The scale of sums, in the type of their elements; None if it is not as exact there as the
-    scales are, which may be so small, or so large, that their product is no normal number."""
+    """The scale of the sums in their element type. None if the product of the scales is too small
+    or too large to be a normal number there."""
     type_, (left, right) = NUMBERS[str(element)], scales
     with np.errstate(over="ignore", under="ignore"):
         product = left * right
@@ -165,14 +170,14 @@ def _product(scales: Sequence[np.ndarray], element: Any) -> np.ndarray | None:
 
 
 def _is_of_channels(maps: Sequence[Any]) -> bool:
-    """Whether all loops of a factor are the other's, too: products of channels alone, and those of
-    vectors, have kernels for floats."""
+    """Whether the loops of one factor are all loops of the other. These are depthwise products and
+    those of vectors, which have kernels for floats."""
     one, other = (set(_LOOP.findall(str(map_).rpartition("->")[2])) for map_ in maps[:2])
     return one <= other or other <= one
 
 
 def _scaled(sums: Any, scale: np.ndarray, start: Any) -> Any:
-    """`start`, which the product began from, plus the sums times their scales."""
+    """`start`, the matmul's init, plus the scaled sums."""
     type_, element = start.type, start.type.element_type
     axes = [i for i, size in enumerate(scale.shape) if size > 1]
     factor = _constant(scale.reshape([scale.shape[i] for i in axes]), element)
@@ -190,7 +195,7 @@ def _scaled(sums: Any, scale: np.ndarray, start: Any) -> Any:
 
 
 def _constant(array: np.ndarray, element: Any) -> Any:
-    """A tensor of these elements; where it is large, with the array's own memory."""
+    """A tensor with these elements. A large one uses the array's own memory."""
     array = np.require(array, requirements="C")
     type_ = ir.RankedTensorType.get(array.shape, element)
     attribute = (
@@ -202,8 +207,11 @@ def _constant(array: np.ndarray, element: Any) -> Any:
 
 
 class _Integers(Struct, frozen=True):
-    """The integers of a factor, less their zero points: `values`, if they are known and fit a byte
-    with a sign. `largest`: no absolute value is larger."""
+    """The integers of a factor minus their zero points.
+
+    `values`: the differences if they are known and fit signed bytes; otherwise None. `largest`: an
+    upper bound of their absolute values.
+    """
 
     factor: _Dequantized
     values: np.ndarray | None
@@ -220,13 +228,13 @@ class _Integers(Struct, frozen=True):
             largest = int(np.abs(values).max(initial=0))
             if values.min(initial=0) >= -128 and values.max(initial=0) <= 127:
                 return cls(factor, values.astype(np.int8), largest)
-        # Less a zero point, 16 bits may not be enough.
+        # After a zero point is subtracted, 16 bits may not be enough.
         if zero_byte(affine) is None or (affine.limits is not None and affine.zero.any()):
             return None
         return cls(factor, None, max(map(abs, affine.range)))
 
     def make(self) -> Any:
-        """A tensor of i32, or of bytes with a sign, at the insertion point."""
+        """The tensor of i32 or of signed bytes, created at the insertion point."""
         affine, i32 = self.factor.affine, ir.IntegerType.get_signless(_SUM_BITS)
         zero = zero_byte(affine) or 0
         tensor = affine.source
@@ -258,7 +266,7 @@ class _Integers(Struct, frozen=True):
 
 
 def zero_byte(affine: _Affine) -> int | None:
-    """The zero point, if it is one for all and one of the bytes."""
+    """The zero point if it is the same for all elements and is a valid byte; otherwise None."""
     if affine.zero.size != 1:
         return None
     zero, least = int(affine.zero.reshape(())), 0 if affine.unsigned else -128
@@ -266,7 +274,8 @@ def zero_byte(affine: _Affine) -> int | None:
 
 
 def moved(tensor: Any, move: Any, padding: int) -> Any:
-    """What an operation that only moves elements makes of bytes, with another number as padding."""
+    """Applies an operation that only moves elements to a tensor of bytes, with `padding` as padding
+    value."""
     clone, byte = move.clone(), tensor.type.element_type
     type_ = ir.RankedTensorType.get(list(move.results[0].type.shape), byte)
     clone.results[0].set_type(type_)
@@ -293,11 +302,12 @@ def moved(tensor: Any, move: Any, padding: int) -> Any:
     return clone.results[0]
 
 
-# --- What is dequantized ------------------------------------------------------------------------
+# --- Recognition of dequantization ---------------------------------------------------------------
 
 
 def dequantized(tensor: Any, known: KnownTensors, steps: int) -> _Dequantized | None:
-    """How a tensor of floats is made of bytes; None if it is not."""
+    """How a tensor of floats is computed from bytes; None if it is not. Looks through `steps`
+    operations."""
     producer = ops.defining(tensor)
     if producer is None or steps == 0:
         return None
@@ -327,8 +337,8 @@ def dequantized(tensor: Any, known: KnownTensors, steps: int) -> _Dequantized | 
 
 
 def padding_of(generic: Any) -> tuple[Any, Any] | None:
-    """The operation that selects a tensor's elements or a number, and the one that reads them, of a
-    `linalg.generic` that only pads a tensor."""
+    """The `arith.select` and the `tensor.extract` of a `linalg.generic` that only pads a tensor;
+    None for others."""
     select = ops.defining(body_of(generic)[-1].operands[0])
     inputs, _ = ops.operand_groups(generic)
     if inputs or select is None or select.name != "arith.select":
@@ -340,7 +350,7 @@ def padding_of(generic: Any) -> tuple[Any, Any] | None:
 
 
 def _has_one(one: _Dequantized) -> bool:
-    """Whether there is one scale and one zero point."""
+    """Whether there is a single scale and a single zero point."""
     return bool(one.scale.size == one.affine.zero.size == 1)
 
 
@@ -362,7 +372,7 @@ def _with_move(one: _Dequantized | None, move: Any) -> _Dequantized | None:
 
 
 def _without_repeats(array: np.ndarray) -> np.ndarray:
-    """`array` with one element along each axis along which it does not change."""
+    """`array` reduced to one element along each axis along which it is constant."""
     for axis in range(array.ndim):
         first = array.take([0], axis)
         if array.shape[axis] and (array == first).all():
@@ -371,14 +381,15 @@ def _without_repeats(array: np.ndarray) -> np.ndarray:
 
 
 class _Body(Struct, frozen=True):
-    """The body of an elementwise `linalg.generic`. `steps`: how far back operands are followed."""
+    """The body of an elementwise `linalg.generic`. `steps`: the limit of operations to look
+    through."""
 
     generic: Any
     known: KnownTensors
     steps: int
 
     def affine(self, value: Any) -> _Affine | None:
-        """A value as an affine function of a byte; None if it is none."""
+        """The value as an affine function of a byte; None if it is not."""
         operation = ops.defining(value)
         if operation is None:
             return self._of_argument(value)
@@ -418,7 +429,7 @@ class _Body(Struct, frozen=True):
         inner = dequantized(operand, self.known, self.steps - 1)
         if inner is not None:
             return None if inner.moves else inner.affine
-        # Front ends have bytes as wider integers, too.
+        # Front ends may store bytes in wider integers.
         if not is_integer:
             return None
         least, largest = range_of(operand, self.steps)
@@ -435,14 +446,14 @@ class _Body(Struct, frozen=True):
         return ops.operand_groups(self.generic)[0]
 
     def _number_of(self, argument: Any) -> int | None:
-        """Of the input whose elements an argument is; None for those of other blocks, too."""
+        """The number of the input that the argument is an element of; None for other arguments."""
         arguments = list(self.generic.regions[0].blocks[0].arguments)[: len(self.inputs)]
         return arguments.index(argument) if argument in arguments else None
 
     def _moved(self, value: Any, by: Any, sign: int) -> _Affine | None:
         number = self.number(by)
         inner = None if number is None else self.affine(value)
-        # What is scaled before is none of integers.
+        # Once scaled, the value is not an integer.
         if inner is None or number is None or not (inner.scale == 1).all():
             return None
         if not (np.isfinite(number) & (number == np.round(number))).all():
@@ -461,8 +472,8 @@ class _Body(Struct, frozen=True):
         return replace(inner, scale=inner.scale * number.astype(np.float64))
 
     def number(self, value: Any) -> np.ndarray | None:
-        """What a value is known to be in each iteration, with a dimension for each loop of its size
-        or 1; None if it is not known, or if there are no iterations."""
+        """The value in all iterations, with one dimension for each loop, of its size or 1; None if
+        it is unknown or there are no iterations."""
         rank = maps_of(self.generic)[0].n_dims
         operation = ops.defining(value)
         if operation is not None and operation.parent == self.generic:
@@ -471,7 +482,7 @@ class _Body(Struct, frozen=True):
             return apply(operation, arrays) if arrays and len(arrays) == len(found) else None
         if operation is not None:
             array = self.known.of(value)
-            # What is no scalar is a tensor that the body extracts elements of.
+            # A value that is not a scalar is a tensor from which the body extracts elements.
             return array.reshape([1] * rank) if array is not None and array.ndim == 0 else None
         number = self._number_of(value)
         if number is None:

@@ -1,12 +1,14 @@
-"""Entries whose results have sizes that the caller does not know → functions that compute these.
+"""Creates functions that compute the sizes of results of entries, for sizes that the caller does
+not know.
 
-`NAME.result_sizes` takes the dynamic sizes of the entry's arguments, and its numbers, in their
-order, and returns all sizes of its results, one behind the other. It has no argument in memory, so
-it cannot read an element. It asserts what the entry asserts of sizes. A size that depends on
+`NAME.result_sizes` takes the dynamic sizes of the entry's arguments and its scalar arguments, in
+order, and returns all sizes of its results as one sequence. It has no memory arguments, so it
+cannot read elements. It contains the entry's assertions about sizes. A size that depends on
 elements is `UNKNOWN_SIZE`.
 
-Sizes are computed from the results backwards. What depends on elements is found on the way, and
-left out; a copy of the whole entry would have to be lowered first, to see what is left of it.
+Sizes are computed backwards from the results, so that dependences on elements are found and left
+out on the way. A clone of the whole entry would have to be lowered before its unused parts could be
+removed.
 """
 
 from __future__ import annotations
@@ -27,21 +29,22 @@ from aotc.rewrites.allocations import FOR_MEMORY
 UNKNOWN_SIZE = -(1 << 63)
 _SHAPED = (ir.RankedTensorType, ir.MemRefType)
 _EQ = 0
-_SIGN = 63  # the bit of an index
+_SIGN = 63  # the sign bit of an index
 _OVERFLOW = "there is no memory for results of these sizes"
 
-# Of a value, or of a size of a tensor (a dimension); what computes it; and the answer: a value of
-# the new function, None for what the sizes and numbers of the arguments do not say. A computation
-# asks for what it needs, rather than calling: programs are deeper than Python's stack.
+# A question is a value (dimension None), or the size of a tensor along a dimension. A computation
+# is a generator that yields the questions it needs answered, and returns its answer: a value of the
+# new function, or None if the sizes and scalars of the arguments do not determine it. Generators
+# replace recursion, as programs are deeper than Python's stack.
 _Question = tuple[Any, int | None]
 _Computation = Generator[_Question, Any, Any]
 
 
 def size_results(module: Any) -> None:
-    """Adds the functions to a module whose entries are on tensors or on memrefs."""
+    """Adds the functions to a module whose entries are on tensors or memrefs."""
     with module.context:
         functions = functions_of(module)
-        # What aotc made of a module may be given to it again.
+        # The input may be a module that aotc lowered before.
         known = set(map(ops.symbol_of, functions))
         for function in functions:
             if function.name != "func.func" or ENTRY_ATTRIBUTE not in function.attributes:
@@ -55,7 +58,7 @@ def size_results(module: Any) -> None:
 
 
 def _results_of(function: Any) -> dict[int, Any]:
-    """The types of the results that the entry returns in memory, by their numbers."""
+    """Result number → type, for the results that the entry returns in memory."""
     written = targets_of(function)
     return {
         i: type_
@@ -69,7 +72,7 @@ def _add_function(entry: Any, results: dict[int, Any]) -> None:
     function, sizes = create_size_function(entry, RESULT_SIZES, count)
     with ir.InsertionPoint(function.regions[0].blocks[0]):
         for assertion in ops.find(entry, "cf.assert"):
-            # Others depend on branches and loops, which ask again.
+            # Assertions in other blocks depend on branches and loops, which check them again.
             if assertion.block == entry.regions[0].blocks[0]:
                 _assert_again(assertion, sizes)
         found = _returned_sizes(entry, results, sizes)
@@ -79,8 +82,10 @@ def _add_function(entry: Any, results: dict[int, Any]) -> None:
 
 
 def create_size_function(entry: Any, suffix: str, count: int) -> tuple[Any, Sizes]:
-    """An empty function of `count` sizes for the entry, at the insertion point, and what computes
-    sizes at the insertion points of its block."""
+    """Creates an empty function for the entry that returns `count` sizes, at the insertion point.
+
+    Returns the function, and the `Sizes` that compute values inside of its block.
+    """
     inputs = []
     for type_ in ops.function_type(entry).inputs:
         if isinstance(type_, _SHAPED):
@@ -120,14 +125,16 @@ def _returned_sizes(entry: Any, results: dict[int, Any], sizes: Sizes) -> list[A
 
 class Sizes:
     """Computes values of an entry, and sizes of its tensors, at the current insertion point.
-    `given` are the arguments of the function that it is in."""
+
+    `given` are the arguments of the function that contains the insertion point.
+    """
 
     def __init__(self, entry: Any, given: Sequence[Any]) -> None:
         self._block = entry.regions[0].blocks[0]
         self._known: dict[_Question, Any] = {}
-        # Equal operations are one, so that equal sizes are seen to be.
+        # Equal operations are created once, so that equal sizes are the same value.
         self._made: dict[Any, Any] = {}
-        # Whether an index can count each of the products, as a set in order.
+        # The conditions that products do not overflow an index, as an ordered set.
         self._fits: dict[Any, None] = {}
         rest = iter(given)
         for argument in self._block.arguments:
@@ -140,7 +147,7 @@ class Sizes:
                     self._known[argument, dimension] = next(rest)
 
     def find(self, value: Any, dimension: int | None = None) -> Any:
-        """The value, or the size of a tensor along the dimension; None if it is not known."""
+        """The value, or the size of a tensor along `dimension`; None if it is not known."""
         question: _Question = (value, dimension)
         if question in self._known:
             return self._known[question]
@@ -160,7 +167,7 @@ class Sizes:
         return answer
 
     def assert_that_products_fit(self) -> None:
-        """As the entry refuses to allocate what is so large."""
+        """Asserts that no product overflows, as the entry refuses to allocate such sizes."""
         for fits in self._fits:
             ops.create_assert(fits, _OVERFLOW, **{FOR_MEMORY: ir.UnitAttr.get()})
 
@@ -180,7 +187,8 @@ class Sizes:
         attributes: dict[str, Any] | None = None,
         number: int = 0,
     ) -> Any:
-        """Result `number` of the operation, which is made once."""
+        """Result `number` of the operation, which is created once for equal operands and
+        attributes."""
         attributes = attributes or {}
         key = (name, *operands, *results, *attributes.items())
         if key not in self._made:
@@ -191,7 +199,7 @@ class Sizes:
         return self._make(name, [left, right], [left.type])
 
     def _product(self, left: Any, right: Any) -> Any:
-        """The product of two sizes, of which is noted whether an index can count it."""
+        """The product of two sizes. The condition that it does not overflow is recorded."""
         numbers = [ops.known_index(one) for one in (left, right)]
         if None not in numbers or str(left.type) not in ("index", "i64"):
             return self._index_op("arith.muli", left, right)
@@ -224,14 +232,14 @@ class Sizes:
         return self._size(owner, value, dimension)
 
     def _carried(self, value: Any, dimension: int) -> _Computation:
-        """A tensor that is a block's argument: what a loop carries may keep its sizes."""
+        """The size of a block argument. A tensor that a loop carries may keep its size."""
         loop = value.owner.owner.operation
         if loop.name != "scf.for":
             return None
         return (yield loop.results[value.arg_number - 1], dimension)
 
     def _either(self, owner: Any, number: int, dimension: int | None) -> _Computation:
-        """What is the same on both ways, or the one that the condition says."""
+        """The value if it is the same on both paths; otherwise a select on the condition."""
         if owner.name == "arith.select":
             condition, *values = owner.operands
         else:
@@ -289,7 +297,7 @@ class Sizes:
         if any(isinstance(type_, ir.ShapedType | ir.VectorType) for type_ in types):
             return None
         if "div" in owner.name or "rem" in owner.name:
-            # In a branch, the condition may be that it is not 0.
+            # A branch may be guarded by the condition that the divisor is not 0.
             is_safe = owner.block == self._block or bool(ops.known_index(owner.operands[1]))
             if not is_safe:
                 return None
@@ -317,7 +325,7 @@ class Sizes:
             return self._product(left, right)
         if kind != "mod":
             return self._index_op(_COMBINED[kind], left, right)
-        # Never negative, as that of floordivsi.
+        # The remainder of floordivsi, which is never negative.
         whole = self._index_op("arith.floordivsi", left, right)
         return self._index_op("arith.subi", left, self._index_op("arith.muli", whole, right))
 
@@ -328,7 +336,7 @@ class Sizes:
         if name in _RULES:
             return (yield from _RULES[name](self, owner, dimension))
         if name in _GIVEN:
-            # One operand for each size that is not known, behind others.
+            # There is one operand for each dynamic size, after the others.
             number = sum(map(type_.is_dynamic_dim, range(dimension)))
             return (yield owner.operands[_GIVEN[name] + number], None)
         result = list(owner.results).index(tensor)
@@ -348,7 +356,7 @@ class Sizes:
         return (yield sizes[number], None)
 
     def _sliced(self, owner: Any, dimension: int) -> _Computation:
-        # Dimensions that are dropped have size 1, which is known.
+        # Dropped dimensions have the static size 1.
         number = sum(map(owner.results[0].type.is_dynamic_dim, range(dimension)))
         return (yield ops.operand_groups(owner)[2][number], None)
 
@@ -395,8 +403,7 @@ class Sizes:
         return self._make("arith.index_cast", [size], [ops.index()])
 
     def _looped(self, owner: Any, dimension: int, number: int) -> _Computation:
-        """What a loop carries has the size that it began with, if each iteration gives what it is
-        given that size."""
+        """The size of a loop-carried tensor is its initial size if the body preserves that size."""
         body = owner.regions[0].blocks[0]
         first = yield owner.operands[3 + number], dimension
         count = len(self._known)
@@ -404,7 +411,7 @@ class Sizes:
         yielded = ops.terminator(body).operands[number]
         next_one = yield yielded, dimension
         if first is None or next_one is None or next_one != first:
-            # What was found meanwhile may depend on that.
+            # Answers found in the meantime may depend on the assumption that it does.
             for question in list(self._known)[count:]:
                 del self._known[question]
             return None
@@ -412,23 +419,23 @@ class Sizes:
 
 
 def _answer(value: Any) -> _Computation:
-    """What needs nothing else."""
+    """A computation that needs no other answers."""
     yield from ()
     return value
 
 
-# Operations that give one of two things, and their regions or values.
+# Operations whose result is one of two values, with their regions or operands.
 _EITHER = {"arith.select": ("true", "false"), "scf.if": ("then", "else")}
-# Operations on numbers that may be computed anywhere.
+# Dialects whose operations on scalars may be executed anywhere.
 _PURE = ("arith.", "math.", "index.")
-# How the results of the map come to one.
+# Affine expression kind → arith operation.
 _COMBINED = {
     "add": "arith.addi",
     "floordiv": "arith.floordivsi",
     "ceildiv": "arith.ceildivsi",
 }
 _AFFINE = {"affine.apply": "", "affine.min": "arith.minsi", "affine.max": "arith.maxsi"}
-# Operations whose operands, from this one on, are the sizes of what they make.
+# Operation → the number of the first operand that is a dynamic size of its result.
 _GIVEN = {
     "tensor.empty": 0,
     "tensor.generate": 0,
@@ -450,7 +457,7 @@ _RULES: dict[str, Callable[[Sizes, Any, int], _Computation]] = {
     "tensor.pad": Sizes._padded,
     "tensor.reshape": Sizes._reshaped,
 }
-# Operation → the operand whose sizes its result has.
+# Operation → the number of the operand whose sizes its result has.
 _LIKE_OPERAND = {
     "tensor.cast": 0,
     "tensor.bitcast": 0,
@@ -470,12 +477,12 @@ _LIKE_OPERAND = {
 
 
 def _like(owner: Any, number: int) -> Any | None:
-    """A tensor that has the sizes of the operation's result `number`."""
+    """The operand that has the sizes of result `number`; None if there is none."""
     if owner.name in _LIKE_OPERAND:
         return owner.operands[_LIKE_OPERAND[owner.name]]
     if owner.name == "scf.forall":
         return ops.operand_groups(owner)[3][number]
     if owner.name.startswith("linalg.") and len(owner.operands) >= len(owner.results):
-        # It writes into the last ones of its operands.
+        # The last operands are the inits of the results.
         return owner.operands[len(owner.operands) - len(owner.results) + number]
     return None

@@ -1,4 +1,5 @@
-"""Transform dialect: schedules are erased when they were run; one of ours for what has no pass."""
+"""Erases transform schedules that have been run, and decomposes composite operations by a schedule
+of aotc."""
 
 from __future__ import annotations
 
@@ -23,8 +24,7 @@ from aotc.rewrites.warp_regions import expand_warp_regions
 _HAS_SEQUENCES = "transform.with_named_sequence"
 _OURS = "aotc_decompose"
 _ANY = "!transform.any_op"
-# By operation: what makes others of it, as the transform dialect writes it, and the types of the
-# operation and of what becomes of it.
+# Operation → the transform operation that decomposes it, its operand type, and its result types.
 _DECOMPOSITIONS = {
     "linalg.softmax": ("decompose_interface %whole", _ANY, (_ANY,)),
     **dict.fromkeys(WINOGRAD, ("decompose_winograd_op %whole", _ANY, (_ANY,))),
@@ -52,9 +52,9 @@ _DECOMPOSITIONS = {
     ),
 }
 
-# By operation: what rewrites it, where no pass does.
+# Operation → transform patterns that lower it, for operations that no pass lowers.
 _PATTERNS = {"vector.scan": ("lower_scan",)}
-# In kernels by hand: the passes are for functions alone.
+# The same in kernels that the user wrote: the passes only run on functions.
 _KERNEL_PATTERNS = {
     **_PATTERNS,
     "vector.mask": ("lower_masked_transfers",),
@@ -67,7 +67,7 @@ _KERNEL_PATTERNS = {
 
 
 def decompose(source: Source) -> None:
-    """Operations that are made of others → these."""
+    """Decomposes composite operations into simpler ones."""
     module = source.module
     mark_masked(module)
     load_constant_globals(module)
@@ -114,7 +114,7 @@ def _run_schedule(source: Source, steps: str) -> None:
 
 
 def _schedule(steps: str) -> str:
-    """A module with the sequence that takes these steps."""
+    """The text of a module with a named sequence of these steps."""
     return f"""
 module attributes {{{_HAS_SEQUENCES}}} {{
   transform.named_sequence @{_OURS}(%module: {_ANY} {{transform.readonly}}) {{
@@ -125,7 +125,7 @@ module attributes {{{_HAS_SEQUENCES}}} {{
 
 
 def _rewriting(place: str, patterns: list[str]) -> str:
-    """Applies patterns of the vector dialect in the operations of this name."""
+    """A step that applies patterns of the vector dialect inside operations named `place`."""
     value = f"%{place.replace('.', '_')}"
     lines = "".join(f"      transform.apply_patterns.vector.{one}\n" for one in patterns)
     return f"""\
@@ -146,12 +146,12 @@ def _decomposition(name: str) -> str:
 
 
 def erase_schedules(module: Any) -> None:
-    """Takes the module's transform sequences away."""
+    """Erases the module's transform sequences."""
     with module.context:
         for sequence in ops.find(module.operation, "transform.named_sequence"):
             owner = sequence.parent.operation
             ops.erase(sequence)
-            # A module of its own for the schedule is how upstream's tests have it.
+            # Upstream's tests keep the schedule in a separate nested module.
             if owner.parent is not None and not list(owner.regions[0].blocks[0].operations):
                 ops.erase(owner)
         if _HAS_SEQUENCES in module.operation.attributes:

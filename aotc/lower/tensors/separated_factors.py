@@ -1,7 +1,9 @@
-"""Factors that the body of a product of integers computes → tensors of their own.
+"""Moves the computation of factors out of the body of an integer matmul into elementwise
+operations.
 
-The body of `linalg.quantized_matmul`, and of others with zero points, multiplies differences. Here
-these are elementwise operations, and the body multiplies what they compute.
+The body of `linalg.quantized_matmul`, and of other operations with zero points, multiplies
+differences. After this rewrite, elementwise operations compute the differences, and the body only
+multiplies and accumulates.
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ from aotc.rewrites.cloning import copy
 
 
 def separate_factors(generic: Any) -> None:
-    """Replaces a `linalg.generic` on tensors whose body is c + f(a) * g(b), of integers: f and g
-    read an element of one operand each, and scalars."""
+    """Replaces a `linalg.generic` on tensors of integers whose body is c + f(a) * g(b).
+
+    f and g each read an element of one operand, and scalars.
+    """
     if not has_reduction(generic) or len(generic.results) != 1 or multiplies(generic):
         return
     factors = _factors(generic)
@@ -41,7 +45,8 @@ def separate_factors(generic: Any) -> None:
 
 
 def _factors(generic: Any) -> list[Any] | None:
-    """What is multiplied, of a body that adds a product of integers to the result's element."""
+    """The two factors, if the body adds a product of integers to the accumulator; otherwise
+    None."""
     total = list(generic.regions[0].blocks[0].arguments)[-1]
     add = ops.defining(body_of(generic)[-1].operands[0])
     if add is None or add.name != "arith.addi" or total not in list(add.operands):
@@ -55,8 +60,11 @@ def _factors(generic: Any) -> list[Any] | None:
 
 
 class _Slice:
-    """The operations of a body that compute a value. `number`: of the only tensor that they read;
-    None if there is none, or more than one, or something that is no arithmetic."""
+    """The backward slice of a value in a body.
+
+    `number`: the only tensor operand that the slice reads; None if there is not exactly one, or if
+    the slice contains operations other than arithmetic.
+    """
 
     def __init__(self, generic: Any, value: Any) -> None:
         self._generic, self._value = generic, value
@@ -87,7 +95,7 @@ class _Slice:
         return is_arithmetic
 
     def computed(self) -> Any:
-        """The tensor of what the operations compute, at the insertion point."""
+        """The tensor that the slice computes, created at the insertion point."""
         assert self.number is not None
         tensor = self._generic.operands[self.number]
         if not self._operations:

@@ -1,14 +1,15 @@
-"""What operations expect of sizes → nothing, where it is proven, or a check.
+"""Proves what operations require of sizes, or inserts a check at run time.
 
-Many operations are right for some sizes alone: a cast to a size that is known, a dimension that is
-split in equal parts, operands of one shape, padding that is not negative. MLIR's lowering looks at
-none of this at run time, and what reads a tensor of another size reads other memory. So whatever
-does not follow from the types of the entry's arguments is asked when the entry is called, before
-anything else happens there; what depends on other values is asked in front of the operation.
+Many operations are only valid for some sizes: a cast to a static size, a dimension that is split
+into equal parts, operands of equal shapes, padding that is not negative. MLIR's lowering checks
+none of this at run time, and a read from a tensor of another size accesses other memory. So every
+requirement that does not follow from the types of the entry's arguments is checked when the entry
+is called, before anything else is executed. A requirement that depends on other values is checked
+before the operation.
 
-Modules of importers are checked wherever they have operations. In those that a person wrote, what
-is inside of loops becomes kernels: there only `tensor.pad` is checked, whose result may be smaller
-than what is written to it. All else in loops is as it is written (docs/input.md).
+Modules from importers are checked completely. In modules that a person wrote, the bodies of loops
+become kernels. There, only `tensor.pad` is checked, whose result may be smaller than what is
+written to it; everything else in loops is trusted (docs/input.md).
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ from aotc.lower.tensors.size_values import (
 from aotc.mlir import ir, linalg
 from aotc.sizes import LARGEST_MEMORY
 
-# Numbers that no size reaches, and whose sums do not wrap.
+# A bound that no size reaches, and small enough for sums not to overflow.
 _LARGEST = Polynomial.number(LARGEST_MEMORY)
-# By which any size can be multiplied.
+# Any size can be multiplied by this without overflow.
 _LARGEST_STRIDE = 64
 _SHAPED = (ir.RankedTensorType, ir.MemRefType)
-# Regions that run on the host, once or not at all.
+# Operations whose regions execute on the host at most once.
 _HOST_REGIONS = ("scf.if", "scf.index_switch", "scf.execute_region")
 _DIVISIONS = tuple(
     f"arith.{name}" for name in "ceildivsi ceildivui divsi divui floordivsi remsi remui".split()
@@ -55,8 +56,10 @@ _ZERO, _ONE = Polynomial.number(0), Polynomial.number(1)
 
 
 def check_sizes(source: Source) -> None:
-    """Changes the module of `source`, on tensors, in place. Raises InputError for what no sizes of
-    the arguments would fulfil."""
+    """Checks the module of `source`, on tensors, in place.
+
+    Raises InputError for a requirement that no sizes of the arguments fulfil.
+    """
     with source.module.context:
         for function in ops.find(source.module.operation, "func.func"):
             if not ops.is_declaration(function):
@@ -66,7 +69,7 @@ def check_sizes(source: Source) -> None:
 
 
 class _Checks:
-    """Those of one function."""
+    """The checks of one function."""
 
     def __init__(self, source: Source, function: Any) -> None:
         self._source = source
@@ -76,7 +79,7 @@ class _Checks:
         self._first = self._block.operations[0].operation
         self._names = _names(function)
         self._sizes = Sizes(function, Facts())
-        # At the start of the entry.
+        # Comparisons that are already checked at the start of the entry.
         self._is_asked: set[Comparison] = set()
 
     def run(self) -> None:
@@ -94,7 +97,7 @@ class _Checks:
                     self._sizes.all_of(result)
 
     def _operations(self) -> list[Any]:
-        """Those that are checked, in order."""
+        """The operations to check, in order."""
         blocks = self._function.regions[0].blocks
         found = [op for block in blocks for op in _outside_of_bodies(block, self._is_imported)]
         known = set(found)
@@ -102,7 +105,7 @@ class _Checks:
         return found + pads
 
     def _replace(self, assertion: Any) -> None:
-        """An importer's assertion, which tells no argument."""
+        """Replaces an importer's assertion, whose message names no argument."""
         condition = assertion.operands[0]
         if _is_false(condition) and assertion.block == self._block:
             raise input_error(self._source, [(assertion.location, _always_fails(assertion))])
@@ -117,7 +120,7 @@ class _Checks:
         ops.erase(assertion)
 
     def _expect_divisor(self, division: Any) -> None:
-        """That it is not 0: processors would end the process."""
+        """Checks that the divisor is not 0; otherwise the process would be killed by a trap."""
         divisor = division.operands[1]
         if ops.known_index(divisor) or self._sizes.holds(("sle", _ONE, self._sizes.value(divisor))):
             return
@@ -126,7 +129,7 @@ class _Checks:
             ops.create_assert(is_good, "a size is divided by 0")
 
     def _expect(self, operation: Any, comparison: Comparison) -> None:
-        """That it holds, where the operation is."""
+        """Checks that the comparison holds at the operation."""
         predicate, left, right = comparison
         answer = self._sizes.holds(comparison)
         if answer:
@@ -161,14 +164,14 @@ class _Checks:
             self._sizes.facts.learn(predicate, left, right)
 
     def _is_known_at_the_start(self, atom: Atom) -> bool:
-        """Numbers that the entry is given are."""
+        """Whether the atom is an argument's size or scalar, or computed from those."""
         if not isinstance(atom, Other):
             return True
         return atom.dimension is None and atom.value.owner == self._block
 
 
 def _is_false(condition: Any) -> bool:
-    """Whether a condition is known not to hold, or one of those that it joins."""
+    """Whether a condition, or one of its conjuncts, is known to be false."""
     owner = ops.defining(condition)
     if owner is not None and owner.name == "arith.andi":
         return any(map(_is_false, owner.operands))
@@ -178,7 +181,8 @@ def _is_false(condition: Any) -> bool:
 
 
 def _always_fails(assertion: Any, why: str = "") -> str:
-    """What is wrong with an importer's assertion, which often says that there is no lowering."""
+    """The error for an importer's assertion that always fails; it often says that there is no
+    lowering."""
     return f"this always fails: {ir.StringAttr(assertion.attributes['msg']).value}{why}"
 
 
@@ -228,7 +232,7 @@ def _relation(comparison: Comparison, names: list[str]) -> str:
 
 
 def _argument_size(polynomial: Polynomial) -> ArgumentSize | None:
-    """The size that it is."""
+    """The argument size that the polynomial is equal to; None for others."""
     atoms = polynomial.atoms()
     atom = next(iter(atoms), None)
     if len(atoms) == 1 and isinstance(atom, ArgumentSize) and polynomial == Polynomial.atom(atom):
@@ -237,8 +241,8 @@ def _argument_size(polynomial: Polynomial) -> ArgumentSize | None:
 
 
 def _outside_of_bodies(block: Any, is_imported: bool) -> Iterator[Any]:
-    """The operations of a block, and of those in it but for bodies on elements, in order; of what
-    is not imported, without loops and launches."""
+    """Yields the operations of a block and its nested blocks, in order, except those in bodies on
+    elements. In functions that were not imported, loops and launches are skipped."""
     for operation in [op.operation for op in block.operations]:
         yield operation
         if operation.name.startswith(("linalg.", "tensor.")):
@@ -251,7 +255,7 @@ def _outside_of_bodies(block: Any, is_imported: bool) -> Iterator[Any]:
 
 
 def _expected(sizes: Sizes, operation: Any, is_imported: bool) -> Iterator[Comparison]:
-    """What an operation expects of the sizes of its operands."""
+    """Yields what an operation requires of the sizes of its operands."""
     name = operation.name
     if name.startswith("linalg.") and len(operation.regions) == 1:
         yield from _of_loops(sizes, operation, is_imported)
@@ -274,12 +278,12 @@ def _expected(sizes: Sizes, operation: Any, is_imported: bool) -> Iterator[Compa
         yield from (("sle", _ZERO, sizes.value(operand)) for operand in given)
 
 
-# Operations that are given the sizes of what they make, and behind how many other operands.
+# Operation → the number of operands before the dynamic sizes of its result.
 _OF_SIZES = {"tensor.empty": 0, "tensor.generate": 0, "tensor.splat": 1}
 
 
 def _is_any_number(number: Polynomial) -> bool:
-    """Whether it depends on numbers that are no sizes: arithmetic on them may wrap."""
+    """Whether it depends on scalars that are not sizes: arithmetic on them may overflow."""
     return any(isinstance(atom, Other) and atom.dimension is None for atom in number.atoms())
 
 
@@ -291,7 +295,8 @@ def _of_copies(sizes: Sizes, copy: Any) -> Iterator[Comparison]:
 
 
 def _of_loops(sizes: Sizes, operation: Any, is_imported: bool) -> Iterator[Comparison]:
-    """Loops that several operands have run over one size of all, and stay inside of the others."""
+    """Yields the requirements of a structured operation: operands that share a loop have equal
+    sizes along it, and other accesses stay in bounds."""
     maps = linalg.get_indexing_maps(operation)
     if maps is None or len(maps) != len(operation.operands):
         return
@@ -317,13 +322,13 @@ def _of_loops(sizes: Sizes, operation: Any, is_imported: bool) -> Iterator[Compa
             yield "sle", sizes.expression(result, last, []).plus(_ONE), size
     body = operation.regions[0].blocks[0]
     for read in ops.find(operation, "tensor.extract"):
-        # In a branch, what is asked there says how far it reads.
+        # In a branch, the branch's condition limits how far it reads.
         if read.block == body:
             yield from _of_element(sizes, read, extents, is_imported)
 
 
 def _has_negative_factor(expression: Any) -> bool:
-    """Whether it may be greater for lesser dimensions."""
+    """Whether the expression may decrease when a loop index increases."""
     if isinstance(expression, ir.AffineConstantExpr):
         return bool(expression.value < 0)
     if not isinstance(expression, ir.AffineBinaryExpr):
@@ -338,9 +343,11 @@ def _has_negative_factor(expression: Any) -> bool:
 def _of_element(
     sizes: Sizes, read: Any, extents: dict[int, Polynomial], is_imported: bool
 ) -> Iterator[Comparison]:
-    """A tensor that is read at a loop's index is as long as the loop, or, where a broadcast asks
-    for that, of size 1. It may be longer but for an importer's broadcasts: there, what is left out
-    would be an error of the framework's."""
+    """Yields the requirements of a `tensor.extract` at loop indices.
+
+    The tensor is at least as long as the loop, or has size 1 where a broadcast tests for that. In
+    an importer's broadcast it may not be longer, as the framework would raise an error.
+    """
     tensor, *indices = read.operands
     for dimension, value in enumerate(indices):
         owner = ops.defining(value)
@@ -357,7 +364,7 @@ def _of_element(
         if is_broadcast and is_imported:
             yield REPEATED, extent, size
         elif is_broadcast and not sizes.holds(("sle", extent, size)):
-            # No less than the extent, or 1.
+            # The size is at least the extent, or is 1.
             yield "sle", extent.minus(size).times(size.minus(_ONE)), _ZERO
             yield "sle", extent, extent.times(size)
         elif not is_broadcast:
@@ -391,7 +398,8 @@ def _of_reshapes(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
 
 
 def _of_slices(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
-    """They are inside of the tensor that they are of, and as large as what is put there."""
+    """Yields the requirements of a slice: it is in bounds, and has the sizes of what is
+    inserted."""
     is_put = operation.name == "tensor.insert_slice"
     whole = operation.operands[1 if is_put else 0]
     offsets, asked, strides = (numbers(sizes, operation, place + is_put) for place in (1, 2, 3))
@@ -407,7 +415,7 @@ def _of_slices(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
             continue
         in_bounds: Comparison = ("sle", last.plus(_ONE), available)
         if not sizes.holds(in_bounds) and any(map(_is_any_number, (offset, size, stride))):
-            # Numbers none of which is so large that the sum below wraps.
+            # Bounds each number, so that the sum below cannot overflow.
             yield "sle", offset, available
             yield "sle", size, available
             if known is None or known > _LARGEST_STRIDE:

@@ -1,5 +1,7 @@
-"""Sizes as polynomials of the sizes of an entry's arguments: equal ones are seen to be equal, and
-bounds of them are known where those of the arguments are."""
+"""Sizes as polynomials of the sizes of an entry's arguments.
+
+Equal sizes have equal polynomials, and bounds of sizes follow from bounds of the arguments' sizes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from msgspec import Struct
 
 DIVIDED, LEAST, GREATEST = "arith.divsi", "arith.minsi", "arith.maxsi"
 FLOOR_DIVIDED = "arith.floordivsi"
-# How deep operands of others are looked into.
+# The recursion limit for operands of computed atoms.
 _DEPTH = 4
 
 
@@ -23,15 +25,15 @@ class ArgumentSize(Struct, frozen=True):
 
 
 class Computed(Struct, frozen=True):
-    """What an operation of two numbers gives."""
+    """The result of a binary operation."""
 
     name: str
     operands: tuple[Polynomial, Polynomial]
 
 
 class Other(Struct, frozen=True):
-    """A number of which nothing is known; with a dimension, the size of a tensor. `number` counts
-    them."""
+    """A number of which nothing is known. With a dimension, it is a size of a tensor. `number` is
+    its identity."""
 
     number: int
     value: Any
@@ -44,7 +46,7 @@ _NONE: Monomial = frozenset()
 
 
 class Polynomial(Struct, frozen=True):
-    """The factor of each product of atoms; the number is that of none."""
+    """The coefficient of each monomial. The empty monomial has the constant term."""
 
     factors: frozenset[tuple[Monomial, int]]
 
@@ -61,7 +63,7 @@ class Polynomial(Struct, frozen=True):
         return Polynomial.of({frozenset([(atom, 1)]): 1})
 
     def known(self) -> int | None:
-        """Its value, where that is a number."""
+        """The value if the polynomial is constant; otherwise None."""
         if not self.factors:
             return 0
         (monomial, factor), *others = self.factors
@@ -87,7 +89,7 @@ class Polynomial(Struct, frozen=True):
         return Polynomial.of(total)
 
     def divided_by(self, other: Polynomial) -> Polynomial | None:
-        """None for a division by a sum, and for one that does not come out even."""
+        """The quotient; None for a division by a sum, or one with a remainder."""
         if len(other.factors) != 1:
             return None
         ((divisor, number),) = other.factors
@@ -103,7 +105,7 @@ class Polynomial(Struct, frozen=True):
         return Polynomial.of(total)
 
     def atoms(self) -> set[Atom]:
-        """The atoms of the polynomial, and those that its computed atoms are made of."""
+        """The atoms of the polynomial, including those of the operands of computed atoms."""
         found: set[Atom] = set()
         for monomial, _ in self.factors:
             for atom, _ in monomial:
@@ -117,7 +119,7 @@ _ZERO = Polynomial.number(0)
 
 
 def text_of(polynomial: Polynomial, names: Sequence[str] = ()) -> str:
-    """For people; `names` are those of the arguments."""
+    """The polynomial as text for messages; `names` are those of the arguments."""
     words = [
         "*".join([str(factor)] * (factor != 1 or not atoms) + [_text(one, names) for one in atoms])
         for atoms, factor in in_order(polynomial)
@@ -126,7 +128,8 @@ def text_of(polynomial: Polynomial, names: Sequence[str] = ()) -> str:
 
 
 def in_order(polynomial: Polynomial) -> list[tuple[list[Atom], int]]:
-    """The factors of each product, and of none at the end: the same in each run."""
+    """The atoms and coefficient of each monomial in a deterministic order, the constant term
+    last."""
     found = [
         (sorted((atom for atom, power in monomial for _ in range(power)), key=_text), factor)
         for monomial, factor in polynomial.factors
@@ -145,7 +148,7 @@ def _text(atom: Atom, names: Sequence[str] = ()) -> str:
 
 
 class Facts:
-    """What is known of the sizes of arguments: which are equal, and between what they are."""
+    """Known equalities and bounds of the sizes of arguments."""
 
     def __init__(self) -> None:
         self._equal: dict[Atom, Polynomial] = {}
@@ -153,7 +156,8 @@ class Facts:
         self._greatest: dict[Atom, int] = {}
 
     def learn(self, predicate: str, left: Polynomial, right: Polynomial) -> None:
-        """That `left` and `right`, of which this holds, do not have to be compared again."""
+        """Records that the comparison of `left` and `right` holds, so that it need not be checked
+        again."""
         difference = left.minus(right)
         unknown = [(one, factor) for one, factor in difference.factors if one != _NONE]
         if predicate == "eq":
@@ -168,7 +172,8 @@ class Facts:
                 self._least[atom] = max(rest, self._least.get(atom, 0))
 
     def _learn_equal(self, difference: Polynomial) -> None:
-        """One size of an argument, the last one, stands for the others."""
+        """Records an equality: the last argument size that can be isolated is replaced by the
+        rest."""
         candidates = [
             (atom, factor)
             for monomial, factor in difference.factors
@@ -183,12 +188,12 @@ class Facts:
                 return
 
     def size(self, atom: ArgumentSize) -> Polynomial:
-        """What stands for a size."""
+        """The polynomial that replaces a size."""
         found = self._equal.get(atom)
         return Polynomial.atom(atom) if found is None else self.simplified(found)
 
     def simplified(self, polynomial: Polynomial) -> Polynomial:
-        """The polynomial with each argument's size replaced by what it is equal to."""
+        """The polynomial with each argument size replaced by the polynomial that it is equal to."""
         if not any(atom in self._equal for atom in polynomial.atoms()):
             return polynomial
         total = Polynomial.number(0)
@@ -209,7 +214,8 @@ class Facts:
         return Polynomial.atom(atom)
 
     def computed(self, name: str, left: Polynomial, right: Polynomial) -> Polynomial:
-        """What the operation gives: as a polynomial, where it is one."""
+        """The result of the operation, as a polynomial if possible; otherwise as a computed
+        atom."""
         if name == GREATEST:
             return right.plus(self._positive_part(left.minus(right)))
         if name == LEAST:
@@ -221,32 +227,34 @@ class Facts:
                 return quotient
             if divisor and divisor > 0:
                 even, rest = self._parts(left, divisor)
-                # Rounded to zero, and down.
+                # arith.divsi rounds toward zero, arith.floordivsi rounds down.
                 one = left if name == DIVIDED else rest
                 if self.is_never_negative(one):
                     return even.plus(_quotient(rest, divisor))
         return Polynomial.atom(Computed(name, (left, right)))
 
     def _positive_part(self, polynomial: Polynomial) -> Polynomial:
-        """The polynomial or 0, whichever is greater: all that is left of the greater and the lesser
-        one of two."""
+        """max(polynomial, 0), in terms of which maxima and minima of two polynomials are
+        expressed."""
         opposite = _ZERO.minus(polynomial)
         if self.is_never_negative(polynomial):
             return polynomial
         if self.is_never_negative(opposite):
             return _ZERO
-        # Of a difference and its opposite, one is written in terms of the other.
+        # One of a difference and its negation is expressed by the other, so that the form is
+        # unique.
         if text_of(opposite) < text_of(polynomial):
             return polynomial.plus(Polynomial.atom(Computed(GREATEST, (opposite, _ZERO))))
         return Polynomial.atom(Computed(GREATEST, (polynomial, _ZERO)))
 
     def _parts(self, left: Polynomial, divisor: int) -> tuple[Polynomial, Polynomial]:
-        """(q, r) for d * q + r, where r has factors from 0 to less than d."""
+        """(q, r) with left = d * q + r, where the coefficients of r are at least 0 and less than
+        d."""
         even = Polynomial.of({one: factor // divisor for one, factor in left.factors})
         return even, left.minus(even.times(Polynomial.number(divisor)))
 
     def is_never_negative(self, polynomial: Polynomial, depth: int = _DEPTH) -> bool:
-        """Whether that is known."""
+        """Whether the polynomial is known to be at least 0."""
         least = self._least_of(polynomial)
         if least is not None and least >= 0:
             return True
@@ -287,7 +295,8 @@ class Facts:
         return total
 
     def _bounds(self, atom: Atom) -> tuple[int, int | None]:
-        """The least and the greatest value: -1 for what may be negative, None for no bound."""
+        """The minimum and maximum of an atom: a minimum of -1 if it may be negative, None for no
+        maximum."""
         if isinstance(atom, Other):
             return (-1 if atom.dimension is None else 0), None
         if isinstance(atom, ArgumentSize):
@@ -305,6 +314,6 @@ def _quotient(left: Polynomial, divisor: int) -> Polynomial:
 
 
 def _only_atom(monomial: Iterable[tuple[Atom, int]]) -> Atom | None:
-    """The atom that it is; None for a product, and for a number."""
+    """The atom if the monomial is a single atom; None for products and constants."""
     found = list(monomial)
     return found[0][0] if len(found) == 1 and found[0][1] == 1 else None

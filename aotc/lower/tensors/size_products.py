@@ -1,4 +1,4 @@
-"""Sizes of tensors as products of what is not known of them: equal ones are seen to be."""
+"""Sizes of tensors as products of unknown values: equal sizes have equal products."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui"
 
 
 class Product(Struct, frozen=True):
-    """A number times values, each as often as it is a factor."""
+    """A number times values, each with its exponent."""
 
     number: int
     values: tuple[tuple[Any, int], ...] = ()
@@ -39,7 +39,7 @@ class Product(Struct, frozen=True):
         )
 
     def divided_by(self, other: Product) -> Product | None:
-        """None for a division that does not come out even."""
+        """The quotient; None for a division with a remainder."""
         values, divisors = Counter(dict(self.values)), Counter(dict(other.values))
         if not other.number or self.number % other.number or divisors - values:
             return None
@@ -57,7 +57,7 @@ class Size(Struct, frozen=True):
 
 
 def product_of(value: Any) -> Product:
-    """What a number is a product of; of itself, if of nothing else."""
+    """The factors of a number. A number that is not computed by a product is its own factor."""
     known = ops.known_index(value)
     if known is not None:
         return Product(known)
@@ -99,15 +99,15 @@ def _multiple(apply: Any) -> Product | None:
 
 
 def size_of(tensor: Any, dimension: int) -> Product:
-    """The size of a tensor along a dimension. Products are equal for sizes that are known to be
-    equal."""
+    """The size of a tensor along a dimension. Sizes that are known to be equal have equal
+    products."""
     if not isinstance(tensor.type, ir.RankedTensorType):
         return Product(1, ((Size(tensor, dimension), 1),))
     if not tensor.type.is_dynamic_dim(dimension):
         return Product(int(tensor.type.get_dim_size(dimension)))
     owner = ops.defining(tensor)
     while owner is not None and owner.name.startswith("linalg."):
-        # It writes into the last ones of its operands.
+        # The last operands are the inits of the results.
         tensor = owner.operands[list(owner.results).index(tensor) - len(owner.results)]
         owner = ops.defining(tensor)
     number = [i for i in range(tensor.type.rank) if tensor.type.is_dynamic_dim(i)].index(dimension)
@@ -132,7 +132,7 @@ def size_of(tensor: Any, dimension: int) -> Product:
 
 
 def asked_sizes(reshape: Any) -> list[Any] | None:
-    """The sizes that a reshape is to give."""
+    """The sizes in the shape operand of a reshape; None if they are not known as scalars."""
     maker = ops.defining(reshape.operands[1])
     if maker is None or maker.name != "tensor.from_elements":
         return None

@@ -1,4 +1,4 @@
-"""Values and tensors of an entry → their sizes as polynomials, and such polynomials → values."""
+"""Converts values and tensor sizes of an entry to polynomials, and polynomials to values."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from aotc.mlir import ir
 _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge")
 _CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui")
 _BINARY = (DIVIDED, FLOOR_DIVIDED, "arith.remsi", LEAST, GREATEST)
-# The sizes of what it makes are operands, one for each that is not known.
+# Operations with one operand for each dynamic size of the result.
 _ASKED = ("tensor.empty", "tensor.generate", "bufferization.alloc_tensor", "memref.alloc")
 _ZERO, _ONE = Polynomial.number(0), Polynomial.number(1)
-# Left and right of a comparison, and how they compare: "eq", "sle", or REPEATED.
-REPEATED = "repeated"  # the right one is the left one, or 1, and repeated so many times
+# A comparison: the predicate ("eq", "sle" or REPEATED), the left and the right side.
+REPEATED = "repeated"  # the right side can be broadcast to the left one: it is equal, or 1
 Comparison = tuple[str, Polynomial, Polynomial]
 
 
 class Sizes:
-    """What is known of an entry's values. Operations are asked about in their order, so that no
-    question goes deeper than to the operands."""
+    """The polynomials of an entry's values. They are requested in program order, so that a request
+    does not recurse further than to the operands."""
 
     def __init__(self, entry: Any, facts: Facts) -> None:
         self.facts = facts
@@ -45,7 +45,7 @@ class Sizes:
         self._others = 0
 
     def of(self, tensor: Any, dimension: int) -> Polynomial:
-        """The size of a tensor."""
+        """The size of a tensor along a dimension."""
         if not tensor.type.is_dynamic_dim(dimension):
             return Polynomial.number(tensor.type.get_dim_size(dimension))
         key = (tensor, dimension)
@@ -57,13 +57,13 @@ class Sizes:
         return [self.of(tensor, i) for i in range(tensor.type.rank)]
 
     def value(self, value: Any) -> Polynomial:
-        """A number."""
+        """The polynomial of a scalar."""
         if value not in self._values:
             self._values[value] = self._value(value)
         return self.facts.simplified(self._values[value])
 
     def comparisons(self, condition: Any) -> list[Comparison] | None:
-        """What a condition says, all of which must hold; None where it is something else."""
+        """The comparisons of which the condition is the conjunction; None for other conditions."""
         owner = ops.defining(condition)
         if owner is None:
             return None
@@ -84,7 +84,7 @@ class Sizes:
         return [("sle", left.plus(_ONE), right) if name == "slt" else (name, left, right)]
 
     def holds(self, comparison: Comparison) -> bool | None:
-        """None for what is not known."""
+        """Whether the comparison holds; None if it is not known."""
         predicate, left, right = comparison
         if predicate == REPEATED:
             return self._is_repeated(left, right)
@@ -137,7 +137,8 @@ class Sizes:
         return Polynomial.atom(Other(self._others, value, dimension))
 
     def _selected(self, select: Any) -> Polynomial:
-        """One of two, where it is known which; the lesser or the greater of them."""
+        """The selected value if it is known which; otherwise the minimum or maximum if the select
+        computes that."""
         condition, *values = select.operands
         one, other = map(self.value, values)
         compared = self.comparisons(condition)
@@ -148,7 +149,7 @@ class Sizes:
             if False in answers:
                 return other
             ((predicate, left, right), *more) = compared
-            # Whether one is less than the other, or no more.
+            # The condition is a < b or a <= b, and the values are a and b.
             difference, apart = right.minus(left), one.minus(other)
             if predicate == "sle" and not more:
                 if difference in (apart, apart.minus(_ONE)):
@@ -160,7 +161,7 @@ class Sizes:
     def expression(
         self, expression: Any, dims: list[Polynomial], symbols: list[Polynomial]
     ) -> Polynomial:
-        """What an affine expression is, of such dimensions and symbols."""
+        """The polynomial of an affine expression of these dimensions and symbols."""
         return evaluate_affine(expression, dims, symbols, Polynomial.number, self._combine)
 
     def _combine(self, kind: str, left: Polynomial, right: Polynomial) -> Polynomial:
@@ -180,11 +181,11 @@ class Sizes:
         unknown = [i for i in range(tensor.type.rank) if tensor.type.is_dynamic_dim(i)]
         number = unknown.index(dimension)
         if owner.name.startswith("linalg.") and len(owner.operands) >= len(owner.results):
-            # It writes into the last ones of its operands.
+            # The last operands are the inits of the results.
             place = list(owner.results).index(tensor) - len(owner.results)
             return self.of(owner.operands[place], dimension)
         if owner.name in _ASKED:
-            # Of a copy, the operand is what is copied.
+            # If the result is a copy, the operand is the tensor that is copied.
             asked = owner.operands[0 if _has_rank(owner.operands[0]) else number]
             return self.of(asked, dimension) if _has_rank(asked) else self.value(asked)
         if owner.name in ("tensor.expand_shape", "tensor.splat"):
@@ -207,7 +208,7 @@ class Sizes:
         return self._other(tensor, dimension)
 
     def product(self, tensor: Any, dimensions: list[int]) -> Polynomial:
-        """The product of the tensor's sizes along these dimensions."""
+        """The product of the tensor's sizes along `dimensions`."""
         total = Polynomial.number(1)
         for dimension in dimensions:
             total = total.times(self.of(tensor, dimension))
@@ -222,9 +223,9 @@ class Sizes:
         return total
 
 
-# Operation → the operand whose sizes its result has.
+# Operation → the number of the operand whose sizes its result has.
 _LIKE_OPERAND = {"tensor.cast": 0, "memref.cast": 0, "tensor.insert_slice": 1}
-# Static numbers among those of `tensor.pad` and slices, by the place of their operands.
+# (Operation, operand group) → the attribute with its static values.
 _STATIC = {
     ("tensor.pad", 1): "static_low",
     ("tensor.pad", 2): "static_high",
@@ -238,7 +239,8 @@ _STATIC = {
 
 
 def numbers(sizes: Sizes, operation: Any, place: int) -> list[Polynomial]:
-    """One group of the numbers of a pad or a slice: for each dimension, known or not."""
+    """The offsets, sizes, strides or padding in operand group `place`, for each dimension, static
+    or not."""
     dynamic = ir.ShapedType.get_dynamic_size()
     operands = iter(ops.operand_groups(operation)[place])
     static = ir.DenseI64ArrayAttr(operation.attributes[_STATIC[operation.name, place]])
@@ -249,8 +251,10 @@ def numbers(sizes: Sizes, operation: Any, place: int) -> list[Polynomial]:
 
 
 def create_value(polynomial: Polynomial, arguments: Any, *, capped: bool = False) -> Any:
-    """The number, at the current place; `arguments` are the entry's. With `capped`, a product that
-    an index cannot count is the largest index."""
+    """The polynomial as a value at the insertion point; `arguments` are the entry's.
+
+    With `capped`, a product that overflows an index becomes the largest index.
+    """
     total = ops.constant_index(0)
     for atoms, factor in in_order(polynomial):
         product = ops.constant_index(factor)
@@ -277,7 +281,7 @@ def _create_atom(atom: Atom, arguments: Any) -> Any:
 
 
 def _is_number(type_: Any) -> bool:
-    """Whether numbers of the type are wide enough for sizes."""
+    """Whether integers of the type are wide enough for sizes."""
     return isinstance(type_, ir.IndexType) or str(type_) == "i64"
 
 

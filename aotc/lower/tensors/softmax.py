@@ -1,7 +1,7 @@
-"""`linalg.softmax` on buffers → the reductions and elementwise operations that it is made of.
+"""Lowers `linalg.softmax` on buffers to reductions and elementwise operations.
 
-MLIR decomposes the one on tensors alone. Here, too, each number has the largest of its row taken
-from it before exp.
+Upstream only decomposes softmax on tensors. As there, the maximum of each row is subtracted from
+its elements, so that the exponentials do not overflow.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MINUS_INFINITY = {
 
 
 def expand_softmax_of_buffers(module: Any) -> None:
-    """Changes `module` in place. What is left: softmax on tensors, or of unknown numbers."""
+    """Changes `module` in place. Softmax on tensors, and of other element types, remains."""
     for softmax in ops.find(module.operation, "linalg.softmax"):
         source, result = softmax.operands
         if not all(isinstance(value.type, ir.MemRefType) for value in (source, result)):
@@ -34,7 +34,7 @@ def expand_softmax_of_buffers(module: Any) -> None:
 
 
 def _text(source: Any, result: Any, axis: int) -> str:
-    """A function of the source and the result, whose body takes the place of the operation."""
+    """The text of a function of the source and the result, whose body replaces the operation."""
     type_ = ir.MemRefType(source)
     element, shape = str(type_.element_type), list(type_.shape)
     names = [f"d{i}" for i in range(len(shape))]

@@ -1,7 +1,7 @@
-"""Calls that make a sparse tensor of arrays and sizes → what the sparsifier makes of a tensor.
+"""Lowers calls that assemble a sparse tensor from arrays and sizes.
 
-`sparse_entries` leaves these calls where sizes are not known, which upstream's
-`sparse_tensor.assemble` does not take.
+`sparse_entries` inserts these calls for tensors with dynamic sizes, which upstream's
+`sparse_tensor.assemble` does not support.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from aotc.module_names import ASSEMBLED
 
 
 def expand_assembly(module: Any) -> None:
-    """Replaces the calls, behind the sparsifier: a sparse tensor is its arrays and a specifier."""
+    """Replaces the calls after the sparsifier has run: a sparse tensor is its arrays and a
+    specifier then."""
     for function in ops.find(module.operation, "func.func"):
         if ASSEMBLED not in function.attributes:
             continue
@@ -52,8 +53,9 @@ def _expand(call: Any, type_: Any) -> None:
 def _specified(
     levels: Sequence[Level], dimensions: Sequence[Any], arrays: Sequence[Any]
 ) -> Iterator[tuple[str, int | None, Any]]:
-    """What a specifier says of each level, as upstream's operation does: its size, and how many
-    positions and coordinates its arrays have. The last position is the number of coordinates."""
+    """Yields the fields of the specifier as upstream's operation sets them: each level's size, and
+    the number of positions and coordinates in its arrays. The last position is the number of
+    coordinates."""
     remaining = iter(arrays)
     count = one = ops.constant_index(1)
     for number, level in enumerate(levels):
@@ -84,7 +86,7 @@ def _element(memref: Any) -> Any:
 
 
 def _as_index(load: Any) -> Any:
-    """Positions are unsigned."""
+    """Converts a position to an index; positions are unsigned."""
     if load.result.type == ops.index():
         return load.result
     return ops.unary("arith.index_castui", load.result, ops.index())

@@ -1,11 +1,13 @@
-"""Rows of a product of a sparse and a dense matrix → its elements, each of which is a sum.
+"""Makes the columns of a sparse-dense matmul parallel, with each element's sum carried by a loop.
 
-The sparsifier walks a sparse row, and adds to all columns of the result for each element that is
-stored: the columns are the innermost loop. Here they are parallel, as the rows are, and the sum is
-a value of the loop along the sparse row. Neighbouring columns are neighbouring threads, or a
-vector, then, and read neighbours of the dense matrix. Each sum has the order that it had.
+The sparsifier walks a sparse row, and adds each stored element's contribution to all columns of the
+result: the columns are the innermost loop. After this rewrite, the columns are parallel like the
+rows, and the loop along the sparse row carries the sum. Adjacent columns are then adjacent threads,
+or a vector, and read adjacent elements of the dense matrix. The order of the additions does not
+change.
 
-So are the rows of a matrix of blocks: it walks a row of blocks, and adds to each row of a block.
+In a matrix of blocks, the same is done for the rows of a block: the sparsifier walks a row of
+blocks, and adds to each row of a block.
 """
 
 from __future__ import annotations
@@ -22,8 +24,11 @@ _PURE = ("arith.", "math.", "llvm.extractvalue")
 
 
 class _Sum(Struct, frozen=True):
-    """In `rows`, a parallel loop, `row` is the loop along a sparse row, and `columns` the one in
-    it, which loads an element, adds to it, perhaps in a loop, and stores it."""
+    """The loops and accesses of a sum.
+
+    `rows` is the parallel loop, `row` the loop along a sparse row in it, and `columns` the loop in
+    that. `columns` loads an element, adds to it, possibly in a loop, and stores it.
+    """
 
     rows: Any
     row: Any
@@ -37,7 +42,7 @@ class _Sum(Struct, frozen=True):
 
 
 def separate_columns(rows: Any) -> None:
-    """Changes a parallel loop of the sparsifier, if it is of this kind."""
+    """Changes a parallel loop of the sparsifier if it has this form."""
     found = _find(rows)
     if found is not None:
         _rewrite(found)
@@ -70,14 +75,14 @@ def _find(rows: Any) -> _Sum | None:
 
 
 def _only_reads(operation: Any) -> bool:
-    """Whether it computes from values and memory: a loop, too, of which all does."""
+    """Whether the operation, including the body of a loop, has no effects other than reads."""
     if operation.name == "scf.for":
         return all(map(_only_reads, _body(operation)[:-1]))
     return operation.name == "memref.load" or _is_pure(operation)
 
 
 def _is_of_column(place: Any, found: _Sum) -> bool:
-    """Whether it is the column's number, or that behind the first row of a block."""
+    """Whether the index is the column, or the column plus the first row of a block."""
     if place == found.column:
         return True
     total = ops.defining(place)
@@ -87,7 +92,8 @@ def _is_of_column(place: Any, found: _Sum) -> bool:
 
 
 def _only_loop(loop: Any) -> Any | None:
-    """The loop that is in another one, behind what has no effect, and in front of nothing."""
+    """The loop that is last in the body of another, after operations without effects; None if there
+    is none."""
     *body, _ = _body(loop)
     if not body or body[-1].name != "scf.for":
         return None
@@ -141,7 +147,7 @@ def _fill(found: _Sum, variables: Sequence[Any], column: Any) -> None:
 
 
 def _again(place: Any, column: Any) -> Any:
-    """The place in front of the loop along the row: that of a block's row is computed there."""
+    """The index, recomputed before the loop along the row if it is in a block."""
     total = ops.defining(place)
     if total is None or total.name != "arith.addi" or column not in total.operands:
         return place
@@ -149,7 +155,7 @@ def _again(place: Any, column: Any) -> Any:
 
 
 def _move(operations: Sequence[Any], loop: Any, variables: Sequence[Any]) -> None:
-    """Moves operations to the insertion point; the variables of their loop are these now."""
+    """Moves operations to the insertion point, and replaces the variables of their loop."""
     arguments = loop.regions[0].blocks[0].arguments
     for argument, variable in zip(arguments, variables, strict=True):
         argument.replace_all_uses_with(variable)

@@ -1,8 +1,7 @@
-"""Entries that take or return sparse tensors → entries on the arrays of their levels.
+"""Converts entries with sparse tensors into entries on the arrays of their levels.
 
-MLIR's `sparse-assembler` makes them: of each entry a wrapper of its name, which calls the function
-that was there. What it does not keep is done here: calls within the module, names, and sizes that
-are not known.
+MLIR's `sparse-assembler` creates a wrapper with the entry's name, which calls the original
+function. What it does not preserve is done here: calls within the module, names, and dynamic sizes.
 """
 
 from __future__ import annotations
@@ -19,22 +18,21 @@ from aotc.mlir import ir
 from aotc.module_names import ASSEMBLE, ASSEMBLED
 from aotc.rewrites.run import run_group
 
-# What a level has beside the values, by the word for its format.
+# Level format → the arrays of a level.
 _FIELDS = {
     "compressed": ("positions", "coordinates"),
     "loose_compressed": ("positions", "coordinates"),
     "singleton": ("coordinates",),
     "structured": ("coordinates",),
 }
-# Formats whose arrays tell how many elements the next level has.
+# Formats whose arrays determine the number of entries of the next level.
 _MEASURED = ("dense", "compressed", "loose_compressed", "singleton")
 _UNKNOWN = ir.ShapedType.get_dynamic_size()
 
 
 def assemble_sparse_entries(source: Source) -> None:
-    """Gives entries the positions, coordinates and values of their sparse tensors as arguments and
-    results, and their sizes where these are not known. Raises InputError for levels that no entry
-    has."""
+    """Changes sparse arguments and results of entries to positions, coordinates and values, and
+    adds their dynamic sizes. Raises InputError for unsupported levels."""
     module = source.module
     entries: dict[str, _Before] = {}
     problems: list[Problem] = []
@@ -45,7 +43,7 @@ def assemble_sparse_entries(source: Source) -> None:
             problems += _problems_of(function)
             entries[ops.symbol_of(function)] = _Before(function)
         else:
-            # Nobody calls it from outside: it needs no wrapper.
+            # It has no callers outside of the module, and needs no wrapper.
             with module.context:
                 function.attributes["sym_visibility"] = ir.StringAttr.get("private")
     if problems:
@@ -54,7 +52,7 @@ def assemble_sparse_entries(source: Source) -> None:
         return
     calls = [call for call in ops.find(module.operation, "func.call") if _is_of(call, entries)]
     with module.context:
-        # Not verified before the calls are of what was there.
+        # The module is only valid once the calls refer to the original function again.
         run_group(module.operation, ["sparse-assembler{direct-out=true}"], verifies_each=False)
         functions = {ops.symbol_of(function): function for function in functions_of(module)}
         for name, before in entries.items():
@@ -62,7 +60,7 @@ def assemble_sparse_entries(source: Source) -> None:
             _take_sizes(wrapper, before, module)
             _return_sizes(wrapper, before, f"_internal_{name}")
             before.describe(wrapper)
-            # Kernels are called like the function that they are of.
+            # Kernels are named after the function that contains them.
             new = f"{name}_sparse"
             while new in functions:
                 new += "_"
@@ -75,7 +73,7 @@ def assemble_sparse_entries(source: Source) -> None:
 
 
 class _Before:
-    """An entry as it was written."""
+    """The signature of an entry before the conversion."""
 
     def __init__(self, function: Any) -> None:
         type_ = ops.function_type(function)
@@ -85,7 +83,7 @@ class _Before:
         ]
 
     def describe(self, wrapper: Any) -> None:
-        """Names the arrays in place of a sparse tensor, and says what they are of."""
+        """Names the arrays of each sparse tensor, and records which tensor they belong to."""
         made: list[Any] = []
         tensors: list[SparseTensor] = []
         for type_, attribute in zip(self.inputs, self.attributes, strict=True):
@@ -135,9 +133,11 @@ def _described(name: str, type_: Any, first: int, *, is_result: bool) -> SparseT
 
 
 def _take_sizes(wrapper: Any, before: _Before, module: Any) -> None:
-    """Makes the sizes that no type tells arguments behind the values of their tensor, and has a
-    function without a body assemble it: `aotc-sparsify` writes that, as upstream's operation is
-    for sizes that are known."""
+    """Adds dynamic sizes as arguments after the values of their tensor.
+
+    A function without a body assembles the tensor: `aotc-sparsify` lowers it, as upstream's
+    operation only supports static sizes.
+    """
     block = wrapper.regions[0].blocks[0]
     index = ir.IndexType.get()
     old = list(block.arguments)
@@ -165,7 +165,7 @@ def _take_sizes(wrapper: Any, before: _Before, module: Any) -> None:
 
 
 def _call_assembler(module: Any, values: Sequence[Any], type_: Any) -> Any:
-    """A call of the function that makes a sparse tensor of arrays and sizes."""
+    """A call of the function that assembles a sparse tensor from arrays and sizes."""
     names = {ops.symbol_of(one) for one in ops.find(module.operation, "func.func")}
     name = next(f"{ASSEMBLE}{i}" for i in range(len(names) + 1) if f"{ASSEMBLE}{i}" not in names)
     inputs = [value.type for value in values]
@@ -182,7 +182,7 @@ def _call_assembler(module: Any, values: Sequence[Any], type_: Any) -> Any:
 
 
 def _return_sizes(wrapper: Any, before: _Before, inner: str) -> None:
-    """Returns the sizes that no type tells behind the values of their tensor."""
+    """Returns dynamic sizes after the values of their tensor."""
     *_, last = wrapper.regions[0].blocks[0].operations
     returned = last.operation
     (call,) = (op for op in ops.find(wrapper, "func.call") if ops.callee_of(op) == inner)
@@ -242,7 +242,8 @@ def _problems_of(entry: Any) -> Iterator[Problem]:
 
 
 def _arrays_of(type_: Any) -> Iterator[str]:
-    """`positions1`, `coordinates1`, `values` of a matrix whose rows are compressed."""
+    """Yields the names of a tensor's arrays: `positions1`, `coordinates1`, `values` for a CSR
+    matrix."""
     for number, level in enumerate(levels_of(type_)):
         for field in _FIELDS.get(level.format, ()):
             yield f"{field}{number}"

@@ -1,10 +1,10 @@
-"""Sparse tensors' specifiers: what of them nobody needs is not computed.
+"""Removes computations of fields of sparse storage specifiers that are not needed.
 
-A specifier has the sizes of the levels, and how much of each array is used. The sparsifier asks for
-the latter to make views of arrays as long as that; an entry has to load them: the last position of
-a level is how many coordinates the level has. Loops over stored elements take their bounds from the
-positions themselves, so the views are not needed for loads and stores; and what no function asks
-for is not handed to it. Then positions stay on the device.
+A specifier has the sizes of the levels, and the used length of each array. The sparsifier uses the
+lengths only for views of arrays with that length. An entry would have to load them, as the last
+position of a level is its number of coordinates. Loops over stored elements take their bounds from
+the positions themselves, so the views are not needed for loads and stores. Fields that a function
+does not read are not passed to it. Without these uses, positions stay on the device.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _SPECIFIER = "!llvm.struct<(array<"
 
 
 def drop_views(module: Any) -> None:
-    """Behind the sparsifier: loads and stores are of whole arrays rather than of what is used."""
+    """Replaces views of the used part of arrays by the whole arrays in loads and stores, after the
+    sparsifier."""
     for view in ops.find(module.operation, "memref.subview"):
         source, *sizes = view.operands
         if len(sizes) != 1 or source.type != view.results[0].type or not _is_used_size(sizes[0]):
@@ -36,15 +37,15 @@ def _is_used_size(value: Any) -> bool:
 
 
 def _is_access(use: Any) -> bool:
-    """Whether it is the memref of a load or a store."""
+    """Whether the use is the memref operand of a load or store."""
     place = {"memref.load": 0, "memref.store": 1}
     return bool(place.get(use.owner.operation.name) == use.operand_number)
 
 
 def scalarize_specifiers(module: Any) -> None:
-    """Where specifiers are structures: a private function takes the members that it reads in place
-    of the whole."""
-    # A function may only hand its specifier on, to one whose turn comes later.
+    """Replaces specifiers, which are structures here, by the fields that are read, as arguments of
+    private functions."""
+    # A function may only pass its specifier on to one that is handled later.
     while any(_scalarize(function, module) for function in _private_functions(module)):
         continue
 
@@ -60,7 +61,7 @@ def _private_functions(module: Any) -> list[Any]:
 
 
 def _scalarize(function: Any, module: Any) -> bool:
-    """Whether a specifier among the function's arguments gave way to its members."""
+    """Replaces one specifier argument by its fields. Returns whether there was one."""
     block = function.regions[0].blocks[0]
     for number, argument in enumerate(block.arguments):
         readers = [use.owner.operation for use in argument.uses]
@@ -84,7 +85,7 @@ def _scalarize(function: Any, module: Any) -> bool:
 
 
 def _hand_over(call: Any, number: int, readers: list[Any]) -> None:
-    """Calls the function with members behind its other arguments, which are read here."""
+    """Passes the fields as additional last arguments of the call, and extracts them before it."""
     operands = list(call.operands)
     specifier = operands.pop(number)
     with call.location, ir.InsertionPoint(call):
@@ -99,8 +100,8 @@ def _hand_over(call: Any, number: int, readers: list[Any]) -> None:
 
 
 def _describe(function: Any, number: int, added: int) -> None:
-    """The type and the attributes of a function whose argument `number` gave way to `added` at its
-    end."""
+    """Updates the type and attributes of a function whose argument `number` was replaced by `added`
+    arguments at the end."""
     inputs = [argument.type for argument in function.regions[0].blocks[0].arguments]
     ops.set_function_type(function, inputs, ops.function_type(function).results)
     if "arg_attrs" in function.attributes:

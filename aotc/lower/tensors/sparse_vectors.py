@@ -1,7 +1,7 @@
-"""Tensors of one level that are read from files, or sorted → matrices of one column, and reshapes.
+"""Replaces one-level sparse tensors that are read from files or sorted by matrices of one column.
 
-MLIR's sparsifier has neither for one level: its pass does not end. It has both for coordinate
-lists of two dimensions.
+MLIR's sparsifier supports neither operation for one level: its pass does not terminate. It supports
+both for coordinate lists of two dimensions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _GROUPS = "[[0, 1]]"
 
 
 def make_matrices(module: Any) -> None:
-    """Before the sparsifier."""
+    """Changes `module` in place, before the sparsifier."""
     for new in ops.find(module.operation, "sparse_tensor.new"):
         type_ = new.results[0].type
         if _has_one_level(type_):
@@ -39,7 +39,7 @@ def _has_one_level(type_: Any) -> bool:
 
 
 def _sorts(convert: Any) -> bool:
-    """Whether it makes an ordered tensor of an unordered one, both of one level."""
+    """Whether the conversion is from an unordered to an ordered tensor, both of one level."""
     types = (convert.operands[0].type, convert.results[0].type)
     return all(map(_has_one_level, types)) and _is_ordered(types[1]) and not _is_ordered(types[0])
 
@@ -49,7 +49,7 @@ def _is_ordered(type_: Any) -> bool:
 
 
 def _matrix_of(type_: Any, *, is_ordered: bool = True) -> Any:
-    """The coordinate list of one column with a vector's elements."""
+    """The type of a coordinate list with one column and the vector's elements."""
     order = "" if is_ordered else "nonordered, "
     widths = "".join(f", {name} = {bits}" for name, bits in _WIDTH.findall(str(type_.encoding)))
     encoding = ir.Attribute.parse(
@@ -60,7 +60,7 @@ def _matrix_of(type_: Any, *, is_ordered: bool = True) -> Any:
 
 
 def _sorted(convert: Any) -> Any:
-    """The matrix of a conversion's result."""
+    """The conversion's result as a matrix."""
     vector, result = convert.operands[0], convert.results[0].type
     matrix = _matrix_of(vector.type, is_ordered=False)
     sizes = ops.dynamic_sizes(vector)

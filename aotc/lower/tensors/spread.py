@@ -1,4 +1,4 @@
-"""A `linalg.generic` that copies elements to where a map says."""
+"""A `linalg.generic` that broadcasts, permutes or converts the elements of a tensor or scalar."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from aotc import ops
 def create_spread(
     source: Any, type_: Any, map_: Any, sizes: Sequence[Any] = (), cast: str = ""
 ) -> Any:
-    """A tensor of `type_`, and of `sizes` where that does not say them, with the elements of
-    `source`, a tensor or a scalar, that `map_` says, at the insertion point. `cast`: the operation
-    that converts each element, where they have another type."""
+    """Broadcasts `source`, a tensor or a scalar, to a tensor of `type_` by the indexing map `map_`.
+
+    The operation is created at the insertion point. `sizes` are the dynamic sizes of the result.
+    `cast` is the operation that converts each element if the element types differ.
+    """
 
     def convert(element: Any) -> Any:
         return ops.unary(cast, element, type_.element_type) if cast else element
