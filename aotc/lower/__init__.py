@@ -1,1 +1,2 @@
-"""Levels of input → host module + gpu.modules: loops become launches, memory is placed."""
+"""Lowering of all input levels to a host module with gpu.modules: loops become launches, and memory
+is placed."""

@@ -1,4 +1,4 @@
-"""Branches of host code that are taken where there is a GPU, or where there is none."""
+"""Analysis of host branches that are only executed with a GPU, or only without one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from aotc.rewrites.capability import asks_for_gpu
 
 
 def is_for_gpu(operation: Any) -> bool | None:
-    """Whether there is a GPU where the operation stands: in a branch of a question for one, or in a
-    function that is called there. None if that is not known."""
+    """Whether the operation is only executed with a GPU (True) or only without one (False); None if
+    it may be either.
+
+    It follows from branches that test for a GPU, and from the function's `RUNS_ON` attribute.
+    """
     inner = operation
     for outer in ops.ancestors(operation):
         if outer.name == "func.func" and runs_on(outer) == CPU:

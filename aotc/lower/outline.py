@@ -1,4 +1,5 @@
-"""Any input → the outlined module: host functions that launch the kernels of gpu.modules."""
+"""Lowers a module of any level to the outlined form: host functions that launch kernels in
+gpu.modules."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ def outline(
 ) -> frozenset[str]:
     """Changes the source's module in place, by aotc's plan for it or by the user's pipeline.
 
-    Tells `explanation` what it does, before it does it. Returns the names of the globals that
-    kernels are given.
+    Records each plan in `explanation` before it is run. Returns the names of the globals that are
+    kernel arguments.
     """
     lowering = Lowering(source, request, explanation.remarks, watch)
     explanation.levels = recognise(source)
@@ -60,7 +61,7 @@ def outline(
         is_run = any(ops.symbol_of(sequence) == _MAIN_SEQUENCE for sequence in sequences)
         explanation.add(passes := SCHEDULE if is_run else ERASE_SCHEDULES)
         lowering.run(passes, doing="the module's schedule", blame=InputError)
-    # Before tensors become buffers: that fails at what nobody knows the effects of.
+    # This is checked before bufferization, which fails for operations with unknown effects.
     check_host_code(source, is_outlined=False)
     levels = [found.level for found in recognise(source)]
     passes = plan_for(levels, block=request.block, memory=request.memory, verify=request.verify)
@@ -70,7 +71,8 @@ def outline(
 
 
 def _check_writes(source: Source, passes: Sequence[Pass]) -> None:
-    """Raises InputError for a pipeline that would return what is to be written into arguments."""
+    """Raises InputError for a pipeline that would return a result that must be written into an
+    argument."""
     writes = any(targets_of(function) for function in functions_of(source.module))
     if writes and all(one.name != WriteIntoArguments.name for one in passes):
         raise InputError(

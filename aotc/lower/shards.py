@@ -1,6 +1,8 @@
-"""The shard dialect: a module of whole tensors → what each process computes, and exchanges by MPI.
+"""Partitions a module with the shard dialect: each process computes its part, and exchanges data by
+MPI.
 
-It is the first lowering: arguments and results of the entries become those of one process.
+This is the first step of the lowering: arguments and results of entries become those of one
+process.
 """
 
 from __future__ import annotations
@@ -25,10 +27,10 @@ _PASSES = (
 
 
 def partition(source: Source, watch: PassWatch = UNWATCHED) -> None:
-    """Changes the module in place; does nothing where there is no grid.
+    """Changes the module in place; does nothing without a `shard.grid`.
 
-    Each function that has something on a grid checks that there are as many processes, before
-    anything else. Raises InputError for what upstream's passes do not partition.
+    Each function that uses a grid first checks that there are as many processes as the grid has.
+    Raises InputError for operations that upstream's passes do not partition.
     """
     module = source.module
     grids = {ops.symbol_of(grid): grid for grid in ops.find(module.operation, "shard.grid")}
@@ -61,7 +63,7 @@ def _is_left(operation: Any) -> bool:
 
 
 def _counts(source: Source, grids: dict[str, Any]) -> dict[str, int]:
-    """For functions that have something on a grid of a known size: how many processes it has."""
+    """Function → number of processes, for functions that use a grid of static size."""
     counts = {}
     for function in ops.find(source.module.operation, "func.func"):
         used = {_grid_of(operation) for operation in ops.walk(function)}
@@ -93,6 +95,6 @@ def _grid_of(operation: Any) -> str | None:
 
 
 def _processes(grid: Any) -> int | None:
-    """How many processes a grid has; None where it takes as many as there are."""
+    """The number of processes of a grid; None if a dimension is dynamic."""
     shape = list(ir.DenseI64ArrayAttr(grid.attributes["shape"]))
     return None if any(size < 0 for size in shape) else math.prod(shape)

@@ -1,1 +1,1 @@
-"""Outlined kernels: their one gpu.module, what they are handed, and the functions they call."""
+"""Outlined kernels: their gpu.modules, their arguments, and the functions they call."""

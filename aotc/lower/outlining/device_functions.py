@@ -1,7 +1,7 @@
-"""Functions that parallel code calls → copies of their own, whose loops stay sequential.
+"""Clones functions that parallel code calls, so that the loops of the clones stay sequential.
 
-A function may be called by the host, where its parallel loops become launches, and by the body
-of a parallel loop or a `gpu.launch`, where they cannot. The body calls a copy.
+A function may be called by the host, where its parallel loops become launches, and by the body of a
+parallel loop or a `gpu.launch`, where they cannot. Such bodies call a clone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PARALLEL_BODIES = ("scf.parallel", "gpu.launch")
 
 
 def separate_device_functions(module: Any) -> frozenset[str]:
-    """Redirects calls in parallel bodies to copies; the names of the copies."""
+    """Redirects calls in parallel bodies to clones. Returns the names of the clones."""
     with module.context:
         functions = {
             symbol_of(op.operation): op.operation

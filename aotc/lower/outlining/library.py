@@ -1,8 +1,8 @@
-"""Kernels of the library, away from the passes that work on loops and on host code.
+"""Keeps kernels of the library out of the module while passes on loops and host code run.
 
-The library writes kernels as they are to be, with thousands of operations. Passes that look at a
-whole module would go through them again and again: so they are outlined as soon as they are
-written, and until they are put back the module has their signatures alone.
+The library creates kernels in their final form, with thousands of operations. Passes over the whole
+module would process them again and again. So they are outlined as soon as they are created, and the
+module contains only their declarations until they are put back.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NAMED_MODULE = "module"
 
 
 def has_library_kernels_alone(module: Any) -> bool:
-    """Whether there are launches, all of which the library has written."""
+    """Whether there are launches, and the library created all of them."""
     launches = ops.find(module.operation, "gpu.launch")
     return bool(launches) and all(
         _NAMED_MODULE in launch.attributes
@@ -31,8 +31,8 @@ def has_library_kernels_alone(module: Any) -> bool:
 
 
 def library_modules(module: Any, written_by_hand: Collection[str]) -> list[Any]:
-    """The library's gpu.modules, which are outlined. Those of `written_by_hand` may have any
-    name."""
+    """The library's outlined gpu.modules. Those in `written_by_hand` may have any name, and are
+    skipped."""
     return [
         gpu_module
         for gpu_module in gpu_modules(module)
@@ -41,7 +41,7 @@ def library_modules(module: Any, written_by_hand: Collection[str]) -> list[Any]:
 
 
 def take_out(module: Any, outlined: Iterable[Any]) -> Any:
-    """Moves gpu.modules into a module of their own; in their place are kernels that do nothing."""
+    """Moves gpu.modules into a new module, and replaces them by stubs with empty kernels."""
     with module.context, ir.Location.unknown():
         kept = ir.Module.create()
         for gpu_module in outlined:
@@ -51,7 +51,7 @@ def take_out(module: Any, outlined: Iterable[Any]) -> Any:
 
 
 def put_back(module: Any, kept: Any) -> None:
-    """Moves them back, but for those whose launches are gone."""
+    """Moves the gpu.modules back in place of their stubs. Those without a stub are dropped."""
     with module.context:
         wanted = {symbol_of(one): one for one in gpu_modules(module)}
         for gpu_module in gpu_modules(kept):

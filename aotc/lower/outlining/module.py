@@ -1,8 +1,8 @@
-"""Outlined kernels → few `gpu.module`s.
+"""Merges outlined kernels into few `gpu.module`s.
 
-`gpu-kernel-outlining` makes a gpu.module for every launch. One module for all loops is one image:
-one run of clang and ptxas for each chip, and one copy of what kernels share. What the library has
-for an operation is another, which other inputs have, too.
+`gpu-kernel-outlining` creates a gpu.module for each launch. With one gpu.module for all loops,
+there is one image: one run of clang and ptxas for each chip, and one copy of what kernels share.
+The library's kernels for an operation are in a separate one, as other inputs have the same.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ from aotc.ops import symbol_of
 
 
 def merge_outlined(module: Any, written_by_hand: set[str], name: str, *, debug: bool) -> None:
-    """Moves the kernels of outlined gpu.modules into few ones, where those that are the same are
-    one: with `debug`, those whose lines are the same, too.
+    """Merges outlined gpu.modules, and shares equal kernels. With `debug`, equal kernels must have
+    the same source lines as well.
 
-    The kernels of loops are in a gpu.module called `name`, those that the CPU alone has in another
-    one. The library's kernels for one operation and one target have a gpu.module whose name does
-    not depend on the rest of the input: the cache finds it when another input has that operation.
+    Kernels of loops are put into a gpu.module called `name`; those that only the CPU runs into
+    another one. The library's kernels for one operation and one target are in a gpu.module whose
+    name does not depend on the rest of the input, so that the cache finds it for another input with
+    the same operation.
 
-    Modules in `written_by_hand` stay, and so does one that holds more than kernels (copies of
-    functions and globals that its kernel uses: their names may mean different things).
+    Modules in `written_by_hand` stay, and so do modules that contain more than kernels, such as
+    clones of functions and globals, whose names could clash.
     """
     launches = launches_of(module)
     for_cpu = _modules_where(launches, has_gpu=False)
@@ -48,7 +49,7 @@ def merge_outlined(module: Any, written_by_hand: set[str], name: str, *, debug: 
             target = CPU if symbol_of(op) in for_cpu else target_and_dispatch(symbol_of(op))[0]
             targets.setdefault(target, []).append(op)
             if not target and symbol_of(op) in for_gpus:
-                # In the same module as others, of which the CPU has forms.
+                # The gpu.module also has kernels that the CPU runs.
                 for kernel in _content(op):
                     with module.context:
                         kernel.attributes[RUNS_ON] = ir.StringAttr.get(ANY_GPU)
@@ -68,7 +69,7 @@ def merge_outlined(module: Any, written_by_hand: set[str], name: str, *, debug: 
 
 
 def _common_name(outlined: Sequence[Any]) -> str:
-    """The words that the names of kernels begin with; none if they have none in common."""
+    """The common prefix of the kernels' names in whole words; empty if there is none."""
     names = [symbol_of(kernel) for op in outlined for kernel in _content(op)]
     return os.path.commonpath([name.replace("_", "/") for name in names]).replace("/", "_")
 
@@ -79,9 +80,11 @@ def launches_of(module: Any) -> list[Any]:
 
 
 def share_kernels(outlined: Sequence[Any], launches: Sequence[Any], *, debug: bool) -> list[Any]:
-    """Merges equal kernels: the first one stays, for all launches. Equal layers of a model have a
-    kernel for each of their operations. `debug`: see `equal_kernels`. Returns the gpu.modules that
-    still have kernels, and erases the others."""
+    """Merges equal kernels: the first one is kept for all launches.
+
+    A model with equal layers has equal kernels for each layer. `debug`: as in `equal_kernels`.
+    Returns the gpu.modules that still have kernels, and erases the others.
+    """
     kernels = [kernel for op in outlined for kernel in _content(op)]
     unify_offsets(kernels, launches)
     equal = equal_kernels(kernels, debug=debug)
@@ -102,10 +105,14 @@ def _path_of(kernel: Any) -> tuple[str, str]:
 
 
 def equal_kernels(kernels: Sequence[Any], *, debug: bool) -> list[tuple[Any, Any]]:
-    """Each kernel that is like an earlier one but for the number in its name, and the first like
-    it: the names say of which function or operation they are. With `debug`, and where they have
-    assertions, whose messages say where, their lines must be the same, too."""
-    # Of one that has no other's arguments and number of operations the text need not be compared.
+    """(kernel, first equal kernel) for each kernel that equals an earlier one except for the number
+    in its name.
+
+    The rest of the name says which function or operation the kernel belongs to. With `debug`, and
+    for kernels with assertions, whose messages contain locations, the source lines must be equal as
+    well.
+    """
+    # The text of a kernel is only compared if another has the same type and number of operations.
     shapes = [(str(op.attributes["function_type"]), len(ops.walk(op))) for op in kernels]
     counts = Counter(shapes)
     firsts: dict[tuple[str, str], Any] = {}
@@ -122,7 +129,7 @@ def equal_kernels(kernels: Sequence[Any], *, debug: bool) -> list[tuple[Any, Any
 
 
 def _modules_where(launches: Sequence[Any], *, has_gpu: bool) -> set[str]:
-    """The gpu.modules all of whose launches stand where there is a GPU, or where there is none."""
+    """The gpu.modules that are only launched with a GPU (`has_gpu`), or only without one."""
     elsewhere = {launched_kernel(op)[0] for op in launches if is_for_gpu(op) is not has_gpu}
     return {launched_kernel(op)[0] for op in launches} - elsewhere
 
@@ -176,7 +183,7 @@ def _free_name(name: str, taken: set[str]) -> str:
 def _rename_launches(
     launches: Iterable[Any], renamed: Mapping[tuple[str, str], tuple[str, str]]
 ) -> None:
-    """Launches of kernels, each named with its gpu.module, are of others."""
+    """Changes launches of renamed kernels. Keys and values are (gpu.module, kernel)."""
     for launch in launches:
         if (new := renamed.get(launched_kernel(launch))) is not None:
             with launch.context:
@@ -184,7 +191,7 @@ def _rename_launches(
 
 
 def rename_kernels(module: Any) -> None:
-    """Gives the functions of gpu.modules names that PTX can spell: C identifiers."""
+    """Renames the functions of gpu.modules to C identifiers, which PTX accepts."""
     with module.context:
         for gpu_module in gpu_modules(module):
             functions = [op for op in _content(gpu_module) if _is_symbol(op)]

@@ -1,7 +1,7 @@
-"""Kernels that differ in where their arguments begin in a buffer → kernels that are told that.
+"""Makes offsets of arguments dynamic in kernels that only differ in static offsets.
 
-The steps of a recurrent network, say, read a row each of one tensor. The offset of a row is a part
-of its type: each would be a kernel of its own.
+For example, the steps of a recurrent network each read one row of a tensor. The offset of the row
+is a part of its type, so each step would have its own kernel.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from aotc.analysis.gpu_modules import launched_kernel
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
-# Accesses, for which the type of what they access has no other meaning.
+# Accesses, whose meaning does not otherwise depend on the memref's type.
 _ACCESSES = (
     "memref.load",
     "memref.store",
@@ -27,12 +27,12 @@ _ACCESSES = (
     "nvgpu.device_async_copy",
 )
 _OFFSET = re.compile(r", offset: \d+>")
-_OPERANDS_GROUP = -2  # of the operands of a gpu.launch_func: those of the kernel
+_OPERANDS_GROUP = -2  # the operand group of a gpu.launch_func with the kernel's operands
 
 
 def unify_offsets(kernels: Sequence[Any], launches: Sequence[Any]) -> None:
-    """Gives arguments an unknown offset where kernels are then the same. Where they are not for
-    another reason, they stay as they are."""
+    """Makes offsets of arguments dynamic where kernels become equal by that; other kernels stay as
+    they are."""
     groups: dict[tuple[str, str], list[Any]] = {}
     for kernel in kernels:
         type_ = str(kernel.attributes["function_type"])
@@ -49,7 +49,7 @@ def _base(kernel: Any) -> str:
 
 
 def _unify_group(group: Sequence[Any], launches: Sequence[Any]) -> None:
-    """Kernels whose types differ in offsets alone."""
+    """Unifies kernels whose types only differ in offsets."""
     texts: dict[str, list[Any]] = {}
     for kernel in group:
         text = kernel.get_asm(use_local_scope=True).replace(f"@{symbol_of(kernel)}(", "@(", 1)
@@ -86,7 +86,7 @@ def _forget_offsets(kernel: Any, numbers: Sequence[int]) -> None:
     with kernel.location:
         for number in numbers:
             arguments[number].set_type(_without_offset(arguments[number].type))
-        # Behind the parameters are the buffers in shared memory.
+        # The parameters are followed by the workgroup buffers.
         inputs = [arguments[number].type for number in range(len(function.inputs))]
         ops.set_function_type(kernel, inputs, function.results)
 

@@ -1,11 +1,11 @@
-"""Memory placement: what a kernel is given is memory that the GPU can reach.
+"""Memory placement: gives kernels memory that the GPU can access.
 
-Runs after outlining, on host functions that launch the kernels of gpu.modules. By mode:
+It runs after outlining, on host functions that launch kernels of gpu.modules. The modes are:
 
-* AUTO: a buffer that kernels alone use becomes device memory; one that host code uses, too, gets a
-  mirror on the device, and copies where the other side wrote in between; constants are copied to
-  the device once for each load of the module. What cannot be proved to be right so is managed
-  memory.
+* AUTO: a buffer that only kernels use becomes device memory. A buffer that host code also uses gets
+  a device mirror, with copies where the other side wrote in between. Constants are copied to the
+  device once for each load of the module. If none of this can be proved correct, the buffer becomes
+  managed memory.
 * MANAGED: each buffer that reaches a launch becomes managed memory.
 * EXPLICIT: buffers stay where the input has them.
 """
@@ -24,7 +24,7 @@ from aotc.request import MemoryMode
 
 
 def place_memory(module: Any, mode: MemoryMode, remarks: Remarks) -> frozenset[str]:
-    """Places the buffers of the module's host functions; changes the module in place.
+    """Places the buffers of the module's host functions. Changes the module in place.
 
     Returns the names of the `memref.global`s that become managed memory.
     """

@@ -1,8 +1,8 @@
-"""Which values are the same buffers, in all host functions of a module, and how they are used.
+"""Alias classes of the memrefs in all host functions of a module, and their uses.
 
-An alias class is a set of memref values that views, casts, selections, branches, loops, calls and
-returns connect: a buffer in one may be in any value of it. What is decided is decided for an alias
-class.
+An alias class is a set of memref values that are connected by views, casts, selects, branches,
+loops, calls and returns: a buffer in one value may be in any other. Placement decisions are made
+for alias classes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from aotc.module_names import PRINTS
 from aotc.ops import symbol_of
 
 ALLOCATIONS = ("memref.alloc", "memref.alloca")
-# Functions that access what they are given until they return. (isend's and irecv's go on.)
+# Functions that access their buffers until they return. (isend and irecv continue afterwards.)
 _EXCHANGES = tuple(
     f"aotc_mpi_{name}_" for name in ("send", "recv", "allgather", "allreduce", "reduce_scatter")
 )
@@ -57,7 +57,7 @@ class UseKind(Enum):
     ESCAPE = "used in a way that is not known"
 
 
-# What a use of an operand, whichever it is, does with the buffer.
+# The uses of an operation's operands, for operations that use each operand in the same way.
 _KINDS = {
     **dict.fromkeys(DEALLOCATIONS, (UseKind.FREE,)),
     **dict.fromkeys(("gpu.host_register", "gpu.host_unregister"), (UseKind.REGISTER,)),
@@ -68,7 +68,7 @@ _KINDS = {
 
 
 class Merge(Enum):
-    """Where one value may be several buffers."""
+    """The operation at which one value may be one of several buffers."""
 
     SELECT = "arith.select"
     FOR = "scf.for"
@@ -91,12 +91,13 @@ class Use(Struct, frozen=True):
 
 
 class AliasClass(Struct, eq=False):
-    """One alias class; `roots` are the values that no value of the alias class is made from."""
+    """One alias class. `roots` are the values that are not derived from other values of the
+    class."""
 
     values: list[Any] = field(default_factory=list)
     roots: list[Any] = field(default_factory=list)
     uses: list[Use] = field(default_factory=list)
-    # (where, an operation that makes its result one of several buffers)
+    # (kind, operation whose result may be one of several buffers)
     merges: list[tuple[Merge, Any]] = field(default_factory=list)
 
     def of_kind(self, *kinds: UseKind) -> list[Use]:
@@ -104,7 +105,7 @@ class AliasClass(Struct, eq=False):
 
     @property
     def reaches_launch(self) -> bool:
-        """Also what a task has: it may launch."""
+        """Whether a launch may use the buffer. A task counts, as it may contain a launch."""
         return len(self.of_kind(UseKind.LAUNCH, UseKind.TASK)) > 0
 
     @property
@@ -133,7 +134,7 @@ def host_functions(module: Any) -> list[Any]:
 
 
 def _is_buffer(value: Any) -> bool:
-    """Whether it is a memref, or the promise of one."""
+    """Whether the value is a memref, or an async value of one."""
     return is_memref(value) or str(value.type).startswith("!async.value<memref<")
 
 
@@ -156,7 +157,7 @@ class AliasClasses:
         self._parent: dict[Any, Any] = {}
         self._uses: list[Use] = []
         self._merges: list[tuple[Merge, Any, Any]] = []
-        self._made: set[Any] = set()  # values that are no roots
+        self._made: set[Any] = set()  # values that are not roots
         for function in host_functions(module):
             self._add_function(function)
         self._alias_classes = self._collect()
@@ -182,7 +183,7 @@ class AliasClasses:
         self._parent.setdefault(value, value)
 
     def _connect(self, made: Any, source: Any) -> None:
-        """`made` may be `source`'s buffer."""
+        """Records that `made` may be `source`'s buffer."""
         self._join(made, source)
         self._made.add(made)
 
@@ -205,7 +206,7 @@ class AliasClasses:
         return alias_classes
 
     def _add_function(self, function: Any) -> None:
-        # Whoever has a function's address may call it.
+        # A function whose address is taken may be called from anywhere.
         is_addressed = symbol_of(function) in self.functions.addressed
         outside = is_called_from_outside(function) or is_addressed
         self._add_arguments(function, outside)
@@ -256,9 +257,9 @@ class AliasClasses:
                 )
 
     def _connect_unknown(self, operation: Any) -> None:
-        """What an operation that is not known makes may be any buffer that it is given.
+        """Connects the results of an unknown operation with all of its buffer operands.
 
-        A memref of memrefs holds those that were stored in it.
+        A memref of memrefs is connected with the buffers that are stored in it.
         """
         if not _hands_on_unseen(operation):
             return
@@ -307,7 +308,8 @@ class AliasClasses:
 
 
 def _hands_on_unseen(operation: Any) -> bool:
-    """Whether an operation may make a buffer of its operands in a way that is not followed."""
+    """Whether results of an operation may be its operands' buffers in a way that is not
+    modelled."""
     if operation.name == "memref.store":
         return _is_buffer(operation.operands[0])
     is_followed = (
@@ -319,19 +321,20 @@ def _hands_on_unseen(operation: Any) -> bool:
 
 
 def _merging(operation: Any) -> Any:
-    """The operation that the values of a terminator, or of the operation itself, flow to."""
+    """The operation to whose results the operands of a terminator flow; for other operations,
+    itself."""
     is_terminator = operation.name in ("scf.yield", "scf.condition", "memref.alloca_scope.return")
     return operation.parent.operation if is_terminator else operation
 
 
 def _flows(operation: Any) -> list[tuple[Any, Any]]:
-    """(target, source) for each memref that `operation` hands on to another value."""
+    """(target, source) for each memref that the operation forwards to another value."""
     name = operation.name
     pairs: list[tuple[Any, Any]] = []
     if name == "arith.select":
         pairs = [(operation.results[0], operand) for operand in list(operation.operands)[1:]]
     elif name == "func.call":
-        return []  # by the function's arguments and returns
+        return []  # handled by the function's arguments and returns
     elif name == "scf.for":
         first = len(operation.operands) - len(operation.results)
         carried = list(operation.regions[0].blocks[0].arguments)[1:]

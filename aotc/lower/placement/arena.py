@@ -1,7 +1,7 @@
-"""The device buffers of a function → parts of one allocation.
+"""Merges the device buffers of a function into one allocation.
 
-Allocating and freeing costs the host about as much as a launch. What a function's stream runs is in
-order, so a part may be used again by what comes after its last use.
+An allocation and its free cost the host about as much as a launch. The work in a function's stream
+is executed in order, so memory can be reused after the last use of its buffer.
 """
 
 from __future__ import annotations
@@ -18,22 +18,26 @@ from aotc.analysis.views import VIEWS
 from aotc.mlir import ir
 from aotc.sizes import LARGEST_MEMORY, element_bytes
 
-# What cuMemAlloc aligns to, and kernels may count on.
+# The alignment of cuMemAlloc in bytes, which kernels may rely on.
 ALIGNMENT = 256
-# What does not keep a buffer beyond itself.
+# Operations that do not use a buffer beyond their own execution.
 _USES = ("gpu.launch_func", "gpu.memcpy", "gpu.memset")
-# What stands for a buffer: kernels reach it through TMA descriptors, too.
+# Operations whose result refers to the buffer; kernels access it through TMA descriptors as well.
 _STANDS_FOR = (*VIEWS, "memref.extract_strided_metadata", DESCRIBES)
-# A larger buffer that only one branch uses stays there: the branch may not be taken, and filling
-# the buffer takes longer than allocating it.
+# The largest buffer in bytes that is merged if only a branch allocates it. A larger one stays in
+# the branch: the branch may not be taken, and filling the buffer takes longer than allocating it.
 _MOST_CONDITIONAL = 16 * 2**20
 _CONDITIONS = ("scf.if", "scf.execute_region")
 
 
 class _Buffer(Struct):
-    """A buffer that the operations `first` to `last` of the function's block use, and which is
-    freed by or in the operation `freed`. It has `size` bytes, times the sizes that are operands of
-    its allocation. `branches`: the conditions that it is used under, and which way of each."""
+    """A buffer and its live range in the function's block.
+
+    The operations `first` to `last` of the block use it, and the operation `freed` frees it or
+    contains its free. Its size is `size` bytes times the dynamic sizes of its allocation.
+    `branches`: the `scf.if`s that contain the allocation, with the region of each. `offset`: its
+    offset in the merged allocation in bytes.
+    """
 
     allocation: Any
     free: Any
@@ -53,18 +57,19 @@ class _Buffer(Struct):
         return self.offset + self.size
 
     def is_beside(self, other: _Buffer) -> bool:
-        """Whether both may be in use at a time."""
+        """Whether both may be live at the same time."""
         is_apart = self.last < other.first or other.last < self.first
         return not is_apart and not _are_alternatives(self.branches, other.branches)
 
 
 def share_allocation(function: Any, given: Sequence[Any]) -> None:
-    """Merges the allocations that a function of one block makes and frees there, or in a branch,
-    and whose work is in the order of one stream; `given` are the module's own, which stay. Changes
-    `function` in place.
+    """Merges the allocations of a function with one block into one. Changes `function` in place.
 
-    Buffers of known size share their bytes. Behind them are those whose size is known when the
-    first one is allocated; of these, buffers share that have equal sizes, times a number.
+    This covers allocations that are made and freed in the block, or in a branch, and whose uses are
+    ordered by one stream. Allocations in `given`, which the input had, are not changed.
+
+    Buffers of static size share memory. They are followed by buffers whose dynamic sizes are known
+    at the first allocation. Of these, buffers with equal dynamic sizes share memory.
     """
     buffers = [buffer for buffer in _buffers(function) if buffer.allocation not in given]
     if not buffers:
@@ -92,13 +97,14 @@ def share_allocation(function: Any, given: Sequence[Any]) -> None:
 
 
 def _is_size_known(buffer: _Buffer, before: Collection[Any]) -> bool:
-    """Whether each of its sizes is an argument, or made by one of the operations `before`."""
+    """Whether each dynamic size is an argument or a result of one of the operations `before`."""
     makers = [ops.defining(size) for size in buffer.sizes]
     return all(maker is None or maker in before for maker in makers)
 
 
 def _allocate(buffers: Sequence[_Buffer]) -> tuple[Any, list[Any]]:
-    """One buffer for all, and where in it each is, at the insertion point."""
+    """Creates the merged allocation at the insertion point; returns it and the offset of each
+    buffer."""
     static = [buffer for buffer in buffers if not buffer.sizes]
     end = _arrange(static) if static else 0
     if len(static) == len(buffers):
@@ -106,7 +112,7 @@ def _allocate(buffers: Sequence[_Buffer]) -> tuple[Any, list[Any]]:
         type_ = ir.MemRefType.get([end], ops.integer(8))
         whole = ops.create("gpu.alloc", [], [type_], attributes).result
         return whole, [ops.constant_index(buffer.offset) for buffer in buffers]
-    # Of index, as all sizes are: -256 has the upper bits.
+    # As an index, -256 is the mask of the upper bits.
     mask, rest = ops.constant_index(-ALIGNMENT), ops.constant_index(ALIGNMENT - 1)
     at = ops.constant_index(-(-end // ALIGNMENT) * ALIGNMENT)
     too_many = ops.constant_index(2 * LARGEST_MEMORY)
@@ -118,7 +124,7 @@ def _allocate(buffers: Sequence[_Buffer]) -> tuple[Any, list[Any]]:
         size = ops.capped_product([factor, *slot[0].sizes])
         size = ops.index_op("arith.minui", size, too_many)
         behind = ops.index_op("arith.addi", ops.index_op("arith.addi", at, size), rest)
-        # What cannot be allocated stays so, and never wraps.
+        # A size that cannot be allocated stays too large and does not overflow.
         end = ops.index_op("arith.minui", behind, too_many)
         at = ops.index_op("arith.andi", end, mask)
     offsets = [
@@ -133,8 +139,8 @@ def _allocate(buffers: Sequence[_Buffer]) -> tuple[Any, list[Any]]:
 
 
 def _slots(buffers: Sequence[_Buffer]) -> list[list[_Buffer]]:
-    """Buffers of unknown sizes, in lists that share their bytes: those of a list have the same
-    sizes, times a number, and are used one after the other."""
+    """Groups buffers of dynamic sizes that share memory: their dynamic sizes are equal, and their
+    live ranges do not overlap."""
     slots: list[list[_Buffer]] = []
     for buffer in sorted(buffers, key=lambda one: one.first):
         fitting = [
@@ -143,7 +149,7 @@ def _slots(buffers: Sequence[_Buffer]) -> list[list[_Buffer]]:
             if slot[0].sizes == buffer.sizes and not any(map(buffer.is_beside, slot))
         ]
         if fitting:
-            # The one whose size it changes least.
+            # The slot whose size changes least.
             min(fitting, key=lambda slot: abs(buffer.size - max(o.size for o in slot))).append(
                 buffer
             )
@@ -153,7 +159,7 @@ def _slots(buffers: Sequence[_Buffer]) -> list[list[_Buffer]]:
 
 
 def _buffers(function: Any) -> Iterator[_Buffer]:
-    """The function's buffers, in the order in which they are allocated."""
+    """Yields the function's mergeable buffers in the order of their allocations."""
     (block,) = function.regions[0].blocks
     operations = [op.operation for op in block.operations]
     places = {operation: place for place, operation in enumerate(operations)}
@@ -186,7 +192,8 @@ def _buffers(function: Any) -> Iterator[_Buffer]:
 
 
 def _is_taken_along(allocation: Any, size: int, block: Any) -> bool:
-    """Whether the function's block makes the allocation, or may make it for a branch."""
+    """Whether the allocation is in the function's block, or may be hoisted into it from a
+    branch."""
     if allocation.block == block:
         return True
     is_conditional = all(outer.name in _CONDITIONS for outer in _around(allocation, block))
@@ -194,14 +201,14 @@ def _is_taken_along(allocation: Any, size: int, block: Any) -> bool:
 
 
 def _around(operation: Any, block: Any) -> Iterator[Any]:
-    """The operations around it, up to the one that is in the block."""
+    """Yields the parents of the operation, up to the one in the block."""
     while operation.block != block:
         operation = operation.parent.operation
         yield operation
 
 
 def _branches(allocation: Any, block: Any, numbers: dict[Any, int]) -> tuple[tuple[int, int], ...]:
-    """The `scf.if`s around it, by their numbers, and in which region of each it is."""
+    """(number, region) of each `scf.if` around the allocation."""
     found = []
     for inner in (allocation, *_around(allocation, block)):
         if inner.block == block or inner.parent.operation.name != "scf.if":
@@ -213,13 +220,13 @@ def _branches(allocation: Any, block: Any, numbers: dict[Any, int]) -> tuple[tup
 
 
 def _are_alternatives(some: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> bool:
-    """Whether they are in two branches, of which one is taken."""
+    """Whether the two are in different regions of one `scf.if`."""
     regions = dict(some)
     return any(regions.get(number, region) != region for number, region in others)
 
 
 def plain_bytes(operation: Any) -> int | None:
-    """The bytes of a plain allocation on the device, divided by its dynamic sizes if it has some.
+    """The size of a plain device allocation in bytes, without the factors of its dynamic sizes;
     None for other operations."""
     if operation.name != "gpu.alloc" or len(operation.results) != 1:
         return None
@@ -227,7 +234,7 @@ def plain_bytes(operation: Any) -> int | None:
     is_plain = type_.affine_map == ir.AffineMap.get_identity(type_.rank)
     if "hostShared" in operation.attributes or type_.memory_space is not None or not is_plain:
         return None
-    # A bit is a byte in memory.
+    # An i1 takes a byte in memory.
     element = 1 if str(type_.element_type) == "i1" else element_bytes(type_.element_type)
     known = [size for i, size in enumerate(type_.shape) if not type_.is_dynamic_dim(i)]
     return None if element is None else element * math.prod(known)
@@ -240,7 +247,8 @@ def _in_block(operation: Any, block: Any) -> Any:
 
 
 def _arrange(buffers: Sequence[_Buffer]) -> int:
-    """Gives each its offset, the largest first, as low as it can be; the bytes of all together."""
+    """Assigns offsets to the buffers, the largest first, each as low as possible. Returns the total
+    size in bytes."""
     placed: list[_Buffer] = []
     for buffer in sorted(buffers, key=lambda one: -one.size):
         beside = sorted((o for o in placed if o.is_beside(buffer)), key=lambda one: one.offset)

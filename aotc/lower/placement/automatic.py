@@ -1,4 +1,5 @@
-"""Placement by what is known of each buffer: decisions, then what they make of the module."""
+"""Automatic placement: decides on a placement for each buffer, and rewrites the module
+accordingly."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ STEP = "aotc-place-memory"
 
 
 def place_automatically(module: Any, remarks: Remarks) -> frozenset[str]:
-    """Places each buffer where its uses want it.
+    """Places each buffer according to its uses.
 
     Returns the names of the `memref.global`s that become managed memory.
     """
@@ -68,7 +69,7 @@ def place_automatically(module: Any, remarks: Remarks) -> frozenset[str]:
         for alias_class in decisions.having(Placement.MIRRORED)
         for value in alias_class.values
     }
-    # From here on operations go away: what is known is known by then.
+    # From here on operations are erased, so all analyses must be complete.
     device_copies = DeviceCopies(module)
     for alias_class in decisions.having(Placement.CONSTANT):
         copies = alias_class.of_kind(UseKind.COPY_FROM)
@@ -99,7 +100,7 @@ def place_automatically(module: Any, remarks: Remarks) -> frozenset[str]:
         size_workspace(function)
         _allocate_in_stream(function)
     declare_wait(module)
-    # Each guard has constants of its own.
+    # Merges the constants of the guards.
     run_pipeline(module.operation, ("func.func(cse)",))
     return managed_globals
 
@@ -144,7 +145,7 @@ def _enqueue_copies(function: Any, host: HostCode) -> None:
 
 
 def _allocate_in_stream(function: Any) -> None:
-    """Has the device's memory allocated in the order of the function's stream."""
+    """Makes device allocations stream-ordered."""
     for allocation in ops.find(function, "gpu.alloc"):
         if "hostShared" not in allocation.attributes and len(allocation.results) == 1:
             make_asynchronous(allocation)

@@ -1,10 +1,11 @@
-"""Copies between a buffer and its mirror, and waits, where one side needs what the other did.
+"""Inserts copies between buffers and their mirrors, and waits, where one side needs the other's
+result.
 
-A walk over the function in its order, with what is known of each buffer's state (`known.Known`).
-Where the state is known a copy is made or not; where it depends on the way that the program took,
-a guard looks at the state at run time. So a copy is made only when the other side wrote in
-between. What host code needs is seen to in front of the outermost loop around it that enqueues
-nothing.
+The pass walks over the function in program order with the known state of each buffer
+(`known.Known`). If the state is known, it decides whether a copy is needed. If the state depends on
+the path that was taken, it inserts a guard that tests the state at run time. So a copy is only made
+if the other side wrote in between. Copies and waits for host code are inserted before the outermost
+loop around it that enqueues no device work.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ _ALLOCATIONS = ("memref.alloc", "memref.alloca")
 
 
 class Facts(Struct):
-    """What holds on every way to where the walk is."""
+    """Facts that hold on each path to the current point."""
 
     known: Known = field(default_factory=Known)
-    is_idle: bool = False  # nothing that was enqueued is under way
+    is_idle: bool = False  # no enqueued work is pending
 
     def copy(self) -> Facts:
         return Facts(self.known.copy(), self.is_idle)
@@ -49,14 +50,15 @@ class Facts(Struct):
 
 
 class Coherence:
-    """Puts copies and waits into one function, and counts them by the whole buffer's type."""
+    """Inserts copies and waits into one function. `copies` counts them by the type of the whole
+    buffer."""
 
     def __init__(self, mirrors: DeviceMirrors, host: HostCode, access: ModuleAccess) -> None:
         self._mirrors, self._host, self._access = mirrors, host, access
         self.copies: Counter[str] = Counter()
 
     def guard(self, function: Any) -> None:
-        # What came before the function was waited for, by who called it.
+        # The caller has waited for all work before the function.
         self._block(function.regions[0].blocks[0], Facts(is_idle=True))
 
     # ---- The walk ---------------------------------------------------------------------------
@@ -73,7 +75,7 @@ class Coherence:
                 self._host_code([operation], operation, facts)
 
     def _allocated(self, root: Any, facts: Facts) -> None:
-        # Memory without content is like any.
+        # Uninitialized memory may be in any state.
         self._note(facts, root, State.HOST, True)
         self._note(facts, root, State.DEVICE, True)
         self._note(facts, root, State.COPYING, False)
@@ -102,11 +104,11 @@ class Coherence:
         facts.meet(ways)
 
     def _changed_by_iterations(self, loop: Any, *, enqueues: bool) -> set[Any]:
-        """The buffers whose state an iteration of the loop may change, given the copies that stand
-        before the loop.
+        """The buffers whose state an iteration of the loop may change, given the copies before the
+        loop.
 
-        If the loop enqueues no work for the device, these are the buffers allocated inside of it,
-        and their aliases.
+        If the loop enqueues no device work, these are the buffers allocated inside of it, and their
+        aliases.
         """
         roots = {
             self._mirrors.root(operand)[0]
@@ -148,7 +150,7 @@ class Coherence:
             self._note(facts, root, State.DEVICE, False)
 
     def _copy_back(self, root: Any, mirror: DeviceMirror, facts: Facts) -> None:
-        """The host's memory gets the content, if the device alone has it."""
+        """Copies the content to the host if only the device has it."""
 
         def copy(facts: Facts) -> None:
             ops.create("gpu.memcpy", [root, mirror.device])
@@ -161,7 +163,7 @@ class Coherence:
         self._unless(root, mirror, State.HOST, copy, facts)
 
     def _finish_reading(self, root: Any, mirror: DeviceMirror, facts: Facts) -> None:
-        """The device reads the host's memory no more."""
+        """Waits until the device no longer reads the host's memory."""
 
         def wait(facts: Facts) -> None:
             self._wait(facts)
@@ -184,7 +186,7 @@ class Coherence:
         make: Callable[[Facts], None],
         facts: Facts,
     ) -> None:
-        """Makes a copy unless an element of the state is set; afterwards it is."""
+        """Makes a copy unless an element of the state is set; sets the element."""
         is_set = facts.known.get(root, element)
         if is_set:
             return
@@ -218,7 +220,8 @@ class Coherence:
         facts.is_idle = False
 
     def _device_uses(self, operation: Any) -> Iterator[tuple[int, bool, bool]]:
-        """(operand, does the device read it, does it write a part of it) of those with mirrors."""
+        """Yields (operand number, whether the device reads it, whether it writes a part of it) for
+        operands with mirrors."""
         for index, operand in enumerate(operation.operands):
             if operand not in self._mirrors:
                 continue
@@ -234,7 +237,7 @@ class Coherence:
         return bool(value == self._mirrors.root(value)[0])
 
     def _copy_over(self, value: Any, facts: Facts) -> None:
-        """The device's memory gets the content, if the host alone has it."""
+        """Copies the content to the device if only the host has it."""
         root, mirror = self._mirrors.root(value)
 
         def copy(facts: Facts) -> None:

@@ -1,7 +1,7 @@
-"""Constants that kernels are given → the device's copy of them.
+"""Replaces constants that kernels use by their device copies.
 
-Beside `memref.global constant @w` stands a declaration `@aotc_device_w`, which those uses name that
-go to the device. `aotc.host.constants` has it mean the copy.
+For `memref.global constant @w`, the device copy is a declaration `@aotc_device_w`. Uses by the
+device refer to the declaration. `aotc.host.constants` implements it.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from aotc.rewrites.constant_copies import declare_copy
 
 
 class DeviceCopies:
-    """The declarations of a module's copies, made when they are wanted."""
+    """The declarations of a module's device copies, created on demand."""
 
     def __init__(self, module: Any) -> None:
         self._variables = {symbol_of(op): op for op in ops.find(module.operation, "memref.global")}
 
     def use(self, alias_class: AliasClass, enqueued: Sequence[Use]) -> None:
-        """Gives the kernels, their TMA descriptors and the enqueued copies of a constant's alias
-        class the device's copy."""
+        """Replaces a constant's alias class by the device copy in kernels, TMA descriptors and
+        enqueued copies."""
         made: dict[Any, Any] = {}
         for use in [*alias_class.of_kind(UseKind.LAUNCH, UseKind.DESCRIBE), *enqueued]:
             owner = ops.defining(use.value)
             if owner is not None and owner.name == DESCRIBES:
-                continue  # the descriptor is one of the copy
+                continue  # the descriptor already refers to the device copy
             use.operation.operands[use.operand] = self._on_device(use.value, made)
 
     def _on_device(self, value: Any, made: dict[Any, Any]) -> Any:

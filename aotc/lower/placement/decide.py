@@ -1,7 +1,7 @@
-"""Where each alias class's buffers will be, and why.
+"""Decides where the buffers of each alias class are placed, with the reason.
 
-Everything here errs on the safe side: what is not proved to be right on the device or in two
-places is managed memory, which both sides reach.
+All decisions are conservative: a buffer that is not proved correct in device memory, or with a
+mirror, becomes managed memory, which both sides can access.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Decision(Struct, frozen=True):
     reason: str = ""
 
 
-# Views of all of a buffer, in its order: a copy of the view copies the buffer.
+# Views of a whole buffer in the same order, so that copying the view copies the buffer.
 _WHOLE_VIEWS = (
     "memref.cast",
     "memref.expand_shape",
@@ -54,22 +54,23 @@ _WHOLE_VIEWS = (
     "memref.assume_alignment",
 )
 _HOST_USES = (UseKind.HOST_READ, UseKind.HOST_WRITE)
-# What keeps a buffer where all reach it.
+# Uses that require memory that all sides can access.
 _KEPT = (UseKind.RETURN, UseKind.ESCAPE, UseKind.TASK, UseKind.GPU)
 _COPY_USES = (UseKind.COPY_FROM, UseKind.COPY_TO)
 
 
 def is_whole_type(type_: Any) -> bool:
-    """Whether the memrefs of a type are their buffer from its first element on, in order."""
+    """Whether memrefs of this type start at their buffer's first element, with contiguous elements
+    in order."""
     return isinstance(type_, ir.MemRefType) and type_.affine_map == ir.AffineMap.get_identity(
         type_.rank
     )
 
 
 class Decisions:
-    """The decisions for the alias classes of a module, in its order.
+    """The decisions for the alias classes of a module, in order.
 
-    `structured` are the names of the functions that mirrors can be in.
+    `structured` are the names of the functions in which mirrors are possible.
     """
 
     def __init__(self, alias_classes: AliasClasses, access: ModuleAccess, where: Where) -> None:
@@ -101,13 +102,14 @@ class Decisions:
         ]
 
     def is_enqueued(self, copy: Any) -> bool:
-        """Whether a `memref.copy` is one of the device's."""
+        """Whether a `memref.copy` is executed by the device."""
         return _can_be_enqueued(copy) and any(
             self._alias_classes.get(operand) in self._on_device for operand in copy.operands
         )
 
     def _spread_by_copies(self) -> None:
-        # What is only copied to and from the device's buffers is best there, too.
+        # A buffer that is only copied to and from device buffers is best placed on the device as
+        # well.
         while True:
             more = {
                 alias_class
@@ -122,7 +124,7 @@ class Decisions:
             self._on_device |= more
 
     def is_constant(self, alias_class: AliasClass) -> bool:
-        """Whether the alias class is of constants with a value alone."""
+        """Whether all roots of the alias class are constants with initial values."""
         owners = [ops.defining(root) for root in alias_class.roots]
         return all(
             owner is not None
@@ -163,7 +165,7 @@ class Decisions:
         ]
 
     def _follows_caller(self, alias_class: AliasClass) -> bool:
-        """Whether what is returned may be on the device: kernels and the caller alone have it."""
+        """Whether a returned buffer may be on the device: only kernels and the caller use it."""
         others = (kind for kind in _KEPT if kind is not UseKind.RETURN)
         functions = [
             ops.enclosing(use.operation, "func.func") for use in alias_class.of_kind(UseKind.RETURN)
@@ -184,7 +186,8 @@ class Decisions:
         )
 
     def _why_managed(self, alias_class: AliasClass) -> str | None:
-        """What keeps an alias class with allocations from any other memory."""
+        """The reason why an alias class with allocations must be managed memory; None if there is
+        none."""
         if not alias_class.has_only_allocations:
             return "it may be memory of another kind as well (an argument, a global)"
         for kind in _KEPT:
@@ -247,7 +250,7 @@ def _returned_values(alias_class: AliasClass) -> list[Any]:
 
 
 def _is_alloca_of_a_block(allocation: Any) -> bool:
-    """A memref.alloca that cannot be moved to its function's first block."""
+    """Whether it is a memref.alloca that cannot be moved to its function's first block."""
     return (
         allocation.name == "memref.alloca"
         and len(allocation.operands) > 0
@@ -279,7 +282,7 @@ def _is_whole(value: Any) -> bool:
 
 def _outlives_its_iteration(alias_class: AliasClass, allocation: Any) -> bool:
     if allocation.name == "memref.alloca":
-        return False  # it moves to the function's first block
+        return False  # it is moved to the function's first block
     around = list(ops.ancestors(allocation))
     loops = [operation for merge, operation in alias_class.merges if merge is Merge.FOR]
     carrying = [op if op.name == "scf.for" else op.parent.operation for op in loops]

@@ -1,12 +1,11 @@
-"""Device mirrors: beside each value of an alias class a value on the device, and what is known of
-the two.
+"""Creates device mirrors: for each value of an alias class, a device buffer and a run-time state.
 
     %a = memref.alloc() : memref<8xf32>      the host's memory
-    %d = gpu.alloc() : memref<8xf32>         the device's
-    %s = memref.alloca() : memref<3xi1>      its state, see `State`
+    %d = gpu.alloc() : memref<8xf32>         the device's memory
+    %s = memref.alloca() : memref<3xi1>      their state, see `State`
 
-Views are made of both; selections, branches and loops hand on all three. So whichever buffer a
-value is at run time, its mirror and its state are at hand.
+Views are made of both buffers. Selects, branches and loops forward all three values. So for
+whichever buffer a value refers to at run time, its mirror and state are available.
 """
 
 from __future__ import annotations
@@ -38,18 +37,18 @@ class State(IntEnum):
 
 
 class DeviceMirror(Struct, frozen=True):
-    """What goes with a value that is a whole buffer."""
+    """The device buffer and the state of a value that is a whole buffer."""
 
     device: Any
     state: Any
 
 
 class DeviceMirrors:
-    """The mirrors of one function's values, made in its walk."""
+    """The mirrors of one function's values, created by a walk over the function."""
 
     def __init__(self, function: Any, values: dict[Any, AliasClass]) -> None:
         self._function = function
-        self._values = values  # of the alias classes that have mirrors
+        self._values = values  # of alias classes with mirrors
         self._device: dict[Any, Any] = {}
         self._state: dict[Any, Any] = {}
         self._states_made: list[Any] = []
@@ -62,19 +61,19 @@ class DeviceMirrors:
         return self._device[value]
 
     def root(self, value: Any) -> tuple[Any, DeviceMirror]:
-        """The whole buffer that `value` is (a part of), and its mirror."""
+        """The whole buffer of which `value` is a view, and its mirror."""
         root = root_of(value)
         return root, DeviceMirror(self._device[root], self._state[root])
 
     def same_as(self, root: Any) -> list[Any]:
-        """The whole buffers that may be the same as `root`, itself among them."""
+        """The whole buffers that may be the same as `root`, including `root`."""
         alias_class = self._values[root]
         if not alias_class.merges:
             return [root]
         return [other for other in self._state if self._values.get(other) is alias_class]
 
     def forget_unread_states(self) -> None:
-        """Erases the states that nothing looks at."""
+        """Erases the states that are never read."""
         for made in self._states_made:
             users = [use.owner.operation for use in made.result.uses]
             if all(user.name == "memref.store" for user in users):
@@ -122,7 +121,7 @@ class DeviceMirrors:
             state = made.result
         with allocation.location, ir.InsertionPoint.after(allocation):
             device = create_alloc(allocation, is_host_shared=False)
-            # Memory without content is like any.
+            # Uninitialized memory may be in any state.
             for element in (State.HOST, State.DEVICE):
                 set_state(state, element, True)
             set_state(state, State.COPYING, False)
@@ -134,7 +133,7 @@ class DeviceMirrors:
 
     def _view(self, view: Any) -> None:
         if view.operands[0] not in self._device:
-            return  # a view of what is not there: its alias class has no root here
+            return  # the source has no mirror: its alias class has no root in this function
         with ir.InsertionPoint.after(view):
             mirror = view.clone()
         mirror.operation.operands[0] = self._device[view.operands[0]]
@@ -173,7 +172,7 @@ class DeviceMirrors:
         self._replace(branch, list(branch.operands), carried)
 
     def _pairs(self, value: Any) -> Sequence[tuple[dict[Any, Any], Any]]:
-        """(table, what `value` has in it) of a value that is a whole buffer."""
+        """(table, entry of `value`) for the device buffer and the state of a whole buffer."""
         return ((self._device, self._device[value]), (self._state, self.root(value)[1].state))
 
     def _extend_yield(self, block: Any, carried: Sequence[int]) -> None:
@@ -186,7 +185,7 @@ class DeviceMirrors:
         ops.erase(end)
 
     def _replace(self, old: Any, operands: Sequence[Any], carried: Sequence[int]) -> None:
-        """Makes `old` anew with the mirrors' results behind its own."""
+        """Recreates `old` with the mirrors' results after its own results."""
         yields = list(list(old.regions[0].blocks[0].operations)[-1].operands)
         types = [value.type for value in yields]
         with old.location, ir.InsertionPoint(old):
@@ -203,7 +202,7 @@ class DeviceMirrors:
         count = len(old.results)
         for old_result, new_result in zip(old.results, list(new.results)[:count], strict=True):
             if old_result in self._values:
-                # Forgotten as well: what is erased may lend its address to a new value.
+                # The old result is removed, as a new value may reuse its address.
                 self._values[new_result] = self._values.pop(old_result)
             old_result.replace_all_uses_with(new_result)
         for position, i in enumerate(carried):

@@ -1,7 +1,8 @@
-"""What a function's host operations touch, and what of it the device may be working on.
+"""The buffers that host operations access, and the operations that must wait for the device.
 
-Found before anything is changed: the operations stay when their operands become others. They carry
-a number meanwhile, as the bindings' hash of an operation is one of its operands.
+This is computed before anything is changed. Operations remain valid when their operands are
+replaced. Each carries a number as an attribute in the meantime, as the bindings' hash of an
+operation depends on its operands.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from aotc.module_names import QUIET_CALLS
 
 
 class HostUse(Struct, frozen=True):
-    """A use of a buffer with a mirror by host code."""
+    """A use of a mirrored buffer by host code."""
 
     operation: Any
     operand: int
@@ -42,12 +43,12 @@ _TOUCHES = (
     *(UseKind.HOST_READ, UseKind.HOST_WRITE, UseKind.COPY_FROM, UseKind.COPY_TO),
     UseKind.ESCAPE,
 )
-# What the device may work on, too, by the uses of its alias class.
+# Uses by which the device may access the buffers of an alias class.
 _BY_DEVICE = (
     *(UseKind.LAUNCH, UseKind.GPU, UseKind.REGISTER, UseKind.ESCAPE),
     *(UseKind.CALL, UseKind.RETURN, UseKind.TASK, UseKind.DESCRIBE),
 )
-# Operations that touch no memory, or only what `AliasClasses` follows.
+# Operations that access no memory, or only memory that `AliasClasses` models.
 _QUIET_DIALECTS = ("arith", "math", "index", "complex", "scf", "cf", "ub", "memref", "vector")
 _QUIET = ("func.return", "gpu.alloc", "gpu.dealloc", "gpu.host_register", "affine.apply", DESCRIBES)
 _LOUD = ("vector.print",)
@@ -55,8 +56,8 @@ _NUMBER = "aotc.number"
 
 
 class HostCode:
-    """The host functions of a module: which operations are enqueued, which must wait, and which
-    uses have a mirror."""
+    """The host code of a module: which operations are enqueued, which must wait for the device, and
+    which use mirrored buffers."""
 
     def __init__(self, alias_classes: AliasClasses, decisions: Decisions) -> None:
         self._alias_classes, self._decisions = alias_classes, decisions
@@ -71,19 +72,19 @@ class HostCode:
             self._waiting |= {self._number(op) for op in ops.walk(function)[1:] if _is_loud(op)}
 
     def uses(self, operation: Any) -> list[HostUse]:
-        """The operation's uses of buffers that have a mirror."""
+        """The operation's uses of mirrored buffers."""
         return self._uses.get(_number_of(operation), [])
 
     def needs_wait(self, operation: Any) -> bool:
-        """Whether what was enqueued must be done before the operation."""
+        """Whether all enqueued work must be complete before the operation."""
         return _number_of(operation) in self._waiting
 
     def is_enqueued(self, operation: Any) -> bool:
-        """Whether the operation is the device's work."""
+        """Whether the device executes the operation."""
         return is_enqueued(operation) or _number_of(operation) in self._copies
 
     def forget_numbers(self) -> None:
-        """Takes the numbers away; nothing is known of any operation then."""
+        """Erases the numbers, after which the analysis cannot be used."""
         for function in host_functions(self._alias_classes.module):
             for operation in ops.walk(function):
                 if _NUMBER in operation.attributes:

@@ -1,7 +1,7 @@
-"""Functions that hand buffers to kernels, made part of those that call them.
+"""Inlines functions that pass buffers to kernels into their callers.
 
-Where a buffer is in one function, what happens to it between two launches is in sight. Functions
-with branches between blocks stay as they are, and so do those that would make the code too large.
+If a buffer is in one function, all of its uses between two launches are known. Functions with
+several blocks are not inlined, and neither are those that would make the code too large.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.rewrites.run import run_pipeline
 
-# Operations that inlining may make of one function's calls.
+# The limit of operations that the calls in one function may become.
 _MOST_OPERATIONS = 20_000
 _NO_INLINE = "no_inline"
 
 
 def inline_launching_functions(module: Any) -> None:
-    """Inlines, in place, the calls of functions that hand buffers to kernels."""
+    """Inlines the calls of functions that pass buffers to kernels, in place."""
     if not ops.find(module.operation, "gpu.launch_func") or not _calls(module):
         return
     wanted = _wanted(module)
@@ -63,7 +63,8 @@ def _wanted(module: Any) -> set[str]:
 
 
 def _sizes(functions: dict[str, Any], callees: dict[str, list[str]]) -> dict[str, int]:
-    """Each function's operations once all is inlined; none for what is recursive."""
+    """Each function's number of operations after inlining, up to the limit; recursive functions
+    have the limit."""
     sizes: dict[str, int] = {}
     under_way: set[str] = set()
 
@@ -86,7 +87,7 @@ def _sizes(functions: dict[str, Any], callees: dict[str, list[str]]) -> dict[str
 
 def _can_be_inlined(function: Any) -> bool:
     inside = ops.walk(function)
-    # An alloca would take stack in each iteration of a loop around the call.
+    # An alloca would use stack in each iteration of a loop around the call.
     return len(function.regions[0].blocks) == 1 and not any(
         op.name == "memref.alloca" or op.name == "gpu.wait" for op in inside
     )

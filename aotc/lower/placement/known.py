@@ -1,8 +1,8 @@
-"""What is known of buffers' states where the walk over a function is: a lattice of must-facts.
+"""Known states of buffers at a point of the walk over a function: a lattice of must-facts.
 
-A fact is (whole buffer, element of its state) → its value on every way to here. Values of one alias
-class may be the same buffer if the alias class has merges: what happens to one is then forgotten of
-the others, unless it is what is known of them.
+A fact is (whole buffer, element of its state) → its value on all paths to this point. If an alias
+class has merges, several of its values may be the same buffer. A change to one then invalidates
+facts about the others, unless they agree with it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from aotc.lower.placement.device_mirrors import State
 
 
 class Known:
+    """The facts at one point. `get` returns None for an unknown element."""
+
     def __init__(self, facts: dict[tuple[Any, State], bool] | None = None) -> None:
         self._facts = dict(facts or {})
 
@@ -25,7 +27,8 @@ class Known:
         return self._facts.get((root, element))
 
     def set(self, root: Any, element: State, value: bool | None, others: Iterable[Any]) -> None:
-        """Notes an element's value; `others` are values that may be the same buffer."""
+        """Sets an element's value, or None for unknown. `others` are values that may be the same
+        buffer."""
         for other in others:
             if other != root and self._facts.get((other, element)) is not value:
                 self._facts.pop((other, element), None)
@@ -39,14 +42,14 @@ class Known:
                 self._facts.pop((root, element), None)
 
     def meet(self, others: Iterable[Known]) -> None:
-        """Keeps what holds in all."""
+        """Keeps the facts that hold in all."""
         for other in others:
             self._facts = {
                 key: value for key, value in self._facts.items() if other._facts.get(key) is value
             }
 
     def finish_copies(self) -> None:
-        """All that was enqueued is done."""
+        """Records that all enqueued work is complete."""
         for root, element in list(self._facts):
             if element is State.COPYING:
                 self._facts[root, element] = False

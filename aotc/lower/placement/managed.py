@@ -1,4 +1,4 @@
-"""Allocations → memory of the GPU, which the host reaches, too (managed), or does not."""
+"""Replaces host allocations by managed memory or device memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TASK = "async.execute"
 
 
 def create_alloc(allocation: Any, *, is_host_shared: bool, is_result: bool = False) -> Any:
-    """A buffer like that of a host `allocation`; the insertion point is the caller's."""
+    """Creates a gpu.alloc of the type and sizes of a host `allocation` at the insertion point."""
     dynamic_sizes, symbols = ops.operand_groups(allocation)
     attributes = {
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, len(dynamic_sizes), len(symbols)])
@@ -34,7 +34,7 @@ def create_dealloc(buffer: Any) -> None:
 
 
 def move_to_gpu(alias_class: AliasClass, *, is_host_shared: bool, is_result: bool = False) -> None:
-    """Makes the allocations of an alias class, and what frees them, the GPU's."""
+    """Replaces the allocations of an alias class, and their frees, by those of the gpu dialect."""
     for allocation in alias_class.allocations:
         buffer = allocation.results[0]
         with allocation.location:
@@ -54,18 +54,18 @@ def move_to_gpu(alias_class: AliasClass, *, is_host_shared: bool, is_result: boo
 
 
 def move_to_first_block(alloca: Any) -> None:
-    """Moves an alloca of constant size to its function's first block, or its task's: it is there
-    once."""
+    """Moves an alloca of static size to the first block of its function or task, where it is
+    executed once."""
     entry = _home_of(alloca).regions[0].blocks[0]
     if alloca.block != entry and len(alloca.operands) == 0:
         alloca.move_before(next(iter(entry.operations)))
 
 
 def free_at_the_end(alloca: Any, buffer: Any, aliases: Sequence[Any]) -> None:
-    """Frees `buffer` where the memory of `alloca` ends: where its function, or its task, does.
+    """Frees `buffer` where the lifetime of `alloca` ends: at the end of its function or task.
 
-    Or at the end of its block, if its size is computed there; `aliases` are the values that may
-    be the alloca's memory.
+    If the alloca's size is computed in another block, it is freed at the end of that block.
+    `aliases` are the values that may be the alloca's memory.
     """
     home = _home_of(alloca)
     if alloca.block == home.regions[0].blocks[0]:
@@ -88,7 +88,7 @@ def free_at_the_end(alloca: Any, buffer: Any, aliases: Sequence[Any]) -> None:
 
 
 def _home_of(alloca: Any) -> Any:
-    """What has memory of its own for each time that it runs."""
+    """The function or task that is the alloca's allocation scope."""
     home = ops.enclosing(alloca, _TASK, *FUNCTIONS)
     assert home is not None
     return home
@@ -100,7 +100,8 @@ def _is_outside(alias: Any, allocation: Any) -> bool:
 
 
 def globals_of(alias_classes: Iterable[AliasClass]) -> frozenset[str]:
-    """The names of the `memref.global`s in alias classes, but for copies of constants."""
+    """The names of the `memref.global`s in alias classes, without device and CPU copies of
+    constants."""
     owners = [ops.defining(root) for alias_class in alias_classes for root in alias_class.roots]
     names = {
         ops.global_of(owner)

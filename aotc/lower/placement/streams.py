@@ -1,9 +1,9 @@
-"""One stream for each function, and waits where its host code needs them alone.
+"""Assigns one stream to each function, with waits only where its host code needs them.
 
-A launch, a copy, a fill or a free that is written without tokens is waited for where it stands.
-In a function that carries the attribute `aotc.one_stream` it is not: all of them go to one stream,
-in their order. A call of `@aotc_wait` waits for the stream, and so does the function's end.
-`aotc.host.streams` gives both their meaning.
+A launch, copy, fill or free without tokens is synchronous. In a function with the attribute
+`aotc.one_stream` it is not: all of them are enqueued in one stream in program order. A call of
+`@aotc_wait` waits for the stream, and so does the function's end. `aotc.host.streams` implements
+both.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ENQUEUED = ("gpu.launch_func", "gpu.memcpy", "gpu.memset")
 
 
 def has_structured_flow(function: Any) -> bool:
-    """Whether the function has neither branches between blocks nor tokens of its own."""
+    """Whether the function has neither branches between blocks nor explicit async tokens."""
     inside = ops.walk(function)
     return all(len(region.blocks) <= 1 for op in inside for region in op.regions) and not any(
         _has_stream_of_its_own(op) for op in inside
@@ -39,7 +39,7 @@ def mark_one_stream(function: Any) -> None:
 
 
 def declare_wait(module: Any) -> None:
-    """Declares `@aotc_wait` where functions call it, unless the input did."""
+    """Declares `@aotc_wait` if functions call it and the input did not declare it."""
     declared = [symbol_of(op) for op in ops.find(module.operation, "func.func")]
     called = [ops.callee_of(call) for call in ops.find(module.operation, "func.call")]
     if WAIT not in called or WAIT in declared:
@@ -54,7 +54,8 @@ def create_wait() -> None:
 
 
 def make_asynchronous(operation: Any) -> None:
-    """Gives a gpu operation the form that `gpu-to-llvm` lowers: with tokens, and a wait behind."""
+    """Rewrites a gpu operation to the form that `gpu-to-llvm` lowers: with tokens, and a wait after
+    it."""
     token = ir.Type.parse("!gpu.async.token")
     attributes = ops.attributes_of(operation)
     if "operandSegmentSizes" in attributes:
@@ -70,12 +71,12 @@ def make_asynchronous(operation: Any) -> None:
 
 
 def make_gpu_operations_asynchronous(module: Any) -> None:
-    """What `gpu-to-llvm` lowers in its asynchronous form alone gets it."""
+    """Rewrites operations that `gpu-to-llvm` only lowers in asynchronous form."""
     for operation in ops.find(module.operation, *_SYNCHRONOUS):
         if len(operation.results) == 0 and ops.enclosing(operation, "gpu.module") is None:
             make_asynchronous(operation)
 
 
 def is_enqueued(operation: Any) -> bool:
-    """Whether the device works on the operation while host code goes on."""
+    """Whether the device executes the operation asynchronously."""
     return operation.name in _ENQUEUED

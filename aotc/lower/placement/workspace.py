@@ -1,7 +1,7 @@
-"""The temporaries of an entry on a GPU → how many bytes they are, for callers who give the memory.
+"""Computes the workspace size of an entry on a GPU, for callers that provide the memory.
 
-What an entry allocates outside of its loops and branches counts, one allocation behind the other,
-as `aotc_workspace_set` hands memory out.
+It is the sum of the entry's allocations outside of loops and branches, each aligned, as
+`aotc_workspace_set` hands out memory.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from aotc.sizes import LARGEST_MEMORY
 
 
 def size_workspace(entry: Any) -> None:
-    """Says of an entry of one block how many bytes it needs: by an attribute where that is known,
-    else by a function of the sizes of its arguments, unless they depend on elements."""
+    """Records the workspace size of an entry with one block: as an attribute if it is static,
+    otherwise as a function of the sizes of the entry's arguments. Nothing is recorded if it depends
+    on elements."""
     if ENTRY_ATTRIBUTE not in entry.attributes:
         return
     (block,) = entry.regions[0].blocks
@@ -48,8 +49,8 @@ def _aligned(size: int) -> int:
 
 
 def _added(total: Any, size: Any) -> Any:
-    """The bytes of both, where the second one begins aligned; a number that is too large stays so.
-    Memory of no bytes gets one."""
+    """The sum of `total` and the aligned `size`. A size that is too large stays too large. An
+    allocation of 0 bytes counts as one byte."""
     size = ops.index_op("arith.maxui", size, ops.constant_index(1))
     size = ops.index_op("arith.minui", size, ops.constant_index(2 * LARGEST_MEMORY))
     size = ops.index_op("arith.addi", size, ops.constant_index(ALIGNMENT - 1))

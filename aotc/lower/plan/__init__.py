@@ -1,1 +1,2 @@
-"""What is done with a module, and why: its levels, the steps, and what was decided on the way."""
+"""Plans of a lowering: the levels of the input, the passes with their reasons, and recorded
+decisions."""

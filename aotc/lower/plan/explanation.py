@@ -1,4 +1,5 @@
-"""What aotc understood of a module, what it does with it, and what it decided: `--explain`."""
+"""The text of `--explain`: the levels found in a module, the plan, and the decisions of the
+lowering."""
 
 from __future__ import annotations
 
@@ -13,8 +14,10 @@ from aotc.remarks import Remarks
 
 
 class Explanation(Struct):
-    """The levels of the input, the plan, and the decisions of one build, as far as it came.
-    `quick`: what a quick build leaves out, if it is one."""
+    """The levels of the input, the plan, and the decisions of one build so far.
+
+    `quick`: a note on what a quick build leaves out; None for other builds.
+    """
 
     remarks: Remarks
     quick: str | None = None
@@ -25,7 +28,8 @@ class Explanation(Struct):
         self.passes += passes
 
     def text(self) -> str:
-        """All of it, as a pipeline that `--pipeline` takes back: the rest are its comments."""
+        """The explanation as a pipeline that `--pipeline` accepts; everything but the passes is a
+        comment."""
         lines = [f"// {self.remarks.source.name} has {self._levels()}."]
         if self.quick is not None:
             lines.append(f"// {self.quick}")

@@ -1,4 +1,4 @@
-"""Which levels of MLIR a module is written in: what its lowering is made for."""
+"""The levels of MLIR that a module is written in, which determine its lowering."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TENSOR_TYPES = (ir.RankedTensorType, ir.UnrankedTensorType)
 
 
 class Level(Enum):
-    """A level of input, from the highest to the lowest; its words for people."""
+    """A level of input, from the highest to the lowest. The value is the text for messages."""
 
     SCHEDULE = "a transform schedule"
     TOSA = "tosa"
@@ -40,7 +40,7 @@ class Level(Enum):
 
 
 class Found(Struct, frozen=True):
-    """A level that a module has, and its first operation there."""
+    """A level that a module has, and the first operation of that level."""
 
     level: Level
     operation: str
@@ -82,10 +82,10 @@ _OF_KERNELS = (Level.KERNELS, Level.HARDWARE)
 
 
 def recognise(source: Source) -> tuple[Found, ...]:
-    """The levels of the module, highest first, each with the first operation that is of it.
+    """The levels of the module, highest first, each with its first operation.
 
-    What is inside gpu.modules is device code already, and of no higher level; schedules are not
-    part of what they schedule.
+    Operations in gpu.modules are device code, and only belong to the kernel levels. Operations in
+    transform sequences only belong to the schedule level.
     """
     found: dict[Level, Found] = {}
     for top in ops.body_of_module(source.module).operations:
@@ -101,22 +101,24 @@ def recognise(source: Source) -> tuple[Found, ...]:
 
 
 def _is_sparse(operation: Any) -> bool:
-    """Whether the operation is of the sparse_tensor dialect, or has such a tensor."""
+    """Whether the operation is of the sparse_tensor dialect or has a sparse tensor among its
+    values."""
     if operation.name.startswith("sparse_tensor."):
         return True
     return any(is_sparse(type_) for type_ in _types_of(operation))
 
 
 def is_on_tensors(operation: Any) -> bool:
-    """Whether the operation, or the function that it is, has a tensor among its values."""
-    # Shapes are tensors, too, of what may be buffers.
+    """Whether a tensor is among the values of the operation, or in the signature of the
+    function."""
+    # Shapes of buffers may be tensors as well.
     return not operation.name.startswith("shape.") and any(
         isinstance(type_, _TENSOR_TYPES) for type_ in _types_of(operation)
     )
 
 
 def _types_of(operation: Any) -> list[Any]:
-    """The types of the operation's values, or of the function that it is."""
+    """The types of the operation's values, or of the function's signature."""
     if operation.name == "func.func":
         type_ = ops.function_type(operation)
         return [*type_.inputs, *type_.results]

@@ -1,6 +1,7 @@
-"""The plan of a lowering: passes in order, each with its reason, chosen by the input's levels.
+"""The plan of a lowering: a sequence of passes with their reasons, chosen by the levels of the
+input.
 
-A plan is what `--explain` prints and `--pipeline` takes back, as text.
+As text, a plan is printed by `--explain` and accepted by `--pipeline`.
 """
 
 from __future__ import annotations
@@ -69,13 +70,13 @@ from aotc.lower.plan.levels import Level
 from aotc.pipeline_text import split_list
 from aotc.request import MemoryMode
 
-# All of aotc's own passes: each of those that are imported above has its place in a plan.
+# All of aotc's own passes, as imported above. Each of them is used in a plan.
 OWN_PASSES = tuple(sorted(OwnPass.__subclasses__(), key=lambda one: one.name))
 _OPENING, _CLOSING = "builtin.module(", ")"
 
 
 def _upstream(reason: str, *texts: str) -> tuple[Upstream, ...]:
-    """Passes of MLIR that have one reason, which the first of them carries."""
+    """Upstream passes that share one reason, which the first of them carries."""
     return tuple(Upstream(text, "" if i else reason) for i, text in enumerate(texts))
 
 
@@ -87,11 +88,11 @@ _FOLD_UNIT_EXTENTS = Upstream("func.func(linalg-fold-unit-extent-dims)")
 SCHEDULE: tuple[Pass, ...] = (
     Upstream(
         "transform-interpreter{entry-point=__transform_main}",
-        "the module's own schedule is run, and done with",
+        "the module's own transform schedule is run",
     ),
     EraseSchedules(),
 )
-ERASE_SCHEDULES: tuple[Pass, ...] = (EraseSchedules(reason="no sequence is the main one"),)
+ERASE_SCHEDULES: tuple[Pass, ...] = (EraseSchedules(reason="there is no main sequence"),)
 
 _TOSA = _upstream(
     "tosa becomes linalg on tensors",
@@ -99,7 +100,7 @@ _TOSA = _upstream(
     "tosa-make-broadcastable)",
     "func.func(tosa-to-linalg-named,canonicalize,tosa-layerwise-constant-fold)",
     "func.func(tosa-make-broadcastable)",
-    # tosa-to-linalg fails on a tosa.scatter, which tosa-to-scf converts.
+    # tosa-to-linalg fails on tosa.scatter, which tosa-to-scf lowers.
     "func.func(tosa-to-scf,tosa-to-linalg,tosa-to-arith{include-apply-rescale=1},tosa-to-tensor)",
 )
 _RESULTS: tuple[Pass, ...] = (
@@ -117,9 +118,9 @@ _FREEING = _upstream(
 _TENSORS: tuple[Pass, ...] = (
     MarkTensors(),
     ExpandSwitches(),
-    Upstream("inline", "what is computed from constants alone is computed now"),
+    Upstream("inline", "functions are inlined, and what constants alone determine is folded"),
     CastParallelResults(),
-    # Sizes are not negative: what asserts it is gone.
+    # Folds assertions that sizes are not negative.
     Upstream("int-range-optimizations"),
     _CANONICALIZE,
     _CSE,
@@ -136,7 +137,8 @@ _TENSORS: tuple[Pass, ...] = (
         "named operations become linalg.generic, without loops of one iteration",
         "func.func(convert-elementwise-to-linalg,linalg-fold-unit-extent-dims)",
         "func.func(linalg-generalize-named-ops)",
-        # Transposes are no generics before. Attention's are to be of heads, rows and columns alone.
+        # Transposes become generics only now. Attention's must have the dimensions of heads, rows
+        # and columns alone.
         "func.func(linalg-fold-unit-extent-dims)",
         "canonicalize",
         # Two transposes of one weight become one, which is then the weight's only use.
@@ -147,7 +149,7 @@ _TENSORS: tuple[Pass, ...] = (
     PoolQuantized(),
     NarrowIntegers(),
     RelaxSaturation(),
-    # What several layers begin from is each one's own, before their operations are outlined.
+    # Tensors that several layers start from are separated before the layers are outlined.
     SeparateFills(),
     SinkConversions(),
     OutlineAttention(),
@@ -158,24 +160,25 @@ _TENSORS: tuple[Pass, ...] = (
     SliceElementwise(),
     InsertFusionBarriers(),
     _FUSE,
-    # Fusion asks what it makes for its sizes, which are uses that keep it from going on.
+    # Fusion queries the sizes of its results by operations that are uses, and would stop further
+    # fusion.
     Upstream("resolve-ranked-shaped-type-result-dims"),
     _CANONICALIZE,
     _FUSE,
     EraseFusionBarriers(),
-    # Where reshapes were fused, indices are computed by affine maps of symbols that are none.
+    # Fused reshapes compute indices by affine maps with operands that are not valid symbols.
     Upstream("func.func(lower-affine)"),
     _CANONICALIZE,
-    # Fusion brings shapes with ones back, to have all of one rank.
+    # Fusion reintroduces unit dimensions, so that all operands have one rank.
     TrimWindows(),
     _FOLD_UNIT_EXTENTS,
     _CANONICALIZE,
     _CSE,
     TabulateBytes(),
-    SeparateFills(reason="each sum has its own tensor of zeros, to fill it itself"),
+    SeparateFills(reason="each reduction gets its own tensor of zeros, and fills it itself"),
     PlacePieces(),
     *_upstream(
-        "tensors become buffers, written in place where nobody reads the old value",
+        "tensors become buffers, written in place if the old value has no other reader",
         "eliminate-empty-tensors",
         "empty-tensor-to-alloc-tensor",
         "one-shot-bufferize{bufferize-function-boundaries allow-return-allocs-from-loops "
@@ -189,11 +192,11 @@ _SPARSE: tuple[Pass, ...] = (
     MarkTensors(),
     Sparsify(),
     *_RESULTS,
-    Upstream("expand-realloc{emit-deallocs=false}", "the old memory is freed as other buffers are"),
+    Upstream("expand-realloc{emit-deallocs=false}", "the old memory is freed like other buffers"),
     *_FREEING,
 )
 _LINALG: tuple[Pass, ...] = (
-    Upstream("func.func(linalg-generalize-named-ops)", "all of linalg has one form"),
+    Upstream("func.func(linalg-generalize-named-ops)", "all linalg operations have one form"),
     AssignLayouts(),
     OrderLoops(),
     AssertSizes(),
@@ -202,7 +205,7 @@ _LINALG: tuple[Pass, ...] = (
     ChooseMatmulKernels(),
     OutlineLibrary(),
     *_upstream(
-        "linalg on buffers becomes loops, parallel along what is no reduction",
+        "linalg on buffers becomes loops, parallel except for reductions",
         "func.func(convert-linalg-to-parallel-loops)",
         "canonicalize",
     ),
@@ -215,8 +218,8 @@ _LOOPS: tuple[Pass, ...] = (
     Upstream("func.func(scf-forall-to-parallel)", "scf.forall becomes scf.parallel"),
     Upstream(
         "func.func(lower-affine,lower-vector-mask,lower-vector-multi-reduction)",
-        "affine loops become scf loops, and vector reductions what they are made of: before there "
-        "are kernels",
+        "affine loops become scf loops, and vector reductions are decomposed, before kernels are "
+        "outlined",
     ),
     Upstream(
         "convert-parallel-loops-to-gpu",
@@ -246,10 +249,10 @@ _OUTLINING: tuple[Pass, ...] = (
 
 
 def _placement(memory: MemoryMode) -> tuple[Pass, ...]:
-    """What every module needs at the end."""
+    """The passes at the end of each plan."""
     return (
         RenameKernels(),
-        Upstream("expand-realloc", "what makes allocations is expanded, for placement to see them"),
+        Upstream("expand-realloc", "reallocations are expanded, so that placement sees them"),
         ExpandCopies(),
         PlaceMemory(memory=memory),
     )
@@ -262,13 +265,13 @@ def plan_for(
     memory: MemoryMode,
     verify: bool = False,
 ) -> tuple[Pass, ...]:
-    """The passes for a module of these levels; `block`, `memory` and `verify` as the user gave
-    them."""
+    """The passes for a module of these levels, with the user's `block`, `memory` and `verify`
+    options."""
     has = set(levels)
     passes: list[Pass] = [
         *([ExpandMpi()] if Level.PROCESSES in has else []),
         *([AssertSteps()] if Level.SCF in has else []),
-        # Kernels of the library take views of more than they use of the memory.
+        # Before there are kernels of the library, whose views cover more memory than they use.
         *([AssertSharedMemory()] if has & {Level.LAUNCH, Level.KERNELS} else []),
         MarkParallel(),
     ]
@@ -280,12 +283,12 @@ def plan_for(
         passes.append(Decompose())
     if Level.SPARSE in has:
         passes += _SPARSE
-        # Arrays of levels are asserted by now to be as long as their positions say.
+        # By now, assertions state that the arrays of levels are as long as their positions say.
         passes += [VerifyOperations()] if verify else []
     else:
         passes.append(CheckSizes())
         passes += _TENSORS if Level.TENSORS in has else (SizeResults(),)
-    # A block that is asked for is one of loops.
+    # A requested block size applies to loops.
     raises = Level.CONTRACTION in has and block is None
     if raises:
         passes.append(RaiseContractions())
@@ -303,7 +306,7 @@ def plan_for(
 
 
 def plan_text(passes: Iterable[Pass]) -> str:
-    """The plan as `--pipeline` takes it: a line for each pass, the reasons as comments."""
+    """The plan as `--pipeline` accepts it: one line for each pass, with the reasons as comments."""
     lines = []
     for one in passes:
         if one.reason:
@@ -314,7 +317,7 @@ def plan_text(passes: Iterable[Pass]) -> str:
 
 
 def parse_plan(text: str) -> tuple[Pass, ...]:
-    """The passes of `builtin.module(...)`, with `//` comments or without. Raises InputError."""
+    """The passes of `builtin.module(...)`, with or without `//` comments. Raises InputError."""
     plain = " ".join(line.partition("//")[0].strip() for line in text.splitlines()).strip()
     if not plain.startswith(_OPENING) or not plain.endswith(_CLOSING):
         raise InputError(f"--pipeline expects 'builtin.module(...)', and got '{text.strip()}'.")
@@ -325,7 +328,7 @@ def parse_plan(text: str) -> tuple[Pass, ...]:
 
 
 def _parse_own_pass(text: str) -> OwnPass:
-    """The pass that a pipeline spells `aotc-NAME{option=value ...}`. Raises InputError."""
+    """The pass with the text `aotc-NAME{option=value ...}`. Raises InputError."""
     name, _, inside = text.partition("{")
     by_name = {one.name: one for one in OWN_PASSES}
     if name not in by_name:
@@ -337,8 +340,11 @@ def _parse_own_pass(text: str) -> OwnPass:
 
 
 def with_placement(passes: tuple[Pass, ...], memory: MemoryMode) -> tuple[Pass, ...]:
-    """The user's passes, and what every module needs behind them, unless they have it. Raises
-    InputError for passes that have it, and another mode than the default."""
+    """The user's passes followed by the passes at the end of each plan, unless the user's place
+    memory.
+
+    Raises InputError for passes that place memory with a mode other than the default.
+    """
     if any(one.name == PlaceMemory.name for one in passes):
         if memory is not MemoryMode.AUTO:
             raise InputError(
