@@ -1,1 +1,2 @@
-"""Parallel loops → kernels: which threads do what. `loops` decides, the others build."""
+"""Mapping of parallel loops to kernels: which thread computes what. `loops` decides; the other
+modules plan and build."""

@@ -1,7 +1,7 @@
-"""Accumulators that are kept in memory → values that the loop carries.
+"""Turns accumulators that are kept in memory into loop-carried values.
 
-`for k { C[i, j] = C[i, j] + ... }` becomes a loop that carries the sum, with one load before it
-and one store behind it: which is faster, and a reduction that can be seen.
+`for k { C[i, j] = C[i, j] + ... }` becomes a loop that carries the sum, with one load before it and
+one store after it. This is faster, and makes the reduction visible to later steps.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from aotc.rewrites.cloning import body_of
 
 
 def carry_accumulators(scope: Any, overlaps: Overlaps) -> None:
-    """Changes the scf.for loops under `scope`, inner ones first."""
+    """Changes the scf.for loops under `scope`, innermost first."""
     for loop in reversed(ops.find(scope, "scf.for")):
         current = loop
         while (found := _accumulator(current, overlaps)) is not None:
@@ -32,9 +32,10 @@ def accumulates(loop: Any, overlaps: Overlaps) -> bool:
 def _accumulator(
     loop: Any, overlaps: Overlaps, *, anywhere: bool = False
 ) -> tuple[list[Access], Access] | None:
-    """The loads and the store of an accumulator that the loop may carry.
+    """The loads and the store of an accumulator that the loop may carry; None if there is none.
 
-    With `anywhere` also one whose place may not be there when the loop does not run at all.
+    With `anywhere`, this includes an accumulator whose address may be invalid if the loop has no
+    iterations.
     """
     if not is_understood(loop):
         return None
@@ -58,12 +59,12 @@ def _accumulator(
 
 
 def _is_outside(access: Access, loop: Any) -> bool:
-    """Whether the place that it accesses is the same in every iteration."""
+    """Whether the accessed element is the same in each iteration."""
     return all(ops.is_made_outside(value, loop) for value in access.place)
 
 
 def _is_there(access: Access, loop: Any) -> bool:
-    """Whether the place may be accessed even if the loop does not run."""
+    """Whether the element may be accessed even if the loop has no iterations."""
     trips = known_trips(*list(loop.operands)[:3])
     if trips is not None and trips > 0:
         return True
@@ -81,7 +82,8 @@ def _is_there(access: Access, loop: Any) -> bool:
 
 
 def _is_within(index: Any, size: int, axis: tuple[Any, int]) -> bool:
-    """Whether an index is known to be inside a dimension (`size` is negative if not known)."""
+    """Whether an index is known to be in bounds. `size` is negative if it is dynamic; `axis` is the
+    memref and the dimension."""
     constant = ops.known_index(index)
     if constant is not None:
         return 0 <= constant < size
@@ -107,7 +109,7 @@ def _is_within(index: Any, size: int, axis: tuple[Any, int]) -> bool:
 
 
 def _carry(loop: Any, loads: Sequence[Access], store: Access) -> Any:
-    """The loop again, which carries the accumulator."""
+    """Replaces the loop by one that carries the accumulator, and returns it."""
     old = loop.regions[0].blocks[0]
     with loop.location, ir.InsertionPoint(loop):
         init = ops.create("memref.load", store.place, [loads[0].operation.results[0].type]).result

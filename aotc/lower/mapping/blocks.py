@@ -1,4 +1,4 @@
-"""How many threads a block has: by the shape of the loop, or as somebody said."""
+"""Block sizes: chosen by the shape of a loop, or requested by an attribute."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from aotc.mlir import ir
 MIN_THREADS = 128
 PREFERRED_THREADS = 256
 MAX_GRID_YZ = MAX_GRID[1]
-# Two waves of blocks. Where there is less work than that, no thread gets more of it.
+# The threads of two waves of blocks. With less work than that, no thread gets more than one point
+# or column.
 TWO_WAVES = 2 * LARGE_GPU_THREADS
 _LONG_ROW, _FEW_ROWS = 2048, 64
-# A loop or a linalg operation may carry it: threads of its blocks along x, y, z.
+# An attribute of a loop or linalg operation: the requested threads per block along x, y, z.
 BLOCK_ATTRIBUTE = "aotc.block"
 
 
@@ -37,11 +38,11 @@ class BlockShape(Struct, frozen=True):
 
 
 def choose_block(extents: tuple[int | None, ...]) -> BlockShape:
-    """A block for a loop nest with the given extents along x, y, z (None: not known).
+    """A block for a loop nest with the given extents along x, y, z (None if unknown).
 
-    One dimension, or few rows that are long: all threads along x. More: a warp along x, the rest
-    along y, then z, each no wider than the loop is; where the loops are too small for a full block,
-    x grows.
+    For one dimension, or few long rows, all threads are along x. Otherwise, a warp is along x and
+    the rest along y, then z, each no wider than the loop. If the loops are too small for a full
+    block, x grows.
     """
     if len(extents) == 1 or _has_few_long_rows(extents):
         return BlockShape(PREFERRED_THREADS, 1, 1)
@@ -59,8 +60,10 @@ def choose_block(extents: tuple[int | None, ...]) -> BlockShape:
 
 
 def choose_full_block(extents: tuple[int | None, ...]) -> BlockShape:
-    """As `choose_block`; but where a block as wide as a power of two would have threads beyond the
-    ends of rows, one whose rows are as wide as a row's equal parts, if more of its threads work.
+    """As `choose_block`, but avoids idle threads beyond the ends of rows.
+
+    If a row divided into equal parts gives a block width with a larger fraction of active lanes
+    than a power of two, that width is used.
     """
     block = choose_block(extents)
     columns = extents[0]
@@ -79,27 +82,29 @@ def choose_full_block(extents: tuple[int | None, ...]) -> BlockShape:
 
 
 def _working(block: BlockShape, columns: int) -> float:
-    """The part of the lanes of a block's warps that have a column of a row."""
+    """The fraction of the lanes of a block's warps that have a column of a row."""
     lanes = -(-block.threads // WARP) * WARP
     return columns / (-(-columns // block.x) * block.x) * block.threads / lanes
 
 
 def _has_few_long_rows(extents: tuple[int | None, ...]) -> bool:
-    """As images have that follow each other: a block of several would be everywhere in memory."""
+    """Whether there are few long rows, such as consecutive images: a block over several rows would
+    access distant memory."""
     columns, rows, *others = extents
     is_long = columns is not None and columns >= _LONG_ROW
     return is_long and rows is not None and rows <= _FEW_ROWS and not others
 
 
 def power_of_two_from(extent: int) -> int:
-    """The least power of two that is at least `extent`."""
+    """The smallest power of two that is at least `extent`."""
     return 1 << max(0, (extent - 1).bit_length())
 
 
 def block_of(operation: Any, place: object) -> BlockShape | None:
-    """The block that the operation's attribute names; None where it has none.
+    """The block size in the operation's attribute; None if it has none.
 
-    Raises InputError, with the place (if not None) in front, for an attribute that is no block.
+    Raises InputError, prefixed by the place (if not None), if the attribute is not a valid block
+    size.
     """
     if BLOCK_ATTRIBUTE not in operation.attributes:
         return None

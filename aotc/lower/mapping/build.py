@@ -1,6 +1,6 @@
-"""What kernels are built from: launches, loops that carry values, and copies of a loop's body.
+"""Building blocks of kernels: launches, and loops with carried values.
 
-Each maker builds at the current insertion point.
+Each function creates operations at the current insertion point.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from aotc import ops
 from aotc.lower.mapping.blocks import BlockShape
 from aotc.mlir import ir
 
-SLT, SLE, ULT = 2, 3, 6  # arith.cmpi's numbers for "less than", "at most", "less" without sign
+SLT, SLE, ULT = 2, 3, 6  # arith.cmpi's numbers for signed <, signed <=, unsigned <
 EQ = 0
 
 
 class Launch(Struct, frozen=True):
-    """A gpu.launch that is filled at `end`: ids and grid sizes along x, y and z."""
+    """A gpu.launch whose body is filled before `end`. The ids and sizes are along x, y and z."""
 
     operation: Any
     end: Any
@@ -29,7 +29,8 @@ class Launch(Struct, frozen=True):
     shared: list[Any]
 
     def number(self, block: BlockShape, first_axis: int = 0) -> Any:
-        """The thread's number in its block, x fastest; by the axes from `first_axis` on alone."""
+        """The linear number of the thread in its block, x fastest, using only the axes from
+        `first_axis` on."""
         sizes = (block.x, block.y, block.z)
         number = self.thread_ids[2]
         for axis in (1, 0)[: 2 - first_axis]:
@@ -42,7 +43,7 @@ class Launch(Struct, frozen=True):
 
 
 def create_launch(grid: Sequence[Any], block: BlockShape, shared: Sequence[Any] = ()) -> Launch:
-    """A launch of `grid` blocks (values along x, y, z) with workgroup memory of types `shared`."""
+    """A launch of `grid` blocks (values along x, y, z) with workgroup buffers of types `shared`."""
     one = ops.constant_index(1)
     sizes = [ops.constant_index(size) for size in (block.x, block.y, block.z)]
     attributes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, *[1] * 6, 0, 0, 0, 0, 0])}
@@ -60,7 +61,7 @@ def create_launch(grid: Sequence[Any], block: BlockShape, shared: Sequence[Any] 
 
 
 def shared_type(shape: Sequence[int], element: Any) -> Any:
-    """A memref in workgroup memory."""
+    """The type of a memref in workgroup memory."""
     space = ir.Attribute.parse("#gpu.address_space<workgroup>")
     return ir.MemRefType.get(list(shape), element, memory_space=space)
 
@@ -72,7 +73,8 @@ def create_loop(
     inits: Sequence[Any],
     body: Callable[[Any, list[Any]], list[Any]],
 ) -> list[Any]:
-    """`scf.for` that carries values: `body(variable, values)` gives the next ones."""
+    """Creates an `scf.for` with carried values: `body(variable, values)` returns the next
+    values."""
     types = [value.type for value in inits]
     loop = ops.create("scf.for", [lower, upper, step, *inits], types, regions=1)
     block = loop.regions[0].blocks.append(ir.IndexType.get(), *types)
@@ -82,7 +84,7 @@ def create_loop(
 
 
 def create_parallel(lowers: Sequence[Any], uppers: Sequence[Any], steps: Sequence[Any]) -> Any:
-    """An scf.parallel without results and with nothing in it yet."""
+    """Creates an empty scf.parallel without results."""
     rank = len(lowers)
     loop = ops.create(
         "scf.parallel",

@@ -1,7 +1,8 @@
-"""Loops whose iterations may run in any order: parallel ones, and reductions by an associative
-operation, as one description.
+"""A common description of loops whose iterations may run in any order: parallel loops, and
+reductions by an associative operation.
 
-A sum of floats is taken in another order than the loop's: in a fixed one, so that it reproduces.
+A sum of floats is computed in another order than the loop's, but in a fixed order, so that results
+are reproducible.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from aotc.rewrites.reductions import FLOAT_KINDS, INTEGER_KINDS, neutral_bits
 
 KINDS = {name: kind for table in (INTEGER_KINDS, FLOAT_KINDS) for kind, name in table.items()}
 _NAN, _INFINITY = float("nan"), float("inf")
-# What changes no other value. (x + -0.0 is x for every x, which x + 0.0 is not.)
+# Identity elements. (x + -0.0 is x for each x; x + 0.0 is not, for x = -0.0.)
 _FLOAT_NEUTRAL = {
     "add": -0.0,
     "mul": 1.0,
@@ -32,8 +33,8 @@ _FLOAT_NEUTRAL = {
 
 
 class Accumulator(Struct, frozen=True):
-    """A value that a loop carries, as `kind` of #gpu<all_reduce_op>: from `init`, each iteration
-    adds its `value`."""
+    """A loop-carried value that is reduced by `kind`, one of #gpu<all_reduce_op>: it starts at
+    `init`, and each iteration combines it with `value`."""
 
     kind: str
     init: Any
@@ -44,23 +45,23 @@ class Accumulator(Struct, frozen=True):
         return self.value.type
 
     def combine(self, left: Any, right: Any) -> Any:
-        """The combination of two partial results, at the insertion point."""
+        """Combines two partial results, at the insertion point."""
         is_integer = isinstance(self.type, ir.IntegerType)
         name = (INTEGER_KINDS if is_integer else FLOAT_KINDS)[self.kind]
         return ops.binary(name, left, right)
 
     def neutral(self) -> Any:
-        """A constant that changes no partial result, at the insertion point."""
+        """The identity element of the reduction as a constant, at the insertion point."""
         if isinstance(self.type, ir.IntegerType):
             return ops.constant(self.type, neutral_bits(self.kind, self.type.width))
         return ops.constant(self.type, _FLOAT_NEUTRAL[self.kind])
 
 
 class Columns(Struct, frozen=True):
-    """A loop, or a nest of them, whose points may be visited in any order.
+    """A loop, or a nest of loops, whose iterations may run in any order.
 
-    `bounds`: (lower, upper, step) of each dimension, outermost first. `accumulators` are those of
-    the loop's results, in order.
+    `bounds`: (lower, upper, step) of each dimension, outermost first. `accumulators` are in the
+    order of the loop's results.
     """
 
     loop: Any
@@ -75,21 +76,22 @@ class Columns(Struct, frozen=True):
 
     @property
     def normal_bounds(self) -> tuple[tuple[Any, ...], ...]:
-        """The bounds with numbers where they are known: equal for loops over the same columns."""
+        """The bounds, with constants as integers, so that they are equal for loops with the same
+        iteration space."""
         return tuple(
             tuple(value if (known := ops.known_index(value)) is None else known for value in one)
             for one in self.bounds
         )
 
     def dimensions(self, values: dict[Any, Any]) -> list[Dimension]:
-        """The dimensions as values, at the insertion point. `values` are what stands there for
-        values of the loop around: a row's columns may depend on the row."""
+        """The dimensions as values, at the insertion point. `values` maps values of the surrounding
+        loop to those at the insertion point: a row's columns may depend on the row."""
         return [
             Dimension.of(*(values.get(bound, bound) for bound in bounds)) for bounds in self.bounds
         ]
 
     def loads_along(self) -> bool:
-        """Whether there is a load in which neighbouring iterations read neighbouring elements."""
+        """Whether there is a load in which adjacent iterations read adjacent elements."""
         last = self.variables[-1]
         return any(
             access.indices and access.indices[-1] == last
@@ -100,7 +102,7 @@ class Columns(Struct, frozen=True):
 
 
 def describe_columns(loop: Any) -> Columns | None:
-    """The loop as one whose iterations have no order, if it is known to be such."""
+    """The description of the loop; None if its iterations are not known to be unordered."""
     if loop.name == "scf.parallel":
         return _describe_parallel(loop)
     if loop.name != "scf.for" or "unsignedCmp" in loop.attributes:
@@ -127,7 +129,7 @@ def _describe_parallel(loop: Any) -> Columns | None:
 
 
 def _kind_of_region(region: Any) -> str | None:
-    """What a region of scf.reduce does with its two arguments."""
+    """The kind of reduction that a region of scf.reduce computes; None if it is not supported."""
     if len(region.blocks) != 1 or len(list(region.blocks[0].operations)) != 2:
         return None
     combination, end = (op.operation for op in region.blocks[0].operations)
@@ -149,7 +151,7 @@ def can_reduce(type_: Any, kind: str) -> bool:
 
 
 def _describe_sequential(loop: Any) -> Columns | None:
-    """An scf.for of which each carried value is a reduction; also a nest of such loops."""
+    """Describes an scf.for in which each carried value is a reduction, or a nest of such loops."""
     block = loop.regions[0].blocks[0]
     if not loop.results or not is_understood(loop, may_store=False):
         return None
@@ -179,7 +181,8 @@ def _describe_sequential(loop: Any) -> Columns | None:
 
 
 def _added_value(combination: Any, old: Any) -> Any | None:
-    """The operand that is combined with the carried value, which has no other use; or None."""
+    """The operand that is combined with the carried value, if the carried value has no other use;
+    otherwise None."""
     uses = list(old.uses)
     if combination.name not in KINDS or len(combination.operands) != 2 or len(uses) != 1:
         return None
@@ -191,7 +194,7 @@ def _added_value(combination: Any, old: Any) -> Any | None:
 def _describe_nest(
     loop: Any, bounds: tuple[Any, ...], inits: Sequence[Any], inner: Any
 ) -> Columns | None:
-    """A loop that does nothing but pass its carried values to an inner reduction."""
+    """Describes a loop that only passes its carried values to an inner reduction."""
     block = loop.regions[0].blocks[0]
     variable, *carried = block.arguments
     end = ops.terminator(block)
@@ -206,7 +209,7 @@ def _describe_nest(
     around = [op for op in body_of(loop) if op != inner]
     made_here = {loop.regions[0].blocks[0].arguments[0]} | {r for op in around for r in op.results}
     if any(value in made_here for one in columns.bounds for value in one):
-        return None  # a triangle
+        return None  # the inner bounds depend on the outer loop, as in a triangle
     accumulators = tuple(
         Accumulator(a.kind, init, a.value)
         for a, init in zip(columns.accumulators, inits, strict=True)

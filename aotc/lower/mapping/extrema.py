@@ -1,9 +1,9 @@
-"""A loop for the largest element of a row and where it is → two reductions, one after the other.
+"""Splits a search for the extremum of a row and its index into two reductions.
 
-`for j { c = x[j] > v; v = c ? x[j] : v; i = c ? j : i }` carries a pair. The largest element is a
-reduction without an order, and so is the first place, or the last one, that holds it. Both have the
-loop's results for NaN and for equal elements; of zeros that differ in their sign the largest is +0,
-and the least -0.
+`for j { c = x[j] > v; v = c ? x[j] : v; i = c ? j : i }` carries a pair. The extremum is a
+reduction in any order, and so is the first or last index that holds it. Together they give the
+loop's results, also for NaN and for equal elements. Of zeros with different signs, the maximum is
++0 and the minimum is -0.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from aotc.mlir import ir
 from aotc.rewrites.cloning import body_of, copy
 from aotc.rewrites.reductions import neutral_bits
 
-# Predicates of arith.cmpf and arith.cmpi, by number: of which the left side is taken ...
+# Predicate numbers of arith.cmpf and arith.cmpi. The left operand is the element.
 _OGT, _OGE, _OLT, _OLE, _ORD, _UGT, _ULT, _UNO = 2, 3, 4, 5, 7, 9, 11, 14
 _OEQ, _EQ, _NE = 1, 0, 1
 _LOOPS = ("scf.for", "scf.while", "scf.parallel", "gpu.launch")
-# ... and the same with exchanged sides.
+# The predicates with swapped operands.
 _MIRRORED_FLOATS = {_OGT: _OLT, _OGE: _OLE, _UGT: _ULT}
 _MIRRORED_INTEGERS = {2: 4, 3: 5, 6: 8, 7: 9}
 _FLOATS = {_OGT: ("maximumf", True), _OGE: ("maximumf", False)}
@@ -44,9 +44,13 @@ _INTEGERS |= {8: ("maxui", True), 9: ("maxui", False), 6: ("minui", True), 7: ("
 
 
 class _Comparison(Struct, frozen=True):
-    """When an element takes the place of the carried one: `predicate` of the two, as `arith.cmpf`
-    or `arith.cmpi`. `kind`: of what they are the extreme. `is_first`: of equal elements the first
-    one is taken. `is_nan_taken`: the first NaN is, before all numbers; else no NaN is."""
+    """The condition under which an element replaces the carried value.
+
+    `predicate`: of arith.cmpf or arith.cmpi, on (element, carried value). `kind`: the reduction
+    that computes the extremum. `is_first`: of equal elements, the first is taken; otherwise the
+    last. `is_nan_taken`: the first NaN is taken in preference to all numbers; otherwise NaN is
+    never taken.
+    """
 
     element: Any
     predicate: int
@@ -56,9 +60,12 @@ class _Comparison(Struct, frozen=True):
 
 
 class _Extremum(Struct, frozen=True):
-    """The loop. `value` and `place`: which of its results is the extreme, and which the place;
-    `at` is the place of the element that an iteration compares. `choice`: the operations that
-    compare and choose, in order."""
+    """A loop that searches for an extremum.
+
+    `value` and `place` are the numbers of the results with the extremum and its index. `at` is the
+    index of the element that an iteration compares. `choice`: the operations that compare and
+    select, in order.
+    """
 
     loop: Any
     comparison: _Comparison
@@ -73,9 +80,12 @@ class _Extremum(Struct, frozen=True):
 
 
 def split_extremum(loop: Any, overlaps: Overlaps, *, along_rows: bool = False) -> None:
-    """Changes an scf.for that looks for an extreme; with `along_rows` only one whose elements, or
-    what they are computed from, are neighbours in memory. Few long rows have parts; so has what the
-    host only stores."""
+    """Changes an scf.for that searches for an extremum.
+
+    With `along_rows`, this is only done if the elements, or what they are computed from, are
+    adjacent in memory. Few long rows are split into parts. So is a loop of host code whose results
+    are only stored.
+    """
     found = _extremum(loop)
     if found is None or (along_rows and not _is_along_row(found)):
         return
@@ -111,7 +121,8 @@ def _extremum(loop: Any) -> _Extremum | None:
             return None
         known = {choice, yielded[value], *_conditions(condition)}
         others = [op for op in body if op not in known]
-        # What is compared is the iteration's own, and the place is computed from its number alone.
+        # The element must not depend on the carried values, and the index only on the loop
+        # variable.
         if any(set(carried) & set(inner.operands) for op in others for inner in ops.walk(op)):
             return None
         can_load = (known_trips(*list(loop.operands)[:3]) or 0) > 0
@@ -123,14 +134,15 @@ def _extremum(loop: Any) -> _Extremum | None:
 
 
 def _is_of_any_place(operation: Any, *, can_load: bool) -> bool:
-    """Whether the operation may be done for one of the loop's places, once more."""
+    """Whether the operation may be executed once more, for any of the loop's iterations."""
     if operation.name == "memref.load":
         return can_load
     return is_pure(operation) and not is_division(operation) and not list(operation.regions)
 
 
 def _comparison(condition: Any, old: Any) -> _Comparison | None:
-    """What the condition compares with the carried value, if it does."""
+    """The comparison of an element with the carried value that the condition consists of; None for
+    others."""
     parts = [ops.defining(one) for one in _conditions_of(condition)]
     compared = [
         one
@@ -167,30 +179,30 @@ def _comparison(condition: Any, old: Any) -> _Comparison | None:
 
 
 def _predicate(operation: Any) -> int | None:
-    """The predicate of an `arith.cmpf`."""
+    """The predicate of an `arith.cmpf`; None for other operations."""
     if operation.name != "arith.cmpf":
         return None
     return int(ir.IntegerAttr(operation.attributes["predicate"]).value)
 
 
 def _conditions_of(condition: Any) -> list[Any]:
-    """The conditions of which it is the conjunction."""
+    """The conditions of which `condition` is the conjunction."""
     owner = ops.defining(condition)
     is_both = owner is not None and owner.name == "arith.andi"
     return list(owner.operands) if owner is not None and is_both else [condition]
 
 
 def _conditions(condition: Any) -> set[Any]:
-    """The operations that compute it."""
+    """The operations that compute the condition."""
     owners = {ops.defining(one) for one in (condition, *_conditions_of(condition))}
     return {owner for owner in owners if owner is not None}
 
 
 def _takes(new: Any, is_taken: list[Any], comparison: _Comparison) -> bool:
-    """Whether the operation is the extreme of the carried value and the element."""
+    """Whether the operation is the extremum of the carried value and the element."""
     if new.name == "arith.select":
         return list(new.operands) == is_taken
-    # Of floats the extreme is NaN where one is.
+    # arith.maximumf and minimumf are NaN if an operand is.
     is_extreme = new.name == f"arith.{comparison.kind}"
     is_float = comparison.kind in ("maximumf", "minimumf")
     both = list(new.operands) in (is_taken[1:], is_taken[:0:-1])
@@ -198,7 +210,7 @@ def _takes(new: Any, is_taken: list[Any], comparison: _Comparison) -> bool:
 
 
 def _made(value: Any, body: list[Any]) -> list[Any]:
-    """The operations of the body that it is computed by, in order."""
+    """The operations of the body that compute the value, in order."""
     wanted, made = [value], []
     for operation in reversed(body):
         if any(result in wanted for result in operation.results):
@@ -208,7 +220,7 @@ def _made(value: Any, body: list[Any]) -> list[Any]:
 
 
 def _is_along_row(found: _Extremum) -> bool:
-    """Whether its elements, or what they are computed from, are neighbours in memory."""
+    """Whether the elements, or what they are computed from, are adjacent in memory."""
     body = body_of(found.loop)
     variable = found.loop.regions[0].blocks[0].arguments[0]
     return any(
@@ -219,8 +231,8 @@ def _is_along_row(found: _Extremum) -> bool:
 
 
 def _put_in_row(found: _Extremum) -> None:
-    """Puts a loop of host code, whose length is known, into a loop over a single row, if what it
-    finds is only stored."""
+    """Puts a loop of host code with a known trip count into a loop over a single row, if its
+    results are only stored."""
     loop = found.loop
     if any(op.name in _LOOPS for op in ops.ancestors(loop)) or found.known_count is None:
         return
@@ -242,8 +254,10 @@ def _put_in_row(found: _Extremum) -> None:
 
 
 def _split_into_parts(found: _Extremum, overlaps: Overlaps) -> list[Any]:
-    """Puts a loop over the parts of each of few long rows in front of the loop over the rows; gives
-    the loops that look for an extreme then, of which there may be one."""
+    """Inserts a loop over the parts of each of few long rows before the loop over the rows.
+
+    Returns the loops that search for an extremum afterwards, which may be one.
+    """
     loop, comparison, count = found.loop, found.comparison, found.known_count
     rows = loop.parent
     if rows is None or rows.name != "scf.parallel" or not comparison.is_first or count is None:
@@ -277,7 +291,7 @@ def _split_into_parts(found: _Extremum, overlaps: Overlaps) -> list[Any]:
             again = copy(loop, values)
             made.append(again)
             with ir.InsertionPoint(again):
-                # What no element takes the place of.
+                # The identity element, which any element replaces.
                 least = _neutral(comparison.element.type, comparison.kind)
                 nowhere = ops.constant(types[found.place], 0)
                 again.operands[0], again.operands[1] = bounds_of_part(number, size, count)
@@ -317,7 +331,7 @@ def _split(found: _Extremum) -> None:
             return values.get(comparison.element, comparison.element)
 
         def counted(values: dict[Any, Any]) -> Any:
-            """The element, in whose place NaN is no number where none is taken."""
+            """The element. If NaN is never taken, NaN is replaced by the identity element."""
             one = element(values)
             if not is_float or comparison.is_nan_taken:
                 return one
@@ -352,7 +366,7 @@ def _split(found: _Extremum) -> None:
         is_there = ops.compare(_NE, place, nowhere)
         taken = ops.binary("arith.andi", taken, is_there)
         variable, (lower, *_) = loop.regions[0].blocks[0].arguments[0], loop.operands
-        # What is loaded there is of the loop's places, whichever it is.
+        # The loads below need a valid index of the loop in any case.
         at = ops.unary("arith.index_cast", place, ops.index())
         at = ops.select(is_there, at, lower)
         values = {variable: at}
@@ -366,7 +380,7 @@ def _split(found: _Extremum) -> None:
 
 
 def _reduce(loop: Any, init: Any, kind: str, value: Callable[[dict[Any, Any]], Any]) -> Any:
-    """The reduction of `value`, which makes it of an iteration's variable, over the loop."""
+    """Reduces `value`, a function of the loop variable, over the loop's iterations."""
     bounds = list(loop.operands)[:3]
     made = ops.create("scf.for", [*bounds, init], [init.type], regions=1)
     block = made.regions[0].blocks.append(ops.index(), init.type)

@@ -1,7 +1,7 @@
-"""What a row's loop stores and loads again → values; buffers that nobody reads any more go.
+"""Forwards values that a row's loop stores and loads again, and erases buffers that are never read.
 
-An intermediate result of each row (its largest element, its sum) has a buffer as long as rows are
-many. Where the loops over the rows are one loop, the buffer is not needed.
+An intermediate result of each row (its maximum, its sum) has a buffer with one element per row.
+Once the loops over the rows are fused, the buffer is not needed.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from aotc import ops
 from aotc.analysis.effects import Overlaps, access_of, accesses_in, is_understood
 from aotc.rewrites.cloning import body_of
 
-# They neither read nor write what is in a buffer that is used.
+# Operations that do not access the content of a live buffer.
 _NEUTRAL = ("memref.alloc", "memref.alloca", "memref.dealloc", "memref.get_global")
 
 
 def forward_row_values(operations: list[Any], overlaps: Overlaps) -> None:
-    """Replaces loads of what one of `operations`, which follow each other, stored or loaded."""
+    """Replaces loads of elements that an earlier one of the consecutive `operations` stored or
+    loaded."""
     known: dict[tuple[Any, ...], Any] = {}
 
     def forget(memref: Any) -> None:
@@ -49,12 +50,12 @@ def forward_row_values(operations: list[Any], overlaps: Overlaps) -> None:
 
 
 def forward_in_rows(loop: Any, overlaps: Overlaps) -> None:
-    """As `forward_row_values`, for the body of a parallel loop."""
+    """Applies `forward_row_values` to the body of a parallel loop."""
     forward_row_values(body_of(loop), overlaps)
 
 
 def drop_overwritten(operations: list[Any], overlaps: Overlaps) -> None:
-    """Erases stores to places that one of `operations` stores to again before anything reads."""
+    """Erases stores that a later one of `operations` overwrites before they are read."""
     unseen: dict[tuple[Any, ...], Any] = {}
     for operation in operations:
         access = access_of(operation)
@@ -74,7 +75,7 @@ def drop_overwritten(operations: list[Any], overlaps: Overlaps) -> None:
 
 
 def drop_unread(function: Any) -> None:
-    """Erases the allocations that are only stored to, and what stores to them."""
+    """Erases allocations that are only stored to, with their stores."""
     for allocation in ops.find(function, "memref.alloc"):
         uses = [use.owner.operation for use in allocation.results[0].uses]
         stores = [op for op in uses if op.name == "memref.store"]

@@ -1,8 +1,8 @@
-"""A reduction of everything to one value → two kernels: a partial result for each block, then one
-block for those.
+"""Reductions of all elements to one value, as two kernels: one partial result per block, then one
+block that combines them.
 
-How many blocks there are, and who combines what with whom, depends on the count alone: the result
-is the same on every run and every GPU.
+The number of blocks and the order of the combinations only depend on the element count, so the
+result is the same on each run and each GPU.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from aotc.mlir import ir
 from aotc.module_names import TEMPORARY
 from aotc.rewrites.cloning import body_of, copy
 
-# What one thread does behind a reduction, or before its end; with the values that it knows.
+# Operations of one thread before or after a reduction, given the values that it knows.
 _Step = Callable[[dict[Any, Any]], None]
 
 MAX_BLOCKS = 2048
-# Elements that a thread has under way at a time.
+# Elements that a thread loads at a time.
 _POINTS = 16
 _LAST_THREADS = 512
-# Up to here one block does it all.
+# Up to this number of elements, one block reduces everything.
 _ONE_BLOCK = 16384
 
 
 class FullReductionPlan(Struct, frozen=True):
-    """Blocks of the first kernel, and of the one that comes behind it."""
+    """The block of the first kernel, or of the only one if `is_one_kernel`."""
 
     block: BlockShape
     is_one_kernel: bool
@@ -52,8 +52,8 @@ class FullReductionPlan(Struct, frozen=True):
 
 
 def plan_full_reduction(columns: Columns, given: BlockShape | None) -> FullReductionPlan | None:
-    """How a loop of host code with results becomes kernels; None where it has none to reduce, or
-    where what it computes with is not a kernel's."""
+    """The plan for a loop of host code with results; None if it has no accumulators, or does not
+    load adjacent elements."""
     count = columns.known_count
     if not columns.accumulators or not columns.loads_along():
         return None
@@ -63,8 +63,8 @@ def plan_full_reduction(columns: Columns, given: BlockShape | None) -> FullReduc
 
 
 def launch_full_reduction(plan: FullReductionPlan) -> None:
-    """Replaces the loop by launches. The results go where the operations behind it store them, or
-    into buffers of one element that the host reads."""
+    """Replaces the loop by launches. The kernel stores the results where the operations after the
+    loop store them, or into buffers of one element that the host reads."""
     loop, accumulators = plan.columns.loop, plan.columns.accumulators
     stores = _stores_of_results(loop)
     loads = [load for a in accumulators if (load := _load_before(a.init, loop)) is not None]
@@ -96,8 +96,8 @@ def launch_full_reduction(plan: FullReductionPlan) -> None:
 
 
 def _load_before(init: Any, loop: Any) -> Any | None:
-    """The load that makes an initial value for the loop alone, with nothing in between that could
-    change what it loads: a kernel may do it, and the host need not see the memory."""
+    """The load of an initial value, if only the loop uses it and nothing in between may change it:
+    the kernel can load it instead of the host. Otherwise None."""
     load = ops.defining(init)
     if load is None or load.name != "memref.load" or len(list(init.uses)) != 1:
         return None
@@ -109,8 +109,8 @@ def _load_before(init: Any, loop: Any) -> Any | None:
 
 
 def _stores_of_results(loop: Any) -> list[Any]:
-    """The operations that take the results to memory, in order, if that is all that becomes of
-    them and nothing comes in between; else none."""
+    """The operations that compute on the results and store them, in order, if the results have no
+    other users; otherwise an empty list."""
     behind = [op.operation for op in loop.block.operations]
     behind = behind[behind.index(loop) + 1 :]
     taken: list[Any] = []
@@ -123,7 +123,7 @@ def _stores_of_results(loop: Any) -> list[Any]:
             break
         if not (is_pure(operation) or operation.name == "memref.store"):
             break
-        # What it takes beside the results must be there before the loop.
+        # Its other operands must be available before the loop.
         others = [ops.defining(v) for v in operation.operands if v not in made]
         if any(o in movable and not _move_before(o, loop, movable) for o in others):
             break
@@ -135,7 +135,8 @@ def _stores_of_results(loop: Any) -> list[Any]:
 
 
 def _move_before(operation: Any, loop: Any, behind: set[Any]) -> bool:
-    """Moves a pure operation from those behind the loop to before it, with what it is made of."""
+    """Moves a pure operation and its operands' producers from after the loop to before it. Returns
+    whether that was possible."""
     if not (is_pure(operation) or operation.name == "arith.constant"):
         return False
     made = [one for value in operation.operands if (one := ops.defining(value)) is not None]
@@ -149,9 +150,11 @@ def _move_before(operation: Any, loop: Any, behind: set[Any]) -> bool:
 
 
 def _load_in_loops(buffer: Any, result: Any, loop: Any) -> bool:
-    """Has the parallel loops behind a loop load its result, if they, and what is computed for them
-    of it, are all that uses it: then the host need not wait for it. Frees the buffer. Whether it
-    did."""
+    """Lets the parallel loops after a loop load its result, so that the host need not wait for it.
+
+    This requires that they, and pure operations for them, are its only users. Frees the buffer.
+    Returns whether it was done.
+    """
     readers: list[Any] = []
     computed: list[Any] = []
     if not _collect_readers([result], loop, readers, computed):
@@ -164,7 +167,7 @@ def _load_in_loops(buffer: Any, result: Any, loop: Any) -> bool:
         with reader.location, ir.InsertionPoint.at_block_begin(body):
             zero = ops.constant_index(0)
             values = {result: ops.load(buffer, [zero])}
-            # What stands behind the loop is made of values that there are not yet.
+            # Operations after the reader use values that are not defined yet.
             for operation in computed:
                 if block.index(operation) < block.index(reader):
                     copy(operation, values)
@@ -182,8 +185,8 @@ def _load_in_loops(buffer: Any, result: Any, loop: Any) -> bool:
 def _collect_readers(
     made: Sequence[Any], loop: Any, readers: list[Any], computed: list[Any]
 ) -> bool:
-    """Adds the loops that use what was made, and what is computed of it for them. False: others
-    do."""
+    """Collects the loops that use the values, and the pure operations in between. Returns False if
+    there are other users."""
     block = [op.operation for op in loop.block.operations]
     users = [use.owner.operation for value in made for use in value.uses]
     for user in users:
@@ -209,7 +212,7 @@ def _has_launches(loop: Any) -> bool:
 
 
 def _allocate(type_: Any, size: Any | int = 1) -> Any:
-    """Device memory: kernels alone use it, whatever `--memory` does with the input's buffers."""
+    """Allocates device memory. Only kernels use it, independent of `--memory`."""
     operands = [] if isinstance(size, int) else [size]
     shape = [ir.ShapedType.get_dynamic_size() if operands else size]
     attributes = {
@@ -220,7 +223,7 @@ def _allocate(type_: Any, size: Any | int = 1) -> Any:
 
 
 def _read(buffer: Any) -> Any:
-    """The element of a buffer on the device, for the host; the buffer is freed."""
+    """Reads the single element of a device buffer on the host, and frees the buffer."""
     type_ = ir.MemRefType(buffer.type)
     there = ops.alloc(type_)
     ops.create("gpu.memcpy", [there, buffer])
@@ -270,7 +273,7 @@ def _launch_last(
     finish: _Step,
     partials: tuple[Sequence[Any], Any] | None = None,
 ) -> None:
-    """One block that combines `partials`, or everything."""
+    """Launches one block that combines `partials`, or reduces everything if that is None."""
     launch = create_launch([ops.constant_index(1)], block)
     with ir.InsertionPoint(launch.end):
         number = launch.number(block)

@@ -1,8 +1,8 @@
-"""Loops over the same rows or points, one behind the other → one loop.
+"""Fuses consecutive loops over the same rows or points into one loop.
 
-A softmax is six loops: those that run for each row (its largest element, its sum) and those that
-run for each element. Together they are one loop over the rows, in which a row is read once. A chain
-of elementwise loops is one loop over the points, and what lies between them need not be read.
+A softmax is six loops: some run for each row (its maximum, its sum), and others for each element.
+Fused, they are one loop over the rows, in which a row is read once. A chain of elementwise loops
+becomes one loop over the points, and intermediate results need not be loaded.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from aotc.lower.mapping.rows import LEAST_COLUMNS
 from aotc.mlir import ir
 from aotc.rewrites.cloning import body_of
 
-# Loops that become one: more would make a kernel that takes long to compile.
+# The limit of fused loops, as larger kernels take long to compile.
 _MOST_LOOPS = 32
-# What may be moved in front of the loops, as it does nothing to memory that is there already.
+# Operations that may be moved before the loops, as they do not access existing memory.
 _EARLY = ("memref.alloc", "memref.alloca", "arith.constant", "memref.get_global", "tensor.empty")
 _LATE = ("memref.dealloc",)
 
 
 class _Group(Struct):
-    """Loops of which the first `rank` dimensions become those of one loop."""
+    """Loops whose first `rank` dimensions become those of one loop. The operations in `early` are
+    moved before it, and those in `late` after it."""
 
     loops: list[Any]
     rank: int
@@ -43,7 +44,7 @@ class _Group(Struct):
 
 
 class _Member(Struct, frozen=True):
-    """A loop that might be of a group, and what stands between it and the loop before."""
+    """A candidate for a group, with the operations between it and the previous loop."""
 
     loop: Any
     early: list[Any]
@@ -58,8 +59,11 @@ class _Member(Struct, frozen=True):
 def join_loops(
     function: Any, overlaps: Overlaps, is_ours: Callable[[Any], bool]
 ) -> list[tuple[Any, str]]:
-    """Joins loops over the same rows where one of them has a loop along its rows, and others over
-    the same points; gives each loop that came of it, and what it came of."""
+    """Fuses loops over the same rows if one of them reduces along its rows, and loops over the same
+    points.
+
+    Returns each fused loop with a description.
+    """
     joined = []
     blocks = {op.block: op.block for op in ops.find(function, "scf.parallel") if is_ours(op)}
     for block in blocks.values():
@@ -71,7 +75,7 @@ def join_loops(
 
 
 def _groups(block: Any, overlaps: Overlaps, is_ours: Callable[[Any], bool]) -> list[_Group]:
-    """The groups of a block, each of at least two loops."""
+    """The groups of a block, each with at least two loops."""
     found: list[_Group] = []
     run: list[_Member] = []
     early: list[Any] = []
@@ -91,7 +95,7 @@ def _groups(block: Any, overlaps: Overlaps, is_ours: Callable[[Any], bool]) -> l
 
 
 def _split(run: list[_Member], overlaps: Overlaps) -> list[_Group]:
-    """Groups of loops that follow each other with nothing but movable operations in between."""
+    """Splits consecutive loops, with only movable operations in between, into groups."""
     found: list[_Group] = []
     start = 0
     while start < len(run):
@@ -103,8 +107,8 @@ def _split(run: list[_Member], overlaps: Overlaps) -> list[_Group]:
 
 
 def _longest(run: list[_Member], overlaps: Overlaps) -> _Group | None:
-    """The longest group that begins with the run's first loop: one with reductions for its rows,
-    else one of points."""
+    """The longest group that starts with the run's first loop: one over rows with reductions if
+    possible, otherwise one over points."""
     first = run[0]
     for rank in sorted({member.rank for member in run if member.has_reduction}):
         if first.rank >= rank:
@@ -128,10 +132,10 @@ def _group(members: list[_Member], rank: int) -> _Group:
 def _fitting(
     run: list[_Member], rank: int, overlaps: Overlaps, *, of_points: bool = False
 ) -> list[_Member]:
-    """The run's first loops that may be one and had better, the last of them on account of what
-    it shares with those before. Loops that share nothing come along with one behind them."""
+    """The longest prefix of the run that can be fused with benefit, where the last loop shares
+    memory with previous ones. Loops that share nothing are included if a later one does."""
     members = run[:1]
-    fitting = 0  # how many of the members, if there are others behind the last that shares
+    fitting = 0  # members up to the last one that shares memory
     for member in run[1:_MOST_LOOPS]:
         loops = [other.loop for other in members]
         if not _may_follow(loops, rank, member.loop, overlaps):
@@ -149,7 +153,7 @@ def _rows(loop: Any) -> list[Any]:
 
 
 def _reductions(loop: Any, overlaps: Overlaps) -> list[Any]:
-    """The reductions for each of the loop's points."""
+    """The reductions in the loop's body."""
     return [
         op
         for op in body_of(loop)
@@ -159,7 +163,7 @@ def _reductions(loop: Any, overlaps: Overlaps) -> list[Any]:
 
 
 def _may_follow(loops: list[Any], rank: int, loop: Any, overlaps: Overlaps) -> bool:
-    """Whether the loop may run, row by row, right behind the others, and had better."""
+    """Whether the loop can be fused behind the others, row by row, with benefit."""
     first = loops[0]
     if len(_rows(loop)) < rank or _bounds(loop, rank) != _bounds(first, rank):
         return False
@@ -179,20 +183,23 @@ def _may_follow(loops: list[Any], rank: int, loop: Any, overlaps: Overlaps) -> b
 
 
 def _shares(loops: list[Any], loop: Any, overlaps: Overlaps) -> bool:
-    """Whether the loop touches what one of the others does."""
+    """Whether the loop accesses memory that one of the others accesses."""
     theirs = {access.memref for other in loops for access in accesses_in(other)}
     ours = {access.memref for access in accesses_in(loop)}
     return any(overlaps.may_overlap(one, other) for one in theirs for other in ours)
 
 
 def _blocks_asked(loops: list[Any]) -> set[Any]:
-    """The block sizes that the loops ask for. A loop that asks for none takes another's."""
+    """The block sizes that the loops request. A loop without a request takes another's."""
     return {op.attributes[BLOCK_ATTRIBUTE] for op in loops if BLOCK_ATTRIBUTE in op.attributes}
 
 
 def _go_alike(loops: list[Any]) -> bool:
-    """Whether the loops access memory in the same order: along their last dimension, or transposed
-    along one dimension, so that tiles of the joined loop are tiles of each."""
+    """Whether the loops access memory in the same order.
+
+    They access it along their last dimension, or transposed along one common dimension, so that
+    tiles of the fused loop are tiles of each.
+    """
     transposed = {
         (a.writes, at) for loop in loops for a, at in _transposed_accesses(loop) if at is not None
     }
@@ -202,7 +209,8 @@ def _go_alike(loops: list[Any]) -> bool:
 
 def _transposed_accesses(loop: Any) -> list[tuple[Access, int | None]]:
     """The loop's accesses, each with the loop dimension that is contiguous in memory if the access
-    is transposed (it also uses the loop's last dimension, as another index), else with None."""
+    is transposed (it also uses the loop's last dimension, as another index); otherwise with
+    None."""
     rows = _rows(loop)
     return [
         (access, rows.index(access.indices[-1]) if is_transposed else None)
@@ -216,8 +224,11 @@ def _transposed_accesses(loop: Any) -> list[tuple[Access, int | None]]:
 
 
 def _is_worth_it(loops: list[Any], rank: int, overlaps: Overlaps) -> bool:
-    """Loops of more dimensions than the rows have lose their threads to the rows: they must be
-    elementwise, and the rows such that a block or a warp is to take each."""
+    """Whether fusion does not lose parallelism.
+
+    Loops with more dimensions than the rows lose their threads to the rows. So they must be
+    elementwise, and each row must be one that a block or warp computes.
+    """
     if all(len(_rows(loop)) == rank for loop in loops):
         return True
     for loop in loops:
@@ -233,8 +244,7 @@ def _is_worth_it(loops: list[Any], rank: int, overlaps: Overlaps) -> bool:
 
 
 def _goes_across(loop: Any, rank: int) -> bool:
-    """Whether neighbours in a row of the loop are not neighbours in memory, so that tiles are
-    better."""
+    """Whether adjacent elements of a row are not adjacent in memory, so that tiles are better."""
     rows, columns = set(_rows(loop)[:rank]), set(_rows(loop)[rank:])
     return any(
         access.indices and access.indices[-1] in rows and columns & set(access.indices)
@@ -243,7 +253,7 @@ def _goes_across(loop: Any, rank: int) -> bool:
 
 
 def _is_along_row(reduction: Any, loop: Any) -> bool:
-    """Whether a reduction goes along rows that are long enough, and no other iteration's."""
+    """Whether a reduction is along rows that are long enough, and reads no other row."""
     rows = _rows(loop)
     inner = [op for op in ops.walk(reduction) if op.name in ("scf.for", "scf.parallel")]
     last = {op.regions[0].blocks[0].arguments[len(_variables(op)) - 1] for op in inner}
@@ -268,7 +278,7 @@ def _counts(loop: Any) -> list[int | None]:
 
 
 def _bounds(loop: Any, rank: int) -> list[Any]:
-    """The bounds and steps of the first `rank` dimensions; equal for loops over the same rows."""
+    """The bounds and steps of the first `rank` dimensions; equal for loops with the same rows."""
     return [
         value if (known := ops.known_index(value)) is None else known
         for group in ops.operand_groups(loop)[:3]
@@ -277,8 +287,8 @@ def _bounds(loop: Any, rank: int) -> list[Any]:
 
 
 def _is_of_same_row(one: tuple[Any, Access], other: tuple[Any, Access], rank: int) -> bool:
-    """Whether two accesses meet in iterations of the same row alone: each dimension of the rows is
-    an index of both, at the same place."""
+    """Whether two accesses only conflict in iterations of the same row: each dimension of the rows
+    is an index of both, at the same position."""
     (loop, access), (other_loop, other_access) = one, other
     if access.memref != other_access.memref:
         return False

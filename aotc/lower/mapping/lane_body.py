@@ -1,4 +1,4 @@
-"""A loop's body for a vector of columns: each operation on all of them."""
+"""Vectorizes a loop's body: each operation is created for a vector of columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from aotc.sizes import element_bytes
 
 
 def compute(bodies: Sequence[LaneBody], operations: Sequence[Any]) -> None:
-    """Computes operations for several vectors of columns: each operation for all of them."""
+    """Creates the operations for several vectors of columns, each operation for all vectors before
+    the next."""
     for operation in operations:
         if operation.name == "scf.for":
             _compute_loop(bodies, operation)
@@ -27,7 +28,7 @@ def compute(bodies: Sequence[LaneBody], operations: Sequence[Any]) -> None:
 
 
 def _compute_loop(bodies: Sequence[LaneBody], loop: Any) -> None:
-    """One loop for all vectors of columns."""
+    """Creates one loop for all vectors of columns."""
     columns = describe_columns(loop)
     partials = [Partials.of(one) for one in columns.accumulators] if columns else []
     if columns is not None and all(len(one.kinds) > 1 for one in partials):
@@ -58,8 +59,11 @@ def _compute_loop(bodies: Sequence[LaneBody], loop: Any) -> None:
 def _compute_extremes(
     bodies: Sequence[LaneBody], columns: Columns, partials: Sequence[Partials]
 ) -> None:
-    """A loop, or a nest of them, that carries extremes of floats, as a pool's windows: it carries
-    their partial results, which take fewer instructions and do not wait for each other."""
+    """A loop nest that carries extrema of floats, such as the windows of a pooling.
+
+    It carries their partial results instead, which take fewer instructions and are independent of
+    each other.
+    """
 
     def nest(variables: list[Any], carried: list[Any]) -> list[Any]:
         if len(variables) == len(columns.bounds):
@@ -93,21 +97,21 @@ def _compute_extremes(
             body.enter({result: one.accumulator.combine(init, extremes)})
 
 
-# What a masked load has at once.
+# The width of a masked load in bytes.
 _MASKED_BYTES = 32
 
 
 class LaneBody:
-    """`values` are what stands for values of the body, of indices the first column's. Where there
-    is a mask, columns that are not in it are not accessed."""
+    """`values` maps values of the body to vectors, or for indices to that of the first column.
+    Columns outside of the mask are not accessed."""
 
     def __init__(self, kinds: Kinds, values: dict[Any, Any], mask: Any | None) -> None:
         self._kinds, self._values, self._mask = kinds, values, mask
-        # By the value of the body, where a vector was made of one that is none.
+        # Value of the body → the vector created for a value that is not a vector.
         self._made: dict[Any, Any] = {}
 
     def add(self, operation: Any) -> None:
-        """Computes an operation of the body, which is no loop, at the insertion point."""
+        """Creates an operation of the body, other than a loop, at the insertion point."""
         access = access_of(operation)
         if access is not None and self._is_of_columns(access):
             self._access(access)
@@ -124,19 +128,19 @@ class LaneBody:
             self._values[result] = made.result
 
     def inside(self, values: dict[Any, Any]) -> LaneBody:
-        """The body of a loop of this one's, in which `values` are what it has more."""
+        """The body of a nested loop, with additional `values`."""
         return LaneBody(self._kinds, self._values | values, self._mask)
 
     def here(self, value: Any) -> Any:
-        """What stands for a value of the body."""
+        """The value that replaces a value of the body."""
         return self._values.get(value, value)
 
     def enter(self, values: dict[Any, Any]) -> None:
-        """Vectors that stand for values of the body from here on."""
+        """Sets vectors that replace values of the body from here on."""
         self._values |= values
 
     def vector(self, value: Any) -> Any:
-        """The vector that stands for a value of the body."""
+        """The vector that replaces a value of the body."""
         here = self._values.get(value, value)
         kind = self._kinds[value]
         if kind == VECTOR:
@@ -144,7 +148,7 @@ class LaneBody:
         if value not in self._made:
             vector = splat(here)
             if kind != UNIFORM:
-                # As constants: LLVM's backend fails for some masks of `vector.step`.
+                # A constant, as LLVM's backend fails for some masks of `vector.step`.
                 (lanes,) = vector.type.shape
                 each = [ir.IntegerAttr.get(ops.index(), kind * lane) for lane in range(lanes)]
                 numbers = {"value": ir.DenseElementsAttr.get(each, type=vector.type)}
@@ -185,8 +189,8 @@ class LaneBody:
 
 
 def _load_padded(memref: Any, indices: Sequence[Any], type_: Any, stride: int, mask: Any) -> Any:
-    """The elements of the mask. Away from the edges these are all: a load without a mask takes a
-    fraction of the time."""
+    """Loads the elements in the mask. Away from the edges these are all elements, and a load
+    without a mask takes a fraction of the time."""
     kind = {"kind": ir.Attribute.parse("#vector.kind<and>")}
     is_whole = ops.create("vector.reduction", [mask], [ops.integer(1)], kind).result
     branch = ops.create("scf.if", [is_whole], [vector_of(type_)], regions=2)
@@ -197,11 +201,11 @@ def _load_padded(memref: Any, indices: Sequence[Any], type_: Any, stride: int, m
 
 
 def _load(memref: Any, indices: Sequence[Any], type_: Any, stride: int, mask: Any | None) -> Any:
-    """Each element of number `stride`, from the indices on."""
+    """Loads the elements at `indices` plus multiples of `stride`."""
     if mask is None and stride == 2:
         return _load_every_second(memref, indices, type_)
     if mask is None and stride > 1:
-        # What is behind the last of them may be none of the memref's.
+        # Memory after the last element may not belong to the memref.
         mask = splat(ops.constant(ops.integer(1), 1))
     width = LANES * stride
     wide = ir.VectorType.get([width], type_)
@@ -219,22 +223,23 @@ def _load(memref: Any, indices: Sequence[Any], type_: Any, stride: int, mask: An
 
 
 def _load_every_second(memref: Any, indices: Sequence[Any], type_: Any) -> Any:
-    """Two vectors, the second of which ends with the last element: what is behind that may be none
-    of the memref's."""
+    """Loads two vectors, the second of which ends with the last element, as memory after that may
+    not belong to the memref."""
     *outer, first = indices
     last = ops.binary("arith.addi", first, ops.constant_index(LANES - 1))
     vector = vector_of(type_)
     one, other = (
         ops.create("vector.load", [memref, *outer, at], [vector]).result for at in (first, last)
     )
-    # Of both vectors behind each other, whose elements LANES - 1 and LANES are the same.
+    # Indices into the concatenation of both vectors, whose elements LANES - 1 and LANES are the
+    # same.
     places = [2 * i if 2 * i < LANES else 2 * i + 1 for i in range(LANES)]
     return _shuffle(one, other, places, vector)
 
 
 def _load_masked(memref: Any, indices: Sequence[Any], mask: Any, type_: Any) -> Any:
-    """In vectors that AVX2 has: LLVM's backend fails for some masks of two such vectors, where it
-    knows that one of them loads nothing."""
+    """Loads in vectors of AVX2's width. LLVM's backend fails for some masks of two such vectors if
+    it knows that one of them loads nothing."""
     (width,), element = type_.shape, ops.element_type(type_)
     count = min(LANES, _MASKED_BYTES // (element_bytes(element) or 1))
     part, bits = (ir.VectorType.get([count], one) for one in (element, ops.integer(1)))

@@ -1,5 +1,8 @@
-"""What the values of a loop's body are in a vector of columns, which are neighbours along the
-loop's last dimension; and whether all that the body does can be done with vectors."""
+"""Classifies the values of a loop's body for vectorization across columns.
+
+The columns are adjacent along the loop's last dimension. The classification also determines whether
+the whole body can be vectorized.
+"""
 
 from __future__ import annotations
 
@@ -14,27 +17,30 @@ from aotc.lower.mapping.columns import Columns
 from aotc.mlir import ir
 from aotc.rewrites.cloning import body_of
 
-# The same for all columns; or a vector. An index that grows from each column to the next has the
-# number by which it does.
+# A value is uniform (the same for all columns), or a vector. For an index that grows with the
+# column, the kind is its stride per column.
 UNIFORM, VECTOR = 0, -1
-# The first of an index that is selected where a column has an element to load.
+# The kind of `select(condition, index, 0)`, where the condition says whether a column has an
+# element to load.
 _SELECTED = -2
-# Of a load of each second element, half of what is loaded is dropped.
+# The largest stride of loads. At stride 2, half of the loaded elements are dropped.
 _MOST_STRIDE = 2
 
 
 class PaddedLoad(Struct, frozen=True):
-    """A load of `select(condition, index, 0)`, whose result has a use only where the condition
-    holds: the indices there."""
+    """A load at `select(condition, index, 0)` whose result is only used where the condition holds.
+    `indices` are those without the select."""
 
     condition: Any
     indices: tuple[Any, ...]
 
 
 class Kinds(Struct):
-    """The kinds of the values that are not uniform, and the loads of padded buffers by their
-    results. `strides`: of the loads that are not of neighbours. `has_guards`: whether there is a
-    load of vectors that is padded along other dimensions than the columns."""
+    """The kinds of values that are not uniform.
+
+    `padded`: result → load of a padded buffer. `strides`: the strides of vector accesses.
+    `has_guards`: whether a vector load is padded along dimensions other than the columns.
+    """
 
     of: dict[Any, int] = field(default_factory=dict)
     padded: dict[Any, PaddedLoad] = field(default_factory=dict)
@@ -46,7 +52,7 @@ class Kinds(Struct):
         return self.of.get(value, UNIFORM)
 
     def add(self, columns: Columns) -> bool:
-        """Enters the values of a loop's body; whether all of it can be done with vectors."""
+        """Classifies the values of a loop's body. Returns whether all of it can be vectorized."""
         if ops.known_index(columns.bounds[-1][2]) != 1:
             return False
         self.of[columns.variables[-1]] = 1
@@ -67,7 +73,7 @@ class Kinds(Struct):
         return True
 
     def _add_loop(self, loop: Any) -> bool:
-        """A loop that all columns run together."""
+        """Classifies a loop with the same iterations for all columns."""
         bounds, carried = list(loop.operands)[:3], list(loop.operands)[3:]
         values = [*carried, *loop.results]
         is_plain = isinstance(bounds[0].type, ir.IndexType) and "unsignedCmp" not in loop.attributes
@@ -87,7 +93,7 @@ class Kinds(Struct):
             return None
         found = [self[operand] for operand in operation.operands]
         if all(kind == UNIFORM for kind in found):
-            # It is computed for no column that is not there.
+            # It is not executed for columns that do not exist.
             return UNIFORM
         if isinstance(operation.results[0].type, ir.IndexType):
             kind = self._of_index(operation, found)
@@ -99,7 +105,7 @@ class Kinds(Struct):
         return VECTOR if is_elementwise and all(map(_is_element, types)) else None
 
     def _of_index(self, operation: Any, found: Sequence[int]) -> int | None:
-        """The kind of an index that is no vector."""
+        """The kind of an index that remains a scalar."""
         if operation.name == "arith.select":
             return self._of_selected(operation)
         if min(found) < UNIFORM:
@@ -165,7 +171,7 @@ class Kinds(Struct):
         if any(kind != UNIFORM for kind in outer) or not 1 <= last <= most:
             return None
         type_ = ir.MemRefType(access.memref.type)
-        # In memory, each i1 has a byte; a vector of them has bits.
+        # An i1 takes a byte in memory, but a bit in a vector.
         is_stored = _is_element(type_.element_type) and type_.element_type != ops.integer(1)
         if not (is_stored and _is_contiguous_along(type_)):
             return None
@@ -174,7 +180,7 @@ class Kinds(Struct):
 
 
 def _guards(index: Any, loaded: Any) -> bool:
-    """Whether what is loaded has a use only where the index's own condition holds."""
+    """Whether the loaded value is only used where the condition of the index holds."""
     select = ops.defining(index)
     if select is None or select.name != "arith.select":
         return False
@@ -184,7 +190,7 @@ def _guards(index: Any, loaded: Any) -> bool:
 
 
 def _is_contiguous_along(type_: Any) -> bool:
-    """Whether neighbours in the last dimension of a memref are neighbours in memory."""
+    """Whether adjacent elements of a memref's last dimension are adjacent in memory."""
     if isinstance(type_.layout, ir.StridedLayoutAttr):
         return bool(type_.get_strides_and_offset()[0][-1] == 1)
     return bool(type_.layout == ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank)))

@@ -1,7 +1,8 @@
-"""Parallel loops of the host functions → `gpu.launch`: what each loop becomes, and why.
+"""Maps parallel loops of host functions to `gpu.launch`, and decides on the kind of kernel for each
+loop.
 
-An outermost `scf.parallel` that carries no mapping of its own becomes a launch. Before that, loops
-over the same rows are joined, and accumulators in memory become values.
+An outermost `scf.parallel` without an explicit mapping becomes a launch. Before that, loops over
+the same rows are fused, and accumulators in memory become loop-carried values.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from aotc.rewrites.capability import declare_capability, has_gpu
 from aotc.rewrites.cloning import body_of
 
 STEP = "aotc-map-parallel-loops"
-# The gpu.modules of what is for GPUs alone: see `module_for`.
+# gpu.modules of kernels for GPUs only: see `module_for`.
 _SCANS, _RAGGED_ROWS = "scan_0", "rows_0"
 
 
@@ -66,11 +67,11 @@ def map_parallel_loops(
     remarks: Remarks | None = None,
     cpu_kernels: bool = True,
 ) -> int:
-    """Turns each parallel loop of the host functions that is not mapped by hand into a launch.
+    """Maps each parallel loop of the host functions without an explicit mapping to a launch.
 
-    `device_functions` are those that run in kernels, and keep their loops; `block` is the size
-    of all blocks, where it is given. Without `cpu_kernels`, no launch is for the CPU alone. Returns
-    how many launches there are now for loops.
+    `device_functions` are called from kernels, and keep their loops. `block` is the size of all
+    blocks if it is given. Without `cpu_kernels`, there are no launches for the CPU only. Returns
+    the number of launches created.
     """
     mapped = 0
     with module.context:
@@ -94,7 +95,7 @@ def map_parallel_loops(
 def _simplify(
     function: Any, overlaps: Overlaps, remarks: Remarks | None, block: tuple[int, ...] | None
 ) -> None:
-    """Makes loops of a function fewer, shows what they reduce, and makes parts of that."""
+    """Fuses the loops of a function, makes their reductions visible, and splits reductions."""
     for loop in _own_loops(function):
         carry_accumulators(loop, overlaps)
         for inner in ops.find(loop, "scf.for"):
@@ -129,7 +130,7 @@ def _simplify(
 
 
 def _tidy(joined: list[tuple[Any, str]], overlaps: Overlaps, remarks: Remarks | None) -> None:
-    """Makes values of what the parts of loops hand over in memory; tells what was joined."""
+    """Forwards values between the parts of fused loops, and reports the fusions."""
     for loop, what in joined:
         forward_in_rows(loop, overlaps)
         carry_accumulators(loop, overlaps)
@@ -156,7 +157,7 @@ def _map(
 
 
 def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps, *, cpu_kernels: bool) -> str:
-    """Replaces the loop by a launch of the first kind that fits; what it is."""
+    """Replaces the loop by a launch of the first kind that fits. Returns its description."""
     if given is None:
         merge_columns(loop)
     rows = plan_rows(loop, given, overlaps)
@@ -202,9 +203,11 @@ def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps, *, cpu_kern
 def _launch_by_device(
     loop: Any, name: str, launch_on_gpu: Callable[[], None], points: PointsPlan
 ) -> None:
-    """Threads that share a row in this way are for GPUs: on the CPU they would take many times as
-    long as one thread for a row, whose block is vectorized across rows. `name` is the
-    GPU's module's."""
+    """Launches a kernel for GPUs, or one for the CPU.
+
+    On a CPU, threads that share a row in this way would take many times as long as one thread per
+    row, whose block is vectorized across rows. `name` is that of the GPU's gpu.module.
+    """
 
     def on_gpu() -> None:
         block = ir.InsertionPoint.current.block
@@ -227,7 +230,7 @@ def _launch_by_device(
 
 
 def _launch_either(loop: Any, vectors: RowVectors, launch_on_gpu: Callable[[], None]) -> None:
-    """Threads that share a row, or have a point each, are for GPUs; a CPU has vectors."""
+    """Launches a kernel with threads on a GPU, or one with vectors on a CPU."""
     known = is_for_gpu(loop)
     if known is None:
         declare_capability(ops.enclosing(loop, "builtin.module"))
@@ -245,13 +248,13 @@ def _launch_either(loop: Any, vectors: RowVectors, launch_on_gpu: Callable[[], N
         launch_on_gpu()
 
 
-# In a loop of the host, what has fewer points than that is not worth launches.
+# In a host loop, a reduction of fewer points than this does not become a kernel.
 _LEAST_POINTS_IN_LOOP = 1024
 
 
 def _may_be_full_reduction(loop: Any) -> bool:
-    """Whether a loop of host code might be a reduction that nobody wrote as a sequence: outermost
-    of its kind."""
+    """Whether a loop of host code may be a reduction: it is not marked sequential, and is
+    outermost."""
     outside = list(ops.ancestors(loop))
     return not is_sequential(loop) and not any(
         op.name in ("scf.parallel", "scf.for", "gpu.launch", "gpu.module") for op in outside
@@ -259,7 +262,7 @@ def _may_be_full_reduction(loop: Any) -> bool:
 
 
 def _totals(function: Any) -> list[Columns]:
-    """The reductions of host code that are to be kernels."""
+    """The reductions of host code that become kernels."""
     found = []
     for loop in ops.find(function, "scf.for", "scf.parallel"):
         if len(loop.results) == 0 or "mapping" in loop.attributes:
@@ -280,7 +283,7 @@ def _totals(function: Any) -> list[Columns]:
 
 
 def _host_scans(function: Any, overlaps: Overlaps) -> list[Any]:
-    """The scans of host code that are to be kernels, as what they make is nothing for the host."""
+    """The scans of host code that become kernels, as the host does not use their results."""
     return [
         loop
         for loop in ops.find(function, "scf.for")
@@ -293,9 +296,9 @@ def _host_scans(function: Any, overlaps: Overlaps) -> list[Any]:
 
 
 def _map_full_reduction(loop: Any, block: tuple[int, ...] | None, remarks: Remarks | None) -> int:
-    """Maps a reduction, if that can be; how many there are now."""
+    """Maps a reduction if possible. Returns the number of reductions mapped."""
     location = loop.location
-    # As it is now: it may begin with the result of one that was mapped before it.
+    # Described again, as its initial value may be the result of a reduction that was mapped before.
     columns = describe_columns(loop)
     plan = None if columns is None else plan_full_reduction(columns, _block_for(loop, block))
     if plan is None:
@@ -308,7 +311,7 @@ def _map_full_reduction(loop: Any, block: tuple[int, ...] | None, remarks: Remar
 
 
 def _block_for(loop: Any, default: tuple[int, ...] | None) -> BlockShape | None:
-    """The block that somebody asked for: the loop's author, else the one of all blocks."""
+    """The requested block size: the loop's own, or the one for all loops; None if there is none."""
     return block_of(loop, None) or (None if default is None else BlockShape(*default))
 
 
@@ -317,9 +320,9 @@ def _own_loops(function: Any) -> list[Any]:
 
 
 def is_ours(loop: Any) -> bool:
-    """Whether an scf.parallel is outermost, not mapped by hand, and no reduction."""
+    """Whether an scf.parallel is outermost, has no explicit mapping and no results."""
     if len(loop.results) > 0:
-        return False  # the host runs it
+        return False  # it is executed by the host
     if any(op.name in ("scf.parallel", "gpu.launch", "gpu.module") for op in ops.ancestors(loop)):
         return False
     inside = list(ops.walk(loop))

@@ -1,8 +1,8 @@
-"""Neighbouring dimensions of a loop → one dimension, where memory has them as one.
+"""Merges adjacent dimensions of a loop that are contiguous in memory.
 
-An image of 7x7 points in each of 512 channels is 25088 numbers in a row for what is done with each
-of them. As three dimensions, the last of which is short, they leave most lanes of a warp, or of a
-vector, without work.
+For an elementwise operation, an image of 7x7 points in each of 512 channels is 25088 consecutive
+numbers. As three dimensions with a short last one, it would leave most lanes of a warp or vector
+idle.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from aotc.rewrites.cloning import body_of
 
 
 class _Views:
-    """Views of buffers with fewer dimensions. Accesses of a buffer have the same view, which is
-    made before `loop`, so that what one of them stores is known to be what another one loads."""
+    """Collapsed views of buffers. All accesses of a buffer share one view, created before `loop`,
+    so that a load is known to read what a store wrote."""
 
     def __init__(self, loop: Any) -> None:
         self._loop = loop
@@ -40,8 +40,8 @@ class _Views:
 
 
 def merge_dimensions(loop: Any, views: _Views | None = None) -> Any:
-    """The scf.parallel, without results, again with as few dimensions as it can have; or `loop`
-    itself."""
+    """The scf.parallel, which has no results, with as few dimensions as possible; `loop` itself if
+    none can be merged."""
     variables = list(loop.regions[0].blocks[0].arguments)
     lowers, _, steps, _ = ops.operand_groups(loop)
     sizes = _sizes(lowers, steps, loop_trips(loop))
@@ -63,7 +63,8 @@ def merge_columns(loop: Any) -> None:
 
 
 def _merge_nest(columns: Columns, views: _Views) -> None:
-    """A nest of reductions becomes one loop, if all its dimensions are one in memory."""
+    """Merges a nest of reductions into one loop if all of its dimensions are contiguous in
+    memory."""
     nest = [columns.loop]
     while len(nest) < len(columns.bounds):
         (inner, *others) = body_of(nest[-1])
@@ -99,7 +100,8 @@ def _merge_nest(columns: Columns, views: _Views) -> None:
 def _sizes(
     lowers: Sequence[Any], steps: Sequence[Any], trips: Sequence[int | None]
 ) -> list[int | None]:
-    """How many points each dimension has, where that is known and they are 0, 1, 2, ..."""
+    """The trip count of each dimension that starts at 0 with step 1; None if it is unknown or has
+    another form."""
     return [
         count if ops.known_index(lower) == 0 and ops.known_index(step) == 1 else None
         for lower, step, count in zip(lowers, steps, trips, strict=True)
@@ -107,7 +109,7 @@ def _sizes(
 
 
 def _groups(variables: Sequence[Any], sizes: Sequence[int | None]) -> list[list[int]]:
-    """The dimensions that become one, by their numbers."""
+    """The groups of dimensions that are merged, by their numbers."""
     accesses = {variable: _accesses(variable) for variable in variables}
     groups = [[0]]
     for inner in range(1, len(variables)):
@@ -120,7 +122,7 @@ def _groups(variables: Sequence[Any], sizes: Sequence[int | None]) -> list[list[
 
 
 def _accesses(variable: Any) -> list[Access] | None:
-    """Those that have the variable as an index; None if it is used for anything else."""
+    """The accesses with the variable as an index; None if it has other uses."""
     found = []
     for use in variable.uses:
         access = access_of(use.owner.operation)
@@ -137,8 +139,11 @@ def _are_one(
     sizes: Sequence[int | None],
     accesses: dict[Any, list[Access] | None],
 ) -> bool:
-    """Whether each access has both variables or none, as indices of neighbouring dimensions of a
-    contiguous memref, the inner one of which is as long as the loop."""
+    """Whether two dimensions can be merged.
+
+    Each access has both variables or neither. The variables index adjacent dimensions of a
+    contiguous memref, and the inner dimension has the loop's size.
+    """
     first, second = variables[outer], variables[inner]
     of_first, of_second = accesses[first], accesses[second]
     if not of_first or not of_second or len(of_first) != len(of_second):
@@ -156,8 +161,7 @@ def _are_one(
 
 
 def _all_but(place: int, rank: int) -> list[list[int]]:
-    """Groups of dimensions, of which one is `place` and the one before it, and each other one has
-    its own."""
+    """Groups of dimensions for a collapse of `place` and the dimension before it."""
     return [[i, i + 1] if i + 1 == place else [i] for i in range(rank) if i != place]
 
 
@@ -200,8 +204,8 @@ def _collapse_all(loop: Any, gone: set[Any], views: _Views) -> None:
 
 
 def _collapse(access: Access, gone: set[Any], views: _Views) -> None:
-    """The access again, without the indices that are gone: the dimension before each of them has
-    its dimension, too."""
+    """Recreates the access on a collapsed view. The dimension of each index in `gone` is collapsed
+    into the one before it."""
     parts: list[list[int]] = []
     for place, index in enumerate(access.indices):
         if index in gone:

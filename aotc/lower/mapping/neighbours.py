@@ -1,4 +1,4 @@
-"""How many points that follow each other a thread of a GPU takes, so that its accesses are wide."""
+"""Chooses how many consecutive points a GPU thread computes, so that its accesses are wide."""
 
 from __future__ import annotations
 
@@ -23,34 +23,38 @@ from aotc.lower.mapping.nest import known_product, loop_trips
 from aotc.lower.mapping.rows import MAX_IN_REGISTERS, Kept, RowPlan, block_for_rows
 from aotc.rewrites.cloning import body_of
 
-# Bytes of an element of which rows have vectors: those of f32 are read as fast without.
+# The largest element in bytes for which row kernels use vectors. Elements of f32 are read as fast
+# without them.
 _NARROW = 2
-# Columns that a thread keeps where a warp has a row, and rows are many: a warp waits for no other,
-# and there are fewer blocks.
+# The limit of columns that a thread keeps if each warp has a row and there are many rows. Warps do
+# not wait for each other, and there are fewer blocks.
 _MOST_OF_WARP = 32
-# A loop of fewer points is over before wide accesses could make it faster.
+# The smallest number of points for which wide accesses make a loop faster.
 _LEAST_POINTS = 1 << 16
-# Instructions for a thread's points, about. More take longer than accesses of memory do, have no
-# registers for the values of all points, and take long to compile.
+# The approximate limit of instructions for a thread's points. More take longer than the memory
+# accesses, exceed the registers, and take long to compile.
 _MOST_INSTRUCTIONS = 1024
-_OF_MATH = 16  # instructions of an operation of `math`
+_OF_MATH = 16  # the approximate number of instructions of a `math` operation
 
 
 class Neighbours(Struct, frozen=True):
-    """`count` points for each thread, of the `most` that would make a vector of 16 bytes."""
+    """`count` consecutive points for each thread. `most` would make a vector of 16 bytes."""
 
     count: int
     most: int
 
 
 def plan_neighbours(loop: Any, trips: list[int | None]) -> Neighbours | None:
-    """How many neighbours along the last dimension of an scf.parallel make a vector of the widest
-    type that the loop accesses; None if that is one, they do not make half of a vector, or a thread
-    would have too much to compute.
+    """The number of consecutive points along the last dimension of an scf.parallel that make a
+    vector.
 
-    All accesses are of neighbours, or of what all points along that dimension have in common. Of
-    narrower types there are fewer bytes than a vector could have: with more of the widest one than
-    a thread can access at once, neighbouring threads would not access neighbouring bytes.
+    The widest element type that the loop accesses determines it. None if the number is one, if the
+    points do not make half of a vector, or if a thread would compute too much.
+
+    All accesses are to adjacent elements, or to elements that all points along that dimension
+    share. For narrower element types, a thread accesses fewer bytes than a full vector: with more
+    points, the widest type would take several accesses per thread, and adjacent threads would not
+    access adjacent bytes.
     """
     total = known_product(trips)
     if total is not None and total < _LEAST_POINTS:
@@ -63,7 +67,7 @@ def plan_neighbours(loop: Any, trips: list[int | None]) -> Neighbours | None:
         return None
     sizes, known = _sizes(moving), _distances(moving)
     if len(trips) > 1 and trips[-1] is not None:
-        # Rows that are no whole vectors are rarely longer in memory than they are here.
+        # Rows whose length is not a multiple of the vector are rarely padded in memory.
         known.append(trips[-1])
     most = VECTOR_BYTES // max(sizes)
     count = math.gcd(most, *known)
@@ -77,8 +81,8 @@ def _instructions(operation: Any) -> int:
 
 
 def with_neighbours(plan: RowPlan, loop: Any) -> RowPlan:
-    """The plan for the rows of a loop on a GPU, whose threads have neighbouring columns instead of
-    those a block's width apart, if elements are narrow, and each thread has as many vectors."""
+    """The plan with adjacent columns per thread on a GPU, instead of columns a block's width apart,
+    if elements are narrow and the columns divide evenly into vectors."""
     kept, *others = plan.forms
     if kept is None or others or kept.least != kept.most:
         return plan
@@ -113,8 +117,10 @@ def with_neighbours(plan: RowPlan, loop: Any) -> RowPlan:
 
 
 def _threads_for(plan: RowPlan, rows: int | None, columns: int, vector: int) -> int | None:
-    """As many threads for a row as have whole vectors of it: about as many as the plan's, but a
-    warp, of which several make a block, where there are many rows."""
+    """The number of threads per row, such that each has whole vectors; None if there is none.
+
+    It is close to that of the plan. With many rows it is a warp, and a block has several warps.
+    """
     whole = [
         threads
         for threads in range(WARP, MAX_BLOCK_THREADS + 1, WARP)
@@ -132,8 +138,8 @@ def _threads_for(plan: RowPlan, rows: int | None, columns: int, vector: int) -> 
 
 
 def _moving(operations: Sequence[Any], variable: Any) -> list[Access] | None:
-    """The accesses of elements that are others where `variable` is; None if those are not all of
-    neighbours, or are in loops or branches."""
+    """The accesses to elements that depend on `variable`; None if some are not to adjacent
+    elements, or are in nested regions."""
     moving = [
         access
         for operation in operations
@@ -152,6 +158,6 @@ def _sizes(accesses: Sequence[Access]) -> list[int]:
 
 
 def _distances(accesses: Sequence[Access]) -> list[int]:
-    """The known strides of the accesses' rows."""
-    strides = [one for access in accesses for one in static_strides(access.memref.type)[:-1]]
+    """The static strides of the accesses' outer dimensions."""
+    strides = [one for access in accesses for one in distances(access.memref.type)[:-1]]
     return [one for one in strides if one is not None]

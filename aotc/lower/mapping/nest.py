@@ -1,4 +1,5 @@
-"""The dimensions of a loop nest, as values: how often each runs, and the variables of a point."""
+"""The dimensions of a loop nest as values: their trip counts, and the induction variables of a
+point."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from aotc import ops
 
 
 class Dimension(Struct, frozen=True):
-    """One loop: where it starts, its step, and how often it runs (as a value, and if known)."""
+    """One loop: its lower bound, its step, and its trip count as a value and, if known, as a
+    number."""
 
     lower: Any
     step: Any
@@ -19,7 +21,7 @@ class Dimension(Struct, frozen=True):
 
     @staticmethod
     def of(lower: Any, upper: Any, step: Any) -> Dimension:
-        """The loop with these bounds; the count is computed at the insertion point."""
+        """The loop with these bounds. The trip count is computed at the insertion point."""
         trips = known_trips(lower, upper, step)
         if trips is not None:
             return Dimension(lower, step, ops.constant_index(trips), trips)
@@ -32,14 +34,14 @@ class Dimension(Struct, frozen=True):
 
 
 def dimensions_of(loop: Any) -> list[Dimension]:
-    """The dimensions of an scf.parallel, outermost first; their counts are computed at the
-    insertion point."""
+    """The dimensions of an scf.parallel, outermost first. Trip counts are computed at the insertion
+    point."""
     lowers, uppers, steps, _ = ops.operand_groups(loop)
     return [Dimension.of(*bounds) for bounds in zip(lowers, uppers, steps, strict=True)]
 
 
 def known_trips(lower: Any, upper: Any, step: Any) -> int | None:
-    """How often a loop with these bounds runs, if that is known."""
+    """The trip count of a loop with these bounds; None if it is unknown."""
     low, high, by = (ops.known_index(value) for value in (lower, upper, step))
     if low is None or high is None or by is None:
         return None
@@ -47,13 +49,13 @@ def known_trips(lower: Any, upper: Any, step: Any) -> int | None:
 
 
 def loop_trips(loop: Any) -> list[int | None]:
-    """How often each dimension of an scf.parallel runs, where that is known."""
+    """The trip count of each dimension of an scf.parallel; None if it is unknown."""
     lowers, uppers, steps, _ = ops.operand_groups(loop)
     return [known_trips(*bounds) for bounds in zip(lowers, uppers, steps, strict=True)]
 
 
 def product(axis: list[Dimension]) -> Any:
-    """The number of points that the dimensions have together, as a value."""
+    """The total number of points of the dimensions, as a value."""
     total = axis[0].trips
     for dimension in axis[1:]:
         total = ops.index_op("arith.muli", total, dimension.trips)
@@ -61,7 +63,7 @@ def product(axis: list[Dimension]) -> Any:
 
 
 def known_product(trips: list[int | None]) -> int | None:
-    """The product of the trips, if all are known."""
+    """The product of the trip counts; None if one is unknown."""
     result = 1
     for count in trips:
         if count is None:
@@ -71,7 +73,7 @@ def known_product(trips: list[int | None]) -> int | None:
 
 
 def induction_values(axis: list[Dimension], position: Any) -> list[Any]:
-    """The induction variables, outermost first, of the point number `position` of the axis."""
+    """The induction variables, outermost first, of the point with linear number `position`."""
     rest = position
     values: list[Any] = []
     for i, dimension in enumerate(reversed(axis)):

@@ -1,5 +1,8 @@
-"""What the threads of a row do to memory, in order: where a barrier is needed between them, what
-a thread knows to be in memory, and which of its stores nobody saw."""
+"""The order of memory accesses by the threads of a row.
+
+It determines where barriers are needed, which values a thread knows to be in memory, and which
+stores are dead.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ from aotc.analysis.effects import Access, Overlaps
 class Use(Struct, frozen=True):
     """An access by the threads of a row.
 
-    `pattern` is equal for two accesses in which a thread visits the same elements, and no other
-    thread does; None where other threads may visit them, too.
+    `pattern` is equal for two accesses in which a thread accesses the same elements, and no other
+    thread does. It is None if other threads may access them.
     """
 
     memref: Any
@@ -23,17 +26,19 @@ class Use(Struct, frozen=True):
 
 
 class Order(Struct):
-    """The accesses so far. A loop's own ones come together: its iterations have no order."""
+    """The accesses so far. Those of one loop are collected together, as its iterations are
+    unordered."""
 
     overlaps: Overlaps
     _since_barrier: list[Use] = field(default_factory=list)
     _of_this_loop: list[Use] = field(default_factory=list)
-    # Place → the value there and its pattern; place → a store that nobody has loaded since.
+    # Element → its value and the pattern; element → a store that has not been loaded since.
     _known: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     _unseen: dict[tuple[Any, ...], Any] = field(default_factory=dict)
 
     def needs_barrier(self, use: Use) -> bool:
-        """Whether threads must wait for each other before `use`; if so they are taken to."""
+        """Whether a barrier is needed before `use`. If so, the barrier is assumed to be
+        inserted."""
         if any(self._conflicts(earlier, use) for earlier in self._since_barrier):
             self._since_barrier = []
             self._of_this_loop = []
@@ -52,14 +57,14 @@ class Order(Struct):
         self._of_this_loop.append(use)
 
     def end_loop(self) -> None:
-        """What comes next is ordered behind what came before."""
+        """Ends a loop: later accesses are ordered after its accesses."""
         for use in self._of_this_loop:
             if use not in self._since_barrier:
                 self._since_barrier.append(use)
         self._of_this_loop = []
 
     def known(self, access: Access) -> Any | None:
-        """The value that the place is known to hold, for this thread."""
+        """The value that the element is known to have, for this thread; None if unknown."""
         value, _ = self._known.get(access.place, (None, None))
         return value
 
@@ -69,7 +74,7 @@ class Order(Struct):
             self._known[access.place] = (value, use.pattern)
 
     def seen(self, memref: Any) -> None:
-        """Something was loaded from the memref: what is stored there is needed."""
+        """Records a load from the memref, so that stores to it are not dead."""
         self._unseen = {
             place: operation
             for place, operation in self._unseen.items()
@@ -77,7 +82,7 @@ class Order(Struct):
         }
 
     def stored(self, access: Access, use: Use, value: Any, operation: Any) -> Any | None:
-        """Notes a store; returns the earlier one that it makes useless, if there is one."""
+        """Records a store. Returns the earlier store that it makes dead, or None."""
         self.forget(use)
         if use.pattern is None:
             return None
@@ -87,7 +92,8 @@ class Order(Struct):
         return useless
 
     def forget(self, use: Use) -> None:
-        """What the store may have changed; not what it visits in other columns."""
+        """Invalidates values that the store may have changed, except those with the same pattern in
+        other columns."""
         self._known = {
             place: (value, pattern)
             for place, (value, pattern) in self._known.items()

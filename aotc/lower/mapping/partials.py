@@ -1,8 +1,8 @@
-"""What a vector of columns accumulates: partial results of its lanes, and the row's result of them.
+"""Partial results in the lanes of a vector of columns, and their combination to the row's result.
 
-A maximum of floats that keeps NaN and tells -0 from 0 takes six instructions of AVX-512, and more
-of others. The bits of floats are compared as integers instead, with one instruction for each of
-three partial results.
+A maximum of floats that propagates NaN and distinguishes -0 from 0 takes six instructions of
+AVX-512, and more on others. Instead, the bits of the floats are compared as integers, with one
+instruction for each of three partial results.
 """
 
 from __future__ import annotations
@@ -17,19 +17,21 @@ from aotc.lower.mapping.columns import Accumulator
 from aotc.mlir import ir
 from aotc.rewrites.reductions import named_combiner
 
-# Columns in a vector: as many f32 as the longest registers have. Shorter ones are several. It is
-# the same on every processor, and so is the order of what is combined.
+# Columns in a vector: the number of f32 in the widest registers. With narrower registers, it is
+# several. It is the same on each processor, and so is the order of combinations.
 LANES = 16
 _SGT, _SLT, _UGT = 4, 2, 8  # arith.cmpi's numbers
-# The bits of infinity, by the type.
+# Element type → the bits of infinity.
 _INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000}
 _BY_BITS = ("maximumf", "minimumf")
 
 
 class Partials(Struct, frozen=True):
-    """The partial results that an accumulator has in each lane: one by each of `kinds`, all of
-    them numbers of `type`, which is the accumulator's or an integer of its bits. In the latter
-    case, `infinity` is the integer of the bits of that number."""
+    """The partial results of an accumulator in each lane: one for each of `kinds`.
+
+    They have type `type`, which is the accumulator's or an integer of the same width. In the latter
+    case, `infinity` is the bit pattern of infinity.
+    """
 
     accumulator: Accumulator
     kinds: tuple[str, ...]
@@ -45,12 +47,12 @@ class Partials(Struct, frozen=True):
         return Partials(accumulator, (accumulator.kind,), accumulator.type)
 
     def neutral(self) -> list[Any]:
-        """Vectors that change no partial result, at the insertion point."""
+        """Vectors of the identity element, at the insertion point."""
         return [self._bits(splat(self.accumulator.neutral()))] * len(self.kinds)
 
     def add(self, old: Sequence[Any], vector: Any, mask: Any | None) -> list[Any]:
-        """The partial results with those of a vector of columns, without those that are not in
-        the mask."""
+        """The partial results combined with a vector of columns, without the columns outside of the
+        mask."""
         if mask is not None:
             neutral = splat(self.accumulator.neutral())
             vector = ops.select(mask, vector, neutral)
@@ -58,7 +60,7 @@ class Partials(Struct, frozen=True):
         return [self._combine(kind, one, bits) for kind, one in zip(self.kinds, old, strict=True)]
 
     def total(self, vectors: Sequence[Sequence[Any]]) -> Any:
-        """The combination of all columns, of the partial results of several vectors."""
+        """The combination of all lanes of the partial results of several vectors."""
         found = []
         for number, kind in enumerate(self.kinds):
             together = self._combine_all(kind, [vector[number] for vector in vectors])
@@ -66,7 +68,7 @@ class Partials(Struct, frozen=True):
         return self._result(found, self.accumulator.type)
 
     def lanes(self, values: Sequence[Any]) -> Any:
-        """A vector of what each lane has accumulated."""
+        """The vector of each lane's result."""
         return self._result(values, vector_of(self.accumulator.type))
 
     def _result(self, found: Sequence[Any], type_: Any) -> Any:
@@ -75,13 +77,14 @@ class Partials(Struct, frozen=True):
         return ops.unary("arith.bitcast", self._extreme(*found), type_)
 
     def _extreme(self, greatest: Any, least: Any, greatest_unsigned: Any) -> Any:
-        """The bits of the maximum, or the minimum. Among numbers with a sign, the greater integer
-        is the smaller float."""
+        """The bits of the maximum or minimum. Among negative floats, the greater integer is the
+        smaller float."""
         type_ = greatest.type
         if self.accumulator.kind == "maximumf":
             has_positive = ops.compare(_SGT, greatest, ops.constant(type_, -1))
             bits = ops.select(has_positive, greatest, least)
-            # NaN with a sign is the greatest of all, without sign. One that has none is `greatest`.
+            # A NaN with a sign is the greatest as an unsigned integer. A NaN without a sign is
+            # `greatest`.
             negative = ops.constant(type_, self.infinity - (1 << (self.type.width - 1)))
             is_nan = ops.compare(_UGT, greatest_unsigned, negative)
             return ops.select(is_nan, greatest_unsigned, bits)
@@ -99,7 +102,7 @@ class Partials(Struct, frozen=True):
         return named_combiner(kind, left.type)(left, right)
 
     def _combine_all(self, kind: str, vectors: Sequence[Any]) -> Any:
-        """Lane by lane: neighbours, then these."""
+        """Combines vectors lane by lane, as a balanced tree."""
         if len(vectors) == 1:
             return vectors[0]
         half = (len(vectors) + 1) // 2
@@ -107,7 +110,7 @@ class Partials(Struct, frozen=True):
         return self._combine(kind, left, right)
 
     def _combine_lanes(self, kind: str, vector: Any) -> Any:
-        """The first half of the lanes with the second, and so on."""
+        """Combines the first half of the lanes with the second half, until one lane is left."""
         lanes = LANES
         while lanes > 1:
             lanes //= 2
@@ -122,10 +125,10 @@ class Partials(Struct, frozen=True):
 
 
 def vector_of(type_: Any) -> Any:
-    """The type of a vector of columns whose elements are of a type."""
+    """The type of a vector of columns with this element type."""
     return ir.VectorType.get([LANES], type_)
 
 
 def splat(value: Any) -> Any:
-    """A vector with a value in each lane."""
+    """A vector with the value in each lane."""
     return ops.unary("vector.broadcast", value, vector_of(value.type))

@@ -1,12 +1,14 @@
-"""A loop whose points are each one thread's, or a few: elementwise work, and whatever else is
-parallel.
+"""Kernels for loops whose points are independent: one thread has one or a few points.
 
-The last dimension runs along x, so that neighbouring threads touch neighbouring elements, the one
-before along y, and all others together along z. A shape that does not divide is guarded; more
-blocks than a grid's y and z can have are walked in strides. Where there is work for it, a thread
-has several points, a block's width apart: it loads for all of them before it stores. Where the
-elements of neighbouring points are neighbours in memory and a thread's access of one would be
-narrow, the points are along x, and a GPU's thread has those that make a vector.
+They are used for elementwise work, and for parallel loops without a better kernel. The last
+dimension is along x, so that adjacent threads access adjacent elements; the one before is along y,
+and all others together along z. Sizes that do not divide evenly are guarded. If y or z needs more
+blocks than a grid can have, blocks loop with a stride.
+
+If there is enough work, a thread has several points, a block's width apart: it loads for all of
+them before it stores. If the elements of adjacent points are adjacent in memory, and a thread's
+access of one would be narrow, the points are along x, and a GPU thread has those that make a
+vector.
 """
 
 from __future__ import annotations
@@ -31,16 +33,16 @@ from aotc.rewrites.cloning import body_of, copy_interleaved
 from aotc.rewrites.points import create_points
 
 MAX_POINTS = 4
-# Threads that are enough for a GPU to have work while others wait for memory. Where there are as
-# many, each has several points: a block takes about a nanosecond to start.
+# The number of threads that hides the memory latency of a GPU. Beyond it, each thread has several
+# points: a block takes about a nanosecond to start.
 _ENOUGH_THREADS = 1 << 16
 _MEMORY = ("memref.load", "memref.store", "memref.collapse_shape")
 _PURE_DIALECTS = ("arith", "math", "index", "complex")
 
 
 class PointsPlan(Struct, frozen=True):
-    """A block, and how many points each thread has: `points` along y, where there is a y, and
-    `neighbours` along x, which a GPU loads and stores as vectors."""
+    """A block, and the number of points of each thread: `points` along y, if there is a y, and
+    `neighbours` along x, which a GPU accesses as vectors."""
 
     block: BlockShape
     points: int
@@ -54,7 +56,7 @@ class PointsPlan(Struct, frozen=True):
 
 
 def plan_points(loop: Any, given: BlockShape | None) -> PointsPlan:
-    """What `launch_points` is to make of the loop; `given` is the block that somebody asked for."""
+    """The plan for `launch_points`. `given` is the requested block; None if there is none."""
     trips = loop_trips(loop)
     is_simple = all(_is_simple(op) for op in body_of(loop))
     neighbours = plan_neighbours(loop, trips) if is_simple and given is None else None
@@ -64,7 +66,7 @@ def plan_points(loop: Any, given: BlockShape | None) -> PointsPlan:
     known = tuple(known_product(axis) for axis in extents)
     block = given or choose_block(known)
     points = _points(loop, trips)
-    # They are along y, where there may be fewer.
+    # The points are along y, whose size may be smaller.
     rows = known[1] if len(known) > 1 else None
     while points > 1 and rows is not None and rows <= block.y * points // 2:
         points //= 2
@@ -75,8 +77,8 @@ def plan_points(loop: Any, given: BlockShape | None) -> PointsPlan:
 
 
 def _plan_vectors(trips: list[int | None], neighbours: Neighbours) -> PointsPlan:
-    """Each thread has neighbours along x; where those are few, or a block's rows short, several of
-    them along y: it is the number of blocks that takes time."""
+    """The plan with adjacent points along x. If these are few, or a block's rows are short, each
+    thread has several such vectors along y, as the number of blocks determines the time."""
     row, count = trips[-1], neighbours.count
     vectors = None if row is None else -(-row // count)
     known = tuple(known_product(axis) for axis in _by_axes([*trips[:-1], vectors]))
@@ -91,7 +93,7 @@ def _plan_vectors(trips: list[int | None], neighbours: Neighbours) -> PointsPlan
 
 
 def _by_axes(outermost_first: list[Any]) -> list[list[Any]]:
-    """Axes x, y, z: the last dimension, the one before, all others together."""
+    """The dimensions of axes x, y, z: the last one, the one before, and all others together."""
     axes = [[d] for d in reversed(outermost_first[-2:])]
     if len(outermost_first) > 2:
         axes.append(outermost_first[:-2])
@@ -99,7 +101,7 @@ def _by_axes(outermost_first: list[Any]) -> list[list[Any]]:
 
 
 def _points(loop: Any, trips: list[int | None]) -> int:
-    """How many points a thread takes: as many as leave enough threads."""
+    """The number of points for a thread, such that enough threads remain."""
     if not all(_is_simple(op) for op in body_of(loop)):
         return 1
     total = known_product(trips)
@@ -131,8 +133,8 @@ def launch_points(loop: Any, plan: PointsPlan) -> None:
 
 
 def _without_work(extents: list[Any], known: tuple[int | None, ...]) -> list[Any]:
-    """The extents; if one that is known only at run time is 0, so are all of those, so that no
-    thread iterates over the others in vain."""
+    """The extents, where all dynamic ones become 0 if one of them is 0, so that no thread iterates
+    over the others in vain."""
     unknown = [axis for axis, trips in enumerate(known) if trips is None]
     one = ops.constant_index(1)
     result = list(extents)
@@ -156,7 +158,8 @@ class _Kernel(Struct, frozen=True):
         return len(self.axes) - 1
 
     def size(self, axis: int) -> int:
-        """Threads along a loop's axis: the last one has those of the block's other axes, too."""
+        """Threads along an axis. The last axis has the threads of the block's other axes as
+        well."""
         sizes = (self.plan.block.x, self.plan.block.y, self.plan.block.z)
         threads = sizes[axis]
         for more in sizes[axis + 1 :] if axis == self.last else ():
@@ -164,13 +167,14 @@ class _Kernel(Struct, frozen=True):
         return threads
 
     def points(self, axis: int) -> int:
-        """Several along y, where there is a y: then x keeps its width, however short it is."""
+        """Points per thread along an axis. Several are along y, if there is a y, so that x keeps
+        its width for short rows."""
         if axis == 0 and self.plan.neighbours > 1:
             return self.plan.neighbours
         return self.plan.points if axis == min(1, self.last) else 1
 
     def blocks(self, axis: int) -> Any:
-        """How many cover the axis: at least one, and no more than a grid can have."""
+        """The number of blocks along the axis: at least one, and at most what a grid can have."""
         size = self.size(axis) * self.points(axis)
         limit = MAX_GRID_YZ if axis > 0 else None
         known = self.known[axis]
@@ -184,11 +188,11 @@ class _Kernel(Struct, frozen=True):
         return ops.index_op("arith.minsi", blocks, ops.constant_index(limit)) if limit else blocks
 
     def fill(self, launch: Launch) -> None:
-        """Positions, guards, then the loop's body."""
+        """Creates positions, guards, and the loop's body."""
         self._along(self.last, launch, [])
 
     def _along(self, axis: int, launch: Launch, outer: list[Any]) -> None:
-        """`outer`: the positions on the axes beyond this one."""
+        """Creates the code for an axis. `outer`: the positions on the axes after this one."""
         if axis < 0:
             self._copy_body(outer)
             return
@@ -226,7 +230,7 @@ class _Kernel(Struct, frozen=True):
             if divides:
                 step(position)
                 return
-            # As a bound of the thread's number, which the CPU makes its loop's.
+            # Written as a bound of the thread's number, as the CPU uses it as a loop bound.
             room = ops.index_op("arith.subi", self.extents[axis], base)
             ops.create_if(ops.compare(SLT, thread, room), lambda: step(position))
 
@@ -237,7 +241,7 @@ class _Kernel(Struct, frozen=True):
             from_start(start)
 
     def _copy_body(self, positions: list[Any]) -> None:
-        """`positions` on x, y, z."""
+        """Clones the body for the positions on x, y, z."""
         values: list[Any] = []
         for axis, position in zip(self.axes, positions, strict=True):
             values = induction_values(axis, position) + values

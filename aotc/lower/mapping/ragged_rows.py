@@ -1,12 +1,13 @@
-"""A loop over rows of different lengths, which memory holds → lanes that share a row.
+"""Kernels for rows of different lengths that are loaded from memory: several lanes share a row.
 
-The rows of a sparse matrix are such: the positions of a row's first and last element are loaded.
-How many threads have a row is known when the kernel is launched, by the rows' mean length: a power
-of two of neighbouring lanes, so that several short rows are a warp's, and loads along a row are
-coalesced. What the lanes of a row have is combined by shuffles. A row that is much longer than the
-mean would have its warp, and so the block, wait: its number goes into a list in shared memory, and
-all threads of the block compute the rows of the list together. The order in which a row is combined
-depends on its length and on the mean length alone.
+The rows of a sparse matrix have this form: the positions of a row's first and last element are
+loaded. The number of threads per row is chosen at launch by the mean row length: a power of two of
+adjacent lanes, so that a warp has several short rows, and loads along a row are coalesced. The
+lanes' partial results are combined by shuffles.
+
+A row that is much longer than the mean would stall its warp, and so the block. Its number is put
+into a list in shared memory, and all threads of the block compute the rows in the list together.
+The order in which a row is reduced only depends on its length and on the mean length.
 """
 
 from __future__ import annotations
@@ -32,19 +33,21 @@ from aotc.rewrites.cloning import copy, copy_interleaved
 _THREADS = PREFERRED_THREADS
 _LOG_THREADS = _THREADS.bit_length() - 1
 _LOG_WARP = WARP.bit_length() - 1
-# Elements that a thread has under way at a time: of a row of its lanes, and of one of the block.
+# Elements that a thread loads at a time: in a row of its lanes, and in a row of the block.
 _POINTS, _POINTS_OF_BLOCK = 2, 8
-# A row of the mean length has as many lanes as leave each that many elements, or more.
+# The smallest number of elements per lane for a row of mean length.
 _ELEMENTS_OF_LANE = 2
-# A row is long where a lane of it would have more elements than that.
+# A row is long if a lane would have more elements than this.
 _MOST_OF_LANE = 16
-_SLE = 3  # arith.cmpi's number for "at most", with signs
+_SLE = 3  # arith.cmpi's number for signed <=
 _ADDI = 1  # memref.atomic_rmw's number
 
 
 class RaggedPlan(Struct, frozen=True):
-    """`row` is the one loop along the row, between the operations `before` and `after` it. The rows
-    have as many elements together, at most, as the last dimension of `elements`, a memref."""
+    """`row` is the loop along a row, between the operations `before` and `after` it.
+
+    The total number of elements is at most the size of the last dimension of `elements`, a memref.
+    """
 
     before: tuple[Any, ...]
     row: Columns
@@ -59,7 +62,7 @@ class RaggedPlan(Struct, frozen=True):
 
 
 def plan_ragged_rows(loop: Any, overlaps: Overlaps) -> RaggedPlan | None:
-    """The plan for a loop whose iterations reduce rows of loaded bounds; else None."""
+    """The plan for a loop whose iterations reduce rows with loaded bounds; None for others."""
     items = row_items(loop, overlaps) or []
     columns = [item for item in items if isinstance(item, Columns)]
     if len(columns) != 1 or not columns[0].accumulators or not _is_ragged(columns[0], loop):
@@ -68,7 +71,8 @@ def plan_ragged_rows(loop: Any, overlaps: Overlaps) -> RaggedPlan | None:
     at = items.index(row)
     before, after = items[:at], items[at + 1 :]
     others = [*before, *after]
-    # Each thread computes what is in front; a check there would fail many times.
+    # Each thread executes the operations before the loop, so a check among them would fail many
+    # times.
     if not all(_is_quiet(op) for op in before):
         return None
     if not all(is_pure(op) or access_of(op) is not None for op in others):
@@ -85,7 +89,7 @@ def _is_quiet(operation: Any) -> bool:
 
 
 def _is_ragged(row: Columns, loop: Any) -> bool:
-    """Whether what a row's iteration loads bounds the loop along it."""
+    """Whether the bounds of the loop along the row are loaded."""
     return any(_is_loaded(bound, loop) for bounds in row.bounds for bound in bounds[:2])
 
 
@@ -99,9 +103,11 @@ def _is_loaded(value: Any, loop: Any) -> bool:
 
 
 def _elements_of(row: Columns, loop: Any) -> Any | None:
-    """The memref that the row's elements are in, neighbours beside each other; None if there is
-    none, or if iterations of the outer loop read neighbours, as of a dense matrix's columns: these
-    are better threads."""
+    """The memref with the row's elements, which are adjacent in it; None if there is none.
+
+    Also None if adjacent iterations of the outer loop read adjacent elements, such as columns of a
+    dense matrix: these should be adjacent threads.
+    """
     variables = list(loop.regions[0].blocks[0].arguments)
     loads = [a for op in row.body for a in accesses_in(op) if a.indices]
     if any(load.indices[-1] in variables for load in loads):
@@ -111,7 +117,7 @@ def _elements_of(row: Columns, loop: Any) -> Any | None:
 
 
 def _is_behind(index: Any, variable: Any) -> bool:
-    """Whether it is the variable, or that and another number."""
+    """Whether the index is the variable, or the variable plus another number."""
     made = ops.defining(index)
     return index == variable or (
         made is not None and made.name == "arith.addi" and variable in made.operands
@@ -119,7 +125,7 @@ def _is_behind(index: Any, variable: Any) -> bool:
 
 
 def launch_ragged_rows(loop: Any, plan: RaggedPlan) -> None:
-    """Replaces the loop by a launch, at the place where it stands."""
+    """Replaces the loop by a launch."""
     with ir.InsertionPoint(loop):
         rows = dimensions_of(loop)
         count = ops.capped_product([d.trips for d in rows])
@@ -142,8 +148,8 @@ def launch_ragged_rows(loop: Any, plan: RaggedPlan) -> None:
 
 
 def _log_lanes(elements: Any, count: Any) -> Any:
-    """The logarithm of the lanes for each row, on the host: a block where the rows are so long that
-    all of them would be, as a rule."""
+    """log2 of the number of lanes per row, computed on the host. It is a block if most rows would
+    be long."""
     total = ops.dim(elements, elements.type.rank - 1)
     mean = ops.index_op("arith.divui", total, count)
     bounds = [_ELEMENTS_OF_LANE << i for i in range(_LOG_WARP)]
@@ -160,8 +166,10 @@ def _rows_of_block(shift: Any) -> Any:
 
 
 class _RaggedKernel(Struct, frozen=True):
-    """Fills the kernel at the insertion point. `shared` has a number of rows, and these rows of the
-    block's."""
+    """Fills the kernel at the insertion point.
+
+    `shared` contains the number of deferred rows, and then their numbers in the block.
+    """
 
     plan: RaggedPlan
     variables: list[Any]
@@ -186,7 +194,7 @@ class _RaggedKernel(Struct, frozen=True):
         )
         ops.create("gpu.barrier")
 
-        # Threads behind the last row read that row, and take no element of it.
+        # Threads beyond the last row read that row, but use none of its elements.
         is_there = ops.compare(ULT, row, self.count)
         last = ops.index_op("arith.subi", self.count, one)
         values, length = self._begin(ops.index_op("arith.minui", row, last))
@@ -207,15 +215,15 @@ class _RaggedKernel(Struct, frozen=True):
         self._long_rows(first, is_first_thread)
 
     def _begin(self, row: Any) -> tuple[dict[Any, Any], Any]:
-        """The values in front of the loop along a row, and how many elements that has."""
+        """The values before the loop along a row, and the row's number of elements."""
         values = dict(zip(self.variables, induction_values(self.rows, row), strict=True))
         for operation in self.plan.before:
             copy(operation, values)
         return values, product(self.plan.row.dimensions(values))
 
     def _is_short(self, length: Any, lanes: Any) -> Any:
-        """Whether the lanes have few elements each. What more than a warp has goes through the
-        list."""
+        """Whether each lane has few elements. Rows with more lanes than a warp always go through
+        the list."""
         most = ops.index_op("arith.muli", lanes, ops.constant_index(_MOST_OF_LANE))
         is_of_warp = ops.compare(_SLE, self.shift, ops.constant_index(_LOG_WARP))
         zero = ops.constant_index(0)
@@ -225,8 +233,11 @@ class _RaggedKernel(Struct, frozen=True):
     def _go_through(
         self, first: Any, width: Any, count: Any, points: int, values: dict[Any, Any]
     ) -> list[Any]:
-        """A thread's partial results: of element number `first`, and of those `width` apart. Of the
-        `points` it has under way, those behind the last one are that one, and are not taken."""
+        """A thread's partial results over the elements `first`, `first + width`, ....
+
+        `points` elements are computed at a time. Elements beyond the end are clamped to the last
+        one and not used.
+        """
         accumulators = self.plan.row.accumulators
         stride = ops.index_op("arith.muli", width, ops.constant_index(points))
         last = ops.index_op("arith.subi", count, ops.constant_index(1))
@@ -251,7 +262,7 @@ class _RaggedKernel(Struct, frozen=True):
         return create_loop(first, count, stride, [a.neutral() for a in accumulators], step)
 
     def _combine_lanes(self, partial: Sequence[Any]) -> list[Any]:
-        """A butterfly over the lanes of a row."""
+        """A butterfly reduction over the lanes of a row."""
         i32, width = ops.integer(32), ops.constant(ops.integer(32), WARP)
         zero, one = ops.constant_index(0), ops.constant_index(1)
         steps = ops.index_op("arith.minui", self.shift, ops.constant_index(_LOG_WARP))
@@ -266,7 +277,7 @@ class _RaggedKernel(Struct, frozen=True):
         return create_loop(zero, steps, one, list(partial), step)
 
     def _defer(self, group: Any) -> None:
-        """Writes the row into the list. In which order rows are there changes no result."""
+        """Appends the row to the list. The order in the list affects no result."""
         i32, zero, one = ops.integer(32), ops.constant_index(0), ops.constant_index(1)
         kind = {"kind": ir.IntegerAttr.get(ops.integer(64), _ADDI)}
         operands = [ops.constant(i32, 1), self.shared, zero]
@@ -294,7 +305,7 @@ class _RaggedKernel(Struct, frozen=True):
         ops.create_for(zero, load(zero), one, compute)
 
     def _end(self, totals: Sequence[Any], values: dict[Any, Any]) -> None:
-        """What is behind the loop along a row."""
+        """Creates the operations after the loop along a row."""
         row = self.plan.row
         inside = dict(values)
         for accumulator, total, result in zip(

@@ -1,7 +1,8 @@
-"""What a loop along a row stores into a buffer for later ones → computed again by these, where it
-is cheap; the buffer goes.
+"""Recomputes cheap intermediate results of a row in later loops instead of keeping them in a
+buffer.
 
-The conversion of a row to another type, for one, is less work than memory for its result.
+For example, the conversion of a row to another type is less work than memory traffic for its
+result.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from aotc.lower.mapping.columns import Columns, describe_columns
 from aotc.mlir import ir
 from aotc.rewrites.cloning import body_of, copy
 
-# Operations, loads among them, that may be repeated for each loop that reads their result.
+# The limit of operations, including loads, that are repeated in each loop that reads their result.
 _MOST_OPERATIONS = 4
 _DEAR = ("arith.divf", "arith.remf")
 
 
 class _Made(Struct, frozen=True):
-    """An element that a loop along the row stores: the access, and the operations behind it."""
+    """An element that a loop along the row stores: the store, and the operations that compute its
+    value."""
 
     columns: Columns
     store: Access
@@ -30,8 +32,8 @@ class _Made(Struct, frozen=True):
 
 
 def recompute_in_rows(loop: Any, overlaps: Overlaps) -> None:
-    """Changes the loops in the body of `loop`, a parallel one over rows. A buffer that nothing
-    reads any more is still stored to."""
+    """Changes the loops in the body of `loop`, a parallel loop over rows. Stores to buffers that
+    are no longer read remain."""
     inner = [op for op in body_of(loop) if op.name in ("scf.parallel", "scf.for")]
     for number, one in enumerate(inner):
         columns = describe_columns(one)
@@ -46,7 +48,8 @@ def recompute_in_rows(loop: Any, overlaps: Overlaps) -> None:
 
 
 def _describe(columns: Columns, store: Access, loop: Any, overlaps: Overlaps) -> _Made | None:
-    """What is stored, if it can be computed again behind the loop, and what stores it is alone."""
+    """The stored element, if it can be recomputed after the loop, and there is no other store to
+    its buffer."""
     allocation = ops.defining(store.memref)
     if allocation is None or allocation.name != "memref.alloc":
         return None
@@ -66,7 +69,8 @@ def _describe(columns: Columns, store: Access, loop: Any, overlaps: Overlaps) ->
 
 
 def _slice(value: Any, columns: Columns) -> tuple[Any, ...] | None:
-    """The operations of the body that compute a value, in order; None if they are not few."""
+    """The operations of the body that compute a value, in order; None if they are expensive or too
+    many."""
     found: set[Any] = set()
     pending = [value]
     while pending:
