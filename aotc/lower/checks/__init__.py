@@ -1,6 +1,6 @@
-"""What is wrong with the input and can be known before any hardware runs it, as warnings by name.
+"""Checks of the input for errors that are known before it is executed, reported as named warnings.
 
-Each check is certain: what may be right in some run is not reported.
+There are no false positives: code that may be correct in some run is not reported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from aotc.warnings import BuildWarning
 
 
 def check_input(source: Source, request: BuildRequest) -> list[BuildWarning]:
-    """What is wrong with the module as its author wrote it."""
+    """Warnings for the module as its author wrote it."""
     with source.module.context:
         operations = Operations(source.module)
         found = [
@@ -34,7 +34,7 @@ def _order(warning: BuildWarning) -> tuple[int, int]:
 
 
 def check_outlined(source: Source, request: BuildRequest) -> list[BuildWarning]:
-    """What is wrong with the module whose kernels are outlined, and its memory placed."""
+    """Warnings for the module with outlined kernels and placed memory."""
     if request.memory is not MemoryMode.EXPLICIT:
         return []
     with source.module.context:

@@ -1,4 +1,4 @@
-"""Accesses that are outside of a buffer whose shape is static, whenever they are run."""
+"""Accesses that are out of bounds of a buffer with a static shape whenever they are executed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aotc.lower.checks.operations import Operations
 from aotc.mlir import ir
 from aotc.warnings import BuildWarning
 
-# Operation → the operand that is the buffer; its indices follow.
+# Operation → the operand number of the buffer; the indices follow it.
 _ACCESSES = {
     "affine.load": 0,
     "affine.store": 1,
@@ -29,8 +29,8 @@ _SHAPED = (ir.MemRefType, ir.RankedTensorType)
 
 
 def check_bounds(source: Source, operations: Operations) -> list[BuildWarning]:
-    """Indices that are constant, or constant in a loop's first or last iteration; dimensions that
-    there are not."""
+    """Warnings for indices that are constant, or constant in a loop's first or last iteration, and
+    for dimensions that do not exist."""
     found = [
         *(_check(source, access) for access in operations.named(*_ACCESSES)),
         *(_check_dimension(source, dim) for dim in operations.named(*_DIMENSIONS)),
@@ -73,9 +73,9 @@ def _indices(access: Any, known: Known) -> list[int | None]:
 
 
 def _runs_of(access: Any) -> Iterator[Known]:
-    """Two runs of `access` that happen whenever its innermost loop does: the first of every loop
-    around it, and the last. A condition on the way ends the search for loops, and so does a loop
-    that may not run."""
+    """Two executions of `access` that happen whenever its innermost loop is executed: the first and
+    the last iteration of all loops around it. The search for loops ends at a condition, and at a
+    loop that may be empty."""
     first: list[tuple[Any, int]] = []
     last: list[tuple[Any, int]] = []
     block = access.block

@@ -1,7 +1,7 @@
-"""Buffers that are used, or freed once more, after they were freed, or freed and not allocated.
+"""Uses and frees of buffers after they were freed, and frees of memory that was not allocated.
 
-Only what is so in every run that comes there is reported: the buffer is the same SSA value, seen
-through views, and the operation that frees it dominates the use.
+Only errors on all paths to an operation are reported: the buffer is the same SSA value, possibly
+through views, and the free dominates the use.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from aotc.mlir import ir
 from aotc.warnings import BuildWarning
 
 _FREES = ("memref.dealloc", "gpu.dealloc", "memref.realloc")
-# The first result of the last one is the buffer, too.
+# The first result of memref.extract_strided_metadata is the buffer as well.
 _VIEWS = (*VIEWS, "memref.extract_strided_metadata")
-# They look at the descriptor, or hand the value on: no access by themselves.
+# Operations that read the descriptor or forward the value: no access by themselves.
 _NO_ACCESS = {
     *_VIEWS,
     "arith.select",
@@ -37,8 +37,8 @@ _HANDED_ON = ("scf.", "cf.", "affine.yield", "affine.for", "async.", "bufferizat
 
 
 def check_deallocations(source: Source, operations: Operations) -> list[BuildWarning]:
-    """Uses of freed buffers: accesses, launches, calls, returns; a second free; and frees of what
-    no allocation made."""
+    """Warnings for uses of freed buffers (accesses, launches, calls, returns), double frees, and
+    frees of memory that was not allocated."""
     frees = operations.named(*_FREES)
     if not frees:
         return []
@@ -74,8 +74,11 @@ _NEVER_FREED = {"memref.alloca": "of the stack", "memref.get_global": "of a glob
 
 
 def _invalid(source: Source, free: Any) -> BuildWarning | None:
-    """What frees memory that is no allocation's. A caller may have allocated an argument, by
-    `malloc`, and expect that; the harness and most callers have not."""
+    """A warning for a free of memory that no allocation made.
+
+    A caller may have allocated an argument by `malloc`, and expect the entry to free it, but the
+    harness and most callers do not.
+    """
     if free.name == "gpu.dealloc":
         return None
     freed = _freed_by(free)
@@ -93,7 +96,7 @@ def _invalid(source: Source, free: Any) -> BuildWarning | None:
 
 
 def _freed_by(free: Any) -> Any:
-    """The value whose buffer is freed: tokens stand before the operand."""
+    """The value whose buffer is freed. Tokens come before that operand."""
     operand = next(operand for operand in free.operands if _is_memref(operand.type))
     return root_of(operand, _VIEWS)
 
@@ -103,7 +106,7 @@ def _is_memref(type_: Any) -> bool:
 
 
 def _users_of(root: Any) -> Iterator[Any]:
-    """The operations that have the buffer, or a view of it, as an operand, each once."""
+    """Yields the operations with the buffer or a view of it as an operand, each once."""
     pending, seen = [root], set()
     while pending:
         for use in pending.pop().uses:
@@ -117,7 +120,7 @@ def _users_of(root: Any) -> Iterator[Any]:
 
 
 def _touches(user: Any, free: Any, functions: Functions) -> bool:
-    """Whether `user` accesses the buffer's memory for certain, and not before `free` is done."""
+    """Whether `user` certainly accesses the buffer's memory."""
     if user.name in _NO_ACCESS or user.name.startswith(_HANDED_ON):
         return False
     if user.name == "func.call":
@@ -131,7 +134,7 @@ def _callee_touches(call: Any, free: Any, functions: Functions) -> bool:
         if _is_memref(operand.type) and root_of(operand, _VIEWS) == freed:
             argument = functions.argument(call, i)
             if argument is None:
-                return True  # what has no body here was given it to use it
+                return True  # a function without a body is assumed to access it
             flow = Flow.of(argument, functions)
             if flow.reads or flow.writes or flow.reaches_launch or flow.deallocations:
                 return True
@@ -142,10 +145,10 @@ def _callee_touches(call: Any, free: Any, functions: Functions) -> bool:
 
 
 def _comes_after(user: Any, free: Any, operations: Operations) -> bool:
-    """Whether `user` runs when `free` is done, in every run that comes to it."""
+    """Whether `free` is complete in each execution of `user`."""
     if not _is_asynchronous(free):
         return _is_dominated(user, free, operations)
-    # A free with a token is done where something has waited for the token.
+    # An asynchronous free is complete after a wait for its token.
     waiting = _waiting_for(free)
     return user in waiting or any(
         wait.name == "gpu.wait" and len(wait.results) == 0 and _is_dominated(user, wait, operations)
@@ -158,7 +161,7 @@ def _is_asynchronous(free: Any) -> bool:
 
 
 def _waiting_for(free: Any) -> list[Any]:
-    """The operations that take the token of `free`, or one made behind it."""
+    """The operations that depend on the token of `free`, directly or through other tokens."""
     found: list[Any] = []
     pending = list(free.results)
     while pending:
@@ -172,7 +175,7 @@ def _waiting_for(free: Any) -> list[Any]:
 
 
 def _is_dominated(user: Any, first: Any, operations: Operations) -> bool:
-    """Whether every way to `user` leads through `first`."""
+    """Whether `first` dominates `user`."""
     region = first.block.region
     while user is not None and user.block.region != region:
         user = user.parent

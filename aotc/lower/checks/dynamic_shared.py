@@ -1,4 +1,4 @@
-"""How much dynamic shared memory a kernel needs, as far as its code says it."""
+"""The dynamic shared memory that a kernel needs, as far as its code determines it."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _VIEWS = frozenset(
 )
 
 
-# Operations that may hand the memory on to what never reads or writes it.
+# Dialects and operations that may forward the memory to operations that do not access it.
 _HAND_ON = ("arith.", "cf.", "func.", "index.", "llvm.br", "llvm.call", "llvm.cond_br", "scf.")
 
 
 class Need(Struct, frozen=True):
-    """The least number of bytes that a launch must give, and the operation that shows it.
+    """The minimum number of bytes that a launch must provide, and the operation that shows it.
 
-    If it `is_certain`, each launch with threads needs them. Otherwise a condition, or a loop that
-    may be empty, keeps some launches from using the memory.
+    If `is_certain`, each launch with threads needs them. Otherwise, a condition or a loop that may
+    be empty keeps some launches from using the memory.
     """
 
     bytes: int
@@ -43,11 +43,11 @@ class Need(Struct, frozen=True):
 
 
 def dynamic_need(kernel: Any) -> Need | None:
-    """What a gpu.func, llvm.func or gpu.launch needs; None where it reads and writes no dynamic
-    shared memory.
+    """The need of a gpu.func, llvm.func or gpu.launch; None if it does not access dynamic shared
+    memory.
 
-    Where the kernel always takes a view of known place and size, it is that view's end. Otherwise
-    it is one byte.
+    If the kernel always takes a view of static offset and size, the need is the end of that view.
+    Otherwise it is one byte.
     """
     found: Need | None = None
     for function, is_always_called in _functions_of(kernel):
@@ -63,7 +63,7 @@ def dynamic_need(kernel: Any) -> Need | None:
 
 
 def _need_of(view: Any, named: Any, function: Any, *, is_always_called: bool) -> Need | None:
-    """What a view of the memory needs; None where nothing reads or writes it."""
+    """The need of a view of the memory; None if nothing accesses the view."""
     accesses = [user for result in view.results for user in _accesses(result)]
     if not accesses:
         return None
@@ -71,20 +71,20 @@ def _need_of(view: Any, named: Any, function: Any, *, is_always_called: bool) ->
     def always_runs(operation: Any) -> bool:
         return is_always_called and runs_in_every_call(operation, of=function)
 
-    # The place where a view is taken says little: it may be in front of the branch that uses it.
+    # The position of the view itself proves little: it may be before the branch that uses it.
     sure = (one for one in accesses if not one.name.startswith(_HAND_ON))
     end = _end_of(view, named) if always_runs(view) else None
     return Need(max(end or 1, 1), view, any(map(always_runs, sure)))
 
 
 def _functions_of(kernel: Any) -> list[tuple[Any, bool]]:
-    """A kernel and the functions that it calls, each with whether every launch runs it."""
+    """The kernel and the functions that it calls, each with whether every launch executes it."""
     if kernel.name == "gpu.launch":
         return [(kernel, True)]
     symbols = symbols_of(kernel.parent)
     functions = [one for one in reach(kernel, symbols).values() if len(one.regions) > 0]
     always = [kernel]
-    for caller in always:  # which grows
+    for caller in always:  # the list grows in the loop
         for call in ops.find(caller, "func.call", "llvm.call"):
             callee = symbols.get(ops.callee_of(call)) if "callee" in call.attributes else None
             if callee is not None and callee not in always and runs_in_every_call(call, of=caller):
@@ -93,7 +93,7 @@ def _functions_of(kernel: Any) -> list[tuple[Any, bool]]:
 
 
 def _named_memory(function: Any, kernel: Any) -> Iterator[Any]:
-    """The operations of a function that the kernel runs that name the memory."""
+    """Yields the operations of a function that refer to the dynamic shared memory."""
     symbols = {} if kernel.name == "gpu.launch" else symbols_of(kernel.parent)
     for operation in ops.walk(function):
         name = ops.used_global(operation)
@@ -111,7 +111,7 @@ def _views_of(value: Any) -> Iterator[Any]:
 
 
 def _accesses(value: Any) -> Iterator[Any]:
-    """The operations that read or write the memory of `value`, or may."""
+    """Yields the operations that access the memory of `value`, or may do so."""
     for use in value.uses:
         user = use.owner.operation
         if user.name in _VIEWS:
@@ -122,7 +122,7 @@ def _accesses(value: Any) -> Iterator[Any]:
 
 
 def _end_of(view: Any, named: Any) -> int | None:
-    """Number of bytes up to the end of a view of the memory's start, where it is known."""
+    """The end of a view in bytes from the start of the memory; None if it is not static."""
     type_ = view.results[0].type
     if view == named or not isinstance(type_, ir.MemRefType) or not type_.has_static_shape:
         return None

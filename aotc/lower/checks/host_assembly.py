@@ -1,8 +1,8 @@
-"""Assembly of the host that reads files when it is assembled: an error, unless it is allowed.
+"""Refuses host assembly that reads files when it is assembled, unless it is allowed.
 
-LLVM's assembler reads files for `.incbin` and `.include`. It makes text of arguments for `.macro`
-and `.irp`, and the compiler puts operands into an operation's text: either could spell a directive
-that does not stand there. So those are refused as well.
+LLVM's assembler reads files for `.incbin` and `.include`. `.macro` and `.irp` generate text from
+arguments, and the compiler substitutes operands in an operation's text: both can form a directive
+that is not in the text. So those are refused as well.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from aotc.mlir import ir
 _READS = (b".incbin", b".include")
 _MAKES_TEXT = (b".macro", b".irp", b".altmacro")
 _DIRECTIVE = re.compile(b"|".join(map(re.escape, (*_READS, *_MAKES_TEXT))), re.IGNORECASE)
-# A directive that an operand completes. (.L begins a local label, as in .Lloop${:uid}.)
+# A directive that is completed by an operand. (.L starts a local label, as in .Lloop${:uid}.)
 _COMPLETED = re.compile(rb"\.(?!L)[A-Za-z]*\$[\d{]")
 _OPERATION = "llvm.inline_asm"
 _MODULE = "llvm.module_asm"
 _HINT = "--allow-file-directives is for a module that you trust with every file that you can read."
-# Some of many: each is a fault of the same kind.
+# The limit of reported problems.
 _MOST = 20
 
 
@@ -33,7 +33,7 @@ def check_host_assembly(source: Source, host: Any) -> None:
     found = [*_of_module(host), *_of_operations(inline)]
     if any(len(operation.operands) for operation in inline):
         found += _of_symbols(host)
-    # What was inlined stands in several places.
+    # Inlined operations appear several times.
     problems = {(str(location), message): location for location, message in found}
     if problems:
         first = [(location, message) for (_, message), location in problems.items()][:_MOST]
@@ -68,7 +68,7 @@ def _problems(text: bytes) -> Iterator[str]:
 
 
 def _variants(text: bytes) -> tuple[bytes, bytes]:
-    """The text for AT&T's and for Intel's syntax: `$(` one `$|` other `$)` stand for both."""
+    """The text in AT&T syntax and in Intel syntax: `$(` one `$|` other `$)` contains both."""
     variants = bytearray(), bytearray()
     chosen: int | None = None
     for token in re.findall(rb"\$.|[^$]+", text, re.DOTALL):
@@ -86,11 +86,11 @@ def _variants(text: bytes) -> tuple[bytes, bytes]:
 
 
 def _of_symbols(host: Any) -> Iterator[tuple[Any, str]]:
-    """Names that an operand could put where a directive, or the beginning of one, belongs."""
+    """Symbols that are, or start like, a directive, as an operand could put them in its place."""
     for operation in ops.body_of_module(host):
         if "sym_name" not in operation.attributes:
             continue
-        # LLVM prints a name that begins with a byte of 1 without it.
+        # LLVM prints a name with a leading byte \x01 without that byte.
         name = ir.StringAttr(operation.attributes["sym_name"]).value_bytes.lstrip(b"\x01")
         if any(word.startswith(name.lower()) for word in (*_READS, *_MAKES_TEXT, b".irpc")):
             yield (

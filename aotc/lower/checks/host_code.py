@@ -1,4 +1,4 @@
-"""Operations of a kernel's threads that stand in host code, which has none: an error."""
+"""Refuses operations for the threads of a kernel in host code."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _OF_THREADS = {
 }
 _DIALECTS_OF_THREADS = ("gpu.subgroup_mma_", "nvgpu.", "nvvm.")
 _OF_THE_HOST = ("nvgpu.tma.create.descriptor",)
-# What is in one of these may be a kernel's.
+# The bodies of these operations may become kernels.
 _PARALLEL_BODIES = ("affine.parallel", "gpu.launch", "scf.forall", "scf.parallel")
 
 
 def check_host_code(source: Source, *, is_outlined: bool) -> None:
-    """Raises InputError for an operation of threads that the host comes to: in an entry, in `main`,
-    or in what they call.
+    """Raises InputError for a thread operation in code that the host executes: in an entry, in
+    `main`, or in functions that they call.
 
-    Before kernels are outlined (`is_outlined` is false), what may become one is left out.
+    Before kernels are outlined (`is_outlined` is false), code that may become a kernel is skipped.
     """
     bodies = () if is_outlined else _PARALLEL_BODIES
     for function in _of_the_host(source.module, bodies):
@@ -53,8 +53,8 @@ def _is_of_threads(name: str) -> bool:
 
 
 def _of_the_host(module: Any, bodies: tuple[str, ...]) -> Iterator[Any]:
-    """The functions that the host runs: entries, `main`, and those that they call outside of
-    `bodies`, each once."""
+    """Yields the functions that the host executes, each once: entries, `main`, and functions that
+    they call outside of `bodies`."""
     functions = Functions(module)
     pending = [
         function
@@ -73,14 +73,13 @@ def _of_the_host(module: Any, bodies: tuple[str, ...]) -> Iterator[Any]:
 
 
 def is_in_kernel(operation: Any) -> bool:
-    """Whether the operation is in what may become a kernel, or is one."""
+    """Whether the operation is in a kernel, or in code that may become one."""
     outside = [parent.name for parent in ops.ancestors(operation)]
     return any(name in (*_PARALLEL_BODIES, "gpu.module") for name in outside)
 
 
 def _is_inside(operation: Any, bodies: tuple[str, ...]) -> bool:
-    """Whether `operation` is in one of `bodies`, or in an operation of linalg, on the way to its
-    function."""
+    """Whether `operation` is nested in one of `bodies` or in a linalg operation."""
     return bool(bodies) and any(
         parent.name in bodies or parent.name.startswith("linalg.")
         for parent in ops.ancestors(operation)

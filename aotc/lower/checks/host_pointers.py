@@ -1,6 +1,6 @@
-"""Memory of the host that is handed to kernels, where nobody is to put it elsewhere.
+"""Host memory that is passed to kernels and that nothing will place in device memory.
 
-For `--memory explicit`, on the outlined module.
+This is for `--memory explicit`, on the outlined module.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _HOST_MEMORY = ("memref.alloc", "memref.alloca", "memref.get_global")
 
 
 def check_host_pointers(source: Source) -> list[BuildWarning]:
-    """The launches that are given a host buffer which nothing registers."""
+    """Warnings for launches with a host buffer that is not registered."""
     functions = Functions(source.module)
     found = []
     for buffer in ops.find(source.module.operation, *_HOST_MEMORY):
         if ops.enclosing(buffer, "gpu.module", "gpu.launch") is not None:
             continue
         if buffer.results[0].type.memory_space is not None:
-            continue  # the author says what it is
+            continue  # the author chose the memory space
         flow = Flow.of(buffer.results[0], functions)
         if flow.is_registered or any(_may_register(alias, functions) for alias in flow.aliases):
             continue
@@ -34,7 +34,8 @@ def check_host_pointers(source: Source) -> list[BuildWarning]:
 
 
 def _may_register(value: Any, functions: Functions) -> bool:
-    """Whether code that is not here sees the buffer: `mgpuMemHostRegister...`, a pointer."""
+    """Whether external code has access to the buffer, such as `mgpuMemHostRegister...`, or a
+    pointer is taken."""
     for use in value.uses:
         user = use.owner.operation
         if user.name == "func.call" and functions.get(ops.callee_of(user)) is None:

@@ -1,7 +1,7 @@
-"""`gpu.launch_func` against the kernel that it names.
+"""Checks `gpu.launch_func` against the kernel that it names.
 
-MLIR's verifier compares those alone that are directly in a function: others, as in a loop, could
-give a kernel operands of other types, or fewer than it reads.
+MLIR's verifier only checks launches directly in a function. Others, such as those in a loop, could
+pass operands of other types, or fewer than the kernel reads.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from aotc.input.source import Problem
 from aotc.mlir import ir
 from aotc.symbols import is_kernel, symbols_of
 
-# Of a launch's groups of operands, those for the kernel.
+# The operand group of a launch with the kernel's operands.
 _KERNEL_OPERANDS = 11
-# The gpu.module's, and the kernel's.
+# The names of the gpu.module and the kernel.
 _NAMES = 2
 
 
 def launch_problems(module: Any) -> Iterator[Problem]:
-    """Launches of what is no kernel, and operands that are not those of the kernel."""
+    """Yields problems of launches: their symbol is not a kernel, or their operands do not match
+    it."""
     for launch in ops.find(module.operation, "gpu.launch_func"):
         problem = _problem_of(launch)
         if problem is not None:
@@ -46,7 +47,7 @@ def _problem_of(launch: Any) -> str | None:
         kernels = [one for one, function in symbols.items() if is_kernel(function)]
         has = f" It has: {', '.join(kernels)}." if kernels else ""
         return f"The gpu.module '{container_name}' has no kernel '{name}'.{has}"
-    # One in the LLVM dialect has other types than the launch, which is lowered later.
+    # A kernel in the LLVM dialect has other types than the launch, which is lowered later.
     if kernel.name != "gpu.func":
         return None
     if not is_kernel(kernel):

@@ -1,4 +1,4 @@
-"""Launches, and the sizes that kernels are compiled for, against what any GPU takes."""
+"""Checks launches, and the sizes that kernels are compiled for, against the limits of GPUs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ _AXES = "xyz"
 def check_launches(
     source: Source, operations: Operations, request: BuildRequest
 ) -> list[BuildWarning]:
-    """Block, grid and cluster sizes that no GPU takes, and those that a kernel is not made for."""
+    """Warnings for block, grid and cluster sizes that no GPU supports, or that differ from those
+    that a kernel is compiled for."""
     kernels = operations.kernels()
     found = []
     for launch in operations.named(*LAUNCHES):
@@ -48,7 +49,7 @@ def check_launches(
         if launch.name == "gpu.launch_func":
             kernel = kernels.get(launched_kernel(launch))
             problems += _unmet_promises(sizes, kernel) if kernel is not None else []
-        # Only what comes to the launch would fail.
+        # Only an execution that reaches the launch would fail.
         is_sure = bool(problems) and runs_in_every_call(launch)
         found += [
             BuildWarning.at(source, *problem(launch.location), is_sure=is_sure)
@@ -123,7 +124,7 @@ def _chip_problems(cluster: Sizes, chips: Sequence[Chip]) -> Iterator[_Problem]:
 
 
 def _promised(function: Any, names: Sequence[str]) -> Iterator[tuple[str, Sizes]]:
-    """The sizes that a kernel says of itself, by attribute."""
+    """Yields the sizes that a kernel's attributes state."""
     for name in names:
         if name in function.attributes:
             attribute = function.attributes[name]
@@ -141,7 +142,8 @@ def _promise_problems(function: Any) -> Iterator[_Problem]:
 
 
 def _unmet_promises(sizes: LaunchSizes, kernel: Any) -> list[_Problem]:
-    """What the launch has other than the kernel was compiled for: its ids would be wrong."""
+    """Problems of a launch whose sizes differ from those that the kernel was compiled for: its ids
+    would be wrong."""
     problems = []
     for name, asked, attributes in (
         ("block-size", sizes.block, ("known_block_size", "nvvm.reqntid")),

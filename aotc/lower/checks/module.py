@@ -1,8 +1,8 @@
-"""What no stage can take, whatever the module is about: an error with every place.
+"""Checks for input that no stage supports; all problems are reported with their places.
 
-Names that are no text or hold a character that tools' languages lack, types whose bytes cannot be
-counted, memory that no device has, bit casts that LLVM gets wrong, and loops whose step is not
-positive.
+These are names that are not UTF-8 or contain characters that tools' languages do not allow, types
+whose size in bytes overflows, unknown memory spaces, bit casts that LLVM miscompiles, and loops
+whose step is not positive.
 """
 
 from __future__ import annotations
@@ -22,22 +22,25 @@ from aotc.rewrites.bit_casts import has_odd_elements, is_expandable
 from aotc.sizes import LARGEST_MEMORY, element_bytes
 
 _NO_NAME = re.compile(r'[\x00-\x1f\x7f"\\]')
-# Of elements: LLVM takes them apart into registers, in a time that is quadratic. A sum of 2^14
-# takes it 9 s and one of 2^16 150 s; exp is many operations, and takes 10 s for 2^13.
+# The limit of elements in a vector. LLVM splits vectors into registers in quadratic time: a sum of
+# 2^14 elements takes it 9 s, and one of 2^16 takes 150 s. exp is many operations, and takes 10 s
+# for 2^13.
 _LARGEST_VECTOR = 1 << 14
 _LARGEST_VECTOR_OF_MATH = 1 << 13
-# Copies of a loop's body, each of which all later passes see.
+# The limit of an unroll factor: all later passes process each copy of the loop's body.
 _LARGEST_FACTOR = 1 << 10
 _UNROLLING = ("transform.loop.unroll", "transform.loop.unroll_and_jam")
 _GPU_SPACE = "#gpu.address_space<"
-# NVVM's numbers: generic, global, shared, constant and local memory.
+# NVVM's address spaces: generic, global, shared, constant and local memory.
 _SPACES = (0, 1, 3, 4, 5)
 _FUNCTIONS = ("func.func", "llvm.func")
 
 
 def check_module(source: Source, *, architecture: str, has_pipeline: bool = False) -> None:
-    """Raises InputError with what is wrong for a host of that architecture. With a pipeline of the
-    user's, memory spaces and scalable vectors are its own business."""
+    """Raises InputError with all problems, for a host of the given architecture.
+
+    With a user's pipeline, memory spaces and scalable vectors are not checked.
+    """
     problems: list[Problem] = [*launch_problems(source.module)]
     seen: set[Any] = set()
     for operation in ops.walk(source.module.operation):
@@ -61,7 +64,8 @@ def _values_of(operation: Any) -> Iterator[Any]:
             yield from block.arguments
 
 
-# What aotc notes at operations for its own later stages: text that it wrote may be given to it.
+# Attributes that aotc attaches for its later stages, with their kinds. They may occur in the input,
+# as text that aotc wrote may be given to it again.
 _NOTES = {
     "aotc.attention_causal": "BoolAttr",
     "aotc.attention_heads": "DenseI64ArrayAttr",
@@ -76,12 +80,12 @@ _NOTES = {
 }
 
 
-# What aotc reads by these names, whichever operation has them: MLIR checks it at its own operations
-# alone.
+# Attributes that aotc reads from any operation by these names. MLIR only verifies them on its own
+# operations.
 _KINDS = {
     "arg_attrs": ("ArrayAttr", "an array"),
     "function_type": ("TypeAttr", "a type"),
-    # The translation to LLVM IR does not look before it reads these.
+    # The translation to LLVM IR reads these without a check.
     "llvm.commandline": ("StringAttr", "a string"),
     "llvm.data_layout": ("StringAttr", "a string"),
     "llvm.dependent_libraries": ("ArrayAttr", "an array"),
@@ -95,13 +99,13 @@ _KINDS = {
 }
 
 
-# By what the bindings' errors say.
+# A word of the bindings' error → its meaning.
 _UNREADABLE = {".Location": "a location", "DenseArrayAttr": "an array of odd elements"}
 
 
 def _attribute_problem(operation: Any) -> str | None:
-    """The bindings cannot give to Python a location, an array of odd elements, or what is named
-    otherwise than by text."""
+    """A problem with the attributes of an operation. The bindings cannot represent a location, an
+    array with unusual elements, or a name that is not text."""
     attributes = operation.attributes
     try:
         names = list(attributes)
@@ -111,7 +115,7 @@ def _attribute_problem(operation: Any) -> str | None:
         try:
             _visit(attributes[name])
         except TypeError as error:
-            # They do not know dense complex numbers, either, which are right.
+            # They do not support dense complex numbers either, which are valid.
             for word, what in _UNREADABLE.items():
                 if word in str(error):
                     return f"the attribute '{name}' of this {operation.name} has {what} in it."
@@ -140,11 +144,11 @@ _AFFINE_LOOPS = ("affine.for", "affine.parallel")
 
 
 class _UnknownPositionError(Exception):
-    """An affine map's expression names a dimension or symbol that the map does not have."""
+    """An expression of an affine map refers to a dimension or symbol that the map does not have."""
 
 
 def _visit(attribute: Any) -> None:
-    """Looks at all that is in an attribute, as those do who read it."""
+    """Visits everything in an attribute, as its readers do."""
     if isinstance(attribute, ir.AffineMapAttr):
         _check_positions(attribute.value)
     elif isinstance(attribute, ir.ArrayAttr):
@@ -170,7 +174,8 @@ def _check_positions(map_: Any) -> None:
 
 
 def _bounds_problem(loop: Any) -> str | None:
-    """MLIR's verifier does not count what the maps of an affine loop's bounds are given."""
+    """A problem with the operand count of an affine loop's bounds, which MLIR's verifier does not
+    check."""
     if loop.name == "affine.parallel":
         maps = [ir.AffineMapAttr(loop.attributes[f"{end}BoundsMap"]) for end in ("lower", "upper")]
         needed, count = sum(map_.value.n_inputs for map_ in maps), len(loop.operands)
@@ -252,7 +257,8 @@ def _name_problem(attribute: Any) -> str | None:
 
 
 def _runtime_name_problem(name: str) -> str | None:
-    """Calls of the runtime are put into the module by name, and LLVM has names of its own."""
+    """A problem with a name that the runtime or LLVM uses. Calls of the runtime are inserted by
+    name."""
     if name.startswith("llvm."):
         return f"the name '{name}' begins with 'llvm.', as those of LLVM's intrinsics do."
     for kept in RUNTIME_PREFIXES:
@@ -298,7 +304,7 @@ def _space_problem(space: Any) -> str | None:
 
 
 def _reach(type_: Any) -> int:
-    """The elements that a strided memref spans, as far as that is known."""
+    """The number of elements that a strided memref spans, as far as it is static."""
     if not isinstance(type_, ir.MemRefType):
         return 0
     try:

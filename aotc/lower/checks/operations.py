@@ -1,4 +1,4 @@
-"""The operations of a module that may run, walked once for all the checks."""
+"""The operations of a module that may be executed, collected once for all checks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from aotc.ops import symbol_of
 
 
 class Operations:
-    """The operations of a module by name, and in their order; but for those that a constant
-    condition, or a loop of nothing, keeps from running."""
+    """The operations of a module by name and in order, without those that are never executed
+    because of a constant condition or an empty loop."""
 
     def __init__(self, module: Any) -> None:
         self._positions: dict[Any, int] = {}
@@ -24,16 +24,16 @@ class Operations:
         return operation in self._positions
 
     def named(self, *names: str) -> list[Any]:
-        """The operations that have one of the names, in order."""
+        """The operations with one of the names, in order."""
         found = [entry for name in names for entry in self._named.get(name, ())]
         return [op for _, op in sorted(found, key=lambda entry: entry[0])]
 
     def is_before(self, one: Any, other: Any) -> bool:
-        """Whether `one` stands before `other` in the text."""
+        """Whether `one` comes before `other` in the text."""
         return self._positions[one] < self._positions[other]
 
     def kernels(self) -> dict[tuple[str, str], Any]:
-        """(gpu.module, function) → the function, of gpu.funcs and llvm.funcs."""
+        """(gpu.module, function) → the function, for gpu.funcs and llvm.funcs."""
         return dict(self._functions())
 
     def _functions(self) -> Iterator[tuple[tuple[str, str], Any]]:

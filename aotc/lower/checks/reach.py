@@ -1,6 +1,6 @@
-"""Whether an operation runs when its function is called: never, or in every call.
+"""Whether an operation is executed when its function is called: never, or in each call.
 
-In between are those that a condition, or a loop whose bounds are not known, may keep from it.
+Operations in a branch, or in a loop whose bounds are unknown, are in between.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from aotc.analysis.values import evaluate
 from aotc.mlir import ir
 
 _FUNCTIONS = ("async.func", "func.func", "gpu.func", "llvm.func")
-# Operations whose one region is run once whenever they are.
+# Operations that execute their only region exactly once.
 _RUN_ONCE = ("async.execute", "memref.alloca_scope", "scf.execute_region")
 
 
 def never_runs(operation: Any, region: int) -> bool:
-    """Whether a constant keeps `operation` from running that region of it."""
+    """Whether a constant keeps `operation` from executing the region with this number."""
     bounds = bounds_of(operation)
     if bounds is not None:
         return any(map(is_empty, bounds))
@@ -27,7 +27,7 @@ def never_runs(operation: Any, region: int) -> bool:
 
 
 def _chosen_region(operation: Any) -> int | None:
-    """The region of a branch that a constant chooses."""
+    """The region of a branch that a constant selects; None for other operations."""
     if operation.name not in ("scf.if", "scf.index_switch"):
         return None
     value = evaluate(operation.operands[0])
@@ -40,7 +40,8 @@ def _chosen_region(operation: Any) -> int | None:
 
 
 def reachable_blocks(region: Any, *, without: Any = None) -> set[Any]:
-    """The blocks of a region that control reaches, `without` going through that one."""
+    """The blocks of a region that are reachable from its entry without passing through
+    `without`."""
     blocks = region.blocks
     seen = set() if without is None else {without}
     pending = [blocks[0]] if len(blocks) > 0 else []
@@ -65,8 +66,11 @@ def _successors(block: Any) -> list[Any]:
 
 
 def runs_in_every_call(operation: Any, *, of: Any = None) -> bool:
-    """Whether each call of its function that comes to an end runs `operation`; of `of`, if that is
-    given: a function, or a `gpu.launch` around the operation."""
+    """Whether each call that returns executes `operation`.
+
+    The call is one of the operation's function; or, with `of`, of this function or `gpu.launch`
+    around it.
+    """
     while operation.name not in _FUNCTIONS:
         block = operation.block
         if not _is_on_every_way(block):
@@ -81,13 +85,13 @@ def runs_in_every_call(operation: Any, *, of: Any = None) -> bool:
 
 
 def _is_on_every_way(block: Any) -> bool:
-    """Whether control cannot leave the block's region without going through the block."""
+    """Whether each path through the region passes through the block."""
     others = reachable_blocks(block.region, without=block)
     return not any(len(ops.terminator(other).successors) == 0 for other in others)
 
 
 def _runs_surely(operation: Any, region: int) -> bool:
-    """Whether `operation` runs that region of it, whenever it is run itself."""
+    """Whether `operation` executes that region whenever it is executed itself."""
     if operation.name in _FUNCTIONS or operation.name in _RUN_ONCE:
         return True
     if operation.name == "scf.while":

@@ -1,4 +1,4 @@
-"""Shared memory of kernels against what chips have."""
+"""Checks the shared memory of kernels against the limits of chips."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from aotc.warnings import BuildWarning
 def check_shared_memory(
     source: Source, operations: Operations, request: BuildRequest
 ) -> list[BuildWarning]:
-    """Kernels with more static shared memory than ptxas takes, and launches that ask for more
-    dynamic memory than the chips have, or less than the kernel uses."""
+    """Warnings for kernels with more static shared memory than ptxas supports, and for launches
+    with more dynamic memory than the chips have, or less than the kernel uses."""
     kernels = operations.kernels()
     found = []
     for kernel in [*kernels.values(), *operations.named("gpu.launch")]:

@@ -1,4 +1,4 @@
-"""Operations that aotc does not lower, or that would lower to something wrong."""
+"""Refuses operations that aotc does not lower, or that would be lowered incorrectly."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from aotc.errors import InputError
 from aotc.input.source import Source, input_error
 from aotc.mlir import ir
 
-# Operations that lower to calls of the host's utilities, and what to do in a kernel instead; None:
-# only some of them do.
+# Operations that are lowered to calls of host functions → what to do in a kernel instead. None:
+# only some of them are.
 _HOST_CALLS = {
     "vector.print": "they print by gpu.printf, which aotc-decompose makes of it",
     "memref.copy": None,
 }
 _OF_THE_HOST = ("f80", "f128")
-# Operation → the index of the operand that it writes, beside `WRITES` and `COPIES`.
+# Operation → the operand number that it writes, in addition to `WRITES` and `COPIES`.
 _OTHER_WRITES = {
     "memref.atomic_rmw": 1,
     "memref.generic_atomic_rmw": 0,
@@ -35,15 +35,16 @@ _WRITES = {
 }
 _CONSTANT_MEMORY = 4
 _HIGHER_LEVELS = ("stablehlo",)
-# Operation → the index of the operand that names a file.
+# Operation → the operand number that names a file.
 _FILES = {"sparse_tensor.new": 0, "sparse_tensor.out": 1}
-# MLIR takes a size that is not known for a loop's bound, and decomposes them to loops of nothing.
+# MLIR uses the value for a dynamic size as a loop bound, and decomposes these operations into empty
+# loops.
 WINOGRAD = tuple(f"linalg.winograd_{what}_transform" for what in ("filter", "input", "output"))
 
 
 def check_supported(source: Source, *, has_pipeline: bool = False) -> None:
-    """Raises InputError for operations that would lower to something wrong, and
-    (unless a pipeline of the user's comes first) for those of levels that are not lowered yet."""
+    """Raises InputError for operations that would be lowered incorrectly, and, without a user's
+    pipeline, for dialects that are not lowered."""
     check_vector_casts(source)
     for operation in ops.walk(source.module.operation):
         reason = None
@@ -63,10 +64,12 @@ def check_supported(source: Source, *, has_pipeline: bool = False) -> None:
 
 
 def check_vector_casts(source: Source) -> None:
-    """Raises InputError for memrefs that are taken for vectors whose elements lie otherwise in a
-    vector: LLVM packs those of i1, i4 or i24, and in a memref each begins at a byte (i24: every
-    four). Schedules make such casts, too. (Reads and writes are by vectors of whole bytes:
-    `rewrites.packed_vectors`.)"""
+    """Raises InputError for casts of memrefs to vectors whose elements have another layout.
+
+    LLVM packs vectors of i1, i4 or i24; in a memref, each element starts at a byte (i24: at each
+    fourth byte). Transform schedules create such casts as well. (Reads and writes are by vectors of
+    whole bytes: `rewrites.packed_vectors`.)
+    """
     for operation in ops.find(source.module.operation, "vector.type_cast"):
         element = operation.operands[0].type.element_type
         if is_packed(element):
@@ -80,8 +83,8 @@ def check_vector_casts(source: Source) -> None:
 
 
 def check_kernels(source: Source) -> None:
-    """Raises InputError for what only the host has, or would be wrong, in the kernels of the
-    outlined module."""
+    """Raises InputError for operations and types in kernels of the outlined module that only the
+    host supports, or that would be lowered incorrectly."""
     for gpu_module in gpu_modules(source.module):
         _check_types(source, gpu_module)
         for operation in ops.find(gpu_module, *_WRITES):
@@ -100,8 +103,8 @@ def check_kernels(source: Source) -> None:
 
 
 def _check_arguments(source: Source, launch: Any) -> None:
-    """Refuses vectors of i1 and the like, of which device code declares bits and reads bytes, and
-    constant memory, which is no caller's."""
+    """Refuses vectors of packed elements such as i1, which device code declares as bits and reads
+    as bytes, and constant memory, which a caller cannot pass."""
     for operand in launch.operands:
         if isinstance(operand.type, ir.VectorType) and is_packed(operand.type.element_type):
             said = (
@@ -125,7 +128,7 @@ def _is_constant_memory(type_: Any) -> bool:
 
 
 def _check_types(source: Source, gpu_module: Any) -> None:
-    """Numbers and vectors that no GPU has, in what a kernel computes."""
+    """Refuses types in kernels that no GPU supports."""
     seen: set[Any] = set()
     for operation in ops.walk(gpu_module):
         for result in operation.results:

@@ -1,1 +1,1 @@
-"""Outlined module → the host's half, in the LLVM dialect."""
+"""Lowering of the host part of the outlined module to the LLVM dialect."""

@@ -1,7 +1,7 @@
-"""cf.assert on the host → a call that every lowering leaves alone, until `aotc.host.embed`.
+"""Replaces cf.assert in host code by calls that survive all lowerings until `aotc.host.embed`.
 
-Upstream's lowering ends the process. What aotc makes is called by others: a failed assertion is
-a failure like others there, and the entry returns (`aotc.host.assertions`).
+Upstream's lowering aborts the process. Generated libraries are called by other programs: a failed
+assertion is an error as others are, and the entry returns (`aotc.host.assertions`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from aotc.rewrites.allocations import FOR_MEMORY
 
 
 def mark_assertions(host: Any, name: str) -> None:
-    """Replaces the assertions of a host module; `name` is what places call the input."""
+    """Replaces the assertions of a host module. `name` is the input's name in locations."""
     assertions = ops.find(host.operation, "cf.assert")
     if not assertions:
         return
@@ -46,10 +46,10 @@ def mark_assertions(host: Any, name: str) -> None:
 
 
 def _place(assertion: Any, name: str) -> str:
-    """Where it is, in the input or in the model: behind a blank, or nothing."""
+    """The location in the input or in the model with a leading space; empty if unknown."""
     place = find_place(str(assertion.location), name)
     if place is not None:
-        # Into the artifact, hence without its folder.
+        # This becomes a part of the artifact, hence without the folder.
         return f" ({Path(place.file).name}:{place.line}:{place.column})"
     node = find_node(str(assertion.location))
     return "" if node is None else f" ({node})"

@@ -1,9 +1,9 @@
-"""The async dialect in host code → coroutines, and calls of the async runtime.
+"""Lowers the async dialect in host code to coroutines and calls of the async runtime.
 
-The bodies of async.execute become functions that LLVM splits into coroutines. Work for the GPU in
-them stays as it is, and so does its waiting: on the thread of its task. A task whose work goes on
-behind its end (upstream's gpu-async-region makes such ones: they yield the GPU's token) waits for
-it, too, before it ends.
+The bodies of async.execute become functions that LLVM splits into coroutines. GPU work in them does
+not change, and they wait for it on the thread of their task. A task may yield a token of GPU work
+that is still running, as upstream's gpu-async-region creates them. Such a task waits for the work
+before it ends.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TO_CALLS = (
     "async-runtime-ref-counting-opt",
     "convert-async-to-llvm",
 )
-# The passes take no scf.for that a task waits in.
+# The passes do not support waiting in an scf.for.
 _LOOPS = ("func.func(scf-for-to-while)", "async.func(scf-for-to-while)")
 ASYNC_PASSES = (*_LOOPS, *_TO_CALLS)
 _GPU_TOKEN = "!gpu.async.token"
@@ -32,7 +32,7 @@ _VALUE_OF_GPU_TOKEN = f"!async.value<{_GPU_TOKEN}>"
 def lower_async(
     host: Any, *, name: str, lines: tuple[str, ...], watch: PassWatch = UNWATCHED
 ) -> None:
-    """Changes the host module in place; does nothing where there are no tasks."""
+    """Changes the host module in place; does nothing if there are no tasks."""
     if not has_tasks(host):
         return
     _end_gpu_work(host)
@@ -44,7 +44,7 @@ def lower_async(
 
 
 def has_tasks(operation: Any) -> bool:
-    """Whether anything under `operation` runs in tasks."""
+    """Whether the module has operations of the async dialect."""
     return any(op.name.startswith("async.") for op in ops.walk(operation.operation))
 
 
@@ -57,8 +57,8 @@ def _waits_in_loop(host: Any) -> bool:
 
 
 def _end_gpu_work(host: Any) -> None:
-    """What tasks yield of the GPU is done when they end: the tokens become flags without meaning,
-    and who gets one depends on nothing."""
+    """Makes tasks wait for their GPU work. The GPU tokens that they yield become unused flags, and
+    their users get completed tokens."""
     flag, value_of_flag = ir.Type.parse("i1"), ir.Type.parse("!async.value<i1>")
     for op in ops.find(host.operation, "async.execute", "async.yield", "async.await"):
         if op.name == "async.yield":
@@ -87,7 +87,7 @@ def _wait_before(yielding: Any) -> None:
 
 
 def _replace_by_nothing(token: Any, place: Any) -> None:
-    """Gives the users of a token one that is there at once."""
+    """Replaces a token by one that is complete."""
     with place, ir.Location.unknown():
         token_type = ir.Type.parse(_GPU_TOKEN)
         token.replace_all_uses_with(ir.Operation.create("gpu.wait", results=[token_type]).result)

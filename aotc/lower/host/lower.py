@@ -1,7 +1,7 @@
-"""Outlined module → the host's half, in the LLVM dialect.
+"""Lowers the host part of the outlined module to the LLVM dialect.
 
-The gpu.modules are replaced by empty `gpu.binary` operations of the same name, so that
-launches keep something to name; `aotc.host.embed` puts the images there.
+The gpu.modules are replaced by empty `gpu.binary` operations of the same name, so that launches
+have a symbol to refer to. `aotc.host.embed` inserts the images later.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _TO_LLVM = (
     "reconcile-unrealized-casts",
 )
 
-# What runs of MLIR here, in some build.
+# All upstream passes that may run here.
 ALL_HOST_PASSES = (*ASYNC_PASSES, *TO_LOOPS, *TO_BRANCHES, *_TO_LLVM)
 
 
@@ -60,7 +60,7 @@ def lower_host(
     debug: bool,
     watch: PassWatch = UNWATCHED,
 ) -> Any:
-    """A copy of `module`'s host half in the LLVM dialect, launches still as gpu.launch_func."""
+    """A copy of `module`'s host part in the LLVM dialect. Launches remain gpu.launch_func."""
     with module.context, ir.Location.unknown():
         host = module.operation.clone()
         for gpu_module in gpu_modules(host):
@@ -68,7 +68,7 @@ def lower_host(
                 _replace_by_binary(gpu_module)
         encode_tensor_maps(host)
         lower_tensor_maps(host.operation)
-        # Host memory has one address space; pointers into the GPU's are numbers like others.
+        # Host code has one address space; device pointers are plain numbers there.
         SpaceStripper().strip_operation(host.operation)
         check_allocations(host.operation)
         announce_results(host.operation)
@@ -99,8 +99,8 @@ def lower_host(
 
 def _replace_by_binary(gpu_module: Any) -> None:
     symbol = symbol_of(gpu_module)
-    # Upstream's verifier wants an object of some vendor's target. Nothing reads it: `embed` puts
-    # the target's image in place of the operation.
+    # Upstream's verifier requires an object with a vendor's target. Nothing reads it: `embed`
+    # replaces the operation by the target's image.
     binary = ir.Operation.parse(
         f'gpu.binary @"{symbol}" <#gpu.select_object<0 : i64>> '
         '[#gpu.object<#nvvm.target, bin = "">]'

@@ -1,6 +1,6 @@
-"""Allocations of results → the runtime is told before each of them that it is one.
+"""Announces each allocation of a result to the runtime, by a call before it.
 
-Where the memory of a result is, the device's or managed, the runtime decides by the call.
+The runtime decides for each call of the entry whether a result is in device or managed memory.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Assertions in tasks: what fails there ends the task, and is known to who awaits it.
+"""Assertions in tasks: a failure ends the task, and is visible to operations that await it.
 
 Upstream's lowering turns an assertion of a task into the error state of its tokens, without the
-message; it takes none within a loop or a branch, and of those in functions that a task calls it
-knows nothing. Here whatever may fail in a task is in functions, and behind the call of one the task
-asserts that it came to its end. What that means, `aotc.host.assertions` says.
+message. It does not support assertions in a loop or branch, and ignores those in functions that a
+task calls. Here, everything in a task that may fail is moved into functions, and after each call
+the task asserts that the function came to its end. `aotc.host.assertions` defines what that means.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from aotc.ops import symbol_of
 
 _PART = "aotc_task_part"
 TASKS = ("async.execute", "async.func")
-# These become assertions where they block, in functions.
+# In functions, where they block, these become assertions.
 _AWAITS = ("async.await", "async.await_all")
 
 
@@ -33,7 +33,7 @@ def check_tasks(host: Any) -> None:
         return
     body = host.operation.regions[0].blocks[0]
     body.append(ir.Operation.parse(f"llvm.func @{GOES_ON}() -> i1"))
-    # Loops and branches go as a whole; several risks may be in one.
+    # Loops and branches are moved as a whole, and may contain several risks.
     statements = dict.fromkeys(_statement(risk) for risk in risks)
     for number, statement in enumerate(statements):
         call = statement
@@ -47,7 +47,7 @@ def _is_in_task(operation: Any) -> bool:
 
 
 def _failing_functions(host: Any) -> set[str]:
-    """The functions that may end at an assertion: their own, or that of one that they call."""
+    """The functions that may fail at an assertion in themselves or in a function that they call."""
     functions = {
         symbol_of(op.operation): ops.walk(op.operation)
         for op in host.operation.regions[0].blocks[0].operations
@@ -68,8 +68,9 @@ def _failing_functions(host: Any) -> set[str]:
 
 
 def _statement(operation: Any) -> Any:
-    """What holds the operation and is in a task's own block. Where a task waits within a loop, its
-    lowering takes the loop apart, and assertions with it: then the operation itself."""
+    """The outermost operation around the operation in the task's block. If that waits for a task,
+    it is the operation itself: the lowering splits a loop in which a task waits, together with its
+    assertions."""
     outermost = operation
     for parent in ops.ancestors(operation):
         if parent.name in TASKS:
@@ -80,7 +81,7 @@ def _statement(operation: Any) -> Any:
 
 
 def _move_to_function(host: Any, statement: Any, name: str) -> Any:
-    """Moves an operation to a function of its own; the call that takes its place."""
+    """Moves an operation to a new function, and returns the call that replaces it."""
     inside = ops.walk(statement)
     own = {result for op in inside for result in op.results}
     own |= {a for op in inside for r in op.regions for b in r.blocks for a in b.arguments}

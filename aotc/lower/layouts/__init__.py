@@ -1,2 +1,2 @@
-"""The order in which the dimensions of temporary buffers are in memory: `channels` chooses it, and
-`permute` changes a buffer and what uses it."""
+"""Memory layouts of temporary buffers: `channels` chooses the order of dimensions, and `permute`
+applies it to a buffer and its uses."""

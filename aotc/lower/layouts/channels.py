@@ -1,13 +1,13 @@
-"""Temporaries of convolutions of 16-bit floats get their channels last.
+"""Chooses channels-last layouts for temporaries of convolutions of 16-bit floats.
 
-Kernels for GPUs read 16 bytes at once where the channels of a pixel follow each other, and filters
-likewise; a convolution of 1x1 is a product of matrices then, for TMA and wgmma. With the pixels of
-a channel in a row, as PyTorch and ONNX have images, they would read element by element.
+GPU kernels copy 16 bytes at once if the channels of a pixel are contiguous, and likewise those of
+filters. A 1x1 convolution is a matmul then, for TMA and wgmma. In the channels-first layout of
+PyTorch and ONNX, they would load single elements.
 
-No image is copied for that: what makes a temporary writes it in its new order. So the module's
-arguments and results stay as they are, and the first and the last operation go from one order to
-the other. Filters are constants, which are put into their order at build time. What is between two
-convolutions follows, as far as all uses of its buffers are known.
+No image is copied for this: the producer of a temporary writes it in its new layout. So the
+module's arguments and results keep their layout, and the first and last operation convert between
+the two. Filters are constants, which are reordered at build time. Buffers between two convolutions
+follow, as far as all of their uses are known.
 """
 
 from __future__ import annotations
@@ -30,14 +30,17 @@ from aotc.module_names import WEIGHT
 from aotc.numbers import Value
 from aotc.ops import symbol_of
 
-# As many elements of 16 bits are copied at once.
+# The number of 16-bit elements in a copy of 16 bytes.
 _TOGETHER = 8
 _NONE: Dimensions = frozenset()
 
 
 def order_channels(module: Any, elements: Sequence[str]) -> list[Any]:
-    """Changes `module`, in which linalg is on buffers and `linalg.generic`, in place: convolutions
-    of `elements`, types of 16 bits. Gives the locations of those whose channels are last now."""
+    """Changes `module`, whose linalg operations are `linalg.generic` on buffers, in place, for
+    convolutions of the 16-bit types `elements`.
+
+    Returns the locations of the convolutions that are channels-last now.
+    """
     with module.context:
         inside = called_inside(module)
         plan = _Plan(module, ops.globals_of(module), elements)
@@ -49,8 +52,8 @@ def order_channels(module: Any, elements: Sequence[str]) -> list[Any]:
 
 
 class _Access(Struct, frozen=True):
-    """A buffer that a `linalg.generic` reads or writes, and the loop along each of its dimensions,
-    None where that is none alone."""
+    """A buffer that a `linalg.generic` reads or writes, and the loop that indexes each of its
+    dimensions; None for a dimension with another index."""
 
     value: Any
     loops: tuple[int | None, ...]
@@ -63,16 +66,19 @@ class _Access(Struct, frozen=True):
 
 
 class _Seen(Struct, frozen=True):
-    """The loops along what is last of a buffer, and along its other dimensions."""
+    """The loops along the last dimensions of a buffer, and along its other dimensions."""
 
     of_last: set[int]
     of_others: set[int]
 
 
 class _Convolution(Struct, frozen=True, eq=False):
-    """A product of an image and a constant. `channels`: the loops that are along the filter, and
-    along dimensions of the image or the result alone. `has_window`: whether others are added to
-    those along the image."""
+    """A multiply-accumulate of an image and a constant filter.
+
+    `channels`: the loops along the filter that index dimensions of the image or result directly.
+    `summed`: those of them that are reduced. `has_window`: whether the image is indexed by sums of
+    loops.
+    """
 
     generic: Any
     image: _Access
@@ -84,7 +90,8 @@ class _Convolution(Struct, frozen=True, eq=False):
 
     @property
     def of_filter(self) -> Dimensions:
-        """What is last in the filter: a matrix is read as it is."""
+        """The dimensions of the filter that become last. A filter without a window is a matrix, and
+        is not reordered."""
         return self.filter.along(self.summed) if self.has_window else _NONE
 
     @property
@@ -93,21 +100,22 @@ class _Convolution(Struct, frozen=True, eq=False):
 
     @property
     def has_groups(self) -> bool:
-        """Whether channels are added up within groups, of few channels each."""
+        """Whether channels are reduced within groups of few channels each."""
         return bool(self.summed and self.channels.intersection(self.image.loops, self.result.loops))
 
 
 class _Plan:
-    """What is to be last, of each allocation and each constant."""
+    """The dimensions that become last, for each allocation and each constant."""
 
     def __init__(self, module: Any, variables: dict[str, Any], elements: Sequence[str]) -> None:
         self._variables, self._elements = variables, elements
         self._accesses: dict[Any, list[_Access]] = {}
         self._convolutions: dict[Any, _Convolution] = {}
-        # Of what other products read and write: these want it as it is.
+        # Buffers of other contractions, which need the present layout.
         self._kept: set[Any] = set()
         self._last: dict[Any, Dimensions] = {}
-        # Of constants that are no filters of these convolutions, by their names.
+        # Constant name → its last dimensions, for constants that are not filters of these
+        # convolutions.
         self._constants: dict[str, Dimensions] = {}
         self._gets: dict[str, list[Any]] = {}
         for get in ops.find(module.operation, "memref.get_global"):
@@ -140,7 +148,7 @@ class _Plan:
     def carry_out(self) -> None:
         if not self._last:
             return
-        # NumPy takes longer to import than small modules to build.
+        # NumPy takes longer to import than a small module takes to build.
         from aotc.lower.layouts.constants import add_reordered
 
         names = set(self._variables)
@@ -148,13 +156,13 @@ class _Plan:
             made = add_reordered(self._variables[symbol], last, names)
             for get in self._gets[symbol]:
                 permute.reorder_constant(get, made, last)
-            # What others export, they may read.
+            # It has no uses left, and is private, so that no other module reads it.
             ops.erase(self._variables[symbol])
         for value, last in self._last.items():
             permute.reorder_allocation(ops.defining(value), last)
 
     def _filters(self) -> dict[str, Dimensions]:
-        """The constants that are to be in another order."""
+        """Name → last dimensions, for the filters that get another layout."""
         found: dict[str, Dimensions] = {}
         for convolution in self.taken:
             value, last = convolution.filter.value, convolution.of_filter
@@ -170,7 +178,7 @@ class _Plan:
     def _type_of(self, symbol: str) -> Any:
         return ir.MemRefType(ir.TypeAttr(self._variables[symbol].attributes["type"]).value)
 
-    # --- Where convolutions are ----------------------------------------------------------------
+    # --- Recognition of convolutions -----------------------------------------------------------
 
     def _look_at_product(self, generic: Any) -> None:
         inputs, outputs = ops.operand_groups(generic)
@@ -204,7 +212,7 @@ class _Plan:
         return found if not found.has_groups and self._can_order(found) else None
 
     def _can_order(self, convolution: _Convolution) -> bool:
-        """Whether the filter can have the order in which the image is."""
+        """Whether the filter can have the layout that matches the image."""
         last, filter_ = convolution.of_filter, convolution.filter
         if permute.is_same(len(filter_.loops), last):
             return True
@@ -213,7 +221,7 @@ class _Plan:
         return known is not None and self._can_reorder(symbol, known)
 
     def _can_reorder(self, symbol: str, last: Dimensions) -> bool:
-        """Whether a constant can have these dimensions last, wherever it is used."""
+        """Whether a constant can have these dimensions last in all of its uses."""
         attributes = self._variables[symbol].attributes
         is_own = ir.StringAttr(attributes["sym_visibility"]).value == "private"
         return (
@@ -223,7 +231,7 @@ class _Plan:
         )
 
     def _symbol(self, value: Value) -> str | None:
-        """The constant that a value is, or a view of it."""
+        """The name of the constant that the value is, or is a view of; None if it is not."""
         get = ops.defining(_root(value))
         if get is None or get.name != "memref.get_global":
             return None
@@ -231,18 +239,18 @@ class _Plan:
         attributes = self._variables[symbol].attributes
         return symbol if "constant" in attributes and "initial_value" in attributes else None
 
-    # --- What is last --------------------------------------------------------------------------
+    # --- Propagation of the layout -------------------------------------------------------------
 
     def _begin_at(self, convolution: _Convolution) -> None:
-        """A convolution whose image cannot have its channels last, as one of three colours, gains
-        nothing."""
+        """Starts the propagation at a convolution. If its image cannot be channels-last, such as
+        one with three colours, the convolution gains nothing, and is skipped."""
         self._spread([(convolution.image.value, convolution.of_image)])
         if _root(convolution.image.value) in self._last:
             last = convolution.result.along(convolution.channels)
             self._spread([(convolution.result.value, last)])
 
     def _spread(self, marks: list[tuple[Any, Dimensions]]) -> None:
-        """Marks buffers, and what operations read and write beside them along the same loops."""
+        """Marks buffers, and the other operands of their users along the same loops."""
         while marks:
             value, last = marks.pop()
             root = self._mark(value, last)
@@ -252,7 +260,8 @@ class _Plan:
                 marks += self._beside(generic, seen)
 
     def _mark(self, value: Value, last: Dimensions) -> Any | None:
-        """The allocation that has these dimensions of a view of it last from now on, if any."""
+        """Marks the allocation of which `value` is a view. Returns it if it is newly marked;
+        otherwise None."""
         root = _root(value)
         known = self._known_order(value, last)
         if root in self._last or root in self._kept or known is None:
@@ -279,15 +288,15 @@ class _Plan:
         return root
 
     def _mark_constant(self, symbol: str, last: Dimensions) -> None:
-        """A constant that is read beside an image, as a filter of single channels is, has its
-        channels last, too."""
+        """Marks a constant that is read with an image, such as the filter of a depthwise
+        convolution."""
         rank = self._type_of(symbol).rank
         if not permute.is_same(rank, last) and self._can_reorder(symbol, last):
             self._constants.setdefault(symbol, last)
 
     def _is_reduced_across(self, root: Value, last: Dimensions) -> bool:
-        """Whether an operation adds up some channels of all pixels, as a norm of groups does: of
-        these only those of one pixel would follow each other."""
+        """Whether an operation reduces some channels of all pixels, as a group norm does: in the
+        channels-last layout, only the channels of one pixel would be contiguous."""
         return any(
             generic not in self._convolutions
             and not seen.of_last.isdisjoint(reduced := set(reduction_loops(generic)))
@@ -306,14 +315,15 @@ class _Plan:
             yield convolution.result.value, convolution.result.along(convolution.channels)
 
     def _known_order(self, value: Value, last: Dimensions) -> Dimensions | None:
-        """What is last of the root, if these dimensions are of a view of it and no others."""
+        """The last dimensions of the root for these last dimensions of a view; None if there are
+        none."""
         for view in _views(value):
             last = permute.last_of_source(view, last)
         return last or None
 
 
 def _views(value: Value) -> Iterator[Any]:
-    """The operations that made this view of a buffer, the last one first."""
+    """Yields the operations that created this view of a buffer, the last one first."""
     while (owner := ops.defining(value)) is not None and owner.name in permute.VIEWS:
         yield owner
         value = owner.operands[0]
@@ -326,7 +336,7 @@ def _root(value: Value) -> Any:
 
 
 def _uses(value: Value, last: Dimensions) -> Iterator[tuple[Any, _Seen]]:
-    """The operations that use a buffer or its views, and the loops along its dimensions."""
+    """Yields the operations that use a buffer or its views, with the loops along its dimensions."""
     for use in value.uses:
         user = use.owner.operation
         if user.name in permute.VIEWS:
@@ -343,7 +353,7 @@ def _uses(value: Value, last: Dimensions) -> Iterator[tuple[Any, _Seen]]:
 
 
 def _accesses(generic: Any) -> Iterator[_Access]:
-    """What the operation has as operands, and what its body reads at the loops' indices."""
+    """Yields the buffer operands of the operation, and the buffers that its body accesses."""
     for number, value in enumerate(generic.operands):
         if isinstance(value.type, ir.MemRefType):
             yield _Access(value, _loops_of(generic, generic, number))
@@ -362,7 +372,7 @@ def _loops_of(generic: Any, user: Any, number: int) -> tuple[int | None, ...]:
 
 
 def _index_of(value: Value, generic: Any) -> int | None:
-    """The loop whose index a value is."""
+    """The loop of `generic` whose index the value is; None for other values."""
     owner = ops.defining(value)
     if owner is None or owner.name != "linalg.index":
         return None
@@ -372,7 +382,7 @@ def _index_of(value: Value, generic: Any) -> int | None:
 
 
 def _added_loops(map_: Any) -> set[int]:
-    """The loops whose indices a map does not have as they are."""
+    """The loops that a map uses in computed expressions."""
     return set().union(
         *(loops_in(one) for one in map_.results if not isinstance(one, ir.AffineDimExpr))
     )

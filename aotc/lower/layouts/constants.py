@@ -1,4 +1,4 @@
-"""Constant buffers with their dimensions in another order."""
+"""Constant buffers with reordered dimensions."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ from aotc.sizes import dense_bytes
 
 
 def add_reordered(variable: Any, last: Dimensions, names: set[str]) -> str:
-    """Adds, in front of a constant `memref.global`, what it is with these dimensions last. Gives
-    its name, which is none of `names`, and adds it to them."""
+    """Adds a reordered copy of a constant `memref.global`, with the dimensions `last` last, before
+    it.
+
+    Returns its name, which is unique among `names`, and adds it to them.
+    """
     with variable.location, ir.InsertionPoint(variable):
         type_ = ir.MemRefType(ir.TypeAttr(variable.attributes["type"]).value)
         order = order_of(type_.rank, last)

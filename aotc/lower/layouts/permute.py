@@ -1,7 +1,7 @@
-"""Buffers get some of their dimensions last, and what uses them follows.
+"""Permutes the dimensions of buffers, and rewrites their uses.
 
-`last` is the set of these dimensions; the others, and they themselves, stay in their order. A view
-of a buffer has last what the buffer has.
+`last` is the set of dimensions that become the last ones; within both groups, the order does not
+change. A view has the dimensions last that correspond to the buffer's.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Dimensions = frozenset[int]
 EXPAND, COLLAPSE, SUBVIEW = "memref.expand_shape", "memref.collapse_shape", "memref.subview"
 VIEWS = (EXPAND, COLLAPSE, SUBVIEW)
 _DEALLOC, _DIM = "memref.dealloc", "memref.dim"
-# Operations on an element, each with the number of its buffer among its operands.
+# Element access → the operand number of its buffer.
 ACCESSES = {"memref.load": 0, "memref.store": 1}
 _MEMOIZED = "linalg.memoized_indexing_maps"
-# A stride or an offset.
+# A dynamic stride or offset.
 _UNKNOWN = ir.ShapedType.get_dynamic_stride_or_offset()
 _OF_SUBVIEW = ("static_offsets", "static_sizes", "static_strides")
 
@@ -37,8 +37,8 @@ def is_same(rank: int, last: Dimensions) -> bool:
 
 
 def last_of_view(view: Any, last: Dimensions) -> Dimensions | None:
-    """The view's dimensions that are last where these are of what it is a view of; None where that
-    would be no view."""
+    """The view's dimensions that are last if `last` are those of its source; None if the view would
+    not be possible."""
     if view.name == EXPAND:
         return frozenset(one for i in last for one in ops.groups_of(view)[i])
     if view.name == COLLAPSE:
@@ -54,7 +54,7 @@ def last_of_view(view: Any, last: Dimensions) -> Dimensions | None:
 
 
 def last_of_source(view: Any, last: Dimensions) -> Dimensions:
-    """The dimensions that a view's are parts of, or are made of."""
+    """The source's dimensions that correspond to the view's dimensions `last`."""
     if view.name == EXPAND:
         groups = ops.groups_of(view)
         return frozenset(i for i, group in enumerate(groups) if not last.isdisjoint(group))
@@ -65,7 +65,7 @@ def last_of_source(view: Any, last: Dimensions) -> Dimensions:
 
 
 def can_follow(value: Value, last: Dimensions) -> bool:
-    """Whether all uses of a buffer, and of its views, can have it in another order."""
+    """Whether all uses of a buffer and of its views support the permutation."""
     for use in value.uses:
         user = use.owner.operation
         if user.name in VIEWS:
@@ -87,7 +87,7 @@ def can_follow(value: Value, last: Dimensions) -> bool:
 
 
 def reorder_allocation(alloc: Any, last: Dimensions) -> None:
-    """Changes an allocation whose uses can follow, and them."""
+    """Permutes an allocation and its uses, which must support it."""
     type_ = ir.MemRefType(alloc.results[0].type)
     order = order_of(type_.rank, last)
     sizes, _ = ops.operand_groups(alloc)
@@ -100,7 +100,7 @@ def reorder_allocation(alloc: Any, last: Dimensions) -> None:
 
 
 def reorder_constant(get: Any, symbol: str, last: Dimensions) -> None:
-    """Has a `memref.get_global` be of the variable `symbol`, whose value is in the new order."""
+    """Replaces a `memref.get_global` by one of the reordered variable `symbol`."""
     (value,) = get.results
     with get.location, ir.InsertionPoint(get):
         type_ = _permuted(ir.MemRefType(value.type), order_of(value.type.rank, last))
@@ -115,7 +115,7 @@ def _permuted(type_: Any, order: Sequence[int]) -> Any:
 
 
 def _in_order(values: Sequence[Any], type_: Any, order: Sequence[int]) -> list[Any]:
-    """The sizes that are not known, one for each such dimension, in the new order."""
+    """The dynamic sizes in the new order."""
     unknown = [i for i in range(type_.rank) if type_.is_dynamic_dim(i)]
     of_dimension = dict(zip(unknown, values, strict=True))
     return [of_dimension[i] for i in order if i in of_dimension]
@@ -159,7 +159,7 @@ def _reorder_map(generic: Any, number: int, order: Sequence[int]) -> None:
 
 
 def _view(view: Any, source: Value, order: Sequence[int], last: Dimensions) -> Value:
-    """The view of a buffer in its new order, with its own new order."""
+    """Recreates the view of a permuted buffer."""
     type_ = ir.MemRefType(view.results[0].type)
     own = order_of(type_.rank, last)
     with view.location, ir.InsertionPoint(view):
@@ -181,7 +181,7 @@ def _view(view: Any, source: Value, order: Sequence[int], last: Dimensions) -> V
 
 
 def _subview(view: Any, source: Value, order: Sequence[int]) -> Value:
-    """A slice of as many dimensions. The buffer's rows follow each other without gaps."""
+    """Recreates a subview that keeps the rank. The buffer is contiguous."""
     _, *groups = ops.operand_groups(view)
     unknown = ir.ShapedType.get_dynamic_size(), _UNKNOWN
     operands, counts = [source], [1]
@@ -202,7 +202,7 @@ def _subview(view: Any, source: Value, order: Sequence[int]) -> Value:
 
 
 def _sliced_type(source: Any, old: Any, order: Sequence[int], statics: list[list[int]]) -> Any:
-    """The type of a slice, as `memref.subview` has it."""
+    """The type of a slice, as inferred by `memref.subview`."""
     offsets, _, steps = statics
     strides, begin = source.get_strides_and_offset()
     for offset, stride in zip(offsets, strides, strict=True):
@@ -214,15 +214,16 @@ def _sliced_type(source: Any, old: Any, order: Sequence[int], statics: list[list
 
 
 def _reshaped_type(source: Any, shape: Sequence[int], groups: Sequence[Sequence[int]]) -> Any:
-    """The type of what is expanded or collapsed, as these operations have it: a slice has strides,
-    which each group of dimensions has between its own."""
+    """The type of an expanded or collapsed view, as inferred by these operations. A slice has
+    strides, from which the strides of each group follow."""
     if source.affine_map == ir.AffineMap.get_identity(source.rank):
         return ir.MemRefType.get(shape, source.element_type)
     strides, begin = source.get_strides_and_offset()
     found = [0] * len(shape)
     for number, group in enumerate(groups):
         if len(shape) < source.rank:
-            # That of the last one whose size is not 1, which nobody knows of an unknown size.
+            # The stride of the last dimension whose size is not 1. For a dynamic size this is
+            # unknown.
             last = max((i for i in group if source.shape[i] != 1), default=group[0])
             is_known = last == group[0] or not source.is_dynamic_dim(last)
             found[number] = strides[last] if is_known else _UNKNOWN
@@ -236,5 +237,5 @@ def _reshaped_type(source: Any, shape: Sequence[int], groups: Sequence[Sequence[
 
 
 def _times(one: int, other: int) -> int:
-    """The product of sizes, strides or offsets, each of which may be unknown."""
+    """The product of sizes, strides or offsets; unknown if one of them is."""
     return _UNKNOWN if _UNKNOWN in (one, other) else one * other

@@ -1,4 +1,4 @@
-"""The kernel of a row plan: see `aotc.lower.mapping.rows`."""
+"""Builds the kernel of a row plan: see `aotc.lower.mapping.rows`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ from aotc.rewrites.neighbour_accesses import mark_neighbour
 
 
 def launch_rows(loop: Any, plan: RowPlan, overlaps: Overlaps) -> None:
-    """Replaces the loop over rows by a launch for each of the plan's forms, of which one runs."""
+    """Replaces the loop over rows by a launch for each of the plan's forms, one of which is
+    executed."""
     with ir.InsertionPoint(loop):
         rows = dimensions_of(loop)
         count = ops.capped_product([d.trips for d in rows])
@@ -57,11 +58,11 @@ def launch_rows(loop: Any, plan: RowPlan, overlaps: Overlaps) -> None:
 
 
 def _launch_by_length(plan: RowPlan, launch: Callable[[Kept | None], None]) -> None:
-    """Host code that takes the form for as many columns as there are."""
+    """Creates host code that chooses the form by the number of columns."""
     if len(plan.forms) == 1:
         launch(plan.forms[0])
         return
-    # What is constant may stand in the loop, and be no value of the host's.
+    # Constants may be defined in the loop, so they are created again for the host.
     (bounds,) = plan.columns[0].normal_bounds
     lower, upper, step = (ops.constant_index(v) if isinstance(v, int) else v for v in bounds)
     length = Dimension.of(lower, upper, step).trips
@@ -77,26 +78,29 @@ def _launch_by_length(plan: RowPlan, launch: Callable[[Kept | None], None]) -> N
 
 
 def _is_within(length: Any, kept: Kept) -> Any:
-    """Whether there is a kernel's range that a length is in: one comparison, without sign."""
+    """Whether the length is in the range of a form: one unsigned comparison."""
     above = ops.index_op("arith.subi", length, ops.constant_index(kept.least))
     return ops.compare(ULT, above, ops.constant_index(kept.most - kept.least + 1))
 
 
 def _place(launch: Launch, plan: RowPlan) -> tuple[Any, Any]:
-    """Which row, and which of its threads."""
+    """The row, and the thread's number in it."""
     block = launch.block_ids[0]
     number = launch.number(plan.block)
     if plan.rows == 1:
         return block, number
-    # Blocks are a warp wide: what is beyond x counts rows.
+    # Blocks are one warp wide, so y and z count rows.
     above = launch.number(plan.block, first_axis=1)
     first = ops.index_op("arith.muli", block, ops.constant_index(plan.rows))
     return ops.index_op("arith.addi", first, above), launch.thread_ids[0]
 
 
 class _Slot(Struct, frozen=True):
-    """One of the columns that a thread keeps: its number `own`, and the one to compute on, which is
-    the row's last where `is_there` (None: always) does not hold."""
+    """A column that a thread keeps.
+
+    `own` is its number. `position` is the column to compute on, which is the row's last column if
+    `is_there` (None: always) does not hold.
+    """
 
     own: Any
     position: Any
@@ -104,7 +108,7 @@ class _Slot(Struct, frozen=True):
 
 
 class _RowKernel:
-    """Fills the kernel, item by item, at the insertion point."""
+    """Fills the kernel item by item, at the insertion point."""
 
     def __init__(
         self,
@@ -121,11 +125,11 @@ class _RowKernel:
         self._thread = thread
         self._values = values
         self._order = Order(overlaps)
-        # Made once.
+        # Created once.
         self._slots: list[_Slot] | None = None
-        # By the loop's bounds: its variables at the slots' positions.
+        # Loop bounds → the loop's variables at the slots' positions.
         self._points: dict[tuple[Any, ...], list[list[Any]]] = {}
-        # Such a variable → the one at the slot's own column.
+        # Variable at a slot's position → the variable at the slot's own column.
         self._own: dict[Any, Any] = {}
 
     def fill(self) -> None:
@@ -140,7 +144,7 @@ class _RowKernel:
                 self._in_strides(item)
             self._order.end_loop()
 
-    # --- What is done once for each row ---
+    # --- Operations executed once per row ---
 
     def _row_operation(self, operation: Any) -> None:
         access = access_of(operation)
@@ -172,7 +176,7 @@ class _RowKernel:
         self._combine(columns, partial)
 
     def _use(self, columns: Columns, access: Access) -> Use:
-        """An access of the loop's body, before it is copied."""
+        """The access in the loop's body before it is cloned, as a `Use`."""
         own = set(columns.variables)
         inside = {r for op in columns.body for inner in ops.walk(op) for r in inner.results}
         memref = self._values.get(access.memref, access.memref)
@@ -190,7 +194,7 @@ class _RowKernel:
     def _scan(self, scan: Scan) -> None:
         body = [*scan.columns.body, *scan.after]
         for access in [a for operation in body for a in accesses_in(operation)]:
-            # A thread has other columns than in other loops.
+            # A thread has different columns in a scan than in other loops.
             memref = self._values.get(access.memref, access.memref)
             self._before(Use(memref, None, access.writes))
         shared = [self._shared.pop(0) for _ in shared_for(scan, self._plan.threads)]
@@ -225,7 +229,7 @@ class _RowKernel:
         self._combine(columns, partial)
 
     def _copies(self, columns: Columns, slots: Sequence[_Slot]) -> list[dict[Any, Any]]:
-        """The values in the loop's body for each column of this thread."""
+        """The values of the loop's body for each column of this thread."""
         bounds = _normal_bounds(columns)
         if bounds not in self._points:
             dimensions = columns.dimensions(self._values)
@@ -264,7 +268,7 @@ class _RowKernel:
         return slots
 
     def _create_neighbours(self, kept: Kept) -> list[_Slot]:
-        """A thread's columns, of which `neighbours` follow each other: all are there."""
+        """The columns of a thread in groups of `neighbours` adjacent ones, all of which exist."""
         vector = self._plan.neighbours
         first = ops.index_op("arith.muli", self._thread, ops.constant_index(vector))
         slots = []
@@ -311,8 +315,8 @@ class _RowKernel:
             return made
         branch = ops.create("scf.if", [flag], regions=2)
         with ir.InsertionPoint(branch.regions[0].blocks.append()):
-            # The thread's own column: a constant away from its first one, so that no register has
-            # to keep the address from the load on.
+            # The address uses the thread's own column, a constant offset from its first one, so
+            # that no register has to keep the address since the load.
             copy(operation, {value: self._own.get(to, to) for value, to in values.items()})
             ops.create("scf.yield")
         return branch
@@ -320,7 +324,7 @@ class _RowKernel:
     # --- Reductions ---
 
     def _combine(self, columns: Columns, partial: Sequence[Any]) -> None:
-        """What the threads of the row have together becomes the loop's results."""
+        """Combines the partial results of the row's threads into the loop's results."""
         for accumulator, value, result in zip(
             columns.accumulators, partial, columns.loop.results, strict=True
         ):
@@ -330,7 +334,7 @@ class _RowKernel:
 
 
 def combine_threads(accumulator: Accumulator, value: Any, *, is_warp: bool) -> Any:
-    """The combination of the values of all threads of a warp or a block, for each of them."""
+    """Combines the values of all threads of a warp or block; each thread gets the result."""
     attributes = {
         "op": ir.Attribute.parse(f"#gpu<all_reduce_op {accumulator.kind}>"),
         "uniform": ir.UnitAttr.get(),
@@ -339,21 +343,21 @@ def combine_threads(accumulator: Accumulator, value: Any, *, is_warp: bool) -> A
     bit = ops.integer(1)
     if value.type != bit:
         return ops.create(name, [value], [value.type], attributes, regions).result
-    # Threads exchange words.
+    # Shuffles exchange 32-bit words.
     word = ops.unary("arith.extui", value, ops.integer(32))
     total = ops.create(name, [word], [word.type], attributes, regions).result
     return ops.unary("arith.trunci", total, bit)
 
 
 def _normal_bounds(columns: Columns) -> tuple[Any, ...]:
-    """Equal for loops that visit the same columns, each by the same thread."""
+    """A key that is equal for loops in which each thread has the same columns."""
     bounds = columns.normal_bounds
-    # How far a single loop goes decides nothing about who has which column.
+    # For a single loop, the upper bound does not affect which thread has which column.
     return tuple((b[0], b[2]) if len(bounds) == 1 else b for b in bounds)
 
 
 def _moved(access: Access, values: dict[Any, Any]) -> Access:
-    """The access as it is in the kernel."""
+    """The access with its operands in the kernel."""
     return Access(
         access.operation,
         values.get(access.memref, access.memref),

@@ -1,8 +1,8 @@
-"""Rows on the CPU: each is one thread's, in vectors of columns.
+"""Kernels for rows on the CPU: one thread computes each row, in vectors of columns.
 
-The threads of a GPU's block, which share a row, would be vectors on the CPU, too; but what they
-exchange goes through memory there, once for each row. One thread that goes along the row needs no
-exchange: it has vectors of partial results, and combines their lanes at the end of the row.
+The threads of a GPU block that share a row would be vectorized on the CPU as well, but they
+exchange data through memory for each row. A single thread needs no exchange: it accumulates vectors
+of partial results, and combines their lanes at the end of the row.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from aotc.lower.mapping.partials import LANES, Partials, vector_of
 from aotc.mlir import ir
 from aotc.rewrites.cloning import body_of, copy
 
-# Vectors of columns that are computed together: the partial results of each are its own, so that
-# none waits for the one before. There are fewer in loops with functions, which have much to do for
-# each, or without partial results.
+# Vectors of columns that are computed at a time, with separate partial results, so that they do not
+# wait for each other. There are fewer in loops with math functions, which have much work for each,
+# and in loops without partial results.
 _MOST_VECTORS, _FEW_VECTORS = 4, 2
-# A block has about as many columns, but not so many that there are only a few blocks.
+# The approximate number of columns per block, unless there would be too few blocks.
 _COLUMNS_OF_BLOCK = 8192
 _LEAST_BLOCKS = 64
 _LEAST_WHOLE_ROWS, _MOST_WHOLE_COLUMNS = 16, 4096
@@ -43,8 +43,11 @@ _ROWS_OF_UNKNOWN_LENGTH = 4
 
 
 class RowVectors(Struct, frozen=True):
-    """`rows` rows in a block of one thread. `items` is the body: operations, and loops along the
-    row, of whose values `kinds` are. The rows are the loop's first dimensions, `rank` of them."""
+    """Blocks of one thread, each with `rows` rows.
+
+    `items` is the body: operations, and loops along the row, whose values have the `kinds`. The
+    rows are the first `rank` dimensions of the loop.
+    """
 
     rows: int
     rank: int
@@ -57,8 +60,8 @@ class RowVectors(Struct, frozen=True):
 
 
 def plan_row_vectors(loop: Any, items: Sequence[Any]) -> RowVectors | None:
-    """The plan for a loop over rows, whose body is operations and `Columns`; None if what a loop
-    along the row does cannot be done with vectors."""
+    """The plan for a loop over rows, whose body is operations and `Columns`; None if a loop along
+    the row cannot be vectorized."""
     kinds = Kinds()
     columns = [item for item in items if isinstance(item, Columns)]
     if not all(kinds.add(one) for one in columns):
@@ -68,9 +71,12 @@ def plan_row_vectors(loop: Any, items: Sequence[Any]) -> RowVectors | None:
 
 
 def plan_window_vectors(loop: Any) -> RowVectors | None:
-    """The plan for a loop over points, the last dimension of which becomes the columns. None unless
-    it loads what is padded, or a loop in it each second element or what is padded along rows, which
-    LLVM has no vectors for, or its rows are better not divided among blocks."""
+    """The plan for a loop over points, whose last dimension becomes the columns.
+
+    None unless LLVM would not vectorize it: it loads padded data, or has an inner loop with strided
+    loads or with padding along rows. Also planned are loops whose rows are better not divided among
+    blocks.
+    """
     *rows, bounds = zip(*ops.operand_groups(loop)[:3], strict=True)
     *_, column = loop.regions[0].blocks[0].arguments
     columns = Columns(loop, (bounds,), (column,), tuple(body_of(loop)), ())
@@ -86,10 +92,13 @@ def plan_window_vectors(loop: Any) -> RowVectors | None:
 
 
 def _are_whole(columns: Columns, rows: int | None, kinds: Kinds) -> bool:
-    """Whether rows of elementwise work, as a scale of each channel, had better be whole: there are
-    enough of them for all cores, and parts of them would be no whole warps, compute a function of
-    the row again, or read again which row to read (LLVM, which knows no aliases, does so for each
-    element)."""
+    """Whether rows of elementwise work, such as a scale of each channel, are better computed as a
+    whole.
+
+    There must be enough rows for all cores. Parts of rows would not be whole warps, would compute a
+    function of the row again, or would load the row's index again. (LLVM, without alias
+    information, loads it for each element.)
+    """
     count = columns.known_count
     if count is None or rows is None or rows < _LEAST_WHOLE_ROWS:
         return False
@@ -123,7 +132,7 @@ def _plan(
 
 
 def create_row_vectors(loop: Any, plan: RowVectors) -> None:
-    """Launches blocks of one thread for the loop over rows, which stays as it is."""
+    """Launches blocks of one thread for the loop over rows. The loop itself is not changed."""
     rows = dimensions_of(loop)[: plan.rank]
     count = ops.capped_product([d.trips for d in rows])
     known = known_product([d.known_trips for d in rows])
@@ -153,7 +162,7 @@ def _go_through_rows(
 
     def row(number: Any) -> None:
         variables = induction_values(rows, number)
-        # The columns' variable, if it is one of them, has no value here.
+        # The columns' variable, if it is an argument of the loop, has no value here.
         values = dict(zip(loop.regions[0].blocks[0].arguments, variables, strict=False))
         for item in plan.items:
             if isinstance(item, Columns):
@@ -168,7 +177,7 @@ def _go_through_rows(
 
 
 class _RowLoop:
-    """Builds a loop along a row at the insertion point, and enters its results into `values`."""
+    """Builds a loop along a row at the insertion point, and adds its results to `values`."""
 
     def __init__(self, columns: Columns, kinds: Kinds, values: dict[Any, Any]) -> None:
         self._columns, self._kinds, self._values = columns, kinds, values
@@ -186,23 +195,24 @@ class _RowLoop:
             self._values[self._columns.loop.results[number]] = accumulator.combine(init, total)
 
     def _by_accumulator(self, carried: Sequence[Any]) -> list[list[Any]]:
-        """The partial results of one vector, by the accumulator."""
+        """The partial results of one vector, for each accumulator."""
         values = iter(carried)
         return [[next(values) for _ in partials.kinds] for partials in self._partials]
 
     def _count_vectors(self) -> int:
-        """The same for rows of known and of unknown length, as are the bits of a sum."""
+        """The number of vectors at a time. It is the same for static and dynamic row lengths, and
+        so are the bits of a sum."""
         has_functions = any(op.name.startswith("math.") for op in self._columns.body)
         is_deep = has_functions or not self._partials
         wanted = _FEW_VECTORS if is_deep else _MOST_VECTORS
         known = self._inner.known_trips
-        # What a vector adds to nothing is its own.
+        # Vectors that accumulate nothing do not change the result.
         return wanted if known is None or known >= wanted * LANES else 1
 
     def _nest(
         self, outer: Sequence[Dimension], variables: list[Any], carried: list[Any], vectors: int
     ) -> list[Any]:
-        """The loops over the dimensions but the last one, which is in vectors."""
+        """The loops over all dimensions but the last, which is vectorized."""
         if not outer:
             return self._along(variables, carried, vectors)
         zero, one = ops.constant_index(0), ops.constant_index(1)
@@ -214,7 +224,7 @@ class _RowLoop:
         return create_loop(zero, outer[0].trips, one, carried, inside)
 
     def _along(self, variables: list[Any], carried: list[Any], vectors: int) -> list[Any]:
-        """Several vectors at a time, then one, then what is left of one."""
+        """Several vectors at a time, then single vectors, then a masked rest."""
         zero, trips = ops.constant_index(0), self._inner.trips
         several, one = ops.constant_index(vectors * LANES), ops.constant_index(LANES)
         own = sum(len(partials.kinds) for partials in self._partials)
@@ -241,13 +251,14 @@ class _RowLoop:
         known = self._inner.known_trips
         if known is not None and known % LANES == 0:
             return carried
-        # At most once.
+        # It has at most one iteration.
         return create_loop(last, trips, one, carried, rest)
 
     def _vectors(
         self, variables: list[Any], starts: Sequence[Any], carried: Sequence[Any], mask: Any | None
     ) -> list[Any]:
-        """The body for the vectors of columns from `starts` on, each operation for all of them."""
+        """The body for the vectors of columns that begin at `starts`, each operation for all of
+        them."""
         columns = self._columns
         copies = []
         for start in starts:
@@ -264,7 +275,7 @@ class _RowLoop:
 
 
 def _parts(values: Sequence[Any], count: int) -> list[Sequence[Any]]:
-    """`count` parts of equal length."""
+    """Splits the values into `count` parts of equal length."""
     size = len(values) // count
     return [values[i * size : (i + 1) * size] for i in range(count)]
 
@@ -277,7 +288,7 @@ def _add(index: Any, offset: int) -> Any:
 
 
 def _round_down(count: Any, step: int) -> Any:
-    """The greatest multiple of `step` that is not more than `count`."""
+    """The largest multiple of `step` that is at most `count`."""
     known = ops.known_index(count)
     if known is not None:
         return ops.constant_index(known - known % step)

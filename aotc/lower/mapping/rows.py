@@ -1,12 +1,12 @@
-"""A loop over rows, each with reductions along it → a block, or a warp, for each row.
+"""Plans kernels for rows with reductions along them: a block or a warp computes each row.
 
-The threads of a row share its columns: thread t has columns t, t + T, ... in every loop along the
-row, so that what one loop stores and the next one loads is the thread's own. What all of them
-combine goes through shuffles, in an order that does not change from run to run.
+The threads of a row share its columns: of T threads, thread t has columns t, t + T, ... in each
+loop along the row, so that a thread loads what it stored in an earlier loop. Values of all threads
+are combined by shuffles, in an order that is the same in each run.
 
-Where rows are short enough, each thread keeps its columns in registers: an element is loaded once,
-however many loops read it. How many columns that are is a constant of the kernel. Where the row's
-length is the host's to know, there is a kernel for each of some ranges of it, and the host chooses.
+If rows are short enough, each thread keeps its columns in registers: an element is loaded once for
+all loops. The number of columns per thread is a constant of the kernel. If only the host knows the
+row length, there is a kernel for each of several ranges of it, and the host chooses one.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from aotc.lower.mapping.scan_kernel import ELEMENTS
 from aotc.lower.mapping.scans import Scan, describe_scan
 from aotc.rewrites.cloning import body_of
 
-# Columns that a thread keeps in registers, at most; beyond that they are read again.
+# The limit of columns that a thread keeps in registers; otherwise each loop reads the row again.
 MAX_IN_REGISTERS = 16
-# How many it keeps where the host chooses: a kernel for each. None is for rows of less than half of
-# what it has room for, as its threads would compute on the last column more often than not.
+# Columns per thread of the kernels among which the host chooses. None of them is for rows of less
+# than half its capacity, as more than half of the columns would be computed in vain.
 _CHOICES = (MAX_IN_REGISTERS, MAX_IN_REGISTERS // 2)
-# A row of fewer columns is one thread's; but where a row has several loops, which are kernels
-# without that, it may be shorter.
+# A row with fewer columns is computed by one thread. If a row has several loops, which would be
+# separate kernels, it may be shorter.
 _LEAST_COLUMNS = 16
 LEAST_COLUMNS = 4
 _DYNAMIC_THREADS = 512
 _SCAN_THREADS = 256
 _ASSERT = "cf.assert"
-# Columns that a thread has under way at a time, where it does not keep them.
+# Columns that a thread loads at a time if it does not keep them.
 POINTS = 8
-# Rows in a block, where each is a warp's.
+# The limit of rows in a block if each warp has a row.
 _MOST_WARPS = 8
 
 
 class Kept(Struct, frozen=True):
-    """`columns` of them in each thread's registers, for rows of `least` to `most` columns."""
+    """Each thread keeps `columns` columns in registers, for rows of `least` to `most` columns."""
 
     columns: int
     least: int
@@ -61,15 +61,15 @@ class Kept(Struct, frozen=True):
 
 
 class RowPlan(Struct, frozen=True):
-    """`threads` for each row, `rows` rows in a block. `items` is the body: operations, and loops
-    along the row.
+    """`threads` threads for each row, and `rows` rows in a block. `items` is the body: operations,
+    and loops along the row.
 
-    `scans` are those of the items that are scans of the row.
+    `scans` are the items that are scans of the row.
 
-    There is a kernel for each of `forms` (None: each loop reads the row again). The first one whose
-    range the row's length is in takes it, and what is in none is the last one's.
+    There is a kernel for each of `forms` (None: each loop reads the row again). The first form
+    whose range contains the row's length is used; if none does, the last one.
 
-    Of the columns that a thread keeps, `neighbours` follow each other.
+    Of the columns that a thread keeps, groups of `neighbours` are adjacent.
     """
 
     block: BlockShape
@@ -131,7 +131,7 @@ def plan_rows(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> RowPla
         return None
     rows = known_product(loop_trips(loop))
     block = given or (_choose_scan_block if scans else _choose_block)(longest, rows)
-    # Given blocks of one warp along x have a row for each warp.
+    # In a requested block with one warp along x, each warp has a row.
     is_by_warps = block.x == WARP and rows is not None and rows % (block.y * block.z) == 0
     threads = WARP if is_by_warps else block.threads
     if scans and threads % WARP != 0:
@@ -142,7 +142,7 @@ def plan_rows(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> RowPla
 
 def row_items(loop: Any, overlaps: Overlaps) -> list[Any] | None:
     """The body as operations of the row, loops along it (Columns) and scans of it (Scan); None if
-    there is more."""
+    it contains anything else."""
     items: list[Any] = []
     for operation in body_of(loop):
         if is_pure(operation) or access_of(operation) is not None or operation.name == _ASSERT:
@@ -156,10 +156,10 @@ def row_items(loop: Any, overlaps: Overlaps) -> list[Any] | None:
 
 
 def is_along_rows(columns: Columns, loop: Any) -> bool:
-    """Whether it is a reduction along the rows of a matrix, and each row, or each part of one, is
-    read for only one row of the loop: then neighbouring threads should be in the same row."""
+    """Whether it is a reduction along the rows of a matrix, in which each row is read by one
+    iteration of the loop: then adjacent threads should be in the same row."""
     variables = loop.regions[0].blocks[0].arguments
-    # The variable of a loop with one iteration is no index of anything.
+    # The variable of a loop with one iteration does not appear in indices.
     rows = [row for row, trips in zip(variables, loop_trips(loop), strict=True) if trips != 1]
     loads = [a for op in columns.body for a in accesses_in(op) if not a.writes and a.indices]
     own = [row for row in rows if not _is_of_row(columns.bounds[-1][0], row)]
@@ -185,7 +185,7 @@ def _is_of_row(index: Any, row: Any) -> bool:
 
 
 def _forms(columns: Sequence[Columns], loop: Any, threads: int) -> tuple[Kept | None, ...]:
-    """The kernels to make for the loops along a row, as RowPlan has them."""
+    """The forms of the kernel, as in `RowPlan`."""
     counts = {item.known_count for item in columns}
     if not all(_may_speculate(item) for item in columns):
         return (None,)
@@ -201,8 +201,8 @@ def _forms(columns: Sequence[Columns], loop: Any, threads: int) -> tuple[Kept | 
 
 
 def _is_length_of_host(columns: Sequence[Columns], loop: Any) -> bool:
-    """Whether all loops along the row go over the same columns, in one dimension, as many of them
-    for each row: the host knows how many."""
+    """Whether all loops along the row have the same columns, in one dimension, and their number is
+    the same for each row, so that the host knows it."""
     (bounds, *more), *others = (item.normal_bounds for item in columns)
     return (
         not more
@@ -212,12 +212,12 @@ def _is_length_of_host(columns: Sequence[Columns], loop: Any) -> bool:
 
 
 def _is_read_again(columns: Sequence[Columns]) -> bool:
-    """Whether a loop along the row loads an element that an earlier one loads or stores. The loops
-    have one dimension each."""
+    """Whether a loop along the row loads an element that an earlier one loads or stores. All loops
+    have one dimension."""
     had: set[tuple[Any, ...]] = set()
     for item in columns:
         accesses = [access for op in item.body if (access := access_of(op)) is not None]
-        # The variable of each loop is another value.
+        # Each loop has a different value as its variable.
         places = [tuple("column" if v in item.variables else v for v in a.place) for a in accesses]
         if any(p in had for p, a in zip(places, accesses, strict=True) if not a.writes):
             return True
@@ -226,9 +226,9 @@ def _is_read_again(columns: Sequence[Columns]) -> bool:
 
 
 def _may_speculate(columns: Columns) -> bool:
-    """Whether its body may run for a column that is not there, but for its stores.
+    """Whether the body, without its stores, may be executed for a column that does not exist.
 
-    Not where what it loads says where to load from: another thread may be about to change it.
+    Not if loaded values are used as indices: another thread may be about to change them.
     """
     loaded: set[Any] = set()
     for operation in columns.body:
@@ -250,7 +250,7 @@ def _may_speculate(columns: Columns) -> bool:
 
 
 def _choose_block(longest: int | None, rows: int | None) -> BlockShape:
-    """Threads for each row so that they keep it in registers, more of them where rows are few."""
+    """The threads per row, such that they keep the row in registers; more if there are few rows."""
     if longest is None:
         return BlockShape(_DYNAMIC_THREADS)
     threads = WARP
@@ -264,8 +264,8 @@ def _choose_block(longest: int | None, rows: int | None) -> BlockShape:
 
 
 def _choose_scan_block(longest: int | None, rows: int | None) -> BlockShape:
-    """As many threads as take a row in one step, up to a few warps: with more of them a step takes
-    longer. With few rows, more threads."""
+    """The threads per row of a scan: enough for one step per row, up to a few warps, as a step with
+    more takes longer. With few rows, more threads."""
     if longest is None:
         return BlockShape(_SCAN_THREADS)
     threads = WARP
@@ -278,7 +278,7 @@ def _choose_scan_block(longest: int | None, rows: int | None) -> BlockShape:
 
 
 def block_for_rows(threads: int, rows: int | None) -> BlockShape:
-    """A block of one row; or, if a warp has a row, of several."""
+    """A block with one row, or with several rows if a warp has a row."""
     if threads > WARP:
         return BlockShape(threads)
     return BlockShape(WARP, math.gcd(_MOST_WARPS, rows or 1))

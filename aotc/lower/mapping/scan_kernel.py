@@ -1,7 +1,8 @@
-"""What the threads of a row do to scan it: see `aotc.lower.mapping.scans`.
+"""Builds a scan by the threads of a row: see `aotc.lower.mapping.scans`.
 
-A warp has 32 times `ELEMENTS` adjacent elements at a time, and a thread each 32nd of these, so that
-accesses are coalesced. Lanes exchange partial results by shuffles, warps through shared memory.
+A warp processes 32 times `ELEMENTS` adjacent elements at a time. Lane i has every 32nd of them,
+starting at i, so that accesses are coalesced. Lanes exchange partial results by shuffles, warps
+through shared memory.
 """
 
 from __future__ import annotations
@@ -18,21 +19,27 @@ from aotc.lower.mapping.scans import Scan
 from aotc.mlir import ir
 from aotc.rewrites.cloning import copy, copy_interleaved
 
-# Elements of a thread that are in flight at a time.
+# Elements that a thread loads at a time.
 ELEMENTS = 4
 
 
 def shared_for(scan: Scan, threads: int) -> list[Any]:
-    """The types of the shared memory that the scan takes in a block: the results of the warps, of
-    this step and of the last one, which other threads may still read."""
+    """The types of the shared memory that the scan needs in a block.
+
+    It has the results of the warps in this step and in the previous one, which other threads may
+    still read.
+    """
     warps = threads // WARP
     (accumulator,) = scan.columns.accumulators
     return [] if warps == 1 else [shared_type([2, warps], accumulator.type)]
 
 
 class ScanKernel:
-    """Builds the scan at the insertion point. `values` are what stands in the kernel for values of
-    the loop's body; `shared` is of the types of `shared_for`."""
+    """Builds the scan at the insertion point.
+
+    `values` maps values of the loop's body to those of the kernel. `shared` has the types of
+    `shared_for`.
+    """
 
     def __init__(
         self, scan: Scan, threads: int, thread: Any, shared: Sequence[Any], values: dict[Any, Any]
@@ -46,7 +53,7 @@ class ScanKernel:
         self._first_lane = ops.compare(EQ, self._lane, ops.constant_index(0))
 
     def build(self) -> Any:
-        """The combination of the whole row, the same value in each thread."""
+        """The reduction of the whole row, which is the same value in each thread."""
         self._dimensions = self._scan.columns.dimensions(self._values)
         self._count = count = product(self._dimensions)
         self._last = ops.index_op("arith.subi", count, ops.constant_index(1))
@@ -62,8 +69,8 @@ class ScanKernel:
         return total
 
     def _step(self, base: Any, total: Any, parity: Any) -> Any:
-        """Scans the elements from `base` on, behind which the combination of all before is `total`;
-        the new total."""
+        """Scans the elements from `base` on, where `total` is the reduction of all previous
+        elements. Returns the new total."""
         offset = ops.index_op("arith.muli", self._warp, ops.constant_index(WARP * ELEMENTS))
         first = ops.index_op("arith.addi", ops.index_op("arith.addi", base, offset), self._lane)
         positions = [
@@ -86,8 +93,8 @@ class ScanKernel:
         return total
 
     def _copy(self, position: Any, flag: Any) -> dict[Any, Any]:
-        """The values in the loop's body for one element: for the row's last one where there is
-        none."""
+        """The values of the loop's body for one element, or for the row's last element if the
+        position is beyond it."""
         inside = ops.select(flag, position, self._last)
         variables = induction_values(self._dimensions, inside)
         return self._values | dict(zip(self._scan.columns.variables, variables, strict=True))
@@ -99,8 +106,8 @@ class ScanKernel:
     # --- In a warp ---
 
     def _scan_warp(self, elements: Sequence[Any]) -> list[Any]:
-        """The inclusive scan of a warp's elements: lane by lane in each group of 32, then from
-        group to group."""
+        """The inclusive scan of a warp's elements: across lanes in each group of 32, then across
+        groups."""
         scanned = [self._scan_lanes(element) for element in elements]
         for i in range(1, len(scanned)):
             before = self._from_lane(scanned[i - 1], WARP - 1)
@@ -122,7 +129,8 @@ class ScanKernel:
     # --- Among warps ---
 
     def _before_warp(self, warp_total: Any, total: Any, parity: Any) -> tuple[Any, Any]:
-        """What comes before the warp's elements, and the total with those of all warps."""
+        """The reduction of everything before the warp's elements, and the total including all
+        warps."""
         if self._warps == 1:
             return total, self._accumulator.combine(total, warp_total)
         (shared,) = self._shared

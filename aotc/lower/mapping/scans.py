@@ -1,8 +1,8 @@
-"""Inclusive scans along a row: `for j { s = s + x[i, j]; y[i, j] = s }`.
+"""Recognition of inclusive scans along a row: `for j { s = s + x[i, j]; y[i, j] = s }`.
 
-The loop carries one value, which an associative operation combines with a value of each iteration,
-and uses the result in the iteration. The threads of a row compute it together: a scan of floats
-combines its elements in a fixed order, which is not the loop's.
+The loop carries one value. Each iteration combines it with a new value by an associative operation,
+and uses the result. The threads of a row compute the scan together: floats are combined in a fixed
+order, which is not that of the loop.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from aotc.rewrites.cloning import body_of
 class Scan(Struct, frozen=True):
     """A loop that scans a row.
 
-    `columns` are the loop with what computes the value to combine, and its one accumulator.
-    `combined` is the combination's result in the loop, and `after` what follows from it.
+    `columns` describes the loop with the operations that compute the new value, and its one
+    accumulator. `combined` is the result of the combination in the loop, and `after` the operations
+    that depend on it.
     """
 
     columns: Columns
@@ -31,15 +32,15 @@ class Scan(Struct, frozen=True):
     after: tuple[Any, ...]
 
     def is_along_row(self) -> bool:
-        """Whether iterations that follow each other read adjacent elements."""
+        """Whether consecutive iterations read adjacent elements."""
         (variable,) = self.columns.variables
         loads = [a for op in self.columns.body for a in accesses_in(op) if a.indices]
         return any(is_unit_stride(a.indices[-1], variable, self.columns.loop) for a in loads)
 
 
 def describe_scan(loop: Any, overlaps: Overlaps) -> Scan | None:
-    """The loop as a scan; None if it is none, or if threads that run its iterations at once could
-    not tell what another one stores."""
+    """The loop as a scan; None if it is not one, or if its iterations cannot be executed in
+    parallel because of their stores."""
     if loop.name != "scf.for" or "unsignedCmp" in loop.attributes or len(loop.results) != 1:
         return None
     if not isinstance(loop.operands[0].type, ir.IndexType) or not is_understood(loop):
@@ -51,7 +52,7 @@ def describe_scan(loop: Any, overlaps: Overlaps) -> Scan | None:
     if combination is None or combination not in body or combination.name not in KINDS:
         return None
     uses = list(old.uses)
-    # Integers of 1 bit are not exchanged by threads.
+    # Shuffles do not exchange i1.
     is_bit = yielded.type == ops.integer(1)
     if len(uses) != 1 or uses[0].owner.operation != combination or is_bit:
         return None
@@ -69,7 +70,7 @@ def describe_scan(loop: Any, overlaps: Overlaps) -> Scan | None:
 
 
 def _depending(body: Sequence[Any], combination: Any) -> tuple[Any, ...]:
-    """The operations that use the combination's result, directly or not, and all stores."""
+    """The operations that depend on the combination's result, and all stores."""
     made = set(combination.results)
     found = []
     for operation in body:
@@ -86,8 +87,8 @@ def _depending(body: Sequence[Any], combination: Any) -> tuple[Any, ...]:
 def _may_run_at_once(
     body: Sequence[Any], before: Sequence[Any], variable: Any, loop: Any, overlaps: Overlaps
 ) -> bool:
-    """Whether no iteration sees what another one stores, and what is computed before the
-    combination may run for a column that is not there."""
+    """Whether no iteration reads what another one stores, and the operations before the combination
+    may be executed for a column that does not exist."""
     if any(is_division(inner) for op in before for inner in ops.walk(op)):
         return False
     accesses = [access for op in body for access in accesses_in(op)]
@@ -99,7 +100,7 @@ def _may_run_at_once(
         for number, other in enumerate(accesses):
             if number == at or not overlaps.may_overlap(store.memref, other.memref):
                 continue
-            # A load behind a store would be moved in front of it.
+            # A load after a store would be moved before it.
             if other.place != store.place or (not other.writes and number > at):
                 return False
     loaded = {access.operation.results[0] for access in accesses if not access.writes}
@@ -107,7 +108,7 @@ def _may_run_at_once(
 
 
 def _is_own(store: Access, variable: Any, loop: Any) -> bool:
-    """Whether no two iterations store to one place."""
+    """Whether no two iterations store to the same element."""
     own = [index for index in store.indices if is_unit_stride(index, variable, loop)]
     return len(own) > 0 and all(
         index in own or ops.is_made_outside(index, loop) for index in store.indices
@@ -115,7 +116,7 @@ def _is_own(store: Access, variable: Any, loop: Any) -> bool:
 
 
 def is_unit_stride(index: Any, variable: Any, loop: Any) -> bool:
-    """Whether an index is the loop's variable, plus what is the same in all iterations."""
+    """Whether an index is the loop's variable plus a loop-invariant value."""
     if index == variable:
         return True
     addition = ops.defining(index)

@@ -1,7 +1,7 @@
-"""A reduction of everything, and the loops that use its result → one loop over a single row.
+"""Fuses a full reduction and the loops that use its result into one loop over a single row.
 
-The norm of one vector is a sum, and a loop that reads it. As kernels of their own they would meet
-in the host, which would wait for the sum to hand it on. As a row they are one kernel.
+For example, the norm of a vector is a sum, and a loop that reads it. As separate kernels, the host
+would wait for the sum and pass it on. As a row, they are one kernel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from aotc.lower.mapping.nest import known_product, loop_trips
 from aotc.mlir import ir
 from aotc.rewrites.cloning import body_of
 
-# What one block does: as many points as a total by one block has.
+# The limit of points for one block, as in a full reduction by one block.
 _MOST_POINTS = 16384
 _EARLY = ("memref.alloc", "memref.alloca", "memref.get_global")
 _LATE = ("memref.dealloc",)
@@ -27,8 +27,11 @@ _LATE = ("memref.dealloc",)
 def join_single_rows(
     totals: Iterable[Any], is_ours: Callable[[Any], bool]
 ) -> list[tuple[Any, str]]:
-    """Joins each of the reductions of host code with what follows it, where loops use its result
-    and the host does not; gives the loops that came of it, and what they came of."""
+    """Fuses each reduction of host code with the loops after it that use its result, if the host
+    does not use it.
+
+    Returns each fused loop with a description.
+    """
     joined: list[tuple[Any, str]] = []
     inside: set[Any] = set()
     for total in totals:
@@ -43,7 +46,8 @@ def join_single_rows(
 
 
 def put_in_row(members: Sequence[Any]) -> Any:
-    """Puts operations of host code into a loop over a single row, in the place of the first one."""
+    """Puts operations of host code into a loop over a single row, in place of the first
+    operation."""
     first = members[0]
     with first.location, ir.InsertionPoint(first):
         zero, one = ops.constant_index(0), ops.constant_index(1)
@@ -55,7 +59,7 @@ def put_in_row(members: Sequence[Any]) -> Any:
 
 
 class _Run:
-    """A total and what follows it, up to the last loop that uses what was computed."""
+    """A full reduction and the operations after it, up to the last loop that uses their results."""
 
     def __init__(self, total: Any, is_ours: Callable[[Any], bool]) -> None:
         self._is_ours = is_ours
@@ -96,7 +100,7 @@ class _Run:
         )
 
     def is_one_row(self) -> bool:
-        """Whether there is a loop that uses the result, and nobody else does."""
+        """Whether a loop uses the result, and nothing outside does."""
         inside = set(self.members)
         return len(inside) > 0 and all(
             _is_within(use.owner.operation, inside)

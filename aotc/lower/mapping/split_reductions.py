@@ -1,7 +1,8 @@
-"""Few reductions of many elements → parts of each, whose partial results are reduced in turn.
+"""Splits few reductions of many elements into parts, whose partial results are reduced in a second
+kernel.
 
-A thread for each of 1,000 columns, or a block for each of 8 rows, leaves most of a GPU idle. How
-many parts there are depends on the shape alone, and so does the order of the sum.
+One thread for each of 1,000 columns, or one block for each of 8 rows, leaves most of a GPU idle.
+The number of parts only depends on the shape, and so does the order of the sum.
 """
 
 from __future__ import annotations
@@ -21,18 +22,22 @@ from aotc.lower.mapping.rows import is_along_rows, row_items
 from aotc.mlir import ir
 from aotc.rewrites.cloning import body_of, copy
 
-# Of a reduction in parts, elements: fewer take less time than another kernel.
+# The smallest number of elements to split: fewer take less time than another kernel.
 _LEAST_ELEMENTS = 1 << 18
-# Of a row, and of a column. On an H100 16 sums of 65,536 take 3.7 us whole and 4.1 in parts, and 8
-# softmaxes of 131,072 take 32 and 13.
+# The shortest row and column to split. On an H100, 16 sums of 65,536 take 3.7 us unsplit and 4.1 us
+# split; 8 softmaxes of 131,072 take 32 us and 13 us.
 _LEAST_ROW, _LEAST_COLUMN = 1 << 17, 1 << 9
-# Elements of a part: of a row, which a block goes along, and of a column, which a thread has.
+# The smallest number of elements of a part: of a row, which a block reduces, and of a column, which
+# a thread reduces.
 _ROW_PART, _COLUMN_PART = 8 * MAX_BLOCK_THREADS, 32
 
 
 class _Parts(Struct, frozen=True):
-    """How the loops along the rows of an scf.parallel are divided: rows of `count` elements in
-    `parts` of `size`, the last one of fewer. `rows`: the sizes of the scf.parallel."""
+    """How the loops along the rows of an scf.parallel are divided.
+
+    Rows of `count` elements have parts of `size` elements; the last part may be smaller. `rows`:
+    the sizes of the scf.parallel.
+    """
 
     rows: tuple[int, ...]
     count: int
@@ -48,14 +53,17 @@ class _Parts(Struct, frozen=True):
 
 
 def split_reductions(loop: Any, overlaps: Overlaps) -> str | None:
-    """Puts a loop over the parts of each loop along the rows of an scf.parallel in front of it, if
-    one of them is a reduction; says what was done, or None if nothing was."""
+    """Inserts loops over parts of the loops along the rows of an scf.parallel before it, if one of
+    them is a reduction.
+
+    Returns a description; None if nothing was changed.
+    """
     found = _parts_of(loop, overlaps)
     if found is None:
         return None
     how_many = 0
     with loop.location:
-        # What is behind a loop that has no parts has none, either.
+        # If a loop cannot be split, the loops after it are not split either.
         while (columns := _first(loop, overlaps, found)) is not None:
             before = computed_from(columns.loop, overlaps)
             if before is None:
@@ -95,7 +103,8 @@ def _parts_of(loop: Any, overlaps: Overlaps) -> _Parts | None:
 
 
 def _count_of(item: Any) -> int | None:
-    """Of how many elements a loop along a row is, if it goes from 0 by 1."""
+    """The number of elements of a loop along a row that starts at 0 with step 1; None for other
+    loops."""
     if not isinstance(item, Columns) or len(item.bounds) != 1:
         return None
     lower, _, step = item.normal_bounds[0]
@@ -103,7 +112,7 @@ def _count_of(item: Any) -> int | None:
 
 
 def _first(loop: Any, overlaps: Overlaps, found: _Parts) -> Columns | None:
-    """The first loop along the row that has no parts yet."""
+    """The first loop along the row that has not been split yet."""
     for item in row_items(loop, overlaps) or []:
         if isinstance(item, Columns) and _count_of(item) == found.count:
             return item
@@ -115,15 +124,17 @@ def _stores(operation: Any) -> bool:
 
 
 def size_of_part(points: int, count: int, *, along_rows: bool) -> int | None:
-    """Of how many elements a part is, where `points` results are of `count` elements each; None
-    where each is computed as a whole. `along_rows`: a block goes along one together, else a thread
-    has one."""
+    """The number of elements of a part, for `points` reductions of `count` elements each; None if
+    they are not split.
+
+    `along_rows`: a block reduces a part; otherwise a thread does.
+    """
     shortest = _LEAST_ROW if along_rows else _LEAST_COLUMN
     if points == 0 or points * count < _LEAST_ELEMENTS or count < shortest:
         return None
     threads, least = (MAX_BLOCK_THREADS, _ROW_PART) if along_rows else (1, _COLUMN_PART)
     wanted = LARGE_GPU_THREADS // (points * threads)
-    # Those of a part, and the parts, are gone through one after the other.
+    # The elements of a part, and then the parts, are processed sequentially.
     parts = min(wanted, count // least, max(2, math.isqrt(count)))
     return None if parts < 2 else -(-count // parts)
 
@@ -133,8 +144,11 @@ def _is(number: int) -> Any:
 
 
 def computed_from(loop: Any, overlaps: Overlaps) -> tuple[Any, ...] | None:
-    """What stands in front of a loop in a row and it is computed from, in order; None where it
-    could not run before the row's other operations, as one of them stores what is accessed."""
+    """The operations before a loop in a row on which the loop depends, in order.
+
+    None if the loop cannot be moved before the row's other operations because one of them stores to
+    accessed memory.
+    """
     row = body_of(loop.parent)
     in_front = row[: row.index(loop)]
     made, before = [loop], []
@@ -161,10 +175,10 @@ def _operands(operation: Any) -> set[Any]:
 
 
 class Results:
-    """Buffers of results, one for each of some types, of the same sizes."""
+    """One buffer of the same sizes for each of the result types."""
 
     def __init__(self, types: Sequence[Any], sizes: Sequence[int]) -> None:
-        """Allocates them at the insertion point."""
+        """Allocates the buffers at the insertion point."""
         self._buffers = [ops.alloc(ir.MemRefType.get(list(sizes), type_)) for type_ in types]
 
     def store(self, results: Sequence[Any], place: Sequence[Any]) -> None:
@@ -180,20 +194,21 @@ class Results:
 
 
 def place_of_part(part: Any, row: Sequence[Any], *, along_rows: bool) -> list[Any]:
-    """Where a partial result is: those of one row are neighbours where blocks go along rows, else
-    those of one part."""
+    """The indices of a partial result. Those of one row are adjacent if blocks reduce along rows;
+    otherwise those of one part are."""
     return [*row, part] if along_rows else [part, *row]
 
 
 def bounds_of_part(number: Any, size: int, count: int) -> tuple[Any, Any]:
-    """Where the part with this number begins and ends."""
+    """The first element of the part with this number, and the end after its last."""
     lower = ops.index_op("arith.muli", number, ops.constant_index(size))
     upper = ops.index_op("arith.addi", lower, ops.constant_index(size))
     return lower, ops.index_op("arith.minsi", upper, ops.constant_index(count))
 
 
 def _split_reduction(loop: Any, columns: Columns, before: Sequence[Any], found: _Parts) -> None:
-    """A kernel computes the partial results, and one each row's result, which the row loads."""
+    """Creates a kernel for the partial results, and one for each row's result, which the row
+    loads."""
     types = [accumulator.type for accumulator in columns.accumulators]
     old_row = list(loop.regions[0].blocks[0].arguments)
 
@@ -237,7 +252,7 @@ def _split_reduction(loop: Any, columns: Columns, before: Sequence[Any], found: 
 
 
 def _split_elementwise(loop: Any, columns: Columns, before: Sequence[Any], found: _Parts) -> None:
-    """A kernel has a point for each element of all rows."""
+    """Creates a kernel with a point for each element of all rows."""
 
     def point(place: list[Any]) -> None:
         *row, variable = place
@@ -262,8 +277,8 @@ def _copy_body(columns: Columns, variable: Any, values: dict[Any, Any]) -> None:
 
 
 def _reduce(columns: Columns, bounds: Sequence[Any], inits: Sequence[Any], element: Any) -> Any:
-    """The results of a loop with the reductions of `columns`, of what `element` makes of its
-    variable."""
+    """The results of a loop with the reductions of `columns`, over the values that `element`
+    returns for its variable."""
     types = [init.type for init in inits]
     made = ops.create("scf.for", [*bounds, *inits], types, regions=1)
     block = made.regions[0].blocks.append(ops.index(), *types)

@@ -1,4 +1,4 @@
-"""Threads that go through a loop's points together, in strides."""
+"""Iteration of the threads of a row or block over a loop's points, in strides."""
 
 from __future__ import annotations
 
@@ -15,8 +15,12 @@ from aotc.rewrites.cloning import copy_interleaved
 
 
 class Team(Struct, frozen=True):
-    """`width` threads that are beside each other, `teams` such groups; this is thread `thread` of
-    group `team`. One group alone has no number. Each thread has `points` under way at a time."""
+    """Groups of `width` adjacent threads; there are `teams` groups. This is thread `thread` of
+    group `team`.
+
+    With a single group, `team` and `teams` are None. Each thread computes `points` points at a
+    time.
+    """
 
     width: int
     points: int
@@ -26,10 +30,11 @@ class Team(Struct, frozen=True):
 
 
 def go_through(columns: Columns, team: Team, values: dict[Any, Any]) -> list[Any]:
-    """Runs the points of a loop, a thread's own ones; gives the thread's partial results.
+    """Creates the thread's share of a loop's points, and returns the thread's partial results.
 
-    Each group of threads takes `points` times its width at once, then jumps over the others'; what
-    is left at the end is taken one by one. So point p is always thread p % width's.
+    Each group of threads processes `points` times its width at once, and then skips the points of
+    the other groups. The remainder is processed one point per thread at a time. So point p always
+    belongs to thread p % width.
     """
     dimensions = columns.dimensions(values)
     count, known = product(dimensions), columns.known_count
@@ -92,13 +97,13 @@ def combine_all(accumulator: Any, values: Sequence[Any]) -> Any:
 def _rounded_down(count: Any, known: int | None, unit: int) -> Any:
     if known is not None:
         return ops.constant_index(known // unit * unit)
-    # `unit` need not be a power of two: somebody may have said what a block is.
+    # `unit` need not be a power of two, as the block size may be requested.
     size = ops.constant_index(unit)
     return ops.index_op("arith.subi", count, ops.index_op("arith.remui", count, size))
 
 
 def _apart(first: Any, size: int, points: int) -> list[Any]:
-    """`first` and those that follow it, `size` apart."""
+    """`first` and the next positions, `size` apart."""
     return [
         first if i == 0 else ops.index_op("arith.addi", first, ops.constant_index(i * size))
         for i in range(points)

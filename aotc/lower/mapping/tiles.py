@@ -1,9 +1,9 @@
-"""A loop that reads along one dimension and writes along another → tiles in shared memory.
+"""Kernels with shared-memory tiles for loops that read along one dimension and write along another.
 
-If neighbouring threads write neighbouring elements, the elements that they read are a row apart,
-each in another line of memory. So a block copies a tile along its rows to shared memory and reads
-it along its columns there. Rows of the tile are padded by one element, so that the elements of a
-column are in different banks.
+If adjacent threads write adjacent elements, the elements that they read are a row apart, each in
+another cache line. So a block copies a tile along its rows to shared memory, and reads it along its
+columns there. Rows of the tile are padded by one element, so that the elements of a column are in
+different banks.
 """
 
 from __future__ import annotations
@@ -30,13 +30,16 @@ from aotc.rewrites.cloning import body_of, copy, copy_interleaved
 
 TILE = 32  # rows and columns of a tile, and threads of a block along x
 _ROWS = 8
-# Along an extent that is known to be shorter, tiles are mostly empty.
+# With a smaller static extent, tiles would be mostly empty.
 _LEAST_EXTENT = 8
 
 
 class TilePlan(Struct, frozen=True):
-    """How a loop becomes tiles. `block` has a warp along x. `loads` are contiguous along the loop's
-    `load_dimension`, its stores along `store_dimension`."""
+    """The plan for a loop in tiles.
+
+    `block` has a warp along x. `loads` are contiguous along the loop's `load_dimension`, its stores
+    along `store_dimension`.
+    """
 
     block: BlockShape
     store_dimension: int
@@ -76,7 +79,7 @@ def plan_tiles(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> TileP
 
 
 def _goes_across(access: Access, last: Any, variables: list[Any]) -> bool:
-    """Whether a load, with plain indices, is contiguous along another dimension than the stores."""
+    """Whether a load with simple indices is contiguous along another dimension than the stores."""
     indices = access.indices
     return (
         len(indices) > 1
@@ -88,7 +91,7 @@ def _goes_across(access: Access, last: Any, variables: list[Any]) -> bool:
 
 
 def _is_outside(index: Any) -> bool:
-    """Whether the index is the same in every iteration: a constant, or the host's."""
+    """Whether the index is the same in each iteration: a constant, or a value of the host."""
     owner = ops.defining(index)
     if ops.known_index(index) is not None:
         return True
@@ -97,7 +100,7 @@ def _is_outside(index: Any) -> bool:
 
 
 def _can_read_early(plan: TilePlan, stores: list[Access], overlaps: Overlaps) -> bool:
-    """Whether no iteration stores to what it loads later."""
+    """Whether no iteration stores to an element that it loads later."""
     for load in plan.loads:
         before = []
         for operation in load.operation.block.operations:
@@ -128,7 +131,7 @@ def _shared_bytes(plan: TilePlan) -> int:
 
 
 def launch_tiles(loop: Any, plan: TilePlan) -> None:
-    """Replaces the loop by a launch of one block for each tile, all along x."""
+    """Replaces the loop by a launch with one block per tile, all along x."""
     with ir.InsertionPoint(loop):
         dimensions = dimensions_of(loop)
         if known_product([d.known_trips for d in dimensions]) == 0:
@@ -138,7 +141,7 @@ def launch_tiles(loop: Any, plan: TilePlan) -> None:
             _tiles(d) if i in (plan.store_dimension, plan.load_dimension) else d.trips
             for i, d in enumerate(dimensions)
         ]
-        # Those along the stores vary fastest, so that blocks beside each other write together.
+        # Tiles along the stores vary fastest, so that adjacent blocks write adjacent memory.
         order = [
             i for i in range(len(tiles)) if i not in (plan.store_dimension, plan.load_dimension)
         ]
@@ -174,7 +177,8 @@ class _TileKernel(Struct, frozen=True):
     dimensions: list[Dimension]
 
     def fill(self, launch: Launch, tiles: list[Any], order: list[int]) -> None:
-        """Finds the block's tile, loads it, waits for all threads, then runs the loop's body."""
+        """Computes the block's tile, loads it, waits for all threads, and executes the loop's
+        body."""
         numbers: dict[int, Any] = {}
         rest = launch.block_ids[0]
         for i in reversed(order[1:]):
@@ -206,7 +210,8 @@ class _TileKernel(Struct, frozen=True):
         *,
         reads: bool,
     ) -> None:
-        """Reads the tile, x along the loads; or runs the loop's body, x along the stores."""
+        """Loads the tile with x along the loads, or executes the loop's body with x along the
+        stores."""
         fast, slow = (
             (self.plan.load_dimension, self.plan.store_dimension)
             if reads
@@ -221,7 +226,8 @@ class _TileKernel(Struct, frozen=True):
             if reads:
                 self._read(copies, [(row, x) for row, _ in chosen], shared)
             else:
-                # What was read in row `a`, column `b` of the tile is at column `a`, row `b` now.
+                # An element that was loaded as row `a`, column `b` of the tile is read as row `b`,
+                # column `a`.
                 self._run(copies, [(x, row) for row, _ in chosen], shared)
 
         pairs = list(zip(rows, points, strict=True))
@@ -241,7 +247,7 @@ class _TileKernel(Struct, frozen=True):
         create_either(whole, lambda: run(pairs), lambda: ops.create_if(is_there, each))
 
     def _is_whole(self, numbers: dict[int, Any]) -> Any | None:
-        """Whether all of the tile is inside the loop's bounds; None: every tile is."""
+        """Whether the whole tile is inside of the loop's bounds; None if each tile is."""
         size = ops.constant_index(TILE)
         checks = [
             ops.compare(SLE, ops.index_op("arith.addi", numbers[i], size), self.dimensions[i].trips)

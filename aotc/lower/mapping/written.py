@@ -1,10 +1,10 @@
-"""What the author wrote of parallel loops, noted in the input until loops are mapped.
+"""Records the parallelism and block sizes that the author requested, until loops are mapped.
 
-A function that says what runs in parallel keeps its other loops in sequence: by then linalg, too,
-is parallel loops. So does every function of a module that manages the GPU's memory itself: what
-its loops touch is where the author put it, often for the host. A loop or a linalg operation that
-says how large its blocks are is known by its place: of its attributes little comes through the
-passes in between.
+A function with explicit parallelism keeps its other loops sequential. This must be recorded early,
+as linalg operations become parallel loops later. The same holds for each function of a module that
+manages GPU memory itself: the author decided where the data of its loops is, often for the host. A
+loop or linalg operation that requests a block size is identified by its location, as few of its
+attributes survive the passes in between.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from aotc.mlir import ir
 
 _MARK = "aotc.sequential"
 _BLOCKS = "aotc.blocks"
-# What says that the author decided what runs in parallel.
+# Operations that show that the author decided what runs in parallel.
 _PARALLEL_OPS = ("gpu.launch", "gpu.launch_func", "scf.parallel", "affine.parallel", "scf.forall")
 _MEMORY_OPS = ("gpu.alloc", "gpu.memcpy", "gpu.memset", "gpu.host_register")
 
 
 def mark_parallel(source: Source) -> None:
-    """Marks the functions that have parallel loops or launches, and notes the blocks.
+    """Marks the functions that have parallel loops or launches, and records requested block sizes.
 
-    Raises InputError for a block that no GPU has.
+    Raises InputError for a block size that no GPU supports.
     """
     with source.module.context:
         by_function = [(function, ops.walk(function)) for function in functions_of(source.module)]
         manages_memory = any(op.name in _MEMORY_OPS for _, body in by_function for op in body)
         for function, operations in by_function:
-            # Of a model's operations a front end has written the loops.
+            # In a function from a front end, the author did not write the loops.
             is_written = IMPORTED_ATTRIBUTE not in function.attributes
             if is_written and (manages_memory or any(map(says_what_is_parallel, operations))):
                 function.attributes[_MARK] = ir.UnitAttr.get()
@@ -48,14 +48,14 @@ def mark_parallel(source: Source) -> None:
 
 
 def says_what_is_parallel(operation: Any) -> bool:
-    """Whether its author decided what runs in parallel."""
+    """Whether the operation shows that its author decided what runs in parallel."""
     return operation.name in _PARALLEL_OPS or "mapping" in operation.attributes
 
 
 def hand_out_blocks(function: Any, source: Source | None) -> None:
-    """Gives each loop of a function the block that its author asked for, as an attribute.
+    """Attaches the requested block sizes to the loops of a function, as attributes.
 
-    Raises InputError for a block that no GPU has.
+    Raises InputError for a block size that no GPU supports.
     """
     noted = ir.DictAttr(function.attributes[_BLOCKS]) if _BLOCKS in function.attributes else {}
     for loop in ops.find(function, "scf.parallel", "scf.for"):
@@ -65,12 +65,12 @@ def hand_out_blocks(function: Any, source: Source | None) -> None:
 
 
 def is_sequential(operation: Any) -> bool:
-    """Whether the function that it is, or is in, carries the mark."""
+    """Whether the operation, or a function that contains it, is marked."""
     return any(_MARK in op.attributes for op in (operation, *ops.ancestors(operation)))
 
 
 def erase_marks(module: Any) -> None:
-    """Takes all marks away."""
+    """Erases all marks."""
     for function in functions_of(module):
         for mark in (_MARK, _BLOCKS):
             if mark in function.attributes:
