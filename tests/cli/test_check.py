@@ -82,7 +82,7 @@ def test_warnings_have_their_names(aotc: Aotc, mlir_file: Callable[..., Path]) -
     done = aotc("check", file, "--json", *options)
     (one,) = json.loads(done.stdout)["diagnostics"]
     assert (done.code, one["code"], one["severity"]) == (2, "out-of-bounds", 1)
-    assert "memref.load has index 8 along dimension 0" in one["message"]
+    assert "memref.load has index 8, which is out of bounds for dimension 0" in one["message"]
 
 
 def test_without_json_it_says_what_a_build_says(

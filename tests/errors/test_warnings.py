@@ -27,7 +27,8 @@ def test_options(aotc: Aotc, mlir_file: MlirFile, tmp_path: Path) -> None:
     out = tmp_path / "out.mlir"
     command = ("build", path, "--emit", "host-mlir", "-o", out)
     said = (
-        f"{path}:4:3: {{}}: memref.store has index 9 along dimension 0 of {BUFFER} [{{}}]\n"
+        f"{path}:4:3: {{}}: memref.store has index 9, which is out of bounds for "
+        f"dimension 0 of {BUFFER} [{{}}]\n"
         f"    memref.store %x, %a[%c9] : {BUFFER}\n"
         "    ^\n"
     )

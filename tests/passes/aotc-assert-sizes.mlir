@@ -12,5 +12,5 @@ func.func @f(%x: memref<?xf32>, %y: memref<?xf32>) {
 // CHECK:      %[[X:.*]] = memref.dim %arg0, %c0
 // CHECK:      %[[Y:.*]] = memref.dim %arg1, %c0
 // CHECK-NEXT: %[[IS_EQUAL:.*]] = arith.cmpi eq, %[[X]], %[[Y]]
-// CHECK-NEXT: cf.assert %[[IS_EQUAL]], "operands of a linalg operation differ in size" {aotc.promise}
+// CHECK-NEXT: cf.assert %[[IS_EQUAL]], "operands of a linalg operation differ in size" {aotc.assumption}
 // CHECK-NEXT: linalg.generic

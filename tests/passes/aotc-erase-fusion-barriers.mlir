@@ -10,5 +10,5 @@ func.func @f(%x: tensor<128x128xf32>, %b: tensor<128x128xf32>) -> tensor<128x128
 
 // CHECK:      %[[A:.*]] = linalg.generic {{.*}} ins(%arg0 :
 // CHECK:        math.tanh
-// CHECK-NOT:  aotc.held
+// CHECK-NOT:  aotc.fusion_barrier
 // CHECK:      linalg.generic {{.*}} ins(%[[A]], %arg1 :

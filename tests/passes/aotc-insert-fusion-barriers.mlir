@@ -10,7 +10,7 @@ func.func @f(%x: tensor<128x128xf32>, %b: tensor<128x128xf32>) -> tensor<128x128
 
 // CHECK:      %[[A:.*]] = linalg.generic {{.*}} ins(%arg0 :
 // CHECK:        math.tanh
-// CHECK:      bufferization.dealloc_tensor %[[A]] {aotc.held}
+// CHECK:      bufferization.dealloc_tensor %[[A]] {aotc.fusion_barrier}
 // CHECK-NEXT: linalg.generic {{.*}} ins(%[[A]], %arg1 :
 
 // The result of a product that dequantizes its weights: what reads it as heads leaves it a vector.
@@ -36,5 +36,5 @@ func.func @quantized(%x: tensor<64xf32>, %w: tensor<256x64xi8>, %scales: tensor<
 // CHECK-LABEL: func.func @quantized
 // CHECK:      %[[Y:.*]] = linalg.generic {{.*}} ins(%arg0, %arg1, %arg2 :
 // CHECK:        arith.sitofp
-// CHECK:      bufferization.dealloc_tensor %[[Y]] {aotc.held}
+// CHECK:      bufferization.dealloc_tensor %[[Y]] {aotc.fusion_barrier}
 // CHECK-NEXT: tensor.expand_shape %[[Y]]

@@ -55,12 +55,13 @@ def _check(source: Source, access: Any) -> BuildWarning | None:
         for axis, index in enumerate(_indices(access, known)):
             if index is None or buffer.type.is_dynamic_dim(axis) or 0 <= index < shape[axis]:
                 continue
-            has = "comes to" if known else "has"
+            verb = "reaches" if known else "has"
             return BuildWarning.at(
                 source,
                 "out-of-bounds",
                 access.location,
-                f"{access.name} {has} index {index} along dimension {axis} of {buffer.type}",
+                f"{access.name} {verb} index {index}, which is out of bounds for dimension {axis} "
+                f"of {buffer.type}",
             )
     return None
 

@@ -33,7 +33,7 @@ _NO_ACCESS = {
     "memref.rank",
 }
 _ENTRY = "llvm.emit_c_interface"
-_HANDED_ON = ("scf.", "cf.", "affine.yield", "affine.for", "async.", "bufferization.")
+_FORWARDING = ("scf.", "cf.", "affine.yield", "affine.for", "async.", "bufferization.")
 
 
 def check_deallocations(source: Source, operations: Operations) -> list[BuildWarning]:
@@ -49,7 +49,7 @@ def check_deallocations(source: Source, operations: Operations) -> list[BuildWar
         for user in _users_of(_freed_by(free)):
             if user == free or user in reported or user not in operations:
                 continue
-            if not _touches(user, free, functions):
+            if not _accesses(user, free, functions):
                 continue
             if not _comes_after(user, free, operations):
                 continue
@@ -119,16 +119,16 @@ def _users_of(root: Any) -> Iterator[Any]:
             pending += [user.results[0]] if is_view else []
 
 
-def _touches(user: Any, free: Any, functions: Functions) -> bool:
+def _accesses(user: Any, free: Any, functions: Functions) -> bool:
     """Whether `user` certainly accesses the buffer's memory."""
-    if user.name in _NO_ACCESS or user.name.startswith(_HANDED_ON):
+    if user.name in _NO_ACCESS or user.name.startswith(_FORWARDING):
         return False
     if user.name == "func.call":
-        return _callee_touches(user, free, functions)
+        return _callee_accesses(user, free, functions)
     return True
 
 
-def _callee_touches(call: Any, free: Any, functions: Functions) -> bool:
+def _callee_accesses(call: Any, free: Any, functions: Functions) -> bool:
     freed = _freed_by(free)
     for i, operand in enumerate(call.operands):
         if _is_memref(operand.type) and root_of(operand, _VIEWS) == freed:

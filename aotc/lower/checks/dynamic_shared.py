@@ -27,7 +27,7 @@ _VIEWS = frozenset(
 
 
 # Dialects and operations that may forward the memory to operations that do not access it.
-_HAND_ON = ("arith.", "cf.", "func.", "index.", "llvm.br", "llvm.call", "llvm.cond_br", "scf.")
+_FORWARDING = ("arith.", "cf.", "func.", "index.", "llvm.br", "llvm.call", "llvm.cond_br", "scf.")
 
 
 class Need(Struct, frozen=True):
@@ -72,7 +72,7 @@ def _need_of(view: Any, named: Any, function: Any, *, is_always_called: bool) ->
         return is_always_called and runs_in_every_call(operation, of=function)
 
     # The position of the view itself proves little: it may be before the branch that uses it.
-    sure = (one for one in accesses if not one.name.startswith(_HAND_ON))
+    sure = (one for one in accesses if not one.name.startswith(_FORWARDING))
     end = _end_of(view, named) if always_runs(view) else None
     return Need(max(end or 1, 1), view, any(map(always_runs, sure)))
 

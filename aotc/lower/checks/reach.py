@@ -73,7 +73,7 @@ def runs_in_every_call(operation: Any, *, of: Any = None) -> bool:
     """
     while operation.name not in _FUNCTIONS:
         block = operation.block
-        if not _is_on_every_way(block):
+        if not _is_on_every_path(block):
             return False
         parent = block.owner.operation
         if of is not None and parent == of:
@@ -84,7 +84,7 @@ def runs_in_every_call(operation: Any, *, of: Any = None) -> bool:
     return True
 
 
-def _is_on_every_way(block: Any) -> bool:
+def _is_on_every_path(block: Any) -> bool:
     """Whether each path through the region passes through the block."""
     others = reachable_blocks(block.region, without=block)
     return not any(len(ops.terminator(other).successors) == 0 for other in others)

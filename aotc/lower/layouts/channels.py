@@ -31,7 +31,7 @@ from aotc.numbers import Value
 from aotc.ops import symbol_of
 
 # The number of 16-bit elements in a copy of 16 bytes.
-_TOGETHER = 8
+_COPY_ELEMENTS = 8
 _NONE: Dimensions = frozenset()
 
 
@@ -65,7 +65,7 @@ class _Access(Struct, frozen=True):
         return {loop for i in dimensions if (loop := self.loops[i]) is not None}
 
 
-class _Seen(Struct, frozen=True):
+class _Loops(Struct, frozen=True):
     """The loops along the last dimensions of a buffer, and along its other dimensions."""
 
     of_last: set[int]
@@ -76,7 +76,7 @@ class _Convolution(Struct, frozen=True, eq=False):
     """A multiply-accumulate of an image and a constant filter.
 
     `channels`: the loops along the filter that index dimensions of the image or result directly.
-    `summed`: those of them that are reduced. `has_window`: whether the image is indexed by sums of
+    `reduced`: those of them that are reduced. `has_window`: whether the image is indexed by sums of
     loops.
     """
 
@@ -85,14 +85,14 @@ class _Convolution(Struct, frozen=True, eq=False):
     filter: _Access
     result: _Access
     channels: set[int]
-    summed: set[int]
+    reduced: set[int]
     has_window: bool
 
     @property
     def of_filter(self) -> Dimensions:
         """The dimensions of the filter that become last. A filter without a window is a matrix, and
         is not reordered."""
-        return self.filter.along(self.summed) if self.has_window else _NONE
+        return self.filter.along(self.reduced) if self.has_window else _NONE
 
     @property
     def of_image(self) -> Dimensions:
@@ -101,7 +101,9 @@ class _Convolution(Struct, frozen=True, eq=False):
     @property
     def has_groups(self) -> bool:
         """Whether channels are reduced within groups of few channels each."""
-        return bool(self.summed and self.channels.intersection(self.image.loops, self.result.loops))
+        return bool(
+            self.reduced and self.channels.intersection(self.image.loops, self.result.loops)
+        )
 
 
 class _Plan:
@@ -134,14 +136,14 @@ class _Plan:
             self._look_at_product(generic)
         here = set(generics)
         for convolution in list(self._convolutions.values()):
-            if convolution.generic in here and convolution.has_window and convolution.summed:
-                self._begin_at(convolution)
+            if convolution.generic in here and convolution.has_window and convolution.reduced:
+                self._start_at(convolution)
         self.taken += [
             one
             for one in self._convolutions.values()
             if one.generic in here
             and one.has_window
-            and one.summed
+            and one.reduced
             and _root(one.image.value) in self._last
         ]
 
@@ -207,8 +209,8 @@ class _Plan:
             return None
         window = _added_loops(maps_of(generic)[factors.index(image)])
         channels = filter_.of(frozenset(range(len(filter_.loops)))) - window
-        summed = channels.intersection(reduction_loops(generic)) & set(image.loops)
-        found = _Convolution(generic, image, filter_, result, channels, summed, bool(window))
+        reduced = channels.intersection(reduction_loops(generic)) & set(image.loops)
+        found = _Convolution(generic, image, filter_, result, channels, reduced, bool(window))
         return found if not found.has_groups and self._can_order(found) else None
 
     def _can_order(self, convolution: _Convolution) -> bool:
@@ -241,15 +243,15 @@ class _Plan:
 
     # --- Propagation of the layout -------------------------------------------------------------
 
-    def _begin_at(self, convolution: _Convolution) -> None:
+    def _start_at(self, convolution: _Convolution) -> None:
         """Starts the propagation at a convolution. If its image cannot be channels-last, such as
         one with three colours, the convolution gains nothing, and is skipped."""
-        self._spread([(convolution.image.value, convolution.of_image)])
+        self._propagate([(convolution.image.value, convolution.of_image)])
         if _root(convolution.image.value) in self._last:
             last = convolution.result.along(convolution.channels)
-            self._spread([(convolution.result.value, last)])
+            self._propagate([(convolution.result.value, last)])
 
-    def _spread(self, marks: list[tuple[Any, Dimensions]]) -> None:
+    def _propagate(self, marks: list[tuple[Any, Dimensions]]) -> None:
         """Marks buffers, and the other operands of their users along the same loops."""
         while marks:
             value, last = marks.pop()
@@ -257,7 +259,7 @@ class _Plan:
             if root is None:
                 continue
             for generic, seen in _uses(root, self._last[root]):
-                marks += self._beside(generic, seen)
+                marks += self._operands_along(generic, seen)
 
     def _mark(self, value: Value, last: Dimensions) -> Any | None:
         """Marks the allocation of which `value` is a view. Returns it if it is newly marked;
@@ -279,7 +281,7 @@ class _Plan:
             or type_.layout != ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))
             or permute.is_same(type_.rank, known)
             or any(type_.is_dynamic_dim(i) for i in known)
-            or math.prod(sizes) % _TOGETHER
+            or math.prod(sizes) % _COPY_ELEMENTS
             or not permute.can_follow(root, known)
             or self._is_reduced_across(root, known)
         ):
@@ -304,9 +306,9 @@ class _Plan:
             for generic, seen in _uses(root, last)
         )
 
-    def _beside(self, generic: Any, seen: _Seen) -> Iterator[tuple[Any, Dimensions]]:
+    def _operands_along(self, generic: Any, seen: _Loops) -> Iterator[tuple[Any, Dimensions]]:
         convolution = self._convolutions.get(generic)
-        if convolution is None or not convolution.summed:
+        if convolution is None or not convolution.reduced:
             loops = seen.of_last - set(reduction_loops(generic))
             for access in self._accesses.get(generic, ()):
                 yield access.value, access.along(loops)
@@ -335,7 +337,7 @@ def _root(value: Value) -> Any:
     return value
 
 
-def _uses(value: Value, last: Dimensions) -> Iterator[tuple[Any, _Seen]]:
+def _uses(value: Value, last: Dimensions) -> Iterator[tuple[Any, _Loops]]:
     """Yields the operations that use a buffer or its views, with the loops along its dimensions."""
     for use in value.uses:
         user = use.owner.operation
@@ -349,7 +351,7 @@ def _uses(value: Value, last: Dimensions) -> Iterator[tuple[Any, _Seen]]:
             continue
         access = _Access(value, _loops_of(generic, user, use.operand_number))
         others = frozenset(range(len(access.loops))) - last
-        yield generic, _Seen(access.of(last), access.of(others))
+        yield generic, _Loops(access.of(last), access.of(others))
 
 
 def _accesses(generic: Any) -> Iterator[_Access]:

@@ -93,7 +93,7 @@ def reorder_allocation(alloc: Any, last: Dimensions) -> None:
     sizes, _ = ops.operand_groups(alloc)
     attributes = ops.attributes_of(alloc)
     with alloc.location, ir.InsertionPoint(alloc):
-        moved = _in_order(sizes, type_, order)
+        moved = _permute_sizes(sizes, type_, order)
         made = ops.create("memref.alloc", moved, [_permuted(type_, order)], attributes).result
     _follow(alloc.results[0], made, last)
     ops.erase(alloc)
@@ -114,7 +114,7 @@ def _permuted(type_: Any, order: Sequence[int]) -> Any:
     return ir.MemRefType.get([type_.shape[i] for i in order], type_.element_type)
 
 
-def _in_order(values: Sequence[Any], type_: Any, order: Sequence[int]) -> list[Any]:
+def _permute_sizes(values: Sequence[Any], type_: Any, order: Sequence[int]) -> list[Any]:
     """The dynamic sizes in the new order."""
     unknown = [i for i in range(type_.rank) if type_.is_dynamic_dim(i)]
     of_dimension = dict(zip(unknown, values, strict=True))
@@ -171,7 +171,7 @@ def _view(view: Any, source: Value, order: Sequence[int], last: Dimensions) -> V
             groups = [[own.index(one) for one in groups[i]] for i in order]
             static = list(ir.DenseI64ArrayAttr(attributes["static_output_shape"]))
             attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get([static[i] for i in own])
-            sizes = _in_order(list(view.operands)[1:], type_, own)
+            sizes = _permute_sizes(list(view.operands)[1:], type_, own)
         else:
             groups = [[order.index(one) for one in groups[i]] for i in own]
             sizes = []

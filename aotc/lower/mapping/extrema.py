@@ -115,7 +115,7 @@ def _extremum(loop: Any) -> _Extremum | None:
         if comparison is None or old != carried[place] or yielded[value] is None:
             continue
         is_taken = [condition, comparison.element, carried[value]]
-        if not _takes(yielded[value], is_taken, comparison):
+        if not _is_extremum_of_pair(yielded[value], is_taken, comparison):
             continue
         if not can_reduce(comparison.element.type, comparison.kind):
             return None
@@ -126,14 +126,14 @@ def _extremum(loop: Any) -> _Extremum | None:
         if any(set(carried) & set(inner.operands) for op in others for inner in ops.walk(op)):
             return None
         can_load = (known_trips(*list(loop.operands)[:3]) or 0) > 0
-        if any(not _is_of_any_place(op, can_load=can_load) for op in _made(at, others)):
+        if any(not _is_reexecutable(op, can_load=can_load) for op in _computation_of(at, others)):
             return None
         choices = tuple(op for op in body if op in known)
         return _Extremum(loop, comparison, value, place, at, choices)
     return None
 
 
-def _is_of_any_place(operation: Any, *, can_load: bool) -> bool:
+def _is_reexecutable(operation: Any, *, can_load: bool) -> bool:
     """Whether the operation may be executed once more, for any of the loop's iterations."""
     if operation.name == "memref.load":
         return can_load
@@ -198,7 +198,7 @@ def _conditions(condition: Any) -> set[Any]:
     return {owner for owner in owners if owner is not None}
 
 
-def _takes(new: Any, is_taken: list[Any], comparison: _Comparison) -> bool:
+def _is_extremum_of_pair(new: Any, is_taken: list[Any], comparison: _Comparison) -> bool:
     """Whether the operation is the extremum of the carried value and the element."""
     if new.name == "arith.select":
         return list(new.operands) == is_taken
@@ -209,7 +209,7 @@ def _takes(new: Any, is_taken: list[Any], comparison: _Comparison) -> bool:
     return is_extreme and both and (comparison.is_nan_taken or not is_float)
 
 
-def _made(value: Any, body: list[Any]) -> list[Any]:
+def _computation_of(value: Any, body: list[Any]) -> list[Any]:
     """The operations of the body that compute the value, in order."""
     wanted, made = [value], []
     for operation in reversed(body):
@@ -225,7 +225,7 @@ def _is_along_row(found: _Extremum) -> bool:
     variable = found.loop.regions[0].blocks[0].arguments[0]
     return any(
         access.indices and access.indices[-1] == variable
-        for operation in _made(found.comparison.element, body)
+        for operation in _computation_of(found.comparison.element, body)
         for access in accesses_in(operation)
     )
 
@@ -321,7 +321,7 @@ def _split_into_parts(found: _Extremum, overlaps: Overlaps) -> list[Any]:
 
 def _split(found: _Extremum) -> None:
     loop, comparison = found.loop, found.comparison
-    made = _made(comparison.element, body_of(loop))
+    made = _computation_of(comparison.element, body_of(loop))
     is_float = comparison.kind in ("maximumf", "minimumf")
     with loop.location, ir.InsertionPoint(loop):
 
@@ -370,7 +370,7 @@ def _split(found: _Extremum) -> None:
         at = ops.unary("arith.index_cast", place, ops.index())
         at = ops.select(is_there, at, lower)
         values = {variable: at}
-        for operation in _made(found.at, body_of(loop)):
+        for operation in _computation_of(found.at, body_of(loop)):
             copy(operation, values)
         new = {found.value: extreme, found.place: values.get(found.at, found.at)}
         for i, result in enumerate(loop.results):

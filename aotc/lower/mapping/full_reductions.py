@@ -19,7 +19,7 @@ from aotc.lower.mapping.build import EQ, create_launch, create_loop
 from aotc.lower.mapping.columns import Columns
 from aotc.lower.mapping.nest import product
 from aotc.lower.mapping.row_kernel import combine_threads
-from aotc.lower.mapping.strides import Team, go_through
+from aotc.lower.mapping.strides import Team, reduce_in_strides
 from aotc.mlir import ir
 from aotc.module_names import TEMPORARY
 from aotc.rewrites.cloning import body_of, copy
@@ -250,7 +250,7 @@ def _launch_both(plan: FullReductionPlan, start: _Step, finish: _Step) -> None:
     with ir.InsertionPoint(launch.end):
         number = launch.number(plan.block)
         team = Team(threads, _POINTS, number, launch.block_ids[0], launch.grid_sizes[0])
-        found = go_through(columns, team, {})
+        found = reduce_in_strides(columns, team, {})
         sums = [
             combine_threads(accumulator, value, is_warp=False)
             for accumulator, value in zip(columns.accumulators, found, strict=True)
@@ -278,7 +278,7 @@ def _launch_last(
     with ir.InsertionPoint(launch.end):
         number = launch.number(block)
         if partials is None:
-            found = go_through(columns, Team(block.threads, _POINTS, number), {})
+            found = reduce_in_strides(columns, Team(block.threads, _POINTS, number), {})
         else:
             buffers, count = partials
 

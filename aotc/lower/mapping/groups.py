@@ -56,7 +56,7 @@ class _Member(Struct, frozen=True):
         return len(_rows(self.loop))
 
 
-def join_loops(
+def fuse_loops(
     function: Any, overlaps: Overlaps, is_ours: Callable[[Any], bool]
 ) -> list[tuple[Any, str]]:
     """Fuses loops over the same rows if one of them reduces along its rows, and loops over the same
@@ -64,14 +64,14 @@ def join_loops(
 
     Returns each fused loop with a description.
     """
-    joined = []
+    fused = []
     blocks = {op.block: op.block for op in ops.find(function, "scf.parallel") if is_ours(op)}
     for block in blocks.values():
         for group in _groups(block, overlaps, is_ours):
             of_what = "rows" if group.has_reduction else "points"
             text = f"{len(group.loops)} loops over the same {of_what} are one kernel"
-            joined.append((_join(group), text))
-    return joined
+            fused.append((_fuse(group), text))
+    return fused
 
 
 def _groups(block: Any, overlaps: Overlaps, is_ours: Callable[[Any], bool]) -> list[_Group]:
@@ -140,7 +140,9 @@ def _fitting(
         loops = [other.loop for other in members]
         if not _may_follow(loops, rank, member.loop, overlaps):
             break
-        if of_points and not (member.rank == rank and _go_alike([*loops, member.loop])):
+        if of_points and not (
+            member.rank == rank and _have_same_access_order([*loops, member.loop])
+        ):
             break
         shares = _shares(loops[: max(1, fitting)], member.loop, overlaps)
         members = [*members, member]
@@ -167,7 +169,7 @@ def _may_follow(loops: list[Any], rank: int, loop: Any, overlaps: Overlaps) -> b
     first = loops[0]
     if len(_rows(loop)) < rank or _bounds(loop, rank) != _bounds(first, rank):
         return False
-    if len(_blocks_asked([*loops, loop])) > 1:
+    if len(_requested_blocks([*loops, loop])) > 1:
         return False
     if not _is_worth_it([*loops, loop], rank, overlaps):
         return False
@@ -189,12 +191,12 @@ def _shares(loops: list[Any], loop: Any, overlaps: Overlaps) -> bool:
     return any(overlaps.may_overlap(one, other) for one in theirs for other in ours)
 
 
-def _blocks_asked(loops: list[Any]) -> set[Any]:
+def _requested_blocks(loops: list[Any]) -> set[Any]:
     """The block sizes that the loops request. A loop without a request takes another's."""
     return {op.attributes[BLOCK_ATTRIBUTE] for op in loops if BLOCK_ATTRIBUTE in op.attributes}
 
 
-def _go_alike(loops: list[Any]) -> bool:
+def _have_same_access_order(loops: list[Any]) -> bool:
     """Whether the loops access memory in the same order.
 
     They access it along their last dimension, or transposed along one common dimension, so that
@@ -233,7 +235,7 @@ def _is_worth_it(loops: list[Any], rank: int, overlaps: Overlaps) -> bool:
         return True
     for loop in loops:
         if len(_rows(loop)) > rank and (
-            any(len(op.regions) > 0 for op in body_of(loop)) or _goes_across(loop, rank)
+            any(len(op.regions) > 0 for op in body_of(loop)) or _is_transposed(loop, rank)
         ):
             return False
         if len(_rows(loop)) == rank and not all(
@@ -243,7 +245,7 @@ def _is_worth_it(loops: list[Any], rank: int, overlaps: Overlaps) -> bool:
     return True
 
 
-def _goes_across(loop: Any, rank: int) -> bool:
+def _is_transposed(loop: Any, rank: int) -> bool:
     """Whether adjacent elements of a row are not adjacent in memory, so that tiles are better."""
     rows, columns = set(_rows(loop)[:rank]), set(_rows(loop)[rank:])
     return any(
@@ -296,20 +298,20 @@ def _is_of_same_row(one: tuple[Any, Access], other: tuple[Any, Access], rank: in
     return all((_rows(loop)[row], _rows(other_loop)[row]) in pairs for row in range(rank))
 
 
-def _join(group: _Group) -> Any:
+def _fuse(group: _Group) -> Any:
     first = group.loops[0]
     for operation in group.early:
         operation.move_before(first)
     lowers, uppers, steps, _ = ops.operand_groups(first)
     bounds = [part[: group.rank] for part in (lowers, uppers, steps)]
     with first.location, ir.InsertionPoint(first):
-        joined = create_parallel(*bounds)
-        for block in _blocks_asked(group.loops):
-            joined.attributes[BLOCK_ATTRIBUTE] = block
+        fused = create_parallel(*bounds)
+        for block in _requested_blocks(group.loops):
+            fused.attributes[BLOCK_ATTRIBUTE] = block
     for operation in reversed(group.late):
-        operation.move_after(joined)
-    rows = _rows(joined)
-    end = ops.terminator(joined.regions[0].blocks[0])
+        operation.move_after(fused)
+    rows = _rows(fused)
+    end = ops.terminator(fused.regions[0].blocks[0])
     for loop in group.loops:
         own = _rows(loop)
         target = end
@@ -326,4 +328,4 @@ def _join(group: _Group) -> Any:
         for operation in body_of(loop):
             operation.move_before(target)
         ops.erase(loop)
-    return joined
+    return fused

@@ -21,6 +21,7 @@ from aotc.lower.gpu_branches import is_for_gpu
 from aotc.lower.mapping.accumulators import carry_accumulators
 from aotc.lower.mapping.blocks import BlockShape, block_of
 from aotc.lower.mapping.columns import Columns, describe_columns
+from aotc.lower.mapping.explicit_parallelism import attach_block_sizes, erase_marks, is_sequential
 from aotc.lower.mapping.extrema import split_extremum
 from aotc.lower.mapping.forward import (
     drop_overwritten,
@@ -29,7 +30,7 @@ from aotc.lower.mapping.forward import (
     forward_row_values,
 )
 from aotc.lower.mapping.full_reductions import launch_full_reduction, plan_full_reduction
-from aotc.lower.mapping.groups import join_loops
+from aotc.lower.mapping.groups import fuse_loops
 from aotc.lower.mapping.merge import merge_columns, merge_dimensions
 from aotc.lower.mapping.neighbours import with_neighbours
 from aotc.lower.mapping.points import PointsPlan, launch_points, plan_points
@@ -44,10 +45,9 @@ from aotc.lower.mapping.row_vectors import (
 )
 from aotc.lower.mapping.rows import plan_rows
 from aotc.lower.mapping.scans import describe_scan
-from aotc.lower.mapping.single_rows import join_single_rows, put_in_row
+from aotc.lower.mapping.single_rows import fuse_single_rows, put_in_row
 from aotc.lower.mapping.split_reductions import split_reductions
 from aotc.lower.mapping.tiles import launch_tiles, plan_tiles
-from aotc.lower.mapping.written import erase_marks, hand_out_blocks, is_sequential
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.remarks import Remarks
@@ -80,9 +80,9 @@ def map_parallel_loops(
             if function.name != "func.func" or symbol_of(function) in device_functions:
                 continue
             overlaps.renew()
-            hand_out_blocks(function, remarks.source if remarks is not None else None)
+            attach_block_sizes(function, remarks.source if remarks is not None else None)
             _simplify(function, overlaps, remarks, block)
-            for loop in [columns.loop for columns in _totals(function)]:
+            for loop in [columns.loop for columns in _full_reductions(function)]:
                 mapped += _map_full_reduction(loop, block, remarks)
             for loop in _own_loops(function):
                 overlaps.renew()
@@ -112,9 +112,9 @@ def _simplify(
             split_extremum(loop, overlaps)
     for loop in _host_scans(function, overlaps):
         put_in_row([loop])
-    totals = [columns.loop for columns in _totals(function)]
-    _tidy(join_single_rows(totals, is_ours), overlaps, remarks)
-    _tidy(join_loops(function, overlaps, is_ours), overlaps, remarks)
+    reductions = [columns.loop for columns in _full_reductions(function)]
+    _forward_values(fuse_single_rows(reductions, is_ours), overlaps, remarks)
+    _forward_values(fuse_loops(function, overlaps, is_ours), overlaps, remarks)
     for loop in _own_loops(function):
         location = loop.location
         if _block_for(loop, block) is not None:
@@ -129,9 +129,11 @@ def _simplify(
     drop_unread(function)
 
 
-def _tidy(joined: list[tuple[Any, str]], overlaps: Overlaps, remarks: Remarks | None) -> None:
+def _forward_values(
+    fused: list[tuple[Any, str]], overlaps: Overlaps, remarks: Remarks | None
+) -> None:
     """Forwards values between the parts of fused loops, and reports the fusions."""
-    for loop, what in joined:
+    for loop, what in fused:
         forward_in_rows(loop, overlaps)
         carry_accumulators(loop, overlaps)
         forward_in_rows(loop, overlaps)
@@ -261,7 +263,7 @@ def _may_be_full_reduction(loop: Any) -> bool:
     )
 
 
-def _totals(function: Any) -> list[Columns]:
+def _full_reductions(function: Any) -> list[Columns]:
     """The reductions of host code that become kernels."""
     found = []
     for loop in ops.find(function, "scf.for", "scf.parallel"):

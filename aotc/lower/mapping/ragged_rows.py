@@ -200,7 +200,7 @@ class _RaggedKernel(Struct, frozen=True):
         values, length = self._begin(ops.index_op("arith.minui", row, last))
         is_short = ops.binary("arith.andi", is_there, self._is_short(length, lanes))
         own = ops.select(is_short, length, zero)
-        partial = self._go_through(lane, lanes, own, _POINTS, values)
+        partial = self._reduce_in_strides(lane, lanes, own, _POINTS, values)
         totals = self._combine_lanes(partial)
         is_first = ops.compare(EQ, lane, zero)
         leads = ops.binary("arith.andi", is_first, is_there)
@@ -230,7 +230,7 @@ class _RaggedKernel(Struct, frozen=True):
         most = ops.select(is_of_warp, most, zero)
         return ops.compare(_SLE, length, most)
 
-    def _go_through(
+    def _reduce_in_strides(
         self, first: Any, width: Any, count: Any, points: int, values: dict[Any, Any]
     ) -> list[Any]:
         """A thread's partial results over the elements `first`, `first + width`, ....
@@ -297,7 +297,7 @@ class _RaggedKernel(Struct, frozen=True):
             group = load(ops.index_op("arith.addi", number, one))
             values, length = self._begin(ops.index_op("arith.addi", first, group))
             width = ops.constant_index(_THREADS)
-            partial = self._go_through(self.thread, width, length, _POINTS_OF_BLOCK, values)
+            partial = self._reduce_in_strides(self.thread, width, length, _POINTS_OF_BLOCK, values)
             pairs = zip(self.plan.row.accumulators, partial, strict=True)
             totals = [combine_threads(a, value, is_warp=False) for a, value in pairs]
             ops.create_if(is_first_thread, lambda: self._end(totals, values))

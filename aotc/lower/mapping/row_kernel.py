@@ -23,7 +23,7 @@ from aotc.lower.mapping.order import Order, Use
 from aotc.lower.mapping.rows import POINTS, Kept, RowPlan
 from aotc.lower.mapping.scan_kernel import ScanKernel, shared_for
 from aotc.lower.mapping.scans import Scan
-from aotc.lower.mapping.strides import Team, combine_all, go_through
+from aotc.lower.mapping.strides import Team, combine_all, reduce_in_strides
 from aotc.mlir import ir
 from aotc.ops import create_either
 from aotc.rewrites.cloning import copy
@@ -172,7 +172,9 @@ class _RowKernel:
         accesses = [a for operation in columns.body for a in accesses_in(operation)]
         for use in [self._use(columns, access) for access in accesses]:
             self._before(use)
-        partial = go_through(columns, Team(self._plan.threads, POINTS, self._thread), self._values)
+        partial = reduce_in_strides(
+            columns, Team(self._plan.threads, POINTS, self._thread), self._values
+        )
         self._combine(columns, partial)
 
     def _use(self, columns: Columns, access: Access) -> Use:

@@ -140,7 +140,7 @@ def create_row_vectors(loop: Any, plan: RowVectors) -> None:
     def launch(blocks: Any) -> None:
         made = create_launch([blocks], BlockShape(1))
         with ir.InsertionPoint(made.end):
-            _go_through_rows(loop, plan, rows, count, made.block_ids[0])
+            _iterate_rows(loop, plan, rows, count, made.block_ids[0])
 
     if known is not None:
         if known > 0:
@@ -153,7 +153,7 @@ def create_row_vectors(loop: Any, plan: RowVectors) -> None:
     )
 
 
-def _go_through_rows(
+def _iterate_rows(
     loop: Any, plan: RowVectors, rows: list[Dimension], count: Any, block: Any
 ) -> None:
     one, size = ops.constant_index(1), ops.constant_index(plan.rows)

@@ -24,7 +24,7 @@ _EARLY = ("memref.alloc", "memref.alloca", "memref.get_global")
 _LATE = ("memref.dealloc",)
 
 
-def join_single_rows(
+def fuse_single_rows(
     totals: Iterable[Any], is_ours: Callable[[Any], bool]
 ) -> list[tuple[Any, str]]:
     """Fuses each reduction of host code with the loops after it that use its result, if the host
@@ -32,7 +32,7 @@ def join_single_rows(
 
     Returns each fused loop with a description.
     """
-    joined: list[tuple[Any, str]] = []
+    fused: list[tuple[Any, str]] = []
     inside: set[Any] = set()
     for total in totals:
         if total in inside:
@@ -41,8 +41,8 @@ def join_single_rows(
         if run.is_one_row():
             inside |= set(run.members)
             text = f"{run.count_loops()} loops over one row are one kernel"
-            joined.append((run.join(), text))
-    return joined
+            fused.append((run.fuse(), text))
+    return fused
 
 
 def put_in_row(members: Sequence[Any]) -> Any:
@@ -112,14 +112,14 @@ class _Run:
     def count_loops(self) -> int:
         return sum(len(member.regions) > 0 for member in self.members)
 
-    def join(self) -> Any:
+    def fuse(self) -> Any:
         first = self.members[0]
         for operation in self._early:
             operation.move_before(first)
-        joined = put_in_row(self.members)
+        fused = put_in_row(self.members)
         for operation in reversed(self._late):
-            operation.move_after(joined)
-        return joined
+            operation.move_after(fused)
+        return fused
 
 
 def _is_short_full_reduction(operation: Any) -> bool:

@@ -29,7 +29,7 @@ class Team(Struct, frozen=True):
     teams: Any = None
 
 
-def go_through(columns: Columns, team: Team, values: dict[Any, Any]) -> list[Any]:
+def reduce_in_strides(columns: Columns, team: Team, values: dict[Any, Any]) -> list[Any]:
     """Creates the thread's share of a loop's points, and returns the thread's partial results.
 
     Each group of threads processes `points` times its width at once, and then skips the points of

@@ -68,7 +68,7 @@ def plan_tiles(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> TileP
     lasts = {a.indices[-1] for a in stores}
     if len(lasts) != 1 or (last := lasts.pop()) not in variables:
         return None
-    transposed = [a for a in accesses if not a.writes and _goes_across(a, last, variables)]
+    transposed = [a for a in accesses if not a.writes and _is_transposed(a, last, variables)]
     load_variables = {a.indices[-1] for a in transposed}
     if len(load_variables) != 1:
         return None
@@ -78,7 +78,7 @@ def plan_tiles(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> TileP
     return plan if _can_read_early(plan, stores, overlaps) and _is_worth_it(plan, loop) else None
 
 
-def _goes_across(access: Access, last: Any, variables: list[Any]) -> bool:
+def _is_transposed(access: Access, last: Any, variables: list[Any]) -> bool:
     """Whether a load with simple indices is contiguous along another dimension than the stores."""
     indices = access.indices
     return (

@@ -40,21 +40,21 @@ def library_modules(module: Any, written_by_hand: Collection[str]) -> list[Any]:
     ]
 
 
-def take_out(module: Any, outlined: Iterable[Any]) -> Any:
+def detach_kernels(module: Any, outlined: Iterable[Any]) -> Any:
     """Moves gpu.modules into a new module, and replaces them by stubs with empty kernels."""
     with module.context, ir.Location.unknown():
-        kept = ir.Module.create()
+        detached = ir.Module.create()
         for gpu_module in outlined:
             _insert_signatures(gpu_module)
-            ops.body_of_module(kept).append(gpu_module)
-    return kept
+            ops.body_of_module(detached).append(gpu_module)
+    return detached
 
 
-def put_back(module: Any, kept: Any) -> None:
+def reattach_kernels(module: Any, detached: Any) -> None:
     """Moves the gpu.modules back in place of their stubs. Those without a stub are dropped."""
     with module.context:
         wanted = {symbol_of(one): one for one in gpu_modules(module)}
-        for gpu_module in gpu_modules(kept):
+        for gpu_module in gpu_modules(detached):
             signatures = wanted.get(symbol_of(gpu_module))
             if signatures is not None:
                 gpu_module.move_before(signatures)

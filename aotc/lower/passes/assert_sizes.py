@@ -17,7 +17,7 @@ from aotc.errors import InternalError
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
 
-PROMISE = "aotc.promise"
+ASSUMPTION = "aotc.assumption"
 _EQ = 0
 _CONCERNS_GPU = ("gpu.launch", "gpu.module")
 
@@ -55,7 +55,7 @@ def _assert_sizes_of(operation: Any) -> None:
             for other, j in others:
                 if _is_dynamic(first, i) or _is_dynamic(other, j):
                     if first != other:
-                        _promise(ops.size(first, i), ops.size(other, j))
+                        _assume_equal(ops.size(first, i), ops.size(other, j))
                 elif first.type.shape[i] != other.type.shape[j]:
                     # MLIR's verifier does not find this if another size is dynamic.
                     raise InternalError(
@@ -68,7 +68,7 @@ def _is_dynamic(memref: Any, dimension: int) -> bool:
     return bool(ir.MemRefType(memref.type).is_dynamic_dim(dimension))
 
 
-def _promise(one: Any, other: Any) -> None:
+def _assume_equal(one: Any, other: Any) -> None:
     is_equal = ops.compare(_EQ, one, other)
     message = "operands of a linalg operation differ in size"
-    ops.create_assert(is_equal, message, **{PROMISE: ir.UnitAttr.get()})
+    ops.create_assert(is_equal, message, **{ASSUMPTION: ir.UnitAttr.get()})

@@ -13,7 +13,7 @@ from msgspec.structs import fields
 from aotc.analysis.gpu_modules import gpu_modules
 from aotc.errors import AotcError, InputError, InternalError
 from aotc.input.source import Source
-from aotc.lower.outlining.library import put_back
+from aotc.lower.outlining.library import reattach_kernels
 from aotc.ops import symbol_of
 from aotc.remarks import Remarks
 from aotc.request import BuildRequest
@@ -66,12 +66,12 @@ class Lowering(Struct):
             else:
                 # Consecutive upstream passes share one pass manager.
                 self.run_upstream(*(one.text for one in group))
-        self.put_library_back()
+        self.restore_library_kernels()
 
-    def put_library_back(self) -> None:
+    def restore_library_kernels(self) -> None:
         """Moves the kernels of the library back into the module, in place of their declarations."""
         if self.library is not None:
-            put_back(self.module, self.library)
+            reattach_kernels(self.module, self.library)
             self.library = None
 
     def run_upstream(self, *texts: str) -> None:
@@ -156,14 +156,14 @@ class OwnPass(Struct, frozen=True):
     @property
     def text(self) -> str:
         words = [
-            f"{field.name}={_spelled(getattr(self, field.name))}"
+            f"{field.name}={_option_text(getattr(self, field.name))}"
             for field in fields(self)
             if field.name in self.parsers and getattr(self, field.name) != field.default
         ]
         return f"{self.name}{{{' '.join(words)}}}" if words else self.name
 
 
-def _spelled(value: Any) -> str:
+def _option_text(value: Any) -> str:
     """The text of an option's value, in the form that `parsers` accept."""
     if isinstance(value, Enum):
         return str(value.value)

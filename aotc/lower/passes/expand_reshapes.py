@@ -67,10 +67,10 @@ def _expand(reshape: Any) -> None:
         return
     with reshape.location, ir.InsertionPoint(reshape):
         value = _cast(source, _shape(before))
-        together = [_total([before[i] for i in ones]) for ones, _ in pairs]
+        collapsed = [_total([before[i] for i in ones]) for ones, _ in pairs]
         if any(len(ones) > 1 for ones, _ in pairs):
             groups = [ones for ones, _ in pairs]
-            value = _reshaped("tensor.collapse_shape", value, _shape(together), groups, [])
+            value = _reshaped("tensor.collapse_shape", value, _shape(collapsed), groups, [])
         if any(len(others) > 1 for _, others in pairs):
             sizes = [
                 size if size.type == ops.index() else _index(size)

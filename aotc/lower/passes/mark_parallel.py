@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aotc.lower.mapping.written import mark_parallel
+from aotc.lower.mapping.explicit_parallelism import mark_parallel
 from aotc.lower.passes.base import Lowering, OwnPass
 
 

@@ -13,7 +13,7 @@ class MergeKernels(OwnPass, frozen=True):
     reason: str = "kernels of loops share one image; so do the library kernels of one operation"
 
     def run(self, lowering: Lowering) -> None:
-        lowering.put_library_back()
+        lowering.restore_library_kernels()
         name = f"{c_identifier(lowering.request.name)}_kernels"
         by_hand, debug = set(lowering.by_hand), lowering.request.debug
         merge_outlined(lowering.module, by_hand, name, debug=debug)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aotc.lower.passes.base import Lowering, OwnPass
-from aotc.lower.tensors.quantized_products import multiply_quantized
+from aotc.lower.tensors.quantized_matmuls import multiply_quantized
 
 
 class MultiplyQuantized(OwnPass, frozen=True):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc.analysis.gpu_modules import target_and_dispatch
-from aotc.lower.outlining.library import has_library_kernels_alone, library_modules, take_out
+from aotc.lower.outlining.library import detach_kernels, has_library_kernels_alone, library_modules
 from aotc.lower.outlining.module import launches_of, share_kernels
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.ops import symbol_of
@@ -43,6 +43,6 @@ class OutlineLibrary(OwnPass, frozen=True):
             for one in share_kernels(group, launches, debug=debug)
         ]
         outlined = [one for one in modules if id(one) in kept]
-        lowering.library = take_out(lowering.module, outlined)
+        lowering.library = detach_kernels(lowering.module, outlined)
         name, watch = lowering.source.name, lowering.watch
         run_passes(lowering.library, _SIMPLIFY, name=name, watch=watch)

@@ -9,7 +9,7 @@ from aotc import ops
 from aotc.analysis.aliasing import Roots, some_loops_kept_sequential
 from aotc.analysis.functions import Functions
 from aotc.input.entries import functions_of
-from aotc.lower.mapping.written import is_sequential, says_what_is_parallel
+from aotc.lower.mapping.explicit_parallelism import is_explicitly_parallel, is_sequential
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import PassManager
 
@@ -35,8 +35,10 @@ def functions_without_parallel_loops(module: Any) -> Iterator[Any]:
     """Yields the functions without explicit parallel loops. Reductions of other functions keep the
     order of the source."""
     for function in functions_of(module):
-        says_so = is_sequential(function) or any(map(says_what_is_parallel, ops.walk(function)))
-        if function.name == "func.func" and not says_so:
+        is_explicit = is_sequential(function) or any(
+            map(is_explicitly_parallel, ops.walk(function))
+        )
+        if function.name == "func.func" and not is_explicit:
             yield function
 
 

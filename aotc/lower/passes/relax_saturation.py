@@ -35,7 +35,7 @@ class RelaxSaturation(OwnPass, frozen=True):
                 extreme.results[0].replace_all_uses_with(number)
                 ops.erase(extreme)
             for conversion in ops.find(lowering.module.operation, *_CONVERSIONS):
-                if _is_narrow(conversion.results[0].type) and not _is_limited(conversion):
+                if _is_narrow(conversion.results[0].type) and not _is_clamped(conversion):
                     _widen(conversion)
 
 
@@ -52,7 +52,7 @@ def _is_narrow(type_: Any) -> bool:
     return isinstance(type_, ir.IntegerType) and 1 < type_.width < _WIDE
 
 
-def _is_limited(conversion: Any) -> bool:
+def _is_clamped(conversion: Any) -> bool:
     limit = ops.defining(conversion.operands[0])
     return limit is not None and limit.name in (*_NUMBERS, *_NUMBERS.values())
 

@@ -23,11 +23,11 @@ from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of
 from aotc.analysis.views import root_of
 from aotc.lower.passes.base import Lowering, OwnPass
-from aotc.lower.tensors.spread import create_spread
+from aotc.lower.tensors.broadcast import create_broadcast
 from aotc.mlir import ir
 
 # Operations whose result may alias their first operand.
-_PARTS = (*RESHAPES, "tensor.cast", "tensor.extract_slice")
+_ALIASING = (*RESHAPES, "tensor.cast", "tensor.extract_slice")
 
 
 class SeparateFills(OwnPass, frozen=True):
@@ -42,15 +42,15 @@ class SeparateFills(OwnPass, frozen=True):
                 value, sizes = _value(generic), _sizes(generic)
                 if value is not None and sizes is not None:
                     _reshape(generic.results[0], value)
-                    _part(generic.results[0], value, sizes)
-                elif _is_repeated(generic):
-                    _part_repeated(generic)
-            _part_empty(lowering.module.operation)
+                    _separate(generic.results[0], value, sizes)
+                elif _is_broadcast(generic):
+                    _separate_broadcast(generic)
+            _separate_empty(lowering.module.operation)
             for loop in ops.find(lowering.module.operation, "scf.for"):
-                _part_yielded(ops.terminator(loop.regions[0].blocks[0]))
+                _copy_repeated_yields(ops.terminator(loop.regions[0].blocks[0]))
 
 
-def _is_repeated(generic: Any) -> bool:
+def _is_broadcast(generic: Any) -> bool:
     """Whether the result is a broadcast of one tensor of lower rank."""
     inputs, _ = ops.operand_groups(generic)
     end, *others = reversed(body_of(generic))
@@ -62,7 +62,7 @@ def _is_repeated(generic: Any) -> bool:
     return bool(is_it and is_tensor and source.type.rank < result.type.rank)
 
 
-def _part_repeated(generic: Any) -> None:
+def _separate_broadcast(generic: Any) -> None:
     """Gives each operation that writes into the broadcast's result, except the last, its own
     broadcast."""
     (result,) = generic.results
@@ -73,7 +73,7 @@ def _part_repeated(generic: Any) -> None:
             user.operands[use.operand_number] = made.results[0]
 
 
-def _part_empty(root: Any) -> None:
+def _separate_empty(root: Any) -> None:
     """Gives each operation its own empty tensor, unless it reads what the previous operation wrote
     into that tensor."""
     latest: dict[Any, Any] = {}  # tensor.empty → its copy that was written last
@@ -94,11 +94,11 @@ def _part_empty(root: Any) -> None:
             made_of.update((result, used) for result in operation.results)
 
 
-def _part_yielded(end: Any) -> None:
+def _copy_repeated_yields(end: Any) -> None:
     """Copies a yielded tensor if it, or another part of the same tensor, is yielded before it."""
     yielded = set()
     for number, operand in enumerate(end.operands):
-        whole = root_of(operand, _PARTS)
+        whole = root_of(operand, _ALIASING)
         if whole in yielded and isinstance(operand.type, ir.RankedTensorType):
             sizes = ir.DenseI32ArrayAttr.get([0, 1, 0])
             with end.location, ir.InsertionPoint(end):
@@ -145,10 +145,10 @@ def _reshape(filled: Any, value: Any) -> None:
                 other = _fill(user.results[0].type, value)
             ops.replace(user, [other])
             _reshape(other, value)
-            _part(other, value)
+            _separate(other, value)
 
 
-def _part(filled: Any, value: Any, sizes: Sequence[Any] = ()) -> None:
+def _separate(filled: Any, value: Any, sizes: Sequence[Any] = ()) -> None:
     """Gives each operation that writes into the filled tensor its own."""
     for use in [use for use in filled.uses if _is_written(use)]:
         user = use.owner.operation
@@ -166,4 +166,4 @@ def _is_written(use: Any) -> bool:
 
 def _fill(type_: Any, value: Any, sizes: Sequence[Any] = ()) -> Any:
     """A tensor filled with `value`, at the insertion point."""
-    return create_spread(value, type_, ir.AffineMap.get(type_.rank, 0, []), sizes)
+    return create_broadcast(value, type_, ir.AffineMap.get(type_.rank, 0, []), sizes)

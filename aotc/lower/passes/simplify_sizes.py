@@ -14,9 +14,9 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.generics import body_of, maps_of
 from aotc.lower.passes.base import Lowering, OwnPass
+from aotc.lower.tensors.broadcast import create_broadcast
 from aotc.lower.tensors.size_polynomials import Facts, Polynomial
 from aotc.lower.tensors.size_values import Sizes
-from aotc.lower.tensors.spread import create_spread
 from aotc.mlir import ir
 
 _ONE = Polynomial.number(1)
@@ -112,8 +112,8 @@ def _simplify_broadcast(generic: Any, sizes: Sizes) -> bool:
         found = source
     elif maker is not None and maker.name == "tensor.empty":
         with generic.location, ir.InsertionPoint(generic):
-            spread = ir.AffineMap.get(map_.n_dims, 0, places)
-            found = create_spread(source, out.type, spread, list(maker.operands))
+            map_to_source = ir.AffineMap.get(map_.n_dims, 0, places)
+            found = create_broadcast(source, out.type, map_to_source, list(maker.operands))
     else:
         return False
     generic.results[0].replace_all_uses_with(found)

@@ -14,7 +14,7 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, maps_of
 from aotc.lower.passes.base import Lowering, OwnPass
-from aotc.lower.tensors.spread import create_spread
+from aotc.lower.tensors.broadcast import create_broadcast
 from aotc.mlir import ir
 
 
@@ -26,15 +26,15 @@ class SinkConversions(OwnPass, frozen=True):
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
-            for repeat in ops.find(lowering.module.operation, "linalg.generic"):
-                if not _repeats_matrices(repeat):
+            for broadcast in ops.find(lowering.module.operation, "linalg.generic"):
+                if not _broadcasts_matrices(broadcast):
                     continue
-                conversion, reshapes = _maker_and_reshapes(repeat.operands[0])
+                conversion, reshapes = _producer_and_reshapes(broadcast.operands[0])
                 if conversion is not None and _widens(conversion):
-                    _exchange(repeat, conversion, reshapes)
+                    _sink(broadcast, conversion, reshapes)
 
 
-def _maker_and_reshapes(value: Any) -> tuple[Any | None, list[Any]]:
+def _producer_and_reshapes(value: Any) -> tuple[Any | None, list[Any]]:
     """The operation that produces a tensor, and the reshapes after it, in program order."""
     reshapes: list[Any] = []
     owner = ops.defining(value)
@@ -44,7 +44,7 @@ def _maker_and_reshapes(value: Any) -> tuple[Any | None, list[Any]]:
     return owner, reshapes
 
 
-def _repeats_matrices(generic: Any) -> bool:
+def _broadcasts_matrices(generic: Any) -> bool:
     """Whether the operation broadcasts each matrix of its input."""
     inputs, outs = ops.operand_groups(generic)
     if len(inputs) != 1 or len(generic.results) != 1:
@@ -88,22 +88,24 @@ def _widens(generic: Any) -> bool:
     )
 
 
-def _exchange(repeat: Any, conversion: Any, reshapes: list[Any]) -> None:
-    narrow, (wide,) = conversion.operands[0], list(repeat.results)
-    maker = ops.defining(repeat.operands[1])
+def _sink(broadcast: Any, conversion: Any, reshapes: list[Any]) -> None:
+    narrow, (wide,) = conversion.operands[0], list(broadcast.results)
+    maker = ops.defining(broadcast.operands[1])
     assert maker is not None
-    with repeat.location, ir.InsertionPoint(repeat):
+    with broadcast.location, ir.InsertionPoint(broadcast):
         for reshape in reshapes:
             narrow = _reshaped(narrow, reshape)
         type_ = ir.RankedTensorType.get(wide.type.shape, narrow.type.element_type)
-        repeated = create_spread(narrow, type_, maps_of(repeat)[0], list(maker.operands))
+        narrow_broadcast = create_broadcast(
+            narrow, type_, maps_of(broadcast)[0], list(maker.operands)
+        )
         for collapse in [use.owner.operation for use in wide.uses]:
             if collapse.name == "tensor.collapse_shape":
-                _convert(_reshaped(repeated, collapse), collapse.results[0])
+                _convert(_reshaped(narrow_broadcast, collapse), collapse.results[0])
                 ops.erase(collapse)
         if list(wide.uses):
-            _convert(repeated, wide)
-    ops.erase(repeat)
+            _convert(narrow_broadcast, wide)
+    ops.erase(broadcast)
 
 
 def _reshaped(tensor: Any, reshape: Any) -> Any:
@@ -117,5 +119,7 @@ def _reshaped(tensor: Any, reshape: Any) -> Any:
 def _convert(narrow: Any, wide: Any) -> None:
     """Replaces the wide tensor by a conversion of the narrow one."""
     identity = ir.AffineMap.get_identity(wide.type.rank)
-    converted = create_spread(narrow, wide.type, identity, ops.dynamic_sizes(narrow), "arith.extf")
+    converted = create_broadcast(
+        narrow, wide.type, identity, ops.dynamic_sizes(narrow), "arith.extf"
+    )
     wide.replace_all_uses_with(converted)

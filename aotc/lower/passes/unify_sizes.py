@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.lower.passes.assert_sizes import PROMISE
+from aotc.lower.passes.assert_sizes import ASSUMPTION
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
 
@@ -22,7 +22,7 @@ class UnifySizes(OwnPass, frozen=True):
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
             for function in ops.find(lowering.module.operation, "func.func"):
-                if not any(PROMISE in op.attributes for op in ops.find(function, "cf.assert")):
+                if not any(ASSUMPTION in op.attributes for op in ops.find(function, "cf.assert")):
                     continue  # no equality is recorded there
                 for region in function.regions:
                     for block in region.blocks:
@@ -60,7 +60,7 @@ class _Sizes(Struct, frozen=True):
 
 def _unify_in(block: Any, sizes: _Sizes) -> None:
     for operation in [op.operation for op in block.operations]:
-        if operation.name == "cf.assert" and PROMISE in operation.attributes:
+        if operation.name == "cf.assert" and ASSUMPTION in operation.attributes:
             comparison = ops.defining(operation.operands[0])
             if comparison is not None and comparison.name == "arith.cmpi":
                 sizes.learn(*comparison.operands)

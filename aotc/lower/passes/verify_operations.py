@@ -99,7 +99,7 @@ class VerifyOperations(OwnPass, frozen=True):
         elif name in _DIMENSIONS:
             _assert_dimension(assertion, behind[name])
         else:
-            _say_sizes(assertion, f"{name}: {found['reason']}")
+            _set_message(assertion, f"{name}: {found['reason']}")
 
     def _keeps(self, assertion: Any, operation: str) -> bool:
         is_access = operation in _ACCESSES
@@ -135,7 +135,7 @@ def _assert_view(assertion: Any, view: Any, reason: str) -> None:
     the last element, and has no last index."""
     found = _OF_DIMENSION.search(reason)
     if found is None:
-        _say_sizes(assertion, f"{view.name}: {reason}")
+        _set_message(assertion, f"{view.name}: {reason}")
         return
     dimension = int(found[1] or found[2])
     with assertion.location, ir.InsertionPoint(assertion):
@@ -182,7 +182,7 @@ def _assert_dimension(assertion: Any, dim: Any) -> None:
     ops.erase(assertion)
 
 
-def _say_sizes(assertion: Any, text: str) -> None:
+def _set_message(assertion: Any, text: str) -> None:
     """Sets the assertion's message. If the assertion compares two sizes for equality, the message
     shows them."""
     assertion.attributes["msg"] = ir.StringAttr.get(text)

@@ -261,7 +261,7 @@ class AliasClasses:
 
         A memref of memrefs is connected with the buffers that are stored in it.
         """
-        if not _hands_on_unseen(operation):
+        if not _forwards_unmodelled(operation):
             return
         buffers = [value for value in operation.operands if _is_buffer(value)]
         for buffer in buffers[1:]:
@@ -307,7 +307,7 @@ class AliasClasses:
         return [UseKind.HOST_READ if callee.startswith(PRINTS) else UseKind.ESCAPE]
 
 
-def _hands_on_unseen(operation: Any) -> bool:
+def _forwards_unmodelled(operation: Any) -> bool:
     """Whether results of an operation may be its operands' buffers in a way that is not
     modelled."""
     if operation.name == "memref.store":

@@ -23,7 +23,7 @@ ALIGNMENT = 256
 # Operations that do not use a buffer beyond their own execution.
 _USES = ("gpu.launch_func", "gpu.memcpy", "gpu.memset")
 # Operations whose result refers to the buffer; kernels access it through TMA descriptors as well.
-_STANDS_FOR = (*VIEWS, "memref.extract_strided_metadata", DESCRIBES)
+_ALIASING = (*VIEWS, "memref.extract_strided_metadata", DESCRIBES)
 # The largest buffer in bytes that is merged if only a branch allocates it. A larger one stays in
 # the branch: the branch may not be taken, and filling the buffer takes longer than allocating it.
 _MOST_CONDITIONAL = 16 * 2**20
@@ -56,7 +56,7 @@ class _Buffer(Struct):
     def end(self) -> int:
         return self.offset + self.size
 
-    def is_beside(self, other: _Buffer) -> bool:
+    def interferes_with(self, other: _Buffer) -> bool:
         """Whether both may be live at the same time."""
         is_apart = self.last < other.first or other.last < self.first
         return not is_apart and not _are_alternatives(self.branches, other.branches)
@@ -75,7 +75,7 @@ def share_allocation(function: Any, given: Sequence[Any]) -> None:
     if not buffers:
         return
     (block,) = function.regions[0].blocks
-    first = _in_block(buffers[0].allocation, block)
+    first = _ancestor_in(buffers[0].allocation, block)
     operations = [op.operation for op in block.operations]
     before = set(operations[: operations.index(first)])
     buffers = [buffer for buffer in buffers if _is_size_known(buffer, before)]
@@ -146,7 +146,7 @@ def _slots(buffers: Sequence[_Buffer]) -> list[list[_Buffer]]:
         fitting = [
             slot
             for slot in slots
-            if slot[0].sizes == buffer.sizes and not any(map(buffer.is_beside, slot))
+            if slot[0].sizes == buffer.sizes and not any(map(buffer.interferes_with, slot))
         ]
         if fitting:
             # The slot whose size changes least.
@@ -166,11 +166,11 @@ def _buffers(function: Any) -> Iterator[_Buffer]:
     numbers: dict[Any, int] = {}
     for allocation in ops.find(function, "gpu.alloc"):
         size = plain_bytes(allocation)
-        if size is None or not _is_taken_along(allocation, size, block):
+        if size is None or not _is_mergeable(allocation, size, block):
             continue
         users = [
             user
-            for user in ops.users_through(allocation.results[0], _STANDS_FOR)
+            for user in ops.users_through(allocation.results[0], _ALIASING)
             if not reads_shape_only(user)
         ]
         frees = [user for user in users if user.name == "gpu.dealloc"]
@@ -180,8 +180,8 @@ def _buffers(function: Any) -> Iterator[_Buffer]:
             or frees[0].operands[0] != allocation.results[0]
         ):
             continue
-        at, freed = (places[_in_block(op, block)] for op in (allocation, frees[0]))
-        used = [places[_in_block(user, block)] for user in users if user not in frees]
+        at, freed = (places[_ancestor_in(op, block)] for op in (allocation, frees[0]))
+        used = [places[_ancestor_in(user, block)] for user in users if user not in frees]
         is_known = all(user.name in _USES for user in users if user not in frees)
         last = max(used, default=at) if is_known else len(operations)
         first = min(used, default=at) if is_known else at
@@ -191,16 +191,16 @@ def _buffers(function: Any) -> Iterator[_Buffer]:
         yield _Buffer(allocation, frees[0], freed, size, first, last, branches)
 
 
-def _is_taken_along(allocation: Any, size: int, block: Any) -> bool:
+def _is_mergeable(allocation: Any, size: int, block: Any) -> bool:
     """Whether the allocation is in the function's block, or may be hoisted into it from a
     branch."""
     if allocation.block == block:
         return True
-    is_conditional = all(outer.name in _CONDITIONS for outer in _around(allocation, block))
+    is_conditional = all(outer.name in _CONDITIONS for outer in _parents_in(allocation, block))
     return is_conditional and not allocation.operands and size <= _MOST_CONDITIONAL
 
 
-def _around(operation: Any, block: Any) -> Iterator[Any]:
+def _parents_in(operation: Any, block: Any) -> Iterator[Any]:
     """Yields the parents of the operation, up to the one in the block."""
     while operation.block != block:
         operation = operation.parent.operation
@@ -210,7 +210,7 @@ def _around(operation: Any, block: Any) -> Iterator[Any]:
 def _branches(allocation: Any, block: Any, numbers: dict[Any, int]) -> tuple[tuple[int, int], ...]:
     """(number, region) of each `scf.if` around the allocation."""
     found = []
-    for inner in (allocation, *_around(allocation, block)):
+    for inner in (allocation, *_parents_in(allocation, block)):
         if inner.block == block or inner.parent.operation.name != "scf.if":
             continue
         outer = inner.parent.operation
@@ -240,7 +240,7 @@ def plain_bytes(operation: Any) -> int | None:
     return None if element is None else element * math.prod(known)
 
 
-def _in_block(operation: Any, block: Any) -> Any:
+def _ancestor_in(operation: Any, block: Any) -> Any:
     while operation.block != block:
         operation = operation.parent.operation
     return operation
@@ -251,9 +251,11 @@ def _arrange(buffers: Sequence[_Buffer]) -> int:
     size in bytes."""
     placed: list[_Buffer] = []
     for buffer in sorted(buffers, key=lambda one: -one.size):
-        beside = sorted((o for o in placed if o.is_beside(buffer)), key=lambda one: one.offset)
+        interfering = sorted(
+            (o for o in placed if o.interferes_with(buffer)), key=lambda one: one.offset
+        )
         offset = 0
-        for other in beside:
+        for other in interfering:
             if offset + buffer.size <= other.offset:
                 break
             offset = max(offset, -(-other.end // ALIGNMENT) * ALIGNMENT)

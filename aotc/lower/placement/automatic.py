@@ -92,8 +92,8 @@ def place_automatically(module: Any, remarks: Remarks) -> frozenset[str]:
             places = "at 1 place" if count == 1 else f"at {count} places"
             text = f"@{symbol_of(function)}: {type_}: copied, where it must be, {places}"
             remarks.add(STEP, function.location, text)
-        mirrors.forget_unread_states()
-    host.forget_numbers()
+        mirrors.erase_unread_states()
+    host.erase_numbers()
     for function in with_stream:
         mark_one_stream(function)
         share_allocation(function, given)

@@ -2,7 +2,7 @@
 result.
 
 The pass walks over the function in program order with the known state of each buffer
-(`known.Known`). If the state is known, it decides whether a copy is needed. If the state depends on
+(`KnownStates`). If the state is known, it decides whether a copy is needed. If the state depends on
 the path that was taken, it inserts a guard that tests the state at run time. So a copy is only made
 if the other side wrote in between. Copies and waits for host code are inserted before the outermost
 loop around it that enqueues no device work.
@@ -26,7 +26,7 @@ from aotc.lower.placement.device_mirrors import (
     set_state,
 )
 from aotc.lower.placement.host_code import HostCode, HostUse
-from aotc.lower.placement.known import Known
+from aotc.lower.placement.known_states import KnownStates
 from aotc.lower.placement.streams import create_wait
 from aotc.mlir import ir
 
@@ -37,7 +37,7 @@ _ALLOCATIONS = ("memref.alloc", "memref.alloca")
 class Facts(Struct):
     """Facts that hold on each path to the current point."""
 
-    known: Known = field(default_factory=Known)
+    known: KnownStates = field(default_factory=KnownStates)
     is_idle: bool = False  # no enqueued work is pending
 
     def copy(self) -> Facts:
@@ -117,10 +117,10 @@ class Coherence:
             if operand in self._mirrors
         }
         changed = {root for root in roots if enqueues or _is_inside(root, loop)}
-        return changed | {other for root in changed for other in self._mirrors.same_as(root)}
+        return changed | {other for root in changed for other in self._mirrors.aliases_of(root)}
 
     def _note(self, facts: Facts, root: Any, element: State, value: bool | None) -> None:
-        facts.known.set(root, element, value, self._mirrors.same_as(root))
+        facts.known.set(root, element, value, self._mirrors.aliases_of(root))
 
     # ---- Host code --------------------------------------------------------------------------
 

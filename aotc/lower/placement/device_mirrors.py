@@ -65,14 +65,14 @@ class DeviceMirrors:
         root = root_of(value)
         return root, DeviceMirror(self._device[root], self._state[root])
 
-    def same_as(self, root: Any) -> list[Any]:
+    def aliases_of(self, root: Any) -> list[Any]:
         """The whole buffers that may be the same as `root`, including `root`."""
         alias_class = self._values[root]
         if not alias_class.merges:
             return [root]
         return [other for other in self._state if self._values.get(other) is alias_class]
 
-    def forget_unread_states(self) -> None:
+    def erase_unread_states(self) -> None:
         """Erases the states that are never read."""
         for made in self._states_made:
             users = [use.owner.operation for use in made.result.uses]

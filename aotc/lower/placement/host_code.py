@@ -49,9 +49,26 @@ _BY_DEVICE = (
     *(UseKind.CALL, UseKind.RETURN, UseKind.TASK, UseKind.DESCRIBE),
 )
 # Operations that access no memory, or only memory that `AliasClasses` models.
-_QUIET_DIALECTS = ("arith", "math", "index", "complex", "scf", "cf", "ub", "memref", "vector")
-_QUIET = ("func.return", "gpu.alloc", "gpu.dealloc", "gpu.host_register", "affine.apply", DESCRIBES)
-_LOUD = ("vector.print",)
+_DIALECTS_WITHOUT_WAIT = (
+    "arith",
+    "math",
+    "index",
+    "complex",
+    "scf",
+    "cf",
+    "ub",
+    "memref",
+    "vector",
+)
+_WITHOUT_WAIT = (
+    "func.return",
+    "gpu.alloc",
+    "gpu.dealloc",
+    "gpu.host_register",
+    "affine.apply",
+    DESCRIBES,
+)
+_WITH_WAIT = ("vector.print",)
 _NUMBER = "aotc.number"
 
 
@@ -69,7 +86,7 @@ class HostCode:
             for use in alias_class.uses:
                 self._add(alias_class, use)
         for function in host_functions(alias_classes.module):
-            self._waiting |= {self._number(op) for op in ops.walk(function)[1:] if _is_loud(op)}
+            self._waiting |= {self._number(op) for op in ops.walk(function)[1:] if _needs_wait(op)}
 
     def uses(self, operation: Any) -> list[HostUse]:
         """The operation's uses of mirrored buffers."""
@@ -83,7 +100,7 @@ class HostCode:
         """Whether the device executes the operation."""
         return is_enqueued(operation) or _number_of(operation) in self._copies
 
-    def forget_numbers(self) -> None:
+    def erase_numbers(self) -> None:
         """Erases the numbers, after which the analysis cannot be used."""
         for function in host_functions(self._alias_classes.module):
             for operation in ops.walk(function):
@@ -132,12 +149,12 @@ def _number_of(operation: Any) -> int:
     return int(ir.IntegerAttr(operation.attributes[_NUMBER]).value)
 
 
-def _is_loud(operation: Any) -> bool:
+def _needs_wait(operation: Any) -> bool:
     name = operation.name
-    if name in _LOUD:
+    if name in _WITH_WAIT:
         return True
-    if name in _QUIET or is_enqueued(operation):
+    if name in _WITHOUT_WAIT or is_enqueued(operation):
         return False
     if name == "func.call" and ops.callee_of(operation) in QUIET_CALLS:
         return False
-    return name.split(".")[0] not in _QUIET_DIALECTS
+    return name.split(".")[0] not in _DIALECTS_WITHOUT_WAIT

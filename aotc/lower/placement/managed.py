@@ -56,7 +56,7 @@ def move_to_gpu(alias_class: AliasClass, *, is_host_shared: bool, is_result: boo
 def move_to_first_block(alloca: Any) -> None:
     """Moves an alloca of static size to the first block of its function or task, where it is
     executed once."""
-    entry = _home_of(alloca).regions[0].blocks[0]
+    entry = _allocation_scope_of(alloca).regions[0].blocks[0]
     if alloca.block != entry and len(alloca.operands) == 0:
         alloca.move_before(next(iter(entry.operations)))
 
@@ -67,14 +67,14 @@ def free_at_the_end(alloca: Any, buffer: Any, aliases: Sequence[Any]) -> None:
     If the alloca's size is computed in another block, it is freed at the end of that block.
     `aliases` are the values that may be the alloca's memory.
     """
-    home = _home_of(alloca)
-    if alloca.block == home.regions[0].blocks[0]:
-        is_task = home.name == _TASK
-        ends = ops.find(home, "func.return", "async.return")
+    scope = _allocation_scope_of(alloca)
+    if alloca.block == scope.regions[0].blocks[0]:
+        is_task = scope.name == _TASK
+        ends = ops.find(scope, "func.return", "async.return")
         ends = [list(alloca.block.operations)[-1]] if is_task else ends
     else:
         leaves = any(_is_outside(alias, alloca) for alias in aliases)
-        if leaves or alloca.parent.operation == home:
+        if leaves or alloca.parent.operation == scope:
             raise InternalError(
                 "A memref.alloca whose size is computed in a branch or a loop reaches a kernel, "
                 "and leaves the block that it is in: aotc does not know where to free it.",
@@ -87,11 +87,11 @@ def free_at_the_end(alloca: Any, buffer: Any, aliases: Sequence[Any]) -> None:
             create_dealloc(buffer)
 
 
-def _home_of(alloca: Any) -> Any:
+def _allocation_scope_of(alloca: Any) -> Any:
     """The function or task that is the alloca's allocation scope."""
-    home = ops.enclosing(alloca, _TASK, *FUNCTIONS)
-    assert home is not None
-    return home
+    scope = ops.enclosing(alloca, _TASK, *FUNCTIONS)
+    assert scope is not None
+    return scope
 
 
 def _is_outside(alias: Any, allocation: Any) -> bool:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, body_of, has_reduction, non_unit_loops, origin
+from aotc.analysis.generics import RESHAPES, body_of, has_reduction, origin, non_unit_loops
+from aotc.lower.tensors.broadcast import create_broadcast
 from aotc.lower.tensors.known import SMALL, KnownTensors, compact, extracted_tensors, packed
-from aotc.lower.tensors.spread import create_spread
 from aotc.mlir import ir
 from aotc.rewrites.checks import CHECK
 from aotc.sizes import dense_bytes
@@ -229,7 +229,9 @@ def _replace(generic: Any, result: Any, array: np.ndarray) -> None:
         constant = ops.constant_from(dense_of(dense, element))
         is_whole = len(axes) == array.ndim
         result.replace_all_uses_with(
-            constant if is_whole else create_spread(constant, result.type, _map(result.type, axes))
+            constant
+            if is_whole
+            else create_broadcast(constant, result.type, _map(result.type, axes))
         )
 
 

@@ -17,8 +17,8 @@ from aotc.analysis.generics import body_of, has_reduction, maps_of, narrow, non_
 from aotc.kernels.matmul.least_work import LEAST_WORK
 from aotc.mlir import ir
 
-_HELD = "aotc.held"
-_HOLDER = "bufferization.dealloc_tensor"
+_BARRIER = "aotc.fusion_barrier"
+_BARRIER_OPERATION = "bufferization.dealloc_tensor"
 # A single one of these operations is as cheap as the load that it belongs to.
 _CHEAP = ("arith.addf", "arith.subf", "arith.mulf", "arith.addi", "arith.subi", "arith.muli")
 # These are part of the load. Rounding is not: it is done once, and matmuls have kernels that read
@@ -32,23 +32,25 @@ def insert_fusion_barriers(module: Any) -> None:
     with module.context:
         for generic in ops.find(module.operation, "linalg.generic"):
             has_kernels = _has_kernels(generic)
-            held = [
+            kept_apart = [
                 value
                 for value in _repeated_operands(generic)
                 if _computes(value) or (has_kernels and _operations(value))
             ]
             if _dequantizes(generic):
-                held += generic.results
-            for value in (*held, *_flattened_operands(generic)):
+                kept_apart += generic.results
+            for value in (*kept_apart, *_flattened_operands(generic)):
                 with generic.location, ir.InsertionPoint.after(ops.defining(value)):
-                    ops.create(_HOLDER, [value], attributes={_HELD: ir.UnitAttr.get()})
+                    ops.create(
+                        _BARRIER_OPERATION, [value], attributes={_BARRIER: ir.UnitAttr.get()}
+                    )
 
 
 def erase_fusion_barriers(module: Any) -> None:
     """Erases the uses that `insert_fusion_barriers` inserted."""
-    for holder in ops.find(module.operation, _HOLDER):
-        if _HELD in holder.attributes:
-            ops.erase(holder)
+    for barrier in ops.find(module.operation, _BARRIER_OPERATION):
+        if _BARRIER in barrier.attributes:
+            ops.erase(barrier)
 
 
 def _has_kernels(generic: Any) -> bool:

@@ -224,14 +224,16 @@ def _problem(generic: Any, columns: int) -> Problem | None:
     unknown = ir.ShapedType.get_dynamic_size()
     m = unknown if unknown in outer else math.prod(outer)
     _, factor, out = (list(map_.results) for map_ in maps_of(generic))
-    turned = factor[0] == out[-1]
-    sizes = ([m, k], [columns, k] if turned else [k, columns], [m, columns])
+    is_transposed = factor[0] == out[-1]
+    sizes = ([m, k], [columns, k] if is_transposed else [k, columns], [m, columns])
     # Kernels widen their operands as they load them.
     elements = [narrow(value).type.element_type for value in list(generic.operands)[:2]]
     elements.append(result.element_type)
     a, b, c = (
         matrix_of_type(ir.MemRefType.get(shape, element), batched=False, transposed=transposed)
-        for shape, element, transposed in zip(sizes, elements, (False, turned, False), strict=True)
+        for shape, element, transposed in zip(
+            sizes, elements, (False, is_transposed, False), strict=True
+        )
     )
     if a is None or b is None or c is None:
         return None

@@ -31,6 +31,7 @@ from aotc.analysis.generics import (
     reduction_size,
 )
 from aotc.kernels.matmul.recognition import multiplies, unwidened
+from aotc.lower.tensors.broadcast import create_broadcast
 from aotc.lower.tensors.integer_ranges import (
     Range,
     range_of,
@@ -39,7 +40,6 @@ from aotc.lower.tensors.integer_ranges import (
     ranges_in,
 )
 from aotc.lower.tensors.separated_factors import separate_factors
-from aotc.lower.tensors.spread import create_spread
 from aotc.mlir import ir
 
 _SUM_BITS = 32
@@ -109,7 +109,7 @@ def _narrow_sum(generic: Any) -> Any:
     else:
         type_ = ir.RankedTensorType.get(list(start.type.shape), i32)
         value = ops.unary("arith.trunci", zero, i32)
-        start = create_spread(
+        start = create_broadcast(
             value, type_, ir.AffineMap.get(type_.rank, 0, []), ops.dynamic_sizes(start)
         )
     product = ops.create(
@@ -194,7 +194,7 @@ def _cast(tensor: Any, name: str, bits: int) -> Any:
     """The tensor with elements of `bits` bits."""
     type_ = ir.RankedTensorType.get(list(tensor.type.shape), ir.IntegerType.get_signless(bits))
     identity = ir.AffineMap.get_identity(type_.rank)
-    return create_spread(tensor, type_, identity, ops.dynamic_sizes(tensor), name)
+    return create_broadcast(tensor, type_, identity, ops.dynamic_sizes(tensor), name)
 
 
 # --- Zero points -------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def _sum_of(tensor: Any, dimensions: Sequence[int], like: Any) -> Any:
     type_ = ir.RankedTensorType.get([tensor.type.shape[i] for i in kept], element)
     sizes = ops.dynamic_sizes(tensor, kept)
     none = ir.AffineMap.get(type_.rank, 0, [])
-    start = create_spread(ops.constant(element, 0), type_, none, sizes)
+    start = create_broadcast(ops.constant(element, 0), type_, none, sizes)
     maps = [
         ir.AffineMap.get_identity(rank),
         ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(i) for i in kept]),

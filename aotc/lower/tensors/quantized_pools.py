@@ -21,16 +21,16 @@ from aotc.analysis.generics import (
     reduction_loops,
     reduction_size,
 )
+from aotc.lower.tensors.broadcast import create_broadcast
 from aotc.lower.tensors.known import KnownTensors
 from aotc.lower.tensors.known_operations import NUMBERS
 from aotc.lower.tensors.narrow_integers import filled_with
-from aotc.lower.tensors.quantized_products import (
+from aotc.lower.tensors.quantized_matmuls import (
     dequantized,
     moved,
     padding_of,
     zero_byte,
 )
-from aotc.lower.tensors.spread import create_spread
 from aotc.mlir import ir
 
 _BYTE = 8
@@ -69,7 +69,7 @@ class _Pool(Struct, frozen=True):
         _, *windows, start = generic.operands
         type_ = ir.RankedTensorType.get(list(start.type.shape), byte)
         none = ir.AffineMap.get(type_.rank, 0, [])
-        least_bytes = create_spread(
+        least_bytes = create_broadcast(
             ops.constant(byte, least), type_, none, ops.dynamic_sizes(start)
         )
         name = "arith.maxui" if affine.unsigned else "arith.maxsi"

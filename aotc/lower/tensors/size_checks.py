@@ -32,7 +32,7 @@ from aotc.lower.tensors.size_polynomials import (
 )
 from aotc.lower.tensors.size_products import asked_sizes
 from aotc.lower.tensors.size_values import (
-    REPEATED,
+    BROADCAST,
     Comparison,
     Sizes,
     create_value,
@@ -156,11 +156,11 @@ class _Checks:
             is_sle = predicate == "sle"
             values = [create_value(one, arguments, capped=not is_sle) for one in (left, right)]
             condition = ops.compare(_SLE if is_sle else _EQ, *values)
-            if predicate == REPEATED:
+            if predicate == BROADCAST:
                 is_one = ops.compare(_EQ, values[1], ops.constant_index(1))
                 condition = ops.create("arith.ori", [condition, is_one], [condition.type]).result
             ops.create_assert(condition, _message(operation, comparison, self._names))
-        if is_first and predicate != REPEATED:
+        if is_first and predicate != BROADCAST:
             self._sizes.facts.learn(predicate, left, right)
 
     def _is_known_at_the_start(self, atom: Atom) -> bool:
@@ -225,7 +225,7 @@ def _message(operation: Any, comparison: Comparison, names: list[str]) -> str:
 
 def _relation(comparison: Comparison, names: list[str]) -> str:
     predicate, left, right = comparison
-    if predicate == REPEATED:
+    if predicate == BROADCAST:
         return f"{text_of(right, names)} == {text_of(left, names)} or 1"
     sign = "==" if predicate == "eq" else "<="
     return f"{text_of(left, names)} {sign} {text_of(right, names)}"
@@ -362,7 +362,7 @@ def _of_element(
         if extent is None:
             continue
         if is_broadcast and is_imported:
-            yield REPEATED, extent, size
+            yield BROADCAST, extent, size
         elif is_broadcast and not sizes.holds(("sle", extent, size)):
             # The size is at least the extent, or is 1.
             yield "sle", extent.minus(size).times(size.minus(_ONE)), _ZERO

@@ -28,8 +28,8 @@ _BINARY = (DIVIDED, FLOOR_DIVIDED, "arith.remsi", LEAST, GREATEST)
 # Operations with one operand for each dynamic size of the result.
 _ASKED = ("tensor.empty", "tensor.generate", "bufferization.alloc_tensor", "memref.alloc")
 _ZERO, _ONE = Polynomial.number(0), Polynomial.number(1)
-# A comparison: the predicate ("eq", "sle" or REPEATED), the left and the right side.
-REPEATED = "repeated"  # the right side can be broadcast to the left one: it is equal, or 1
+# A comparison: the predicate ("eq", "sle" or BROADCAST), the left and the right side.
+BROADCAST = "broadcast"  # the right side can be broadcast to the left one: it is equal, or 1
 Comparison = tuple[str, Polynomial, Polynomial]
 
 
@@ -86,8 +86,8 @@ class Sizes:
     def holds(self, comparison: Comparison) -> bool | None:
         """Whether the comparison holds; None if it is not known."""
         predicate, left, right = comparison
-        if predicate == REPEATED:
-            return self._is_repeated(left, right)
+        if predicate == BROADCAST:
+            return self._is_broadcastable(left, right)
         if predicate == "eq" and left == right:
             return True
         if predicate == "sle" and self.facts.is_never_negative(right.minus(left)):
@@ -98,7 +98,7 @@ class Sizes:
         over = left.minus(right).minus(_ONE)
         return False if self.facts.is_never_negative(over) else None
 
-    def _is_repeated(self, extent: Polynomial, size: Polynomial) -> bool | None:
+    def _is_broadcastable(self, extent: Polynomial, size: Polynomial) -> bool | None:
         answers = [self.holds(("eq", one, size)) for one in (extent, _ONE)]
         return True if True in answers else None if None in answers else False
 

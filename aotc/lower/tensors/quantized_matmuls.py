@@ -32,10 +32,10 @@ from aotc.analysis.generics import (
     reduction_size,
 )
 from aotc.kernels.matmul.recognition import multiplies
+from aotc.lower.tensors.broadcast import create_broadcast
 from aotc.lower.tensors.integer_ranges import range_of, range_of_type
 from aotc.lower.tensors.known import SMALL, KnownTensors
 from aotc.lower.tensors.known_operations import NUMBERS, apply
-from aotc.lower.tensors.spread import create_spread
 from aotc.mlir import ir
 
 _FLOATS = ("f32", "f64")
@@ -132,7 +132,7 @@ def _multiply(generic: Any, factors: Sequence[_Dequantized], known: KnownTensors
     i32 = ir.IntegerType.get_signless(_SUM_BITS)
     type_ = ir.RankedTensorType.get(list(result.type.shape), i32)
     none = ir.AffineMap.get(type_.rank, 0, [])
-    zeros = create_spread(ops.constant(i32, 0), type_, none, ops.dynamic_sizes(start))
+    zeros = create_broadcast(ops.constant(i32, 0), type_, none, ops.dynamic_sizes(start))
 
     def multiply_add(x: Any, w: Any, total: Any) -> Any:
         x, w = (one if one.type == i32 else ops.unary("arith.extsi", one, i32) for one in (x, w))
@@ -248,7 +248,7 @@ class _Integers(Struct, frozen=True):
         elif tensor.type.element_type != byte:
             type_ = ir.RankedTensorType.get(list(tensor.type.shape), byte)
             identity = ir.AffineMap.get_identity(type_.rank)
-            tensor = create_spread(
+            tensor = create_broadcast(
                 tensor, type_, identity, ops.dynamic_sizes(tensor), "arith.trunci"
             )
         for move in self.factor.moves:

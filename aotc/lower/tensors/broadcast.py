@@ -8,7 +8,7 @@ from typing import Any
 from aotc import ops
 
 
-def create_spread(
+def create_broadcast(
     source: Any, type_: Any, map_: Any, sizes: Sequence[Any] = (), cast: str = ""
 ) -> Any:
     """Broadcasts `source`, a tensor or a scalar, to a tensor of `type_` by the indexing map `map_`.

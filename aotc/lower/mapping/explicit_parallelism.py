@@ -35,7 +35,7 @@ def mark_parallel(source: Source) -> None:
         for function, operations in by_function:
             # In a function from a front end, the author did not write the loops.
             is_written = IMPORTED_ATTRIBUTE not in function.attributes
-            if is_written and (manages_memory or any(map(says_what_is_parallel, operations))):
+            if is_written and (manages_memory or any(map(is_explicitly_parallel, operations))):
                 function.attributes[_MARK] = ir.UnitAttr.get()
             blocks = {}
             for operation in operations:
@@ -47,12 +47,12 @@ def mark_parallel(source: Source) -> None:
                 function.attributes[_BLOCKS] = ir.DictAttr.get(blocks)
 
 
-def says_what_is_parallel(operation: Any) -> bool:
+def is_explicitly_parallel(operation: Any) -> bool:
     """Whether the operation shows that its author decided what runs in parallel."""
     return operation.name in _PARALLEL_OPS or "mapping" in operation.attributes
 
 
-def hand_out_blocks(function: Any, source: Source | None) -> None:
+def attach_block_sizes(function: Any, source: Source | None) -> None:
     """Attaches the requested block sizes to the loops of a function, as attributes.
 
     Raises InputError for a block size that no GPU supports.

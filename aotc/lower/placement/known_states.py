@@ -1,4 +1,4 @@
-"""Known states of buffers at a point of the walk over a function: a lattice of must-facts.
+"""KnownStates states of buffers at a point of the walk over a function: a lattice of must-facts.
 
 A fact is (whole buffer, element of its state) → its value on all paths to this point. If an alias
 class has merges, several of its values may be the same buffer. A change to one then invalidates
@@ -13,14 +13,14 @@ from typing import Any
 from aotc.lower.placement.device_mirrors import State
 
 
-class Known:
+class KnownStates:
     """The facts at one point. `get` returns None for an unknown element."""
 
     def __init__(self, facts: dict[tuple[Any, State], bool] | None = None) -> None:
         self._facts = dict(facts or {})
 
-    def copy(self) -> Known:
-        return Known(self._facts)
+    def copy(self) -> KnownStates:
+        return KnownStates(self._facts)
 
     def get(self, root: Any, element: State) -> bool | None:
         """The value of an element of the buffer's state; None if it is not known."""
@@ -41,7 +41,7 @@ class Known:
             for element in State:
                 self._facts.pop((root, element), None)
 
-    def meet(self, others: Iterable[Known]) -> None:
+    def meet(self, others: Iterable[KnownStates]) -> None:
         """Keeps the facts that hold in all."""
         for other in others:
             self._facts = {
