@@ -145,7 +145,7 @@ def test_the_work_is_in_kernels(aotc: Aotc, tmp_path: Path) -> None:
     said = aotc("build", source, "--explain", "-o", tmp_path / "program").succeeded().stdout
     assert re.search(rf"{source}:3:\d+: a kernel with blocks of", said)
     assert re.search(rf"{source}:4:\d+: a kernel with blocks of", said)
-    assert re.search(rf"{source}:3:\d+: memref<3x2xf64>: device memory: kernels alone use it", said)
+    assert re.search(rf"{source}:3:\d+: memref<3x2xf64>: device memory: only kernels use it", said)
     assert "host touches it, too (memref.load at " + str(source) + ":4:" in said
 
 

@@ -48,7 +48,7 @@ def check_launches(
         ]
         if launch.name == "gpu.launch_func":
             kernel = kernels.get(launched_kernel(launch))
-            problems += _unmet_promises(sizes, kernel) if kernel is not None else []
+            problems += _mismatches(sizes, kernel) if kernel is not None else []
         # Only an execution that reaches the launch would fail.
         is_sure = bool(problems) and runs_in_every_call(launch)
         found += [
@@ -58,7 +58,7 @@ def check_launches(
     for function in operations.named("gpu.func", "llvm.func", "func.func"):
         found += [
             BuildWarning.at(source, *problem(function.location))
-            for problem in _promise_problems(function)
+            for problem in _attribute_problems(function)
         ]
     return found
 
@@ -123,7 +123,7 @@ def _chip_problems(cluster: Sizes, chips: Sequence[Chip]) -> Iterator[_Problem]:
         )
 
 
-def _promised(function: Any, names: Sequence[str]) -> Iterator[tuple[str, Sizes]]:
+def _stated_sizes(function: Any, names: Sequence[str]) -> Iterator[tuple[str, Sizes]]:
     """Yields the sizes that a kernel's attributes state."""
     for name in names:
         if name in function.attributes:
@@ -132,16 +132,16 @@ def _promised(function: Any, names: Sequence[str]) -> Iterator[tuple[str, Sizes]
                 yield name, tuple(int(size) for size in attribute)
 
 
-def _promise_problems(function: Any) -> Iterator[_Problem]:
-    for name, sizes in _promised(function, _BLOCK_ATTRIBUTES):
+def _attribute_problems(function: Any) -> Iterator[_Problem]:
+    for name, sizes in _stated_sizes(function, _BLOCK_ATTRIBUTES):
         for problem in _block_problems(sizes):
             yield _Problem(problem.name, f"{name}: {problem.message}")
-    for name, sizes in _promised(function, _CLUSTER_ATTRIBUTES):
+    for name, sizes in _stated_sizes(function, _CLUSTER_ATTRIBUTES):
         for problem in _cluster_problems(sizes, ()):
             yield _Problem(problem.name, f"{name}: {problem.message}")
 
 
-def _unmet_promises(sizes: LaunchSizes, kernel: Any) -> list[_Problem]:
+def _mismatches(sizes: LaunchSizes, kernel: Any) -> list[_Problem]:
     """Problems of a launch whose sizes differ from those that the kernel was compiled for: its ids
     would be wrong."""
     problems = []
@@ -149,17 +149,17 @@ def _unmet_promises(sizes: LaunchSizes, kernel: Any) -> list[_Problem]:
         ("block-size", sizes.block, ("known_block_size", "nvvm.reqntid")),
         ("grid-size", sizes.grid, ("known_grid_size",)),
     ):
-        for attribute, promised in _promised(kernel, attributes):
+        for attribute, stated in _stated_sizes(kernel, attributes):
             differs = any(
                 a is not None and p is not None and a != p
-                for a, p in zip(asked, promised, strict=False)
+                for a, p in zip(asked, stated, strict=False)
             )
             if differs:
                 problems.append(
                     _Problem(
                         name,
                         f"'{symbol_of(kernel)}' is launched with {_shape(asked)}, and its "
-                        f"{attribute} says {_shape(promised)}",
+                        f"{attribute} says {_shape(stated)}",
                     )
                 )
     return problems

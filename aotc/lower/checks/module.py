@@ -52,7 +52,7 @@ def check_module(source: Source, *, architecture: str, has_pipeline: bool = Fals
             seen.add(type_)
             problem = _type_problem(type_, architecture, has_pipeline)
             if problem is not None:
-                problems.append((value.location, f"{_shown(type_)} {problem}"))
+                problems.append((value.location, f"{_abbreviated(type_)} {problem}"))
     if problems:
         raise input_error(source, problems)
 
@@ -66,7 +66,7 @@ def _values_of(operation: Any) -> Iterator[Any]:
 
 # Attributes that aotc attaches for its later stages, with their kinds. They may occur in the input,
 # as text that aotc wrote may be given to it again.
-_NOTES = {
+_OWN_ATTRIBUTES = {
     "aotc.attention_causal": "BoolAttr",
     "aotc.attention_heads": "DenseI64ArrayAttr",
     "aotc.attention_mask": "ArrayAttr",
@@ -129,13 +129,15 @@ def _attribute_problem(operation: Any) -> str | None:
             )
         if name in _KINDS and not isinstance(attributes[name], getattr(ir, _KINDS[name][0])):
             return (
-                f"{name} of this {operation.name} is {_shown(attributes[name])}; expected "
+                f"{name} of this {operation.name} is {_abbreviated(attributes[name])}; expected "
                 f"{_KINDS[name][1]}."
             )
-        if name in _NOTES and not isinstance(attributes[name], getattr(ir, _NOTES[name])):
+        if name in _OWN_ATTRIBUTES and not isinstance(
+            attributes[name], getattr(ir, _OWN_ATTRIBUTES[name])
+        ):
             return (
-                f"{name} is {_shown(attributes[name])}, a kind of attribute that aotc does not "
-                "write under this name."
+                f"{name} is {_abbreviated(attributes[name])}, a kind of attribute that aotc does "
+                "not write under this name."
             )
     return None
 
@@ -297,7 +299,7 @@ def _space_problem(space: Any) -> str | None:
     if isinstance(space, ir.IntegerAttr) and int(ir.IntegerAttr(space).value) in _SPACES:
         return None
     return (
-        f"is in the memory space {_shown(space)}, which aotc does not know; it knows "
+        f"is in the memory space {_abbreviated(space)}, which aotc does not know; it knows "
         "#gpu.address_space<global>, <workgroup> and <private>, and the numbers 0 (any memory), "
         "1 (global), 3 (workgroup), 4 (constant) and 5 (private)."
     )
@@ -320,6 +322,6 @@ def _reach(type_: Any) -> int:
     return int(sum(steps)) + (0 if offset == dynamic else abs(offset))
 
 
-def _shown(thing: Any) -> str:
+def _abbreviated(thing: Any) -> str:
     text = str(thing)
     return text if len(text) <= 100 else f"{text[:100]}..."

@@ -16,7 +16,7 @@ class Operations:
     def __init__(self, module: Any) -> None:
         self._positions: dict[Any, int] = {}
         self._named: dict[str, list[tuple[int, Any]]] = {}
-        for position, op in enumerate(_living(module.operation)):
+        for position, op in enumerate(_executable(module.operation)):
             self._positions[op] = position
             self._named.setdefault(op.name, []).append((position, op))
 
@@ -43,7 +43,7 @@ class Operations:
                     yield (symbol_of(gpu_module), symbol_of(op.operation)), op.operation
 
 
-def _living(operation: Any) -> Iterator[Any]:
+def _executable(operation: Any) -> Iterator[Any]:
     yield operation
     for i, region in enumerate(operation.regions):
         if never_runs(operation, i):
@@ -53,4 +53,4 @@ def _living(operation: Any) -> Iterator[Any]:
         reached = reachable_blocks(region) if len(blocks) > 1 else blocks
         for block in blocks:
             for child in block.operations if block in reached else ():
-                yield from _living(child.operation)
+                yield from _executable(child.operation)

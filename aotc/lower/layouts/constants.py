@@ -10,7 +10,7 @@ from aotc import ops
 from aotc.dense import content_of, is_splat
 from aotc.lower.layouts.permute import Dimensions, order_of
 from aotc.lower.tensors.constants import dense_of
-from aotc.lower.tensors.known import dtype_of, packed
+from aotc.lower.tensors.known_tensors import dtype_of, packed
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.sizes import dense_bytes

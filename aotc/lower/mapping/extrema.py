@@ -18,7 +18,7 @@ from aotc import ops
 from aotc.analysis.effects import Overlaps, accesses_in, is_division, is_pure, is_understood
 from aotc.lower.mapping.columns import can_reduce
 from aotc.lower.mapping.nest import known_product, known_trips, loop_trips
-from aotc.lower.mapping.single_rows import put_in_row
+from aotc.lower.mapping.single_rows import wrap_in_row
 from aotc.lower.mapping.split_reductions import (
     Results,
     bounds_of_part,
@@ -250,7 +250,7 @@ def _put_in_row(found: _Extremum) -> None:
         made |= set(operation.results)
     uses = [use.owner.operation for value in made for use in value.uses]
     if len(members) > 1 and all(user in members for user in uses):
-        put_in_row(members)
+        wrap_in_row(members)
 
 
 def _split_into_parts(found: _Extremum, overlaps: Overlaps) -> list[Any]:

@@ -111,12 +111,12 @@ def _load_before(init: Any, loop: Any) -> Any | None:
 def _stores_of_results(loop: Any) -> list[Any]:
     """The operations that compute on the results and store them, in order, if the results have no
     other users; otherwise an empty list."""
-    behind = [op.operation for op in loop.block.operations]
-    behind = behind[behind.index(loop) + 1 :]
+    following = [op.operation for op in loop.block.operations]
+    following = following[following.index(loop) + 1 :]
     taken: list[Any] = []
     made = set(loop.results)
-    movable = set(behind)
-    for operation in behind:
+    movable = set(following)
+    for operation in following:
         if not made & set(operation.operands):
             if is_pure(operation) or operation.name == "arith.constant":
                 continue
@@ -134,7 +134,7 @@ def _stores_of_results(loop: Any) -> list[Any]:
     return taken if is_stored and users <= set(taken) else []
 
 
-def _move_before(operation: Any, loop: Any, behind: set[Any]) -> bool:
+def _move_before(operation: Any, loop: Any, following: set[Any]) -> bool:
     """Moves a pure operation and its operands' producers from after the loop to before it. Returns
     whether that was possible."""
     if not (is_pure(operation) or operation.name == "arith.constant"):
@@ -142,10 +142,10 @@ def _move_before(operation: Any, loop: Any, behind: set[Any]) -> bool:
     made = [one for value in operation.operands if (one := ops.defining(value)) is not None]
     if any(one == loop for one in made):
         return False
-    if not all(_move_before(one, loop, behind) for one in made if one in behind):
+    if not all(_move_before(one, loop, following) for one in made if one in following):
         return False
     operation.move_before(loop)
-    behind.remove(operation)
+    following.remove(operation)
     return True
 
 

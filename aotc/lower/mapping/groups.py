@@ -57,7 +57,7 @@ class _Member(Struct, frozen=True):
 
 
 def fuse_loops(
-    function: Any, overlaps: Overlaps, is_ours: Callable[[Any], bool]
+    function: Any, overlaps: Overlaps, is_mappable: Callable[[Any], bool]
 ) -> list[tuple[Any, str]]:
     """Fuses loops over the same rows if one of them reduces along its rows, and loops over the same
     points.
@@ -65,23 +65,23 @@ def fuse_loops(
     Returns each fused loop with a description.
     """
     fused = []
-    blocks = {op.block: op.block for op in ops.find(function, "scf.parallel") if is_ours(op)}
+    blocks = {op.block: op.block for op in ops.find(function, "scf.parallel") if is_mappable(op)}
     for block in blocks.values():
-        for group in _groups(block, overlaps, is_ours):
+        for group in _groups(block, overlaps, is_mappable):
             of_what = "rows" if group.has_reduction else "points"
             text = f"{len(group.loops)} loops over the same {of_what} are one kernel"
             fused.append((_fuse(group), text))
     return fused
 
 
-def _groups(block: Any, overlaps: Overlaps, is_ours: Callable[[Any], bool]) -> list[_Group]:
+def _groups(block: Any, overlaps: Overlaps, is_mappable: Callable[[Any], bool]) -> list[_Group]:
     """The groups of a block, each with at least two loops."""
     found: list[_Group] = []
     run: list[_Member] = []
     early: list[Any] = []
     late: list[Any] = []
     for operation in [op.operation for op in block.operations]:
-        if operation.name == "scf.parallel" and is_ours(operation) and is_understood(operation):
+        if operation.name == "scf.parallel" and is_mappable(operation) and is_understood(operation):
             run.append(_Member(operation, early, late, bool(_reductions(operation, overlaps))))
             early, late = [], []
         elif is_pure(operation) or operation.name in _EARLY:

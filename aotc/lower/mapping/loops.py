@@ -45,7 +45,7 @@ from aotc.lower.mapping.row_vectors import (
 )
 from aotc.lower.mapping.rows import plan_rows
 from aotc.lower.mapping.scans import describe_scan
-from aotc.lower.mapping.single_rows import fuse_single_rows, put_in_row
+from aotc.lower.mapping.single_rows import fuse_single_rows, wrap_in_row
 from aotc.lower.mapping.split_reductions import split_reductions
 from aotc.lower.mapping.tiles import launch_tiles, plan_tiles
 from aotc.mlir import ir
@@ -84,7 +84,7 @@ def map_parallel_loops(
             _simplify(function, overlaps, remarks, block)
             for loop in [columns.loop for columns in _full_reductions(function)]:
                 mapped += _map_full_reduction(loop, block, remarks)
-            for loop in _own_loops(function):
+            for loop in _mappable_loops(function):
                 overlaps.renew()
                 _map(loop, block, overlaps, remarks, cpu_kernels=cpu_kernels)
                 mapped += 1
@@ -96,7 +96,7 @@ def _simplify(
     function: Any, overlaps: Overlaps, remarks: Remarks | None, block: tuple[int, ...] | None
 ) -> None:
     """Fuses the loops of a function, makes their reductions visible, and splits reductions."""
-    for loop in _own_loops(function):
+    for loop in _mappable_loops(function):
         carry_accumulators(loop, overlaps)
         for inner in ops.find(loop, "scf.for"):
             split_extremum(inner, overlaps, along_rows=True)
@@ -111,11 +111,11 @@ def _simplify(
         for loop in loops:
             split_extremum(loop, overlaps)
     for loop in _host_scans(function, overlaps):
-        put_in_row([loop])
+        wrap_in_row([loop])
     reductions = [columns.loop for columns in _full_reductions(function)]
-    _forward_values(fuse_single_rows(reductions, is_ours), overlaps, remarks)
-    _forward_values(fuse_loops(function, overlaps, is_ours), overlaps, remarks)
-    for loop in _own_loops(function):
+    _forward_values(fuse_single_rows(reductions, is_mappable), overlaps, remarks)
+    _forward_values(fuse_loops(function, overlaps, is_mappable), overlaps, remarks)
+    for loop in _mappable_loops(function):
         location = loop.location
         if _block_for(loop, block) is not None:
             continue
@@ -124,7 +124,7 @@ def _simplify(
         what = split_reductions(loop, overlaps)
         if what is not None and remarks is not None:
             remarks.add(STEP, location, what)
-    for loop in _own_loops(function):
+    for loop in _mappable_loops(function):
         recompute_in_rows(loop, overlaps)
     drop_unread(function)
 
@@ -317,11 +317,11 @@ def _block_for(loop: Any, default: tuple[int, ...] | None) -> BlockShape | None:
     return block_of(loop, None) or (None if default is None else BlockShape(*default))
 
 
-def _own_loops(function: Any) -> list[Any]:
-    return [loop for loop in ops.find(function, "scf.parallel") if is_ours(loop)]
+def _mappable_loops(function: Any) -> list[Any]:
+    return [loop for loop in ops.find(function, "scf.parallel") if is_mappable(loop)]
 
 
-def is_ours(loop: Any) -> bool:
+def is_mappable(loop: Any) -> bool:
     """Whether an scf.parallel is outermost, has no explicit mapping and no results."""
     if len(loop.results) > 0:
         return False  # it is executed by the host

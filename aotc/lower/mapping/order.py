@@ -25,7 +25,7 @@ class Use(Struct, frozen=True):
     writes: bool
 
 
-class Order(Struct):
+class AccessOrder(Struct):
     """The accesses so far. Those of one loop are collected together, as its iterations are
     unordered."""
 

@@ -63,8 +63,8 @@ class Partials(Struct, frozen=True):
         """The combination of all lanes of the partial results of several vectors."""
         found = []
         for number, kind in enumerate(self.kinds):
-            together = self._combine_all(kind, [vector[number] for vector in vectors])
-            found.append(self._combine_lanes(kind, together))
+            combined = self._combine_all(kind, [vector[number] for vector in vectors])
+            found.append(self._combine_lanes(kind, combined))
         return self._result(found, self.accumulator.type)
 
     def lanes(self, values: Sequence[Any]) -> Any:

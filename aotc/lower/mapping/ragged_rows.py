@@ -73,7 +73,7 @@ def plan_ragged_rows(loop: Any, overlaps: Overlaps) -> RaggedPlan | None:
     others = [*before, *after]
     # Each thread executes the operations before the loop, so a check among them would fail many
     # times.
-    if not all(_is_quiet(op) for op in before):
+    if not all(_is_effect_free(op) for op in before):
         return None
     if not all(is_pure(op) or access_of(op) is not None for op in others):
         return None
@@ -83,7 +83,7 @@ def plan_ragged_rows(loop: Any, overlaps: Overlaps) -> RaggedPlan | None:
     return RaggedPlan(tuple(before), row, tuple(after), elements)
 
 
-def _is_quiet(operation: Any) -> bool:
+def _is_effect_free(operation: Any) -> bool:
     access = access_of(operation)
     return is_pure(operation) if access is None else not access.writes
 
@@ -112,11 +112,11 @@ def _elements_of(row: Columns, loop: Any) -> Any | None:
     loads = [a for op in row.body for a in accesses_in(op) if a.indices]
     if any(load.indices[-1] in variables for load in loads):
         return None
-    found = (load.memref for load in loads if _is_behind(load.indices[-1], row.variables[-1]))
+    found = (load.memref for load in loads if _is_offset_of(load.indices[-1], row.variables[-1]))
     return next((memref for memref in found if ops.is_made_outside(memref, loop)), None)
 
 
-def _is_behind(index: Any, variable: Any) -> bool:
+def _is_offset_of(index: Any, variable: Any) -> bool:
     """Whether the index is the variable, or the variable plus another number."""
     made = ops.defining(index)
     return index == variable or (

@@ -19,7 +19,7 @@ from aotc.lower.mapping.nest import (
     known_product,
     product,
 )
-from aotc.lower.mapping.order import Order, Use
+from aotc.lower.mapping.order import AccessOrder, Use
 from aotc.lower.mapping.rows import POINTS, Kept, RowPlan
 from aotc.lower.mapping.scan_kernel import ScanKernel, shared_for
 from aotc.lower.mapping.scans import Scan
@@ -124,7 +124,7 @@ class _RowKernel:
         self._kept = kept
         self._thread = thread
         self._values = values
-        self._order = Order(overlaps)
+        self._order = AccessOrder(overlaps)
         # Created once.
         self._slots: list[_Slot] | None = None
         # Loop bounds → the loop's variables at the slots' positions.

@@ -60,16 +60,16 @@ def describe_scan(loop: Any, overlaps: Overlaps) -> Scan | None:
     if not can_reduce(yielded.type, kind):
         return None
     value = combination.operands[1 - uses[0].operand_number]
-    after = _depending(body, combination)
+    after = _dependents(body, combination)
     before = tuple(op for op in body if op != combination and op not in after)
-    if not _may_run_at_once(body, before, variable, loop, overlaps):
+    if not _may_run_in_parallel(body, before, variable, loop, overlaps):
         return None
     accumulator = Accumulator(kind, list(loop.operands)[3], value)
     bounds = (tuple(list(loop.operands)[:3]),)
     return Scan(Columns(loop, bounds, (variable,), before, (accumulator,)), yielded, after)
 
 
-def _depending(body: Sequence[Any], combination: Any) -> tuple[Any, ...]:
+def _dependents(body: Sequence[Any], combination: Any) -> tuple[Any, ...]:
     """The operations that depend on the combination's result, and all stores."""
     made = set(combination.results)
     found = []
@@ -84,7 +84,7 @@ def _depending(body: Sequence[Any], combination: Any) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _may_run_at_once(
+def _may_run_in_parallel(
     body: Sequence[Any], before: Sequence[Any], variable: Any, loop: Any, overlaps: Overlaps
 ) -> bool:
     """Whether no iteration reads what another one stores, and the operations before the combination

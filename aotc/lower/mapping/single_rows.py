@@ -25,7 +25,7 @@ _LATE = ("memref.dealloc",)
 
 
 def fuse_single_rows(
-    totals: Iterable[Any], is_ours: Callable[[Any], bool]
+    totals: Iterable[Any], is_mappable: Callable[[Any], bool]
 ) -> list[tuple[Any, str]]:
     """Fuses each reduction of host code with the loops after it that use its result, if the host
     does not use it.
@@ -37,7 +37,7 @@ def fuse_single_rows(
     for total in totals:
         if total in inside:
             continue
-        run = _Run(total, is_ours)
+        run = _Run(total, is_mappable)
         if run.is_one_row():
             inside |= set(run.members)
             text = f"{run.count_loops()} loops over one row are one kernel"
@@ -45,7 +45,7 @@ def fuse_single_rows(
     return fused
 
 
-def put_in_row(members: Sequence[Any]) -> Any:
+def wrap_in_row(members: Sequence[Any]) -> Any:
     """Puts operations of host code into a loop over a single row, in place of the first
     operation."""
     first = members[0]
@@ -61,8 +61,8 @@ def put_in_row(members: Sequence[Any]) -> Any:
 class _Run:
     """A full reduction and the operations after it, up to the last loop that uses their results."""
 
-    def __init__(self, total: Any, is_ours: Callable[[Any], bool]) -> None:
-        self._is_ours = is_ours
+    def __init__(self, total: Any, is_mappable: Callable[[Any], bool]) -> None:
+        self._is_mappable = is_mappable
         self.members: list[Any] = []
         self._early: list[Any] = []
         self._late: list[Any] = []
@@ -91,7 +91,7 @@ class _Run:
                 self._early, self._late = list(early), list(late)
 
     def _may_be_of_row(self, operation: Any) -> bool:
-        if operation.name == "scf.parallel" and self._is_ours(operation):
+        if operation.name == "scf.parallel" and self._is_mappable(operation):
             return _is_short(loop_trips(operation)) and _is_elementwise(operation)
         return (
             is_pure(operation)
@@ -116,7 +116,7 @@ class _Run:
         first = self.members[0]
         for operation in self._early:
             operation.move_before(first)
-        fused = put_in_row(self.members)
+        fused = wrap_in_row(self.members)
         for operation in reversed(self._late):
             operation.move_after(fused)
         return fused

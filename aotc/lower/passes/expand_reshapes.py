@@ -13,7 +13,14 @@ from typing import Any
 
 from aotc import ops
 from aotc.lower.passes.base import Lowering, OwnPass
-from aotc.lower.tensors.size_products import ONE, Product, Size, asked_sizes, product_of, size_of
+from aotc.lower.tensors.size_products import (
+    ONE,
+    Product,
+    Size,
+    product_of,
+    requested_sizes,
+    size_of,
+)
 from aotc.mlir import ir
 
 _SLT, _EQ = 2, 0
@@ -53,7 +60,7 @@ def _holds(condition: Any) -> bool | None:
 
 def _expand(reshape: Any) -> None:
     source, result = reshape.operands[0], reshape.results[0]
-    asked = asked_sizes(reshape)
+    asked = requested_sizes(reshape)
     types = (source.type, result.type)
     if asked is None or not all(isinstance(one, ir.RankedTensorType) for one in types):
         return

@@ -33,15 +33,15 @@ class PlacePieces(OwnPass, frozen=True):
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
             for concat in ops.find(lowering.module.operation, "tensor.concat"):
-                pieces = _contiguous_pieces(concat)
-                makers = _makers(pieces, concat)
-                if makers:
-                    text = f"{len(makers)} of {len(pieces)} pieces are written in place"
+                operands = _contiguous_operands(concat)
+                producers = _producers(operands, concat)
+                if producers:
+                    text = f"{len(producers)} of {len(operands)} operands are written in place"
                     lowering.remarks.add(self.name, concat.location, text)
-                    _place(concat, pieces, makers)
+                    _place(concat, operands, producers)
 
 
-class _Piece(Struct, frozen=True):
+class _Operand(Struct, frozen=True):
     """An operand of a concatenation, and the index along dimension `dim` of the result where it
     starts."""
 
@@ -60,14 +60,14 @@ class _Piece(Struct, frozen=True):
         }
 
 
-class _Maker(Struct, frozen=True):
+class _Producer(Struct, frozen=True):
     """The elementwise operation that computes an operand."""
 
     generic: Any
-    piece: _Piece
+    operand: _Operand
 
 
-def _contiguous_pieces(concat: Any) -> list[_Piece]:
+def _contiguous_operands(concat: Any) -> list[_Operand]:
     """All operands of a concatenation, if they are contiguous and aligned in it; otherwise an empty
     list."""
     (result,) = concat.results
@@ -77,34 +77,36 @@ def _contiguous_pieces(concat: Any) -> list[_Piece]:
         return []
     if not isinstance(type_.element_type, (ir.FloatType, ir.IntegerType)):
         return []
-    pieces, start = [], 0
+    operands, start = [], 0
     for value in concat.operands:
         if not value.type.has_static_shape:
             return []
-        pieces.append(_Piece(value, dim, start))
+        operands.append(_Operand(value, dim, start))
         start += value.type.shape[dim]
     row_bits = math.prod(type_.shape[dim + 1 :]) * type_.element_type.width
-    is_aligned = all(piece.start * row_bits % _ALIGNMENT_BITS == 0 for piece in pieces)
-    return pieces if is_aligned else []
+    is_aligned = all(operand.start * row_bits % _ALIGNMENT_BITS == 0 for operand in operands)
+    return operands if is_aligned else []
 
 
-def _makers(pieces: Sequence[_Piece], concat: Any) -> list[_Maker]:
+def _producers(operands: Sequence[_Operand], concat: Any) -> list[_Producer]:
     """The operations that can write operands in place, in program order. An operation that computes
     several operands writes the first one."""
-    found: dict[Any, _Maker] = {}
-    for piece in pieces:
-        maker = _maker(piece, concat)
-        if maker is not None:
-            found.setdefault(maker.generic, maker)
+    found: dict[Any, _Producer] = {}
+    for operand in operands:
+        producer = _producer(operand, concat)
+        if producer is not None:
+            found.setdefault(producer.generic, producer)
     return sorted(found.values(), key=functools.cmp_to_key(_order))
 
 
-def _maker(piece: _Piece, concat: Any) -> _Maker | None:
+def _producer(operand: _Operand, concat: Any) -> _Producer | None:
     """The operation that computes the operand, if it can write into the concatenation: its output
     is an empty tensor, and has the operand's shape except for dimensions of size 1."""
-    made = origin(piece.value)
+    made = origin(operand.value)
     # An operand without elements starts where the next one starts.
-    if 0 in piece.value.type.shape or not _is_rank_reduced(made.type.shape, piece.value.type.shape):
+    if 0 in operand.value.type.shape or not _is_rank_reduced(
+        made.type.shape, operand.value.type.shape
+    ):
         return None
     generic: Any = ops.defining(made)
     if generic is None or generic.name != "linalg.generic" or generic.block != concat.block:
@@ -114,7 +116,7 @@ def _maker(piece: _Piece, concat: Any) -> _Maker | None:
     empty = ops.defining(generic.operands[len(generic.operands) - 1])
     if empty is None or empty.name != "tensor.empty":
         return None
-    return _Maker(generic, piece)
+    return _Producer(generic, operand)
 
 
 def _is_rank_reduced(shape: Sequence[int], whole: Sequence[int]) -> bool:
@@ -128,44 +130,44 @@ def _is_rank_reduced(shape: Sequence[int], whole: Sequence[int]) -> bool:
     return not rest
 
 
-def _place(concat: Any, pieces: Sequence[_Piece], makers: Sequence[_Maker]) -> None:
+def _place(concat: Any, operands: Sequence[_Operand], producers: Sequence[_Producer]) -> None:
     (result,) = concat.results
-    with concat.location, ir.InsertionPoint(makers[0].generic):
+    with concat.location, ir.InsertionPoint(producers[0].generic):
         whole = ops.create("tensor.empty", [], [result.type]).result
-    for maker in makers:
-        whole = _write_into(whole, maker)
-    placed = {maker.piece.start for maker in makers}
+    for producer in producers:
+        whole = _write_into(whole, producer)
+    placed = {producer.operand.start for producer in producers}
     with concat.location, ir.InsertionPoint(concat):
-        for piece in pieces:
-            if piece.start not in placed:
-                whole = _insert(piece.value, whole, piece)
+        for operand in operands:
+            if operand.start not in placed:
+                whole = _insert(operand.value, whole, operand)
     result.replace_all_uses_with(whole)
     ops.erase(concat)
 
 
-def _order(one: _Maker, other: _Maker) -> int:
+def _order(one: _Producer, other: _Producer) -> int:
     return -1 if one.generic.is_before_in_block(other.generic) else 1
 
 
-def _write_into(whole: Any, maker: _Maker) -> Any:
+def _write_into(whole: Any, producer: _Producer) -> Any:
     """The concatenation's tensor with the operand inserted, which the operation computes in its
     slice."""
-    generic = maker.generic
+    generic = producer.generic
     (made,) = generic.results
     attributes = {
-        **maker.piece.slice_attributes(),
+        **producer.operand.slice_attributes(),
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
     }
     with generic.location, ir.InsertionPoint(generic):
         part = ops.create("tensor.extract_slice", [whole], [made.type], attributes).result
     generic.operands[len(generic.operands) - 1] = part
     with generic.location, ir.InsertionPoint.after(generic):
-        return _insert(made, whole, maker.piece)
+        return _insert(made, whole, producer.operand)
 
 
-def _insert(value: Any, whole: Any, piece: _Piece) -> Any:
+def _insert(value: Any, whole: Any, operand: _Operand) -> Any:
     attributes = {
-        **piece.slice_attributes(),
+        **operand.slice_attributes(),
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 0, 0, 0]),
     }
     return ops.create("tensor.insert_slice", [value, whole], [whole.type], attributes).result

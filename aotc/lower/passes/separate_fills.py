@@ -130,10 +130,10 @@ def _sizes(generic: Any) -> list[Any] | None:
     if not generic.results or generic.results[0].type.has_static_shape:
         return []
     _, (out, *_) = ops.operand_groups(generic)
-    maker = ops.defining(out)
-    if maker is None or maker.name != "tensor.empty":
+    producer = ops.defining(out)
+    if producer is None or producer.name != "tensor.empty":
         return None
-    return list(maker.operands)
+    return list(producer.operands)
 
 
 def _reshape(filled: Any, value: Any) -> None:

@@ -95,7 +95,7 @@ def _simplify_broadcast(generic: Any, sizes: Sizes) -> bool:
     out = outputs[0]
     (map_,) = maps_of(generic)
     identity = ir.AffineMap.get_identity(map_.n_dims)
-    maker, read = ops.defining(out), ops.defining(body_of(generic)[-1].operands[0])
+    producer, read = ops.defining(out), ops.defining(body_of(generic)[-1].operands[0])
     if map_ != identity or read is None or read.name != "tensor.extract":
         return False
     source, *indices = read.operands
@@ -110,10 +110,10 @@ def _simplify_broadcast(generic: Any, sizes: Sizes) -> bool:
     is_same = source.type == out.type and places == list(map_.results)
     if is_same:
         found = source
-    elif maker is not None and maker.name == "tensor.empty":
+    elif producer is not None and producer.name == "tensor.empty":
         with generic.location, ir.InsertionPoint(generic):
             map_to_source = ir.AffineMap.get(map_.n_dims, 0, places)
-            found = create_broadcast(source, out.type, map_to_source, list(maker.operands))
+            found = create_broadcast(source, out.type, map_to_source, list(producer.operands))
     else:
         return False
     generic.results[0].replace_all_uses_with(found)

@@ -49,8 +49,8 @@ def _broadcasts_matrices(generic: Any) -> bool:
     inputs, outs = ops.operand_groups(generic)
     if len(inputs) != 1 or len(generic.results) != 1:
         return False
-    maker = ops.defining(outs[0])
-    if maker is None or maker.name != "tensor.empty" or not _is_tensor(inputs[0]):
+    producer = ops.defining(outs[0])
+    if producer is None or producer.name != "tensor.empty" or not _is_tensor(inputs[0]):
         return False
     source, result = maps_of(generic)
     places = [str(place) for place in source.results]
@@ -90,14 +90,14 @@ def _widens(generic: Any) -> bool:
 
 def _sink(broadcast: Any, conversion: Any, reshapes: list[Any]) -> None:
     narrow, (wide,) = conversion.operands[0], list(broadcast.results)
-    maker = ops.defining(broadcast.operands[1])
-    assert maker is not None
+    producer = ops.defining(broadcast.operands[1])
+    assert producer is not None
     with broadcast.location, ir.InsertionPoint(broadcast):
         for reshape in reshapes:
             narrow = _reshaped(narrow, reshape)
         type_ = ir.RankedTensorType.get(wide.type.shape, narrow.type.element_type)
         narrow_broadcast = create_broadcast(
-            narrow, type_, maps_of(broadcast)[0], list(maker.operands)
+            narrow, type_, maps_of(broadcast)[0], list(producer.operands)
         )
         for collapse in [use.owner.operation for use in wide.uses]:
             if collapse.name == "tensor.collapse_shape":

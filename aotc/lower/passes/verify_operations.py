@@ -75,16 +75,16 @@ class VerifyOperations(OwnPass, frozen=True):
         lowering.run_upstream(_UPSTREAM)
         with lowering.module.context:
             # Operation name → the next operation with that name after the current one.
-            behind: dict[str, Any] = {}
+            next_by_name: dict[str, Any] = {}
             for operation in reversed(ops.walk(lowering.module.operation)):
                 if operation.name in (*_ACCESSES, *_VIEWS, *_DIMENSIONS):
-                    behind[operation.name] = operation
+                    next_by_name[operation.name] = operation
                 elif operation.name == "cf.assert":
-                    self._rewrite(operation, behind)
+                    self._rewrite(operation, next_by_name)
         # Removes the conditions of erased assertions, and duplicate sizes.
         lowering.run_upstream("cse")
 
-    def _rewrite(self, assertion: Any, behind: dict[str, Any]) -> None:
+    def _rewrite(self, assertion: Any, next_by_name: dict[str, Any]) -> None:
         message = ir.StringAttr(assertion.attributes["msg"]).value_bytes.decode()
         found = _MESSAGE.fullmatch(message)
         if found is None:
@@ -93,11 +93,11 @@ class VerifyOperations(OwnPass, frozen=True):
         if not self._keeps(assertion, name):
             ops.erase(assertion)
         elif name in _ACCESSES:
-            _assert_each_index(assertion, behind[name])
+            _assert_each_index(assertion, next_by_name[name])
         elif name in _VIEWS:
-            _assert_view(assertion, behind[name], found["reason"])
+            _assert_view(assertion, next_by_name[name], found["reason"])
         elif name in _DIMENSIONS:
-            _assert_dimension(assertion, behind[name])
+            _assert_dimension(assertion, next_by_name[name])
         else:
             _set_message(assertion, f"{name}: {found['reason']}")
 

@@ -81,7 +81,7 @@ def share_allocation(function: Any, given: Sequence[Any]) -> None:
     buffers = [buffer for buffer in buffers if _is_size_known(buffer, before)]
     if len(buffers) < 2:
         return
-    behind = block.operations[max(buffer.freed for buffer in buffers) + 1].operation
+    following = block.operations[max(buffer.freed for buffer in buffers) + 1].operation
     with first.location, ir.InsertionPoint(first):
         whole, offsets = _allocate(buffers)
     for buffer, offset in zip(buffers, offsets, strict=True):
@@ -90,7 +90,7 @@ def share_allocation(function: Any, given: Sequence[Any]) -> None:
             view = ops.create("memref.view", [whole, offset, *sizes], [old.type]).result
         old.replace_all_uses_with(view)
         ops.erase(buffer.allocation)
-    with behind.location, ir.InsertionPoint(behind):
+    with following.location, ir.InsertionPoint(following):
         ops.create("gpu.dealloc", [whole])
     for buffer in buffers:
         ops.erase(buffer.free)
@@ -98,8 +98,8 @@ def share_allocation(function: Any, given: Sequence[Any]) -> None:
 
 def _is_size_known(buffer: _Buffer, before: Collection[Any]) -> bool:
     """Whether each dynamic size is an argument or a result of one of the operations `before`."""
-    makers = [ops.defining(size) for size in buffer.sizes]
-    return all(maker is None or maker in before for maker in makers)
+    producers = [ops.defining(size) for size in buffer.sizes]
+    return all(producer is None or producer in before for producer in producers)
 
 
 def _allocate(buffers: Sequence[_Buffer]) -> tuple[Any, list[Any]]:
@@ -123,9 +123,9 @@ def _allocate(buffers: Sequence[_Buffer]) -> tuple[Any, list[Any]]:
         factor = ops.constant_index(max(buffer.size for buffer in slot))
         size = ops.capped_product([factor, *slot[0].sizes])
         size = ops.index_op("arith.minui", size, too_many)
-        behind = ops.index_op("arith.addi", ops.index_op("arith.addi", at, size), rest)
+        slot_end = ops.index_op("arith.addi", ops.index_op("arith.addi", at, size), rest)
         # A size that cannot be allocated stays too large and does not overflow.
-        end = ops.index_op("arith.minui", behind, too_many)
+        end = ops.index_op("arith.minui", slot_end, too_many)
         at = ops.index_op("arith.andi", end, mask)
     offsets = [
         next(begin for begin, slot in zip(begins, slots, strict=True) if buffer in slot)

@@ -90,7 +90,7 @@ def place_automatically(module: Any, remarks: Remarks) -> frozenset[str]:
         coherence.guard(function)
         for type_, count in coherence.copies.items():
             places = "at 1 place" if count == 1 else f"at {count} places"
-            text = f"@{symbol_of(function)}: {type_}: copied, where it must be, {places}"
+            text = f"@{symbol_of(function)}: {type_}: copied if needed, {places}"
             remarks.add(STEP, function.location, text)
         mirrors.erase_unread_states()
     host.erase_numbers()

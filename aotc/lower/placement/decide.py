@@ -146,11 +146,11 @@ class Decisions:
         if why_managed is not None:
             return Decision(Placement.MANAGED, why_managed)
         if not touches:
-            return Decision(Placement.DEVICE, "kernels alone use it")
+            return Decision(Placement.DEVICE, "only kernels use it")
         why_no_mirror = self._why_no_mirror(alias_class)
         if why_no_mirror is not None:
             return Decision(Placement.MANAGED, why_no_mirror)
-        return Decision(Placement.MIRRORED, self._place(touches[0], "the host touches it, too"))
+        return Decision(Placement.MIRRORED, self._place(touches[0], "the host also accesses it"))
 
     def _place(self, use: Use, text: str) -> str:
         where = self._where(use.operation.location)
@@ -196,24 +196,24 @@ class Decisions:
         if not all(is_whole_type(root.type) for root in alias_class.roots):
             return "its elements are not in order"
         if any(_is_alloca_of_a_block(allocation) for allocation in alias_class.allocations):
-            return "its memory ends with the block that it is in"
+            return "its lifetime ends with its block"
         return None
 
     def _why_no_mirror(self, alias_class: AliasClass) -> str | None:
         for use in alias_class.of_kind(UseKind.CALL, UseKind.DESCRIBE):
-            return self._place(use, "the host touches it, and it is " + use.kind.value)
+            return self._place(use, "the host accesses it, and it is " + use.kind.value)
         function = symbol_of(ops.enclosing(alias_class.allocations[0], *FUNCTIONS))
         if function not in self.structured:
-            return f"the host touches it, and @{function} has branches between blocks, or tokens"
+            return f"the host accesses it, and @{function} has branches between blocks, or tokens"
         if any(merge is Merge.OTHER for merge, _ in alias_class.merges):
-            return "the host touches it, and it goes through a loop that is no scf.for"
+            return "the host accesses it, and it is carried by a loop other than scf.for"
         if alias_class.merges and not _merges_whole_buffers(alias_class):
-            return "the host touches it, and a part of it goes through a loop or a branch"
+            return "the host accesses it, and a loop or branch carries a part of it"
         if any(
             _outlives_its_iteration(alias_class, allocation)
             for allocation in alias_class.allocations
         ):
-            return "the host touches it, and an iteration of the loop hands it to the next one"
+            return "the host accesses it, and an iteration of the loop passes it to the next one"
         return None
 
     def _decide_constant(self, alias_class: AliasClass) -> Decision:

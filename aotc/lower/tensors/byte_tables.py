@@ -20,8 +20,8 @@ import numpy as np
 from aotc import ops
 from aotc.analysis.effects import is_division
 from aotc.analysis.generics import body_of, has_reduction, maps_of
-from aotc.lower.tensors.known import KnownTensors
 from aotc.lower.tensors.known_operations import apply
+from aotc.lower.tensors.known_tensors import KnownTensors
 from aotc.mlir import ir
 from aotc.rewrites.cloning import copy
 
@@ -38,7 +38,7 @@ def tabulate_bytes(module: Any) -> None:
     """Changes `module`, whose elementwise operations are fused, in place."""
     with module.context:
         for generic in ops.find(module.operation, "linalg.generic"):
-            while _skip_to_byte(generic):
+            while _bypass_identity(generic):
                 pass
             if not _is_large(generic):
                 continue
@@ -50,7 +50,7 @@ def tabulate_bytes(module: Any) -> None:
                     break
 
 
-def _skip_to_byte(generic: Any) -> bool:
+def _bypass_identity(generic: Any) -> bool:
     """Replaces a byte that is computed from another byte, and is always equal to it, by that byte.
 
     Returns whether one was replaced.

@@ -17,7 +17,7 @@ from msgspec import Struct
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, loops_in, maps_of, reduction_loops
 from aotc.lower.tensors.constants import dense_of
-from aotc.lower.tensors.known import SMALL, KnownTensors
+from aotc.lower.tensors.known_tensors import SMALL, KnownTensors
 from aotc.mlir import ir
 from aotc.sizes import dense_bytes
 
@@ -167,7 +167,7 @@ class _Planner:
         # A large constant with other users would be in the artifact twice.
         if not all(_is_small(one) or _is_used_once(one) for one in values):
             return None
-        if _is_of_bits(values[0].type) or not all(map(self._known.has, values)):
+        if _is_i1(values[0].type) or not all(map(self._known.has, values)):
             return None
         return _Constants(values=values, axis=axis)
 
@@ -254,10 +254,10 @@ def _is_small(value: Any) -> bool:
     if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
         return False
     size = dense_bytes(type_)
-    return size is not None and size <= SMALL and not _is_of_bits(type_)
+    return size is not None and size <= SMALL and not _is_i1(type_)
 
 
-def _is_of_bits(type_: Any) -> bool:
+def _is_i1(type_: Any) -> bool:
     return bool(type_.element_type == ops.integer(1))
 
 

@@ -17,7 +17,7 @@ from aotc.analysis.generics import body_of, has_reduction, maps_of
 from aotc.mlir import ir
 from aotc.rewrites.cloning import copy
 
-_MOST_PIECES = 4
+_MOST_OPERANDS = 4
 # The limit of operations per element of an operand that each reader computes again.
 _MOST_OPERATIONS = 4
 _ULT = 6
@@ -34,7 +34,7 @@ def fuse_concatenations(module: Any) -> list[tuple[Any, str]]:
                 continue
             extract = _only_extract(concat.results[0])
             if extract is not None or _is_read_elementwise(concat.results[0]):
-                text = f"{len(concat.operands)} pieces are computed by what reads them"
+                text = f"the users compute its {len(concat.operands)} operands"
                 fused.append((concat.location, text))
                 if extract is not None:
                     _expand_into(concat, extract)
@@ -47,7 +47,7 @@ def _is_known(concat: Any) -> bool:
     """Whether the concatenation has few operands of static shape. Operands of size 1 along the
     dimension are excluded: they are typically vectors used in index computations."""
     values = [*concat.operands, concat.results[0]]
-    return 2 <= len(concat.operands) <= _MOST_PIECES and all(
+    return 2 <= len(concat.operands) <= _MOST_OPERANDS and all(
         value.type.has_static_shape and value.type.get_dim_size(_dimension(concat)) > 1
         for value in values
     )
@@ -95,12 +95,12 @@ def _dimension(concat: Any) -> int:
 def _expand(concat: Any) -> None:
     result, along = concat.results[0], _dimension(concat)
     type_ = result.type
-    pieces = list(concat.operands)
+    operands = list(concat.operands)
     with concat.location, ir.InsertionPoint(concat):
 
         def element() -> Any:
             indices = [ops.loop_index(dimension) for dimension in range(type_.rank)]
-            return _piece(pieces, indices, along)
+            return _select_element(operands, indices, along)
 
         made = ops.create_elementwise([], type_, [], element)
     ops.replace(concat, [made])
@@ -109,14 +109,14 @@ def _expand(concat: Any) -> None:
 def _expand_into(concat: Any, extract: Any) -> None:
     _, *indices = extract.operands
     with extract.location, ir.InsertionPoint(extract):
-        element = _piece(list(concat.operands), indices, _dimension(concat))
+        element = _select_element(list(concat.operands), indices, _dimension(concat))
     ops.replace(extract, [element])
     ops.erase(concat)
 
 
-def _piece(pieces: Sequence[Any], indices: Indices, along: int) -> Any:
-    """The element at `indices` of the concatenation of `pieces` along dimension `along`."""
-    first, *rest = pieces
+def _select_element(operands: Sequence[Any], indices: Indices, along: int) -> Any:
+    """The element at `indices` of the concatenation of `operands` along dimension `along`."""
+    first, *rest = operands
     if not rest:
         return _element(first, indices, _MOST_OPERATIONS)
     element_type = first.type.element_type
@@ -131,7 +131,7 @@ def _piece(pieces: Sequence[Any], indices: Indices, along: int) -> Any:
     def other() -> Any:
         moved = [*indices]
         moved[along] = ops.index_op("arith.subi", indices[along], size)
-        return _piece(rest, moved, along)
+        return _select_element(rest, moved, along)
 
     for region, fill in zip(branch.regions, (then, other), strict=True):
         with ir.InsertionPoint(region.blocks.append()):

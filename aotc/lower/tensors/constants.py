@@ -15,7 +15,7 @@ import numpy as np
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, has_reduction, origin, non_unit_loops
 from aotc.lower.tensors.broadcast import create_broadcast
-from aotc.lower.tensors.known import SMALL, KnownTensors, compact, extracted_tensors, packed
+from aotc.lower.tensors.known_tensors import SMALL, KnownTensors, compact, extracted_tensors, packed
 from aotc.mlir import ir
 from aotc.rewrites.checks import CHECK
 from aotc.sizes import dense_bytes
@@ -54,7 +54,7 @@ def fold_constants(module: Any) -> None:
             for result in generic.results:
                 array = known.of(result)
                 assert array is not None
-                if not _is_of_bits(result) and _is_worth_it(generic, array):
+                if not _is_i1(result) and _is_worth_it(generic, array):
                     _replace(generic, result, array)
         for generic in reversed(generics):
             # This includes operations with assertions, which are known to hold.
@@ -73,7 +73,7 @@ def _fold_slices(constant: Any) -> None:
     than the constant. If all slices are contiguous in memory, they remain.
     """
     (whole,) = constant.results
-    if not isinstance(whole.type, ir.RankedTensorType) or _is_of_bits(whole):
+    if not isinstance(whole.type, ir.RankedTensorType) or _is_i1(whole):
         return
     slices = list(ops.users_through(whole, RESHAPES))
     # Slices of slices are followed to their users.
@@ -134,12 +134,12 @@ def _is_wanted(generic: Any, known: KnownTensors) -> bool:
     ):
         if user.name != "linalg.generic" or not user.results or not known.has(user.results[0]):
             return True
-        if _is_of_bits(user.results[0]) and _is_wanted(user, known):
+        if _is_i1(user.results[0]) and _is_wanted(user, known):
             return True
     return False
 
 
-def _is_of_bits(value: Any) -> bool:
+def _is_i1(value: Any) -> bool:
     """Whether the elements are i1; no such constants are created."""
     return bool(value.type.element_type == ops.integer(1))
 

@@ -105,19 +105,24 @@ def _allocate_as_returned(value: Any) -> None:
     inverse reshape in the function. The returned value is then the allocation itself, and need not
     be copied."""
     views = []
-    maker = ops.defining(value)
-    while maker is not None and maker.name in _INVERSE:
-        views.append(maker)
-        maker = ops.defining(maker.operands[0])
-    if not views or maker is None or maker.name != "memref.alloc" or len(maker.operands) > 0:
+    producer = ops.defining(value)
+    while producer is not None and producer.name in _INVERSE:
+        views.append(producer)
+        producer = ops.defining(producer.operands[0])
+    if (
+        not views
+        or producer is None
+        or producer.name != "memref.alloc"
+        or len(producer.operands) > 0
+    ):
         return
-    old, type_ = maker.results[0], value.type
+    old, type_ = producer.results[0], value.type
     is_plain = type_.affine_map == ir.AffineMap.get_identity(type_.rank)
     if not type_.has_static_shape or not is_plain:
         return
-    with maker.location, ir.InsertionPoint(maker):
-        names = [name for name in _OF_ALLOCATIONS if name in maker.attributes]
-        kept = {name: maker.attributes[name] for name in names}
+    with producer.location, ir.InsertionPoint(producer):
+        names = [name for name in _OF_ALLOCATIONS if name in producer.attributes]
+        kept = {name: producer.attributes[name] for name in names}
         new = seen = ops.create("memref.alloc", [], [type_], kept).result
         for view in views:
             before = view.operands[0].type
@@ -131,7 +136,7 @@ def _allocate_as_returned(value: Any) -> None:
         if any(True for _ in view.results[0].uses):
             break
         ops.erase(view)
-    ops.erase(maker)
+    ops.erase(producer)
 
 
 def _return_each_once(returned: Any) -> None:
@@ -221,11 +226,11 @@ def _mark_allocations_again(module: Any) -> None:
     for dealloc in ops.find(module.operation, "memref.dealloc"):
         if BY_HAND not in dealloc.attributes:
             continue
-        maker = ops.defining(dealloc.operands[0])
-        while maker is not None and maker.name == "memref.cast":
-            maker = ops.defining(maker.operands[0])
-        if maker is not None and maker.name == "memref.alloc":
-            maker.attributes[BY_HAND] = ir.UnitAttr.get()
+        producer = ops.defining(dealloc.operands[0])
+        while producer is not None and producer.name == "memref.cast":
+            producer = ops.defining(producer.operands[0])
+        if producer is not None and producer.name == "memref.alloc":
+            producer.attributes[BY_HAND] = ir.UnitAttr.get()
 
 
 def _is_refused(function: Any) -> bool:

@@ -40,7 +40,7 @@ class _Move(Struct, frozen=True):
         return int(self.coordinates.rank) - 1
 
     @property
-    def behind(self) -> dict[int, int]:
+    def trailing(self) -> dict[int, int]:
         """Dimension of the whole tensor → the corresponding dimension of the moved one."""
         keeps_rank = self.moved.rank - self.leading == self.whole.rank
         kept = [i for i in range(self.whole.rank) if keeps_rank or i not in self.named]
@@ -56,9 +56,9 @@ class _Move(Struct, frozen=True):
         is_index = isinstance(type_.element_type, ir.IndexType)
         lines = []
         for i in range(len(self.named)):
-            place = ", ".join([*self.variables()[: self.leading], f"%k{i}"])
+            indices = ", ".join([*self.variables()[: self.leading], f"%k{i}"])
             lines.append(f"%k{i} = arith.constant {i} : index")
-            read = f"tensor.extract %coordinates[{place}] : {type_}"
+            read = f"tensor.extract %coordinates[{indices}] : {type_}"
             if is_index:
                 lines.append(f"%at{i} = {read}")
             else:
@@ -67,18 +67,18 @@ class _Move(Struct, frozen=True):
                 lines.append(f"%at{i} = {cast}")
         return lines
 
-    def origin(self, dimension: int) -> tuple[str, Any, int]:
+    def size_source(self, dimension: int) -> tuple[str, Any, int]:
         """The tensor that determines the moved tensor's size along a dimension: its name, type and
         dimension."""
         if dimension < self.leading:
             return "%coordinates", self.coordinates, dimension
-        of = next(d for d, position in self.behind.items() if position == dimension)
+        of = next(d for d, position in self.trailing.items() if position == dimension)
         return "%whole", self.whole, of
 
-    def place(self) -> str:
+    def indices(self) -> str:
         """The indices in the whole tensor of the element at the loop variables."""
         return ", ".join(
-            f"%at{self.named.index(i)}" if i in self.named else self.variables()[self.behind[i]]
+            f"%at{self.named.index(i)}" if i in self.named else self.variables()[self.trailing[i]]
             for i in range(self.whole.rank)
         )
 
@@ -96,14 +96,14 @@ def _gather_text(gather: Any) -> str:
     return "\n".join(
         [
             f"func.func @gather(%whole: {source}, %coordinates: {coordinates}) -> {result} {{",
-            *(line for i in dynamic for line in _read_size(i, *move.origin(i))),
+            *(line for i in dynamic for line in _read_size(i, *move.size_source(i))),
             f"%empty = tensor.empty({', '.join(f'%n{i}' for i in dynamic)}) : {result}",
             f"%r = linalg.generic {{indexing_maps = [{identity}], iterator_types = [{kinds}]}} "
             f"outs(%empty : {result}) {{",
             f"^bb0(%unused: {result.element_type}):",
             *(f"{name} = linalg.index {i} : index" for i, name in enumerate(move.variables())),
             *move.read_coordinates(),
-            f"%v = tensor.extract %whole[{move.place()}] : {source}",
+            f"%v = tensor.extract %whole[{move.indices()}] : {source}",
             f"linalg.yield %v : {result.element_type}\n}} -> {result}",
             f"return %r : {result}\n}}",
         ]
@@ -131,7 +131,7 @@ def _scatter_text(scatter: Any) -> str:
             f"%v = tensor.extract_slice %source[{variables}] [{ones}] [{ones}] "
             f": {source} to {element}",
             "scf.forall.in_parallel {",
-            f"tensor.parallel_insert_slice %v into %all[{move.place()}] [{ones_of_dest}] "
+            f"tensor.parallel_insert_slice %v into %all[{move.indices()}] [{ones_of_dest}] "
             f"[{ones_of_dest}] : {element} into {dest}\n}}\n}}",
             f"return %r : {dest}\n}}",
         ]

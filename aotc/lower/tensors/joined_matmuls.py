@@ -51,7 +51,8 @@ def join_matmuls(module: Any, is_faster: Callable[[Join], bool]) -> list[tuple[A
                     join = _join(generics, plan)
                 if join is not None and is_faster(join):
                     columns = " + ".join(str(_columns(one)) for one in generics)
-                    text = f"{len(generics)} matmuls of the same rows are one: {columns} columns"
+                    what = f"{len(generics)} matmuls with the same left-hand side are one"
+                    text = f"{what}: {columns} columns"
                     found.append((generics[0].location, text))
                     _erase(_apply(plan), groups.values())
                     break
@@ -133,8 +134,8 @@ def _following(results: Sequence[Any]) -> list[Any] | None:
         users = list(ops.users_through(value, RESHAPES))
         if len(users) != 1 or users[0].name != "linalg.generic" or has_reduction(users[0]):
             return None
-        maker: Any = ops.defining(value)
-        if len(users[0].results) != 1 or users[0].block != maker.block:
+        producer: Any = ops.defining(value)
+        if len(users[0].results) != 1 or users[0].block != producer.block:
             return None
         found.append(users[0].results[0])
     return found if len(set(found)) == len(found) else None

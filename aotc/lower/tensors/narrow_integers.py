@@ -100,7 +100,7 @@ def _narrow_sum(generic: Any) -> Any:
     result = generic.results[0]
     if result.type.element_type.width <= _SUM_BITS:
         return generic
-    if not (_is_cut(result) or _is_small(generic)):
+    if not (_is_truncated(result) or _is_small(generic)):
         return generic
     i32 = ir.IntegerType.get_signless(_SUM_BITS)
     *factors, start = generic.operands
@@ -125,7 +125,7 @@ def _narrow_sum(generic: Any) -> Any:
     multiply = next(op for op in body_of(generic) if op.name == "arith.muli")
     with ir.InsertionPoint(block):
         pair = [
-            _as(block.arguments[arguments.index(unwidened(factor))], i32)
+            _resize(block.arguments[arguments.index(unwidened(factor))], i32)
             for factor in multiply.operands
         ]
         term = ops.binary("arith.muli", *pair)
@@ -136,7 +136,7 @@ def _narrow_sum(generic: Any) -> Any:
     return product
 
 
-def _as(value: Any, type_: Any) -> Any:
+def _resize(value: Any, type_: Any) -> Any:
     """The integer sign-extended or truncated to the type."""
     if value.type == type_:
         return value
@@ -145,12 +145,12 @@ def _as(value: Any, type_: Any) -> Any:
     )
 
 
-def _is_cut(tensor: Any) -> bool:
+def _is_truncated(tensor: Any) -> bool:
     """Whether all users only read the lower 32 bits."""
     for use in tensor.uses:
         user = use.owner.operation
         if user.name in RESHAPES:
-            if not _is_cut(user.results[0]):
+            if not _is_truncated(user.results[0]):
                 return False
             continue
         inputs, _ = ops.operand_groups(user) if user.name == "linalg.generic" else ((), ())
@@ -221,7 +221,7 @@ def _center_factor(product: Any, number: int) -> None:
     # If the accumulator is as wide as the difference, the result is the same even if the difference
     # overflows.
     is_wider = product.results[0].type.element_type.width > found.type.width
-    if is_wider and not _can_differ((least, largest), found):
+    if is_wider and not _difference_fits((least, largest), found):
         return
     center = ops.constant(found.type, middle)
     product.operands[number] = _subtract_instead(difference, center)
@@ -236,7 +236,7 @@ def _center_factor(product: Any, number: int) -> None:
         reader.operands[operand] = whole
 
 
-def _can_differ(minuend: Range, subtrahend: Any) -> bool:
+def _difference_fits(minuend: Range, subtrahend: Any) -> bool:
     """Whether the difference cannot overflow the subtrahend's type."""
     least, largest = range_of_scalar(subtrahend, {}, _MOST_STEPS)
     lowest, highest = range_of_type(subtrahend.type)
@@ -292,7 +292,7 @@ def _sum_of(tensor: Any, dimensions: Sequence[int], like: Any) -> Any:
     ]
 
     def add(term: Any, total: Any) -> Any:
-        return ops.binary("arith.addi", total, _as(term, element))
+        return ops.binary("arith.addi", total, _resize(term, element))
 
     return ops.create_generic([tensor, start], maps, add, dimensions).result
 
@@ -300,7 +300,7 @@ def _sum_of(tensor: Any, dimensions: Sequence[int], like: Any) -> Any:
 def _add_multiple(tensor: Any, factor: Any, sums: Any, dimensions: Sequence[int]) -> Any:
     """The tensor plus a scalar times `sums`, which is broadcast along the other dimensions."""
     rank, element = tensor.type.rank, tensor.type.element_type
-    factor = _as(factor, element)
+    factor = _resize(factor, element)
     identity = ir.AffineMap.get_identity(rank)
     along = ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(i) for i in dimensions])
     none = ir.AffineMap.get(rank, 0, [])

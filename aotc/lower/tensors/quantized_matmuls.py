@@ -34,8 +34,8 @@ from aotc.analysis.generics import (
 from aotc.kernels.matmul.recognition import multiplies
 from aotc.lower.tensors.broadcast import create_broadcast
 from aotc.lower.tensors.integer_ranges import range_of, range_of_type
-from aotc.lower.tensors.known import SMALL, KnownTensors
 from aotc.lower.tensors.known_operations import NUMBERS, apply
+from aotc.lower.tensors.known_tensors import SMALL, KnownTensors
 from aotc.mlir import ir
 
 _FLOATS = ("f32", "f64")
@@ -329,7 +329,9 @@ def dequantized(tensor: Any, known: KnownTensors, steps: int) -> _Dequantized | 
         fill = known.of(select.operands[2])
         inner = dequantized(extract.operands[0], known, steps - 1)
         is_zero = fill is not None and not fill.any()
-        return _with_move(inner, producer) if is_zero and inner and _has_one(inner) else None
+        return (
+            _with_move(inner, producer) if is_zero and inner and _has_single_scale(inner) else None
+        )
     affine = _Body(producer, known, steps).affine(body_of(producer)[-1].operands[0])
     if affine is None or affine.unsigned is None:
         return None
@@ -349,7 +351,7 @@ def padding_of(generic: Any) -> tuple[Any, Any] | None:
     return (select, extract) if extract.parent == select.parent == generic else None
 
 
-def _has_one(one: _Dequantized) -> bool:
+def _has_single_scale(one: _Dequantized) -> bool:
     """Whether there is a single scale and a single zero point."""
     return bool(one.scale.size == one.affine.zero.size == 1)
 
@@ -403,9 +405,9 @@ class _Body(Struct, frozen=True):
                 return inner and replace(inner, unsigned=unsigned)
             return None if unsigned and inner.range[0] < 0 else inner
         if name in ("arith.subi", "arith.subf"):
-            return self._moved(operands[0], operands[1], 1)
+            return self._shifted(operands[0], operands[1], 1)
         if name in ("arith.addi", "arith.addf"):
-            return self._moved(operands[0], operands[1], -1) or self._moved(
+            return self._shifted(operands[0], operands[1], -1) or self._shifted(
                 operands[1], operands[0], -1
             )
         if name == "arith.mulf":
@@ -450,7 +452,7 @@ class _Body(Struct, frozen=True):
         arguments = list(self.generic.regions[0].blocks[0].arguments)[: len(self.inputs)]
         return arguments.index(argument) if argument in arguments else None
 
-    def _moved(self, value: Any, by: Any, sign: int) -> _Affine | None:
+    def _shifted(self, value: Any, by: Any, sign: int) -> _Affine | None:
         number = self.number(by)
         inner = None if number is None else self.affine(value)
         # Once scaled, the value is not an integer.

@@ -22,8 +22,8 @@ from aotc.analysis.generics import (
     reduction_size,
 )
 from aotc.lower.tensors.broadcast import create_broadcast
-from aotc.lower.tensors.known import KnownTensors
 from aotc.lower.tensors.known_operations import NUMBERS
+from aotc.lower.tensors.known_tensors import KnownTensors
 from aotc.lower.tensors.narrow_integers import filled_with
 from aotc.lower.tensors.quantized_matmuls import (
     dequantized,

@@ -20,7 +20,7 @@ from aotc import ops
 from aotc.analysis.affine import evaluate_affine
 from aotc.input.entries import ENTRY_ATTRIBUTE, functions_of
 from aotc.input.state import targets_of
-from aotc.lower.tensors.size_products import asked_sizes
+from aotc.lower.tensors.size_products import requested_sizes
 from aotc.mlir import ir
 from aotc.module_names import RESULT_SIZES, SIZE_NUMBERS
 from aotc.rewrites.allocations import FOR_MEMORY
@@ -81,10 +81,10 @@ def _add_function(entry: Any, results: dict[int, Any]) -> None:
         ops.create("func.return", [unknown if one is None else one for one in found])
 
 
-def create_size_function(entry: Any, suffix: str, count: int) -> tuple[Any, Sizes]:
+def create_size_function(entry: Any, suffix: str, count: int) -> tuple[Any, SizeBuilder]:
     """Creates an empty function for the entry that returns `count` sizes, at the insertion point.
 
-    Returns the function, and the `Sizes` that compute values inside of its block.
+    Returns the function, and the `SizeBuilder` that computes values inside of its block.
     """
     inputs = []
     for type_ in ops.function_type(entry).inputs:
@@ -99,17 +99,17 @@ def create_size_function(entry: Any, suffix: str, count: int) -> tuple[Any, Size
     function = ops.create("func.func", attributes=attributes, regions=1)
     locations = [entry.location] * len(inputs)
     block = function.regions[0].blocks.append(*inputs, arg_locs=locations)
-    return function, Sizes(entry, list(block.arguments))
+    return function, SizeBuilder(entry, list(block.arguments))
 
 
-def _assert_again(assertion: Any, sizes: Sizes) -> None:
+def _assert_again(assertion: Any, sizes: SizeBuilder) -> None:
     with assertion.location:
         condition = sizes.find(assertion.operands[0])
         if condition is not None:
             ops.create("cf.assert", [condition], attributes=ops.attributes_of(assertion))
 
 
-def _returned_sizes(entry: Any, results: dict[int, Any], sizes: Sizes) -> list[Any]:
+def _returned_sizes(entry: Any, results: dict[int, Any], sizes: SizeBuilder) -> list[Any]:
     returns = ops.find(entry, "func.return")
     found: list[Any] = []
     for number, type_ in results.items():
@@ -123,8 +123,9 @@ def _returned_sizes(entry: Any, results: dict[int, Any], sizes: Sizes) -> list[A
     return found
 
 
-class Sizes:
-    """Computes values of an entry, and sizes of its tensors, at the current insertion point.
+class SizeBuilder:
+    """Creates the computation of an entry's values, and of sizes of its tensors, at the insertion
+    point.
 
     `given` are the arguments of the function that contains the insertion point.
     """
@@ -265,7 +266,7 @@ class Sizes:
 
     def _number(self, owner: Any, value: Any) -> _Computation:
         if owner.name in ("tensor.dim", "memref.dim"):
-            return self._asked_size(owner)
+            return self._queried_size(owner)
         if owner.name in _AFFINE:
             return self._affine(owner)
         if owner.name == "arith.muli":
@@ -274,7 +275,7 @@ class Sizes:
             return self._copied(owner, list(owner.results).index(value))
         return _answer(None)
 
-    def _asked_size(self, dim: Any) -> _Computation:
+    def _queried_size(self, dim: Any) -> _Computation:
         dimension = ops.known_dimension(dim)
         if dimension is None:
             return None
@@ -369,7 +370,7 @@ class Sizes:
             total = size if total is None else self._product(total, size)
         return total
 
-    def _joined(self, owner: Any, dimension: int) -> _Computation:
+    def _concatenated(self, owner: Any, dimension: int) -> _Computation:
         if ir.IntegerAttr(owner.attributes["dim"]).value != dimension:
             return (yield owner.operands[0], dimension)
         total = None
@@ -396,7 +397,7 @@ class Sizes:
         return total
 
     def _reshaped(self, owner: Any, dimension: int) -> _Computation:
-        asked = asked_sizes(owner)
+        asked = requested_sizes(owner)
         size = None if asked is None else (yield asked[dimension], None)
         if size is None or isinstance(size.type, ir.IndexType):
             return size
@@ -444,18 +445,18 @@ _GIVEN = {
     "memref.expand_shape": 1,
     "memref.view": 2,
 }
-_RULES: dict[str, Callable[[Sizes, Any, int], _Computation]] = {
-    "bufferization.alloc_tensor": Sizes._allocated,
-    "memref.alloc": Sizes._allocated,
-    "memref.alloca": Sizes._allocated,
-    "tensor.extract_slice": Sizes._sliced,
-    "memref.subview": Sizes._sliced,
-    "memref.reinterpret_cast": Sizes._sliced,
-    "tensor.collapse_shape": Sizes._collapsed,
-    "memref.collapse_shape": Sizes._collapsed,
-    "tensor.concat": Sizes._joined,
-    "tensor.pad": Sizes._padded,
-    "tensor.reshape": Sizes._reshaped,
+_RULES: dict[str, Callable[[SizeBuilder, Any, int], _Computation]] = {
+    "bufferization.alloc_tensor": SizeBuilder._allocated,
+    "memref.alloc": SizeBuilder._allocated,
+    "memref.alloca": SizeBuilder._allocated,
+    "tensor.extract_slice": SizeBuilder._sliced,
+    "memref.subview": SizeBuilder._sliced,
+    "memref.reinterpret_cast": SizeBuilder._sliced,
+    "tensor.collapse_shape": SizeBuilder._collapsed,
+    "memref.collapse_shape": SizeBuilder._collapsed,
+    "tensor.concat": SizeBuilder._concatenated,
+    "tensor.pad": SizeBuilder._padded,
+    "tensor.reshape": SizeBuilder._reshaped,
 }
 # Operation → the number of the operand whose sizes its result has.
 _LIKE_OPERAND = {

@@ -22,7 +22,7 @@ from aotc.rewrites.run import run_passes
 from aotc.rewrites.warp_regions import expand_warp_regions
 
 _HAS_SEQUENCES = "transform.with_named_sequence"
-_OURS = "aotc_decompose"
+_SEQUENCE = "aotc_decompose"
 _ANY = "!transform.any_op"
 # Operation → the transform operation that decomposes it, its operand type, and its result types.
 _DECOMPOSITIONS = {
@@ -105,7 +105,7 @@ def _run_schedule(source: Source, steps: str) -> None:
             ops.body_of_module(module).append(sequence.operation)
     run_passes(
         module,
-        (f"transform-interpreter{{entry-point={_OURS}}}",),
+        (f"transform-interpreter{{entry-point={_SEQUENCE}}}",),
         name=source.name,
         lines=source.lines,
         doing="decomposing operations",
@@ -117,7 +117,7 @@ def _schedule(steps: str) -> str:
     """The text of a module with a named sequence of these steps."""
     return f"""
 module attributes {{{_HAS_SEQUENCES}}} {{
-  transform.named_sequence @{_OURS}(%module: {_ANY} {{transform.readonly}}) {{
+  transform.named_sequence @{_SEQUENCE}(%module: {_ANY} {{transform.readonly}}) {{
 {steps}    transform.yield
   }}
 }}

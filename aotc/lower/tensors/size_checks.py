@@ -30,7 +30,7 @@ from aotc.lower.tensors.size_polynomials import (
     Polynomial,
     text_of,
 )
-from aotc.lower.tensors.size_products import asked_sizes
+from aotc.lower.tensors.size_products import requested_sizes
 from aotc.lower.tensors.size_values import (
     BROADCAST,
     Comparison,
@@ -270,7 +270,7 @@ def _expected(sizes: Sizes, operation: Any, is_imported: bool) -> Iterator[Compa
                 if _is_any_number(number):
                     yield "sle", number, _LARGEST
     elif name == "tensor.concat":
-        yield from _of_joined(sizes, operation)
+        yield from _of_concatenation(sizes, operation)
     elif name == "memref.copy":
         yield from _of_copies(sizes, operation)
     elif name in _OF_SIZES:
@@ -386,7 +386,7 @@ def _of_reshapes(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
             for dimension in group:
                 yield "sle", _ZERO, after[dimension]
     else:
-        asked = asked_sizes(operation)
+        asked = requested_sizes(operation)
         yield (
             "eq",
             sizes.product(source, [*range(len(before))]),
@@ -430,7 +430,7 @@ def _of_slices(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
         )
 
 
-def _of_joined(sizes: Sizes, concat: Any) -> Iterator[Comparison]:
+def _of_concatenation(sizes: Sizes, concat: Any) -> Iterator[Comparison]:
     along = ir.IntegerAttr(concat.attributes["dim"]).value
     for operand in concat.operands:
         for dimension, size in enumerate(sizes.all_of(operand)):

@@ -125,15 +125,15 @@ def size_of(tensor: Any, dimension: int) -> Product:
             found = found.times(size_of(owner.operands[0], place))
         return found
     if owner is not None and owner.name == "tensor.reshape":
-        asked = asked_sizes(owner)
+        asked = requested_sizes(owner)
         if asked is not None:
             return product_of(asked[dimension])
     return Product(1, ((Size(tensor, dimension), 1),))
 
 
-def asked_sizes(reshape: Any) -> list[Any] | None:
+def requested_sizes(reshape: Any) -> list[Any] | None:
     """The sizes in the shape operand of a reshape; None if they are not known as scalars."""
-    maker = ops.defining(reshape.operands[1])
-    if maker is None or maker.name != "tensor.from_elements":
+    producer = ops.defining(reshape.operands[1])
+    if producer is None or producer.name != "tensor.from_elements":
         return None
-    return list(maker.operands)
+    return list(producer.operands)

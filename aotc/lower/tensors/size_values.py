@@ -19,14 +19,14 @@ from aotc.lower.tensors.size_polynomials import (
     Polynomial,
     in_order,
 )
-from aotc.lower.tensors.size_products import asked_sizes
+from aotc.lower.tensors.size_products import requested_sizes
 from aotc.mlir import ir
 
 _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge")
 _CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui")
 _BINARY = (DIVIDED, FLOOR_DIVIDED, "arith.remsi", LEAST, GREATEST)
 # Operations with one operand for each dynamic size of the result.
-_ASKED = ("tensor.empty", "tensor.generate", "bufferization.alloc_tensor", "memref.alloc")
+_WITH_SIZES = ("tensor.empty", "tensor.generate", "bufferization.alloc_tensor", "memref.alloc")
 _ZERO, _ONE = Polynomial.number(0), Polynomial.number(1)
 # A comparison: the predicate ("eq", "sle" or BROADCAST), the left and the right side.
 BROADCAST = "broadcast"  # the right side can be broadcast to the left one: it is equal, or 1
@@ -184,7 +184,7 @@ class Sizes:
             # The last operands are the inits of the results.
             place = list(owner.results).index(tensor) - len(owner.results)
             return self.of(owner.operands[place], dimension)
-        if owner.name in _ASKED:
+        if owner.name in _WITH_SIZES:
             # If the result is a copy, the operand is the tensor that is copied.
             asked = owner.operands[0 if _has_rank(owner.operands[0]) else number]
             return self.of(asked, dimension) if _has_rank(asked) else self.value(asked)
@@ -198,11 +198,11 @@ class Sizes:
             sizes = ops.operand_groups(owner)[2]
             return self.value(sizes[number])
         if owner.name == "tensor.concat":
-            return self._joined(owner, dimension)
+            return self._concatenated(owner, dimension)
         if owner.name == "tensor.pad":
             low, high = (numbers(self, owner, place)[dimension] for place in (1, 2))
             return low.plus(self.of(owner.operands[0], dimension)).plus(high)
-        asked = asked_sizes(owner) if owner.name == "tensor.reshape" else None
+        asked = requested_sizes(owner) if owner.name == "tensor.reshape" else None
         if asked is not None:
             return self.value(asked[dimension])
         return self._other(tensor, dimension)
@@ -214,7 +214,7 @@ class Sizes:
             total = total.times(self.of(tensor, dimension))
         return total
 
-    def _joined(self, concat: Any, dimension: int) -> Polynomial:
+    def _concatenated(self, concat: Any, dimension: int) -> Polynomial:
         if ir.IntegerAttr(concat.attributes["dim"]).value != dimension:
             return self.of(concat.operands[0], dimension)
         total = Polynomial.number(0)

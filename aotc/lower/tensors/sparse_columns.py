@@ -23,7 +23,7 @@ from aotc.mlir import ir
 _PURE = ("arith.", "math.", "llvm.extractvalue")
 
 
-class _Sum(Struct, frozen=True):
+class _RowSum(Struct, frozen=True):
     """The loops and accesses of a sum.
 
     `rows` is the parallel loop, `row` the loop along a sparse row in it, and `columns` the loop in
@@ -48,7 +48,7 @@ def separate_columns(rows: Any) -> None:
         _rewrite(found)
 
 
-def _find(rows: Any) -> _Sum | None:
+def _find(rows: Any) -> _RowSum | None:
     row = _only_loop(rows)
     columns = None if row is None else _only_loop(row)
     if row is None or columns is None or any(len(loop.results) for loop in (rows, row, columns)):
@@ -63,7 +63,7 @@ def _find(rows: Any) -> _Sum | None:
     own = [load for load in loads if load.operands[0] == target]
     if len(own) != 1 or list(own[0].operands)[1:] != places:
         return None
-    found = _Sum(rows, row, columns, own[0], store)
+    found = _RowSum(rows, row, columns, own[0], store)
     is_for_itself = any(_is_of_column(place, found) for place in places) and all(
         _is_of_column(place, found) or ops.is_made_outside(place, row) for place in places
     )
@@ -81,7 +81,7 @@ def _only_reads(operation: Any) -> bool:
     return operation.name == "memref.load" or _is_pure(operation)
 
 
-def _is_of_column(place: Any, found: _Sum) -> bool:
+def _is_of_column(place: Any, found: _RowSum) -> bool:
     """Whether the index is the column, or the column plus the first row of a block."""
     if place == found.column:
         return True
@@ -97,8 +97,8 @@ def _only_loop(loop: Any) -> Any | None:
     *body, _ = _body(loop)
     if not body or body[-1].name != "scf.for":
         return None
-    is_quiet = all(op.name == "memref.load" or _is_pure(op) for op in body[:-1])
-    return body[-1] if is_quiet else None
+    is_effect_free = all(op.name == "memref.load" or _is_pure(op) for op in body[:-1])
+    return body[-1] if is_effect_free else None
 
 
 def _body(loop: Any) -> list[Any]:
@@ -109,7 +109,7 @@ def _is_pure(operation: Any) -> bool:
     return bool(operation.name.startswith(_PURE)) and not len(operation.regions)
 
 
-def _rewrite(found: _Sum) -> None:
+def _rewrite(found: _RowSum) -> None:
     lower, upper, step, _ = ops.operand_groups(found.rows)
     of_columns = found.columns.operands
     bounds = [[*one, last] for one, last in zip((lower, upper, step), of_columns, strict=True)]
@@ -127,11 +127,11 @@ def _rewrite(found: _Sum) -> None:
     ops.erase(found.rows)
 
 
-def _fill(found: _Sum, variables: Sequence[Any], column: Any) -> None:
+def _fill(found: _RowSum, variables: Sequence[Any], column: Any) -> None:
     _move(_body(found.rows)[:-2], found.rows, variables)
     found.column.replace_all_uses_with(column)
     _, target, *places = found.store.operands
-    places = [_again(place, column) for place in places]
+    places = [_recompute_index(place, column) for place in places]
     type_ = found.load.results[0].type
     begin = ops.load(target, places)
     row = ops.create("scf.for", [*found.row.operands, begin], [type_], regions=1)
@@ -146,7 +146,7 @@ def _fill(found: _Sum, variables: Sequence[Any], column: Any) -> None:
     ops.create("memref.store", [row.results[0], target, *places])
 
 
-def _again(place: Any, column: Any) -> Any:
+def _recompute_index(place: Any, column: Any) -> Any:
     """The index, recomputed before the loop along the row if it is in a block."""
     total = ops.defining(place)
     if total is None or total.name != "arith.addi" or column not in total.operands:

@@ -34,14 +34,14 @@ def assemble_sparse_entries(source: Source) -> None:
     """Changes sparse arguments and results of entries to positions, coordinates and values, and
     adds their dynamic sizes. Raises InputError for unsupported levels."""
     module = source.module
-    entries: dict[str, _Before] = {}
+    entries: dict[str, _Signature] = {}
     problems: list[Problem] = []
     for function in functions_of(module):
         if function.name != "func.func" or not any(_sparse_types(function)):
             continue
         if ENTRY_ATTRIBUTE in function.attributes:
             problems += _problems_of(function)
-            entries[ops.symbol_of(function)] = _Before(function)
+            entries[ops.symbol_of(function)] = _Signature(function)
         else:
             # It has no callers outside of the module, and needs no wrapper.
             with module.context:
@@ -72,7 +72,7 @@ def assemble_sparse_entries(source: Source) -> None:
         module.operation.verify()
 
 
-class _Before:
+class _Signature:
     """The signature of an entry before the conversion."""
 
     def __init__(self, function: Any) -> None:
@@ -132,7 +132,7 @@ def _described(name: str, type_: Any, first: int, *, is_result: bool) -> SparseT
     )
 
 
-def _take_sizes(wrapper: Any, before: _Before, module: Any) -> None:
+def _take_sizes(wrapper: Any, before: _Signature, module: Any) -> None:
     """Adds dynamic sizes as arguments after the values of their tensor.
 
     A function without a body assembles the tensor: `aotc-sparsify` lowers it, as upstream's
@@ -181,7 +181,7 @@ def _call_assembler(module: Any, values: Sequence[Any], type_: Any) -> Any:
     return ops.call(name, values, [type_])
 
 
-def _return_sizes(wrapper: Any, before: _Before, inner: str) -> None:
+def _return_sizes(wrapper: Any, before: _Signature, inner: str) -> None:
     """Returns dynamic sizes after the values of their tensor."""
     *_, last = wrapper.regions[0].blocks[0].operations
     returned = last.operation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aotc import mlir
 from aotc.lower.tensors.constants import fold_constants
-from aotc.lower.tensors.known import KnownTensors
+from aotc.lower.tensors.known_tensors import KnownTensors
 from aotc.mlir import ir
 
 _MAP = "affine_map<(i) -> (i)>"

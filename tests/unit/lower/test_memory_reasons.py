@@ -19,15 +19,15 @@ TWIN_READ = "%v = memref.load %t[%c5] : memref<32xf32>\nmemref.store %v, %a[%c5]
 REASONS: dict[str, tuple[str, str]] = {
     "kernels_alone": (
         entry(f"{ALLOC}{fill('%t')}{END}"),
-        "device memory: kernels alone use it",
+        "device memory: only kernels use it",
     ),
     "host_too": (
         entry(f"{ALLOC}{fill('%t')}{TWIN_READ}\n{DEALLOC}\nreturn"),
-        "host memory with a mirror on the device: the host touches it, too (memref.load at ",
+        "host memory with a mirror on the device: the host also accesses it (memref.load at ",
     ),
     "copies": (
         entry(f"{ALLOC}{fill('%t')}{TWIN_READ}\n{DEALLOC}\nreturn"),
-        "@f: memref<32xf32>: copied, where it must be, at 1 place",
+        "@f: memref<32xf32>: copied if needed, at 1 place",
     ),
     "returned": (
         entry(f"{ALLOC}{fill('%t')}return %t : memref<32xf32>").replace(
@@ -57,7 +57,7 @@ REASONS: dict[str, tuple[str, str]] = {
   return""",
             before="func.func private @printMemrefF32(memref<*xf32>)",
         ),
-        "host memory with a mirror on the device: the host touches it, too (func.call at ",
+        "host memory with a mirror on the device: the host also accesses it (func.call at ",
     ),
     "handed_to_a_task": (
         entry(
@@ -143,7 +143,7 @@ func.func private @make() -> memref<32xf32> {{
   return""",
             arguments="%a: memref<32xf32>, %go: i1",
         ),
-        "managed memory: the host touches it, and @f has branches between blocks",
+        "managed memory: the host accesses it, and @f has branches between blocks",
     ),
     "handed_to_the_next_turn": (
         entry(
@@ -158,7 +158,7 @@ func.func private @make() -> memref<32xf32> {{
   }}
   return"""
         ),
-        "managed memory: the host touches it, and an iteration of the loop hands it "
+        "managed memory: the host accesses it, and an iteration of the loop passes it "
         "to the next one",
     ),
     "constant": (
