@@ -46,7 +46,7 @@ class FullReductionPlan(Struct, frozen=True):
         if self.is_one_kernel:
             return f"a reduction by one block of {self.block}, through shuffles"
         return (
-            f"a reduction in two kernels, through shuffles, in an order that reproduces: at most "
+            f"a reduction in two kernels, through shuffles, in a reproducible order: at most "
             f"{MAX_BLOCKS} blocks of {self.block}, then one of {_LAST_THREADS}x1x1"
         )
 

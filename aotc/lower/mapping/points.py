@@ -70,9 +70,9 @@ def plan_points(loop: Any, given: BlockShape | None) -> PointsPlan:
     rows = known[1] if len(known) > 1 else None
     while points > 1 and rows is not None and rows <= block.y * points // 2:
         points //= 2
-    why = "as was asked for" if given else "a thread for each point, neighbours along x"
+    why = "as requested" if given else "a thread for each point, adjacent points along x"
     if points > 1:
-        why += ", whose loads are on their way together"
+        why += ", with their loads in flight together"
     return PointsPlan(block, points, why)
 
 
@@ -89,7 +89,7 @@ def _plan_vectors(trips: list[int | None], neighbours: Neighbours) -> PointsPlan
         of_block = block.y * block.z * vectors * count // along_row
         while points < MAX_POINTS and of_block * points * 2 <= block.threads * neighbours.most:
             points *= 2
-    return PointsPlan(block, points, f"vectors of {count} neighbours along x", count)
+    return PointsPlan(block, points, f"vectors of {count} adjacent points along x", count)
 
 
 def _by_axes(outermost_first: list[Any]) -> list[list[Any]]:

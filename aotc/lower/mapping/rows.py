@@ -93,7 +93,7 @@ class RowPlan(Struct, frozen=True):
                 f"together; each loop along the row reads it again"
             )
         count = len(self.forms)
-        forms = "" if count == 1 else f" in {count} forms, of which the host takes one,"
+        forms = "" if count == 1 else f" in {count} forms, of which the host chooses one,"
         return (
             f"a kernel{forms} with blocks of {self.block}: {who} for each row, whose reductions go "
             f"through shuffles; {self._how_often_read()}"
@@ -110,7 +110,7 @@ class RowPlan(Struct, frozen=True):
         least, longest = min(form.least for form in kept), max(form.most for form in kept)
         return (
             f"a row of {least} to {longest} columns is read once, up to {most} columns in each "
-            f"thread's registers, any other again by each loop along it"
+            f"thread's registers; each loop along it reads any other again"
         )
 
 

@@ -75,9 +75,7 @@ def split_reductions(loop: Any, overlaps: Overlaps) -> str | None:
             how_many += 1
     if how_many and not any(_stores(operation) for operation in body_of(loop)):
         ops.erase(loop)
-    what = (
-        f"{how_many} loops along rows have kernels of their own, reductions in {found.parts} parts"
-    )
+    what = f"{how_many} loops along rows become kernels, with reductions in {found.parts} parts"
     return what if how_many else None
 
 

@@ -23,5 +23,5 @@ class AssignLayouts(OwnPass, frozen=True):
 
         elements = ("f16",) if lowering.request.cpu_kernels else ("f16", "bf16")
         for location in order_channels(lowering.module, elements):
-            text = "convolution: its image has the channels last in memory"
+            text = "convolution: its image becomes channels-last"
             lowering.remarks.add(self.name, location, text)

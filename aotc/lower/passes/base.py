@@ -24,7 +24,8 @@ Parsers = Mapping[str, Callable[[str], Any]]
 
 
 class Lowering(Struct):
-    """The state of one lowering: the source, whose module the passes change, and what they found.
+    """The state of one lowering: the source, whose module the passes change, and the passes'
+    findings.
 
     `by_hand`: names of the gpu.modules of the input. `managed_globals`: globals that are kernel
     arguments. `library`: a module with the kernels of the library while they are not in the module;

@@ -63,7 +63,7 @@ def _is_broadcast(generic: Any) -> bool:
 
 
 def _separate_broadcast(generic: Any) -> None:
-    """Gives each operation that writes into the broadcast's result, except the last, its own
+    """Gives each operation that writes into the broadcast's result, except one, its own
     broadcast."""
     (result,) = generic.results
     for use in list(result.uses):

@@ -194,7 +194,7 @@ class Decisions:
             for use in alias_class.of_kind(kind):
                 return self._place(use, kind.value)
         if not all(is_whole_type(root.type) for root in alias_class.roots):
-            return "its elements are not in order"
+            return "its layout is not the identity"
         if any(_is_alloca_of_a_block(allocation) for allocation in alias_class.allocations):
             return "its lifetime ends with its block"
         return None

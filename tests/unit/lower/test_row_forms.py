@@ -55,7 +55,7 @@ SQUARE = """\
       memref.store %w, %z[%i, %j, %k] : memref<?x?x?xf32>
     }
 """
-KINDS = ("a kernel with blocks", "a kernel in 3 forms, of which the host takes one, with blocks")
+KINDS = ("a kernel with blocks", "a kernel in 3 forms, of which the host chooses one, with blocks")
 
 
 def _rows(body: str, bound: str, rows: str = "%rows") -> str:
