@@ -33,6 +33,7 @@ def order_of(rank: int, last: Dimensions) -> list[int]:
 
 
 def is_same(rank: int, last: Dimensions) -> bool:
+    """Whether the order with these dimensions last is the present order."""
     return order_of(rank, last) == list(range(rank))
 
 

@@ -72,6 +72,7 @@ class Columns(Struct, frozen=True):
 
     @property
     def known_count(self) -> int | None:
+        """The number of iterations of the whole nest; None if it is unknown."""
         return known_product([known_trips(*bounds) for bounds in self.bounds])
 
     @property
@@ -144,6 +145,7 @@ def _kind_of_region(region: Any) -> str | None:
 
 
 def can_reduce(type_: Any, kind: str) -> bool:
+    """Whether kernels support a reduction of this kind for this element type."""
     if isinstance(type_, ir.IntegerType):
         is_of_bits = int(type_.width) == 1 and kind in ("and", "or", "xor")
         return is_of_bits or int(type_.width) in (8, 16, 32, 64)

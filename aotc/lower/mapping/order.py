@@ -54,6 +54,7 @@ class AccessOrder(Struct):
         return not (is_own and earlier.pattern == later.pattern)
 
     def note(self, use: Use) -> None:
+        """Records an access of the current loop."""
         self._of_this_loop.append(use)
 
     def end_loop(self) -> None:
@@ -69,6 +70,7 @@ class AccessOrder(Struct):
         return value
 
     def loaded(self, access: Access, use: Use, value: Any) -> None:
+        """Records a load: `value` is the element's content from here on."""
         self.seen(access.memref)
         if use.pattern is not None:
             self._known[access.place] = (value, use.pattern)

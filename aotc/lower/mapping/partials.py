@@ -40,6 +40,8 @@ class Partials(Struct, frozen=True):
 
     @staticmethod
     def of(accumulator: Accumulator) -> Partials:
+        """The partial results for an accumulator: by bits for maxima and minima of floats up to 32
+        bits."""
         infinity = _INFINITY.get(str(accumulator.type))
         if accumulator.kind in _BY_BITS and infinity is not None:
             bits = ops.integer(accumulator.type.width)

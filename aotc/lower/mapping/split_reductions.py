@@ -180,13 +180,16 @@ class Results:
         self._buffers = [ops.alloc(ir.MemRefType.get(list(sizes), type_)) for type_ in types]
 
     def store(self, results: Sequence[Any], place: Sequence[Any]) -> None:
+        """Stores one element into each buffer at the indices `place`."""
         for result, buffer in zip(results, self._buffers, strict=True):
             ops.create("memref.store", [result, buffer, *place])
 
     def load(self, place: Sequence[Any]) -> list[Any]:
+        """Loads the element at the indices `place` from each buffer."""
         return [ops.load(buffer, place) for buffer in self._buffers]
 
     def free(self) -> None:
+        """Frees the buffers at the insertion point."""
         for buffer in self._buffers:
             ops.create("memref.dealloc", [buffer])
 

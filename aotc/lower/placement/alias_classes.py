@@ -41,6 +41,8 @@ _ATOMICS = ("memref.atomic_rmw", "memref.generic_atomic_rmw")
 
 
 class UseKind(Enum):
+    """The ways in which an operation may use a buffer. The values are the texts of `--explain`."""
+
     SHAPE = "shape"
     HOST_READ = "read by the host"
     HOST_WRITE = "written by the host"
@@ -81,6 +83,8 @@ _MERGES = {m.value: m for m in Merge}
 
 
 class Use(Struct, frozen=True):
+    """A use of a buffer: operand number `operand` of `operation`."""
+
     kind: UseKind
     operation: Any
     operand: int
@@ -110,6 +114,7 @@ class AliasClass(Struct, eq=False):
 
     @property
     def allocations(self) -> list[Any]:
+        """The host allocations among the roots."""
         return [
             owner
             for owner in (ops.defining(root) for root in self.roots)
@@ -118,6 +123,7 @@ class AliasClass(Struct, eq=False):
 
     @property
     def has_only_allocations(self) -> bool:
+        """Whether each root is a host allocation."""
         return len(self.allocations) == len(self.roots)
 
 
@@ -139,6 +145,7 @@ def _is_buffer(value: Any) -> bool:
 
 
 def is_called_from_outside(function: Any) -> bool:
+    """Whether the function may be called from outside of the module."""
     visibility = function.attributes
     is_private = (
         function.name == "func.func"

@@ -44,6 +44,7 @@ class Facts(Struct):
         return Facts(self.known.copy(), self.is_idle)
 
     def meet(self, others: Iterable[Facts]) -> None:
+        """Keeps the facts that hold in all of `others` as well."""
         others = list(others)
         self.known.meet(other.known for other in others)
         self.is_idle = self.is_idle and all(other.is_idle for other in others)
@@ -58,6 +59,7 @@ class Coherence:
         self.copies: Counter[str] = Counter()
 
     def guard(self, function: Any) -> None:
+        """Inserts the copies and waits into the function."""
         # The caller has waited for all work before the function.
         self._block(function.regions[0].blocks[0], Facts(is_idle=True))
 

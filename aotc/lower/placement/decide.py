@@ -33,6 +33,8 @@ Where = Callable[[Any], str]
 
 
 class Placement(Enum):
+    """The possible placements of a buffer. The values are the texts of `--explain`."""
+
     LEFT = "as it is"
     DEVICE = "device memory"
     MIRRORED = "host memory with a mirror on the device"
@@ -42,6 +44,8 @@ class Placement(Enum):
 
 
 class Decision(Struct, frozen=True):
+    """A placement and its reason, which may be empty for a buffer that is left as it is."""
+
     placement: Placement
     reason: str = ""
 
@@ -95,6 +99,7 @@ class Decisions:
         return self._decided.get(alias_class, Decision(Placement.LEFT))
 
     def having(self, placement: Placement) -> list[AliasClass]:
+        """The alias classes with this placement."""
         return [
             alias_class
             for alias_class, decision in self._decided.items()

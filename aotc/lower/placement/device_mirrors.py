@@ -58,6 +58,7 @@ class DeviceMirrors:
         return value in self._device
 
     def device(self, value: Any) -> Any:
+        """The device's form of a value: its mirror, or a view of the mirror."""
         return self._device[value]
 
     def root(self, value: Any) -> tuple[Any, DeviceMirror]:
@@ -213,9 +214,11 @@ class DeviceMirrors:
 
 
 def set_state(state: Any, element: State, value: bool) -> None:
+    """Stores an element of a buffer's state, at the insertion point."""
     bit = ops.constant(ops.integer(1), int(value))
     ops.create("memref.store", [bit, state, ops.constant_index(element)])
 
 
 def get_state(state: Any, element: State) -> Any:
+    """Loads an element of a buffer's state, at the insertion point."""
     return ops.load(state, [ops.constant_index(element)])

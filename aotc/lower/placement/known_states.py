@@ -37,6 +37,7 @@ class KnownStates:
             self._facts[root, element] = value
 
     def forget(self, roots: Iterable[Any]) -> None:
+        """Removes all facts about these buffers."""
         for root in roots:
             for element in State:
                 self._facts.pop((root, element), None)

@@ -35,6 +35,7 @@ def _has_stream_of_its_own(operation: Any) -> bool:
 
 
 def mark_one_stream(function: Any) -> None:
+    """Marks a function whose device work is enqueued in one stream."""
     function.attributes[ONE_STREAM] = ir.UnitAttr.get()
 
 

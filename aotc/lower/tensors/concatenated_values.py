@@ -32,6 +32,7 @@ class Concatenation(Struct):
     made: Any = None
 
     def build(self) -> Any:
+        """The value of the node; its operations are inserted when it is built first."""
         if self.made is None:
             self.made = self._build()
         return self.made

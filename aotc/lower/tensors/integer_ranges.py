@@ -87,5 +87,6 @@ def _computed(operation: Any, operands: Sequence[Range]) -> Range | None:
 
 
 def range_of_type(type_: Any) -> Range:
+    """The range of a signed integer type."""
     half = 1 << type_.width - 1
     return -half, half - 1

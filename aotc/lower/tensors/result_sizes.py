@@ -173,6 +173,7 @@ class SizeBuilder:
             ops.create_assert(fits, _OVERFLOW, **{FOR_MEMORY: ir.UnitAttr.get()})
 
     def constant(self, type_: Any, number: int) -> Any:
+        """The constant of this type, created once."""
         return self._make(
             "arith.constant", [], [type_], {"value": ir.IntegerAttr.get(type_, number)}
         )

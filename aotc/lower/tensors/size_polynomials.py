@@ -48,66 +48,75 @@ _NONE: Monomial = frozenset()
 class Polynomial(Struct, frozen=True):
     """The coefficient of each monomial. The empty monomial has the constant term."""
 
-    factors: frozenset[tuple[Monomial, int]]
+    coefficients: frozenset[tuple[Monomial, int]]
 
     @staticmethod
-    def of(factors: Mapping[Monomial, int]) -> Polynomial:
-        return Polynomial(frozenset((one, factor) for one, factor in factors.items() if factor))
+    def of(coefficients: Mapping[Monomial, int]) -> Polynomial:
+        """The polynomial with these coefficients; monomials with coefficient 0 are dropped."""
+        return Polynomial(
+            frozenset(
+                (one, coefficient) for one, coefficient in coefficients.items() if coefficient
+            )
+        )
 
     @staticmethod
     def number(value: int) -> Polynomial:
+        """The constant polynomial."""
         return Polynomial.of({_NONE: value})
 
     @staticmethod
     def atom(atom: Atom) -> Polynomial:
+        """The polynomial that is a single atom."""
         return Polynomial.of({frozenset([(atom, 1)]): 1})
 
     def known(self) -> int | None:
         """The value if the polynomial is constant; otherwise None."""
-        if not self.factors:
+        if not self.coefficients:
             return 0
-        (monomial, factor), *others = self.factors
-        return factor if monomial == _NONE and not others else None
+        (monomial, coefficient), *others = self.coefficients
+        return coefficient if monomial == _NONE and not others else None
 
     def plus(self, other: Polynomial, times: int = 1) -> Polynomial:
-        total = Counter(dict(self.factors))
-        for monomial, factor in other.factors:
-            total[monomial] += times * factor
+        """The sum of this polynomial and `times` the other one."""
+        total = Counter(dict(self.coefficients))
+        for monomial, coefficient in other.coefficients:
+            total[monomial] += times * coefficient
         return Polynomial.of(total)
 
     def minus(self, other: Polynomial) -> Polynomial:
         return self.plus(other, -1)
 
     def times(self, other: Polynomial) -> Polynomial:
+        """The product of two polynomials."""
         total: Counter[Monomial] = Counter()
-        for one, factor in self.factors:
-            for another, times in other.factors:
+        for one, coefficient in self.coefficients:
+            for another, times in other.coefficients:
                 powers = Counter(dict(one))
                 for atom, power in another:
                     powers[atom] += power
-                total[frozenset(powers.items())] += factor * times
+                total[frozenset(powers.items())] += coefficient * times
         return Polynomial.of(total)
 
     def divided_by(self, other: Polynomial) -> Polynomial | None:
         """The quotient; None for a division by a sum, or one with a remainder."""
-        if len(other.factors) != 1:
+        if len(other.coefficients) != 1:
             return None
-        ((divisor, number),) = other.factors
+        ((divisor, number),) = other.coefficients
         total = {}
-        for monomial, factor in self.factors:
+        for monomial, coefficient in self.coefficients:
             powers = Counter(dict(monomial))
             powers.subtract(dict(divisor))
-            if factor % number or min(powers.values(), default=0) < 0:
+            if coefficient % number or min(powers.values(), default=0) < 0:
                 return None
             total[frozenset((one, power) for one, power in powers.items() if power)] = (
-                factor // number
+                coefficient // number
             )
         return Polynomial.of(total)
 
     def atoms(self) -> set[Atom]:
         """The atoms of the polynomial, including those of the operands of computed atoms."""
         found: set[Atom] = set()
-        for monomial, _ in self.factors:
+        for monomial, _ in self.coefficients:
             for atom, _ in monomial:
                 found.add(atom)
                 if isinstance(atom, Computed):
@@ -121,8 +130,11 @@ _ZERO = Polynomial.number(0)
 def text_of(polynomial: Polynomial, names: Sequence[str] = ()) -> str:
     """The polynomial as text for messages; `names` are those of the arguments."""
     words = [
-        "*".join([str(factor)] * (factor != 1 or not atoms) + [_text(one, names) for one in atoms])
-        for atoms, factor in in_order(polynomial)
+        "*".join(
+            [str(coefficient)] * (coefficient != 1 or not atoms)
+            + [_text(one, names) for one in atoms]
+        )
+        for atoms, coefficient in in_order(polynomial)
     ]
     return " + ".join(words) or "0"
 
@@ -131,8 +143,8 @@ def in_order(polynomial: Polynomial) -> list[tuple[list[Atom], int]]:
     """The atoms and coefficient of each monomial in a deterministic order, the constant term
     last."""
     found = [
-        (sorted((atom for atom, power in monomial for _ in range(power)), key=_text), factor)
-        for monomial, factor in polynomial.factors
+        (sorted((atom for atom, power in monomial for _ in range(power)), key=_text), coefficient)
+        for monomial, coefficient in polynomial.coefficients
     ]
     return sorted(found, key=lambda one: (not one[0], list(map(_text, one[0]))))
 
@@ -159,32 +171,34 @@ class Facts:
         """Records that the comparison of `left` and `right` holds, so that it need not be checked
         again."""
         difference = left.minus(right)
-        unknown = [(one, factor) for one, factor in difference.factors if one != _NONE]
+        unknown = [
+            (one, coefficient) for one, coefficient in difference.coefficients if one != _NONE
+        ]
         if predicate == "eq":
             self._learn_equal(difference)
         elif predicate == "sle" and len(unknown) == 1:
-            ((monomial, factor),) = unknown
-            rest = dict(difference.factors).get(_NONE, 0)
+            ((monomial, coefficient),) = unknown
+            rest = dict(difference.coefficients).get(_NONE, 0)
             atom = _only_atom(monomial)
-            if atom is not None and factor == 1:
+            if atom is not None and coefficient == 1:
                 self._greatest[atom] = min(-rest, self._greatest.get(atom, -rest))
-            elif atom is not None and factor == -1:
+            elif atom is not None and coefficient == -1:
                 self._least[atom] = max(rest, self._least.get(atom, 0))
 
     def _learn_equal(self, difference: Polynomial) -> None:
         """Records an equality: the last argument size that can be isolated is replaced by the
         rest."""
         candidates = [
-            (atom, factor)
-            for monomial, factor in difference.factors
-            if isinstance(atom := _only_atom(monomial), ArgumentSize) and abs(factor) == 1
+            (atom, coefficient)
+            for monomial, coefficient in difference.coefficients
+            if isinstance(atom := _only_atom(monomial), ArgumentSize) and abs(coefficient) == 1
         ]
-        for atom, factor in sorted(
+        for atom, coefficient in sorted(
             candidates, key=lambda one: (one[0].argument, one[0].dimension), reverse=True
         ):
-            rest = difference.minus(Polynomial.atom(atom).times(Polynomial.number(factor)))
+            rest = difference.minus(Polynomial.atom(atom).times(Polynomial.number(coefficient)))
             if atom not in rest.atoms():
-                self._equal[atom] = rest.times(Polynomial.number(-factor))
+                self._equal[atom] = rest.times(Polynomial.number(-coefficient))
                 return
 
     def size(self, atom: ArgumentSize) -> Polynomial:
@@ -197,8 +211,8 @@ class Facts:
         if not any(atom in self._equal for atom in polynomial.atoms()):
             return polynomial
         total = Polynomial.number(0)
-        for monomial, factor in polynomial.factors:
-            product = Polynomial.number(factor)
+        for monomial, coefficient in polynomial.coefficients:
+            product = Polynomial.number(coefficient)
             for atom, power in monomial:
                 for _ in range(power):
                     product = product.times(self._simplified_atom(atom))
@@ -250,7 +264,9 @@ class Facts:
     def _parts(self, left: Polynomial, divisor: int) -> tuple[Polynomial, Polynomial]:
         """(q, r) with left = d * q + r, where the coefficients of r are at least 0 and less than
         d."""
-        even = Polynomial.of({one: factor // divisor for one, factor in left.factors})
+        even = Polynomial.of(
+            {one: coefficient // divisor for one, coefficient in left.coefficients}
+        )
         return even, left.minus(even.times(Polynomial.number(divisor)))
 
     def is_never_negative(self, polynomial: Polynomial, depth: int = _DEPTH) -> bool:
@@ -258,36 +274,36 @@ class Facts:
         least = self._least_of(polynomial)
         if least is not None and least >= 0:
             return True
-        for monomial, factor in polynomial.factors if depth else ():
+        for monomial, coefficient in polynomial.coefficients if depth else ():
             atom = _only_atom(monomial)
             if not isinstance(atom, Computed):
                 continue
-            rest = Polynomial.of({**dict(polynomial.factors), monomial: 0})
+            rest = Polynomial.of({**dict(polynomial.coefficients), monomial: 0})
             left, right = atom.operands
             divisor = right.known()
             if atom.name == GREATEST:
                 cases = (
-                    self.is_never_negative(rest.plus(one, factor), depth - 1)
+                    self.is_never_negative(rest.plus(one, coefficient), depth - 1)
                     for one in atom.operands
                 )
-                if any(cases) if factor > 0 else all(cases):
+                if any(cases) if coefficient > 0 else all(cases):
                     return True
-            elif atom.name == DIVIDED and divisor and divisor > 0 and factor % divisor == 0:
+            elif atom.name == DIVIDED and divisor and divisor > 0 and coefficient % divisor == 0:
                 # d * (n / d) is from n - d + 1 to n.
-                bound = left if factor < 0 else left.minus(Polynomial.number(divisor - 1))
-                if self.is_never_negative(rest.plus(bound, factor // divisor), depth - 1):
+                bound = left if coefficient < 0 else left.minus(Polynomial.number(divisor - 1))
+                if self.is_never_negative(rest.plus(bound, coefficient // divisor), depth - 1):
                     return True
         return False
 
     def _least_of(self, polynomial: Polynomial) -> int | None:
         total = 0
-        for monomial, factor in polynomial.factors:
+        for monomial, coefficient in polynomial.coefficients:
             bounds = [self._bounds(atom) for atom, _ in monomial]
             if any(least < 0 for least, _ in bounds):
                 return None
-            product = factor
+            product = coefficient
             for (least, greatest), (_, power) in zip(bounds, monomial, strict=True):
-                bound = least if factor > 0 else greatest
+                bound = least if coefficient > 0 else greatest
                 if bound is None:
                     return None
                 product *= bound**power

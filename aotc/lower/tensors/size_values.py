@@ -54,6 +54,7 @@ class Sizes:
         return self.facts.simplified(self._sizes[key])
 
     def all_of(self, tensor: Any) -> list[Polynomial]:
+        """The sizes of a tensor along all dimensions."""
         return [self.of(tensor, i) for i in range(tensor.type.rank)]
 
     def value(self, value: Any) -> Polynomial:
