@@ -146,7 +146,7 @@ def test_the_work_is_in_kernels(aotc: Aotc, tmp_path: Path) -> None:
     assert re.search(rf"{source}:3:\d+: a kernel with blocks of", said)
     assert re.search(rf"{source}:4:\d+: a kernel with blocks of", said)
     assert re.search(rf"{source}:3:\d+: memref<3x2xf64>: device memory: only kernels use it", said)
-    assert "host touches it, too (memref.load at " + str(source) + ":4:" in said
+    assert "host also accesses it (memref.load at " + str(source) + ":4:" in said
 
 
 def test_installed_by_pip(tmp_path: Path) -> None:
