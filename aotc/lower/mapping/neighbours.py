@@ -159,5 +159,5 @@ def _sizes(accesses: Sequence[Access]) -> list[int]:
 
 def _distances(accesses: Sequence[Access]) -> list[int]:
     """The static strides of the accesses' outer dimensions."""
-    strides = [one for access in accesses for one in distances(access.memref.type)[:-1]]
+    strides = [one for access in accesses for one in static_strides(access.memref.type)[:-1]]
     return [one for one in strides if one is not None]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, body_of, has_reduction, origin, non_unit_loops
+from aotc.analysis.generics import RESHAPES, body_of, has_reduction, non_unit_loops, origin
 from aotc.lower.tensors.broadcast import create_broadcast
 from aotc.lower.tensors.known_tensors import SMALL, KnownTensors, compact, extracted_tensors, packed
 from aotc.mlir import ir
