@@ -48,6 +48,10 @@ def _products() -> list[tuple[Product, Variant]]:
         (Product("sliced_turned", 37, 100, 31, transposed_a=True, transposed_b=True), SLICED),
         (Product("sliced_wide", 48, 200, 36, dynamic="", adds=True), wide_sliced),
         (
+            Product("sliced_small", 40, 72, 100, dynamic=""),
+            Variant(16, 32, 32, 16, 32, 4, 4, sliced_k=4),
+        ),
+        (
             Product("sliced_split", 37, 100, 90, batches=2),
             msgspec.structs.replace(SLICED, split_k=2),
         ),
@@ -185,6 +189,16 @@ def test_a_sliced_tile_has_eight_warps_and_fits_every_gpu() -> None:
     assert described == (
         "multiply-adds with tiles of 64x96, 4 slices of each tile of K, K in 2 parts"
     )
+
+
+@pytest.mark.parametrize("size", [(64, 1024, 256), (128, 512, 256), (256, 256, 256)], ids=str)
+def test_a_small_product_is_one_kernel(size: tuple[int, int, int]) -> None:
+    """Each step of a recurrent layer waits for the one before: the kernel that adds parts of K
+    would take as long as the product."""
+    m, n, k = size
+    variant = choose(_of(m, n, k), [Chip("sm_90a")])[0].variant
+    assert variant.split_k == 1, variant
+    assert -(-m // variant.m) * -(-n // variant.n) >= 120, variant
 
 
 @pytest.mark.parametrize("size", [(0, 0, 4), (3, 0, 4), (0, 5, 0)], ids=str)
