@@ -13,17 +13,17 @@ from aotc.request import BuildRequest, Chip
 HOPPER = BuildRequest(Path("input.mlir"), chips=(Chip("sm_90a"),), ptx=None)
 
 
-def _problem(m: int, n: int, k: int) -> Problem:
+def _problem(m: int, n: int, k: int, element: str = "f16") -> Problem:
     a, b, c = (
-        Matrix(f"memref<{rows}x{columns}xf16>", "f16", (rows, columns), columns, 16)
+        Matrix(f"memref<{rows}x{columns}x{element}>", element, (rows, columns), columns, 16)
         for rows, columns in ((m, k), (k, n), (m, n))
     )
     return Problem(a, b, c, "f32")
 
 
-def _join(m: int, k: int, columns: list[int], epilogues: list[int]) -> Join:
-    whole, *parts = (_problem(m, n, k) for n in (sum(columns), *columns))
-    return Join(whole, tuple(parts), tuple(_problem(m, n, k) for n in epilogues))
+def _join(m: int, k: int, columns: list[int], epilogues: list[int], element: str = "f16") -> Join:
+    whole, *parts = (_problem(m, n, k, element) for n in (sum(columns), *columns))
+    return Join(whole, tuple(parts), tuple(_problem(m, n, k, element) for n in epilogues))
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,14 @@ def test_where_one_is_faster(
 ) -> None:
     """Not where a large result is written, and read by a kernel in place of an epilogue."""
     assert is_faster(_join(m, k, columns, epilogues), HOPPER) == expected
+
+
+@pytest.mark.parametrize(("m", "k", "expected"), [(128, 768, True), (1024, 768, False)])
+def test_multiply_adds_must_gain_more_than_the_model_is_sure_of(
+    m: int, k: int, expected: bool
+) -> None:
+    """Three products of 1024 rows fill a GPU as well as one, and took less time on an H200."""
+    assert is_faster(_join(m, k, [k, k, k], [], "f32"), HOPPER) == expected
 
 
 def test_the_cpu_has_each_matmul_alone() -> None:

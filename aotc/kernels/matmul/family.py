@@ -50,8 +50,9 @@ class MatmulFamily(KernelFamily[P, Arguments]):
     `problem_type` that of the problems that it has kernels for.
 
     `has_cost_model` says whether `expected_clocks` can be asked. `is_bandwidth_bound` kernels are
-    as fast as memory in every variant. `packs_operands` says that the family copies matrices which
-    others take as they lie, and `is_for_large` that this pays for large ones alone.
+    as fast as memory in every variant, and `is_arithmetic_bound` ones as the multiprocessors'
+    multiply-adds, if C has more than a few tiles. `packs_operands` says that the family copies
+    matrices which others take as they lie, and `is_for_large` that this pays for large ones alone.
     `takes_any_address` is False if the family has no kernels for operands whose addresses are not
     known.
     """
@@ -60,6 +61,7 @@ class MatmulFamily(KernelFamily[P, Arguments]):
     variant_type: type[Any]
     has_cost_model: bool = True
     is_bandwidth_bound: ClassVar[bool] = False
+    is_arithmetic_bound: ClassVar[bool] = False
     packs_operands: ClassVar[bool] = False
     is_for_large: bool = False
     takes_any_address: bool = True
