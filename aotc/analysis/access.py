@@ -206,13 +206,14 @@ def _successor_values(user: Any, operand: int) -> list[Any] | None:
     memrefs = [result for result in user.results if is_memref(result)]
     if len(user.successors) > 0:
         return [a for block in user.successors for a in block.arguments if is_memref(a)]
-    if user.name in ("scf.yield", "affine.yield", "scf.condition"):
-        parent = user.parent.operation
-        return [v for v in [*parent.results, *_inside(parent)] if is_memref(v)]
+    if user.name == "scf.condition":
+        return _carried(user.parent.operation, 1, operand - 1)
+    if user.name in ("scf.yield", "affine.yield"):
+        return _carried(user.parent.operation, 0, operand)
     if user.name.startswith("async."):
         return task_values(user, operand)
     if user.name in ("scf.for", "scf.while", "affine.for"):
-        return [v for v in [*user.results, *_inside(user)] if is_memref(v)]
+        return _carried(user, 0, operand - len(user.operands) + _initial_count(user))
     if user.name.startswith(("memref.", "arith.select", "builtin.unrealized")) and memrefs:
         return memrefs  # views, casts, selections
     return None
@@ -238,9 +239,22 @@ def task_values(user: Any, operand: int) -> list[Any] | None:
     return None
 
 
-def _inside(operation: Any) -> list[Any]:
-    """The arguments of the blocks of the operation's regions."""
-    return [a for region in operation.regions for block in region.blocks for a in block.arguments]
+def _initial_count(loop: Any) -> int:
+    """How many of its operands, the last ones, are what it begins with."""
+    return len(loop.operands if loop.name == "scf.while" else loop.results)
+
+
+def _carried(operation: Any, region: int, number: int) -> list[Any]:
+    """The block argument and the result that the value of this number becomes when a loop begins or
+    ends an iteration, or a branch ends. `region` is the one that is run next: scf.while has two."""
+    is_while = operation.name == "scf.while"
+    values = [] if is_while and region == 0 else [operation.results[number]]
+    arguments = list(operation.regions[region].blocks[0].arguments)
+    if is_while:
+        values.append(arguments[number])
+    elif arguments:
+        values.append(arguments[1 + number])  # behind the index
+    return values
 
 
 class ModuleAccess:

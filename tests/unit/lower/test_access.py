@@ -251,6 +251,25 @@ RESULTS: dict[str, tuple[str, list[tuple[int | None, bool, str]]]] = {
         ),
         [(None, True, "host")],
     ),
+    "new_memory_of_a_loop_that_begins_with_other_memory": (
+        _module(
+            "-> (memref<8xf32>) | %t = memref.alloc() : memref<8xf32>\n"
+            "memref.store %one, %t[%c0] : memref<8xf32>\n"
+            "%r = scf.while (%p = %t) : (memref<8xf32>) -> memref<8xf32> {\n"
+            "  %v = memref.load %p[%c0] : memref<8xf32>\n"
+            "  %n = memref.alloc() : memref<8xf32>\n"
+            "  memref.store %v, %n[%c0] : memref<8xf32>\n"
+            "  %more = arith.cmpf olt, %v, %one : f32\n"
+            "  scf.condition(%more) %n : memref<8xf32>\n"
+            "} do {\n"
+            "^bb0(%q: memref<8xf32>):\n"
+            "  scf.yield %q : memref<8xf32>\n"
+            "}\n"
+            "memref.dealloc %t : memref<8xf32>\n"
+            "return %r : memref<8xf32>"
+        ),
+        [(None, True, "host")],
+    ),
     "a_global": (
         _module(
             "-> (memref<8xf32>) | %g = memref.get_global @g : memref<8xf32>\n"
