@@ -17,3 +17,26 @@ func.func @any(%x: tensor<?x8x?x4xf32>, %w: tensor<3x3xf32>, %y: tensor<?x8x1x1x
 // CHECK: %[[IMAGES:.*]] = tensor.dim %arg0
 // CHECK: %[[READ:.*]] = tensor.extract_slice %arg0[0, 0, 0, 0] [%[[IMAGES]], 8, 3, 3] [1, 1, 1, 1]
 // CHECK: linalg.pooling_nchw_max {{.*}}ins(%[[READ]], %arg1 : tensor<?x8x3x3xf32>, tensor<3x3xf32>)
+
+// Also where the window's size is not known.
+func.func @window(%x: tensor<9x1x5x3xf32>, %w: tensor<16x1x3x?xf32>, %y: tensor<9x16x3x1xf32>) -> tensor<9x16x3x1xf32> {
+  %r = linalg.conv_2d_nchw_fchw {strides = dense<[1, 3]> : tensor<2xi64>} ins(%x, %w : tensor<9x1x5x3xf32>, tensor<16x1x3x?xf32>) outs(%y : tensor<9x16x3x1xf32>) -> tensor<9x16x3x1xf32>
+  return %r : tensor<9x16x3x1xf32>
+}
+
+// CHECK-LABEL: @window
+// CHECK: %[[COLUMNS:.*]] = tensor.dim %arg1
+// CHECK: %[[READ:.*]] = affine.apply {{.*}}(%{{.*}}, %[[COLUMNS]])
+// CHECK: %[[SIZE:.*]] = arith.maxsi %[[READ]]
+// CHECK: tensor.extract_slice %arg0[0, 0, 0, 0] [9, 1, 5, %[[SIZE]]] [1, 1, 1, 1]
+
+// The image says that there is one channel: the type of the result says it, too.
+func.func @channels(%x: tensor<3x1x?x5xf32>, %w: tensor<2x3xf32>, %y: tensor<3x?x3x1xf32>) -> tensor<3x?x3x1xf32> {
+  %r = linalg.pooling_nchw_sum {dilations = dense<2> : tensor<2xi64>} ins(%x, %w : tensor<3x1x?x5xf32>, tensor<2x3xf32>) outs(%y : tensor<3x?x3x1xf32>) -> tensor<3x?x3x1xf32>
+  return %r : tensor<3x?x3x1xf32>
+}
+
+// CHECK-LABEL: @channels
+// CHECK: %[[OUT:.*]] = tensor.cast %arg2 : tensor<3x?x3x1xf32> to tensor<3x1x3x1xf32>
+// CHECK: %[[POOL:.*]] = linalg.pooling_nchw_sum {{.*}}outs(%[[OUT]] : tensor<3x1x3x1xf32>) -> tensor<3x1x3x1xf32>
+// CHECK: tensor.cast %[[POOL]] : tensor<3x1x3x1xf32> to tensor<3x?x3x1xf32>

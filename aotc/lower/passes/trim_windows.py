@@ -1,8 +1,9 @@
-"""`aotc-trim-windows`: trims the inputs of convolutions and poolings to what their windows read.
+"""Windows of convolutions and poolings that end before their input does.
 
-If the output of such an operation has size 1 along a dimension, MLIR's linalg-fold-unit-extent-dims
-drops that dimension. The input's size is then implied by the window's size alone. An input that is
-larger than the window would no longer match, so it is trimmed before.
+Where such an operation has one place along a dimension alone, MLIR's linalg-fold-unit-extent-dims
+drops that dimension, and the window's size is then all that says how large the input is. So the
+input is cut down to what the window reads, before. The same pass reads of its operands' types which
+loops have one iteration: what one operand's type says of a loop, those of all others must say, too.
 """
 
 from __future__ import annotations
@@ -17,87 +18,168 @@ from aotc.mlir import ir, linalg
 
 class TrimWindows(OwnPass, frozen=True):
     name = "aotc-trim-windows"
-    reason: str = "an input is trimmed to what its windows read, so that the sizes agree"
+    reason: str = "an input is cut down to what windows read of it, for the sizes of both to agree"
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
             for operation in ops.walk(lowering.module.operation):
                 if not operation.name.startswith("linalg.") or len(operation.regions) != 1:
                     continue
-                maps = linalg.get_indexing_maps(operation)
-                if maps is not None:
-                    _trim(operation, [ir.AffineMapAttr(map_).value for map_ in maps])
+                attributes = linalg.get_indexing_maps(operation)
+                if attributes is None:
+                    continue
+                maps = [ir.AffineMapAttr(map_).value for map_ in attributes]
+                # The canonicalizer does so for operations whose maps have loops alone.
+                if not all(map_.is_projected_permutation for map_ in maps):
+                    _declare_sizes(operation, maps)
+                    _trim(operation, maps)
 
 
-def _trim(operation: Any, maps: list[Any]) -> None:
-    operands = [
+def _tensors(operation: Any, maps: list[Any]) -> list[tuple[int, Any, Any]]:
+    """The number, the value and the map of each operand that is a tensor."""
+    return [
         (i, operand, map_)
         for i, (operand, map_) in enumerate(zip(operation.operands, maps, strict=False))
         if isinstance(operand.type, ir.RankedTensorType)
     ]
-    extents = {
+
+
+def _extents(operation: Any, maps: list[Any]) -> dict[int, int]:
+    """How many iterations loops have, as far as types say it."""
+    return {
         result.position: size
-        for _, operand, map_ in operands
+        for _, operand, map_ in _tensors(operation, maps)
         for result, size in zip(map_.results, _sizes(operand), strict=True)
         if isinstance(result, ir.AffineDimExpr) and size is not None
     }
+
+
+def _declare_sizes(operation: Any, maps: list[Any]) -> None:
+    """Casts operands to types that have the sizes that the types of others say."""
+    extents = _extents(operation, maps)
+    results = list(operation.results)
+    first_output = len(maps) - len(results)
+    for i, operand, map_ in _tensors(operation, maps):
+        sizes = _sizes(operand)
+        known = [
+            extents.get(one.position)
+            if size is None and isinstance(one, ir.AffineDimExpr)
+            else size
+            for one, size in zip(map_.results, sizes, strict=True)
+        ]
+        if known == sizes:
+            continue
+        with operation.location, ir.InsertionPoint(operation):
+            type_ = _with_sizes(operand.type, known)
+            operation.operands[i] = ops.create("tensor.cast", [operand], [type_]).result
+        if i >= first_output:
+            result = results[i - first_output]
+            before = result.type
+            result.set_type(type_)
+            with operation.location, ir.InsertionPoint.after(operation):
+                back = ops.create("tensor.cast", [result], [before])
+            result.replace_all_uses_except(back.result, back)
+
+
+def _trim(operation: Any, maps: list[Any]) -> None:
+    operands, extents = _tensors(operation, maps), _extents(operation, maps)
     for i, operand, map_ in operands:
         sizes = _sizes(operand)
-        read = [
-            _read_size(result, size, extents)
-            for result, size in zip(map_.results, sizes, strict=True)
-        ]
-        if read != sizes:
-            with operation.location, ir.InsertionPoint(operation):
+        with operation.location, ir.InsertionPoint(operation):
+            read = [
+                size if _is_whole(result, extents) else _read_size(result, size, extents, operands)
+                for result, size in zip(map_.results, sizes, strict=True)
+            ]
+            if read != sizes:
                 operation.operands[i] = _first(operand, read)
 
 
 def _sizes(tensor: Any) -> list[int | None]:
-    """The sizes of a tensor; None for a dynamic size."""
+    """None for a size that is not known."""
     type_ = tensor.type
     return [None if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(type_.rank)]
 
 
-def _read_size(expression: Any, size: int | None, extents: dict[int, int]) -> int | None:
-    """The part of a dimension of `size` that the expression reads; `size` itself if no trimming is
-    needed."""
+def _is_whole(expression: Any, extents: dict[int, int]) -> bool:
+    """Whether no loop of one iteration is a part of it: nothing is to be mended."""
     if isinstance(expression, ir.AffineDimExpr):
+        return True
+    return all(extents.get(position) != 1 for position in loops_in(expression))
+
+
+def _read_size(
+    expression: Any, size: int | None, extents: dict[int, int], operands: list[Any]
+) -> Any:
+    """How much of a dimension of that size is read: a number, or a value where it is not known."""
+    if not _is_monotone(expression):
         return size
-    if all(extents.get(position) != 1 for position in loops_in(expression)):
-        return size
-    last = _largest(expression, extents)
-    if last is None:
-        return size
-    return last + 1 if size is None else min(size, last + 1)
+    known = _largest(expression, extents)
+    if known is None:
+        return _create_read_size(expression, operands)
+    return known + 1 if size is None else min(size, known + 1)
+
+
+def _is_monotone(expression: Any) -> bool:
+    """Whether its value at the last point of the loops is the largest."""
+    if isinstance(expression, ir.AffineConstantExpr):
+        return bool(expression.value >= 0)
+    if isinstance(expression, ir.AffineAddExpr | ir.AffineMulExpr):
+        return _is_monotone(expression.lhs) and _is_monotone(expression.rhs)
+    return isinstance(expression, ir.AffineDimExpr)
 
 
 def _largest(expression: Any, extents: dict[int, int]) -> int | None:
-    """The expression's value at the last iteration of all loops, which is its maximum, as nothing
-    in a window is negative. None for other forms of expressions."""
+    """The value at the last point of the loops; None where the size of one is not known."""
     if isinstance(expression, ir.AffineConstantExpr):
-        return expression.value if expression.value >= 0 else None
+        return int(expression.value)
     if isinstance(expression, ir.AffineDimExpr):
         extent = extents.get(expression.position)
         return None if extent is None else extent - 1
-    if isinstance(expression, ir.AffineAddExpr | ir.AffineMulExpr):
-        left, right = (_largest(part, extents) for part in (expression.lhs, expression.rhs))
-        if left is None or right is None:
-            return None
-        return left + right if isinstance(expression, ir.AffineAddExpr) else left * right
-    return None
+    left, right = (_largest(part, extents) for part in (expression.lhs, expression.rhs))
+    if left is None or right is None:
+        return None
+    return left + right if isinstance(expression, ir.AffineAddExpr) else left * right
 
 
-def _first(tensor: Any, sizes: list[int | None]) -> Any:
-    """The slice of a tensor that starts at 0 and has these sizes; None is the whole dimension."""
-    rank, unknown = len(sizes), ir.ShapedType.get_dynamic_size()
-    whole = [ops.dim(tensor, i) for i, size in enumerate(sizes) if size is None]
-    shape = [unknown if size is None else size for size in sizes]
-    attributes = {
-        "static_offsets": ir.DenseI64ArrayAttr.get([0] * rank),
-        "static_sizes": ir.DenseI64ArrayAttr.get(shape),
-        "static_strides": ir.DenseI64ArrayAttr.get([1] * rank),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, len(whole), 0]),
+def _create_read_size(expression: Any, operands: list[Any]) -> Any:
+    """One more than the value at the last point of the loops."""
+    loops = {
+        result.position: (operand, i)
+        for _, operand, map_ in operands
+        for i, result in enumerate(map_.results)
+        if isinstance(result, ir.AffineDimExpr)
     }
-    result = ir.RankedTensorType.get(shape, tensor.type.element_type, tensor.type.encoding)
-    operands = [tensor, *whole]
-    return ops.create("tensor.extract_slice", operands, [result], attributes=attributes).result
+    read = sorted(loops_in(expression))
+    lasts = [ir.AffineConstantExpr.get(0)] * (read[-1] + 1)
+    for i, loop in enumerate(read):
+        lasts[loop] = ir.AffineDimExpr.get(i) - 1
+    last = expression.compose(ir.AffineMap.get(len(read), 0, lasts))
+    map_ = ir.AffineMapAttr.get(ir.AffineMap.get(len(read), 0, [last + 1]))
+    extents = [ops.dim(*loops[loop]) for loop in read]
+    size = ops.create("affine.apply", extents, [ops.index()], {"map": map_}).result
+    # Of a window without elements, it would be negative.
+    return ops.binary("arith.maxsi", size, ops.constant_index(0))
+
+
+def _with_sizes(type_: Any, sizes: list[int | None]) -> Any:
+    unknown = ir.ShapedType.get_dynamic_size()
+    shape = [unknown if size is None else size for size in sizes]
+    return ir.RankedTensorType.get(shape, type_.element_type, type_.encoding)
+
+
+def _first(tensor: Any, sizes: list[Any]) -> Any:
+    """The part of a tensor from its beginning; None is all of a dimension."""
+    known = [size if isinstance(size, int) else None for size in sizes]
+    values = [
+        ops.dim(tensor, i) if size is None else size
+        for i, size in enumerate(sizes)
+        if not isinstance(size, int)
+    ]
+    result = _with_sizes(tensor.type, known)
+    attributes = {
+        "static_offsets": ir.DenseI64ArrayAttr.get([0] * len(sizes)),
+        "static_sizes": ir.DenseI64ArrayAttr.get(list(result.shape)),
+        "static_strides": ir.DenseI64ArrayAttr.get([1] * len(sizes)),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, len(values), 0]),
+    }
+    return ops.create("tensor.extract_slice", [tensor, *values], [result], attributes).result

@@ -374,3 +374,49 @@ func.func @f(%a: {type_}, %b: {type_}, %n: index) -> {type_} attributes {{llvm.e
         d = np.zeros((8, 8), np.int32)
         library.call("f", a, b, count, d)
         np.testing.assert_array_equal(d, expected)
+
+
+def test_windows_of_unknown_size_read_the_beginning_of_their_input(tmp_path: Path) -> None:
+    """One place along a dimension: the window ends before the image does, whose size is no number
+    of iterations."""
+    library = build_library(
+        f"""
+func.func @f(%x: tensor<2x1x5x3xf32>, %w: tensor<4x1x3x?xf32>) -> tensor<2x4x3x1xf32> {ATTRIBUTE} {{
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<2x4x3x1xf32>
+  %y = linalg.fill ins(%zero : f32) outs(%empty : tensor<2x4x3x1xf32>) -> tensor<2x4x3x1xf32>
+  %r = linalg.conv_2d_nchw_fchw {{strides = dense<[1, 3]> : tensor<2xi64>}}
+    ins(%x, %w : tensor<2x1x5x3xf32>, tensor<4x1x3x?xf32>)
+    outs(%y : tensor<2x4x3x1xf32>) -> tensor<2x4x3x1xf32>
+  return %r : tensor<2x4x3x1xf32>
+}}""",
+        tmp_path,
+    )
+    x = np.arange(30, dtype=np.float32).reshape(2, 1, 5, 3)
+    for columns in (1, 2, 3):
+        w = np.arange(12 * columns, dtype=np.float32).reshape(4, 1, 3, columns)
+        windows = np.lib.stride_tricks.sliding_window_view(x[:, 0, :, :columns], 3, axis=1)
+        result = np.full((2, 4, 3, 1), -1, np.float32)
+        library.call("f", x, w, result)
+        np.testing.assert_array_equal(result[..., 0], np.einsum("nycx,fxc->nfy", windows, w[:, 0]))
+
+
+def test_sizes_that_the_type_of_an_operand_says_hold_for_the_result(tmp_path: Path) -> None:
+    library = build_library(
+        f"""
+func.func @f(%x: tensor<3x1x?x5xf32>, %n: index) -> tensor<3x?x3x1xf32> {ATTRIBUTE} {{
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty(%n) : tensor<3x?x3x1xf32>
+  %y = linalg.fill ins(%zero : f32) outs(%empty : tensor<3x?x3x1xf32>) -> tensor<3x?x3x1xf32>
+  %w = tensor.empty() : tensor<2x3xf32>
+  %r = linalg.pooling_nchw_sum {{dilations = dense<2> : tensor<2xi64>}}
+    ins(%x, %w : tensor<3x1x?x5xf32>, tensor<2x3xf32>)
+    outs(%y : tensor<3x?x3x1xf32>) -> tensor<3x?x3x1xf32>
+  return %r : tensor<3x?x3x1xf32>
+}}""",
+        tmp_path,
+    )
+    x = np.arange(75, dtype=np.float32).reshape(3, 1, 5, 5)
+    result = library.call("f", x, 1)
+    rows = x[..., ::2].sum(axis=-1, keepdims=True)
+    np.testing.assert_array_equal(result, rows[:, :, :3] + rows[:, :, 2:])
