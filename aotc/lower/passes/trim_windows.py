@@ -90,7 +90,11 @@ def _trim(operation: Any, maps: list[Any]) -> None:
                 size if _is_whole(result, extents) else _read_size(result, size, extents, operands)
                 for result, size in zip(map_.results, sizes, strict=True)
             ]
-            if read != sizes:
+            # Values are equal to values alone.
+            if any(
+                isinstance(one, ir.Value) or one != size
+                for one, size in zip(read, sizes, strict=True)
+            ):
                 operation.operands[i] = _first(operand, read)
 
 
