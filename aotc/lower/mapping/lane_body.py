@@ -99,6 +99,8 @@ def _compute_extremes(
 
 # The width of a masked load in bytes.
 _MASKED_BYTES = 32
+# The last cache line of the address space: no memref is there, which LLVM does not know.
+_NO_ADDRESS = -64
 
 
 class LaneBody:
@@ -173,8 +175,10 @@ class LaneBody:
         load = _load
         if padded is not None:
             indices, own = padded.indices, self.vector(padded.condition)
-            load = _load_padded if mask is None else _load
-            mask = own if mask is None else ops.binary("arith.andi", own, mask)
+            if mask is None:
+                load, mask = _load_padded, own
+            else:
+                mask = _of_no_known_element(ops.binary("arith.andi", own, mask), memref)
         here = [self._values.get(index, index) for index in indices]
         stride = self._kinds[indices[-1]]
         self._values[result] = load(memref, here, result.type, stride, mask)
@@ -194,8 +198,9 @@ def _load_padded(memref: Any, indices: Sequence[Any], type_: Any, stride: int, m
     kind = {"kind": ir.Attribute.parse("#vector.kind<and>")}
     is_whole = ops.create("vector.reduction", [mask], [ops.integer(1)], kind).result
     branch = ops.create("scf.if", [is_whole], [vector_of(type_)], regions=2)
-    for region, own in zip(branch.regions, (None, mask), strict=True):
+    for region, is_all in zip(branch.regions, (True, False), strict=True):
         with ir.InsertionPoint(region.blocks.append()):
+            own = None if is_all else _of_no_known_element(mask, memref)
             ops.create("scf.yield", [_load(memref, indices, type_, stride, own)])
     return branch.result
 
@@ -235,6 +240,14 @@ def _load_every_second(memref: Any, indices: Sequence[Any], type_: Any) -> Any:
     # same.
     places = [2 * i if 2 * i < LANES else 2 * i + 1 for i in range(LANES)]
     return _shuffle(one, other, places, vector)
+
+
+def _of_no_known_element(mask: Any, memref: Any) -> Any:
+    """The mask, of which LLVM does not know the elements. Where it knows that a vector has none,
+    its backend may load the whole vector, which may be outside of the memref."""
+    address = ops.create("memref.extract_aligned_pointer_as_index", [memref], [ops.index()]).result
+    is_never = ops.compare(0, address, ops.constant_index(_NO_ADDRESS))
+    return ops.binary("arith.ori", mask, splat(is_never))
 
 
 def _load_masked(memref: Any, indices: Sequence[Any], mask: Any, type_: Any) -> Any:

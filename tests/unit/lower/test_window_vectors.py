@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.guarded import at_end_of_page
 from helpers.native import build_library
 
 from aotc import build
@@ -207,6 +208,41 @@ def test_beyond_a_page(tmp_path: Path) -> None:
             y = np.zeros_like(right)
             library.call("f", x, y)
             np.testing.assert_array_equal(y, right)
+
+
+BORDER = """
+func.func @f(%x: tensor<1x3x5x40xi64>) -> tensor<1x3x8x43xi64>
+    attributes {llvm.emit_c_interface} {
+  %one = arith.constant 1 : i64
+  %p = tensor.pad %x low[0, 0, 3, 4] high[0, 0, 4, 1] {
+  ^bb0(%a: index, %b: index, %c: index, %d: index):
+    tensor.yield %one : i64
+  } : tensor<1x3x5x40xi64> to tensor<1x3x12x45xi64>
+  %zero = arith.constant 0 : i64
+  %e = tensor.empty() : tensor<1x3x8x43xi64>
+  %f = linalg.fill ins(%zero : i64) outs(%e : tensor<1x3x8x43xi64>) -> tensor<1x3x8x43xi64>
+  %k = tensor.empty() : tensor<3x3xi64>
+  %y = linalg.pooling_nchw_sum {dilations = dense<[2, 1]> : tensor<2xi64>}
+    ins(%p, %k : tensor<1x3x12x45xi64>, tensor<3x3xi64>)
+    outs(%f : tensor<1x3x8x43xi64>) -> tensor<1x3x8x43xi64>
+  return %y : tensor<1x3x8x43xi64>
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["1", "3", "4"])
+def test_borders_of_whole_vectors(
+    level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four elements in front of a row are a vector of AVX2, which is outside of the image."""
+    monkeypatch.setenv("AOTC_CPU_LEVEL", level)
+    library = build_library(BORDER, tmp_path)
+    x = np.arange(600, dtype=np.int64).reshape(1, 3, 5, 40)
+    padded = np.pad(x, ((0, 0), (0, 0), (3, 4), (4, 1)), constant_values=1)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (5, 3), axis=(2, 3))
+    y = np.zeros((1, 3, 8, 43), np.int64)
+    library.call("f", at_end_of_page(x), y)
+    np.testing.assert_array_equal(y, windows[..., ::2, :].sum(axis=(4, 5)))
 
 
 @pytest.mark.parametrize(
