@@ -1,9 +1,10 @@
-"""Windows of convolutions and poolings that end before their input does.
+"""`aotc-trim-windows`: trims the inputs of convolutions and poolings to what their windows read.
 
-Where such an operation has one place along a dimension alone, MLIR's linalg-fold-unit-extent-dims
-drops that dimension, and the window's size is then all that says how large the input is. So the
-input is cut down to what the window reads, before. The same pass reads of its operands' types which
-loops have one iteration: what one operand's type says of a loop, those of all others must say, too.
+If the output of such an operation has size 1 along a dimension, MLIR's linalg-fold-unit-extent-dims
+drops that dimension. The input's size is then implied by the window's size alone. An input that is
+larger than the window would no longer match, so it is trimmed before. The same pass takes the loops
+of one iteration from the types of the operands, so a size that the type of one operand gives is
+declared in the types of all others.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from aotc.mlir import ir, linalg
 
 class TrimWindows(OwnPass, frozen=True):
     name = "aotc-trim-windows"
-    reason: str = "an input is cut down to what windows read of it, for the sizes of both to agree"
+    reason: str = "an input is trimmed to what its windows read, so that the sizes agree"
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
