@@ -280,16 +280,6 @@ REFUSALS = (
         "Resize", _has_no_scale, "scales that are not positive, or beyond 2^31, have no lowering"
     ),
     Refusal("Resize", _is_uneven, "align_corners with scales that do not divide has no lowering"),
-    Refusal(
-        "Scan",
-        _is_set(
-            "scan_input_axes",
-            "scan_input_directions",
-            "scan_output_axes",
-            "scan_output_directions",
-        ),
-        "axes other than the first, and backward directions, have no lowering",
-    ),
     *(
         Refusal(
             name,
@@ -308,11 +298,6 @@ REFUSALS = (
             ("Tile", 1),
             ("Unsqueeze", 1),
         )
-    ),
-    Refusal(
-        "Scan",
-        lambda node: any(None in (node.shape(i) or ()) for i in range(len(node.proto.input))),
-        "sizes that are known at run time alone have no lowering",
     ),
     Refusal("Scan", lambda node: node.opset < 9, "the batch of opset 8 has no lowering"),
     Refusal("ScatterND", _is_beyond, "an index is out of bounds"),

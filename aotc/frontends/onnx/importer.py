@@ -11,6 +11,7 @@ from aotc.frontends.onnx.bitcasts import count_bitcasts, lower_bitcasts
 from aotc.frontends.onnx.checks import has_problems
 from aotc.frontends.onnx.expands import lower_expands, note_sizes
 from aotc.frontends.onnx.functions import has_body, kind_of
+from aotc.frontends.onnx.loops import lower_loops, note_rows
 from aotc.frontends.onnx.nodes import Node, walk
 from aotc.frontends.onnx.rewrites.apply import has_last_rewrite
 from aotc.frontends.onnx.sizes import check_batches, check_repeats, check_sizes
@@ -43,6 +44,7 @@ def import_model(model: Any, name: str) -> Any:
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = [value.name for value in model.graph.input if value.name not in weights]
     note_sizes(model)
+    note_rows(model)
     bitcasts = count_bitcasts(model)
     try:
         module = _lower(model)
@@ -92,6 +94,7 @@ def _lower(model: Any) -> Any:
     except (onnx_importer.OnnxImportError, ir.MLIRError) as error:
         raise InputError(_CANNOT + _reason(error)) from error
     lower_expands(module)
+    lower_loops(module)
     explained = lambda error: _CANNOT + _reason(error)  # noqa: E731
     module = run_passes(module, _TO_TORCH, explained)
     keep_integers(module)
