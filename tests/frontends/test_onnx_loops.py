@@ -91,6 +91,17 @@ GRAPHS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
                     else_branch = q () => (float[4] o) { o = Mul(s, x) }> (e) }> (n,, x) }""",
         [(np.array(n), ROW) for n in (1, 4)],
     ),
+    "branches of given values": (
+        """g (bool c, float[N, 4] x, float[N, 4] z) => (float[N, 4] y, float[2] w) {
+          y, w = If <
+              then_branch = p () => (float[N, 4] a, float[2] e) {
+                a = Identity(x)
+                e = Constant<value = float[2] {1, 2}>() },
+              else_branch = q () => (float[N, 4] o, float[2] f) {
+                o = Identity(z)
+                f = Constant<value = float[2] {3, 4}>() }> (c) }""",
+        [(TRUE, ROWS, -ROWS), (FALSE, ROWS[:1], -ROWS[:1])],
+    ),
     "a scan of any number of rows": (
         """g (float[N, 4] x, float[4] s0) => (float[4] s, float[N, 4] ys) {
           s, ys = Scan <num_scan_inputs = 1,

@@ -467,3 +467,22 @@ def test_matmuls_of_8_bit_floats(tmp_path: Path) -> None:
     exact = (a.astype(np.float32) * 0.5) @ (b.astype(np.float32) * weights["b_scale"])
     expected = (exact / 0.25).astype(dtype).astype(np.float32)
     np.testing.assert_allclose(result.view(dtype).astype(np.float32), expected, rtol=0.07)
+
+
+@pytest.mark.parametrize(
+    ("axes", "keeps", "opset"), [([1], 1, 17), ([-1, 1], 0, 17), ([2], 0, OPSET), ([1, 2], 1, OPSET)]
+)
+def test_products_of_any_batch(tmp_path: Path, axes: list[int], keeps: int, opset: int) -> None:
+    """torch-mlir has ReduceProd of known sizes alone."""
+    from onnx import helper
+
+    x = np.arange(1, 31, dtype=np.float32).reshape(2, 3, 5) / 8
+    expected = np.prod(x, axis=tuple(axes), keepdims=bool(keeps))
+    constant = helper.make_node("Constant", [], ["axes"], value_ints=axes)
+    if opset < 18:
+        nodes = [helper.make_node("ReduceProd", ["x"], ["y"], axes=axes, keepdims=keeps)]
+    else:
+        nodes = [constant, helper.make_node("ReduceProd", ["x", "axes"], ["y"], keepdims=keeps)]
+    shape = ["N", *expected.shape[1:]]
+    net = _build(tmp_path, nodes, {"x": (1, ["N", 3, 5])}, {"y": (1, shape)}, opset)
+    np.testing.assert_allclose(net(x), expected, rtol=1e-6)

@@ -6,6 +6,7 @@ import re
 import warnings
 from typing import Any
 
+from aotc import ops
 from aotc.errors import InputError
 from aotc.frontends.onnx.bitcasts import count_bitcasts, lower_bitcasts
 from aotc.frontends.onnx.checks import has_problems
@@ -19,7 +20,7 @@ from aotc.frontends.torch_mlir.divisions import check_divisors
 from aotc.frontends.torch_mlir.entry import check_dialects, make_entry
 from aotc.frontends.torch_mlir.integers import keep_integers
 from aotc.frontends.torch_mlir.nans import propagate_nans
-from aotc.frontends.torch_mlir.passes import run_passes
+from aotc.frontends.torch_mlir.passes import run_passes, without_verification
 from aotc.frontends.torch_mlir.reads import check_reads
 from aotc.frontends.torch_mlir.shifts import bound_shifts
 from aotc.frontends.torch_mlir.widening import widen_elements
@@ -99,7 +100,12 @@ def _lower(model: Any) -> Any:
     module = run_passes(module, _TO_TORCH, explained)
     keep_integers(module)
     widen_elements(module)
-    module = run_passes(module, _PIPELINE, explained)
+    pipeline = _PIPELINE
+    # It also refuses `arith.select` of tensors, which a branch of given values becomes.
+    if ops.find(module.operation, "torch.prim.If"):
+        with module.context:
+            pipeline = without_verification(pipeline)
+    module = run_passes(module, pipeline, explained)
     with module.context:
         check_dialects(module.operation)
     return module

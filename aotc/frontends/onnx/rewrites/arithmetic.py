@@ -14,6 +14,8 @@ _MATRIX = 2
 _FIRST_AXES_INPUT = 13
 # The opset that has BitwiseAnd first.
 _FIRST_BITWISE_AND = 18
+# The opset in which the axes of ReduceProd are an input first.
+_FIRST_PRODUCT_INPUT = 18
 # Rows of a matrix whose determinant is computed by minors, at most.
 _LARGEST_DETERMINANT = 6
 
@@ -189,6 +191,36 @@ def _scalar_einsum(node: Node) -> str | None:
     return body.end(y=made)
 
 
+def _product(node: Node) -> str | None:
+    """Of dimensions of known sizes beside unknown ones: half of a dimension times the other half,
+    until one element is left."""
+    given = node.shape(0)
+    axes = node.attribute("axes", None) if node.opset < _FIRST_PRODUCT_INPUT else node.constant(1)
+    if given is None or (axes is None and node.has(1)):
+        return None
+    is_none = axes is None or len(axes) == 0
+    chosen = range(len(given)) if is_none else [int(axis) % len(given) for axis in axes]
+    if is_none and node.attribute("noop_with_empty_axes", 0):
+        chosen = []
+    body, made = Body(node.opset), "x"
+    for axis in chosen:
+        size = given[axis]
+        if not size:
+            return None
+        while size > 1:
+            half = size // 2
+            parts = [body.part(made, start, start + half, axis) for start in (0, half)]
+            product = body("Mul", *parts)
+            if size % 2:
+                rest = body.part(made, size - 1, size, axis)
+                product = body("Concat", product, rest, axis=axis)
+            made, size = product, half + size % 2
+    if not node.attribute("keepdims", 1):
+        for axis in sorted(chosen, reverse=True):
+            made = body.squeeze(made, axis)
+    return body.end(y=made)
+
+
 ARITHMETIC_REWRITES = (
     Rewrite("BitShift", "(x, bits) => (y)", _shifted, is_last=True),
     Rewrite("Det", "(x) => (y)", _determinant, is_last=True),
@@ -197,6 +229,7 @@ ARITHMETIC_REWRITES = (
     Rewrite("Mod", "(a, b) => (y)", _remainder, is_last=True),
     Rewrite("Pow", "(a, b) => (y)", _power, is_last=True),
     Rewrite("MatMul", "(a, b) => (y)", _vector_product, is_last=True),
+    Rewrite("ReduceProd", "(x, axes) => (y)", _product, is_last=True),
     Rewrite("Range", "(start, limit, delta) => (y)", _narrow_range, is_last=True),
     Rewrite("Range", "(start, limit, delta) => (y)", _range),
 )
