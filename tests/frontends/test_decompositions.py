@@ -54,6 +54,15 @@ FLOATS: dict[str, Callable[[Any], Any]] = {
     "depthwise volumes": lambda x: torch.nn.functional.conv3d(
         x[1].view(1, 2, 2, 2, 1), x[1].view(2, 1, 2, 2, 1), padding=(1, 0, 0), groups=2
     ),
+    "addmv": lambda x: torch.addmv(x[1, :2], x[1].view(2, 4), x[1, :4], beta=0.5, alpha=2),
+    "distance": lambda x: torch.dist(x[1], x[1].flip(0)),
+    "copies of views": lambda x: torch.cat(
+        [
+            *(torch.view_copy(x[1], (2, -1)), torch.permute_copy(x[1].view(4, 2), (1, 0))),
+            *(torch.stack(torch.unbind_copy(x[1].view(4, 2), 1)), torch.narrow_copy(x, 1, 2, 4)),
+            torch.as_strided_copy(x, (2, 4), (1, 2), 8)[:1].nan_to_num(),
+        ]
+    ),
     "norm of a number": lambda x: torch.linalg.norm(x[1, 0] * -1),
     "searchsorted": lambda x: torch.searchsorted(x[1].sort().values, x[1] + 0.5),
     "searchsorted, right": lambda x: torch.searchsorted(x[1].sort().values, x[1], right=True),

@@ -470,7 +470,8 @@ def test_matmuls_of_8_bit_floats(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("axes", "keeps", "opset"), [([1], 1, 17), ([-1, 1], 0, 17), ([2], 0, OPSET), ([1, 2], 1, OPSET)]
+    ("axes", "keeps", "opset"),
+    [([1], 1, 17), ([-1, 1], 0, 17), ([2], 0, OPSET), ([1, 2], 1, OPSET)],
 )
 def test_products_of_any_batch(tmp_path: Path, axes: list[int], keeps: int, opset: int) -> None:
     """torch-mlir has ReduceProd of known sizes alone."""

@@ -111,8 +111,26 @@ def decompositions() -> dict[Any, Any]:
         aten.index.Tensor: _index,
         aten.split_with_sizes.default: _split_with_sizes,
         aten.split.Tensor: _split,
+        **_of_pytorch(),
         **_of_libraries(),
     }
+
+
+def _of_pytorch() -> dict[Any, Any]:
+    """PyTorch's own, of operators that torch-mlir does not know, or does not lower."""
+    import torch
+    from torch._decomp import (  # type: ignore[import-not-found, unused-ignore]
+        decomposition_table,
+    )
+
+    aten = torch.ops.aten
+    operators = (
+        *(aten.addmv.default, aten._addmm_activation.default, aten.dist.default),
+        *(aten._batch_norm_with_update_functional.default, aten.as_strided_copy.default),
+        *(aten.view_copy.default, aten.permute_copy.default, aten.unbind_copy.int),
+        aten.narrow_copy.default,
+    )
+    return {one: decomposition_table[one] for one in operators}
 
 
 def _of_libraries() -> dict[Any, Any]:
