@@ -17,6 +17,7 @@ from frontends.support import call  # noqa: E402
 from onnx import parser  # noqa: E402
 
 import aotc  # noqa: E402
+from aotc.errors import AotcError, InputError  # noqa: E402
 
 ROW = np.arange(1, 5, dtype=np.float32)
 ROWS = np.stack([ROW, ROW + 1, 3 * ROW, ROW * ROW, -ROW])
@@ -149,3 +150,27 @@ def test_control_flow_is_what_onnx_computes(name: str, tmp_path: Path) -> None:
         found = call(artifact, "net", list(inputs), expected)
         for ours, theirs in zip(found, expected, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_inputs_of_several_lengths_are_an_error(tmp_path: Path) -> None:
+    graph = """g (float[N, 4] x, float[P, 4] z) => (float[Q, 4] ys) {
+      ys = Scan <num_scan_inputs = 2, body = b (float[4] r, float[4] t) => (float[4] o) {
+        o = Add(r, t) }> (x, z) }"""
+    _, artifact = build(tmp_path, graph)
+    expected = [ROWS + ROWS]
+    np.testing.assert_array_equal(call(artifact, "net", [ROWS, ROWS], expected)[0], ROWS + ROWS)
+    with pytest.raises(AotcError, match="has another size in dimension 0"):
+        call(artifact, "net", [ROWS, ROWS[:3]], expected)
+
+
+def test_rows_of_sizes_that_no_input_has_are_refused(tmp_path: Path) -> None:
+    graph = """g (int64 n, float[4] x) => (float[M, K] ys) {
+      c = Constant<value = bool {1}>()
+      ys = Loop <body = b (int64 i, bool c0) => (bool c1, float[L] r) {
+        c1 = Identity(c0)
+        k = Constant<value_ints = [1]>()
+        j = Reshape(i, k)
+        s = Constant<value_ints = [0]>()
+        r = Slice(x, s, j) }> (n, c) }"""
+    with pytest.raises(InputError, match=r"onnx\.Loop: stacked results of sizes that are known in"):
+        build(tmp_path, graph)
