@@ -13,6 +13,7 @@ from aotc.frontends.onnx.elements import INT16, UINT16
 from aotc.frontends.onnx.folding import fold
 from aotc.frontends.onnx.functions import EXPANDED, all_nodes, bind_defaults, expand, kind_of
 from aotc.frontends.onnx.nodes import Node, opset_of, walk
+from aotc.frontends.onnx.ranks import give_ranks
 from aotc.frontends.onnx.rewrites.apply import (
     check_values,
     expand_functions,
@@ -59,6 +60,7 @@ def prepare(model: Any, kinds: Set[str] = frozenset()) -> Any:
     label_nodes(model)
     _bound_steps(model)
     bind_defaults(model)
+    give_ranks(model, lambda model: _infer(model, strict=False))
     model = _without_estimators(_with_right_sizes(model))
     model = _with_its_types(model, lambda inferred: check_values(inferred, EARLY_VALUES))
     model = _with_its_types(model, lambda inferred: rewrite(inferred, _EARLY))

@@ -1,0 +1,118 @@
+"""The ranks of what a Loop carries, where the model does not say them: onnx infers none, as a loop
+may change sizes, and what PyTorch's exporter writes has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from aotc.frontends.onnx.nodes import walk
+
+# Of the body of a Loop: its arguments, and its results, before the values that are carried.
+_ARGUMENTS, _RESULTS = 2, 1
+
+
+def give_ranks(model: Any, infer: Callable[[Any], Any]) -> None:
+    """Gives the values that loops carry the sizes that they have before the first trip, but those
+    that a trip changes, of which it gives the rank alone."""
+    # What the model itself says is kept.
+    unknown = [
+        (graph, proto, body, place, not _has_shape(value))
+        for graph, proto, body in [(*one, _body(one[1])) for one in _loops(model.graph)]
+        for place, value in enumerate(body.input[_ARGUMENTS:])
+        if value.type.HasField("tensor_type")
+        and (not _has_shape(value) or not _is_declared(graph, proto.output[place]))
+    ]
+    # Each round gives a rank, or takes sizes back.
+    is_changed = bool(unknown)
+    while is_changed:
+        types = _types(infer(model))
+        is_changed = False
+        for graph, proto, body, place, is_open in unknown:
+            argument = body.input[_ARGUMENTS + place]
+            if is_open:
+                before = _dims(types.get(proto.input[_ARGUMENTS + place]))
+                after = _dims(types.get(body.output[_RESULTS + place].name))
+                is_changed |= _agree(argument, before, after)
+            is_changed |= _declare(graph, proto.output[place], argument)
+
+
+def _agree(argument: Any, before: list[int] | None, after: list[int] | None) -> bool:
+    """Gives an argument of a body sizes that are right before and after a trip; whether it had
+    others."""
+    if before is None:
+        return False
+    own = _dims(argument.type)
+    sizes = before if own is None else own
+    if own is not None and after is not None and len(after) == len(sizes):
+        sizes = [a if a == b else 0 for a, b in zip(sizes, after, strict=True)]
+    if sizes == own:
+        return False
+    _write(argument, sizes)
+    return True
+
+
+def _declare(graph: Any, name: str, argument: Any) -> bool:
+    """Gives a result of a loop what is known of the argument of its body."""
+    sizes = _dims(argument.type)
+    if sizes is None or not name:
+        return False
+    found = [one for one in graph.value_info if one.name == name]
+    if not found and _is_declared(graph, name):
+        return False
+    value = found[0] if found else graph.value_info.add(name=name)
+    if _dims(value.type) == sizes:
+        return False
+    value.type.tensor_type.elem_type = argument.type.tensor_type.elem_type
+    _write(value, sizes)
+    return True
+
+
+def _write(value: Any, sizes: list[int]) -> None:
+    """Gives a value sizes, 0 for one that is not known."""
+    shape = value.type.tensor_type.shape
+    shape.Clear()
+    value.type.tensor_type.shape.SetInParent()
+    for size in sizes:
+        dimension = shape.dim.add()
+        if size:
+            dimension.dim_value = size
+
+
+def _loops(graph: Any) -> Iterator[tuple[Any, Any]]:
+    """Each Loop, with the graph that it is in."""
+    for proto in graph.node:
+        if proto.op_type == "Loop" and not proto.domain:
+            yield graph, proto
+        for attribute in proto.attribute:
+            for nested in (attribute.g, *attribute.graphs):
+                yield from _loops(nested)
+
+
+def _body(proto: Any) -> Any:
+    return next(one.g for one in proto.attribute if one.name == "body")
+
+
+def _types(model: Any) -> dict[str, Any]:
+    """The types of all values, those of nested graphs too."""
+    found: dict[str, Any] = {}
+    for node in walk(model):
+        for name in (*node.proto.input, *node.proto.output):
+            if name in node.types:
+                found[name] = node.types[name]
+    return found
+
+
+def _dims(type_: Any) -> list[int] | None:
+    """The sizes of a tensor, 0 for one that is not known; None if the rank is not."""
+    if type_ is None or not type_.tensor_type.HasField("shape"):
+        return None
+    return [one.dim_value for one in type_.tensor_type.shape.dim]
+
+
+def _has_shape(value: Any) -> bool:
+    return bool(value.type.tensor_type.HasField("shape"))
+
+
+def _is_declared(graph: Any, name: str) -> bool:
+    return any(one.name == name and _has_shape(one) for one in (*graph.output, *graph.value_info))
