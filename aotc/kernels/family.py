@@ -1,4 +1,4 @@
-"""What a family of kernels says of itself: choosers and dispatchers ask nothing else."""
+"""The protocol of kernel families. Kernel choice and dispatch use a family only through it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from aotc.builder import Builder
 
-# What kernels are launched on, where it is no one chip.
+# Launch targets other than a single chip.
 ANY_GPU = "gpu"
 CPU = "cpu"
 EVERYWHERE = "any"
@@ -18,14 +18,14 @@ A = TypeVar("A")
 
 
 class KernelFamily(ABC, Generic[P, A]):
-    """Kernels that compute the same in the same way, for a problem and a variant each. `P` is the
-    class of problems, and `A` that of a problem's operands in host code.
+    """A set of kernels that implement one algorithm. A problem and a variant select one kernel.
+    `P` is the class of problems, and `A` the class of a problem's operands in host code.
 
     A variant is a frozen struct of a kernel's parameters: tile sizes, pipeline stages, warps.
 
-    `name` is what messages and files of measurements call the family. `mnemonic` is the family in
-    the names of its kernels. `target` is what its kernels are launched on: a chip's name, `ANY_GPU`
-    or `CPU`. `kernel_type` is the class whose `build` inserts a kernel.
+    `name` is the family's name in messages and in tuning files. `mnemonic` is its name inside
+    kernel names. `target` is where its kernels are launched: a chip's name, `ANY_GPU` or `CPU`.
+    `kernel_type` is the class whose `build` inserts a kernel.
     """
 
     name: str
@@ -35,33 +35,32 @@ class KernelFamily(ABC, Generic[P, A]):
 
     @abstractmethod
     def can_take(self, problem: P, variant: Any) -> bool:
-        """Whether the kernel is right for the problem."""
+        """Whether the kernel computes the problem correctly."""
 
     @abstractmethod
     def variants(self, problem: P) -> tuple[Any, ...]:
-        """The variants that are worth a try for the problem, all of which are right for it: the
-        best guess first. None at all means that the family has no kernel for it."""
+        """The candidate variants for the problem, the best guess first. All of them compute it
+        correctly. An empty tuple means that the family has no kernel for the problem."""
 
     @abstractmethod
     def shared_bytes(self, problem: P, variant: Any) -> int:
-        """Dynamic shared memory of a block, in bytes."""
+        """The dynamic shared memory of a thread block, in bytes."""
 
     @abstractmethod
     def kernel_name(self, problem: P, variant: Any) -> str:
-        """What profilers call the kernel: the operation, its types and layouts, the family, and
-        the variant's tile."""
+        """The kernel's symbol name, which profilers show: the operation, its types and layouts, the
+        family, and the variant's tile."""
 
     def insert(self, b: Builder, problem: P, variant: Any, arguments: A) -> None:
-        """Inserts the kernel's launch, and the host code in front of it, at the current insertion
-        point."""
+        """Inserts the host code and the launch of the kernel at the current insertion point."""
         self.kernel_type(b, problem, variant, arguments).build()
 
     def build(self, b: Builder, problem: P, variant: Any, arguments: A) -> None:
-        """Inserts what launches the kernel, which gets its name."""
+        """Inserts the launch as `insert` does, and names the kernel by `kernel_name`."""
         with b.kernel_name(self.kernel_name(problem, variant)):
             self.insert(b, problem, variant, arguments)
 
     @abstractmethod
     def function(self, problem: P, variant: Any, name: str) -> str:
-        """The text of `func.func @name`, which takes the problem's operands and launches the
-        kernel."""
+        """The MLIR text of `func.func @name`, whose arguments are the problem's operands, and which
+        launches the kernel."""

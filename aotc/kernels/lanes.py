@@ -1,4 +1,4 @@
-"""Sums over lanes of a warp, which share the work of adding them."""
+"""Reductions over the lanes of a warp, by butterfly shuffles."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from aotc.numbers import Condition, Number, Value, compare
 def add_over_lanes(
     b: Builder, lane: Number, values: Sequence[Value], distances: Iterable[int]
 ) -> tuple[list[Value], Number, Condition]:
-    """Adds each of `values` over the lanes whose numbers differ in the bits `distances`.
+    """Adds each of `values` over the lanes whose ids differ only in the bits `distances`, which are
+    powers of two.
 
-    Each two lanes share the work where they can: one goes on with the first half of the sums, the
-    other with the second. Returns a lane's sums, the number of the first, and whether the lane is
-    to write them.
+    If the number of values is even, a step also halves it: one lane of each pair continues with the
+    first half of the partial sums, the other lane with the second half. Otherwise both lanes
+    compute the same, and the upper one is told not to write. Returns the sums that the lane holds,
+    the index in `values` of the first one, and whether the lane writes them.
     """
     sums = list(values)
     first: Number = 0
@@ -40,7 +42,8 @@ def add_over_lanes(
 
 
 def halvings(most: int, least: int) -> list[int]:
-    """The powers of two from `most` / 2 down to `least`."""
+    """`most` / 2, `most` / 4, ..., down to `least`: the shuffle distances of a butterfly reduction.
+    Both are powers of two."""
     found = []
     while (most := most // 2) >= least:
         found.append(most)

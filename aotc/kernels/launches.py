@@ -1,5 +1,5 @@
-"""What the dispatches of all kernels have in common: where kernels may be launched, and what their
-launches are marked with."""
+"""Utilities that the dispatch of all kernels shares: the operations that may become launches, and
+the attributes that mark a launch with its target."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.request import BuildRequest, Chip
 
-# Inside of these somebody else decides what runs where.
+# The code inside these operations is already mapped to threads, so no kernel is launched in it.
 PARALLEL = ("scf.parallel", "scf.forall", "affine.parallel", "gpu.launch", "gpu.func")
-# Of the region around a kernel, while it is text: what it is launched on, and, where that is not
-# every GPU that code is made for, the compute capabilities of those.
+# Attributes of the region around a launch, until `name_modules` removes them: the launch target,
+# and, if the kernel is not for every GPU of the build, the compute capabilities that it is for.
 TARGET = "aotc.target"
 CAPABILITIES = "aotc.capabilities"
 
 
 def generics_on_host(module: Any) -> list[Any]:
-    """The `linalg.generic` operations in whose place kernels may be launched."""
+    """The `linalg.generic` operations that kernel launches may replace."""
     inside = called_inside(module)
     return [
         generic
@@ -37,13 +37,14 @@ def generics_on_host(module: Any) -> list[Any]:
 
 
 def is_for_cpu(operation: Any) -> bool:
-    """Whether it is in a function that runs where there is no GPU."""
+    """Whether the operation is in a function that is compiled for the CPU device alone."""
     function = ops.enclosing(operation, "func.func")
     return function is not None and runs_on(function) == CPU
 
 
 def called_inside(module: Any) -> set[str]:
-    """The functions that parallel code calls, directly or not: none of them can launch kernels."""
+    """The names of the functions that parallel code calls, directly or transitively. They cannot
+    launch kernels."""
     functions = {symbol_of(function): function for function in functions_of(module)}
     found: set[str] = set()
     pending = [
@@ -60,11 +61,12 @@ def called_inside(module: Any) -> set[str]:
 
 
 def name_modules(choice: Any, capabilities: Sequence[int], dispatch: str) -> None:
-    """Marks each launch with its GPU module, which the outlining reads; the dispatch has noted the
-    target on a region around the launch. `dispatch`: see `module_for`.
+    """Sets the attribute `module` of each launch in `choice` to its GPU module, which kernel
+    outlining reads. The dispatch has set the target on a region around the launch. `dispatch`: see
+    `module_for`.
 
-    Raises InternalError for a launch that one of the GPUs that it is for would refuse, of those of
-    `capabilities`.
+    Raises InternalError if a launch exceeds a limit of one of the GPUs that it is for.
+    `capabilities` are the compute capabilities of the build.
     """
     noted: dict[Any, None] = {}
     for launch in ops.find(choice, "gpu.launch"):

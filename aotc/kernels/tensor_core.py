@@ -1,7 +1,7 @@
 """The instructions around the tensor cores of sm_80 and later: mma.sync, ldmatrix and cp.async.
 
-A fragment is what a lane holds of an operand of mma.sync: a vector of registers of 32 bits (of
-64 bits for f64), each of which is a vector of elements that are neighbours along K.
+A fragment is the part of an operand of mma.sync that one lane holds: a vector of 32-bit registers
+(64-bit for f64). Each register is a vector of consecutive elements along K.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from aotc.chips import WARP
 from aotc.mlir import ir
 from aotc.numbers import Number, Value
 
-# The least that cp.async copies.
+# The smallest size of a cp.async copy.
 LEAST_ASYNC_BYTES = 4
-# What ldmatrix reads of a row, by one lane.
+# The part of a row that ldmatrix reads at one lane's address.
 LDMATRIX_ROW_BYTES = 16
 
 
 class Mma(Struct, frozen=True):
-    """A shape of mma.sync, the types of its elements and of its accumulators, and the number of
-    elements in a register. f32 is multiplied as tf32."""
+    """One mma.sync instruction: its shape, the types of its elements and of its accumulators, and
+    `width`, the number of elements in a register. f32 is multiplied as tf32."""
 
     m: int
     n: int
@@ -50,7 +50,8 @@ class Mma(Struct, frozen=True):
 
     @property
     def accumulator_rows(self) -> int:
-        """A lane's rows of the result, 8 apart. In each, it has two neighbours."""
+        """The number of rows of the result that a lane holds, which are 8 apart. In each, it holds
+        two consecutive columns."""
         return self.m // 8
 
     @property
@@ -58,7 +59,7 @@ class Mma(Struct, frozen=True):
         return f"vector<{self.accumulator_rows}x2x{self.accumulator}>"
 
     def multiply(self, b: Builder, left: Value, right: Value, accumulator: Value) -> Value:
-        """accumulator + left x right, of fragments."""
+        """accumulator + left x right. All three are fragments."""
         attributes = {"mmaShape": f"[{self.m}, {self.n}, {self.k}]"}
         if self.element == "f32":
             attributes["tf32Enabled"] = "unit"
@@ -68,9 +69,9 @@ class Mma(Struct, frozen=True):
     def multiply_tile(
         self, b: Builder, left: Sequence[Value], right: Sequence[Value], sums: Sequence[Value]
     ) -> list[Value]:
-        """The accumulators of a warp's tile, row by row, with left x right added. Neighbouring
-        rows are gone through in opposite directions, so that each instruction has an operand in
-        common with the one before it."""
+        """The accumulators of a warp's tile, in row-major order, plus left x right. Consecutive
+        rows are traversed in opposite directions (serpentine order), so that each instruction
+        shares an operand with the previous one."""
         added = list(sums)
         for row, a in enumerate(left):
             for column in range(len(right))[:: -1 if row % 2 else 1]:
@@ -80,7 +81,7 @@ class Mma(Struct, frozen=True):
 
 
 def add_accumulators(b: Builder, left: Value, right: Value) -> Value:
-    """left + right, of numbers or vectors, which is never contracted with a product."""
+    """left + right, of scalars or vectors. The addition is never contracted to an FMA."""
     type_ = left.type
     element = type_.element_type if isinstance(type_, ir.VectorType) else type_
     is_integer = isinstance(element, ir.IntegerType)
@@ -91,9 +92,10 @@ def add_accumulators(b: Builder, left: Value, right: Value) -> Value:
 
 
 def ldmatrix(b: Builder, source: Buffer, at: Sequence[Number], *, transpose: bool) -> Value:
-    """Four matrices of 8 rows of 16 bytes, in shared memory: a fragment of four registers. `at` is
-    where the row begins that this lane addresses: lanes 0 to 7 those of the first matrix, and so
-    on. With `transpose`, elements of 16 bits are transposed in each matrix."""
+    """Loads four 8 x 16-byte matrices from shared memory, as a fragment of four registers. `at` is
+    the index of the first element of the row that this lane addresses: lanes 0 to 7 address the
+    rows of the first matrix, lanes 8 to 15 those of the second, and so on. With `transpose`, each
+    matrix of 16-bit elements is transposed."""
     type_ = f"vector<4x{4 // source.element_bytes}x{source.element}>"
     attributes = {"numTiles": "4 : i32", "transpose": str(transpose).lower()}
     operands = [source.value, *b.values([*source.leading, *at])]
@@ -110,7 +112,7 @@ def fragment(b: Builder, registers: Sequence[Value]) -> Value:
 
 
 def halves(b: Builder, value: Value) -> list[Value]:
-    """The two fragments that a fragment of twice as many registers holds."""
+    """Splits a fragment into two fragments of half as many registers."""
     type_ = ir.VectorType(value.type)
     size = type_.shape[0] // 2
     half = ir.VectorType.get([size, *type_.shape[1:]], type_.element_type)
@@ -139,10 +141,10 @@ def copy_async(
     count: int,
     valid: Number | None = None,
 ) -> Value:
-    """Begins to copy `count` elements of a row to shared memory by cp.async. Only the first `valid`
-    of them are read, and zeros are stored for the others. Returns a token for `commit_group`.
+    """Starts a cp.async copy of `count` elements of a row to shared memory. Only the first `valid`
+    elements are read; the rest is filled with zeros. Returns a token for `commit_group`.
 
-    Copies of 16 bytes pass by the L1 cache, which is left to others.
+    Copies of 16 bytes bypass the L1 cache.
     """
     from_, into = [*source.leading, *at], [*target.leading, *to]
     number = [] if valid is None else [b.value(valid)]
@@ -160,11 +162,11 @@ def copy_async(
 
 
 def commit_group(b: Builder, copies: Sequence[Value] = ()) -> Value:
-    """Makes a group of the copies that this thread has begun since the last one."""
+    """Commits the copies that this thread has started since the last group, as a new group."""
     return b.op("nvgpu.device_async_create_group", copies, "!nvgpu.device.async.token")
 
 
 def wait_group(b: Builder, group: Value, pending: int) -> None:
-    """Waits until at most the last `pending` of this thread's groups are in flight. `group` is any
-    of them."""
+    """Waits until at most the last `pending` groups of this thread are in flight. `group` is the
+    token of any group."""
     b.op("nvgpu.device_async_wait", [group], numGroups=f"{pending} : i32")

@@ -1,2 +1,2 @@
-"""What kernels for the CPU device are made of: vectors, packed operands, and the mainloop of a
-product of matrices."""
+"""The components of kernels for the CPU device: vectors, packed operands, and the mainloop of a
+matmul."""

@@ -1,5 +1,5 @@
-"""Constants as kernels for the CPU device read them: copies that the runtime makes once, see
-`aotc_constant_get_packed` and `aotc_constant_get_winograd`."""
+"""Constants in the layouts that kernels for the CPU device read. The runtime makes each copy once:
+see `aotc_constant_get_packed` and `aotc_constant_get_winograd`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from aotc.numbers import Value
 from aotc.ops import symbol_of
 from aotc.rewrites.constant_copies import declare_copy
 
-# A constant may have other dimensions where it is used.
+# Operations through which a use may see a constant with other dimensions.
 _RESHAPES = tuple(
     f"memref.{word}" for word in ("expand_shape", "collapse_shape", "cast", "reinterpret_cast")
 )
-# Of all copies of a module: memory that it had no need of before.
+# The limit for all copies of a module together, as they take memory in addition to the constants.
 _MOST_BYTES = 4 << 30
 
 
 def copy_of_constant(b: Builder, value: Value, prefix: str, type_: str) -> Value | None:
-    """The copy of a constant, at the insertion point; None for another value. `prefix`: one of
-    `CPU_COPIES`."""
+    """The copy of a constant, of type `type_`, as a value at the insertion point. None if `value`
+    is no constant, or the copies would exceed `_MOST_BYTES`. `prefix`: one of `CPU_COPIES`."""
     identity = ir.AffineMap.get_identity(value.type.rank)
     get = ops.defining(value)
     while get is not None and get.name in _RESHAPES:

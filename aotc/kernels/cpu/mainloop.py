@@ -1,4 +1,4 @@
-"""The mainloop of a product of matrices whose factors and accumulators are in a core's caches."""
+"""The matmul mainloop of one core, whose operands and accumulators are in the core's caches."""
 
 from __future__ import annotations
 
@@ -12,40 +12,39 @@ from aotc.kernels.cpu.levels import AVX512, SSE2, has_level, is_for_level
 from aotc.kernels.cpu.vectors import Vectors
 from aotc.numbers import Condition, Number, Scalar, Value, compare, signed_minimum
 
-# With vector registers as long as a vector of columns (AVX-512), a group has as many rows, and the
-# mainloop computes as many vectors of columns at a time: an element of A is loaded for all of them.
+# The register tile (rows, vectors of columns) where a register holds a whole vector (AVX-512). One
+# load of an element of A serves all vectors of columns.
 LONG_ROWS, LONG_VECTORS = 8, 3
-# How many k an iteration takes otherwise.
+# The unroll factor of the loop along K with shorter registers.
 _UNROLLED = 2
-# SSE2 has 16 registers of 4 elements: the accumulators of more rows are in memory.
-_SSE2_ROWS = 2
-# How many rows are multiplied with columns at a time, and how many rows times columns at most.
+# `multiply_columns`: the largest number of rows at a time, and of rows times columns.
 _ROWS_OF_COLUMN, _DOT_PRODUCTS = 4, 16
-# The mainloop stores up to so many rows of accumulators behind the last one.
+# The mainloop may store up to this many rows of accumulators past C's last row.
 ROWS_BEHIND = LONG_ROWS - 1
 
 
 class Row(Protocol):
-    """The elements of a row of A along K: one, or a vector of `width`."""
+    """Loads from a row of A: the element at `k`, or the vector of `width` elements from `k` on."""
 
     def __call__(self, k: Number, width: int = 1) -> Value: ...
 
 
 class Operands(Protocol):
-    """A and B, wherever they are."""
+    """Access to A and B, whatever their storage."""
 
     def row_of_a(self, v: Vectors, row: Number) -> Row:
-        """Finds a row, before the loop along K."""
+        """Access to a row. It is called before the loop along K."""
         ...
 
     def vector_of_b(self, v: Vectors, column: Number, k: Number) -> Value:
-        """The vector of columns that begins at `column`."""
+        """Loads row `k` of the vector of columns that begins at `column`."""
         ...
 
 
 class Factors(Struct, frozen=True):
-    """A and B in buffers. `a` is indexed by row and k, or the other way round; `b` by the group of
-    columns, k, and the column in the group, or by k and the column."""
+    """A and B in buffers. `a` is indexed by (row, k), or by (k, row) with `is_a_transposed`. `b` is
+    indexed by (group of columns, k, column in the group) with `has_b_groups`, else by (k,
+    column)."""
 
     a: Buffer
     b: Buffer
@@ -64,25 +63,26 @@ class Factors(Struct, frozen=True):
 
 
 class Finish(Struct, frozen=True):
-    """Stores accumulators that are in registers, in the step along K for which `is_last` holds.
-    All counts of rows are multiples of `rows_divisor`."""
+    """The epilogue of the mainloop. It stores accumulators from registers after the last step along
+    K, for which `is_last` holds. All numbers of rows are multiples of `rows_divisor`."""
 
     is_last: Condition
     rows_divisor: int
-    # Takes a vector of accumulators, its row and its first column.
+    # Stores a vector of accumulators, given its row and its first column.
     store: Callable[[Value, Number, Number], None]
-    # Prefetches what `store` reads for a vector, by its row and its first column: a vector's
-    # accumulators take as long as memory does.
+    # Prefetches the data that `store` reads for a vector, given its row and its first column: the
+    # computation of a vector's accumulators takes as long as the access to memory.
     prefetch: Callable[[Number, Number], None]
 
 
 class Mainloop:
-    """C += A · B, by groups of rows and vectors of columns. B and C have whole vectors, and C has
-    `ROWS_BEHIND` rows behind the last one, which become anything.
+    """C += A · B, by register tiles of a group of rows and some vectors of columns. The columns of
+    B and C are padded to whole vectors. C has `ROWS_BEHIND` more rows, whose contents are
+    unspecified afterwards.
 
-    It keeps the accumulators of a group of rows and some vectors of columns in registers, and for
-    each k multiplies elements of A with vectors of B. With short registers, a group has `rows`;
-    with long ones, `long_vectors` vectors of columns are multiplied at a time.
+    The accumulators of a tile stay in registers; for each k, elements of A are broadcast and
+    multiplied with vectors of B. A tile has `rows` rows and one vector of columns. With AVX-512, it
+    has `LONG_ROWS` rows and `long_vectors` vectors.
     """
 
     def __init__(
@@ -107,11 +107,12 @@ class Mainloop:
         finish: Finish | None = None,
         prefetch_b: Callable[[Number, Number], None] | None = None,
     ) -> None:
-        """Adds the products of the first rows and k, and of the columns from `start` up to
-        `columns`, to C, which is 0 before if `is_first`. The products of an element of C are added
-        in the same order for all sizes of registers. With `finish`, the sums of the last step are
-        not in C, but where it stores them. `prefetch_b` prefetches a vector of B, by its column,
-        which may be behind the last one, and its k."""
+        """Adds A · B to C, for the first `rows` rows, the columns from `start` up to `columns`, and
+        the first `k` elements along K. If `is_first` holds, C's previous values are taken as 0.
+        The order of the additions to an element of C does not depend on the register size. With
+        `finish`, the accumulators of the last step are not stored to C, but passed to
+        `finish.store`. `prefetch_b` prefetches a vector of B, given its column, which may be past
+        the last one, and its k."""
         part = _Part(rows, start, columns, k, is_first, finish, prefetch_b)
         b = self.b
         with b.where(has_level(b, AVX512)) as is_long:
@@ -129,10 +130,11 @@ class Mainloop:
         of_b: Buffer,
         first: Condition,
     ) -> None:
-        """Adds the products of the first rows and k, which `part` counts, and of some columns (the
-        first one, and how many) to C, which is 0 before if `first`. `of_b` is indexed by the column
-        among these, and k. A's rows are contiguous along K. The products of an element of C are
-        added in an order of their own: in as many sums as a vector has elements."""
+        """Adds A · B to C for a few columns, by dot products along K. `part` is the number of rows
+        and of elements along K, `columns` is the first column and the number of columns. If `first`
+        holds, C's previous values are taken as 0. `of_b` is indexed by (column - first column, k).
+        A's rows are contiguous along K. The order of the additions differs from `multiply`: an
+        element of C has a partial sum for each element of a vector."""
         b, (start, count) = self.b, columns
         if count == 1:
             self._multiply_columns(part, start, [0], of_b, first)
@@ -150,7 +152,7 @@ class Mainloop:
         of_b: Buffer,
         is_first: Condition,
     ) -> None:
-        """Takes all these columns at a time, and some rows."""
+        """See `multiply_columns`. All of `columns` and some rows are computed at a time."""
         b, v, (rows, k) = self.b, self.v, part
         whole = v.whole(k, v.width)
         count = min(_ROWS_OF_COLUMN, _DOT_PRODUCTS // len(columns))
@@ -179,8 +181,8 @@ class Mainloop:
         part: tuple[Number, Number, int],
         accumulators: Sequence[Value],
     ) -> list[Value]:
-        """The accumulators plus the products of each row of A and each column of B, in a part of K:
-        the bounds and the step of a loop."""
+        """The accumulators plus the products of each row of A and each column of B. `part` is a
+        range of K, as the bounds and the step of a loop."""
         b, v, width = self.b, self.v, part[-1]
         with b.loop(*part, accumulators) as loop:
             factors = [v.load(of_b, [column, loop.index], width) for column in columns]
@@ -192,7 +194,8 @@ class Mainloop:
         return loop.results
 
     def _multiply_part(self, part: _Part, rows: int, vectors: int, unrolled: int) -> None:
-        """Takes so many vectors of columns at a time, and one where fewer are left."""
+        """Computes tiles of `rows` rows and `vectors` vectors of columns. The vectors that remain
+        are computed one at a time."""
         b, v = self.b, self.v
         count = v.groups(part.stop - part.start, v.width)
         whole = v.whole(count, vectors)
@@ -206,8 +209,8 @@ class Mainloop:
     def _multiply_group(
         self, part: _Part, group: tuple[Scalar, int], columns: Sequence[Number], unrolled: int
     ) -> None:
-        """Adds the products of a group of rows (its first one, and how many it has) and of some
-        vectors of columns. A group that has fewer rows repeats the last one."""
+        """Computes one tile: a group of rows (the first one, and their number) and some vectors of
+        columns. Rows past the last one read the last row of A again."""
         b, v = self.b, self.v
         rows = [group[0] + i for i in range(group[1])]
         places = [[row, column] for row in rows for column in columns]
@@ -226,7 +229,7 @@ class Mainloop:
                         part.finish.prefetch(row, column)
         prefetch_b = part.prefetch_b
         if prefetch_b is not None:
-            # A vector for each group of rows: all of them prefetch the next columns.
+            # Each group of rows prefetches another vector of the columns that follow.
             ahead = columns[-1] + (v.signed("divsi", group[0], group[1]) + 1) * v.width
         whole = v.whole(part.k, unrolled)
         bounds = [(0, whole, unrolled), (whole, part.k, 1)] if unrolled > 1 else [(0, part.k, 1)]
@@ -248,8 +251,7 @@ class Mainloop:
         columns: Sequence[Number],
         accumulators: Sequence[Value],
     ) -> None:
-        """Stores the accumulators of a group of rows, row by row. In C, there is place for rows
-        behind the last one."""
+        """Stores the accumulators of a tile, row by row. C has space for rows past the last one."""
         b, v, count, finish = self.b, self.v, len(columns), part.finish
         of_rows = [accumulators[i * count : (i + 1) * count] for i in range(len(rows))]
 
@@ -278,8 +280,8 @@ class Mainloop:
         k: Number,
         accumulators: Sequence[Value],
     ) -> list[Value]:
-        """The accumulators of some rows, plus the vectors of B of some columns times an element of
-        each row of A."""
+        """One step along K of a tile: the accumulators plus the element of each row of A times each
+        vector of columns of B."""
         vectors = [self.operands.vector_of_b(self.v, column, k) for column in columns]
         found = []
         for number, row in enumerate(rows):
@@ -290,7 +292,7 @@ class Mainloop:
         return found
 
     def factor(self, element: Value) -> Value:
-        """An element of A as it is multiplied with a vector."""
+        """An element of A in the form in which it is multiplied with a vector."""
         return self.v.broadcast(element)
 
     def add_products(self, sums: Value, factor: Value, vector: Value) -> Value:
@@ -298,8 +300,8 @@ class Mainloop:
 
 
 class _Part(Struct, frozen=True):
-    """What is multiplied: the first rows, the columns from `start` to `stop`, the first k. For
-    the rest, see `Mainloop.multiply`."""
+    """The extents of a call of `Mainloop.multiply`: the number of rows, the columns from `start` up
+    to `stop`, and the number of elements along K. The other fields are its arguments."""
 
     rows: Number
     start: Number

@@ -1,5 +1,5 @@
-"""B of a product of matrices → groups of columns: (group, k, column), the last dimension of which
-is a vector. The columns behind the last one are zeros."""
+"""Packs B of a matmul into groups of columns, in the layout (group, k, column in the group). A
+group has as many columns as a vector has elements. Columns past B's last one are zeros."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from aotc.kernels.cpu.vectors import Vectors
 from aotc.mlir import ir
 from aotc.numbers import Number, Scalar, Value, compare, select, signed_minimum
 
-# Vectors that are transposed in registers: longer ones take more moves for each element.
+# Size of the vectors that are transposed in registers: longer ones take more moves per element.
 _TRANSPOSED_BYTES = 32
 
 
 class Column(Protocol):
-    """The elements of a column of B along K: one, or a vector of `width`."""
+    """Loads from a column of B: the element at `k`, or the vector of `width` elements from `k`
+    on."""
 
     def __call__(self, k: Number, width: int = 1) -> Value: ...
 
 
 class Part(Struct, frozen=True):
-    """Some k and columns of B: the first ones, and how many there are."""
+    """A block of B: its first k and its first column, and its extents."""
 
     k: Number
     column: Number
@@ -33,9 +34,9 @@ class Part(Struct, frozen=True):
 
 
 def pack_columns(v: Vectors, source: Buffer, part: Part, packed: Buffer) -> None:
-    """Packs a part of `source`, whose last index is the column, behind k."""
+    """Packs a part of `source`, which is indexed by (k, column)."""
     b = v.b
-    # Row by row, as they lie in memory: what is prefetched is needed.
+    # Row by row, in the order of memory, so that hardware prefetches are of use.
     rest = v.signed("remsi", part.columns, v.width)
     whole = v.signed("divsi", part.columns, v.width)
     has_rest = compare("ne", rest, 0)
@@ -50,7 +51,8 @@ def pack_columns(v: Vectors, source: Buffer, part: Part, packed: Buffer) -> None
 
 
 def pack_rest(v: Vectors, source: Buffer, part: Part, packed: Buffer) -> None:
-    """Packs fewer columns than a vector has, as one group, as `pack_columns` does."""
+    """Packs a part of fewer columns than a vector has elements, as one group; `source` is indexed
+    as in `pack_columns`."""
     mask = v.mask(part.columns)
     with v.b.loop(0, part.k_count) as k:
         vector = v.load_masked(source, [part.k + k.index, part.column], mask)
@@ -58,7 +60,7 @@ def pack_rest(v: Vectors, source: Buffer, part: Part, packed: Buffer) -> None:
 
 
 def pack_transposed(v: Vectors, source: Buffer, part: Part, packed: Buffer) -> None:
-    """Packs a part of `source`, whose last index is k, behind the column."""
+    """Packs a part of `source`, which is indexed by (column, k)."""
 
     def column_of(number: Number) -> Column:
         return lambda k, width=1: v.load(source, [part.column + number, part.k + k], width)
@@ -69,8 +71,8 @@ def pack_transposed(v: Vectors, source: Buffer, part: Part, packed: Buffer) -> N
 def pack_along_k(
     v: Vectors, column_of: Callable[[Number], Column], counts: tuple[Number, Number], packed: Buffer
 ) -> None:
-    """Packs what lies column by column in memory. `column_of` finds a column by its number, and
-    `counts` is how many k and columns there are."""
+    """Packs columns that are contiguous along K. `column_of` gives access to a column by its index,
+    and `counts` is the K extent and the number of columns."""
     with v.b.loop(0, v.groups(counts[1], v.width)) as group:
         _pack_transposed_group(v, column_of, counts, packed, group.index)
 
@@ -83,7 +85,7 @@ def _pack_elements(
     packed: Buffer,
     to: Sequence[Number],
 ) -> None:
-    """A row of a group that has `count` columns, the others of which are zeros."""
+    """Packs one row of a group that has only `count` columns, and fills the rest with zeros."""
     b = v.b
     with b.loop(0, count) as column:
         b.store(v.load(source, place_of(column.index)), packed, [*to, column.index])
@@ -120,9 +122,10 @@ def _pack_transposed_group(
 
 
 def transposed(v: Vectors, vectors: list[Value]) -> list[Value]:
-    """As many vectors as each has elements, a power of two: the columns of these rows.
+    """The transpose of a square matrix of which `vectors` are the rows. Their number is a power of
+    two, the number of elements of each.
 
-    Each round interleaves the elements of two vectors into two others.
+    Each of the log2 steps interleaves pairs of vectors.
     """
     side = len(vectors)
     interleaved = [place + half for place in range(side) for half in (0, side)]

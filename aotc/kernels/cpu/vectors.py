@@ -1,4 +1,5 @@
-"""A kernel's vectors: as long as a cache line, whatever registers the processor has."""
+"""Vectors of CPU kernels. They have the size of a cache line (64 bytes), whatever the size of the
+processor's registers."""
 
 from __future__ import annotations
 
@@ -11,16 +12,16 @@ from aotc.mlir import ir
 from aotc.numbers import Number, Scalar, Value
 
 VECTOR_BYTES = 64
-# What `Vectors.load_strided` takes.
+# The strides that `Vectors.load_strided` supports.
 VECTOR_STRIDES = (1, 2)
-_OGT = 2  # arith.cmpf's number for "greater, and no NaN"
+_OGT = 2  # arith.cmpf's predicate "ordered and greater than"
 
 
 class Vectors:
-    """The base of kernels that compute in one type. `type` is that of accumulators, `width` how
-    many a vector has.
+    """Vector operations of a kernel that accumulates in one element type. `type` is that type, and
+    `width` the number of elements of a vector.
 
-    Counts are divided as signed numbers.
+    Integer divisions of counts are signed.
     """
 
     def __init__(self, b: Builder, element: str, vectors: int = 1) -> None:
@@ -30,7 +31,7 @@ class Vectors:
         self.vector_type = self.of(element, self.width)
 
     def of(self, element: str, width: int) -> str:
-        """The type of an element, or of a vector of `width`."""
+        """The element type for a `width` of 1, else the type of a vector of `width` elements."""
         return element if width == 1 else f"vector<{width}x{element}>"
 
     # --- Counts --------------------------------------------------------------------------------
@@ -40,46 +41,48 @@ class Vectors:
         return made
 
     def groups(self, count: Number, size: Number) -> Scalar:
-        """How many groups of `size` there are, the last one of which may be smaller."""
+        """The number of groups of `size` elements: `count` / `size`, rounded up."""
         return self.signed("ceildivsi", count, size)
 
     def whole(self, count: Number, size: int) -> Number:
-        """How many of `count` are in groups that are whole."""
+        """`count`, rounded down to a multiple of `size`."""
         return count - self.signed("remsi", count, size)
 
     def vectorized(self, count: Number) -> list[tuple[Number, Number, int]]:
-        """The bounds and steps of two loops: over whole vectors, and over the elements left."""
+        """The bounds and steps of two loops: over whole vectors, and over the remaining
+        elements."""
         whole = self.whole(count, self.width)
         return [(0, whole, self.width), (whole, count, 1)]
 
     # --- Memory --------------------------------------------------------------------------------
 
     def load(self, buffer: Buffer, at: Sequence[Number], width: int = 1) -> Value:
-        """An element, or a vector of `width`, in the type of accumulators."""
+        """Loads an element, or a vector of `width`, and converts it to `type`."""
         b = self.b
         value = b.load(buffer, at) if width == 1 else b.load_vector(buffer, at, width)
         return b.convert(value, self.of(self.type, width), unsigned=buffer.unsigned)
 
     def mask(self, count: Number) -> Value:
-        """The mask of a vector's first elements."""
+        """The mask of the first `count` elements of a vector."""
         return self.b.op("vector.create_mask", [self.b.value(count)], f"vector<{self.width}xi1>")
 
     def load_masked(self, buffer: Buffer, at: Sequence[Number], mask: Value) -> Value:
-        """A vector in the type of accumulators, with zeros where the mask has none: there, nothing
-        is read."""
+        """Loads a vector by a mask and converts it to `type`. Masked-off elements are 0, and are
+        not read."""
         loaded = self.load_elements_masked(buffer, at, mask)
         return self.b.convert(loaded, self.vector_type, unsigned=buffer.unsigned)
 
     def load_elements_masked(self, buffer: Buffer, at: Sequence[Number], mask: Value) -> Value:
-        """As `load_masked`, in the buffer's own type."""
+        """As `load_masked`, without the conversion."""
         b = self.b
         type_ = self.of(buffer.element, self.width)
         places = b.values((*buffer.leading, *at))
         return b.op("vector.maskedload", [buffer.value, *places, mask, b.zero(type_)], type_)
 
     def masks_of(self, count: Number, stride: int) -> dict[int, Value]:
-        """Where the vectors begin that have the elements of a vector of a stride: the last one ends
-        with the last element. The masks of those that have the first `count`."""
+        """The masked loads that bring the first `count` elements of a strided vector: for each, its
+        offset from the first element, and its mask. With a stride of 2, the second load ends at the
+        vector's last element."""
         if stride == 1:
             return {0: self.mask(count)}
         second = self.width - 1
@@ -95,8 +98,8 @@ class Vectors:
         *,
         width: int | None = None,
     ) -> Value:
-        """A vector of every element, or of every second one, of a buffer of one dimension; with
-        `masks`, which `masks_of` makes, of so many: only these are read, and the rest is anything.
+        """Loads a vector from a buffer of one dimension, from `first` on, with a stride of 1 or 2.
+        With `masks` of `masks_of`, only those elements are read, and the others are unspecified.
         Without masks, it may have another `width`.
         """
         if masks is None:
@@ -108,8 +111,8 @@ class Vectors:
         return vectors[0] if len(vectors) == 1 else self.every_second(*vectors)
 
     def every_second(self, one: Value, other: Value) -> Value:
-        """Every second element of what two vectors have, the second of which begins with the last
-        element of the first."""
+        """Every second element of the sequence that two vectors cover. The first element of the
+        second vector is the last element of the first."""
         width = one.type.shape[0]
         mask = ir.DenseI64ArrayAttr.get([*range(0, width, 2), *range(width + 1, 2 * width, 2)])
         return self.b.op("vector.shuffle", [one, other], one.type, mask=mask)
@@ -122,7 +125,8 @@ class Vectors:
     # --- Arithmetic ----------------------------------------------------------------------------
 
     def maximum(self, left: Value, right: Value) -> Value:
-        """The larger ones of two numbers or vectors, `right` where one is NaN: one instruction."""
+        """The maximum of two scalars or vectors, elementwise; `right` where an operand is NaN. It
+        is one instruction (x86's max has these semantics)."""
         bits: Any = ir.IntegerType.get_signless(1)
         if isinstance(left.type, ir.VectorType):
             bits = ir.VectorType.get(left.type.shape, bits)
@@ -130,7 +134,8 @@ class Vectors:
         return self.b.op("arith.select", [is_larger, left, right], left.type)
 
     def reduced(self, combine: Callable[[Value, Value], Value], vector: Value) -> Value:
-        """A vector's elements combined, half with half."""
+        """The reduction of a vector's elements by `combine`, which is applied to the two halves in
+        each step."""
         count = vector.type.shape[0]
         while count > 1:
             count //= 2
@@ -150,7 +155,7 @@ class Vectors:
         return self.b.op("vector.broadcast", [element], self.vector_type)
 
     def total(self, vector: Value) -> Value:
-        """The sum of a vector's elements: of the sums of its halves' elements, pair by pair."""
+        """The sum of a vector's elements. Each step adds the upper half to the lower half."""
         b, width = self.b, vector.type.shape[0]
         while width > 1:
             width //= 2

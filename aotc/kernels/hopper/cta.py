@@ -1,7 +1,7 @@
-"""A block of a kernel whose tiles TMA copies: what its threads know, and their roles.
+"""A thread block (CTA) of a kernel whose tiles TMA copies: thread ids and warp specialization.
 
-In dynamic shared memory are the stages of a pipeline, from its beginning, at multiples of 1024
-bytes; behind them what a kernel needs besides.
+Dynamic shared memory begins with the stages of the pipeline, each aligned to 1024 bytes. The
+kernel's other buffers follow.
 """
 
 from __future__ import annotations
@@ -16,20 +16,23 @@ from aotc.mlir import ir
 from aotc.numbers import Scalar, compare
 
 WARPGROUP = 128  # threads
-# Of a block at most, less what aligns the stages behind the barriers.
+# The largest dynamic shared memory of a block. 1 KiB is reserved for the alignment of the stages,
+# as the barriers are in front of them.
 SHARED_BYTES = LIMITS[90].block_shared - KIB
 
 
 class Cta:
-    """`thread`, `lane`, `warp`, `warpgroup`: of this thread; `warp` is known to be the same for all
-    lanes. `shared` and `address`: the dynamic shared memory, and where it begins. All but `shared`
-    are i32."""
+    """The ids of the current thread, and the block's dynamic shared memory.
+
+    `thread`, `lane`, `warp` and `warpgroup` are i32; the compiler knows that `warp` is uniform in a
+    warp. `shared` is the dynamic shared memory as a memref, and `address` its address, an i32.
+    """
 
     def __init__(self, b: Builder, launch: Launch) -> None:
         self.b = b
         self.thread = Scalar(b.i32(launch.thread))
         self.lane = self.thread & 31
-        # The same for all lanes, which a shuffle tells the compiler.
+        # The shuffle makes the warp's number uniform for the compiler.
         operands = [b.constant(-1, "i32"), self.thread >> 5]
         operands += [b.constant(number, "i32") for number in (0, 31)]
         kind = "#nvvm<shfl_kind idx>"
@@ -41,8 +44,8 @@ class Cta:
 
     @contextmanager
     def initializes_barriers(self) -> Iterator[None]:
-        """Executes the body in the block's first thread, then makes initialized mbarriers
-        visible."""
+        """Executes the body in the block's first thread, followed by the fence that makes the
+        initialized mbarriers visible."""
         with self.b.where(compare("eq", self.thread, 0)):
             yield
             self.b.op("nvvm.fence.mbarrier.init")
@@ -66,8 +69,9 @@ class Cta:
         consumer: Callable[[], None],
         registers: tuple[int, int] | None,
     ) -> None:
-        """One thread of the first warpgroup is the producer, the other warpgroups are consumers.
-        `registers`: of a thread of either, where they do not keep what all begin with."""
+        """Branches by role: one thread of the first warpgroup is the producer, the other warpgroups
+        are consumers. `registers`: the registers per thread of a producer and of a consumer, set by
+        setmaxnreg; None leaves them as launched."""
         with self.b.where(compare("eq", self.warpgroup, 0)) as roles:
             if registers is not None:
                 self._set_registers("decrease", registers[0])
@@ -84,5 +88,6 @@ class Cta:
 
 
 def size_of(b: Builder, known: int | None, in_host_code: Scalar) -> Scalar:
-    """A size in a kernel, an i32: a constant, if it is known, else the host's value (an index)."""
+    """A size in a kernel, as an i32: a constant if it is known, else the host's value (an
+    index)."""
     return Scalar(b.i32(in_host_code) if known is None else b.constant(known, "i32"))

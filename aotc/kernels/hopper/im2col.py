@@ -1,9 +1,9 @@
-"""TMA's im2col mode: a box is a number of windows, and of each the same pixel's channels.
+"""TMA's im2col mode: one copy brings the channels of the same pixel of several windows.
 
-Windows follow each other along the innermost dimension first, then along the next one, and from one
-image to the next. So a box is rows of A of the matmul that a convolution is, although the windows
-overlap in memory. A box's coordinates are those of its first window's first pixel; offsets lead
-from there to the pixel of each window that is copied.
+The windows of a box are consecutive along the innermost spatial dimension, then along the next one,
+then from image to image. A box is thus a block of rows of A of the implicit GEMM, although the
+windows overlap in memory. The coordinates of a box are those of the first pixel of its first
+window. The offsets select the pixel that is copied from each window.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from aotc.numbers import Number, Scalar, Value, compare, select, unravel
 from aotc.ops import create
 from aotc.rewrites.tensor_map_types import IM2COL
 
-# By the number of dimensions that windows move along: the corners of a tensor map are signed
-# numbers of 16, 8 or 5 bits, and offsets in a window unsigned ones.
+# Limits of the corners, by the number of spatial dimensions: the corners of a tensor map are signed
+# integers of 16, 8 or 5 bits, and the offsets in a window unsigned ones.
 _FARTHEST = {1: 1 << 15, 2: 1 << 7, 3: 1 << 4}
-_MOST_STEP = 8  # from one window to the next
+_MOST_STEP = 8  # the largest step between windows, in pixels
 _TARGET = "nvvm.cp.async.bulk.tensor.shared.cluster.global"
 
 
 class WindowAxis(Struct, frozen=True):
-    """A dimension that windows move along. Pixels are `stride` elements apart. There are `windows`
-    of them, `step` pixels from one to the next, and each has `taps` pixels, `dilation` apart. The
-    first one begins `low` pixels before the image, which has `size` pixels (None: as many as the
-    windows reach); what is outside is 0."""
+    """A spatial dimension of a convolution. Pixels are `stride` elements apart in memory. There are
+    `windows` windows, `step` pixels apart (the convolution's stride). A window has `taps` pixels,
+    `dilation` apart. The first window begins `low` pixels before the image (the padding). The image
+    has `size` pixels; None means that it ends with the last window. Pixels outside are 0."""
 
     stride: int
     windows: int = 1
@@ -47,7 +47,7 @@ class WindowAxis(Struct, frozen=True):
 
     @property
     def reach(self) -> int:
-        """From a window's first pixel to its last one."""
+        """The distance from a window's first pixel to its last one."""
         return (self.taps - 1) * self.dilation
 
     @property
@@ -58,15 +58,20 @@ class WindowAxis(Struct, frozen=True):
 
     @property
     def corners(self) -> tuple[int, int]:
-        """Where the first window's first pixel is, from the image's first one, and the last
-        window's, from the image's last one."""
+        """The lower and the upper corner of the tensor map: the first pixel of the first window,
+        relative to the image's first pixel, and the first pixel of the last window, relative to the
+        image's last pixel."""
         return -self.low, (self.windows - 1) * self.step - self.low - (self.pixels - 1)
 
 
 class Windows(Struct, frozen=True):
-    """Images that are read by windows: elements from an image to the next, the axes, outermost
-    first, the axes in the order in which K counts their taps, slowest first, and the number of a
-    pixel's channels, which K counts fastest and which are neighbours in memory."""
+    """Images that a convolution reads by windows.
+
+    `image_stride`: elements from one image to the next. `axes`: the spatial dimensions, outermost
+    first. `tap_order`: the indices of the axes in the order in which their taps vary along K, the
+    slowest first. `channels`: the channels of a pixel, which are contiguous in memory and vary
+    fastest along K.
+    """
 
     image_stride: int
     axes: tuple[WindowAxis, ...]
@@ -78,8 +83,9 @@ class Windows(Struct, frozen=True):
         return prod(axis.taps for axis in self.axes)
 
     def is_possible(self, alignment: int, element_bytes: int) -> bool:
-        """Whether a tensor map can have them; `alignment`: of the distances, in bytes. (cuda.h
-        wants each distance to be a multiple of the next inner one.)"""
+        """Whether a tensor map can describe the windows. `alignment`: what strides must be
+        multiples of, in bytes. (cuda.h wants each stride to be a multiple of the next inner
+        one.)"""
         farthest = _FARTHEST.get(len(self.axes))
         strides = [self.image_stride, *(axis.stride for axis in self.axes)]
         return (
@@ -93,7 +99,7 @@ class Windows(Struct, frozen=True):
 
 
 class Im2colTensorMap(TensorMap, frozen=True):
-    """A tensor map in the mode im2col, for windows along `rank` axes."""
+    """A tensor map in im2col mode, for windows along `rank` axes."""
 
     rank: int
 
@@ -107,7 +113,7 @@ class Im2colTensorMap(TensorMap, frozen=True):
         stage: Number,
         multicast_mask: Value | None = None,
     ) -> None:
-        """See `TensorMap`. Behind the coordinates stand the offsets, innermost dimension first."""
+        """See `TensorMap`. `coordinates` ends with the offsets, innermost dimension first."""
         map_ = b.op("builtin.unrealized_conversion_cast", [self.value], "!llvm.ptr")
         begin = Scalar(b.i32(b.op("memref.extract_aligned_pointer_as_index", [shared], "index")))
         target = shared_pointer(b, begin + offset)
@@ -135,7 +141,7 @@ def _as_i16(b: Builder, number: Number) -> Value:
 
 
 class Im2colTile(OperandTile, frozen=True, kw_only=True):
-    """A's tile, K-major, of a convolution. `images` is the number of images, in host code."""
+    """A's tile of a convolution, which is K-major. `images`: the number of images, in host code."""
 
     windows: Windows
     images: Number
@@ -169,13 +175,13 @@ class Im2colTile(OperandTile, frozen=True, kw_only=True):
     def copies(
         self, b: Builder, at: Number, k: Number, batch: Number | None, part: Number
     ) -> Iterator[tuple[Number, list[Number]]]:
-        """See `OperandTile`; behind the coordinates stand the offsets."""
+        """See `OperandTile`. The coordinates are followed by the offsets."""
         windows = self.windows
         first = (part if self.sharers > 1 else 0) * (self.extent // self.sharers)
         image, *places = unravel(at + first, *(axis.windows for axis in windows.axes))
         channel, taps = k, [0] * len(windows.axes)
         if windows.taps > 1:
-            # What is behind K's end is behind the last channel, too: TMA fills it with zeros.
+            # Past the end of K, the channel is past the last one, so that TMA fills with zeros.
             is_inside = compare("ult", k, windows.taps * windows.channels)
             channel = select(is_inside, k % windows.channels, windows.channels)
             digits = unravel(

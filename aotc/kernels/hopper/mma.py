@@ -1,7 +1,7 @@
 """wgmma: asynchronous matrix multiply-accumulate of a warpgroup, 64 rows of C at a time.
 
-Accumulators are structs of registers of the warpgroup's threads. What is computed is there after
-`await_accumulators`; in between, an accumulator may be handed on to further MMAs alone.
+Accumulators are structs of registers of the warpgroup's threads. They hold their results after
+`await_accumulators`. Before it, they may only be passed to further MMAs.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from aotc.numbers import Number, Scalar, Value
 
 MMA_M = 64
 MMA_K_BYTES = 32
-# Of an operand in registers, 32 bits each.
+# The 32-bit registers per thread of an A operand in registers.
 OPERAND_REGISTERS = 4
-# What wgmma calls its operands, by the types of matrices.
+# PTX's names of wgmma's operand types, by element types.
 WGMMA_TYPES = {
     "f16": "f16",
     "bf16": "bf16",
@@ -33,14 +33,14 @@ _MOST_SHARED = 1 << 18  # bytes of shared memory that a descriptor can address
 
 
 def swizzled_layout(leading_bytes: int) -> int:
-    """A matrix descriptor without its address (PTX manual, «Matrix Descriptor»): swizzled by 128
-    bytes, 1024 bytes from 8 rows to the next 8, and `leading_bytes` from slab to slab."""
+    """A matrix descriptor without its address (PTX manual, «Matrix Descriptor»): 128-byte swizzle,
+    a stride of 1024 bytes between groups of 8 rows, and `leading_bytes` between slabs."""
     return 1 << 62 | (8 * SWIZZLE_BYTES >> 4) << 32 | (leading_bytes >> 4) << 16
 
 
 def matrix_descriptor(b: Builder, address: Number, layout: int) -> Scalar:
     """The matrix descriptor, an i64, of a tile at an address in shared memory."""
-    # In a cluster, addresses have the block's number above.
+    # In a cluster, the upper bits of an address have the block's rank.
     place = address & (_MOST_SHARED - 1)
     return Scalar(zero_extend(b, place >> 4) | layout)
 
@@ -54,7 +54,7 @@ def zero_extend(b: Builder, value: Number) -> Scalar:
 
 
 def fence(b: Builder) -> None:
-    """Orders accesses to registers before the MMAs that follow."""
+    """Orders the preceding accesses to registers before the MMAs that follow."""
     b.op("nvvm.wgmma.fence.aligned")
 
 
@@ -63,15 +63,16 @@ def commit_group(b: Builder) -> None:
 
 
 def wait_group(b: Builder, pending: int) -> None:
-    """Waits until at most `pending` groups, the last ones, are under way."""
+    """Waits until at most the last `pending` groups are in flight."""
     number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), pending)
     b.op("nvvm.wgmma.wait.group.sync.aligned", group=number)
 
 
 class MmaAtom:
-    """One wgmma: 64 x `n` elements of C, and 32 bytes of K.
+    """One wgmma instruction: 64 x `n` elements of C, and `k` elements of K (32 bytes).
 
-    `elements`: of A and of B. `accumulator`: f32 or i32. An operand is K-major or not.
+    `elements`: the element types of A and B. `accumulator`: f32 or i32. An operand that is not
+    K-major is MN-major.
     """
 
     def __init__(
@@ -86,12 +87,12 @@ class MmaAtom:
         is_b_k_major: bool,
     ) -> None:
         self.b, self.n, self.k, self.accumulator = b, n, k, accumulator
-        # Accumulators of a thread.
+        # The number of accumulators per thread.
         self.count = n // 2
         self.type = struct_type(accumulator, self.count)
         self.types = WGMMA_TYPES[elements[0]], WGMMA_TYPES[elements[1]]
         self.accumulator_type = "s32" if accumulator == "i32" else "f32"
-        # A result of assembly.
+        # The constraint of a result of inline PTX.
         self.register = "=r" if accumulator == "i32" else "=f"
         self._attributes = {
             "shape": f"#nvvm.shape<m = {MMA_M}, n = {n}, k = {k}>",
@@ -105,7 +106,8 @@ class MmaAtom:
         }
 
     def multiply(self, accumulators: Value, a: Value, b_: Value, *, accumulates: bool) -> Value:
-        """Begins accumulators + A · B, or A · B alone, of descriptors."""
+        """Starts accumulators + A · B, or, without `accumulates`, A · B. `a` and `b_` are matrix
+        descriptors."""
         scale = "one" if accumulates else "zero"
         return self.b.op(
             "nvvm.wgmma.mma_async",
@@ -118,13 +120,14 @@ class MmaAtom:
     def multiply_registers(
         self, accumulators: Value, a: Sequence[Value], b_: Value, *, accumulates: bool
     ) -> Value:
-        """As `multiply`, with A in registers, for which the nvvm dialect has no operation."""
+        """As `multiply`, with A in registers. It is inline PTX, as the nvvm dialect has no such
+        operation."""
         count = self.count
         values = unpack(self.b, accumulators, self.accumulator, range(count))
         results = ", ".join(f"${i}" for i in range(count))
-        first = 2 * count  # behind the results, and what they were
+        first = 2 * count  # the results and the previous accumulators come first
         registers = ", ".join(f"${first + i}" for i in range(OPERAND_REGISTERS))
-        # Integers have no signs to change.
+        # Integer wgmma has no operands that negate A or B.
         signs = "" if self.accumulator == "i32" else ", 1, 1"
         text = (
             f"{{ .reg .pred p; setp.ne.b32 p, {int(accumulates)}, 0; "
@@ -137,14 +140,15 @@ class MmaAtom:
         return assembly(self.b, text, ",".join(constraints), [*values, *a, b_], self.type)
 
     def await_accumulators(self, accumulators: Sequence[Value]) -> list[Value]:
-        """Waits for all MMAs, and returns what they have computed."""
+        """Waits for all MMAs, and returns the accumulators with their results."""
         first, *others = accumulators
         done = self._through_assembly(first, "wgmma.wait_group.sync.aligned 0;")
         return [done, *(self._through_assembly(other, "") for other in others)]
 
     def _through_assembly(self, accumulators: Value, text: str) -> Value:
-        """Nothing that uses the result moves in front of this. (Of nvvm's operation, which takes
-        and gives no accumulators, a compiler does not know that.)"""
+        """Passes the accumulators through inline PTX, so that no use of the result moves in front
+        of it. (The operation of the nvvm dialect has no accumulators as operands or results, so it
+        does not order their uses.)"""
         count = self.count
         values = unpack(self.b, accumulators, self.accumulator, range(count))
         constraints = ",".join([self.register] * count + [str(i) for i in range(count)])

@@ -13,19 +13,20 @@ from aotc.kernels.hopper.tma import TensorMap, create_tensor_map, swizzled_width
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.numbers import Number, Scalar, Value
 
-# Bytes of 64 swizzled rows: from one slab to the next, of elements of 16 bits.
+# Bytes of 64 swizzled rows: the distance between slabs of 16-bit elements.
 SLAB_BYTES = 64 * SWIZZLE_BYTES
 
 
 class OperandTile(Struct, frozen=True):
-    """A's or B's tile in a stage, of `extent` rows or columns of C's tile.
+    """A's or B's tile in a stage. `extent` is its extent along M or N.
 
-    If it is K-major, it is `extent` rows of 128 bytes of K. Else it is slabs, each as many rows of
-    K of 128 bytes, which are neighbours in the matrix and follow each other in shared memory.
-    `in_one_box`: one copy brings all slabs, as the matrix divides into slabs.
+    A K-major tile has `extent` rows of 128 bytes along K. An MN-major tile consists of slabs: a
+    slab has `k_extent` rows, one for each k, of 128 bytes along M or N. The slabs are adjacent in
+    the matrix, and consecutive in shared memory. `in_one_box`: one copy brings all slabs, as the
+    matrix divides into whole slabs.
 
-    So many blocks of a cluster have the same tile: they are its `sharers`. Each of them copies a
-    part of it, to all: rows, slabs, or some of each slab's rows.
+    `sharers` is the number of blocks of a cluster that have the same tile. Each of them copies a
+    part of it to all of them by multicast: rows, slabs, or some rows of each slab.
     """
 
     matrix: Matrix
@@ -51,7 +52,7 @@ class OperandTile(Struct, frozen=True):
 
     @property
     def k_extent(self) -> int:
-        """Elements of K."""
+        """The tile's extent along K, in elements."""
         return swizzled_width(self.matrix.element)
 
     @property
@@ -68,7 +69,7 @@ class OperandTile(Struct, frozen=True):
 
     @property
     def box(self) -> tuple[int, ...]:
-        """The sizes of one copy, outermost first."""
+        """The sizes of the box of one TMA copy, outermost first."""
         outer = (1,) if self.batched else ()
         if self.is_k_major:
             return (*outer, self.extent // self.sharers, self.k_extent)
@@ -78,12 +79,12 @@ class OperandTile(Struct, frozen=True):
 
     @property
     def _has_whole_slabs(self) -> bool:
-        """Whether a part of the tile is slabs."""
+        """Whether the part that one block copies consists of whole slabs."""
         return self.slabs % self.sharers == 0
 
     @property
     def _slab_rows(self) -> int:
-        """The rows of a slab that one copy has."""
+        """The rows of a slab that one copy brings."""
         return self.k_extent if self._has_whole_slabs else self.k_extent // self.sharers
 
     def create_tensor_map(self, b: Builder, memref: Value) -> TensorMap:
@@ -95,7 +96,7 @@ class OperandTile(Struct, frozen=True):
 
     @property
     def layout(self) -> int:
-        """The tile's matrix descriptor without its address. (How far apart slabs are has no meaning
+        """The tile's matrix descriptor without its address. (The distance between slabs is ignored
         if the tile is K-major.)"""
         return swizzled_layout(16 if self.is_k_major else SLAB_BYTES)
 
@@ -104,16 +105,16 @@ class OperandTile(Struct, frozen=True):
 
     @property
     def k_step(self) -> int:
-        """From an MMA's descriptor to that of the next one along K."""
+        """The difference between the descriptors of consecutive MMAs along K: 16-byte units."""
         rows = MMA_K_BYTES // ELEMENT_BYTES[self.matrix.element]
         return (MMA_K_BYTES if self.is_k_major else rows * SWIZZLE_BYTES) >> 4
 
     def copies(
         self, b: Builder, at: Number, k: Number, batch: Number | None, part: Number
     ) -> Iterator[tuple[Number, list[Number]]]:
-        """Each copy of a part of the tile: its offset in the tile in bytes, and its coordinates,
-        innermost first. `at`: the tile's first row or column. `part`: which one, where the tile is
-        shared."""
+        """The copies of one part of the tile. For each, its offset in the tile in bytes, and its
+        coordinates, innermost first. `at`: the tile's first row or column. `part`: the index of the
+        part, if blocks share the tile."""
         outer = [] if batch is None else [b.index(batch)]
         part = part if self.sharers > 1 else 0
         if self.is_k_major:

@@ -1,8 +1,9 @@
 """The pipeline of stages in shared memory between a producer, which copies by TMA, and consumers.
 
 Each stage has two mbarriers: `full`, whose phase ends when TMA has written the stage's bytes, and
-`empty`, on which consumers arrive. Both sides number the tiles of K that pass through from the
-kernel's beginning on; such a `count` determines the stage, and the phase of its barriers.
+`empty`, on which consumers arrive. Both sides number the K tiles that pass through the pipeline,
+from the beginning of the kernel. This number, `count`, determines the stage and the phase of its
+barriers.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
     from aotc.kernels.hopper.tma import TensorMap
 
 _SPACE = "#gpu.address_space<workgroup>"
-_TICKS = 10_000_000  # of one try to wait, which is repeated
+_TICKS = 10_000_000  # the time limit of one try_wait, which is repeated
 
 
 class Mbarriers:
-    """An array of mbarriers of a block, which are numbered by i32 or int."""
+    """An array of mbarriers of a block. Indices are i32 values or ints."""
 
     def __init__(self, b: Builder, count: int = 1) -> None:
         self.b = b
@@ -30,7 +31,7 @@ class Mbarriers:
         self.value = b.op("nvgpu.mbarrier.create", (), f"!nvgpu.mbarrier.group{of}")
 
     def init(self, number: int, arrivals: int) -> None:
-        """Each phase ends after so many arrivals."""
+        """Initializes a barrier. Each of its phases ends after `arrivals` arrivals."""
         operands = self.b.values([arrivals, number])
         self.b.op("nvgpu.mbarrier.init", [self.value, *operands])
 
@@ -42,7 +43,7 @@ class Mbarriers:
         return Scalar(self.b.op("nvgpu.mbarrier.get", [self.value, self.index(number)], "i32"))
 
     def arrive_expect_tx(self, number: Number, bytes_: int) -> None:
-        """Arrives; the phase ends after so many bytes, too."""
+        """Arrives, and makes the phase wait for `bytes_` bytes of copies, too."""
         index, count = self.index(number), self.b.constant(bytes_)
         self.b.op("nvgpu.mbarrier.arrive.expect_tx", [self.value, count, index])
 
@@ -50,7 +51,7 @@ class Mbarriers:
         self.b.op("nvgpu.mbarrier.arrive", [self.value, self.index(number)], self._token)
 
     def wait(self, number: Number, phase: Number) -> None:
-        """Waits for the end of a phase, of whose number only the lowest bit matters."""
+        """Waits for the end of a phase. Only the lowest bit of its number, the parity, matters."""
         b, index = self.b, self.index(number)
         parity = b.op("arith.trunci", [b.value(phase, "i32")], "i1")
         operands = [self.value, parity, b.constant(_TICKS), index]
@@ -69,7 +70,8 @@ class TmaPipeline:
         self.full, self.empty = Mbarriers(b, stages), Mbarriers(b, stages)
 
     def init_barriers(self, consumer_warps: int) -> None:
-        """`consumer_warps`: how many release a stage, each once."""
+        """Initializes the barriers. `consumer_warps`: the number of warps that release a stage,
+        each once."""
         for number in range(self.stages):
             self.full.init(number, 1)
             self.empty.init(number, consumer_warps)
@@ -78,10 +80,10 @@ class TmaPipeline:
         return count % self.stages
 
     def producer_acquire(self, count: Number, bytes_: int | None = None) -> Number:
-        """Waits until the stage is empty, and returns it. `bytes_`: how many will be copied to it,
-        by default all that it has.
+        """Waits until the stage is empty, and returns it. `bytes_`: the number of bytes that will
+        be copied to it, by default `stage_bytes`.
 
-        A new barrier passes for one whose previous phase is over, so the first round of stages does
+        The previous phase of a new barrier counts as completed, so the first round of stages does
         not wait."""
         stage = self.stage(count)
         self.empty.wait(stage, count // self.stages + 1)
@@ -97,8 +99,8 @@ class TmaPipeline:
         stage: Number,
         mask: Value | None = None,
     ) -> None:
-        """Begins an operand's copies to a stage, which the operand has from `offset` of the shared
-        memory on. `mask`: see `TensorMap.load`."""
+        """Starts an operand's copies to a stage. `offset`: the offset in `shared` of the operand's
+        tile. `mask`: see `TensorMap.load`."""
         for place, coordinates in copies:
             map_.load(self.b, coordinates, shared, offset + place, self.full, stage, mask)
 
@@ -112,6 +114,6 @@ class TmaPipeline:
         self.arrives: Condition = compare("eq", lane, 0)
 
     def consumer_release(self, stage: Number) -> None:
-        """Called by each warp: it has read the stage."""
+        """Releases a stage that the warp has read. Each consumer warp calls it."""
         with self.b.where(self.arrives):
             self.empty.arrive(stage)

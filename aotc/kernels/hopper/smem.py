@@ -1,5 +1,5 @@
-"""Shared memory by address (an i32 in the window of shared memory, as PTX has it), barriers of some
-threads of a block, and structs of registers."""
+"""Shared memory by address (an i32 in PTX's shared window), named barriers, and structs of
+registers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aotc.mlir import ir
 from aotc.numbers import Number, Value, wrap
 from aotc.ops import create
 
-SWIZZLE_BYTES = 128  # of the widest row that is swizzled
+SWIZZLE_BYTES = 128  # the widest swizzle mode
 _POINTER = "!llvm.ptr<3>"
 _MATRICES = {
     "shape": "#nvvm.ld_st_matrix_shape<m = 8, n = 8>",
@@ -25,7 +25,7 @@ def shared_pointer(b: Builder, address: Number) -> Value:
 
 
 def load(b: Builder, pointer: Value, type_: Type, alignment: int | None = None) -> Value:
-    """`alignment`: of the address, in bytes; None for that of the type."""
+    """A load by pointer. `alignment`: the address's alignment in bytes; None for the type's own."""
     return b.op("llvm.load", [pointer], type_, **_aligned(alignment))
 
 
@@ -40,8 +40,8 @@ def _aligned(alignment: int | None) -> dict[str, Any]:
 
 
 def ldmatrix(b: Builder, pointer: Value, *, transposes: bool = False) -> Value:
-    """The lane's words, a struct of four i32, of four 8x8 matrices of 16-bit elements; each lane
-    gives the address of one of their 32 rows."""
+    """Loads four 8x8 matrices of 16-bit elements. Each lane passes the address of one of their 32
+    rows. Returns the lane's four words, a struct of i32."""
     layout = "col" if transposes else "row"
     number = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 4)
     attributes = {**_MATRICES, "layout": f"#nvvm.mma_layout<{layout}>", "num": number}
@@ -51,7 +51,7 @@ def ldmatrix(b: Builder, pointer: Value, *, transposes: bool = False) -> Value:
 def stmatrix(
     b: Builder, words: Sequence[Value], pointer: Value, *, transposes: bool = False
 ) -> None:
-    """The reverse of `ldmatrix`."""
+    """Stores four 8x8 matrices of 16-bit elements; the inverse of `ldmatrix`."""
     layout = "col" if transposes else "row"
     attributes = {**_MATRICES, "layout": f"#nvvm.mma_layout<{layout}>"}
     b.op("nvvm.stmatrix", [pointer, *words], **attributes)
@@ -62,14 +62,14 @@ def synchronize_warp(b: Builder) -> None:
 
 
 def named_barrier(b: Builder, number: Number, threads: int) -> None:
-    """Waits for so many threads at a named barrier."""
+    """Waits at a named barrier until `threads` threads have arrived."""
     segments = ir.DenseI32ArrayAttr.get([1, 1])
     operands = [b.value(number, "i32"), b.constant(threads, "i32")]
     b.op("nvvm.barrier", operands, operandSegmentSizes=segments)
 
 
 def named_barrier_arrive(b: Builder, number: Number, threads: int) -> None:
-    """Arrives at a named barrier without waiting."""
+    """Arrives at a named barrier of `threads` threads, without waiting."""
     b.op("nvvm.barrier.arrive", [b.value(number, "i32"), b.constant(threads, "i32")])
 
 
@@ -86,7 +86,7 @@ def extract(b: Builder, struct: Value, element: Type, number: int) -> Value:
 
 
 def unpack(b: Builder, struct: Value, element: Type, numbers: Sequence[int]) -> list[Value]:
-    """The elements of these numbers, all of one type."""
+    """The elements of a struct with the given indices, all of one type."""
     return [extract(b, struct, element, number) for number in numbers]
 
 

@@ -1,4 +1,4 @@
-"""Where tiles of C are, and the order in which blocks compute them."""
+"""The coordinates of tiles of C, and the order in which blocks compute them (rasterization)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from aotc.numbers import Number, Scalar, minimum
 
 
 class Tile(Struct, frozen=True):
-    """The first element of a tile of C, or of a part of one: i32 values. `batch` is None where the
-    problem has none."""
+    """The coordinates of the first element of a tile of C, or of a part of a tile, as i32 values.
+    `batch` is None if the problem is not batched."""
 
     row: Number
     column: Number
@@ -19,10 +19,10 @@ class Tile(Struct, frozen=True):
 
 
 def rasterize(number: Number, down: Number, across: Number, group: int) -> tuple[Number, Number]:
-    """The row and the column of a tile, in a grid of `down` by `across` tiles, by its number.
+    """The row and the column of tile `number`, in a grid of `down` by `across` tiles.
 
-    Tiles are numbered down `group` rows of tiles, then across, then in the next rows, so that tiles
-    that are computed at the same time share rows of A and columns of B in the L2 cache.
+    Tiles are numbered in groups of `group` rows of tiles, column by column in a group, so that
+    tiles that are computed at the same time share rows of A and columns of B in the L2 cache.
     """
     of_group = across * group
     first = number // of_group * group
@@ -33,10 +33,11 @@ def rasterize(number: Number, down: Number, across: Number, group: int) -> tuple
 
 
 def computed_here(b: Builder, tile: Tile) -> Tile:
-    """The tile, computed in front of what follows.
+    """The tile, whose coordinates are forced to be computed here, before the code that follows.
 
-    A division is a call in SASS. Between MMAs and what waits for them it makes ptxas 13.5 read
-    accumulators that are not there yet, and LLVM moves it there if its result is used behind them.
+    A division is a call in SASS. If a call is between MMAs and the wait for them, ptxas 13.5 reads
+    accumulators before they are complete. LLVM moves the division there if its result is used only
+    after the wait.
     """
 
     def here(number: Number) -> Number:

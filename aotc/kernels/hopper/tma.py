@@ -1,4 +1,4 @@
-"""TMA: tensor maps of matrices, and bulk copies of tiles between these and shared memory."""
+"""TMA: tensor maps of matrices, and bulk copies of tiles between matrices and shared memory."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from aotc.ops import create
 from aotc.rewrites.tensor_map_types import ROUNDS_TO_TF32
 
 _SPACE = "#gpu.address_space<workgroup>"
-_ALIGNMENT = 16  # bytes: of addresses, and of the distance of rows
+_ALIGNMENT = 16  # bytes: required of addresses and of the pitch
 
 
 def is_aligned(matrix: Matrix) -> bool:
     """Whether TMA can copy tiles of the matrix.
 
-    An `alignment` of 16 bytes is taken for that of every row, and so for that of the distance
-    between two, which TMA looks at even if there is only one.
+    An `alignment` of 16 bytes holds for every row, and is assumed to hold for the pitch as well,
+    which TMA checks even if there is only one row.
     """
     if matrix.pitch is not None:
         distance = matrix.pitch * ELEMENT_BYTES[matrix.element]
@@ -35,12 +35,12 @@ def is_aligned(matrix: Matrix) -> bool:
 
 
 def swizzled_width(element: str) -> int:
-    """Elements of a row of 128 bytes."""
+    """The number of elements in a row of 128 bytes."""
     return SWIZZLE_BYTES // ELEMENT_BYTES[element]
 
 
 class TensorMap(Struct, frozen=True):
-    """A tensor map, the types of itself and of a tile in shared memory, as text.
+    """A tensor map. `type` is its own type, and `tile` that of a tile in shared memory, as text.
 
     Coordinates are values of type index or ints, innermost dimension first. `shared` is the block's
     dynamic shared memory, in which a tile begins at an offset (an i32).
@@ -63,8 +63,9 @@ class TensorMap(Struct, frozen=True):
         stage: Number,
         multicast_mask: Value | None = None,
     ) -> None:
-        """Copies a tile to shared memory, whose bytes the stage's mbarrier counts. With
-        `multicast_mask` (i16), to all blocks of the cluster whose bits are set."""
+        """Starts the copy of a tile to shared memory; the mbarrier of `stage` counts its bytes.
+        With `multicast_mask` (i16), the tile is copied to all blocks of the cluster whose bits are
+        set."""
         tile = b.view(shared, b.index(offset), self.tile)
         at = b.values(coordinates)
         mask = [] if multicast_mask is None else [multicast_mask]
@@ -75,7 +76,7 @@ class TensorMap(Struct, frozen=True):
     def store(
         self, b: Builder, coordinates: Sequence[Number], shared: Value, offset: Number
     ) -> None:
-        """Copies a tile from shared memory; what is out of bounds is dropped."""
+        """Starts the copy of a tile from shared memory. Elements out of bounds are not written."""
         tile = b.view(shared, b.index(offset), self.tile)
         at = b.values([b.index(coordinate) for coordinate in coordinates])
         segments = ir.DenseI32ArrayAttr.get([1, 1, len(at), 0])
@@ -88,9 +89,9 @@ def tile_type(box: Sequence[int], element: str) -> str:
 
 
 def tensor_map_type(tile: str, swizzle: int = SWIZZLE_BYTES) -> str:
-    """The type of a tensor map for tiles of a type. `swizzle`: bytes of the rows that are swizzled,
-    or 0. (L2 promotion to 256 bytes would fetch what nobody asks for, where rows begin at no
-    multiples of 32 bytes.)"""
+    """The type of a tensor map for tiles of type `tile`. `swizzle`: the swizzle mode in bytes, or
+    0. (L2 promotion to 256 bytes would fetch unused data where rows do not begin at multiples of 32
+    bytes.)"""
     mode = f"swizzle_{swizzle}b" if swizzle else "none"
     return (
         f"!nvgpu.tensormap.descriptor<tensor = {tile}, swizzle = {mode}, "
@@ -109,13 +110,15 @@ def create_tensor_map(
     heads: int = 0,
     rounds_to_tf32: bool = False,
 ) -> TensorMap:
-    """A tensor map of a matrix, in host code. `box`: the tile's sizes, outermost first; with
-    `in_slabs`, of the matrix as slabs of 128 bytes of columns; with `heads`, its columns are two
-    dimensions: so many heads, and the columns of each. `rounds_to_tf32`: elements are rounded when
-    they are loaded; else the tensor cores would truncate them.
+    """Creates a tensor map of a matrix, in host code.
 
-    TMA knows no size and no distance of 0. A matrix without elements is said to have some, which
-    nobody reads.
+    `box`: the tile's sizes, outermost first. With `in_slabs`, the matrix gets a further dimension:
+    slabs of 128 bytes of columns. With `heads`, its columns become two dimensions: the head, of
+    which there are `heads`, and the column in the head. `rounds_to_tf32`: elements are rounded when
+    they are loaded; otherwise the tensor cores would truncate them.
+
+    TMA supports no size and no stride of 0. For a matrix without elements, the tensor map has
+    nonzero sizes and strides; its elements are never read.
     """
     base, offset, extents, distances = b.metadata(memref)
     is_empty = compare("eq", reduce(mul, extents), 0)
@@ -148,7 +151,7 @@ def _reinterpret_cast(
     strides: Sequence[Number],
     element: str,
 ) -> Value:
-    """A memref of these sizes and strides, which are static where they are ints."""
+    """A memref of the given sizes and strides. Those that are ints are static in its type."""
     shape, distances = (
         [str(one) if isinstance(one, int) else "?" for one in ones] for ones in (sizes, strides)
     )
