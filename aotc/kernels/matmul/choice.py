@@ -1,4 +1,4 @@
-"""Chooses the kernels of a matmul, and the GPUs and sizes that each is for."""
+"""Chooses the kernels of a matmul, with the GPUs and the sizes that each is for."""
 
 from __future__ import annotations
 
@@ -59,27 +59,27 @@ _OF_CPU: tuple[MatmulFamily[Any], ...] = (
     *(CPU_STREAMED, CPU_GROUPED, CPU_BLOCKED, IMPLICIT_CPU),
     *(CHANNELS_FIRST, CHANNELS_LAST),
 )
-# The matmul families by the names that tuning files use.
+# The families of matmuls on GPUs, by their names in tuning files.
 FAMILIES = {
     family.name: family
     for family in (*_OF_HOPPER, *_OF_ANY_GPU, GEMV)
     if family.problem_type is Problem
 }
 _HOPPER, _BLACKWELL = Chip("sm_90a"), Chip("sm_100a")
-# For unknown sizes: with fewer tiles than this, some multiprocessors have none, and smaller tiles
-# are used, chosen for the size SMALL.
+# For unknown sizes: with fewer tiles than this, some multiprocessors have none. Smaller tiles,
+# which are chosen for the size SMALL, are used then.
 _MANY_TILES = 100
 # The most rows (or columns) of C that one pass over the other matrix computes.
 _MOST_SMALL = 8
-# Candidates that are timed: none expected to be this many times slower than its family's fastest,
-# and at most so many of the family that the model chooses, and of each other one. (The estimates
-# of different families are hardly comparable.)
+# Limits for the candidates that tuning times: a candidate's expected time relative to its family's
+# fastest, the number of candidates of the family that the cost model chooses, and the number for
+# each other family. (The estimates of different families are hardly comparable.)
 _FAR_SLOWER = 1.5
 _MOST_CANDIDATES = 12
 _MOST_OF_OTHERS = 3
-# With fewer multiply-adds of a matrix and a vector than this, loops are as fast as a kernel.
+# With fewer multiply-adds in a matrix-vector product, loops are as fast as a kernel.
 _LEAST_OF_VECTORS = 64 * 64
-# With fewer of each product of a batch, most of a tile of the CPU's kernels is not used.
+# With fewer multiply-adds in each matmul of a batch, most of a tile of the CPU's kernels is unused.
 _LEAST_OF_BATCHED = 1000
 
 _P = TypeVar("_P", bound=Problem)
@@ -87,14 +87,17 @@ _Buffer = TypeVar("_Buffer", Matrix, EpilogueOperand)
 
 
 class Choice(Struct, frozen=True):
-    """A kernel for `problem` and its alignments: a variant of a family, and the chip that it is
-    launched on, or ANY_GPU.
+    """A kernel for `problem`, whose alignments it requires: a variant of a family. `target` is the
+    chip that it is launched on, ANY_GPU or CPU.
 
-    The next choice is for C of fewer tiles than `least_tiles` or more than `most_tiles` (0: no
-    limit), for numbers of rows outside of `rows` (first and last), and for K below `least_k`.
+    The kernel is used if C has at least `least_tiles` and at most `most_tiles` tiles (0: no limit)
+    and, unless `rows` is None, from `rows[0]` to `rows[1]` rows, and if K is at least `least_k`.
+    The next choice is tried otherwise.
+
     `entry`: the measurement that found it fastest, if any. `unknown`: the value that the cost model
-    takes for unknown sizes. `capabilities`: the compute capabilities that it is launched on, if
-    some GPUs lack the shared memory; empty for all of them."""
+    assumes for unknown sizes. `capabilities`: the compute capabilities that it is launched on, if
+    some GPUs lack the shared memory; empty for all of them.
+    """
 
     family: MatmulFamily[Any]
     variant: Any
@@ -110,13 +113,14 @@ class Choice(Struct, frozen=True):
 
     @property
     def sizes(self) -> Sizes:
-        """The sizes that it is meant for."""
+        """M, N and K that the kernel is chosen for. Unknown sizes are `unknown`."""
         m, n, k = sizes_at(self.problem, self.unknown)
         return (self.rows[1] if self.rows else m), n, k
 
     def expected_part(self, chip: Chip, unknown: int | None = None) -> float | None:
-        """The expected fraction of the chip's peak, by the cost model; None if there is no model.
-        At `sizes`, or with every unknown size set to `unknown`."""
+        """The fraction of the chip's peak that the cost model expects; None if there is no model.
+        The sizes are `self.sizes`, or, if `unknown` is given, those with every unknown size set to
+        it."""
         sizes = self.sizes if unknown is None else sizes_at(self.problem, unknown)
         if not self.family.has_cost_model or isinstance(self.problem, ImplicitGemm):
             return None
@@ -127,21 +131,22 @@ class Choice(Struct, frozen=True):
         return least / clocks
 
     def build(self, b: Builder, arguments: Arguments) -> None:
-        """Inserts what launches the kernel."""
+        """Inserts the host code and the launch of the kernel at the insertion point."""
         self.family.build(b, self.problem, self.variant, arguments)
 
     def function(self, name: str) -> str:
-        """The host function that launches the kernel, as text."""
+        """The MLIR text of a host function that launches the kernel."""
         return self.family.function(self.problem, self.variant, name)
 
     @property
     def reads_without_padding(self) -> bool:
-        """Whether the kernel is given the image that A is made of."""
+        """Whether the kernel reads the image without its padding, and pads it itself."""
         return isinstance(self.problem, ImplicitGemm) and self.problem.padding is not None
 
     @property
     def is_of_copies(self) -> bool:
-        """Whether the kernel packs operands that other kernels read in place, of large matrices."""
+        """Whether the kernel packs operands that other kernels read in place, which pays off for
+        large matrices only."""
         return self.family.packs_operands and self.family.is_for_large
 
     def __str__(self) -> str:
@@ -160,13 +165,14 @@ def choose(
     one_variant: bool = False,
     capabilities: Sequence[int] = (),
 ) -> list[Choice]:
-    """The kernels for a problem, the best one first; the last one takes matrices at any address.
-    Empty if loops are as good, or no kernel can take the problem.
+    """The kernels for a problem, the best one first. The last one supports matrices at any address.
+    The list is empty if loops are as fast, or no kernel supports the problem.
 
-    `measured`: what was found fastest for this problem; raises ValueError for a kernel that this
-    aotc no longer has. `untested`: allows kernels that no GPU has run yet. `one_variant`: chooses
-    one kernel, of small tiles, for all sizes and addresses. `capabilities`: all GPUs that run code
-    for these chips; the chips themselves if empty."""
+    `measured`: the kernels that measurements found fastest for this problem; raises ValueError for
+    a kernel that this version of aotc no longer has. `untested`: allows kernels that no GPU has run
+    yet. `one_variant`: chooses one kernel, of small tiles, for all sizes and addresses.
+    `capabilities`: the compute capabilities of all GPUs that run code for these chips; if empty,
+    those of the chips themselves."""
     offered = tuple(capabilities) or unique(chip.capability for chip in chips)
     if one_variant:
         return _fit_shared_memory(_one_variant(problem, tuple(chips)), offered)
@@ -179,7 +185,7 @@ def choose(
 def _fastest_by_model(
     problem: Problem, chips: tuple[Chip, ...], *, untested: bool
 ) -> tuple[Choice, ...]:
-    """The fastest kernels by the cost model; cached, as networks have many matmuls of one size."""
+    """The fastest kernels by the cost model. It is cached, as networks have many equal matmuls."""
     return _fastest(problem, chips, (), untested=untested)
 
 
@@ -223,8 +229,8 @@ def _fastest(
 
 
 def is_worth_on_cpu(problem: Problem) -> bool:
-    """Whether a problem for which GPUs have no kernel is so large that the CPU's beats loops, as
-    that of a batch of many small products."""
+    """Whether the CPU's kernel beats loops for a problem that is too small for kernels on GPUs,
+    such as a batch of many small matmuls."""
     m, n, k = problem.m, problem.n, problem.k
     if not (m and n and k) or 1 in (m, n) or m * n * k < _LEAST_OF_BATCHED:
         return False
@@ -232,7 +238,8 @@ def is_worth_on_cpu(problem: Problem) -> bool:
 
 
 def _is_worth_a_kernel(problem: Problem, chips: Sequence[Chip]) -> bool:
-    """Whether the problem is so large that a kernel beats loops, and all chips can run kernels."""
+    """Whether the problem is large enough for a kernel to beat loops, and all chips can run
+    kernels."""
     least = _LEAST_OF_VECTORS if 1 in (problem.m, problem.n) else LEAST_WORK
     if problem.m and problem.n and problem.k and problem.m * problem.n * problem.k < least:
         return False
@@ -253,9 +260,9 @@ def _one_variant(problem: Problem, chips: tuple[Chip, ...]) -> tuple[Choice, ...
 
 
 def _fit_shared_memory(choices: Sequence[Choice], offered: Sequence[int]) -> list[Choice]:
-    """The choices, limited to GPUs whose shared memory suffices (`offered`: the compute
-    capabilities of all GPUs). A choice that does not fit some of them is followed by the best one
-    that does. Empty if some GPU would have no kernel for matrices at any address."""
+    """The choices, each limited to the GPUs whose shared memory suffices. `offered`: the compute
+    capabilities of all GPUs. A choice that does not fit some of them is followed by the best one
+    that does. The result is empty if some GPU would have no kernel for matrices at any address."""
     found = []
     for choice in choices:
         launched_on = offered if choice.target == ANY_GPU else [Chip(choice.target).capability]
@@ -276,8 +283,8 @@ def _fit_shared_memory(choices: Sequence[Choice], offered: Sequence[int]) -> lis
 
 @lru_cache(maxsize=64)
 def _fallback_that_fits(choice: Choice, capabilities: tuple[int, ...]) -> Choice | None:
-    """The best kernel in place of `choice` whose shared memory fits on all these GPUs; None if
-    there is none. (Cached, as in `_fastest_by_model`.)"""
+    """The best replacement of `choice` whose shared memory fits all these GPUs; None if there is
+    none. (It is cached for the same reason as `_fastest_by_model`.)"""
     room, problem = block_shared_of(capabilities), choice.problem
     for family in unique([choice.family, *_OF_ANY_GPU]):
         able = [one for one in family.able(problem) if family.shared_bytes(problem, one) <= room]
@@ -298,12 +305,13 @@ def _untested(problem: Problem, chip: Chip) -> list[Choice]:
 
 
 def _for_any_tile_count(choices: Sequence[Choice]) -> list[Choice]:
-    """The choices, valid for any number of tiles of C."""
+    """The choices, without a least number of tiles of C."""
     return [replace(choice, least_tiles=0) for choice in choices]
 
 
 def _own_variant(chip: Chip) -> Chip:
-    """sm_90a for sm_90, as the kernels for Hopper alone need that variant; else the chip itself."""
+    """sm_90a for sm_90, as Hopper's own kernels need its architecture-specific features; otherwise
+    the chip itself."""
     return _HOPPER if chip.capability == _HOPPER.capability else chip
 
 
@@ -324,8 +332,8 @@ def _small_m(problem: Problem, chip: Chip) -> list[Choice]:
 
 
 def _best_on(problem: Problem, chip: Chip) -> list[Choice]:
-    """The best kernels of a family for this chip alone, if one can take the problem, and one for
-    any address, if a family takes those without packing."""
+    """The best kernels of this chip's own families, if one supports the problem, followed by a
+    kernel for any address, if a family supports those without packing."""
     families = [family for family in _families_of(problem, chip) if family in _OF_HOPPER]
     best = _best(problem, families, chip.name, [chip])
     uncopied = [family for family in families if not family.packs_operands]
@@ -336,7 +344,8 @@ def _best_on(problem: Problem, chip: Chip) -> list[Choice]:
 
 
 def _measured(problem: Problem, entries: Sequence[Entry], chip: Chip) -> list[Choice]:
-    """The cost model's choices for one chip, with the measured kernels at the sizes of entries."""
+    """The cost model's choices for one chip. At sizes with a measurement, the measured kernel
+    replaces the choice."""
     found = []
     for choice in _best(problem, _families_of(problem, chip), chip.name, [chip]):
         for entry in entries:
@@ -348,9 +357,10 @@ def _measured(problem: Problem, entries: Sequence[Entry], chip: Chip) -> list[Ch
 
 
 def candidates(problem: Problem, chip: Chip, sizes: Sizes) -> list[Choice]:
-    """The kernels for one chip that are worth being timed for a problem of these sizes: what would
-    be chosen first, and others that are not expected to be far slower. None where the program
-    chooses when it knows the sizes: what is fastest at one of them says little of others."""
+    """The kernels for one chip that tuning times for a problem of these sizes: the one that would
+    be chosen, and others that are not expected to be far slower. The list is empty if the program
+    chooses the kernel by its sizes at run time: the fastest kernel at one size says little about
+    others."""
     chip = _own_variant(chip)
     if any(one.family.describe_choice(one.variant) for one in choose(problem, [chip])):
         return []
@@ -372,15 +382,16 @@ def candidates(problem: Problem, chip: Chip, sizes: Sizes) -> list[Choice]:
 def _not_far_slower(
     family: MatmulFamily[Any], problem: Problem, able: Sequence[Any], sizes: Sizes, chip: Chip
 ) -> list[Any]:
-    """The variants that are not expected to be far slower than the family's fastest, that first."""
+    """The variants that are not expected to be far slower than the family's fastest, which is
+    first."""
     clocks = [family.expected_clocks(problem, one, sizes, chip) for one in able]
     order = sorted(range(len(able)), key=clocks.__getitem__)
     return [able[i] for i in order if clocks[i] <= _FAR_SLOWER * clocks[order[0]]]
 
 
 def _choose_implicit_gemm(problem: ImplicitGemm, chips: Sequence[Chip]) -> tuple[Choice, ...]:
-    """A kernel for the operands' known alignment, one before it for Hopper, if that is expected to
-    be faster there, and one for any address."""
+    """The kernels of an implicit GEMM: one for the operands' known alignment, and one for any
+    address. In front of them is one for Hopper, if it is expected to be faster there."""
     found = []
     padded = replace(problem, padding=None)
     for one in dict.fromkeys((padded, _without_alignment(padded))):
@@ -409,7 +420,8 @@ def _implicit_on_hopper(problem: ImplicitGemm) -> Choice | None:
 
 
 def choose_for_cpu(problem: Problem) -> Choice | None:
-    """The kernel for the CPU device, of matrices at any address; None where loops must do."""
+    """The kernel for the CPU device, which supports matrices at any address; None if no kernel
+    supports the problem."""
     problem = _without_alignment(problem)
     if isinstance(problem, ImplicitGemm):
         problem = replace(problem, padding=None)
@@ -422,9 +434,9 @@ def choose_for_cpu(problem: Problem) -> Choice | None:
 def _best(
     problem: Problem, families: Sequence[MatmulFamily[Any]], target: str, chips: Sequence[Chip]
 ) -> list[Choice]:
-    """The variant that is expected to be fastest on the chips, of the first family that can take
-    the problem. For unknown sizes: one for large matrices, one for smaller ones, and, if the family
-    has one, one for few tiles."""
+    """The choices of the first family that supports the problem: the variant that is expected to be
+    fastest on the chips. For unknown sizes, they are a variant for large matrices, one for few
+    tiles, if the family has one, and one for smaller matrices."""
     is_known = bool(problem.m and problem.n and problem.k)
     for family in families:
         able = family.able(problem)
@@ -438,7 +450,7 @@ def _best(
             return [small]
         large = replace(first, least_tiles=_MANY_TILES, unknown=LARGE)
         if large.is_of_copies:
-            # What is small is not worth a copy.
+            # Small matrices are not worth a copy.
             rest = families[families.index(family) + 1 :]
             return [large, *_best(problem, rest, target, chips)]
         return [large, *_of_few_tiles(small), small]
@@ -460,8 +472,8 @@ def _of_few_tiles(small: Choice) -> list[Choice]:
 def _best_for(
     family: MatmulFamily[Any], problem: Problem, able: Sequence[Any], chips: Sequence[Chip]
 ) -> Any:
-    """The variant that is expected to be fastest where every size that is not known is SMALL. On
-    several chips, the one that is the least slower than each chip's fastest, in all."""
+    """The variant that is expected to be fastest if every unknown size is SMALL. For several chips,
+    it is the one with the smallest sum of slowdowns relative to each chip's fastest variant."""
     sizes = sizes_at(problem, SMALL)
     slower = [0.0] * len(able)
     for chip in chips:
@@ -471,7 +483,7 @@ def _best_for(
 
 
 def _without_alignment(problem: _P) -> _P:
-    """The problem with matrices and epilogue operands that are aligned to their elements only."""
+    """The problem, with matrices and epilogue operands aligned to their elements only."""
     a, b, c = (_unaligned(matrix) for matrix in (problem.a, problem.b, problem.c))
     epilogue_operands = tuple(_unaligned(operand) for operand in problem.epilogue_operands)
     return replace(problem, a=a, b=b, c=c, epilogue_operands=epilogue_operands)

@@ -1,7 +1,9 @@
-"""Matmuls in host code → a choice among kernels, made at run time, before the launch.
+"""Replaces matmuls in host code by launches of kernels, among which the program chooses at run
+time.
 
-The device is known then: Hopper GPUs have kernels that no other GPU has, and the CPU device may
-keep the loops. So are the addresses of matrices: the widest copies need multiples of 16 bytes.
+The choice depends on the device, as Hopper GPUs have kernels of their own, and the CPU device may
+keep the loops. It also depends on the addresses of matrices, as the widest copies need multiples of
+16 bytes.
 """
 
 from __future__ import annotations
@@ -60,17 +62,18 @@ from aotc.request import BuildRequest, Chip
 from aotc.rewrites.capability import declare_capability, has_gpu
 
 STEP = "aotc-choose-matmul-kernels"
-# By the families of the CPU: those for a packed B, and the problem that they get.
+# By CPU family: the family for a packed B, and the function that returns the problem with packed B.
 _PACKED: dict[MatmulFamily[Any], tuple[MatmulFamily[Any], Callable[[Problem], Problem | None]]] = {
     CPU_BLOCKED: (CPU_PACKED, packed_problem),
     CPU_STREAMED: (CPU_STREAMED_PACKED, packed_row_problem),
 }
-# What is made by these begins where any copy may.
+# Operations whose buffers have the alignment of the widest copies.
 _ALIGNED = ("memref.alloc", "memref.get_global")
 
 
 def choose_matmul_kernels(module: Any, request: BuildRequest, remarks: Remarks) -> None:
-    """Changes `module`, in which linalg is on buffers and `linalg.generic`, in place."""
+    """Replaces the matmuls of `module` in place. Its linalg operations are `linalg.generic` on
+    buffers."""
     with module.context:
         roots = Roots(Functions(module))
         generics = [
@@ -91,7 +94,7 @@ def choose_matmul_kernels(module: Any, request: BuildRequest, remarks: Remarks) 
             done = [operation for one in taken for operation in one.operations]
             later = [other.c for other in matmuls[number + 1 :]]
             taken.append(_take(matmul, roots, (done, later), request, remarks))
-        # From below: what a matmul takes with it is not before it.
+        # From the last one to the first: the operations that are fused to a matmul come after it.
         for number, one in enumerate(reversed(taken)):
             one.replace(number)
         if taken:
@@ -99,16 +102,20 @@ def choose_matmul_kernels(module: Any, request: BuildRequest, remarks: Remarks) 
 
 
 def _is_empty(generic: Any) -> bool:
-    """Whether an operand is known to have no elements: there is nothing to multiply."""
+    """Whether an operand is known to have no elements, so that there is nothing to multiply."""
     types = [value.type for value in generic.operands if isinstance(value.type, ir.MemRefType)]
     return any(0 in list(type_.shape) for type_ in types)
 
 
 class _Taken(Struct):
-    """A matmul and its kernels. `loops_on`: the target that runs the original loops, CPU or
-    ANY_GPU, if there is one. `capabilities`: the compute capabilities that code is generated for.
-    `on_gpus`: what the GPUs' kernels compute, if that is less than `fused`: what is left stays
-    operations of its own there."""
+    """A matmul and its kernels.
+
+    `fused`: the matmul with its fused operations. `choices`: the kernels for GPUs. `cpu`: the
+    kernel for the CPU device. `loops_on`: the target that runs the original loops, CPU or ANY_GPU,
+    if there is one. `capabilities`: the compute capabilities that code is generated for. `on_gpus`:
+    the part of `fused` that the kernels for GPUs compute, if it is not all; the other operations
+    are kept there.
+    """
 
     fused: Fused
     choices: list[Choice]
@@ -133,21 +140,21 @@ class _Taken(Struct):
 
     @property
     def joining(self) -> list[Any]:
-        """The operations that join gates."""
+        """The operations that combine gates."""
         return self.fused.gates.operations if self.fused.gates is not None else []
 
     @property
     def operations(self) -> list[Any]:
-        """All that is done by the kernels, on the CPU at least, in order."""
+        """The operations that the kernels replace, on the CPU at least, in order."""
         return [*self.fused.replaced, *self.joining]
 
     @property
     def of_gpus(self) -> Fused:
-        """What the GPUs' kernels compute."""
+        """The matmul with the operations that the kernels for GPUs compute."""
         return self.on_gpus or self.fused
 
     def replace(self, number: int) -> None:
-        """Inserts the dispatch at the last of the operations, and erases the replaced ones.
+        """Inserts the dispatch at the last of the operations, and erases those that it replaces.
         `number` identifies the matmul in the module."""
         fused, last = self.fused, self.operations[-1]
         with last.location, ir.InsertionPoint(last):
@@ -156,7 +163,7 @@ class _Taken(Struct):
             ops.erase(fused.pad)
         if self.loops_on is not None:
             return
-        # On a GPU, operations that join gates are kernels of their own, and were moved.
+        # On a GPU, operations that combine gates are kernels of their own, and were moved.
         for operation in reversed(self.of_gpus.replaced if self.choices else self.operations):
             ops.erase(operation)
         for temporary in fused.temporaries:
@@ -167,7 +174,7 @@ class _Taken(Struct):
 
 
 def _free_behind(temporary: Any, operation: Any) -> None:
-    """Frees a buffer behind the operation that now is the last one to use it."""
+    """Moves the deallocation of a buffer behind `operation`, which is now its last use."""
     for use in list(temporary.uses):
         user = use.owner.operation
         if user.name == "memref.dealloc" and user.block == operation.block:
@@ -204,13 +211,13 @@ def _take(
     request: BuildRequest,
     remarks: Remarks,
 ) -> _Taken:
-    """The matmul with what is fused to it, if that can have the kernels that it has alone.
-    `others`: as `fuse` is told of them."""
+    """Chooses the kernels of a matmul, and reports the choice. Operations are fused to the matmul
+    if it can have the same kernels then. `others`: further arguments of `fuse`."""
     location = matmul.operation.location
     alone = kept = _with_kernels(unfused(matmul), request, remarks)
     with location:
         more = _with_kernels(fuse(matmul, roots, *others), request, remarks)
-    # What some family cannot store stays an operation of its own.
+    # If a family does not support the epilogue, nothing is fused.
     if _families(more) == _families(alone):
         kept = more
     elif _is_for_cpu_alone(alone, more):
@@ -236,15 +243,15 @@ def _take(
 
 
 def _is_for_cpu_alone(alone: _Taken, more: _Taken) -> bool:
-    """Whether the CPU's kernel takes what is fused to it, although the GPUs' would be others then:
-    sums of integers are read once more to be scaled, which takes the CPU as long as to compute
-    them."""
+    """Whether only the CPU's kernel has the fused operations, because the kernels for GPUs would
+    change with them. A separate pass that scales accumulators of integers would take the CPU as
+    long as the matmul itself."""
     has_all = bool(alone.choices) and alone.cpu is not None and more.cpu is not None
     return has_all and alone.fused.problem.accumulator == "i32" and more.fused.epilogue is not None
 
 
 def _has_gated_kernel(taken: _Taken) -> bool:
-    """Whether the CPU's kernel can compute what joins gates. (GPUs have kernels for that.)"""
+    """Whether the CPU's kernel can combine the gates. (On GPUs, that is a kernel of its own.)"""
     fused, cpu = taken.fused, taken.cpu
     if fused.gates is None or cpu is None or cpu.family is not CPU_BLOCKED:
         return False
@@ -252,9 +259,9 @@ def _has_gated_kernel(taken: _Taken) -> bool:
 
 
 def _families(taken: _Taken) -> list[Any]:
-    """The families of the choices. A choice for only some GPUs is left out: the choice after it is
-    for the other GPUs and counts for both. So is an implicit GEMM's for one chip: what is fused
-    saves more than such a kernel gains."""
+    """The families of the choices, and whether the CPU has none. A choice for only some GPUs is
+    left out, as the choice after it, for the other GPUs, represents both. A choice of an implicit
+    GEMM for one chip is left out, as fusion saves more than that kernel gains."""
     families = [
         choice.family
         for choice in taken.choices
@@ -295,8 +302,8 @@ def _with_kernels(fused: Fused, request: BuildRequest, remarks: Remarks) -> _Tak
 def _measured(
     problem: Problem, generic: Any, request: BuildRequest, remarks: Remarks
 ) -> list[Entry]:
-    """The entries for the problem in the file of --tuned. Those whose kernel this aotc cannot build
-    are left out, with a warning."""
+    """The entries for the problem in the file of --tuned. Entries whose kernel this version of aotc
+    cannot build are left out, with a warning."""
     if request.tuned is None or request.is_for_trying or isinstance(problem, ImplicitGemm):
         return []
     words, found = problem_words(problem), []
@@ -342,7 +349,7 @@ class _Dispatch:
     """The nest of conditions around the kernels of a matmul, with its operands."""
 
     def __init__(self, fused: Fused) -> None:
-        """At the insertion point, where views of the operands are made."""
+        """Creates views of the operands at the insertion point."""
         a, b, c, *epilogue_operands = [operand.make() for operand in fused.operands]
         self._b = Builder()
         self._problem, self._epilogue = fused.problem, fused.epilogue
@@ -355,8 +362,9 @@ class _Dispatch:
         ]
 
     def build(self, taken: _Taken, number: int) -> Any:
-        """Inserts one operation that launches the kernels. With loops on the CPU, or on GPUs, it is
-        an `scf.if`, and the replaced operations move to one of its regions."""
+        """Inserts and returns one operation that launches the kernels. If the CPU or GPUs run the
+        original loops, it is an `scf.if`, and the replaced operations move to one of its
+        regions."""
         made = self._insert(taken)
         name_modules(made, taken.capabilities, f"matmul_{number}")
         return made
@@ -396,8 +404,8 @@ class _Dispatch:
         return branch.operation
 
     def _choose_for_less(self, capability: Scalar, taken: _Taken, less: Fused) -> None:
-        """Launches a kernel for a part of what the CPU's kernel computes, between the operations
-        that are left."""
+        """Launches the kernels for `less`, which is a part of the operations of the CPU's kernel.
+        The other operations are moved in front of them and behind them."""
         every = taken.fused.replaced
         first = every.index(less.replaced[0])
         move_here(every[:first])
@@ -405,7 +413,7 @@ class _Dispatch:
         move_here(every[first + len(less.replaced) :])
 
     def _choose(self, capability: Scalar, choices: Sequence[Choice]) -> None:
-        """Launches the first choice whose conditions hold; the last one's are not asked."""
+        """Launches the first choice whose conditions hold. The last choice is unconditional."""
         first, *others = choices
         conditions = list[Condition]()
         if first.target != ANY_GPU:
@@ -420,7 +428,7 @@ class _Dispatch:
         if first.most_tiles:
             conditions.append(compare("ule", self._tiles(first), first.most_tiles))
         if first.problem.k is None and (first.least_k or first.target != ANY_GPU):
-            # At least 1: TMA wants an address, and what has no elements may have none.
+            # At least 1: TMA needs an address, and a matrix without elements may have none.
             conditions.append(compare("uge", self._k_extent(), max(1, first.least_k)))
         if first.rows is not None:
             rows = self._b.dim(self._arguments.c, _rank(self._arguments.c) - 2)
@@ -436,12 +444,12 @@ class _Dispatch:
             self._choose(capability, others)
 
     def _write_padding(self) -> None:
-        """Pads A, for kernels that read it so."""
+        """Writes the padded A, for kernels that read it."""
         if self._pad is not None:
             self._pad.clone()
 
     def _cpu_kernel(self, choice: Choice) -> None:
-        """The CPU's kernel, of a packed B if that is a constant."""
+        """Launches the CPU's kernel, with a packed B if B is a constant."""
         family, problem_of = _PACKED.get(choice.family, (choice.family, lambda _: None))
         problem = problem_of(choice.problem)
         if problem is not None:
@@ -473,7 +481,7 @@ class _Dispatch:
             region.attributes[CAPABILITIES] = ir.DenseI32ArrayAttr.get(choice.capabilities)
 
     def _tiles(self, choice: Choice) -> Number:
-        """The number of tiles of C, summed over the batch."""
+        """The number of tiles of C, in all matmuls of the batch."""
         c = self._arguments.c
         last = _rank(c) - 1
         tiles = {last - 1: choice.variant.m, last: choice.variant.n}
@@ -488,7 +496,7 @@ class _Dispatch:
         return self._b.dim(a, _rank(a) - (2 if self._problem.a.transposed else 1))
 
     def _alignment(self, number: int, buffer: Matrix | EpilogueOperand) -> list[Condition]:
-        """The conditions for rows to begin at multiples of the buffer's `alignment` (bytes).
+        """The conditions under which rows begin at multiples of the buffer's `alignment` (bytes).
         `number`: the argument's index."""
         size = ELEMENT_BYTES.get(buffer.element or "", 1)
         if buffer.alignment <= size:

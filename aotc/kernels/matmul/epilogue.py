@@ -1,8 +1,8 @@
-"""What is done with a product's sums before they are stored, as data, and how that is written.
+"""The epilogue of a matmul as data: operations on its accumulators before they are stored.
 
-A step is an operation on scalars as MLIR's generic form spells it; its operands are names: `sum`,
-`e0` (what is read of the first of the problem's epilogue operands, or that scalar itself), `batch`,
-`row`, `column`, or another step's result.
+A step is an operation on scalars, in MLIR's generic form. Its operands are names: `sum` (the
+accumulator), `e0` (the element that is read of the problem's first epilogue operand, or the scalar
+itself), `batch`, `row`, `column`, or another step's result.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ _OF_VECTORS = ("arith.", "math.absf", "math.copysign", "math.fma", "math.sqrt")
 # And these: the CPU's lowering makes arithmetic of them.
 _ELEMENTARY = ("math.erf", "math.exp", "math.expm1", "math.log", "math.log1p", "math.tanh")
 
-# As many as hard-swish and the sum with a bias and with another tensor have, and some more.
+# The number of steps of hard-swish and the additions of a bias and of another tensor, with a
+# margin.
 _SHORT_STEPS = 12
 
 
 class Step(Struct, frozen=True):
-    """`attributes` and `types` are text: `{value = 1.0 : f32}` and `(f32) -> f16`."""
+    """An operation of an epilogue. `attributes` and `types` are text, such as `{value = 1.0 : f32}`
+    and `(f32) -> f16`."""
 
     result: str
     operation: str
@@ -37,14 +39,15 @@ class Step(Struct, frozen=True):
 
 
 class Epilogue(Struct, frozen=True):
-    """`result` names the value that C gets, of C's element type; a sum has the accumulator's."""
+    """The steps of an epilogue, in order. `result` names the value that is stored to C, of C's
+    element type. The value `sum` has the accumulator type."""
 
     steps: tuple[Step, ...]
     result: str
 
     @property
     def is_of_vectors(self) -> bool:
-        """Whether the steps can be taken of vectors."""
+        """Whether the steps can be applied to vectors of consecutive elements of a row."""
         return all(
             (step.operation.startswith(_OF_VECTORS) or step.operation in _ELEMENTARY)
             and "column" not in step.operands
@@ -53,18 +56,18 @@ class Epilogue(Struct, frozen=True):
 
     @property
     def is_short(self) -> bool:
-        """Whether the steps are few instructions."""
+        """Whether the steps are few and cheap."""
         is_simple = all(step.operation not in _ELEMENTARY for step in self.steps)
         return is_simple and len(self.steps) <= _SHORT_STEPS
 
     def bind(self, operands: Sequence[EpilogueOperand], values: Sequence[Value]) -> EpilogueOf:
-        """The epilogue with a problem's operands, which `steps` name by number, and their
-        values."""
+        """The builder of the epilogue with a problem's epilogue operands, which `steps` name by
+        number, and their values."""
         return EpilogueOf(self, tuple(operands), tuple(values))
 
 
 class EpilogueOf(Struct, frozen=True):
-    """A `EpilogueBuilder`: an epilogue, and the epilogue operands that it reads."""
+    """An `EpilogueBuilder`: an epilogue, and the epilogue operands that it reads."""
 
     epilogue: Epilogue
     epilogue_operands: tuple[EpilogueOperand, ...]
@@ -77,7 +80,7 @@ class EpilogueOf(Struct, frozen=True):
                 zip(self.epilogue_operands, self.values, strict=True)
             )
         ]
-        # What is the same for all neighbours is computed once.
+        # Steps that do not depend on the column are computed once.
         common: dict[str, Value] = {"row": place.row}
         if place.batch is not None:
             common["batch"] = place.batch
@@ -107,13 +110,13 @@ class EpilogueOf(Struct, frozen=True):
         return self.epilogue.is_of_vectors
 
     def on_vector(self, b: Builder, sums: Value, place: Place) -> Value:
-        """The elements of C for a vector of sums, which are neighbours in a row; `place` has the
-        column of the first one."""
+        """The elements of C for a vector of accumulators, which are consecutive in a row. `place`
+        has the column of the first one."""
         [result] = self.on_vectors(b, {SUM: sums}, place, [self.epilogue.result])
         return result
 
     def prefetch(self, b: Builder, place: Place) -> None:
-        """Prefetches the operands' elements that `on_vector` loads as vectors."""
+        """Prefetches the elements of operands that `on_vector` loads as vectors."""
         for operand, value in zip(self.epilogue_operands, self.values, strict=True):
             if operand.element is None or operand.is_constant(place.line):
                 continue
@@ -123,9 +126,9 @@ class EpilogueOf(Struct, frozen=True):
     def on_vectors(
         self, b: Builder, given: Mapping[str, Value], place: Place, results: Sequence[str]
     ) -> list[Value]:
-        """The vectors that `results` name. `given` are named vectors that steps read, of
-        neighbours in a row, the first of which is at `place`. Operands are loaded before anything
-        is computed."""
+        """The vectors that `results` name. `given` has the named vectors that steps read, of
+        consecutive elements of a row. `place` has the indices of the first element. All operands
+        are loaded before the steps."""
         width = next(iter(given.values())).type.shape[0]
         known: dict[str, Value] = {**given, "row": place.row}
         if place.batch is not None:
@@ -141,8 +144,8 @@ class EpilogueOf(Struct, frozen=True):
 
 
 def _build_on_vectors(b: Builder, step: Step, known: Mapping[str, Value], width: int) -> Value:
-    """A step of operands some of which may be vectors, and are one in each of its elements
-    otherwise."""
+    """Builds a step whose operands are vectors or scalars. Scalars are broadcast if another operand
+    is a vector."""
     operands = b.values([known[operand] for operand in step.operands])
     if not any(map(_is_vector, operands)):
         return _build(b, step, known)
@@ -163,7 +166,8 @@ def _spread(b: Builder, value: Value, width: int) -> Value:
 def _load_neighbours(
     b: Builder, value: Value, operand: EpilogueOperand, place: Place, width: int
 ) -> Value:
-    """An operand's elements for `width` neighbours, as a vector, or the one that all have."""
+    """An operand's elements for `width` consecutive elements of C, as a vector. It is a scalar if
+    they are the same element."""
     if operand.element is None:
         return value
     buffer, (first,) = Buffer(value), place.columns
@@ -176,7 +180,8 @@ def _load_neighbours(
 
 
 def _is_vector_in_memory(value: Value, operand: EpilogueOperand, place: Place) -> bool:
-    """Whether an operand's elements for neighbours are contiguous. Bits are no vector in memory."""
+    """Whether an operand's elements for consecutive elements of C are contiguous in memory.
+    Elements of i1 are not loaded as vectors."""
     is_contiguous = value.type.get_strides_and_offset()[0][-1] == 1
     return operand.is_along(place.line) and is_contiguous and operand.element in ELEMENT_BYTES
 
@@ -188,7 +193,8 @@ def _build(b: Builder, step: Step, known: Mapping[str, Value]) -> Value:
 
 
 def _load(b: Builder, value: Value, operand: EpilogueOperand, place: Place) -> list[Value]:
-    """An operand's elements for each of the neighbours, or the one that all have."""
+    """An operand's elements for each column of `place`. It is one element if it does not depend on
+    the column."""
     if operand.element is None:
         return [value]
     buffer = Buffer(value)
@@ -205,7 +211,7 @@ def _load(b: Builder, value: Value, operand: EpilogueOperand, place: Place) -> l
 
 
 def _width(operand: EpilogueOperand, place: Place) -> int:
-    """How many neighbours are read at once."""
+    """The number of elements of an operand that one load reads."""
     count, size = len(place.columns), ELEMENT_BYTES.get(operand.element or "")
     if size is None or not (place.is_whole and operand.is_along_rows):
         return 1
@@ -220,11 +226,11 @@ def _indices(operand: EpilogueOperand, place: Place, column: Number) -> list[Num
 
 
 def index_along(axis: Axis, place: Place, column: Number) -> Number:
-    """An axis's index at a place."""
+    """The index along an axis of the element of C in the row of `place` and in `column`."""
     index: Number = {"batch": place.batch, "row": place.row, "column": column}[axis.name]
     divisor, modulus, line = axis.divisor, axis.modulus, place.line
     if line is not None and axis.name == "column":
-        # The parts of a number of which the line is known take no division in the line.
+        # If the line is known, the quotient or the remainder needs no division for each column.
         if line.is_constant(axis):
             index, divisor = line.number, divisor // line.size
         elif modulus is not None and line.holds_neighbours(axis):

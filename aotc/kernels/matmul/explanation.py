@@ -1,4 +1,4 @@
-"""Why a product has the kernels that it has, in words: for `--explain`."""
+"""The reasons for the chosen kernels of a matmul, as text for `--explain`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from aotc.request import Chip, unique
 
 
 def reasons(choices: Sequence[Choice], chips: Sequence[Chip]) -> Iterator[str]:
-    """A line for each kernel on GPUs: when it is taken, why it is this one, and what part of the
-    peak is expected of it, of the chips that the build is for."""
+    """One line for each kernel on GPUs: the condition under which it is launched, the reason for
+    its choice, and the expected fraction of the peak on the chips of the build."""
     own = {Chip(choice.target).capability for choice in choices if choice.target != ANY_GPU}
     others = [chip for chip in unique(chips) if chip.capability not in own]
     before: tuple[int, ...] = ()
     for number, choice in enumerate(choices, 1):
         words = [f"{number}. {choice}, {_when(choice)}", _why(choice)]
         on = others if choice.target == ANY_GPU else [Chip(choice.target)]
-        # What stands behind a kernel for some GPUs is for the others.
+        # The choice after a kernel for only some GPUs is for the other GPUs.
         on = [chip for chip in on if chip.capability not in before]
         if choice.capabilities:
             on = [chip for chip in on if chip.capability in choice.capabilities]

@@ -18,8 +18,8 @@ P = TypeVar("P", bound=Problem)
 
 
 class FewTiles(NamedTuple):
-    """A variant for problems of unknown sizes whose C has few tiles: at most `most_tiles` of them,
-    and from a K extent of `least_k` on."""
+    """A variant for problems of unknown sizes whose C has at most `most_tiles` tiles, and whose K
+    extent is at least `least_k`."""
 
     variant: Any
     most_tiles: int
@@ -27,7 +27,7 @@ class FewTiles(NamedTuple):
 
 
 def least_clocks(problem: Problem, sizes: Sizes, chip: Chip) -> float:
-    """How many clocks each multiprocessor of the chip takes for the multiply-adds at its peak."""
+    """The clocks that each multiprocessor of the chip takes for the multiply-adds at its peak."""
     m, n, k = sizes
     multiply_adds = m * n * k / gpu_of(chip.capability).multiprocessors
     return multiply_adds / peak_of(problem, chip).multiply_adds
@@ -36,9 +36,10 @@ def least_clocks(problem: Problem, sizes: Sizes, chip: Chip) -> float:
 def named_tile(
     m: int, n: int, k: int, stages: int, *, copy_bytes: int = WIDEST_ACCESS, **counts: int
 ) -> str:
-    """`128x256x64_s4`, and each of `counts` that is not 1, as in `_splitk2`: in kernels' names. A
-    count of 0 is found by the program, and not named. Copies of fewer than 16 bytes take operands
-    of less alignment."""
+    """The tile in kernel names: `128x256x64_s4`, with a suffix such as `_splitk2` for each of
+    `counts` that is not 1. A count of 0 is chosen at run time, and has no number in the name.
+    Copies of fewer than 16 bytes, for operands of less alignment, have a suffix such as
+    `_align4`."""
     words = [f"{word}{count or ''}" for word, count in counts.items() if count != 1]
     if copy_bytes != WIDEST_ACCESS:
         words.append(f"align{copy_bytes}")
@@ -49,12 +50,10 @@ class MatmulFamily(KernelFamily[P, Arguments]):
     """See `KernelFamily`. `variant_type` is the class of the family's variants, and
     `problem_type` that of the problems that it has kernels for.
 
-    `has_cost_model` says whether `expected_clocks` can be asked. `is_bandwidth_bound` kernels are
-    as fast as memory in every variant, and `is_arithmetic_bound` ones as the multiprocessors'
-    multiply-adds, if C has more than a few tiles. `packs_operands` says that the family copies
-    matrices which others take as they lie, and `is_for_large` that this pays for large ones alone.
-    `takes_any_address` is False if the family has no kernels for operands whose addresses are not
-    known.
+    `has_cost_model`: whether `expected_clocks` may be called. `is_bandwidth_bound`: every variant
+    is limited by memory bandwidth. `packs_operands`: the family copies matrices that other families
+    read in place. `is_for_large`: the copy pays off for large matrices only. `takes_any_address`:
+    the family has kernels for operands of unknown alignment.
     """
 
     problem_type: type[Problem] = Problem
@@ -67,7 +66,7 @@ class MatmulFamily(KernelFamily[P, Arguments]):
     takes_any_address: bool = True
 
     def build(self, b: Builder, problem: P, variant: Any, arguments: Arguments) -> None:
-        """See `KernelFamily`. A kernel with an epilogue is named so."""
+        """See `KernelFamily`. The name of a kernel with an epilogue ends with `_epilogue`."""
         name = self.kernel_name(problem, variant)
         with b.kernel_name(f"{name}_epilogue" if name and arguments.epilogue else name):
             self.insert(b, problem, variant, arguments)
@@ -78,8 +77,8 @@ class MatmulFamily(KernelFamily[P, Arguments]):
         return f"{problem.operation}_{self.mnemonic}_{tile}".lower()
 
     def tile_name(self, problem: P, variant: Any) -> str:
-        """The variant's parameters in the name of its kernel: here m, n, k, stages, copy_bytes,
-        split_k and, if it has it, sliced_k."""
+        """The variant's parameters in the kernel's name. By default they are m, n, k, stages,
+        copy_bytes, split_k and, if the variant has it, sliced_k."""
         return named_tile(
             *(variant.m, variant.n, variant.k, variant.stages),
             copy_bytes=variant.copy_bytes,
@@ -94,9 +93,8 @@ class MatmulFamily(KernelFamily[P, Arguments]):
         name: str,
         epilogue: EpilogueBuilder | Epilogue | None = None,
     ) -> str:
-        """The text of `func.func @name`, whose arguments are A, B, C and the epilogue operands, and
-        which launches the kernel, named like the function. `epilogue`: an `EpilogueBuilder`, or an
-        `Epilogue`."""
+        """The MLIR text of `func.func @name`, whose arguments are A, B, C and the epilogue
+        operands, and which launches the kernel `{name}_kernel`."""
 
         def body(b: Builder, given: list[Value]) -> None:
             a, b_, c, *operands = given
@@ -112,11 +110,12 @@ class MatmulFamily(KernelFamily[P, Arguments]):
         return function_text(name, problem.arguments, body)
 
     def shared_bytes(self, problem: P, variant: Any) -> int:
-        """Dynamic shared memory of a block, in bytes. (The CPU has as much as it needs.)"""
+        """The dynamic shared memory of a block, in bytes. (It is 0 for kernels without any, such as
+        those of the CPU.)"""
         return 0
 
     def able(self, problem: P) -> list[Any]:
-        """The variants that can take the problem."""
+        """The variants that compute the problem correctly."""
         if type(problem) is not self.problem_type:
             return []
         return [one for one in self.variants(problem) if self.can_take(problem, one)]
@@ -126,9 +125,9 @@ class MatmulFamily(KernelFamily[P, Arguments]):
     def expected_clocks(
         self, problem: P, variant: Any, sizes: Sizes, chip: Chip, *, at_most: bool = False
     ) -> float:
-        """How many clocks a multiprocessor of the chip is expected to be busy, for M, N and K of
-        `sizes`. With `at_most`, no fewer than the multiply-adds take at the chip's peak, which
-        makes families comparable."""
+        """The clocks that a multiprocessor of the chip is expected to be busy. `sizes`: M, N and K.
+        With `at_most`, the result is at least the time of the multiply-adds at the chip's peak,
+        which makes families comparable."""
         m, n, k = sizes
         variant = self.for_sizes(variant, sizes)
         each, once = self.tile_clocks(problem, variant, k)
@@ -139,30 +138,32 @@ class MatmulFamily(KernelFamily[P, Arguments]):
         return float(-(-tiles // gpu_of(chip.capability).multiprocessors) * each + once)
 
     def tile_clocks(self, problem: P, variant: Any, k: int) -> tuple[float, float]:
-        """About how many clocks of a multiprocessor a tile takes, and a launch besides."""
+        """The estimated clocks of a multiprocessor for each tile, and once per launch."""
         raise NotImplementedError
 
     def for_sizes(self, variant: Any, sizes: Sizes) -> Any:
-        """The variant with what the program finds when it knows the sizes."""
+        """The variant, with the parameters that the program computes from the sizes at run time."""
         return variant
 
     # --- Sizes that are not known --------------------------------------------------------------
 
     def few_tiles(self, problem: P) -> FewTiles | None:
-        """A variant for where even small tiles are few; None if the family has none."""
+        """The variant for problems with few tiles, even of small ones; None if the family has
+        none."""
         return None
 
     def chosen_when_known(self, problem: P) -> tuple[MatmulFamily[P], Any] | None:
-        """Several kernels, among which the program chooses when it knows the sizes, as the one
-        variant of another family; None if this family has no such."""
+        """A family and its variant that stand for several kernels, among which the program chooses
+        by the sizes at run time (a kernel dispatch table); None if there is no such family."""
         return None
 
     def describe(self, variant: Any) -> str:
-        """The kernel, as messages call it."""
+        """The kernel's description in messages."""
         if self.is_bandwidth_bound:
             return self.name
         return f"{self.name} with tiles of {variant.m}x{variant.n}"
 
     def describe_choice(self, variant: Any) -> str | None:
-        """How the program chooses among several kernels; None where the variant is one kernel."""
+        """The description of the choice at run time, if the variant stands for several kernels;
+        None if it is one kernel."""
         return None

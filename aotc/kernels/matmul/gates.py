@@ -1,5 +1,5 @@
-"""What joins equal parts of the columns of a product, as data: the gates of an LSTM or GRU, the
-two halves of a gated linear unit."""
+"""Operations that combine equal parts of the columns of a matmul, as data: the gates of an LSTM or
+GRU, or the two halves of a gated linear unit."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from aotc.numbers import Value
 
 
 class Gates(Struct, frozen=True):
-    """C's columns are `count` gates of `columns` each. The steps of `epilogue` read what C would
-    get in a row at one column of each gate, by the names that `gate_name` makes, and
-    `epilogue_operands`, whose axis "column" is the column of a gate. `results` names what each
-    output gets, a matrix of as many columns as a gate has."""
+    """The combination of `count` gates, each of which is `columns` columns of C. The outputs are
+    matrices with the rows of C and the columns of a gate.
+
+    The steps of `epilogue` read the values of C in a row, at the same column of each gate, under
+    the names of `gate_name`. They also read `epilogue_operands`, whose axis "column" is the column
+    in a gate. `results` names the value that is stored to each output.
+    """
 
     count: int
     columns: int
@@ -24,7 +27,7 @@ class Gates(Struct, frozen=True):
 
 
 class GateArguments(Struct, frozen=True):
-    """The values of the epilogue operands and outputs in host code."""
+    """The epilogue operands and outputs of `Gates`, as values in host code."""
 
     epilogue_operands: tuple[Value, ...]
     outputs: tuple[Value, ...]

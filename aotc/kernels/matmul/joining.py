@@ -1,5 +1,5 @@
-"""Whether one matmul is faster than several with the same rows: what it saves are launches, and
-multiprocessors that are idle behind each kernel's last tiles."""
+"""Decides whether one matmul is faster than several with the same A, whose B are concatenated. It
+saves launches, and the idle time of multiprocessors at the end of each kernel."""
 
 from __future__ import annotations
 
@@ -15,24 +15,20 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
 from aotc.kernels.matmul.tuned import SMALL, sizes_at
 from aotc.request import BuildRequest, Chip
 
-# Of an elementwise kernel, in clocks; the launch that the cost model of `wgmma` has.
+# The launch of an elementwise kernel, in clocks. It is the launch of `wgmma`'s cost model.
 _LAUNCH = 1700
-# Of a kernel that memory bounds, until memory is busy. On an H200, the two matmuls of a gated
-# linear unit of one row, 2 x 14336 x 4096 weights of 4 bits, are 2 us faster as one, with a kernel
-# behind it.
+# The launch of a memory-bound kernel, until memory is busy, in clocks. On an H200, the two matmuls
+# of a gated linear unit of one row, with 2 x 14336 x 4096 weights of 4 bits, are 2 us faster as one
+# matmul that is followed by an elementwise kernel.
 _MEMORY_LAUNCH = 2500
-# What the one may take of the others' expected clocks, where arithmetic bounds the kernels: their
-# tiles fill rounds less well than the model expects, and the next kernel's blocks start beside the
-# last ones. On an H200, Q, K and V of 1024 x 768 x 768 in f32 were expected at 0.94, and a layer of
-# T5-base or BERT-base took 20 us more with them as one, about 0.2 of their time.
-_MOST_OF_ARITHMETIC = 0.8
-# Of a multiprocessor of an H200, in a clock, from and to memory.
+# The memory traffic of a multiprocessor of an H200, in bytes per clock.
 _BYTES = 18
 
 
 class Join(Struct, frozen=True):
-    """Matmuls that can be one: `parts` are their problems, and `whole` is that of the one.
-    `epilogues` are those of which a kernel may compute what follows, while the one's cannot."""
+    """Matmuls that can be joined: `parts` are their problems, and `whole` is the problem of the
+    joined matmul. `epilogues`: the parts with a fused epilogue, which the joined matmul would need
+    a further kernel for."""
 
     whole: Problem
     parts: tuple[Problem, ...]
@@ -40,7 +36,7 @@ class Join(Struct, frozen=True):
 
 
 def is_faster(join: Join, request: BuildRequest) -> bool:
-    """Whether the one is expected to be faster on all chips."""
+    """Whether the joined matmul is expected to be faster on all chips of the build."""
     chips = chips_of(request)
     if not chips:
         return False
@@ -63,8 +59,8 @@ def _is_faster_on(
 
 
 def _clocks(choices: Sequence[Choice], chip: Chip) -> list[float]:
-    """The expected clocks of each. Kernels without a model are bounded by memory, and read as much
-    together as alone."""
+    """The expected clocks of each choice. Kernels without a cost model are memory-bound. Joined or
+    not, they read the same amount of memory, so only their launches are counted."""
     if not all(choice.family.has_cost_model for choice in choices):
         return [_MEMORY_LAUNCH] * len(choices)
     return [
@@ -74,7 +70,8 @@ def _clocks(choices: Sequence[Choice], chip: Chip) -> list[float]:
 
 
 def _epilogue_clocks(problem: Problem, chip: Chip) -> float:
-    """Those of a kernel in place of an epilogue, for which the result is written and read."""
+    """The clocks of an elementwise kernel that replaces an epilogue, and of writing and reading the
+    result in between."""
     m, n, _ = sizes_at(problem, SMALL)
     moved = 2 * m * n * ELEMENT_BYTES[problem.a.element]
     return _LAUNCH + moved / (gpu_of(chip.capability).multiprocessors * _BYTES)

@@ -1,10 +1,11 @@
 """Operand packing: copies A or B to a temporary that another family's faster kernel can read.
 
-A copy takes time in proportion to the size of the matrix, a matmul K times that. The temporary is
-in the GPU's memory, and its rows begin at multiples of 16 bytes: it is K-major, of a wider type, or
-3xTF32. In 3xTF32, an element of f32 is the sum of two of tf32, `high` and `low`; A is packed as
-(low, high, high) and B as (high, low, high), concatenated along K, so that C is the sum of all
-products but low times low, which is below f32's last bit. Infinities become NaN there.
+The time of a copy is proportional to the size of the matrix, and that of the matmul to this size
+times M or N. The temporary is in the GPU's memory, and its rows begin at multiples of 16 bytes. It
+is K-major, of a wider type, or 3xTF32. In 3xTF32, an f32 element is the sum of two tf32 elements,
+`high` and `low`. A is packed as (low, high, high) and B as (high, low, high), concatenated along K,
+so that C is the sum of all products but low times low, which is below f32's last bit. Infinities
+become NaN in 3xTF32.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from aotc.request import Chip
 
 # A block of _WARPS warps copies a square tile, a lane for each column.
 _TILE, _WARPS = WARP, 8
-_ALIGNMENT = 16  # bytes, of the rows of a copy
+_ALIGNMENT = 16  # bytes: the alignment of the rows of a copy
 # The bits of f32 that tf32 drops, and half of the last bit that it keeps.
 _CUT_BITS, _HALF = 0x1FFF, 0x1000
 _EXPONENT = 0x7F800000
@@ -36,8 +37,8 @@ _LEAST_SIZE = 512
 
 
 class Copy(Struct, frozen=True):
-    """How a matrix is packed: whether it is transposed, the type of the copy's elements, and for
-    3xTF32 the part of each element, "high" or "low", in each of the blocks along K."""
+    """How a matrix is packed: whether it is transposed, the element type of the copy, and for
+    3xTF32 the part of the elements, "high" or "low", that each block along K holds."""
 
     transposes: bool
     element: str
@@ -48,14 +49,14 @@ Plan = tuple[Copy | None, Copy | None]
 
 
 class OperandPacking(MatmulFamily[Problem]):
-    """The kernels of `family`, for operands that are packed as `plan` says; with `is_forced`, also
-    for small matrices.
+    """The kernels of `family` on packed operands. `plan` returns how A and B of a problem are
+    packed, or None if they need not be. With `is_forced`, small matrices are packed, too.
 
-    `inner` makes the problem that the family's kernel is given.
+    `inner` is the problem of the family's kernel, with the packed operands.
     """
 
     packs_operands = True
-    # About what the launch of a packing kernel takes, with its copy.
+    # An estimate for the launch of a packing kernel, including its copy.
     LAUNCH_CLOCKS = 4000
 
     def __init__(
@@ -112,12 +113,12 @@ class OperandPacking(MatmulFamily[Problem]):
         return clocks + self.LAUNCH_CLOCKS
 
     def parts(self, problem: Problem) -> int:
-        """The factor by which packing makes K longer."""
+        """The factor by which packing extends K."""
         return max(len(copy.parts) or 1 for copy in self.plan(problem) or () if copy is not None)
 
     def shared_bytes(self, problem: Problem, variant: Any) -> int:
-        """Bytes of dynamic shared memory of a block of the family's kernel. A packing kernel needs
-        far less."""
+        """The dynamic shared memory of a block of the family's kernel, in bytes. A packing kernel
+        needs far less."""
         inner = self.inner(problem)
         assert inner is not None
         return self.family.shared_bytes(inner, variant)
@@ -148,12 +149,13 @@ class OperandPacking(MatmulFamily[Problem]):
                 packing.end()
 
 
-# --- What is copied --------------------------------------------------------------------------
+# --- Packing plans ---------------------------------------------------------------------------
 
 
 def _k_major_plan(problem: Problem) -> Plan | None:
-    """Makes A K-major, and rows aligned, for elements of other than 16 bits: wgmma reads no M-major
-    A of those. (It reads an N-major B as its left operand, from registers.)"""
+    """Packs A K-major, and A and B with aligned rows, if elements do not have 16 bits: wgmma does
+    not read an M-major A of such types. (It reads an N-major B as its left operand, from
+    registers.)"""
     a, b = problem.a, problem.b
     if ELEMENT_BYTES[a.element] == 2 or a.element == "f64":
         return None
@@ -167,7 +169,7 @@ def _k_major_plan(problem: Problem) -> Plan | None:
 
 
 def _3xtf32_plan(problem: Problem) -> Plan | None:
-    """Makes f32 operands K-major and 3xTF32."""
+    """Packs f32 operands K-major, as 3xTF32."""
     a, b = problem.a, problem.b
     if not problem.allow_3xtf32 or problem.allow_tf32 or {a.element, b.element} != {"f32"}:
         return None
@@ -178,7 +180,7 @@ def _3xtf32_plan(problem: Problem) -> Plan | None:
 
 
 def _f8_as_f16_plan(problem: Problem) -> Plan | None:
-    """Converts f8 to f16, which represents all its values."""
+    """Packs f8 operands as f16, which represents all values of f8."""
     if any(matrix.element not in FLOAT8 for matrix in (problem.a, problem.b)):
         return None
     return Copy(False, "f16"), Copy(False, "f16")
@@ -209,7 +211,7 @@ def _buffer(copy: Copy, batched: bool) -> str:
 
 
 def _view(copy: Copy, batched: bool) -> str:
-    """The type of the view of the buffer without the padding of its rows."""
+    """The type of the view of the buffer that excludes the padding of its rows."""
     shape, strides = ("?x?x?", "?, ?, 1") if batched else ("?x?", "?, 1")
     return f"memref<{shape}x{copy.element}, strided<[{strides}]>>"
 
@@ -220,7 +222,8 @@ def _padded(columns: int, copy: Copy) -> int:
 
 
 def _unit(copy: Copy) -> int:
-    """The number of elements that rows are padded to a multiple of: parts begin where stages do."""
+    """Rows are padded to a multiple of this number of elements. With parts, it is the tile size, so
+    that each part begins at the beginning of a stage."""
     return _TILE if copy.parts else _ALIGNMENT // ELEMENT_BYTES[copy.element]
 
 
@@ -228,7 +231,8 @@ def _unit(copy: Copy) -> int:
 
 
 class _Packing:
-    """The copy of the matrix `own`: `begin` makes and returns it, `end` frees it after its use."""
+    """The packed copy of the matrix `own`. `begin` allocates, fills and returns it; `end` frees it
+    after its use."""
 
     def __init__(self, b: Builder, own: Value, matrix: Matrix, copy: Copy) -> None:
         self.b, self.own, self.matrix, self.copy = b, Buffer(own), matrix, copy
@@ -290,14 +294,15 @@ class _Packing:
             self._store(row + first, column + lane, b.load(tile, [lane, first]))
 
     def _divide(self, number: Number, by: Number) -> tuple[Number, Number]:
-        """The quotient and the remainder, in 32 bits, which is far faster."""
+        """The quotient and the remainder, computed in 32 bits, which is far faster than in 64."""
         b = self.b
         left, right = (b.signed_cast(one, "i32") for one in (number, by))
         quotient, rest = left // right, left % right
         return b.signed_cast(quotient, "index"), b.signed_cast(rest, "index")
 
     def _load(self, row: Number, column: Number) -> Value:
-        """The copy's element at a row and column, of its type; zero outside of the matrix."""
+        """The element at a row and column of the copy, converted to its type; 0 outside of the
+        matrix."""
         b, element = self.b, self.copy.element
         is_there = compare("slt", row, self.rows) & compare("slt", column, self.columns)
         place = [column, row] if self.copy.transposes else [row, column]
@@ -323,15 +328,15 @@ class _Packing:
 
 
 def _parted(b: Builder, value: Value) -> tuple[Value, Value]:
-    """An f32 as the nearest tf32 and the difference. If it is not finite, itself and 0; if rounding
-    would make it infinite, it is truncated instead."""
+    """Splits an f32 into the nearest tf32 (`high`) and the difference (`low`). If it is not finite,
+    the parts are itself and 0. If rounding would make it infinite, it is truncated instead."""
     bits = b.op("arith.bitcast", [value], "i32")
     kept, half, exponent = (b.constant(one, "i32") for one in (~_CUT_BITS, _HALF, _EXPONENT))
     rounded = (bits + half) & kept
     is_rounded_finite, is_finite = (
         compare("ne", one & exponent, exponent) for one in (rounded, bits)
     )
-    # A NaN may have all its bits in what is cut.
+    # All mantissa bits that make it a NaN may be among the bits that are cut.
     is_nan = b.compare_floats("uno", value, value)
     other = b.select(is_nan, bits, bits & kept)
     chosen = b.select(is_rounded_finite & is_finite, rounded, other)

@@ -1,4 +1,4 @@
-"""What a GPU can at most of a product's type: see `aotc.chips`."""
+"""The peak throughput of a GPU for a matmul's element type: see `aotc.chips`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from aotc.chips import Peak, gpu_of
 from aotc.kernels.matmul.problem import Problem
 from aotc.request import Chip
 
-# (What the units of i32 can is about what those of f32 can.)
+# The names in the table of peaks of element types that have none of their own. (The throughput of
+# i32 is about that of f32.)
 _KINDS = {"bf16": "f16", "f8E4M3FN": "f8", "f8E5M2": "f8", "i32": "f32"}
 
 
 def kind_of(problem: Problem) -> str:
-    """What the peaks call the problem's type."""
+    """The name of the problem's type in the table of peaks."""
     element = problem.a.element
     if element == "f32" and problem.allow_tf32:
         return "tf32"
@@ -19,8 +20,7 @@ def kind_of(problem: Problem) -> str:
 
 
 def peak_of(problem: Problem, chip: Chip) -> Peak:
-    """The most that the chip can of the problem's type. Before there is f8 it is f16 that
-    multiplies it."""
+    """The chip's peak for the problem's type. Chips without f8 multiply it as f16."""
     peaks = gpu_of(chip.capability).peaks
     kind = kind_of(problem)
     return peaks[kind] if kind in peaks else peaks["f16"]

@@ -23,7 +23,7 @@ ELEMENT_BYTES = {
 }
 
 
-# Of a batch of unknown size.
+# The assumed size of a batch of unknown size.
 LIKELY_SIZE = 8
 
 
@@ -33,7 +33,8 @@ class Matrix(Struct, frozen=True):
 
     `sizes`: rows and columns as stored in memory, None for unknown ones. `pitch`: elements from one
     row to the next, None if unknown. `alignment`: known alignment of every row, in bytes.
-    `transposed`: A is stored K x M, B is stored N x K. `unsigned`: its integers are.
+    `transposed`: A is stored K x M, B is stored N x K. `unsigned`: the elements are unsigned
+    integers.
     """
 
     type: str
@@ -46,8 +47,9 @@ class Matrix(Struct, frozen=True):
 
 
 class Axis(Struct, frozen=True):
-    """An index of an element of C: its `name` ("batch", "row" or "column"), divided by `divisor`,
-    modulo `modulus`, as for rows that count over an outer and an inner dimension."""
+    """An index that is computed from an index of C: `name` ("batch", "row" or "column"), divided by
+    `divisor`, modulo `modulus` (None: no modulus). Collapsed dimensions have a divisor and a
+    modulus."""
 
     name: str
     divisor: int = 1
@@ -55,8 +57,8 @@ class Axis(Struct, frozen=True):
 
 
 class EpilogueOperand(Struct, frozen=True):
-    """An input of the epilogue: a buffer, with the axis of C along each of its dimensions (none: a
-    buffer of rank 0); or, without an element type, a scalar.
+    """An input of the epilogue. It is a buffer, and `axes` is the axis of C along each of its
+    dimensions (empty for rank 0). If `element` is None, it is a scalar.
 
     `alignment`: of the first element of each row, in bytes.
     """
@@ -68,18 +70,20 @@ class EpilogueOperand(Struct, frozen=True):
 
     @property
     def is_along_rows(self) -> bool:
-        """Whether neighbours in a row of C read neighbours of it."""
+        """Whether consecutive elements of a row of C read consecutive elements of the operand."""
         return self.axes[-1:] == (Axis("column"),)
 
     def is_along(self, line: Line | None) -> bool:
-        """Whether neighbours in a line read neighbours of it. Without a line, see above."""
+        """Whether consecutive elements of a line read consecutive elements of the operand. Without
+        a line, see `is_along_rows`."""
         if line is None or self.is_along_rows or not self.axes:
             return self.is_along_rows
         *outer, last = self.axes
         return line.holds_neighbours(last) and all(map(line.is_constant, outer))
 
     def is_constant(self, line: Line | None) -> bool:
-        """Whether neighbours read one element of it; without a line, those in a row of C."""
+        """Whether all elements of a line, or of a row of C if `line` is None, read the same element
+        of the operand."""
         if line is None:
             return all(axis.name != "column" for axis in self.axes)
         return all(map(line.is_constant, self.axes))
@@ -89,12 +93,12 @@ class Problem(Struct, frozen=True):
     """C = A · B, or C += A · B: A is M x K, B is K x N, C is M x N; `Matrix.transposed` says how A
     and B are stored.
 
-    `accumulator`: the type that products are added in, which the operation asks for. `batched`: all
-    three have a leading batch dimension. `allow_tf32`: f32 elements may be rounded to tf32 before
-    they are multiplied. `allow_3xtf32`: each may be split into a sum of two tf32, and the product
-    of the two low parts is omitted. `exact_accumulation`: partial sums of tensor cores are added to
-    other accumulators before they lose bits. `epilogue_operands`: further operands, `%e0` and so
-    on, that the epilogue reads.
+    `accumulator`: the accumulator type, which the operation requires. `batched`: all three have a
+    leading batch dimension. `allow_tf32`: f32 elements may be rounded to tf32 before they are
+    multiplied. `allow_3xtf32`: each may be split into a sum of two tf32, and the product of the two
+    low parts is omitted. `exact_accumulation`: the accumulators of tensor cores are promoted (added
+    to further accumulators) before they lose bits. `epilogue_operands`: the further operands that
+    the epilogue reads, `%e0`, `%e1` and so on.
     """
 
     a: Matrix
@@ -110,8 +114,9 @@ class Problem(Struct, frozen=True):
 
     @property
     def operation(self) -> str:
-        """The operation in kernels' names, as `matmul_f16_tn`: its types and layouts. Layouts are
-        named as in BLAS and CUTLASS, first A's, then B's: `n` is column-major and `t` row-major."""
+        """The operation in kernel names, such as `matmul_f16_tn`: its types and layouts. Layouts
+        are named as in BLAS and CUTLASS, first A's, then B's: `n` is column-major and `t`
+        row-major."""
         name = "batched_matmul" if self.batched else "matmul"
         layouts = "".join("n" if matrix.transposed else "t" for matrix in (self.a, self.b))
         return "_".join((name, *self._elements(), layouts))
@@ -121,7 +126,7 @@ class Problem(Struct, frozen=True):
 
     @property
     def arguments(self) -> dict[str, str]:
-        """The types of the arguments of a family's function, by their names."""
+        """The types of the arguments of `MatmulFamily.function`, by their names."""
         types = {"a": self.a.type, "b": self.b.type, "c": self.c.type}
         return types | {
             f"e{number}": operand.type for number, operand in enumerate(self.epilogue_operands)
@@ -129,7 +134,7 @@ class Problem(Struct, frozen=True):
 
     @property
     def likely_batch(self) -> int:
-        """The number of products, with a guess for an unknown one."""
+        """The size of the batch (1 without a batch), or `LIKELY_SIZE` if it is unknown."""
         if not self.batched:
             return 1
         first = self.c.type.removeprefix("memref<").partition("x")[0]
@@ -153,30 +158,31 @@ class Problem(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True):
-    """Columns of C by `size`, as the points of an image, or of a row of one: those of number
-    `number`."""
+    """A group of `size` consecutive columns of C, such as the pixels of an image or of a row of an
+    image. `number` is the index of the group; its first column is `number` * `size`."""
 
     size: int
     number: Number
 
     def is_constant(self, axis: Axis) -> bool:
-        """Whether the axis has one index for all columns of a line."""
+        """Whether the axis has the same index for all columns of a line."""
         return axis.name != "column" or axis.divisor % self.size == 0
 
     def holds_neighbours(self, axis: Axis) -> bool:
-        """Whether the axis has consecutive indices for those of a line."""
+        """Whether the axis has consecutive indices for the columns of a line."""
         if axis.name != "column" or axis.divisor != 1:
             return False
         return axis.modulus is None or axis.modulus % self.size == 0
 
 
 class Place(Struct, frozen=True):
-    """The indices of neighbouring elements of one row of C: batch (None without a batch), row, and
-    the column of each element; values of type index. `line`: where all columns are, if known.
+    """The indices of several elements of one row of C, as values of type index: the batch (None
+    without a batch), the row, and the column of each element.
 
     `is_whole`: the columns are consecutive, and the first one is a multiple of their number.
-    Otherwise a column may occur twice, in place of one beyond C's last. `given`: the values of
+    Otherwise columns beyond C's last one are replaced by another column. `given`: the values of
     epilogue operands at these elements, by the operand's number, if the kernel has loaded them.
+    `line`: the line that has all columns, if known.
     """
 
     batch: Value | None
@@ -187,14 +193,14 @@ class Place(Struct, frozen=True):
     line: Line | None = None
 
 
-# Builds the epilogue: (builder, accumulators, their place in C) → values of C's element type.
-# Places are inside of C.
+# Builds the epilogue: (builder, accumulators, their indices in C) → values of C's element type. The
+# indices are in bounds.
 EpilogueBuilder = Callable[[Builder, Sequence[Value], Place], Sequence[Value]]
 
 
 class Arguments(Struct, frozen=True):
-    """A problem's operands in host code: buffers, and the epilogue operands. `epilogue`: what
-    becomes of accumulators before they are stored to C; None if they are only converted."""
+    """A problem's operands in host code: buffers, and the epilogue operands. `epilogue` builds the
+    values that are stored to C from accumulators; None if they are only converted."""
 
     a: Value
     b: Value

@@ -1,4 +1,4 @@
-"""`linalg.generic` on buffers that is a matmul → its `Problem`."""
+"""Recognizes `linalg.generic` operations on buffers that are matmuls, as a `Problem` each."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ from aotc.kernels.matmul.vectors import row_type
 from aotc.mlir import ir, linalg
 
 WIDENING = ("arith.extf", "arith.extsi")
-# What accumulates as itself; all other floats as f32, integers as i32.
+# The element types of C that are their own accumulator type. Other floats accumulate in f32, and
+# other integers in i32.
 _WIDE = ("f64", "f32", "i32")
 
 
 class Matmul(Struct):
-    """A product in a module: the operation, A, B and C, and what fills C with zeros in front of it,
-    if nothing else has C in between.
+    """A matmul in a module: the operation, its operands, and its problem.
 
-    `a_groups`, `c_groups`: the dimensions of A and of C, that follow each other, of which each of
-    the problem's is made; None where they have the problem's.
-    `has_rows`: A and C are vectors, and the problem's are of one row each.
-    `others`: what the operation reads besides A and B. `pad`: the loop that writes A, of `source`
-    with zeros around it, where the problem has that padding."""
+    `fill`: the operation that fills C with zeros before the matmul, if no other operation uses C in
+    between. `a_groups`, `c_groups`: the consecutive dimensions of A and of C that are collapsed to
+    each dimension of the problem; None if nothing is collapsed. `has_rows`: A and C are vectors,
+    which the problem has as matrices of one row. `others`: the operands that the operation reads
+    besides A and B. `pad`: the operation that writes A as `source` with zeros around it, if the
+    problem includes this padding.
+    """
 
     operation: Any
     a: Any
@@ -49,7 +51,8 @@ class Matmul(Struct):
 def recognise_matmul(
     generic: Any, roots: Roots, *, allow_tf32: bool, allow_3xtf32: bool = False
 ) -> Matmul | None:
-    """None for what is no product of two matrices, or of layouts that no kernel takes.
+    """The matmul that the operation computes. None if it is no matmul, or has layouts that no
+    kernel supports.
 
     `allow_tf32` and `allow_3xtf32`: see `Problem`. Operations with the flag `fast` allow tf32, too.
     """
@@ -92,13 +95,13 @@ def recognise_matmul(
 
 
 def multiplies(generic: Any) -> bool:
-    """Whether the body is c + a * b, of elements that may be widened before."""
+    """Whether the body is c + a * b. The operands of the multiplication may be extended."""
     *body, end = body_of(generic)
     names = [op.name for op in body if op.name not in WIDENING]
     if names not in (["arith.mulf", "arith.addf"], ["arith.muli", "arith.addi"]):
         return False
     arguments = list(generic.regions[0].blocks[0].arguments)
-    # Sums of squares have two.
+    # The body of a sum of squares has two arguments.
     if len(end.operands) != 1 or len(arguments) != 3:
         return False
     multiply, add = (op for op in body if op.name not in WIDENING)
@@ -110,22 +113,23 @@ def multiplies(generic: Any) -> bool:
 
 
 def _is_fast(generic: Any) -> bool:
-    """Whether all floating-point arithmetic of the body may be changed in every way."""
+    """Whether all floating-point arithmetic of the body has the flag `fast`."""
     arithmetic = [op for op in body_of(generic) if op.name in ("arith.mulf", "arith.addf")]
     flags = [str(op.attributes["fastmath"]) for op in arithmetic if "fastmath" in op.attributes]
     return bool(arithmetic) and flags == ["#arith.fastmath<fast>"] * len(arithmetic)
 
 
 def unwidened(value: Any) -> Any:
-    """What a factor is widened from."""
+    """The value before the extensions (`WIDENING`) of a factor."""
     while (owner := ops.defining(value)) is not None and owner.name in WIDENING:
         value = owner.operands[0]
     return value
 
 
 class _Roles(Struct, frozen=True):
-    """Whether there is a batch; which operands are A, B and C; whether A and B are transposed; over
-    how many dimensions rows of A and C are counted; whether they are vectors."""
+    """The roles of the operands. `order`: the indices of A, B and C among them. `transposed`:
+    whether A and B are. `outer`: the number of dimensions that rows of A and C are collapsed from.
+    `has_rows`: A and C are vectors."""
 
     is_batched: bool
     order: tuple[int, int, int]
@@ -135,7 +139,8 @@ class _Roles(Struct, frozen=True):
 
 
 def _roles(generic: Any) -> _Roles | None:
-    """By linalg's analysis of the loops, which M and N are of operands 0 and 1."""
+    """The roles, from linalg's contraction dimensions. (Its M is of operand 0, and N of operand
+    1.)"""
     maps = maps_of(generic)
     dimensions = linalg.infer_contraction_dimensions(generic)
     if dimensions is None or not all(map_.is_projected_permutation for map_ in maps):
@@ -147,7 +152,7 @@ def _roles(generic: Any) -> _Roles | None:
     if any(place[: len(batch)] != batch for place in places):
         return None
     *operands, result = (place[len(batch) :] for place in places)
-    # What C's columns are of is B.
+    # B is the operand that has C's columns.
     right = 1 if n == result[-1:] else 0
     left = 1 - right
     rows, columns = (m, n) if right == 1 else (n, m)
@@ -168,15 +173,15 @@ def _roles(generic: Any) -> _Roles | None:
 def matrix_of(
     value: Any, batched: bool, transposed: bool, groups: Groups | None = None
 ) -> Matrix | None:
-    """The matrix of a buffer, whose dimensions are collapsed by `groups`; None if it is no
+    """The matrix of a buffer after its dimensions are collapsed by `groups`; None if it is no
     matrix."""
     type_ = collapsed_type(value, groups) if groups else ir.MemRefType(value.type)
     return None if type_ is None else matrix_of_type(type_, batched=batched, transposed=transposed)
 
 
 def matrix_of_type(type_: Any, *, batched: bool, transposed: bool = False) -> Matrix | None:
-    """The matrix of a buffer's type, of two dimensions or three (`batched`). None for a layout that
-    no kernel takes."""
+    """The matrix of a buffer's type, which has two dimensions, or three if `batched`. None for a
+    layout that no kernel supports."""
     element = str(type_.element_type)
     strides, _ = type_.get_strides_and_offset()
     if (
@@ -194,7 +199,7 @@ def matrix_of_type(type_: Any, *, batched: bool, transposed: bool = False) -> Ma
         None if type_.is_dynamic_dim(i) else int(type_.shape[i])
         for i in (type_.rank - 2, type_.rank - 1)
     )
-    # The address of the first element is anybody's: `dispatch` asks at run time.
+    # The address of the first element is unknown here: `dispatch` checks it at run time.
     known = [int(stride) for stride in strides[:-1] if stride != unknown]
     alignment = math.gcd(16, *(stride * ELEMENT_BYTES[element] for stride in known))
     if 0 in known:
@@ -209,7 +214,8 @@ def accumulator_of(element: str) -> str:
 
 
 def fill_of(generic: Any, c: Any, roots: Roots) -> Any | None:
-    """What fills C with zeros in front of the operation, if nothing else touches C in between."""
+    """The operation that fills C with zeros before the matmul, if no operation between them
+    accesses C; None if there is none."""
     previous = _before(generic)
     while previous is not None:
         if c in list(previous.operands) and not reads_shape_only(previous):
@@ -221,9 +227,9 @@ def fill_of(generic: Any, c: Any, roots: Roots) -> Any | None:
 
 
 def _is_harmless(operation: Any, c: Any, roots: Roots) -> bool:
-    """Whether it cannot touch C, which it is not given."""
+    """Whether the operation, which does not have C as an operand, cannot access C."""
     if operation.name == "linalg.generic":
-        # Its body may load from buffers that are no operands of its own.
+        # The body may load from buffers that are no operands of the operation.
         values = [value for one in ops.walk(operation) for value in one.operands]
         buffers = [value for value in values if isinstance(value.type, ir.MemRefType)]
         return not any(roots.may_overlap(value, c) for value in buffers)
@@ -249,7 +255,7 @@ def _is_zero_fill(operation: Any) -> bool:
         or len(outputs) != 1
         or len(inputs) > 1
         or any(isinstance(value.type, ir.ShapedType) for value in inputs)
-        or not maps_of(operation)[-1].is_permutation  # it fills a part alone
+        or not maps_of(operation)[-1].is_permutation  # it fills only a part
     ):
         return False
     yielded = end.operands[0]

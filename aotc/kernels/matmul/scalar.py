@@ -1,4 +1,4 @@
-"""What the families without tensor cores share: types, operands, launches and epilogues."""
+"""Utilities of the families without tensor cores: types, operands, launches and epilogues."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ _TYPES = ("f64", "f32", "f16", "bf16", "i32", "i16", "i8")
 
 
 def sum_type(problem: Problem) -> str:
-    """The type of the kernels' accumulators: wider than what the problem says if that is narrow.
-    They are rounded once, at the end."""
+    """The type of the kernels' accumulators. Narrow accumulator types of a problem are widened; the
+    result is rounded once, at the end."""
     narrow = {"f16": "f32", "bf16": "f32", "i16": "i32", "i8": "i32"}
     return narrow.get(problem.accumulator, problem.accumulator)
 
 
 def has_known_types(problem: Problem) -> bool:
-    """Whether elements become the accumulator's type without loss."""
+    """Whether the kernels support the element types, and convert them to the accumulator type
+    without loss."""
     accumulator = problem.accumulator
     elements = [problem.a.element, problem.b.element]
     if problem.adds:
@@ -44,12 +45,12 @@ def has_known_types(problem: Problem) -> bool:
     )
 
 
-# Batch, row and column of an element of C.
+# The batch, row and column of an element of C.
 Coordinate = tuple[Number, Number, Number]
 
 
 class Operands:
-    """The buffers of a problem, and its sizes: ints where they are known."""
+    """The buffers of a problem, and its sizes, which are ints if they are known."""
 
     def __init__(self, b: Builder, problem: Problem, arguments: Arguments) -> None:
         self.problem = problem
@@ -69,8 +70,8 @@ class Operands:
 
 
 class Block(Struct, frozen=True):
-    """A thread block that is being built: its id, the id of the thread, and the dynamic shared
-    memory, None if there is none."""
+    """The thread block of a kernel that is being built: the block id, the thread id, and the
+    dynamic shared memory (None if there is none)."""
 
     index: Number
     thread: Number
@@ -88,13 +89,13 @@ def launch(
     waits_later: bool = False,
     role: str = "",
 ) -> Iterator[Block]:
-    """A kernel of `blocks` thread blocks along x. A grid cannot be empty: if it has to be, it is of
-    one block, which does nothing.
+    """Launches a kernel of `blocks` thread blocks along x. A grid cannot be empty: for 0 blocks,
+    the grid is one block, which does nothing.
 
-    With `overlaps_previous`, blocks may start before the previous kernel of the stream has ended,
-    for which they wait (programmatic dependent launch, from sm_90 on): at once, or, with
-    `waits_later`, where they call `wait_for_previous`, before which they read constants alone. The
-    next kernel may start when all blocks have waited.
+    With `overlaps_previous`, blocks may start before the previous kernel of the stream has ended
+    (programmatic dependent launch, from sm_90 on). They wait for its end at once or, with
+    `waits_later`, where the body calls `wait_for_previous`; before that, they may read constants
+    only. The next kernel may start when all blocks have waited.
     """
     is_known = isinstance(blocks, int) and blocks > 0
     blocks_or_one = blocks if is_known else maximum(blocks, 1)
@@ -107,9 +108,9 @@ def launch(
 
 
 def wait_for_previous(b: Builder) -> None:
-    """Waits for the end of the previous kernel of the stream, and lets the next one start. Not in
-    the other order: an LSTM, many of whose kernels then wait on the multiprocessors at once, took
-    2.5 times as long as without programmatic dependent launch."""
+    """Waits for the end of the previous kernel of the stream, and then lets the next one start. In
+    the other order, many kernels occupy the multiprocessors while they wait: an LSTM then took 2.5
+    times as long as without programmatic dependent launch."""
     for action in ("wait", "launch_dependents"):
         b.op("nvvm.griddepcontrol", kind=f"#nvvm<grid_dep_action {action}>")
 
@@ -123,8 +124,9 @@ def elements_of_c(
     *,
     is_aligned: bool = False,
 ) -> Sequence[Value]:
-    """What is stored for the accumulators of neighbours in a row, of which the first is at `first`;
-    all are inside of C. `is_aligned`: its column is a multiple of their number."""
+    """The values to store for the accumulators of consecutive elements of a row of C, which are in
+    bounds. `first`: the coordinates of the first one. `is_aligned`: its column is a multiple of the
+    number of elements."""
     problem = operands.problem
     batch, row, column = first
     columns = [column + number for number in range(len(accumulators))]

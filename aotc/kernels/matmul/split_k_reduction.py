@@ -1,5 +1,5 @@
-"""Grid split-K: blocks that share a tile of C store partial accumulators, which a second kernel
-adds in the order of K. That one is here."""
+"""The reduction kernel of grid split-K. The blocks that share a tile of C store partial
+accumulators, and this kernel adds them in the order of K."""
 
 from __future__ import annotations
 
@@ -16,30 +16,31 @@ from aotc.kernels.tensor_core import add_accumulators
 from aotc.numbers import Number, Value, ceil_divide, compare, minimum
 
 _THREADS = 256
-# How many partial accumulators a thread reads at once, where their number is not known.
+# The number of partial accumulators that a thread loads at once if their total number is unknown.
 _AT_ONCE = 4
-# Their rows are of a multiple of so many: of 16 bytes at least.
+# Rows of partial accumulators are padded to a multiple of this number of elements (at least 16
+# bytes).
 _PITCH_UNIT = 4
-# What stores C's elements: of the batch, the row, the column, and the accumulator there.
+# Stores an element of C, given its batch, row and column, and its accumulator.
 _Store = Callable[[Number, Number, Number, Value], None]
 
 
 def partial_of(problem: Problem) -> Problem:
-    """The problem whose C are matrices of partial accumulators, one for each split of each batch.
-    Rows begin at multiples of 16 bytes."""
+    """The problem of the first kernel, whose C consists of matrices of partial accumulators: one
+    for each split of each batch. Rows begin at multiples of 16 bytes."""
     type_ = sum_type(problem)
     sums = Matrix(f"memref<?x?x?x{type_}>", type_, (problem.m, problem.n), None, CHUNK_BYTES)
     return replace(problem, c=sums, accumulator=type_, adds=False)
 
 
 class SplitKReduction:
-    """The buffer of the partial accumulators of `split_k` parts of K, which is allocated here, and
-    the kernel that adds them."""
+    """The buffer of the partial accumulators of `split_k` parts of K, and the kernel that adds
+    them. The constructor allocates the buffer."""
 
     def __init__(self, b: Builder, problem: Problem, split_k: Number, shape: ProblemShape) -> None:
         self.b, self.problem, self.split_k, self.shape = b, problem, split_k, shape
         pitch = ceil_divide(shape.n, _PITCH_UNIT) * _PITCH_UNIT
-        # Of all matrices of partial accumulators, those of a batch one after the other.
+        # The number of matrices of partial accumulators. Those of a batch are consecutive.
         self.count = shape.batches * split_k
         self.buffer = Buffer(
             b.alloc(b.values([self.count, shape.m, pitch]), partial_of(problem).c.type)
@@ -49,8 +50,8 @@ class SplitKReduction:
         return Buffer(self.buffer.value, [number])
 
     def reduce(self, store: _Store) -> None:
-        """Launches the kernel, and frees the buffer: a thread for each element of C, a block for a
-        part of a row."""
+        """Launches the kernel, and frees the buffer. Each thread computes one element of C, and
+        each block a part of a row."""
         b, shape = self.b, self.shape
         across = ceil_divide(shape.n, _THREADS)
         blocks = shape.batches * shape.m * across
@@ -63,7 +64,7 @@ class SplitKReduction:
         b.op("memref.dealloc", [self.buffer.value])
 
     def reduce_to(self, arguments: Arguments) -> None:
-        """Reduces to the problem's C."""
+        """Reduces to the problem's C, with its epilogue."""
         b, problem = self.b, self.problem
 
         def store(batch: Number, row: Number, column: Number, total: Value) -> None:
@@ -79,8 +80,8 @@ class SplitKReduction:
         self.reduce(store)
 
     def _sum(self, first: Number, row: Number, column: Number) -> Value:
-        """The sum of the parts' accumulators, of which the first are in matrix `first`, in their
-        order."""
+        """The sum of the partial accumulators of an element, in the order of the parts. Those of
+        the first part are in matrix `first`."""
         b, split_k = self.b, self.split_k
 
         def load(split: Number) -> Value:
@@ -93,7 +94,8 @@ class SplitKReduction:
             return total
         steps = ceil_divide(split_k - 1, _AT_ONCE)
         with b.loop(0, steps, 1, [load(0)]) as loop:
-            # Read at once: each alone would wait for memory. Behind the last one, that one again.
+            # Loaded together to overlap their latencies. Past the end, the last one is loaded
+            # again.
             begin = loop.index * _AT_ONCE + 1
             numbers = [begin + number for number in range(_AT_ONCE)]
             loaded = [load(minimum(number, split_k - 1)) for number in numbers]

@@ -1,11 +1,12 @@
-"""GEMM of f16 and bf16 on Blackwell (sm_100a): by TMA and tcgen05, warp-specialized.
+"""GEMM of f16 and bf16 on Blackwell (sm_100a) by TMA and tcgen05, warp-specialized.
 
-A block computes one tile of C. One warp copies stages of A and B to shared memory, as in `wgmma`; a
-thread of another one begins the MMAs (tcgen05.mma), whose accumulators are in tensor memory: a lane
-for each of 128 rows, a column of 32 bits for each of C's. Four warps store what 32 lanes each have.
+A block computes one tile of C. One warp copies stages of A and B to shared memory, as in `wgmma`. A
+thread of another warp issues the MMAs (tcgen05.mma). The accumulators are in tensor memory: a lane
+for each of 128 rows of C, and a column of 32 bits for each column of C. Four warps store C, each
+from 32 lanes.
 
-No such GPU has run this yet: that it assembles is all that is known. It is chosen where it is asked
-for alone (`--untested-kernels`).
+No such GPU has run these kernels yet: it is only known that they assemble. They are chosen only by
+`--untested-kernels`.
 """
 
 from __future__ import annotations
@@ -30,22 +31,23 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Place, Problem
 from aotc.mlir import ir
 from aotc.numbers import Number, Scalar, Value, ceil_divide, compare, divide_up, maximum
 
-# Warps: four for the epilogue, the producer, and the one that begins MMAs.
+# Warps: four for the epilogue, the producer, and the one that issues MMAs.
 _EPILOGUE_WARPS, _PRODUCER, _MMA = 4, 4, 5
 _THREADS = WARP * 6
-_ROWS = 128  # of a tile: a lane of tensor memory each
-_MMA_K = 16  # of one tcgen05.mma
+_ROWS = 128  # rows of a tile, one per lane of tensor memory
+_MMA_K = 16  # the K extent of one tcgen05.mma
 _CTA_GROUP = "#nvvm.cta_group<cta_1>"
-# Of a block at most, less what aligns the stages behind the barriers, and tensor memory's address.
+# The largest size of the stages. The rest of the block's limit is for the alignment of the stages,
+# as the barriers are in front of them, and for the address of the tensor memory.
 _SHARED_BYTES = LIMITS[100].block_shared - 2 * KIB
 _LOADED = 32  # columns that a thread loads from tensor memory at once
 _STORED_BYTES = 16
 
 
 class Variant(Struct, frozen=True):
-    """Parameters of a kernel: a tile of C has 128 rows and `n` columns (a multiple of 32, at most
-    256); `stages` are those of the pipeline. `group`: how many tiles of a column of C follow each
-    other, so that the blocks that run at once share rows of A and columns of B in the L2 cache."""
+    """Parameters of a kernel. A tile of C has 128 rows and `n` columns (a multiple of 32, at most
+    256). `stages`: the number of stages of the pipeline. `group`: the number of rows of tiles that
+    are rasterized together (see `rasterize`), for reuse in the L2 cache."""
 
     n: int = 256
     stages: int = 4
@@ -53,24 +55,25 @@ class Variant(Struct, frozen=True):
 
     @property
     def m(self) -> int:
-        """Rows of a tile."""
+        """The rows of a tile."""
         return _ROWS
 
     @property
     def split_k(self) -> int:
-        """A block computes its tile along the whole of K."""
+        """Always 1: a block computes its tile along all of K."""
         return 1
 
 
-# Of a multiprocessor, by what NVIDIA says of a B200: multiply-adds of 16 bits in a clock. And a
-# guess: clocks until the first tile is there, and elements stored in one.
+# The cost model of a multiprocessor. The 16-bit multiply-adds per clock are from NVIDIA's figures
+# for a B200. Guesses: the clocks until the first tile has arrived, and the elements stored per
+# clock.
 _MULTIPLY_ADDS = 4096
 _START_CLOCKS = 2000
 _STORED_A_CLOCK = 64
 
 
 class _Kernel:
-    """Builds one kernel and its launch. Values that its parts share are its members."""
+    """Builds one kernel and its launch. Values that its methods share are members."""
 
     def __init__(
         self, b: Builder, problem: Problem, variant: Variant, arguments: Arguments
@@ -124,12 +127,12 @@ class _Kernel:
         return max(32, 1 << (self.variant.n - 1).bit_length())
 
     def _find_tile(self, launch: Launch) -> None:
-        """The block's tile, and how many stages of K it has."""
+        """Computes the coordinates of the block's tile, and its number of K tiles."""
         b, variant, problem = self.b, self.variant, self.problem
         self.m = size_of(b, problem.m, self.host_m)
         self.n = size_of(b, problem.n, self.host_n)
         k = size_of(b, problem.k, self.host_k)
-        # With K = 0 there is one, behind K's end: zeros.
+        # With K = 0 there is one K tile, past the end of K, which TMA fills with zeros.
         self.k_tiles = maximum(divide_up(k, self.a.k_extent), 1)
         behind, zero = b.constant(self.a.k_extent, "i32"), b.constant(0, "i32")
         self.first_k = b.select(compare("eq", k, 0), behind, zero)
@@ -142,10 +145,11 @@ class _Kernel:
         self.tile = Tile(row * variant.m, column * variant.n, batch)
 
     def _begin(self) -> None:
-        """Barriers, and the block's part of tensor memory, whose address all threads get."""
+        """Initializes the barriers, allocates the block's tensor memory, and broadcasts its address
+        to all threads."""
         b, cta = self.b, self.cta
         self.pipeline = TmaPipeline(b, self.variant.stages, self.stage_bytes)
-        self.done = Mbarriers(b)  # of the accumulators
+        self.done = Mbarriers(b)  # the accumulators are complete
         with cta.initializes_barriers():
             self.pipeline.init_barriers(1)
             self.done.init(0, 1)
@@ -185,7 +189,8 @@ class _Kernel:
     # --- The mainloop --------------------------------------------------------------------
 
     def _mainloop(self) -> None:
-        """The tensor cores say themselves that they have read a stage, and that all is summed."""
+        """Issues the MMAs. The tensor cores themselves arrive on the barriers, when they have read
+        a stage, and when the accumulators are complete."""
         b, address = self.b, self.cta.address
         instruction = b.constant(self._instruction_descriptor(), "i32")
         a = self._descriptor(self.a, address)
@@ -199,7 +204,7 @@ class _Kernel:
             for k_block in range(self.a.k_extent // _MMA_K):
                 a_at = a_stage + k_block * self.a.k_step
                 b_at = b_stage + k_block * self.b_.k_step
-                # The first MMA overwrites the accumulators: there are no zeros to write.
+                # The first MMA overwrites the accumulators, so they need no initialization.
                 accumulates = is_later if k_block == 0 else b.constant(1, "i1")
                 self._mma(a_at, b_at, instruction, accumulates)
             self._commit(self.pipeline.empty, stage)
@@ -215,13 +220,13 @@ class _Kernel:
         )
 
     def _commit(self, barriers: Mbarriers, stage: Number) -> None:
-        """The barrier's phase ends when all MMAs that were begun are done."""
+        """Makes the barrier's phase end when all MMAs issued so far are complete."""
         pointer = shared_pointer(self.b, barriers.address(stage))
         self.b.op("nvvm.tcgen05.commit", [pointer], group=_CTA_GROUP)
 
     def _instruction_descriptor(self) -> int:
-        """What is multiplied (PTX manual, «Instruction descriptor», of kind f16): accumulators of
-        f32; the types; whether A and B are MN-major; sizes of the tile."""
+        """The instruction descriptor (PTX manual, «Instruction descriptor», of kind f16): f32
+        accumulators, the types of A and B, whether they are MN-major, and the sizes of the tile."""
         number = 1 if self.problem.a.element == "bf16" else 0
         return (
             1 << 4
@@ -234,20 +239,20 @@ class _Kernel:
         )
 
     def _descriptor(self, operand: OperandTile, address: Number) -> Scalar:
-        """As wgmma's, but for a number (1, in bits 46 to 48) that says whose it is (PTX manual,
+        """The matrix descriptor. It is wgmma's with the constant 1 in bits 46 to 48 (PTX manual,
         «Shared memory descriptor»)."""
         return Scalar(operand.descriptor(self.b, address) | 1 << 46)
 
     # --- The epilogue --------------------------------------------------------------------
 
     def _store(self) -> None:
-        """A thread has a row."""
+        """Stores the tile. Each thread has one row."""
         b = self.b
         self.done.wait(0, 0)
         self._fence("after")
         row = self.tile.row + self.cta.thread
         is_row = compare("ult", row, self.m)
-        # An address in tensor memory is a lane in its upper half, and a column.
+        # An address in tensor memory has the lane in its upper half, and the column in the lower.
         first = self.accumulators_address + (self.cta.warp * WARP << 16)
         with b.loop(b.constant(0, "i32"), self.variant.n, _LOADED) as loop:
             place = self._tensor_memory(first + loop.index)
@@ -328,7 +333,7 @@ class Tcgen05(MatmulFamily[Problem]):
     kernel_type = _Kernel
 
     def can_take(self, problem: Problem, variant: Variant) -> bool:
-        """Whether the kernel is right for the problem, as far as the manual tells."""
+        """Whether the kernel computes the problem correctly, according to the PTX manual."""
         return (
             (problem.a.element, problem.b.element) in (("f16", "f16"), ("bf16", "bf16"))
             and problem.accumulator == "f32"
@@ -341,8 +346,8 @@ class Tcgen05(MatmulFamily[Problem]):
         )
 
     def variants(self, problem: Problem) -> tuple[Variant, ...]:
-        """The candidates, the best one for large problems first, with as many stages as fit shared
-        memory."""
+        """See `KernelFamily`. The best variant for large problems is first. Each has as many stages
+        as fit shared memory, and at most 8."""
         found = []
         for n in (256, 192, 128, 64):
             one = Variant(n=n)
@@ -351,7 +356,7 @@ class Tcgen05(MatmulFamily[Problem]):
         return tuple(variant for variant in found if self.can_take(problem, variant))
 
     def tile_clocks(self, problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
-        """What a tile takes of a multiprocessor, about, and what a launch takes besides."""
+        """See `MatmulFamily`."""
         elements = variant.m * variant.n
         return elements * k / _MULTIPLY_ADDS + elements / _STORED_A_CLOCK, _START_CLOCKS
 
@@ -360,7 +365,8 @@ class Tcgen05(MatmulFamily[Problem]):
         return named_tile(variant.m, variant.n, k, variant.stages)
 
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:
-        """Dynamic shared memory of a block: behind the stages is tensor memory's address."""
+        """The dynamic shared memory of a block: the stages, followed by the address of the tensor
+        memory."""
         return variant.stages * _stage_bytes(problem, variant) + 16
 
 

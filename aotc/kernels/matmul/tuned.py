@@ -1,4 +1,4 @@
-"""What was found fastest on a GPU: the file that `aotc tune` writes and `--tuned` reads.
+"""The file of the fastest measured kernels, which `aotc tune` writes and `--tuned` reads.
 
 It is JSON, `{"format": 1, "products": [...]}`, with an entry for each chip, problem and sizes:
 
@@ -6,8 +6,8 @@ It is JSON, `{"format": 1, "products": [...]}`, with an entry for each chip, pro
      "kernel": "wgmma", "variant": {"n": 128, ...}, "microseconds": 5.21, "candidates": 14,
      "gpu": "NVIDIA H200"}
 
-`problem` is what `problem_words` says, `kernel` a family's name and `variant` its parameters. The
-others say how that was found out, and decide nothing.
+`problem` is the text of `problem_words`, `kernel` a family's name and `variant` its parameters. The
+other fields document the measurement, and do not affect the choice.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from aotc.kernels.matmul.family import MatmulFamily
 
 FORMAT = 1
-# What sizes that are not known are when kernels are timed: of the kernel for many tiles, and of
-# the one for fewer. (That for fewest is not timed.)
+# The values of unknown sizes when kernels are timed: of the kernel for many tiles, and of the
+# kernel for fewer. (TINY is for the kernel for few tiles, which is not timed.)
 LARGE, SMALL, TINY = 4096, 1024, 512
 
 Sizes = tuple[int, int, int]
 
 
 class Entry(Struct, frozen=True, forbid_unknown_fields=True):
-    """What was fastest for a problem on a chip, of matrices of these sizes (M, N, K)."""
+    """The fastest kernel for a problem on a chip, for matrices of `sizes` (M, N, K)."""
 
     chip: Annotated[str, Meta(pattern=r"^sm_\d+[a-z]?$")]
     problem: str
@@ -59,7 +59,7 @@ class _Document(Struct, frozen=True):
 
 @functools.lru_cache(maxsize=8)
 def parse_tuned(text: str, name: str = "the file of --tuned") -> tuple[Entry, ...]:
-    """The entries of a file's text. Raises InputError for what is no such file."""
+    """The entries of a file's text. Raises InputError if the text is not in the format."""
     from msgspec import ValidationError, convert
 
     try:
@@ -79,7 +79,8 @@ def parse_tuned(text: str, name: str = "the file of --tuned") -> tuple[Entry, ..
 
 
 def problem_words(problem: Problem) -> str:
-    """All of a problem that kernels depend on, as the file's key has it."""
+    """The text that identifies a problem in the file. It has every property of the problem that
+    kernels depend on."""
     sizes = "x".join("?" if size is None else str(size) for size in sizes_of(problem))
     layout = "".join("t" if one.transposed else "n" for one in (problem.a, problem.b))
     elements = dict.fromkeys((problem.a.element, problem.b.element))
@@ -106,7 +107,7 @@ def problem_words(problem: Problem) -> str:
 
 
 def _pitch(matrix: Matrix) -> str:
-    """That of a part of a wider matrix, in elements."""
+    """The pitch of a part of a wider matrix, in elements; empty for a whole matrix."""
     columns = matrix.sizes[1]
     is_whole = matrix.pitch == columns or (matrix.pitch is None and columns is None)
     return "" if is_whole else str(matrix.pitch or "?")
@@ -121,21 +122,22 @@ def sizes_of(problem: Problem) -> tuple[int | None, int | None, int | None]:
 
 
 def sizes_at(problem: Problem, unknown: int) -> Sizes:
-    """The sizes, where each that is not known is `unknown`."""
+    """M, N and K of the problem, with `unknown` in place of each unknown size."""
     m, n, k = (unknown if size is None else size for size in sizes_of(problem))
     return m, n, k
 
 
 def timed_sizes(problem: Problem) -> list[Sizes]:
-    """The sizes that kernels are timed with: of some that are not known, large ones first."""
+    """The sizes that kernels are timed with. If some sizes are unknown, there are two: large ones,
+    then small ones."""
     return list(dict.fromkeys(sizes_at(problem, unknown) for unknown in (LARGE, SMALL)))
 
 
 def variant_of(
     entry: Entry, families: Mapping[str, MatmulFamily[Any]], problem: Problem
 ) -> tuple[MatmulFamily[Any], Any]:
-    """The family that an entry names, and its variant. Raises ValueError, with why, for one that
-    this aotc has not, or not for the problem."""
+    """The family that an entry names, and its variant. Raises ValueError, with the reason, if this
+    version of aotc does not have the kernel, or it does not support the problem."""
     family = families.get(entry.kernel)
     if family is None:
         raise ValueError(f"there is no kernel '{entry.kernel}'")

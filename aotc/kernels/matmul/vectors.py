@@ -1,6 +1,6 @@
-"""A matrix with a vector, seen as a matmul: the vector is A's one row, the result C's.
+"""Matrix-vector products as matmuls: the vector is the only row of A, and the result that of C.
 
-Of a batch, each matrix has a vector of its own.
+In a batch, each matrix has its own vector.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from aotc.mlir import ir
 
 
 def row_type(type_: Any) -> Any:
-    """The type of a view of a vector, or of one for each of a batch, with a dimension for its one
-    row."""
+    """The type of a view of a vector, or of a batch of vectors, with a further dimension of size 1
+    for its row."""
     shape, (strides, offset) = list(type_.shape), type_.get_strides_and_offset()
     shape.insert(-1, 1)
     layout = None
-    # By the map: `strided<[1]>`, of a row that is sliced, is no other layout than none.
+    # Layouts are compared as affine maps: `strided<[1]>`, the layout of a slice, is the identity.
     if type_.affine_map != ir.AffineMap.get_identity(type_.rank):
         unknown = ir.ShapedType.get_dynamic_stride_or_offset()
         count = shape[-1]
@@ -28,7 +28,7 @@ def row_type(type_: Any) -> Any:
 
 
 def as_row(vector: Any) -> Any:
-    """That view at the insertion point."""
+    """The view of type `row_type` of a vector, created at the insertion point."""
     type_ = ir.MemRefType(vector.type)
     unknown = ir.ShapedType.get_dynamic_size()
     sizes = ops.dynamic_sizes(vector)

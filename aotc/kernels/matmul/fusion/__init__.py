@@ -1,5 +1,6 @@
-"""What is done with a matmul's result, and what it begins from → a part of the matmul's kernel.
+"""Fusion of a matmul's producers and consumers into its kernel, as an epilogue.
 
-`fuse` finds it and takes it in, `elementwise` reads its bodies as steps of an `epilogue`,
-`collapsed` sees buffers as matrices, and `narrow` rounds a result where it is computed.
+`fuse` finds and fuses the operations, `elementwise` translates their bodies to steps of an
+`epilogue`, `gates` fuses the combination of gates, `collapsed` views buffers as matrices, `narrow`
+rounds a result where it is computed, and `joined` collapses several reduction dimensions to one.
 """

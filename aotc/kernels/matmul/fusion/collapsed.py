@@ -1,4 +1,4 @@
-"""Buffers as matrices: dimensions that follow each other in memory are one."""
+"""Views of buffers as matrices: consecutive dimensions that are contiguous are collapsed to one."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from aotc import ops
 from aotc.mlir import ir
 
-# Of each dimension of the result, those that it is made of.
+# For each dimension of the result, the dimensions that are collapsed to it.
 Groups = Sequence[Sequence[int]]
 
 
 def collapsed_type(value: Any, groups: Groups) -> Any | None:
-    """The type of the view that `collapse` makes; None where the dimensions of a group are known
-    not to follow each other, or not known to."""
+    """The type of the view that `collapse` creates; None if the dimensions of a group are not known
+    to be contiguous."""
     type_ = ir.MemRefType(value.type)
     if all(len(group) == 1 for group in groups):
         return type_
@@ -41,7 +41,8 @@ def collapsed_type(value: Any, groups: Groups) -> Any | None:
 
 
 def collapse(value: Any, groups: Groups) -> Any:
-    """The view of it at the insertion point, of a buffer of which `collapsed_type` is known."""
+    """The view of a buffer with collapsed dimensions, created at the insertion point. Its
+    `collapsed_type` must not be None."""
     type_ = collapsed_type(value, groups)
     assert type_ is not None
     if type_ == value.type:
@@ -51,5 +52,5 @@ def collapse(value: Any, groups: Groups) -> Any:
 
 
 def each(rank: int) -> list[list[int]]:
-    """The groups that change nothing."""
+    """The groups that collapse nothing: each dimension is a group."""
     return [[i] for i in range(rank)]

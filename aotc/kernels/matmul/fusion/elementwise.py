@@ -1,4 +1,4 @@
-"""The body of an elementwise `linalg.generic` along C → steps of an epilogue, and operands."""
+"""Translates the body of an elementwise `linalg.generic` along C to steps of an epilogue."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ _WIDEST_ACCESS = 16  # bytes
 
 
 class Operand(Struct):
-    """A buffer of which a kernel is given a view, by groups of dimensions; or a scalar. `is_row`:
-    the view is a vector, or one for each of a batch, as a matrix of one row."""
+    """An operand of a kernel: a scalar, or a view of a buffer, with its dimensions collapsed by
+    `groups`. `is_row`: the view is a vector (or a batch of vectors) and is passed as a matrix of
+    one row."""
 
     value: Any
     groups: Groups | None = None
     is_row: bool = False
 
     def make(self) -> Any:
-        """The kernel's argument, at the insertion point."""
+        """The kernel's argument, created at the insertion point."""
         view = self.value if self.groups is None else collapse(self.value, self.groups)
         return as_row(view) if self.is_row else view
 
@@ -38,17 +39,18 @@ class Operand(Struct):
 
 
 class Loops(Struct, frozen=True):
-    """The loops of an operation, which run along C. `places`: of each, its axis, and which part of
-    that it is, from the outermost on; `sizes`: of each axis's parts, None for one that is not
-    known."""
+    """The loops of an operation along C. `places`: for each loop, the name of its axis and the
+    index of the part of the axis that it iterates over, outermost first. `sizes`: for each axis,
+    the sizes of its parts (None if unknown)."""
 
     places: dict[int, tuple[str, int]]
     sizes: dict[str, list[int | None]]
 
     @classmethod
     def of(cls, type_: Any, names: Sequence[str], map_: Any) -> Loops | None:
-        """The loops of the operand that is C, or a view of it; `names`: the axis of C along each
-        dimension."""
+        """The loops of an operation with an operand that is C or a view of C, of type `type_` and
+        map `map_`. `names`: the axis of C along each of its dimensions. None if the map is no
+        permutation."""
         loops = _loops_of(map_)
         if loops is None or len(set(loops)) != map_.n_dims or len(loops) != map_.n_dims:
             return None
@@ -61,8 +63,8 @@ class Loops(Struct, frozen=True):
         return cls(places, sizes)
 
     def axis(self, loop: int, count: int = 1) -> Axis | None:
-        """Where an element is along `count` parts of an axis, of which the first one is this loop;
-        None where that takes sizes that are not known."""
+        """The index along `count` consecutive parts of an axis, the first of which is that of
+        `loop`; None if it depends on unknown sizes."""
         name, part = self.places[loop]
         sizes = self.sizes[name]
         own, inner = sizes[part : part + count], sizes[part + count :]
@@ -74,14 +76,15 @@ class Loops(Struct, frozen=True):
 
 
 def _loops_of(map_: Any) -> list[int] | None:
-    """The loop along each dimension of an operand, where each has one."""
+    """The loop along each dimension of an operand; None if an index is no plain loop dimension."""
     if not all(isinstance(result, ir.AffineDimExpr) for result in map_.results):
         return None
     return [ir.AffineDimExpr(result).position for result in map_.results]
 
 
 def is_elementwise(operation: Any) -> bool:
-    """Whether it is a `linalg.generic` on buffers that computes one element after the other."""
+    """Whether the operation is a `linalg.generic` on buffers without reductions, and with one
+    output."""
     if operation.name != "linalg.generic" or operation.results or has_reduction(operation):
         return False
     _, outputs = ops.operand_groups(operation)
@@ -89,7 +92,7 @@ def is_elementwise(operation: Any) -> bool:
 
 
 class Reading(Struct):
-    """What an epilogue is made of, as it grows: steps, and the operands that they read."""
+    """An epilogue under construction: the steps, and the operands that they read."""
 
     steps: list[Step]
     epilogue_operands: list[EpilogueOperand]
@@ -116,7 +119,8 @@ class Reading(Struct):
     def read_all(
         self, operands: Iterable[tuple[Any, Any, Any]], loops: Loops
     ) -> dict[Any, str] | None:
-        """Names for block arguments, of operands and their maps; None where one has none."""
+        """The names of block arguments. `operands` has triples of an argument, its operand and the
+        operand's map. None if an operand cannot be read."""
         names = {}
         for argument, value, map_ in operands:
             name = self.read(value, map_, loops)
@@ -126,7 +130,7 @@ class Reading(Struct):
         return names
 
     def read(self, value: Any, map_: Any, loops: Loops) -> str | None:
-        """What is read of an operand."""
+        """The name of the element that is read of an operand; None if it cannot be read."""
         if not isinstance(value.type, ir.MemRefType):
             return self.scalar(value)
         placed = place_operand(value, map_, loops)
@@ -139,7 +143,8 @@ class Reading(Struct):
         )
 
     def scalar(self, value: Any) -> str | None:
-        """A scalar from outside of the operation: a constant is made where it is used."""
+        """The name of a scalar that is defined outside of the operation; None if it cannot be
+        passed. Constants become steps."""
         owner = ops.defining(value)
         if owner is not None and owner.name == "arith.constant":
             return self.step(owner.name, [], f"() -> {value.type}", _attributes(owner))
@@ -158,8 +163,8 @@ class Reading(Struct):
         return f"e{len(self.epilogue_operands) - 1}"
 
     def body(self, generic: Any, known: dict[Any, str], loops: Loops) -> str | None:
-        """The name of what the operation yields, of names for its block's arguments; None for a
-        body that has more than operations on scalars."""
+        """The name of the value that the operation yields. `known`: the names of its block
+        arguments. None if the body has other operations than those on scalars."""
         names = dict(known)
         for operation in body_of(generic):
             operands = []
@@ -209,9 +214,10 @@ class Reading(Struct):
 def place_operand(
     value: Any, map_: Any, loops: Loops
 ) -> tuple[Operand, Any, tuple[Axis, ...]] | None:
-    """How a kernel is given a buffer: the view, its type, the axis along each dimension of it.
+    """How a buffer is passed to a kernel: the view, its type, and the axis along each of its
+    dimensions; None if that is not possible.
 
-    Parts of an axis are one dimension where they follow each other, in the map and in memory.
+    Consecutive parts of an axis are collapsed to one dimension if they are contiguous in memory.
     """
     along = _loops_of(map_)
     if along is None:
@@ -232,8 +238,8 @@ def place_operand(
 def _longest(
     value: Any, first: int, along: Sequence[int], loops: Loops
 ) -> tuple[list[int], Axis | None]:
-    """The most dimensions from the first one on that are parts of an axis, one after the other in
-    memory, and what they are of it."""
+    """The longest group of dimensions from `first` on that are consecutive parts of one axis and
+    contiguous in memory, and the axis of the group."""
     name, part = loops.places[along[first]]
     for count in range(len(loops.sizes[name]) - part, 1, -1):
         group = list(range(first, first + count))
@@ -251,7 +257,7 @@ def _longest(
 
 
 def _alignment(type_: Any, element: str) -> int:
-    """How many bytes rows begin at multiples of, if the first does; `dispatch` asks for that."""
+    """The alignment of every row in bytes, if the first row has it, which `dispatch` checks."""
     size = ELEMENT_BYTES.get(element, 1)
     if type_.rank == 0:
         return size

@@ -1,11 +1,12 @@
-"""What is done with a matmul's result, and what it begins from, becomes a part of its kernel.
+"""Fuses the elementwise producer and consumers of C into a matmul's kernel.
 
-An elementwise `linalg.generic` reads what a matmul writes. Where nobody else does, it is computed
-of each sum before that is stored: the buffer between them is gone, or what the operation changes
-in place is written once. So is what C is filled with in front of the matmul (a bias, in each of
-its rows), which is added to sums. The arithmetic stays what the operations say.
+A consumer is an elementwise `linalg.generic` that reads C. If no other operation does, the epilogue
+computes it from each accumulator before the store. The intermediate buffer is then removed; if the
+consumer updates C in place, C is written only once. A producer fills C before the matmul, for
+example with a bias in each row; the epilogue adds its value to the accumulators. The arithmetic is
+that of the operations.
 
-The matmul moves down to its consumer: nothing between them may write what it reads.
+The matmul moves down to its last consumer, so no operation between them may write what it reads.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ _WIDEST_ACCESS = 16  # bytes
 
 
 class Fused(Struct):
-    """A matmul and what belongs to it, as kernels are written for it.
+    """A matmul with its fused operations, which one kernel computes.
 
-    `operands` are A, B, C and the problem's epilogue operands. All of `replaced` are done by it, in
-    their order; it stands where the last one was. `temporaries` are buffers that nobody needs then.
-    `pad` and `source`: see `Matmul`.
-    `gates` may be computed by the kernel, too, which stands where the last of these was then.
+    `operands` are A, B, C and the problem's epilogue operands. `replaced`: the operations that the
+    kernel replaces, in order; the kernel is inserted at the last one. `temporaries`: the buffers
+    that are unused afterwards. `pad` and `source`: see `Matmul`. `gates`: a combination of gates
+    that the kernel may compute as well; it is then inserted at the last of their operations.
     """
 
     problem: Problem
@@ -78,8 +79,9 @@ def unfused(matmul: Matmul) -> Fused:
 
 
 def fuse(matmul: Matmul, roots: Roots, done: Sequence[Any], later: Sequence[Any]) -> Fused:
-    """The matmul with all that can be fused to it, less operations that are `done` by others, and
-    those that read what `later` matmuls write: the last one takes them."""
+    """The matmul with all operations that can be fused to it. Excluded are the operations `done`,
+    which other kernels replace, and those that read a buffer of `later`, the C of later matmuls:
+    they are fused to the last of these."""
     if axes_of(matmul) is None:
         return unfused(matmul)
     fusing = _Fusing(matmul, roots, done, later)
@@ -92,8 +94,8 @@ def fuse(matmul: Matmul, roots: Roots, done: Sequence[Any], later: Sequence[Any]
 
 
 def axes_of(matmul: Matmul) -> list[str] | None:
-    """The axis along each dimension of C; None where they are no parts of rows and columns, the
-    slowest first."""
+    """The name of the axis (see `Axis`) along each dimension of C. None if the dimensions are not
+    those of the rows and the columns, in order, the slowest first."""
     problem = matmul.problem
     if not isinstance(problem, ImplicitGemm):
         names = ["batch", "row", "column"][0 if problem.batched else 1 :]
@@ -102,7 +104,7 @@ def axes_of(matmul: Matmul) -> list[str] | None:
         groups = matmul.c_groups or each(len(names))
         return [name for name, group in zip(names, groups, strict=True) for _ in group]
     type_ = ir.MemRefType(matmul.c.type)
-    # A dimension of one element is a part of anything.
+    # A dimension of size 1 may belong to either axis.
     found = {i: "row" for i in range(type_.rank) if type_.shape[i] == 1}
     for name, loops in (("row", problem.rows), ("column", problem.columns)):
         moves = [loop.c for loop in loops]
@@ -116,7 +118,8 @@ def axes_of(matmul: Matmul) -> list[str] | None:
 
 
 def remove_temporary(buffer: Any) -> None:
-    """Erases a buffer, or a view of one, of which only the sizes are asked for."""
+    """Erases a buffer or view whose elements are unused. Its `memref.dim` are replaced by the
+    sizes."""
     owner = buffer.owner.operation
     for use in list(buffer.uses):
         user = use.owner.operation
@@ -147,7 +150,7 @@ def _size(buffer: Any, dimension: int) -> Any:
 
 
 class _Fusing:
-    """A matmul, and what has been fused to it so far."""
+    """The state of the fusion: a matmul, and the operations that are fused to it so far."""
 
     def __init__(
         self, matmul: Matmul, roots: Roots, done: Sequence[Any], later: Sequence[Any]
@@ -156,13 +159,13 @@ class _Fusing:
         self._done, self._later = done, later
         self._fused = unfused(matmul)
         self._reading = Reading([], [], [])
-        # What C is to get, and its type.
+        # The name of the value to store to C, and its type.
         self._value, self._element = SUM, matmul.problem.accumulator
-        # The buffer that it is in without more fusion, and the axis along each of its dimensions.
+        # The buffer that gets the value if nothing more is fused, and the axes of its dimensions.
         self._c = matmul.c
         self._names = axes_of(matmul) or []
         self._full = tuple(Axis(name) for name in dict.fromkeys(self._names))
-        # What nothing may write before the matmul has read it.
+        # The buffers that the kernel reads: operations in front of it must not write them.
         self._reads = [matmul.a, matmul.b, *matmul.others]
 
     def result(self) -> Fused:
@@ -177,7 +180,7 @@ class _Fusing:
         return fused
 
     def find_gates(self) -> FusedGates | None:
-        """What joins parts of the columns of what C is now."""
+        """The operations that combine parts of the columns of the current C, if there are any."""
         problem = self._fused.problem
         if self._matmul.has_rows or isinstance(problem, ImplicitGemm):
             return None
@@ -185,10 +188,11 @@ class _Fusing:
         product = Product(problem, replaced, self._c, reads, self._done, self._later)
         return find_gates(product, self._roots, self._leaves)
 
-    # --- What C begins from --------------------------------------------------------------------
+    # --- The producer --------------------------------------------------------------------------
 
     def take_beginning(self) -> None:
-        """What fills C in front of the matmul, with other things than zeros."""
+        """Fuses the operation that fills C before the matmul with values other than zeros, if
+        possible."""
         filling = self._find_filling()
         if filling is None:
             return
@@ -228,10 +232,10 @@ class _Fusing:
                 return None
         return None
 
-    # --- What is done with it ------------------------------------------------------------------
+    # --- The consumers -------------------------------------------------------------------------
 
     def take_consumer(self) -> bool:
-        """Whether there was one."""
+        """Fuses the next consumer of C. Returns whether there was one that can be fused."""
         consumer = self._find_consumer()
         if consumer is None:
             return False
@@ -271,8 +275,8 @@ class _Fusing:
     def _move_to(
         self, output: Any, maps: tuple[Any, Any], loops: Loops, reading: Reading, consumer: Any
     ) -> bool:
-        """Makes another buffer the kernel's C, where nobody else uses the one before. `maps` are
-        theirs, None for that of a view."""
+        """Makes `output` the kernel's C, if no other operation uses the previous C. `maps`: the
+        maps of the previous C (None if the consumer reads a view of it) and of `output`."""
         old, new = maps
         found = None
         if not isinstance(self._fused.problem, ImplicitGemm):
@@ -295,7 +299,7 @@ class _Fusing:
         return True
 
     def _moved(self, output: Any, map_: Any, loops: Loops) -> tuple[Operand, Problem] | None:
-        """The problem with another C."""
+        """The operand and the problem with `output` as C; None if it cannot be C."""
         placed = place_operand(output, map_, loops)
         if placed is None or placed[2] != self._full:
             return None
@@ -306,7 +310,7 @@ class _Fusing:
         return None if matrix is None else (operand, replace(self._fused.problem, c=matrix))
 
     def _moved_implicit_gemm(self, output: Any) -> tuple[Operand, Problem] | None:
-        """Likewise, of a C with the same dimensions."""
+        """As `_moved`, for an implicit GEMM and a C with the same dimensions."""
         problem, type_ = self._fused.problem, ir.MemRefType(output.type)
         element = str(type_.element_type)
         if (
@@ -318,7 +322,7 @@ class _Fusing:
         unknown = ir.ShapedType.get_dynamic_stride_or_offset()
         distances, _ = type_.get_strides_and_offset()
         strides = tuple(None if one == unknown else int(one) for one in distances)
-        # Neighbours follow each other as before, if all lies as before.
+        # Columns are contiguous as before, if the strides are the same.
         alignment = ELEMENT_BYTES[element]
         last = problem.columns[-1]
         if strides == problem.strides[2] and last.size and strides[last.c[0][0]] == 1:
@@ -339,11 +343,11 @@ class _Fusing:
         return None
 
     def _is_c(self, value: Any) -> bool:
-        """Whether it is C, which may itself be another shape of a buffer, or another shape of C."""
+        """Whether the value is C or a reshape of C, or the buffer that C is a reshape of."""
         return bool(self._c in (value, _source(value)))
 
     def _is_temporary(self, consumer: Any) -> bool:
-        """Whether only the matmul and `consumer` have C's elements."""
+        """Whether only the matmul and `consumer` access C's elements."""
         owner = ops.defining(self._c)
         known = [*self._fused.replaced, consumer]
 
@@ -362,8 +366,9 @@ class _Fusing:
         )
 
     def _may_write(self, target: Any, map_: Any, loops: Loops, reading: Reading) -> bool:
-        """Whether nothing that is read is written before: the same element may be, as it is read
-        just before that."""
+        """Whether the kernel may write to `target`: the writes must not change elements that the
+        epilogue reads later. An operand that is read at the very index that is written is allowed,
+        as the read comes first."""
         placed = place_operand(target, map_, loops)
         return all(
             not isinstance(operand.value.type, ir.MemRefType)
@@ -375,14 +380,14 @@ class _Fusing:
         )
 
     def _loops(self, value: Any, map_: Any) -> Loops | None:
-        """The loops along C, or along a view of it."""
+        """The loops along C, or along a view of it; None if an axis is unknown."""
         names: list[str] | None = self._names
         if value != self._c:
             names = self._viewed(ops.defining(value))
         return None if names is None else Loops.of(value.type, names, map_)
 
     def _viewed(self, view: Any) -> list[str] | None:
-        """The axis along each dimension of a view; None where one has parts of two."""
+        """The axis along each dimension of a view of C; None if a dimension mixes two axes."""
         groups = ops.groups_of(view)
         if view.name == "memref.expand_shape":
             pairs = zip(self._names, groups, strict=True)
@@ -420,13 +425,13 @@ def _element(buffer: Any) -> str:
 
 
 def _source(value: Any) -> Any:
-    """The buffer that a value is another shape of, or it itself."""
+    """The buffer that a value is a reshape of, or the value itself."""
     owner = ops.defining(value)
     return owner.operands[0] if owner is not None and owner.name in _VIEWS else value
 
 
 def _place(operation: Any) -> tuple[list[Any], int]:
-    """The operations of a block, and which one it is."""
+    """The operations of the block, and the index of `operation` among them."""
     block = [other.operation for other in operation.block]
     return block, block.index(operation)
 

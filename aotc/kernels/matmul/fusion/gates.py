@@ -1,6 +1,6 @@
-"""Elementwise operations that join equal parts of a product's columns: what an LSTM, a GRU or a
-gated linear unit does with its gates. A kernel may compute them with the product, whose result
-nobody else reads then.
+"""Finds elementwise operations that combine equal parts of the columns of a matmul: the gates of an
+LSTM, a GRU or a gated linear unit. A kernel may compute them with the matmul, if no other operation
+reads the matmul's result.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ _FULL = (Axis("row"), Axis("column"))
 
 
 class FusedGates(Struct):
-    """What joins the gates: `operations`, in their order. `operands` are the epilogue operands of
-    `gates`, and `outputs` what it writes."""
+    """The combination of gates that a kernel may compute. `operations`: the operations that it
+    replaces, in order. `operands`: the epilogue operands of `gates`. `outputs`: the buffers that it
+    writes."""
 
     gates: Gates
     operations: list[Any]
@@ -50,9 +51,9 @@ class FusedGates(Struct):
 
 
 class Product(Struct):
-    """A product that is looked at: what replaces it so far, its result, and the other buffers that
-    its kernel reads. `done` are operations that others replace, `later` the results of later
-    products."""
+    """A matmul whose consumers are examined. `replaced`: the operations that its kernel replaces.
+    `c`: its result. `reads`: the buffers that its kernel reads. `done`: the operations that other
+    kernels replace. `later`: the results of later matmuls."""
 
     problem: Problem
     replaced: Sequence[Any]
@@ -65,8 +66,9 @@ class Product(Struct):
 def find_gates(
     product: Product, roots: Roots, leaves: Callable[[Any, Sequence[Any]], bool]
 ) -> FusedGates | None:
-    """What joins the gates of a product, if that alone reads its result. `leaves` tells whether an
-    operation may stand in front of the product, which reads some buffers."""
+    """The operations that combine the gates of a matmul, if no other operation reads its result;
+    else None. `leaves(operation, reads)` returns whether an operation may be moved in front of the
+    matmul, which reads the buffers `reads`."""
     owner = ops.defining(product.c)
     if product.problem.batched or product.problem.adds or owner is None:
         return None
@@ -91,18 +93,19 @@ def find_gates(
 
 
 class _Readers:
-    """The operations that read a product's result, which has memory of its own (`owner`), by views
-    of equal parts of its columns."""
+    """The operations that read a matmul's result, through views of equal parts of its columns.
+    `owner` is the allocation of the result."""
 
     def __init__(self, product: Product, owner: Any) -> None:
         self._product, self._owner = product, owner
-        # The number of the gate that each view is.
+        # The index of the gate that each view has.
         self.gates: dict[Any, int] = {}
         self.operations: list[Any] = []
         self.columns: int | None = None
 
     def find(self, value: Any) -> bool:
-        """Whether all that read the value, which is C or a view of it, are of that kind."""
+        """Collects the readers of the value, which is C or a view of it. Returns False if one of
+        them is not supported."""
         return all(self._take(value, use.owner.operation) for use in value.uses)
 
     def _take(self, value: Any, user: Any) -> bool:
@@ -119,7 +122,8 @@ class _Readers:
         return value in self.gates or self._take_view(value)
 
     def _take_view(self, value: Any) -> bool:
-        """Whether it has all rows, and the columns of one gate."""
+        """Notes the gate of a view. Returns False unless it has all rows and the columns of one
+        gate."""
         rank = ir.MemRefType(value.type).rank
         if rank < 2:
             return False
@@ -139,7 +143,7 @@ class _Readers:
         return True
 
     def _has_rows(self, value: Any) -> bool:
-        """Whether a view has as many rows as C, of which the number is not known."""
+        """Whether a view has all rows of C, if their number is unknown."""
         view = ops.defining(value)
         return (
             view is not None
@@ -150,7 +154,7 @@ class _Readers:
 
 
 class _Joining:
-    """The operations that join the gates, as they are taken."""
+    """Collects the operations that combine the gates."""
 
     def __init__(self, product: Product, roots: Roots, gates: dict[Any, int]) -> None:
         self._product, self._roots, self._gates = product, roots, gates
@@ -158,7 +162,7 @@ class _Joining:
         self._later = [root_of(value) for value in product.later]
         self.operations: list[Any] = []
         self._outputs: list[tuple[Operand, str]] = []
-        # What nothing may write before the kernel has read it.
+        # The buffers that the kernel reads: operations in front of it must not write them.
         self.reads = list(product.reads)
 
     def after(self, operation: Any) -> list[Any]:
@@ -166,7 +170,7 @@ class _Joining:
         return block[block.index(operation) + 1 :]
 
     def take(self, operation: Any) -> bool:
-        """Whether the operation can be a part of the kernel."""
+        """Adds the operation to the kernel. Returns False if that is not possible."""
         inputs, [output] = ops.operand_groups(operation)
         values, maps = [*inputs, output], maps_of(operation)
         if operation in self._product.done or any(root_of(one) in self._later for one in values):
@@ -199,7 +203,8 @@ class _Joining:
         return Loops.of(type_, [*["row"] * (type_.rank - 1), "column"], map_)
 
     def _name(self, value: Any, map_: Any, loops: Loops) -> str | None:
-        """The name of what an operation reads: a gate, an operation's result, or an operand."""
+        """The name of the value that an operation reads: a gate, the result of a previous
+        operation, or an epilogue operand."""
         if value in self._gates:
             return gate_name(self._gates[value])
         if isinstance(value.type, ir.MemRefType):
@@ -212,7 +217,7 @@ class _Joining:
         return self._reading.read(value, map_, loops)
 
     def uses_outputs(self, operation: Any) -> bool:
-        """Whether it reads, writes or frees what the operations that were taken write."""
+        """Whether the operation reads, writes or frees the outputs so far."""
         if operation.name not in ("linalg.generic", "memref.dealloc"):
             return False
         buffers = [value for inner in ops.walk(operation) for value in inner.operands]
@@ -221,11 +226,12 @@ class _Joining:
         )
 
     def result(self, count: int, columns: int) -> FusedGates | None:
-        """What was taken; None where the kernel would read elements that it has written."""
+        """The gates of the operations so far; None if the kernel would read elements that it has
+        written."""
         reading = self._reading
         outputs = [output for output, _ in self._outputs]
         for number, output in enumerate(outputs):
-            # The element that an output gets may be read, just before that.
+            # The kernel may read the very element that it writes, as the read comes first.
             read = zip(reading.epilogue_operands, reading.operands, strict=True)
             apart = [
                 operand.value

@@ -1,7 +1,7 @@
-"""Products with a vector that sum over several dimensions → over one, where these are contiguous.
+"""Collapses the reduction dimensions of matrix-vector products to one, if they are contiguous.
 
-Fusion leaves such products where a vector was another shape before: the heads of an attention are
-one vector for the layer behind it.
+Fusion creates such products from reshapes of vectors: the linear layer after an attention, for
+example, reads the outputs of all heads as one vector.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from aotc.mlir import ir
 
 
 def join_sums(generic: Any) -> bool:
-    """Changes an operation on buffers that multiplies and adds, and knows no index, in place.
-    Whether it did."""
+    """Collapses the reduction dimensions of an operation in place. Returns whether it did. The
+    operation is a multiply-add on buffers, without `linalg.index`."""
     inputs, _ = ops.operand_groups(generic)
     maps = maps_of(generic)
     if len(inputs) != 2 or not all(map_.is_projected_permutation for map_ in maps):
@@ -25,7 +25,7 @@ def join_sums(generic: Any) -> bool:
     summed = reduction_loops(generic)
     if len(summed) < 2 or len(result) != 1 or len(summed) + 1 != maps[0].n_dims:
         return False
-    # Those of the vector say in which order the dimensions are one.
+    # The vector determines the order in which the dimensions are collapsed.
     vector = next((places for places in operands if set(places) == set(summed)), None)
     if vector is None:
         return False

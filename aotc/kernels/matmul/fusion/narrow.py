@@ -1,9 +1,9 @@
-"""A matmul's result that is only read after it is rounded is rounded where it is computed.
+"""Rounds a matmul's result where it is computed, if its only reader rounds it before use.
 
-An elementwise operation may have several matmuls' results for operands (the gate of a layer, and
-what it lets through). One of the matmuls takes it into its kernel; what the others write is in
-memory. Where the operation rounds it first, a cast of its own does that instead, which the matmul
-then takes with it: half as many bytes are written and read.
+An elementwise operation may read the results of several matmuls, as in a gated linear unit. It is
+fused to one of the matmuls, and the results of the others are stored to memory. If the operation
+rounds such a result before use, a separate cast replaces the rounding. The cast is then fused to
+the matmul that computes the result, so that half as many bytes are written and read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _DEALLOC = "memref.dealloc"
 
 
 def narrow_results(matmuls: Sequence[Matmul]) -> None:
-    """Changes the module in which they are, in the order of its operations."""
+    """Narrows the results of matmuls, which are in the order of the module's operations, in
+    place."""
     for number, matmul in enumerate(matmuls):
         reader = _only_reader(matmul)
         if reader is None:
@@ -32,7 +33,8 @@ def narrow_results(matmuls: Sequence[Matmul]) -> None:
 
 
 def _only_reader(matmul: Matmul) -> Any | None:
-    """The elementwise operation that alone has the elements of a buffer that is C."""
+    """The elementwise operation that is the only reader of C; None if there is no such operation,
+    or C is no allocation."""
     owner = ops.defining(matmul.c)
     if owner is None or owner.name != "memref.alloc":
         return None
@@ -65,7 +67,8 @@ def _round_early(matmul: Matmul, reader: Any) -> None:
 
 
 def _cast(matmul: Matmul, element: Any, rounding: Any) -> Any:
-    """A buffer with the matmul's result, rounded as `rounding` does, made behind the matmul."""
+    """A new buffer with the matmul's result, rounded as by `rounding`. The cast is inserted behind
+    the matmul."""
     allocation, operation = ops.defining(matmul.c), matmul.operation
     assert allocation is not None
     type_ = ir.MemRefType.get(ir.MemRefType(matmul.c.type).shape, element)
