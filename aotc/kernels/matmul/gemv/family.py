@@ -1,4 +1,4 @@
-"""The family of products with few rows or columns."""
+"""The family of small-M and small-N matmuls (GEMV)."""
 
 from __future__ import annotations
 
@@ -21,28 +21,29 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
 from aotc.kernels.matmul.scalar import has_known_types
 
 MOST_ROWS_OF_SMALL_M = 8  # rows or columns
-_WIDEST_OF_BYTES = 8  # elements of a byte take many instructions
+_WIDEST_OF_BYTES = 8  # the widest load of 1-byte elements, which take many instructions
 _MANY_ACCUMULATORS = 64
-# Strips of a matrix that is not K-major, as an H200 likes them.
+# Numbers of strips of a matrix that is not K-major, measured on an H200.
 _FEW_STRIPS, _ENOUGH_STRIPS, _MANY_STRIPS = 120, 160, 2 * H100.multiprocessors
 
 
 def _k_major_shapes(
     problem: Problem, small_rows: int, width: int
 ) -> list[tuple[int, int, int, int]]:
-    """Warps, those of them along K, rows, unroll: for one row, as many loads at once as there are
-    in K. (Of more, two rows save loads and conversions of the small matrix.)"""
+    """Candidates for one row, as (warps, warps along K, rows, unroll): as many loads at once as K
+    has. (For more rows of the small matrix, two rows of the large one save loads and conversions of
+    the small one.)"""
     if small_rows > 1:
         return []
     k = problem.k or 1 << 30
-    step = WARP * width  # of a warp
+    step = WARP * width  # the elements along K that a warp loads at once
     along = next((warps for warps in (4, 2) if warps * step * 4 <= k), 1)
     return [(4, along, 1, 8 if 4 * step * 8 <= k else 4)]
 
 
 def _other_shapes(large: Operand, small_rows: int, width: int) -> list[tuple[int, int, int, int]]:
-    """Warps, lanes side by side, unroll, split-K: for one row, strips as wide as leave enough of
-    them for all multiprocessors, and fewer loads of a thread where there are many."""
+    """Candidates for one row, as (warps, lanes, unroll, split_k): the widest strips that leave
+    enough of them for all multiprocessors, and fewer loads per thread if there are many strips."""
     if small_rows > 1:
         return []
     columns = (large.extent or 1 << 12) // width
@@ -51,7 +52,7 @@ def _other_shapes(large: Operand, small_rows: int, width: int) -> list[tuple[int
 
 
 class Gemv(MatmulFamily[Problem]):
-    """Each element of the large matrix is read once."""
+    """Small-M and small-N matmuls, which read each element of the large matrix once."""
 
     name = "one pass over the large matrix"
     mnemonic = "gemv"
@@ -79,7 +80,7 @@ class Gemv(MatmulFamily[Problem]):
         )
 
     def variants(self, problem: Problem) -> tuple[Variant, ...]:
-        """For at most 16 rows or columns: of the smaller of the two."""
+        """See `KernelFamily`. There are variants if the smaller of M and N is at most 16."""
         if not has_known_types(problem):
             return ()
         known = [size if size is not None else 1 << 30 for size in (problem.m, problem.n)]
@@ -108,7 +109,7 @@ class Gemv(MatmulFamily[Problem]):
                 for warps, along, rows, unroll in shapes
             ]
         else:
-            # Narrower accesses, of more lanes, where a thread would have too many sums.
+            # Narrower accesses, by more lanes, if a thread would have too many accumulators.
             if small_rows == 1 and element_bytes == 1:
                 widest = min(widest, _WIDEST_OF_BYTES)
             while (

@@ -1,10 +1,10 @@
-"""A block of a product with few rows or columns.
+"""The kernel of small-M and small-N matmuls.
 
-`small` is the matrix with few rows or columns of C, `large` the other one: A and B, or B and A
-where C has few columns. Each element of `large` is read once, in the widest accesses that are known
-to be aligned, and multiplied with all of `small` that it meets, which caches hold. Threads share K
-and add their accumulators in a fixed order: first the lanes of a warp, then warps, then, where
-`split_k` says so, blocks, whose sums a second kernel adds.
+`small` is the operand with the small extent, and `large` the other one: A and B, or B and A if C
+has few columns. Each element of `large` is read once, in the widest accesses that are known to be
+aligned, and multiplied with the corresponding elements of `small`, which the caches hold. Threads
+share K, and their accumulators are added in a fixed order: first over the lanes of a warp, then
+over warps, and with `split_k` over blocks, by a second kernel.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ from aotc.numbers import (
 
 _REDUCTION_THREADS = 128
 
-# From an index of K and a number of them, the elements of each access.
+# Given an index along K and a number of elements, returns the elements of each access.
 _Load = Callable[[Number, int], list[list[Value]]]
-# From an index of K, what was loaded there and the accumulators, the next accumulators.
+# Given an index along K, the elements loaded there and the accumulators, returns the new
+# accumulators.
 _Multiply = Callable[[Number, list[list[Value]], list[Value]], list[Value]]
 
 
@@ -66,11 +67,11 @@ class Kernel(Shape):
         self._loads_early = variant.uses_pdl and self.has_whole_start and is_constant(large)
 
     def build(self) -> None:
-        """One kernel, or two with a buffer between them."""
+        """Launches one kernel, or with split-K two, with a workspace between them."""
         b, o, variant = self.b, self.operands, self.variant
         groups = divide_up(self.small_extent, variant.small)
         strips = divide_up(self.large_extent, self.strip)
-        # Blocks that follow each other have the same of the large matrix, or are side by side.
+        # Consecutive blocks read the same part of the large matrix, or adjacent parts.
         counts = (variant.split_k, strips, groups)
         blocks = prod(counts, start=o.batches)
         if variant.split_k > 1:
@@ -180,9 +181,9 @@ class Kernel(Shape):
     def _mainloop(
         self, slice_: Number, chunk: int, at_once: int, load: _Load, multiply: _Multiply
     ) -> list[Value]:
-        """The accumulators over one slice of K. Slices take chunks of `chunk` elements by turns;
-        `at_once` chunks are loaded before the first is used; of a constant, the first ones before
-        the wait for the previous kernel."""
+        """The accumulators over one slice of K. Slices alternate in chunks of `chunk` elements.
+        `at_once` chunks are loaded before the first one is used. If the large matrix is a constant,
+        the first chunks may be loaded before the wait for the previous kernel."""
         b, slices = self.b, self.lanes_along * self.warps_along
         begin, end = self._k_range(chunk)
         stride = slices * chunk
@@ -214,13 +215,13 @@ class Kernel(Shape):
             k = k + divide_up(signed_maximum(stop - k, 0), step) * step
         sums = iterate(k, end - (chunk - 1), stride, 1, chunk)
         if chunk > 1 and not (self.problem.k is not None and self.problem.k % chunk == 0):
-            # What is no whole chunk, element by element.
+            # The remainder that is no whole chunk, element by element.
             rest = (end - begin) % chunk
             sums = iterate(end - rest + slice_, end, slices, 1, 1)
         return sums
 
     def _k_range(self, chunk: int) -> tuple[Number, Number]:
-        """Where K begins and ends for this block: at whole chunks, but for the end of the last."""
+        """The block's range of K. Its bounds are multiples of a chunk, except for the end of K."""
         k, split_k = self.operands.k, self.variant.split_k
         if split_k == 1:
             return 0, k
@@ -229,15 +230,16 @@ class Kernel(Shape):
         return begin, minimum(begin + extent, k)
 
     def _load_large(self, number: Number, k: Number, count: int) -> list[Value]:
-        """Elements of row (or from column) `number` at k, of the accumulators' type."""
+        """Loads `count` elements of the large matrix, in the accumulator type: from row `number` at
+        `k`, or from column `number` on in row `k`."""
         at = (number, k) if self.large.is_k_major else (k, number)
         values = self.b.load_elements(self.large_buffer, self.operands.at(self.batch, *at), count)
         return [self.b.convert(value, self.type) for value in values]
 
     def _load_small(self, k: Number, count: int) -> Iterator[tuple[int, int, Value]]:
-        """This block's elements of the small matrix, from k on: each with its row's number and how
-        far behind k it is. Behind the last row, the last one once more; its accumulators are
-        dropped."""
+        """This block's elements of the small matrix, for `count` indices from `k` on. Yields the
+        row in the block, the offset from `k`, and the element. Rows past the last one repeat it;
+        their accumulators are not stored."""
         b, side, height = self.b, self.small, self.variant.small
         bytes_ = ELEMENT_BYTES[side.matrix.element]
         widest = max(1, gcd(WIDEST_ACCESS, side.matrix.alignment) // bytes_)
@@ -259,7 +261,7 @@ class Kernel(Shape):
             for number, value in enumerate(converted):
                 yield (i, j + number, value) if side.is_k_major else (i + number, j, value)
 
-    # --- Sums of a warp, a block, all blocks --------------------------------------------------
+    # --- Reductions over a warp, a block, all blocks ------------------------------------------
 
     def _reduce_warp(self, accumulators: Sequence[Value]) -> tuple[list[Value], Number, Condition]:
         """Adds the accumulators of the lanes that share K; see `add_over_lanes`."""
@@ -267,14 +269,14 @@ class Kernel(Shape):
         return add_over_lanes(self.b, self.lane, accumulators, distances)
 
     def _share(self, values: Sequence[Value], first: Number, writes: Condition) -> None:
-        """Writes a warp's sums to shared memory."""
+        """Writes a warp's accumulators to shared memory."""
         with self.b.where(writes):
             for number, value in enumerate(values):
                 i, j = unravel(first + number, self.per_thread)
                 self.b.store(value, self.warp_sums, [self.along, i, self.column + j])
 
     def _store(self) -> None:
-        """Adds the sums of warps, one after the other; each thread stores some of the results."""
+        """Adds the accumulators of warps in order. Each thread stores some of the results."""
         outputs = self.variant.small * self.strip
         for first in range(0, outputs, self.threads):
             number = self.thread + first
@@ -306,13 +308,13 @@ class Kernel(Shape):
     # --- Split-K ------------------------------------------------------------------------------
 
     def _allocate(self) -> Buffer:
-        """The buffer of the sums of blocks: for each batch and split, a matrix like C."""
+        """The buffer of partial accumulators of blocks: a matrix like C for each batch and part."""
         o = self.operands
         count = (o.batches * self.variant.split_k) * (o.m * o.n)
         return Buffer(self.b.alloc([count], f"memref<?x{self.type}>"))
 
     def _reduce_split_k(self, block: Block, workspace: Buffer, elements: Number) -> None:
-        """The second kernel: a thread for each element of C."""
+        """The code of the second kernel, in which a thread computes an element of C."""
         b, o, split_k = self.b, self.operands, self.variant.split_k
         number = block.index * _REDUCTION_THREADS + block.thread
         with b.where(compare("ult", number, elements)):

@@ -1,4 +1,4 @@
-"""A block of a product with few rows or columns in numbers, which follow from a `Variant`."""
+"""The parameters of a small-M or small-N kernel, and the sizes of a block that follow from them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from aotc.kernels.matmul.scalar import (
 
 
 class Variant(Struct, frozen=True):
-    """A block's part: `small` rows of the small matrix (a block for each so many), of the large one
+    """Parameters of a kernel. A block computes `small` rows of the small matrix. Of the large
+    matrix, it computes
 
-    - if it is K-major: `rows` rows for each `warps_along` of its `warps`, which share K;
-    - if it is not: `lanes` accesses side by side; the other lanes, and all warps, share K.
+    - if that is K-major: `rows` rows for each group of `warps_along` of its `warps`, which share K;
+    - otherwise: the columns of `lanes` adjacent accesses; the other lanes, and all warps, share K.
 
-    `load_bytes`: the bytes of an access to the large matrix, a power of two up to 16. `unroll`: how
-    many accesses a thread begins before it uses the first. `split_k`: so many blocks share K.
-    `is_right`: the small matrix is B. `uses_pdl`: programmatic dependent launch (from sm_90 on):
-    the kernel may start while the one before it runs, and waits for that one itself.
+    `load_bytes`: the bytes of an access to the large matrix, a power of two up to 16. `unroll`: the
+    number of accesses that a thread starts before it uses the first. `split_k`: the number of
+    blocks that share K. `is_right`: the small matrix is B. `uses_pdl`: programmatic dependent
+    launch (from sm_90 on): the kernel may start while the previous one runs, and waits for its end
+    itself.
     """
 
     small: int
@@ -38,8 +40,7 @@ class Variant(Struct, frozen=True):
 
 
 class Operand(Struct, frozen=True):
-    """A or B. `extent`: its rows or columns of C, None if unknown. `is_k_major`: K is
-    contiguous."""
+    """A or B. `extent`: its extent along M or N, None if unknown. `is_k_major`: K is contiguous."""
 
     matrix: Matrix
     extent: int | None
@@ -54,7 +55,7 @@ def operands_of(problem: Problem, is_right: bool) -> tuple[Operand, Operand]:
 
 
 class Shape:
-    """What a block and a thread have, in numbers."""
+    """The sizes of a block and of a thread."""
 
     def __init__(self, problem: Problem, variant: Variant) -> None:
         self.type = sum_type(problem)
@@ -62,26 +63,28 @@ class Shape:
         self.width = max(1, variant.load_bytes // ELEMENT_BYTES[self.large.matrix.element])
         self.threads = variant.warps * WARP
         if self.large.is_k_major:
-            # A thread has accesses to `rows` rows, at the same k.
+            # A thread reads `rows` rows, at the same k.
             self.lanes_along, self.warps_along = WARP, variant.warps_along
             self.per_thread = variant.rows
             self.strip = variant.rows * (variant.warps // variant.warps_along)
         else:
-            # A thread has accesses to one row after the other, at the same columns.
+            # A thread reads one row after the other, at the same columns.
             self.lanes_along, self.warps_along = WARP // variant.lanes, variant.warps
             self.per_thread = self.width
             self.strip = self.width * variant.lanes
         accumulators = variant.small * self.per_thread
-        # About what a thread needs: accumulators, what it has loaded and converted, factors,
+        # An estimate of a thread's registers: accumulators, loaded and converted elements, factors,
         # addresses.
         at_once = variant.unroll * (variant.rows if self.large.is_k_major else 1)
         words = ELEMENT_BYTES[self.type] // 4
         self.registers = (accumulators + at_once * self.width) * words + variant.small + 22
-        # Sums of warps: of each that shares outputs, of each row of `small`, of the strip.
+        # The accumulators of warps in shared memory: (warp among those that share outputs, row of
+        # the small matrix, row or column of the strip of the large one).
         self.shared = (self.warps_along, variant.small, self.strip)
         self.shared_bytes = self.warps_along * variant.small * self.strip * ELEMENT_BYTES[self.type]
 
-        # Of K, what the block's threads load before they use any of it; whether all of them do.
+        # The part of K that the block's threads load before they use any of it, and whether all of
+        # this part is in bounds.
         first = self.lanes_along * self.warps_along * variant.unroll
         first *= self.width if self.large.is_k_major else 1
         extent, has_whole_k = self.large.extent, variant.split_k == 1 and first <= (problem.k or 0)

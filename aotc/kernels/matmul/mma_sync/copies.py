@@ -1,4 +1,4 @@
-"""Copies of tiles of A and B from global to shared memory, asynchronous ones or by registers."""
+"""Copies of tiles of A and B from global to shared memory, by cp.async or by registers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from aotc.numbers import Number, Value, compare, minimum, select, signed_maximum
 
 class TileCopy(ABC):
     """Copies tiles of A or B to their ring in shared memory. A thread copies the same vectors of
-    each tile: `vectors`, whose `row` and `shared_column` are where they go in it."""
+    each tile: `vectors`. The fields `row` and `shared_column` of a vector are its indices in the
+    ring's tile."""
 
     vectors: Sequence[Any]
 
@@ -25,12 +26,13 @@ class TileCopy(ABC):
 
     @abstractmethod
     def begin(self, k: Number, stage: Number) -> list[Value]:
-        """Begins to copy the tile that begins at `k`, which may be behind the last one. Returns
-        tokens."""
+        """Starts to copy the tile that begins at `k`, which may be past the end of K. Returns the
+        tokens of the copies."""
 
     @abstractmethod
     def load(self, k: Number) -> list[Value]:
-        """Loads this thread's vectors of the tile that begins at `k`. K is not empty."""
+        """Loads this thread's vectors of the tile that begins at `k` to registers. K is not
+        empty."""
 
     def store(self, loaded: Sequence[Value], stage: Number) -> None:
         alignment = self.tiles.copy_width * self.tiles.element_bytes
@@ -40,8 +42,8 @@ class TileCopy(ABC):
 
 
 class Pipeline:
-    """The copies of A's and of B's tiles through the stages of their rings. If they are not
-    asynchronous, a tile is in registers for as long as the one before it is multiplied."""
+    """The copies of A's and B's tiles through the stages of their rings. If they are not
+    asynchronous, a tile stays in registers while the previous tile is multiplied."""
 
     def __init__(self, b: Builder, copies: Sequence[TileCopy], variant: Variant) -> None:
         self.b, self.copies, self.variant = b, copies, variant
@@ -49,7 +51,7 @@ class Pipeline:
         self.loaded: list[list[Value]] = []
 
     def fill(self, first_k: Number, end_k: Number) -> None:
-        """Begins to fetch the first tiles, into all stages but the last one."""
+        """Starts to fetch the first tiles, to all stages but the last one."""
         for stage in range(self.variant.stages - 1):
             k = first_k + stage * self.variant.k
             if self.is_async:
@@ -60,25 +62,25 @@ class Pipeline:
                     copy.store(copy.load(k), stage)
 
     def begin_fetch(self, k: Number, stage: Number) -> None:
-        """Begins to fetch the tiles that begin at `k`."""
+        """Starts to fetch the tiles that begin at `k`."""
         if self.is_async:
             self._begin(k, stage)
         else:
             self.loaded = [copy.load(k) for copy in self.copies]
 
     def end_fetch(self, stage: Number) -> None:
-        """Stores what is in registers. (Asynchronous copies end by themselves: see `wait`.)"""
+        """Stores the tiles in registers to shared memory. (For asynchronous copies, see `wait`.)"""
         for copy, values in zip(self.copies, self.loaded, strict=False):
             copy.store(values, stage)
 
     def wait(self) -> None:
-        """Waits until the oldest tiles in flight are there, for all threads."""
+        """Waits until the oldest tiles in flight have arrived, for all threads."""
         if self.is_async:
             wait_group(self.b, self.group, self.variant.stages - 2)
         self.b.barrier()
 
     def drain(self) -> None:
-        """Waits for what was fetched behind the last tile."""
+        """Waits for the copies that were started past the last tile."""
         if self.is_async:
             wait_group(self.b, self.group, 0)
 
@@ -88,10 +90,11 @@ class Pipeline:
 
 
 class _Vector(Struct, frozen=True):
-    """A copy vector: its first row and column in the tile, its column in shared memory, and its
-    place along M or N in the matrix (behind the last row, the last one, whose products are not
-    stored). If K is contiguous, `bound` is the first column of the matrix that is out of bounds;
-    otherwise it is the number of the vector's elements that are in bounds."""
+    """A copy vector of a thread. `row` and `column`: its first element in the tile.
+    `shared_column`: its column in shared memory. `outer`: its index along M or N in the matrix,
+    clamped to the last row, as results past it are not stored. If K is contiguous, `bound` is the
+    first column of the matrix that is out of bounds; otherwise it is the number of the vector's
+    elements that are in bounds."""
 
     row: Number
     column: Number
@@ -101,7 +104,7 @@ class _Vector(Struct, frozen=True):
 
 
 class MatrixCopy(TileCopy):
-    """Copies the tiles of a matrix, `source`, of which the block's part of K ends at `end_k`."""
+    """Copies the tiles of the matrix `source`. The block's part of K ends at `end_k`."""
 
     def __init__(
         self, b: Builder, tiles: OperandTile, ring: Buffer, source: Buffer, end_k: Number
@@ -110,8 +113,9 @@ class MatrixCopy(TileCopy):
         self.source, self.k = source, end_k
 
     def partition(self, thread: Number, threads: int, start: Number, extent: Number) -> MatrixCopy:
-        """Divides tiles among threads, of which neighbours copy neighbours in memory. The tile is
-        at `start` of `extent` along M or N. Returns this copy, of the thread's part."""
+        """Partitions tiles among threads, so that consecutive threads copy consecutive vectors. The
+        tile begins at `start` along M or N, which has `extent` elements. Returns this copy, with
+        the thread's vectors."""
         tiles, self.extent = self.tiles, extent
         across = tiles.copies_per_row
         first_row = thread // across
@@ -139,7 +143,7 @@ class MatrixCopy(TileCopy):
         return tokens
 
     def load(self, k: Number) -> list[Value]:
-        """Element by element: addresses stay inside of the matrix."""
+        """See `TileCopy`. Elements are loaded one by one, with addresses clamped to the matrix."""
         b, tiles, element = self.b, self.tiles, self.tiles.matrix.element
         rows, columns = (self.extent, self.k) if tiles.is_k_major else (self.k, self.extent)
         zero = b.zero(element)
@@ -164,7 +168,7 @@ class MatrixCopy(TileCopy):
         """The number of the vector's elements that are in bounds."""
         tiles, end = self.tiles, self.k
         if not tiles.is_k_major:
-            # Where tiles end with K, all rows of one are there or none.
+            # If K is a multiple of the tile, either all rows of a tile are in bounds, or none.
             is_even = isinstance(end, int) and end % tiles.k == 0
             row = k if is_even else k + vector.row
             return select(compare("slt", row, end), vector.bound, 0)
@@ -175,5 +179,5 @@ class MatrixCopy(TileCopy):
 
 
 def _clamp(number: Number, most: int) -> Number:
-    """A number that may be negative, as one between 0 and `most`."""
+    """A number that may be negative, clamped to 0 to `most`."""
     return signed_maximum(signed_minimum(number, most), 0)

@@ -1,11 +1,8 @@
 """Matmul on the tensor cores of sm_80 and later: `nvgpu.mma.sync` on tiles in shared memory.
 
-A block computes a tile of C, and each of its warps a part of that. Tiles of A and B go through a
-ring of `stages` places in shared memory, where asynchronous copies bring them while the ones before
-are multiplied. What is out of bounds in A and B is filled with zeros there.
-
-`tiles` says how tiles lie in shared memory, `copies` how they come there, and `fragments` how they
-are read. `launch` is the host's part, `kernel` has the mainloop, and `store` the epilogue.
+A block computes a tile of C, and each of its warps a part of the tile. Tiles of A and B go through
+a ring of `stages` buffers in shared memory. Asynchronous copies fill them while previous tiles are
+multiplied. Elements out of bounds in A and B are filled with zeros.
 """
 
 from __future__ import annotations
@@ -35,11 +32,12 @@ from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
 from aotc.kernels.tensor_core import LEAST_ASYNC_BYTES
 from aotc.numbers import Number, Value
 
-# How many blocks a large GPU has at once, and how many steps are worth a block of their own.
+# Split-K: the number of concurrent blocks of a large GPU, and the smallest number of K tiles of a
+# part.
 _MANY_BLOCKS = 2 * H100.multiprocessors
 _FEW_STEPS = 8
-# The accumulators that may be asked for, by elements. Those of 16 bits are rounded once, at the
-# end.
+# The accumulator types that a problem may have, by element type. Accumulators of 16 bits are
+# computed in f32, and rounded once, at the end.
 _ACCUMULATORS = {
     "f16": ("f32", "f16"),
     "bf16": ("f32", "bf16"),
@@ -47,8 +45,9 @@ _ACCUMULATORS = {
     "f64": ("f64",),
     "i8": ("i32",),
 }
-# Of a multiprocessor, about: bytes of elements that it multiplies and adds in a clock, and that it
-# fetches of A and B; clocks until the first tile is there.
+# An approximate cost model of a multiprocessor: the bytes of elements that are multiplied per
+# clock, the bytes of A and B that are fetched per clock, and the clocks until the first tile has
+# arrived.
 _BYTES_MULTIPLIED, _BYTES_FETCHED = 1024 * 2, 64
 _START_CLOCKS = 2000
 
@@ -63,7 +62,7 @@ def are_types_known(problem: Problem) -> bool:
 
 
 def _results(accumulator: str) -> tuple[str, ...]:
-    """The types that an accumulator may be stored as."""
+    """The element types that an accumulator type may be stored as."""
     if accumulator == "i32":
         return ("i32", "i8")
     wider = ("f64", "f32", "bf16", "f16")
@@ -75,10 +74,11 @@ def is_tile_whole(problem: Problem, variant: Variant) -> bool:
     """Whether tiles divide evenly among warps and threads."""
     if variant.instruction_k and problem.a.element != "f64":
         return False
-    # ldmatrix brings two tiles of B at once.
+    # ldmatrix loads two of the instruction's tiles of B at once.
     if variant.m % (variant.warps_m * 16) or variant.n % (variant.warps_n * 16):
         return False
-    # With two blocks of K and more, copies of a later tile begin before the next one is waited for.
+    # With two or more blocks of K, the copies of a later tile start before the wait for the next
+    # tile.
     if variant.k % (2 * mma_of(problem, variant).k) or variant.stages < 2:
         return False
     if not Staging.of(problem, variant).is_shared_evenly:
@@ -98,7 +98,7 @@ def _can_copy(matrix: Matrix, variant: Variant) -> bool:
 
 
 def _is_worth_splitting(problem: Problem, variant: Variant, split_k: int) -> bool:
-    """Where there are too few tiles for a GPU, and each part still has many steps."""
+    """Whether there are too few tiles for a GPU, and each part of K still has many steps."""
     m, n, k = problem.m, problem.n, problem.k
     if m is None or n is None or k is None:
         return False
@@ -107,7 +107,7 @@ def _is_worth_splitting(problem: Problem, variant: Variant, split_k: int) -> boo
 
 
 class _MatrixLaunch(TiledLaunch):
-    """For operands that are matrices."""
+    """The launch for operands that are matrices in memory."""
 
     def __init__(
         self, b: Builder, problem: Problem, variant: Variant, arguments: Arguments
@@ -176,10 +176,10 @@ class MmaSync(MatmulFamily[Problem]):
         )
 
     def variants(self, problem: Problem) -> tuple[Variant, ...]:
-        """The candidates, the best guess for large squares first."""
+        """See `KernelFamily`. The best guess for large square matrices is first."""
         if not are_types_known(problem):
             return ()
-        # As many bytes of K as 32 or 64 elements of 16 bits have.
+        # The K extents have the bytes of 32 and of 64 elements of 16 bits.
         size = ELEMENT_BYTES[problem.a.element]
         k, twice = 64 // size, 128 // size
         copy_bytes = next(
@@ -189,7 +189,8 @@ class MmaSync(MatmulFamily[Problem]):
                 _can_copy(matrix, Variant(copy_bytes=bytes_)) for matrix in (problem.a, problem.b)
             )
         )
-        # What takes many registers: accumulators of 64 bits, second ones, elements one by one.
+        # Large tiles have too few registers for 64-bit accumulators, second accumulators, or
+        # copies by registers.
         is_heavy = size == 8 or has_second_accumulators(problem) or copy_bytes < LEAST_ASYNC_BYTES
         large = (
             Variant(128, 128, k, 2, 2, 4),

@@ -13,8 +13,8 @@ from aotc.numbers import Number, Value
 
 
 class FragmentLoads(ABC):
-    """Loads the fragments of A, or of B, that `count` instructions need side by side. The warp's
-    tile begins at `first` of M or N."""
+    """Loads the fragments of A or of B for `count` adjacent instructions. The warp's tile begins at
+    `first` along M or N."""
 
     def __init__(
         self,
@@ -38,7 +38,8 @@ class FragmentLoads(ABC):
 
     @abstractmethod
     def load(self, stage: Number, block: int) -> list[Value]:
-        """The fragments of a block of K, as long as an instruction's, of a stage's tile."""
+        """Loads the fragments of a block of K of a stage's tile. A block has the K extent of an
+        instruction."""
 
 
 def fragment_loads(tiles: OperandTile) -> type[FragmentLoads]:
@@ -50,8 +51,8 @@ def fragment_loads(tiles: OperandTile) -> type[FragmentLoads]:
 
 
 class Ldmatrix(FragmentLoads):
-    """By ldmatrix, whose lane gives the address of a row of 16 bytes: four matrices of 8 rows are
-    16 by 16 elements of 16 bits. They are a fragment of A, or two of B."""
+    """Loads by ldmatrix, to which each lane passes the address of a row of 16 bytes. Four matrices
+    of 8 rows are 16 x 16 elements of 16 bits, which are one fragment of A, or two of B."""
 
     def begin(self, coordinates: Coordinates) -> None:
         tiles, lane = self.tiles, coordinates.lane
@@ -83,10 +84,11 @@ class Ldmatrix(FragmentLoads):
 
 
 class LdmatrixOfPairs(FragmentLoads):
-    """By ldmatrix of pairs of i8, which transposes 8 rows (of K) of 16 elements: a lane gets
-    elements 2g and 2g + 1 of two rows. Two matrices, of rows 0, 1, 4, 5, ... and 2, 3, 6, 7, ...,
-    have four rows for it. So the instruction's rows of A, or columns of B, are the even ones of 16
-    and then the odd ones. The ring is one of pairs, as f16."""
+    """Loads i8 by ldmatrix of pairs, as f16, which transposes 8 rows (along K) of 16 elements: a
+    lane gets the elements 2g and 2g + 1 of two rows. Two matrices, of rows 0, 1, 4, 5, ... and of
+    rows 2, 3, 6, 7, ..., together have a lane's four rows. The instruction's rows of A, or columns
+    of B, are thus first the even ones of 16, then the odd ones. The ring has the type of pairs,
+    f16."""
 
     def begin(self, coordinates: Coordinates) -> None:
         tiles, lane = self.tiles, coordinates.lane
@@ -110,7 +112,7 @@ class LdmatrixOfPairs(FragmentLoads):
         return fragments
 
     def _separated(self, pairs: Value) -> list[list[Value]]:
-        """Registers of even elements and of odd ones, of both halves of K."""
+        """The registers of even elements and those of odd elements, each for both halves of K."""
         b = self.b
         bytes_ = b.op("vector.bitcast", [pairs], "vector<4x4xi8>")
         registers = [b.extract(bytes_, [number]) for number in range(4)]
@@ -124,8 +126,8 @@ class LdmatrixOfPairs(FragmentLoads):
 
 
 class LoadsOfTwo(FragmentLoads):
-    """By 16 bytes, two elements of f64 that are neighbours in memory: along K, or along M, which
-    are rows of A that the instruction has 8 apart."""
+    """Loads of 16 bytes: two f64 elements that are adjacent in memory. They are adjacent along K,
+    or along M, and then they are used as rows of A that are 8 apart in the instruction."""
 
     def begin(self, coordinates: Coordinates) -> None:
         group, is_k_major = coordinates.group, self.tiles.is_k_major
@@ -165,7 +167,7 @@ class LoadsOfTwo(FragmentLoads):
 
 
 class Loads(FragmentLoads):
-    """Element by element, as the PTX manual has them in lanes."""
+    """Loads single elements, in the layout of lanes that the PTX manual defines."""
 
     def begin(self, coordinates: Coordinates) -> None:
         self.at = self.first + coordinates.group

@@ -1,7 +1,7 @@
-"""Matmul of f64 on Hopper's tensor cores, whose instructions of 16 rows have twice the rate.
+"""Matmul of f64 on Hopper's tensor cores, by instructions of 16 rows, which have twice the rate.
 
-The kernel is that of `kernel` with other tiles. PTX has these instructions for later chips too, but
-ptxas expands them there to instructions of 8 rows.
+The kernel is that of `kernel`, with other tiles. PTX has these instructions for later chips, too,
+but ptxas expands them there to instructions of 8 rows.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from aotc.kernels.matmul.mma_sync.family import MmaSync
 from aotc.kernels.matmul.mma_sync.tiles import Variant
 from aotc.kernels.matmul.problem import Problem
 
-# Of a multiprocessor, as measured: its multiply-adds in a clock, and which part of that a block of
-# 4 warps reaches alone; the multiply-adds that take as long as to fetch a column of A and a row of
-# B; clocks until the first tile is there, and that a block takes besides.
+# The measured cost model of a multiprocessor: the multiply-adds per clock, and the fraction of this
+# rate that a single block of 4 warps reaches; the multiply-adds that take as long as fetching a
+# column of A and a row of B; the clocks until the first tile has arrived, and further clocks per
+# block.
 _MULTIPLY_ADDS = 122
 _ALONE = 0.7
 _FETCHED = 512
 _ENOUGH_THREADS = 256
 _START_CLOCKS, _BLOCK_CLOCKS = 3000, 500
-# Where a matmul has few tiles.
+# The tile for matmuls with few tiles, and the largest number of tiles for which it is used.
 _SMALL_TILE, _FEW_TILES = (32, 64), 400
 
 
@@ -38,7 +39,7 @@ class MmaSyncF64(MmaSync):
         return problem.a.element == "f64" and super().can_take(problem, variant)
 
     def variants(self, problem: Problem) -> tuple[Variant, ...]:
-        """The candidates, the best guess for large squares first."""
+        """See `KernelFamily`. The best guess for large square matrices is first."""
         if problem.a.element != "f64":
             return ()
         large = [
@@ -49,7 +50,7 @@ class MmaSyncF64(MmaSync):
             Variant(128, 64, 16, 4, 2, 4, instruction_k=8),
             Variant(64, 128, 16, 2, 4, 4, instruction_k=8),
         ]
-        # Of an A whose M is contiguous, addresses leave registers for more elements at once.
+        # With an M-major A, addresses take fewer registers, so that a larger K extent is best.
         tiles = (
             *(reversed(large) if problem.a.transposed else large),
             *(reversed(middle) if problem.b.transposed else middle),
@@ -65,7 +66,7 @@ class MmaSyncF64(MmaSync):
     def tile_clocks(self, problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
         """See `MatmulFamily`."""
         each = k * (variant.m * variant.n + _FETCHED) / _MULTIPLY_ADDS + _BLOCK_CLOCKS
-        # The last ones on a multiprocessor have no other beside them.
+        # The last block on a multiprocessor runs alone.
         is_enough = variant.threads >= _ENOUGH_THREADS
         return each, _START_CLOCKS + (0 if is_enough else each * (1 / _ALONE - 1))
 

@@ -1,4 +1,4 @@
-"""What a block does: the mainloop of mma.sync over tiles in shared memory, and the epilogue."""
+"""The code of a block: the mainloop of mma.sync over tiles in shared memory, and the epilogue."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ from aotc.numbers import Number, Value, ceil_divide, compare, select
 
 
 class Kernel:
-    """The matmul of a block's tile from `first_k` to the K of `shape`. `memory` is the block's
-    shared memory, and `tiles` and `rings` are those of A and of B in it."""
+    """The matmul of a block's tile, from `first_k` to the K of `shape`. `memory` is the block's
+    shared memory. `tiles` and `rings` are the layouts and the buffers of A's and B's tiles in
+    it."""
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class Kernel:
         self.tiles_m = variant.m // variant.warps_m // self.mma.m
         self.tiles_n = variant.n // variant.warps_n // self.mma.n
         self.memory = b.shared_memory()
-        # What ldmatrix reads as pairs has another view for it.
+        # A ring that ldmatrix reads as pairs has a second view for this.
         self.rings, self.read_rings, start = [], [], 0
         for tiles in self.tiles:
             (stages, rows, pitch), element = tiles.shape, tiles.matrix.element
@@ -55,7 +56,7 @@ class Kernel:
             self.read_rings.append(read)
             start += tiles.bytes
         staging = Staging.of(problem, variant)
-        # Accumulators are staged where tiles were before.
+        # The staging buffer reuses the memory of the tiles.
         self.staged = b.shared_buffer(self.memory, 0, staging.shape, staging.element)
 
     def build(self, copies: Sequence[TileCopy], output: Output) -> None:
@@ -67,8 +68,9 @@ class Kernel:
         store.store(accumulators, output)
 
     def _mainloop(self, pipeline: Pipeline) -> list[Value]:
-        """This lane's accumulators, row by row of the instruction's tiles. Fragments are loaded a
-        block of K before they are multiplied, and tiles are fetched some stages before."""
+        """This lane's accumulators, in row-major order of the instruction's tiles. Fragments are
+        loaded one block of K before they are multiplied, and tiles are fetched some stages
+        before."""
         b, mma, variant, m = self.b, self.mma, self.variant, self.tiles_m
         loads = [
             fragment_loads(tiles)(b, mma, tiles, ring, count, self.coordinates, is_a=is_a)
@@ -97,7 +99,7 @@ class Kernel:
             for block in range(blocks):
                 if block == blocks - 1:
                     pipeline.end_fetch(write)
-                    # All have read the whole of this tile, and the next one is there.
+                    # After this, all threads have read this tile, and the next one has arrived.
                     pipeline.wait()
                     next_read = self._following(read)
                 next_fragments = load(next_read, (block + 1) % blocks)
@@ -118,8 +120,9 @@ class Kernel:
     def _promote(
         self, step: Number, accumulators: Sequence[Value], second: Sequence[Value]
     ) -> list[Value]:
-        """Adds the accumulators to the second ones, before they can leave their type (tensor cores
-        saturate, this wraps) or lose bits. Both, the first ones first."""
+        """Adds the accumulators to the second ones and clears them, before they can overflow
+        (tensor cores saturate, this addition wraps) or lose bits. Returns both, the first ones
+        first."""
         b, type_ = self.b, self.mma.accumulator_type
         is_integer = self.mma.accumulator == "i32"
         most = MOST_I8_PRODUCTS if is_integer else MOST_EXACT_PRODUCTS

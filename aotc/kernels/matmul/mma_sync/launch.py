@@ -1,4 +1,4 @@
-"""The host's part: launches of blocks for the tiles of C, with all of K or with a part of it."""
+"""The host code: launches of blocks for the tiles of C, with all of K or with a part of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from aotc.numbers import Number, ceil_divide, maximum, minimum
 
 
 class TiledLaunch(ABC):
-    """Launches kernels whose blocks compute tiles of C; subclasses say where operands are."""
+    """Launches kernels whose blocks compute tiles of C. Subclasses define the access to
+    operands."""
 
     def __init__(
         self,
@@ -35,15 +36,15 @@ class TiledLaunch(ABC):
 
     @abstractmethod
     def copies(self, kernel: Kernel) -> Sequence[TileCopy]:
-        """The copies of A's and of B's tiles, in the kernel."""
+        """The copies of A's and B's tiles. It is called in the kernel."""
 
     @abstractmethod
     def output(self, coordinates: Coordinates) -> Output:
-        """Where a block's accumulators go: to C."""
+        """The output that stores a block's accumulators to C."""
 
     @abstractmethod
     def reduce(self, reduction: SplitKReduction) -> None:
-        """Launches what adds partial accumulators and stores C."""
+        """Launches the kernel that adds partial accumulators and stores C."""
 
     def build(self) -> None:
         if self.variant.split_k > 1:
@@ -55,10 +56,11 @@ class TiledLaunch(ABC):
             kernel.build(self.copies(kernel), self.output(coordinates))
 
     def _build_split(self) -> None:
-        """A block computes the partial accumulators of a tile of C, over a part of K."""
+        """Launches split-K: a block computes the partial accumulators of a tile of C, over a part
+        of K."""
         b, variant, shape, split_k = self.b, self.variant, self.shape, self.variant.split_k
         reduction = SplitKReduction(b, self.problem, split_k, shape)
-        # Each part has as many whole tiles of K. Of the last parts there may be nothing.
+        # Each part has the same number of whole K tiles. The last parts may be empty.
         extent = ceil_divide(shape.k, variant.k * split_k) * variant.k
         with self._blocks(reduction.count) as (coordinates, number):
             batch, split = number // split_k, number % split_k
@@ -73,11 +75,11 @@ class TiledLaunch(ABC):
 
     @contextmanager
     def _blocks(self, matrices: Number) -> Iterator[tuple[Coordinates, Number]]:
-        """The body of a launch for the tiles of so many matrices. Gives the thread's coordinates,
-        and the number of its matrix."""
+        """The body of a launch for the tiles of `matrices` matrices. Yields the thread's
+        coordinates, and the index of its matrix."""
         variant, shape = self.variant, self.shape
         tiles = ceil_divide(shape.m, variant.m), ceil_divide(shape.n, variant.n)
-        # All are along x: a grid's other dimensions end at 65535.
+        # All blocks are along x, as a grid's other dimensions are limited to 65535.
         blocks = tiles[0] * tiles[1] * matrices
         with self.b.launch_unless_empty(blocks, variant.threads, self.shared_bytes) as launch:
             yield _coordinates(self.b, variant, launch, tiles)
@@ -86,8 +88,8 @@ class TiledLaunch(ABC):
 def _coordinates(
     b: Builder, variant: Variant, launch: Launch, tiles: tuple[Number, Number]
 ) -> tuple[Coordinates, Number]:
-    """A thread's coordinates without a batch, and the number of the block's matrix. `tiles`: of a
-    matrix, along M and N."""
+    """A thread's coordinates without a batch, and the index of the block's matrix. `tiles`: the
+    number of tiles of a matrix, along M and N."""
     tile_m, tile_n, matrix = _tile(b, variant, launch.block, tiles)
     lane, warp = launch.thread % WARP, launch.thread // WARP
     warp_m, warp_n = warp // variant.warps_n, warp % variant.warps_n
@@ -109,11 +111,12 @@ def _coordinates(
 def _tile(
     b: Builder, variant: Variant, block: Number, tiles: tuple[Number, Number]
 ) -> list[Number]:
-    """The block's tile and matrix. Divided in 32 bits, which is far faster."""
+    """The block's tile, as its row and column, and its matrix. Divisions are in 32 bits, which is
+    far faster than in 64."""
     block, m, n = (b.signed_cast(one, "i32") for one in (block, *tiles))
     each = m * n
     matrix, number = block // each, block % each
-    # `group` rows of tiles, column by column; the last group may have fewer.
+    # Groups of `group` rows of tiles, column by column; the last group may have fewer rows.
     in_group = n * variant.group
     first = number // in_group * variant.group
     rows = minimum(m - first, variant.group)

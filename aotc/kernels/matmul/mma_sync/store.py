@@ -1,5 +1,5 @@
-"""The epilogue: accumulators of a block's warps → C, through shared memory, so that neighbouring
-threads store neighbouring elements."""
+"""The epilogue: stores the accumulators of a block's warps to C. They are staged in shared memory,
+so that consecutive threads store consecutive elements."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from aotc.numbers import Number, Value, compare
 
 
 class Output(Protocol):
-    """The target of accumulators. If `has_padded_rows`, an access may write beyond the end of a
+    """The destination of accumulators. If `has_padded_rows`, an access may write past the end of a
     row."""
 
     has_padded_rows: bool
 
     def store(self, accumulators: Sequence[Value], row: Number, column: Number) -> None:
-        """Stores neighbours in a row of C, of which the first one is at `row` and `column`."""
+        """Stores consecutive elements of a row of C. The first one is at `row` and `column`."""
 
 
 class MatrixOutput:
-    """Stores to a matrix of the problem's C: of `batch`, if there is one."""
+    """Stores to a matrix of the problem's C. `batch` is its index in the batch, if there is one."""
 
     has_padded_rows = False
 
@@ -54,7 +54,7 @@ class MatrixOutput:
             accumulators = add_to_old(b, self.problem, accumulators, self.target, at)
         columns = b.values([column + number for number in range(len(accumulators))])
         batch = None if self.batch is None else b.value(self.batch)
-        # The vector's size divides the tile's, and so the first column.
+        # The width of a vector divides that of the tile, and thus the first column.
         place = Place(batch, b.value(row), columns, is_whole=True)
         values = elements_of_c(b, self.problem, accumulators, place, self.epilogue)
         store_vector(b, values, self.target, at)
@@ -67,7 +67,8 @@ class PartialOutput(MatrixOutput):
 
 
 class StagedStore:
-    """Stores the accumulators of a warp's tile. `staged` is the block's part of shared memory."""
+    """Stores the accumulators of a warp's tile. `staged` is the block's staging buffer in shared
+    memory."""
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class StagedStore:
         self.has_neighbours = [tiles.holds_neighbours for tiles in tiles_of(problem, variant)]
 
     def store(self, accumulators: Sequence[Value], output: Output) -> None:
-        """A few rows of the instruction's tiles at a time."""
+        """Stores the accumulators, a few rows of the instruction's tiles at a time."""
         for first in range(0, self.tiles_m, self.staging.tiles):
             self.b.barrier()
             for tile in range(self.staging.tiles):
@@ -96,7 +97,7 @@ class StagedStore:
             self._store_rows(first * self.mma.m, output)
 
     def _stage(self, accumulator: Value, first_row: int, n: int) -> None:
-        """Writes a tile to the warp's part of shared memory."""
+        """Writes an instruction's tile to the warp's part of the staging buffer."""
         b, mma, at = self.b, self.mma, self.at
         is_paired_m, is_paired_n = self.has_neighbours
         if is_paired_m:
@@ -115,7 +116,7 @@ class StagedStore:
                 b.store(b.extract(two, [neighbour]), self.staged, [at.warp, row, column])
 
     def _store_rows(self, first_row: int, output: Output) -> None:
-        """Stores what the warp has staged, `width` elements of a row at once."""
+        """Stores the staged rows of the warp, `width` elements of a row at once."""
         b, at, n = self.b, self.at, self.shape.n
         width, across = self.staging.width, self.staging.columns // self.staging.width
         with b.loop(0, self.staging.rows * across // WARP) as loop:
@@ -146,13 +147,13 @@ class StagedStore:
 
 
 def load_vector(b: Builder, source: Buffer, at: Sequence[Number], count: int) -> list[Value]:
-    """Loads neighbours in a row in one access, as a vector even if there is only one."""
+    """Loads consecutive elements of a row in one access, as a vector even for one element."""
     alignment = min(count * source.element_bytes, WIDEST_ACCESS)
     return b.elements(b.load_vector(source, at, count, alignment))
 
 
 def store_vector(b: Builder, values: Sequence[Value], target: Buffer, at: Sequence[Number]) -> None:
-    """Stores neighbours in a row in one access, as a vector even if there is only one."""
+    """Stores consecutive elements of a row in one access, as a vector even for one element."""
     vector = b.from_elements(values, f"vector<{len(values)}x{target.element}>")
     b.store_vector(vector, target, at, len(values) * target.element_bytes)
 
@@ -160,7 +161,7 @@ def store_vector(b: Builder, values: Sequence[Value], target: Buffer, at: Sequen
 def add_to_old(
     b: Builder, problem: Problem, accumulators: Sequence[Value], c: Buffer, at: Sequence[Number]
 ) -> list[Value]:
-    """Accumulators, and what C has where they are to be stored."""
+    """The accumulators plus the previous elements of C at `at`."""
     old = load_vector(b, c, at, len(accumulators))
     return [
         add_accumulators(b, b.convert(one, sum_type(problem)), accumulator)

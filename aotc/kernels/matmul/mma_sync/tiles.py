@@ -1,8 +1,8 @@
-"""What tensor cores multiply, and the layouts of tiles of A and B, and of staged accumulators, in
-shared memory.
+"""The mma.sync instructions, and the layouts of tiles and staged accumulators in shared memory.
 
-A tile lies there as its matrix does in memory. Where ldmatrix reads it, chunks of 16 bytes are
-swizzled: eight rows of one column are in different banks. Otherwise rows are padded for that.
+A tile has the layout of its matrix in memory. If ldmatrix reads it, chunks of 16 bytes are
+swizzled, so that eight rows of one column are in different banks. Otherwise rows are padded for
+this purpose.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.kernels.tensor_core import LDMATRIX_ROW_BYTES, LEAST_ASYNC_BYTES, Mma
 from aotc.numbers import Number
 
-# What ldmatrix reads of a row, the widest copy, and what a swizzle moves.
+# The size of ldmatrix's rows, of the widest copy, and of the unit that the swizzle permutes.
 CHUNK_BYTES = LDMATRIX_ROW_BYTES
 SWIZZLED_ROWS = 8
-# Sums of more products of i8 than these may leave i32, where tensor cores saturate: no accumulator
-# has more of them, and other instructions, which wrap, add accumulators.
+# Sums of more products of i8 may overflow i32. Tensor cores saturate, so their accumulators have at
+# most this number of products, and are added by other instructions, which wrap.
 MOST_I8_PRODUCTS = (2**31 - 1) // 2**14
-# Sums of so many products of f32 keep their bits, where that is asked for.
+# The largest number of products that f32 accumulators of tensor cores have with
+# `exact_accumulation`.
 MOST_EXACT_PRODUCTS = 64
 
 MMAS = {
@@ -35,15 +36,16 @@ MMAS = {
 
 
 class Variant(Struct, frozen=True):
-    """The parameters of a kernel: tiles are of powers of two, or of such in equal parts.
+    """The parameters of a kernel.
 
     A block computes m x n elements of C from k columns of A and k rows of B at a time, by
-    warps_m x warps_n warps; `stages` of these are in shared memory, one in use and the others in
-    flight. `copy_bytes` are copied at once: 16, 8 or 4, to which rows of A and B must be
-    aligned, or 1, where elements are loaded and stored one by one. `group` rows of blocks work
-    side by side, so that what they share stays in the L2 cache. K is in `split_k` parts, whose
-    accumulators another kernel adds if there are several. `instruction_k`: of f64 on Hopper alone,
-    the K of an instruction of 16 rows, 4 or 8; 0 for what every chip has.
+    warps_m x warps_n warps. `stages`: the number of tiles in shared memory, of which one is in use
+    and the others are in flight. `copy_bytes`: the size of a copy. It is 16, 8 or 4, and rows of A
+    and B must be aligned to it; or 1, and elements are loaded and stored one by one. `group`: the
+    number of rows of tiles that are rasterized together, for reuse in the L2 cache. `split_k`: the
+    number of parts of K; if there are several, another kernel adds their accumulators.
+    `instruction_k`: for f64 on Hopper only, the K extent of an instruction of 16 rows, 4 or 8; 0
+    for the instructions that every chip has.
     """
 
     m: int = 128
@@ -73,8 +75,8 @@ class OperandTile(Struct, frozen=True):
     """The tile of A or B that a block copies to shared memory, in a ring of `stages`: `outer` (M or
     N) by `k` elements, stored as in the matrix.
 
-    `is_k_major`: K is contiguous. `reads_two`: a lane reads two elements of f64 at once; the k = t
-    and t + 4 of an instruction are 2t and 2t + 1 of the tile then.
+    `is_k_major`: K is contiguous. `reads_two`: a lane reads two f64 elements at once; the
+    instruction's k = t and t + 4 are then the tile's k = 2t and 2t + 1.
     """
 
     matrix: Matrix
@@ -105,13 +107,13 @@ class OperandTile(Struct, frozen=True):
 
     @property
     def transposes_pairs(self) -> bool:
-        """Whether ldmatrix transposes pairs of neighbours in M or N, as one of 16 bits."""
+        """Whether ldmatrix transposes pairs of adjacent elements in M or N, as 16-bit elements."""
         return self.element_bytes == 1 and not self.is_k_major
 
     @property
     def holds_neighbours(self) -> bool:
-        """Whether a lane holds neighbours along M or N in place of two rows of A that are 8 apart,
-        or of two tiles of B."""
+        """Whether a lane holds adjacent elements along M or N, in place of two rows of A that are 8
+        apart, or of two tiles of B."""
         return self.transposes_pairs or (self.reads_two and not self.is_k_major)
 
     @property
@@ -130,7 +132,8 @@ class OperandTile(Struct, frozen=True):
 
     @property
     def has_whole_copies(self) -> bool:
-        """Whether rows are known to be of whole copies: they are as long as they lie apart."""
+        """Whether rows are known to consist of whole copy vectors: the pitch is aligned, and equals
+        the length of rows."""
         is_aligned = self.is_async and self.matrix.alignment % self.copy_bytes == 0
         return is_aligned and "," not in self.matrix.type
 
@@ -140,13 +143,13 @@ class OperandTile(Struct, frozen=True):
 
     @property
     def pitch(self) -> int:
-        """The pitch of rows in shared memory, in elements. The 32 lanes that load one by one are 4
-        (in K) by 8; with 4 rows along K they read from 32 different banks if each row begins 8
-        banks after the one before, f64 likewise."""
+        """The pitch of rows in shared memory, in elements. The 32 lanes that load single elements
+        are arranged as 4 (along K) x 8. With 4 rows along K, they access 32 different banks if each
+        row begins 8 banks after the previous one. The same holds for f64."""
         if self.uses_ldmatrix:
             return self.columns
         if self.reads_two:
-            # 8 lanes read 128 bytes: of 2 rows, or of each second one of 8.
+            # 8 lanes read 128 bytes: of 2 rows, or of every second row of 8.
             return self.columns + ((self.columns + 8) % 16 if self.is_k_major else 2)
         return self.columns + {8: 4, 4: 8}[self.element_bytes]
 
@@ -160,7 +163,7 @@ class OperandTile(Struct, frozen=True):
         return prod(self.shape) * self.element_bytes
 
     def swizzled(self, row: Number, column: Number) -> Number:
-        """The column in shared memory: chunks of 16 bytes are permuted by their row."""
+        """The column in shared memory. Chunks of 16 bytes are permuted depending on their row."""
         chunks = self.columns // self.chunk
         if not self.uses_ldmatrix or chunks == 1:
             return column
@@ -175,11 +178,11 @@ class OperandTile(Struct, frozen=True):
         return column ^ moved * self.chunk
 
     def is_copied_evenly(self, variant: Variant) -> bool:
-        """Whether all threads copy as many vectors."""
+        """Whether all threads copy the same number of vectors."""
         across, chunks = self.copies_per_row, self.columns // self.chunk
         return (
             self.columns % self.chunk == 0
-            # Swizzled chunks stay among those of their row.
+            # The swizzle permutes chunks within their row.
             and (chunks in (1, 2, 4) or chunks % SWIZZLED_ROWS == 0)
             and across > 0
             and variant.threads % across == 0
@@ -189,7 +192,7 @@ class OperandTile(Struct, frozen=True):
 
 def tiles_of(problem: Problem, variant: Variant) -> tuple[OperandTile, OperandTile]:
     """The tiles of A and of B."""
-    # Of a B whose N is contiguous, two elements are of two tiles: to part them costs more.
+    # With an N-major B, two adjacent elements belong to two tiles, and separating them costs more.
     reads_two = variant.instruction_k > 4 and problem.b.transposed
     k, stages, bytes_ = variant.k, variant.stages, variant.copy_bytes
     return (
@@ -199,14 +202,15 @@ def tiles_of(problem: Problem, variant: Variant) -> tuple[OperandTile, OperandTi
 
 
 def shared_bytes(problem: Problem, variant: Variant) -> int:
-    """How much shared memory a block has."""
+    """The dynamic shared memory of a block, in bytes."""
     mainloop = sum(tiles.bytes for tiles in tiles_of(problem, variant))
     return max(mainloop, Staging.of(problem, variant).bytes)
 
 
 class Staging(Struct, frozen=True):
-    """The layout of accumulators in shared memory before they are stored, in the place of A's and
-    B's tiles: for each warp `tiles` rows of its tiles. `width` elements are stored at once."""
+    """The layout of the staging buffer of accumulators, which reuses the memory of A's and B's
+    tiles. It has `tiles` rows of the instruction's tiles for each warp. `width` elements are stored
+    at once."""
 
     tiles: int
     rows: int
@@ -227,7 +231,7 @@ class Staging(Struct, frozen=True):
 
         def staging(tiles: int) -> Staging:
             rows = tiles * mma.m
-            # Each lane has a part of them.
+            # Each lane stores a part of them.
             part = min(width, rows * columns // WARP)
             return cls(tiles, rows, columns, part, warps, mma.accumulator)
 
@@ -238,13 +242,13 @@ class Staging(Struct, frozen=True):
 
     @property
     def is_shared_evenly(self) -> bool:
-        """Whether all lanes store as many vectors."""
+        """Whether all lanes store the same number of vectors."""
         across = self.columns // self.width
         return self.columns % self.width == 0 and self.rows * across % WARP == 0
 
     @property
     def pitch(self) -> int:
-        """Rows begin 8 (of f64, 16) banks after each other."""
+        """The pitch of rows, in elements. The padding shifts each row by 8 (for f64, 16) banks."""
         return self.columns + 8
 
     @property
@@ -257,14 +261,15 @@ class Staging(Struct, frozen=True):
 
 
 def has_second_accumulators(problem: Problem) -> bool:
-    """Whether accumulators could overflow before the end of K, or lose bits that are asked for."""
+    """Whether a second set of accumulators is needed: those of the tensor cores could overflow
+    before the end of K, or lose bits of an exact accumulation."""
     if problem.exact_accumulation:
         return True
     return problem.a.element == "i8" and (problem.k is None or problem.k > MOST_I8_PRODUCTS)
 
 
 class ProblemShape(Struct, frozen=True):
-    """The extents of a matmul: ints where they are known."""
+    """The extents of a matmul, which are ints if they are known."""
 
     m: Number
     n: Number
@@ -273,9 +278,10 @@ class ProblemShape(Struct, frozen=True):
 
 
 class Coordinates(Struct, frozen=True):
-    """Where a thread works: the block's batch, and its tile's first row and column in C; the
-    thread; its lane, as a group of 4 and its number in that; its warp, and the first row and column
-    of that one's tile in the block's."""
+    """The coordinates of a thread. `batch`, `row` and `column`: the block's batch, and the first
+    row and column of its tile in C. `thread`, `lane` and `warp`: its ids. `group` and `in_group`:
+    its group of 4 lanes, and its index in the group. `warp_row` and `warp_column`: the first row
+    and column of the warp's tile in the block's tile."""
 
     batch: Number
     row: Number

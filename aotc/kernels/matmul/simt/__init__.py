@@ -1,2 +1,2 @@
-"""Products on the ordinary units: `family` says which and launches, `kernel` is what a block does,
-`tiles` how matrices lie in shared memory."""
+"""Matmuls without tensor cores: `family` has the legality check, the variants, the costs and the
+launch, `kernel` and `mainloop` the code of a block, and `tiles` the layouts in shared memory."""

@@ -1,10 +1,11 @@
 """Matmuls without tensor cores: f32 without tf32, f64, integers, and any other types.
 
-A block computes a tile of C, each warp a tile of the block's, each thread some rows and columns of
-its warp's. Tiles of A and B are in shared memory with K outermost, so that a thread reads 16 bytes
-of them in one access; the next tiles are copied while one is used. A thread loads its fragments one
-step of K before it multiplies them, also across the end of a tile, so that no multiply-add waits
-for a load that has just begun. docs/matmul_ladder.md says what each of these gains.
+A block computes a tile of C, each warp a part of the block's tile, and each thread some rows and
+columns of its warp's part. Tiles of A and B are in shared memory with K outermost, so that a thread
+reads 16 bytes of them in one access. The next tiles are copied while one is used. A thread loads
+its fragments one step of K before it multiplies them, also across the end of a tile, so that no
+multiply-add waits for a load that has just been issued. docs/matmul_ladder.md has the gain of each
+of these.
 """
 
 from __future__ import annotations
@@ -64,13 +65,13 @@ _LOADING_TOO = 3  # candidates with loads and stores, where asynchronous copies 
 
 
 class _Costs(NamedTuple):
-    """The cost model, as measured on a multiprocessor."""
+    """The cost model, measured on a multiprocessor."""
 
-    multiply_adds: float  # of f32, per clock, beside which instructions take clocks, see `clocks`
+    multiply_adds: float  # of f32, per clock; `_clocks` adds those of other instructions
     alone: float  # fraction of the rate that a small block reaches, alone on its multiprocessor
     start_clocks: float  # until the first tile is in shared memory, and of the launch
-    # Of split-K's reduction kernel: of its launch, and for each partial accumulator of a
-    # multiprocessor's share of C.
+    # Clocks of split-K's reduction kernel: those of its launch, and those for each partial
+    # accumulator of a multiprocessor's share of C.
     sum_start_clocks: float
     sum_clocks: float
 
@@ -78,17 +79,17 @@ class _Costs(NamedTuple):
 # f32 of known sizes: fitted to 108 timed kernels of 12 sizes on an H200 and an H100. The error is
 # 6 %, root mean square.
 _FITTED = _Costs(128, 0.95, 4900, 1200, 0.52)
-# The clocks of a multiply-add, and what its share adds of the reads from shared memory and of the
-# copies to it, for each of these instructions.
+# The clocks of a multiply-add, of an instruction that reads from shared memory, and of an
+# instruction that copies to shared memory.
 _CLOCKS = 0.9
 _READ_CLOCKS = 5.0
 _COPY_CLOCKS = 18.5
 _SLICE_CLOCKS = 0.1  # for each element of C's tile of a slice of K, to add them
-# Everything else, whose loops have more instructions for addresses, or other multiply-adds: a
-# thread with e elements of C reaches e / (e + _OVERHEAD) of the rate.
+# All other problems, whose loops have more address instructions, or other multiply-adds: a thread
+# with e elements of C reaches the fraction e / (e + _OVERHEAD) of the rate.
 _OTHER = _Costs(116, 0.9, 2000, 20000, 0)
 _OVERHEAD = 16
-_ENOUGH_THREADS = 256  # a block of fewer threads is small
+_ENOUGH_THREADS = 256  # a block of fewer threads counts as small
 _LEAST_THREADS = 128  # below these threads, a small block's rate falls in proportion
 
 
@@ -102,7 +103,7 @@ def _costs(problem: Problem) -> _Costs:
 
 
 def _clocks(problem: Problem, variant: Variant) -> float:
-    """The clocks of a warp for a multiply-add, in those of one that nothing delays."""
+    """The clocks of a warp per multiply-add, relative to a multiply-add without any overhead."""
     each = variant.thread_m * variant.thread_n
     if not _is_fitted(problem):
         return (each + _OVERHEAD) / each
@@ -134,7 +135,7 @@ def _fits_smallest(problem: Problem) -> bool:
 
 
 def _split_k(variant: Variant, m: Number, n: Number, k: Number, batches: Number) -> Number:
-    """The number of parts of K, which fills a large GPU and leaves each part many steps."""
+    """The number of parts of K, which fills a large GPU and leaves many steps to each part."""
     if variant.split_k:
         return variant.split_k
     tiles = signed_maximum(divide_up(m, variant.m) * divide_up(n, variant.n) * batches, 1)
@@ -143,8 +144,8 @@ def _split_k(variant: Variant, m: Number, n: Number, k: Number, batches: Number)
 
 
 def _copies(side: OperandTile, variant: Variant) -> float:
-    """The instructions of a thread that copy an element of K of a tile; where they are loads,
-    those that store what was loaded, too, which are of single elements if K is contiguous."""
+    """The number of instructions that copy one index of K of a tile. If they are loads, it includes
+    the stores to shared memory, which are of single elements if K is contiguous."""
     copies = side.tile / side.width
     if variant.copy_bytes == 0:
         copies += side.tile if side.is_k_major else copies
@@ -186,7 +187,7 @@ class Simt(MatmulFamily[Problem]):
             or (variant.thread_m % group or variant.thread_n % group)
             or not (WARP <= variant.threads <= MAX_BLOCK_THREADS)
             or self.shared_bytes(problem, variant) > _SHARED_BYTES
-            # Partial accumulators are stored as they are.
+            # Partial accumulators are stored without a conversion.
             or (variant.split_k != 1 and problem.a.element != element)
         ):
             return False
@@ -217,8 +218,8 @@ class Simt(MatmulFamily[Problem]):
             # or another A they are 2 to 5 % slower.)
             k = 8 if not (problem.has_known_sizes or problem.a.transposed) else 16
             large = [((128, 256, k), (64, 64, 8, 16)), ((256, 128, k), (64, 64, 16, 8))]
-            # Elements of a K-major operand are copied one by one: a B alone of those is the shorter
-            # side. (As measured; of sizes that are not known, too.)
+            # Elements of a K-major operand are copied one by one: the wider side of the tile is
+            # then best on the other operand. (As measured; also for unknown sizes.)
             transposed = (problem.a.transposed, problem.b.transposed)
             if all(transposed) or (any(transposed) and not problem.has_known_sizes):
                 large.reverse()
@@ -262,7 +263,7 @@ class Simt(MatmulFamily[Problem]):
         )
 
     def tile_clocks(self, problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
-        """The expected clocks of a multiprocessor for one tile, and those of the launch besides."""
+        """See `MatmulFamily`."""
         costs = _costs(problem)
         elements = variant.m * variant.n
         clocks = _clocks(problem, variant) / costs.multiply_adds
@@ -270,7 +271,7 @@ class Simt(MatmulFamily[Problem]):
         if variant.sliced_k > 1:
             tile += _SLICE_CLOCKS * elements * variant.sliced_k
         once = costs.start_clocks
-        # The last ones on a multiprocessor have no other beside them.
+        # The last block on a multiprocessor runs alone.
         if variant.threads < _ENOUGH_THREADS:
             alone = costs.alone * min(1, variant.threads / _LEAST_THREADS)
             once += tile * (1 / alone - 1)
@@ -320,7 +321,7 @@ class Simt(MatmulFamily[Problem]):
         reduction.reduce_to(arguments)
 
     def _launch(self, b: Builder, kernel: Kernel, split_k: Number) -> None:
-        """`split_k`: the number of parts of K, times that of batches."""
+        """Launches the kernel. `split_k`: the number of parts of K, times the size of the batch."""
         variant, operands = kernel.variant, kernel.operands
         tiles_m, tiles_n = divide_up(operands.m, variant.m), divide_up(operands.n, variant.n)
         blocks = split_k * (tiles_m * tiles_n)

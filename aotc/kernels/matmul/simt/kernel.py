@@ -1,5 +1,5 @@
-"""What a block of a SIMT kernel computes: its tile of C, or of the partial accumulators of a split
-of K."""
+"""The code of a block of a SIMT kernel, which computes a tile of C, or of the partial accumulators
+of a part of K."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from aotc.numbers import Number, Value, compare, divide_up, minimum, unravel
 def tile_coordinate(
     number: Number, tiles_m: Number, tiles_n: Number, group: int
 ) -> tuple[Number, Number]:
-    """A block's row and column of tiles: down `group` of them, then to the right."""
+    """The row and column of tile `number`. Tiles are numbered in groups of `group` rows, column by
+    column in a group."""
     band, place = unravel(number, tiles_n * group)
     first = band * group
     rows = minimum(tiles_m - first, group)
@@ -25,8 +26,8 @@ def tile_coordinate(
 
 
 class Kernel(Mainloop):
-    """`partial` is where the partial accumulators of `split_k` parts of K go, and the matrix that
-    they are like; None where accumulators go to C, through the epilogue."""
+    """The kernel for matrices. `partial`: the buffer of the partial accumulators of `split_k` parts
+    of K, and its matrix; None if accumulators are stored to C, through the epilogue."""
 
     def __init__(
         self,
@@ -65,14 +66,15 @@ class Kernel(Mainloop):
             self._store_row(self.first[0] + row, [column], sums)
 
     def _take_split(self, split: Number) -> None:
-        """The block's batch and part of K. `split`: of all batches."""
+        """Sets the block's batch and its part of K. `split`: the index of the part among those of
+        all batches."""
         k = self.operands.k
         self.split, self.batch = split, split
         self.k_begin, self.k_end, self.k_valid = 0, k, k
         if not self.is_partial:
             return
         self.batch, own = unravel(split, self.split_k)
-        # Each has as many whole tiles, and the last ones may have none.
+        # Each part has the same number of whole tiles; the last ones may be empty.
         extent = divide_up(divide_up(k, self.variant.k), self.split_k) * self.variant.k
         self.k_begin = own * extent
         self.k_end = minimum(self.k_begin + extent, k)
@@ -84,7 +86,7 @@ class Kernel(Mainloop):
     # --- To C ---------------------------------------------------------------------------------
 
     def _store(self, accumulators: Sequence[Value]) -> None:
-        """Stores what is inside of C."""
+        """Stores the elements inside of C."""
         across = self.variant.thread_n
         for number, first in enumerate(self.rows):
             for i in range(self.width):
@@ -95,7 +97,7 @@ class Kernel(Mainloop):
     def _store_row(
         self, row: Number, columns: Sequence[Number], accumulators: Sequence[Value]
     ) -> None:
-        """Stores vectors of a row, which begin at `columns` of the block's tile."""
+        """Stores vectors of a row, which begin at the `columns` of the block's tile."""
         is_whole = self.operand_tiles[0].is_whole
         with self.b.where(is_whole or compare("ult", row, self.operands.m)):
             for number, first in enumerate(columns):
@@ -126,7 +128,7 @@ class Kernel(Mainloop):
                 self._store_elements(row, at, [accumulator])
 
     def _store_elements(self, row: Number, column: Number, accumulators: Sequence[Value]) -> None:
-        """One element, or a vector, which begins at a multiple of its length."""
+        """Stores one element, or a vector that begins at a multiple of its length."""
         b, at = self.b, (self.batch, row, column)
         if self.is_partial:
             b.store_elements(accumulators, self.target, [self.split, row, column])

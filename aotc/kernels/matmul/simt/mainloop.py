@@ -45,7 +45,7 @@ class CopyVector(Struct, frozen=True):
 
 
 class Mainloop(ABC):
-    """What a block does between the launch and the store. Subclasses set the annotated attributes
+    """The code of a block between the launch and the store. Subclasses set the annotated attributes
     while they build the block.
 
     The block's part of K is from `k_begin` to `k_end`; elements from `k_valid` on are not read.
@@ -69,8 +69,8 @@ class Mainloop(ABC):
         self.b, self.problem, self.variant = b, problem, variant
         self.operand_tiles, self.buffers = operand_tiles, buffers
         self.type = sum_type(problem)
-        self.steps = variant.k // variant.sliced_k  # of a slice of a tile of K
-        # Elements of an access to shared memory.
+        self.steps = variant.k // variant.sliced_k  # the K extent of a slice of a tile
+        # The elements of an access to shared memory.
         self.width = WIDEST_ACCESS // ELEMENT_BYTES[self.type]
 
     @abstractmethod
@@ -87,7 +87,7 @@ class Mainloop(ABC):
             offset += prod(shape) * ELEMENT_BYTES[self.type]
         return tiles
 
-    # --- Which elements are a thread's --------------------------------------------------------
+    # --- The partition among threads ----------------------------------------------------------
 
     def copy_vectors(self, operand: int, first: Number, extent: Number) -> Iterator[CopyVector]:
         """A thread's copy vectors of a tile of A or B, which begins at `first` along M or N, of
@@ -139,9 +139,9 @@ class Mainloop(ABC):
         return digits
 
     def partition(self) -> None:
-        """Sets `rows` and `columns`: where the thread's groups of rows and columns begin in the
-        block's tile; and `slice`, its slice of each tile of K. Groups of a warp's lanes are
-        adjacent, so that they read from all banks."""
+        """Sets `rows` and `columns`, the first rows and columns of the thread's groups in the
+        block's tile, and `slice`, the index of its slice of each tile of K. The groups of a warp's
+        lanes are adjacent, so that they read from all banks."""
         variant, width = self.variant, self.width
         down, across = variant.warp_m // variant.thread_m, variant.warp_n // variant.thread_n
         warp, lane = unravel(self.thread, WARP)
@@ -158,7 +158,7 @@ class Mainloop(ABC):
     # --- From global memory to shared memory --------------------------------------------------
 
     def _copy(self, vectors: Sequence[CopyVector], k0: Number, stage: Number) -> None:
-        """Begins asynchronous copies of `vectors` of the tiles that begin at `k0` along K."""
+        """Starts asynchronous copies of `vectors` of the tiles that begin at `k0` along K."""
         for vector in vectors:
             valid = self._valid(vector, k0)
             at, to = self._source(vector, k0), [stage, vector.k, vector.along]
@@ -209,8 +209,8 @@ class Mainloop(ABC):
 
     @property
     def _copies_at_barrier(self) -> int | None:
-        """How many copies begin right after a barrier; None: all. With unknown sizes, addresses
-        take instructions and registers, which threads with many accumulators do not have."""
+        """The number of copies that start right after a barrier; None: all. With unknown sizes,
+        addresses take registers, which threads with many accumulators do not have."""
         is_large = self.variant.thread_m * self.variant.thread_n >= _MANY_ACCUMULATORS
         return 1 if self.problem.has_known_sizes or not is_large else None
 
@@ -271,11 +271,12 @@ class Mainloop(ABC):
                 wait_group(b, commit_group(b), ahead - 1)
             else:
                 self._store_tiles(loaded, next_used)
-            # All have read the whole of this tile, and the next one is there.
+            # After this, all threads have read this tile, and the next one has arrived.
             b.barrier()
             first = self._fragments(next_used, 0)
             if is_async:
-                # Behind the reads: what comes after them may write, so they stay in this iteration.
+                # After the reads: as the copies may write to memory, the reads stay in this
+                # iteration.
                 self._copy(self.vectors[:at_barrier], k0 + variant.stages * variant.k, used)
             loop.next([next_used, used, *first, *fragments, *sums])
         done = loop.results[2 + held :]
@@ -285,9 +286,9 @@ class Mainloop(ABC):
         self, shared: Value, accumulators: Sequence[Value]
     ) -> Iterator[tuple[Number, Number, list[Value]]]:
         """Adds the accumulators of all slices. Yields the thread's share of the sums, as vectors:
-        the row and the column in the block's tile where one begins, and its elements. Each slice
-        has as many vectors of the tile, so that all threads store; shared memory has those that
-        the other slices computed."""
+        the row and the column in the block's tile of the first element, and the elements. Each
+        slice sums the same number of vectors of the tile, so that all threads store. Shared memory
+        has the accumulators of the other slices."""
         b, variant, width = self.b, self.variant, self.width
         slices, threads = variant.sliced_k, variant.slice_threads
         across = variant.thread_n // width
@@ -296,7 +297,7 @@ class Mainloop(ABC):
         own = self.thread % threads * width
         sums = b.shared_buffer(shared, 0, (slices - 1, count, threads * width), self.type)
         if variant.copy_bytes:
-            # Copies behind the end of K write zeros to the tiles.
+            # Copies past the end of K write zeros to the tiles.
             wait_group(b, commit_group(b), 0)
         b.barrier()
         share = count // slices
@@ -332,8 +333,8 @@ class Mainloop(ABC):
         thread_m, thread_n = self.variant.thread_m, self.variant.thread_n
         column, row = fragments[:thread_m], fragments[thread_m:]
         places = [(m, n) for m in range(thread_m) for n in range(thread_n)]
-        # Along the shorter of both, there and back: each multiply-add has an operand of the last
-        # one, whose register is read once.
+        # In serpentine order along the shorter of both: each multiply-add shares an operand with
+        # the previous one, whose register is then read once.
         if thread_n > thread_m and self._copies_at_barrier == 1:
             places.sort(key=lambda at: (at[1], at[0] if at[1] % 2 == 0 else -at[0]))
         else:
@@ -348,9 +349,9 @@ class Mainloop(ABC):
 def _lane_coordinate(lane: Number, across: int) -> list[Number]:
     """A lane's row and column among `across` columns.
 
-    Shared memory serves 16 lanes at once where each two lanes that differ in the lowest bit
-    read the same, or each two that differ in the next one: so the lowest bit is of the column,
-    whose neighbours then read the same of A, and the next one of the row.
+    Shared memory serves 16 lanes at once if each two lanes that differ in the lowest bit read the
+    same address, or each two that differ in the next bit. The lowest bit therefore belongs to the
+    column, so that two adjacent columns read the same element of A, and the next bit to the row.
     """
     orders = {4: ((1, 2, 4), (0, 3)), 8: ((1, 4), (0, 2, 3))}
     if across not in orders:

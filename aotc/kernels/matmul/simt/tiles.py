@@ -13,14 +13,16 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.kernels.matmul.scalar import sum_type
 from aotc.numbers import Number
 
-# Threads that follow each other take so many elements of a row that lies along K: 32 bytes of f32
-# are what memory gives at least, and stores of them, transposed, are in different banks.
+# The number of elements along K that consecutive threads copy of a row of a K-major operand: 32
+# bytes of f32 are the smallest transaction of memory, and the transposed stores are in different
+# banks.
 _RUN = 8
 
 
 class Variant(Struct, frozen=True):
-    """Sizes: a block computes m x n elements of C from k columns of A and k rows of B at a time, a
-    warp warp_m x warp_n of them, a thread thread_m x thread_n. k is a power of two.
+    """Parameters of a kernel. A block computes m x n elements of C from k columns of A and k rows
+    of B at a time, a warp warp_m x warp_n of them, and a thread thread_m x thread_n. k is a power
+    of two.
 
     `stages`: the number of tiles of A and of B in shared memory; one is used while the others are
     copied. `copy_bytes`: the bytes of an asynchronous copy, 16, 8 or 4, of an operand that is not
@@ -81,8 +83,8 @@ class OperandTile(Struct, frozen=True):
         return (along, k) if self.is_k_major else (k, along)
 
     def shape(self, variant: Variant, element: str) -> tuple[int, int, int]:
-        # A K-major operand is stored by neighbours into rows that follow each other: the padding
-        # puts them into different banks.
+        # Consecutive threads store a K-major operand to consecutive rows: the padding puts these
+        # stores into different banks.
         padding = WIDEST_ACCESS // ELEMENT_BYTES[element] if self.is_k_major else 0
         return variant.stages, variant.k, self.tile + padding
 
@@ -107,9 +109,10 @@ def _width(operand: OperandTile, variant: Variant) -> int:
     matrix, is_k_major = operand.matrix, operand.is_k_major
     along, bytes_ = operand.k if is_k_major else operand.extent, ELEMENT_BYTES[matrix.element]
     if variant.copy_bytes:
-        # Asynchronous copies can transpose single elements alone.
+        # Asynchronous copies can only transpose single elements.
         return 1 if is_k_major else max(1, variant.copy_bytes // bytes_)
-    # Loads are whole: of rows of which it is not known that they are so many elements, single ones.
+    # Loads are not masked: if rows are not known to consist of whole vectors, single elements are
+    # loaded.
     width = min(WIDEST_ACCESS, matrix.alignment) // bytes_
     while width > 1 and (
         along is None
@@ -124,8 +127,8 @@ def _width(operand: OperandTile, variant: Variant) -> int:
 def shared_bytes(
     problem: Problem, variant: Variant, both: tuple[OperandTile, OperandTile] | None = None
 ) -> int:
-    """Bytes of shared memory for the tiles of A and B: `both`, by default `operand_tiles`; and, in
-    their place behind the mainloop, for the accumulators of slices of K."""
+    """The dynamic shared memory in bytes. It has the tiles of A and B (`both`, by default
+    `operand_tiles`), and after the mainloop the accumulators of slices of K."""
     element = sum_type(problem)
     shapes = [
         operand.shape(variant, element) for operand in both or operand_tiles(problem, variant)
@@ -135,8 +138,8 @@ def shared_bytes(
 
 
 def copy_counts(operand_tile: OperandTile, variant: Variant) -> list[int]:
-    """The extents of the indices of a tile's copy vectors; the last one varies fastest. Along K,
-    along M or N, and in a run along K; or along K, and along M or N."""
+    """The extents of the indices of a tile's copy vectors; the last one varies fastest. They are
+    (K, M or N, in a run along K) if the operand is K-major, else (K, M or N)."""
     width, tile = operand_tile.width, operand_tile.tile
     if operand_tile.is_k_major:
         run = min(variant.k, max(_RUN, width)) // width
@@ -145,7 +148,8 @@ def copy_counts(operand_tile: OperandTile, variant: Variant) -> list[int]:
 
 
 def divides_digits(threads: int, counts: Sequence[int]) -> bool:
-    """Whether `threads` is a product of the last counts, and of a divisor of the one before."""
+    """Whether `threads` is the product of some last `counts` and a divisor of the count before
+    them."""
     for count in reversed(counts):
         if threads <= count:
             return count % threads == 0
@@ -156,7 +160,8 @@ def divides_digits(threads: int, counts: Sequence[int]) -> bool:
 
 
 def can_copy(side: OperandTile, variant: Variant) -> bool:
-    """Whether all threads copy as many vectors of the tile, from known places in it."""
+    """Whether all threads copy the same number of vectors of the tile, at offsets from the first
+    one that are known at compile time."""
     vectors = side.tile * variant.k // side.width
     if side.tile * variant.k % side.width or vectors % variant.threads:
         return False

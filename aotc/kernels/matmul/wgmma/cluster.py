@@ -1,10 +1,10 @@
-"""Multicast among the blocks of a cluster, which compute neighbouring tiles of C.
+"""Multicast among the blocks of a cluster, which compute adjacent tiles of C.
 
-Blocks in one row of tiles read the same tile of A, blocks in one column the same tile of B: each
-copies a part of it to the shared memory of all of them (TMA multicast). So a stage may be
-overwritten only when all blocks that receive a part of it have released it.
+Blocks in one row of tiles read the same tile of A, and blocks in one column the same tile of B.
+Each of them copies a part of the tile to the shared memory of all of them (TMA multicast). A stage
+may thus be overwritten only when all blocks that receive a part of it have released it.
 
-Blocks are numbered down the columns of the cluster first, then across.
+Blocks are numbered in column-major order in the cluster.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Cluster:
     """A cluster of `down` x `across` blocks that share operand tiles.
 
     With `cluster_split_k` > 1, the hardware cluster is that many blocks, which split K of one tile
-    and share none.
+    and share no operand tiles.
 
     `number`: this cluster's index among the `count` clusters of the grid. `row` and `column`: the
     position of this block's tile in its cluster. All are i32.
@@ -39,31 +39,33 @@ class Cluster:
 
     @property
     def sharers(self) -> int:
-        """The number of blocks that write to a block's shared memory: its row's and its column's,
-        itself included."""
+        """The number of blocks that write to a block's shared memory: those of its row and of its
+        column, including itself."""
         return self.down + self.across - 1
 
     def arrive(self) -> None:
-        """This thread arrives at the cluster's barrier."""
+        """Arrives at the cluster's barrier."""
         if self.size > 1:
             self.b.op("nvvm.cluster.arrive")
 
     def wait(self) -> None:
-        """Waits until all threads of the cluster have arrived; of the block, if it is alone."""
+        """Waits until all threads of the cluster have arrived. For a cluster of one block, this is
+        the block's barrier."""
         if self.size > 1:
             self.b.op("nvvm.cluster.wait")
         else:
             self.b.barrier()
 
     def end(self) -> None:
-        """Waits for the cluster: other blocks may still arrive at this block's barriers."""
+        """Waits for the cluster before the end of the kernel, as other blocks may still arrive at
+        this block's barriers."""
         if self.size > 1:
             self.arrive()
             self.wait()
 
     def multicast_masks(self) -> tuple[Value | None, Value | None]:
-        """The multicast masks of A and B, i16: one bit for each block in this block's row, and in
-        its column. None where that is this block alone."""
+        """The multicast masks of A and B, as i16: one bit for each block in this block's row, and
+        in its column. A mask is None if this is the only block."""
         b = self.b
         row = b.constant(sum(1 << self.down * number for number in range(self.across)), "i32")
         column = b.constant((1 << self.down) - 1, "i32")
@@ -84,12 +86,12 @@ class Cluster:
         """Arrives at the mbarrier of block `number`, at the same address as this block's own."""
         b, cluster = self.b, "!llvm.ptr<7>"
         remote = b.op("nvvm.mapa", [shared_pointer(b, barrier), number], cluster)
-        # No scope of the cluster: that would be a fence of all memory, each time.
+        # Without the cluster scope, which would be a fence of all memory at each arrival.
         b.op("nvvm.mbarrier.arrive", [remote])
 
 
 class ClusterPipeline(TmaPipeline):
-    """A pipeline of stages that other blocks of the cluster write to, too."""
+    """A pipeline whose stages other blocks of the cluster write to as well."""
 
     def __init__(self, b: Builder, cluster: Cluster, stages: int, stage_bytes: int) -> None:
         super().__init__(b, stages, stage_bytes)

@@ -1,8 +1,10 @@
-"""K divided by the blocks of a cluster: their accumulators → sums of all, a part in each block.
+"""Cluster split-K: the blocks of a cluster split K of one tile, and reduce their accumulators
+through distributed shared memory.
 
-A block writes each part of its accumulators' columns to the shared memory of the block that stores
-it, in the place of the stages. That one adds what all have written, in the order of the blocks: no
-buffer, no second kernel, and the same bits each run.
+Each block stores a part of the tile's columns. A block writes each part of its accumulators to the
+shared memory of the block that stores it, where the stages were. That block adds the parts in the
+order of the blocks. There is no buffer in global memory and no second kernel, and results are
+deterministic.
 """
 
 from __future__ import annotations
@@ -32,25 +34,25 @@ if TYPE_CHECKING:
     from aotc.kernels.matmul.wgmma.epilogue import TmaStoreEpilogue
     from aotc.kernels.matmul.wgmma.variants import Variant
 
-MOST_SPLITS = 8  # blocks: the largest cluster that every GPU takes
-# What a thread has of 8 columns of 64 rows, which is written and read at once.
+MOST_SPLITS = 8  # blocks: the largest portable cluster size
+# The accumulators of a thread in 8 columns of 64 rows, which are one access to shared memory.
 _VECTOR = 4
 _VECTOR_TYPE = f"vector<{_VECTOR}xf32>"
 _GROUP_BYTES = WARPGROUP * _VECTOR * 4
-# What an epilogue takes at least.
+# The smallest width that an epilogue supports.
 _LEAST_COLUMNS = 16
-_K_EXTENT = swizzled_width("f16")  # of a stage
+_K_EXTENT = swizzled_width("f16")  # the K extent of a stage
 
 
 def parts_of(n: int, cluster_split_k: int) -> int:
-    """The number of blocks that each store an equally wide part of a tile of `n` columns."""
+    """The number of blocks that store a tile of `n` columns. Each stores a part of equal width."""
     most = n // _LEAST_COLUMNS
     return max(part for part in range(1, min(cluster_split_k, most) + 1) if most % part == 0)
 
 
 def can_split(problem: Problem, variant: Variant) -> bool:
-    """Whether blocks may divide K so, and whether rows that are not fetched are none of C's, and
-    lie behind each other."""
+    """Whether the variant's cluster split-K and its `small_m` are legal: the rows of A that are not
+    copied must be outside of C, and behind the copied rows in the stage."""
     if ELEMENT_BYTES[problem.a.element] != 2:
         return variant.cluster_split_k == 1 and not variant.small_m
     is_plain = variant.cluster == 1 and not variant.ping_pong and not variant.transposes_c
@@ -66,13 +68,13 @@ def can_split(problem: Problem, variant: Variant) -> bool:
 
 
 def stored_columns(variant: Variant) -> int:
-    """Columns of the part of a tile that one block stores."""
+    """The columns of the part of a tile that one block stores."""
     return variant.n // parts_of(variant.n, variant.cluster_split_k)
 
 
 def exchanged_bytes(variant: Variant) -> int:
-    """The bytes of shared memory that receive the accumulators of this block's columns from each
-    block of the cluster."""
+    """The bytes of a block's shared memory that receive the accumulators of its columns from all
+    blocks of the cluster."""
     if variant.cluster_split_k == 1:
         return 0
     rows = MMA_M * variant.m_blocks * variant.consumers
@@ -80,9 +82,11 @@ def exchanged_bytes(variant: Variant) -> int:
 
 
 class ClusterSplitK:
-    """The blocks of a cluster that divide K; without split-K, a block's accumulators are its own.
+    """The reduction among the blocks of a cluster that split K. Without cluster split-K, a block
+    stores its own accumulators.
 
-    `rank`: the block's place in the cluster, which is its part of K and of the columns.
+    `rank`: the block's rank in the cluster, which is the index of its part of K and of its part of
+    the columns.
     """
 
     def __init__(self, b: Builder, variant: Variant) -> None:
@@ -98,7 +102,7 @@ class ClusterSplitK:
         """The number of K stages of this block, at least 1, and its first index of K. A block
         without a part has one stage beyond the end of K."""
         b = self.b
-        # What has no elements is said to have one, where K begins.
+        # The tensor map of a matrix without elements has one at K's beginning, so start past it.
         has_none = Scalar(b.op("arith.extui", [compare("eq", k, 0)], "i32"))
         each = maximum((k_tiles + (self.cluster_split_k - 1)) // self.cluster_split_k, 1)
         first = self.rank * each
@@ -113,8 +117,8 @@ class ClusterSplitK:
         consumer: Number,
         epilogue: TmaStoreEpilogue,
     ) -> None:
-        """Stores a consumer's accumulators; where blocks divide K, the sums of all of theirs, by
-        way of the stages in shared memory, which are free then."""
+        """Stores a consumer's accumulators. With cluster split-K, it stores the sums over all
+        blocks, which are exchanged through the stages in shared memory."""
         if not self.variant.launches_dependents_early:
             self.b.op("nvvm.griddepcontrol", kind="#nvvm<grid_dep_action launch_dependents>")
         if self.cluster_split_k == 1:
@@ -135,14 +139,15 @@ class ClusterSplitK:
         thread: Number,
         store_sums: Callable[[list[Value], Number], None],
     ) -> None:
-        """Calls `store_sums` with the sums of all blocks, where this one has columns to store, and
-        with the first of them. `thread`: in the consumer. All consumers must come here, once."""
+        """Reduces the accumulators of all blocks. If this block has columns to store, calls
+        `store_sums` with their sums and the first column. `thread`: the thread's index in the
+        consumer warpgroup. All consumers must execute this code exactly once."""
         b, m_blocks = self.b, self.variant.m_blocks
         groups = self.columns // 8  # of a part
         of_consumer = m_blocks * groups * _GROUP_BYTES
         of_block = of_consumer * self.variant.consumers
         base = address + consumer * of_consumer + thread * (4 * _VECTOR)
-        # All warps of the cluster have read their operands: its stages are free.
+        # After this, all warps of the cluster have read their operands, so the stages are free.
         self._synchronize_cluster()
         own = base + self.rank * of_block
         for rank in range(self.parts):
@@ -158,7 +163,7 @@ class ClusterSplitK:
             store_sums(sums, first)
 
     def _synchronize_cluster(self) -> None:
-        """Waits for the threads of the cluster, but for those that have ended."""
+        """Waits for the threads of the cluster, except those that have exited."""
         self.b.op("nvvm.cluster.arrive")
         self.b.op("nvvm.cluster.wait")
 

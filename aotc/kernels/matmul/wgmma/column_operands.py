@@ -1,8 +1,8 @@
-"""Epilogue operands along C's columns, as a bias: a thread's elements of a subtile, all at once and
-a subtile ahead.
+"""Epilogue operands along C's columns, such as a bias. A thread loads its elements of a subtile
+together, one subtile ahead.
 
-Memory that no cache has yet is some 700 ns away. A load in front of each accumulator would wait for
-it once for every 32 bytes.
+The latency of memory that is in no cache is some 700 ns. With a load in front of each accumulator,
+a thread would wait for it once for every 32 bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from aotc.numbers import Number, Scalar, Value, minimum
 
 
 class ColumnOperands:
-    """The epilogue operands along columns of C; none if two neighbours cannot be loaded at once."""
+    """The epilogue operands along columns of C. There are none if `has_pairs` is False, that is, if
+    pairs of adjacent elements cannot be loaded at once."""
 
     def __init__(
         self, b: Builder, problem: Problem, values: Sequence[Value], *, has_pairs: bool
@@ -45,7 +46,7 @@ class ColumnOperands:
         assert n is not None
         own = column + ((lane & 3) << 1)
         for group in range(columns // 8):
-            # Behind C's last columns, these.
+            # Pairs past C's last columns are replaced by these.
             at = b.index(minimum(own + 8 * group, n - 2))
             vector = b.load_vector(buffer, [at], 2, 2 * ELEMENT_BYTES[operand.element or ""])
             left, right = b.elements(vector)

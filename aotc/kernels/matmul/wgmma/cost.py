@@ -61,7 +61,7 @@ H200 = Rates()
 
 class Sizes(Struct, frozen=True):
     """The sizes of a matmul and the pitches of A and B, in elements: ints, or values of type index.
-    A pitch is 0 if it is not known."""
+    An unknown pitch is 0."""
 
     m: Number
     n: Number
@@ -91,7 +91,7 @@ def clocks(
     once = _once(variant, rates) + _reduction_clocks(variant, sizes, rates)
     waves = _waves(variant, sizes)
     if variant.ping_pong:
-        # One tile is computed while the one before is stored.
+        # One tile is computed while the previous one is stored.
         return waves * (k_tiles * stage) + (once + stored)
     return waves * (k_tiles * stage + stored) + once
 
@@ -104,7 +104,7 @@ def _split_k_factor(variant: Variant, rates: Rates) -> float:
 
 
 def _once(variant: Variant, rates: Rates) -> int:
-    """Clocks of a block before and after its tiles: the launch, and a cluster's exchange."""
+    """Clocks of a block besides its tiles: the launch, and the exchange of cluster split-K."""
     clusters = rates.cluster if variant.cluster * variant.cluster_split_k > 1 else 0.0
     exchange = 4 * variant.m * variant.n / rates.exchanged if variant.cluster_split_k > 1 else 0.0
     return round(rates.launch + clusters + exchange)
@@ -123,10 +123,10 @@ def _reduction_clocks(variant: Variant, sizes: Sizes, rates: Rates) -> Number:
 def _lines(operand: OperandTile, extent: int, pitch: Number, rates: Rates) -> Number:
     """The clocks of the L2 lines that a block copies for a stage, in units of 1 / (128 * _PARTS).
 
-    `extent`: rows or columns of C in a tile. `pitch`: of the matrix, in elements."""
+    `extent`: rows or columns of C in a tile. `pitch`: the pitch of the matrix, in elements."""
     size = ELEMENT_BYTES[operand.matrix.element]
     rows = operand.extent if operand.is_k_major else operand.slabs * operand.k_extent
-    # Rows begin at multiples of this. (Stages along K begin at multiples of a line.)
+    # Rows begin at multiples of `start`. (Stages along K begin at multiples of a line.)
     step = SWIZZLE_BYTES if operand.is_k_major else extent * size
     start = _lowest_bit(pitch * size | (step | SWIZZLE_BYTES))
     clocks = round(rows / operand.sharers * rates.clocks_per_l2_line * _PARTS)

@@ -1,5 +1,5 @@
-"""The kernel dispatch table: several kernels of `wgmma` for a GEMM whose sizes are not known, of
-which the program takes the one that is expected to be fastest when it knows them."""
+"""The kernel dispatch table: several `wgmma` kernels for a GEMM of unknown sizes. At run time, the
+program launches the one that the cost model expects to be fastest for the actual sizes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from aotc.kernels.matmul.wgmma.variants import Variant
 from aotc.numbers import Number, Value, compare, minimum
 from aotc.request import Chip
 
-# Squares of these sizes get what is best for them: those in the middle of what is common, and two
-# with rows at no multiples of 32 bytes.
+# The table has the best variant for square matrices of each of these sizes: common sizes, and sizes
+# with rows that do not begin at multiples of 32 bytes.
 _SIZES = (4096, 16384, 1536, 1024, 512, 1000, 3000, 5000)
 
 
 class Variants(Struct, frozen=True):
-    """The variants that the program chooses among. Its tile sizes are those of the first one."""
+    """The variants that the program chooses among. `m` and `n` are those of the first one."""
 
     variants: tuple[Variant, ...]
 
@@ -45,7 +45,8 @@ class Variants(Struct, frozen=True):
 
 
 class WgmmaTable(MatmulFamily[Problem]):
-    """Kernels of `WGMMA`, of which the program launches one: a variant is several of its."""
+    """Kernels of `WGMMA`, one of which the program launches. A variant of this family is several
+    variants of `WGMMA`."""
 
     name = WGMMA.name
     mnemonic = WGMMA.mnemonic
@@ -65,7 +66,7 @@ class WgmmaTable(MatmulFamily[Problem]):
         return (self.table(problem, able),) if able else ()
 
     def shared_bytes(self, problem: Problem, variant: Variants) -> int:
-        """That of the kernel which has most of it."""
+        """The largest dynamic shared memory of the kernels, in bytes."""
         return max(WGMMA.shared_bytes(problem, one) for one in variant.variants)
 
     def expected_clocks(
@@ -88,7 +89,7 @@ class WgmmaTable(MatmulFamily[Problem]):
         launch_fastest(b, launches, clocks)
 
     def kernel_name(self, problem: Problem, variant: Variants) -> str:
-        """None: each of the kernels has its own."""
+        """An empty name: each of the kernels has its own."""
         return ""
 
     def describe_choice(self, variant: Variants) -> str:
@@ -104,7 +105,7 @@ def _clocks_at(problem: Problem, variant: Variant, size: int) -> float:
 
 
 def _clocks(problem: Problem, variant: Variant, sizes: tuned.Sizes, pitch: int) -> float:
-    """`pitch` is that of matrices of which it is not known."""
+    """The expected clocks, with `pitch` as the pitch of matrices of unknown pitch."""
     pitches = (matrix.pitch or pitch for matrix in (problem.a, problem.b))
     given = Sizes(*sizes, *pitches)
     return float(cost.clocks(*operands(problem, variant), variant, given))
@@ -129,8 +130,8 @@ def _pitch(b: Builder, matrix: Matrix, memref: Value) -> Number:
 def launch_fastest(
     b: Builder, launches: Sequence[Callable[[], None]], clocks: Sequence[Number]
 ) -> None:
-    """Builds the launches, of which the first one is done that no later one is faster than.
-    `clocks`: how long each is expected to take."""
+    """Builds a chain of conditions that executes the launch with the fewest expected `clocks`, the
+    first one of several equal ones."""
     launch, *others = launches
     if not others:
         launch()

@@ -1,8 +1,8 @@
 """The epilogue of a consumer warpgroup: accumulators → subtiles in shared memory → C.
 
-A subtile is 16 rows, as many as a warp has of a wgmma's 64, of 128 bytes; each warp makes its own.
-TMA stores subtiles, and drops what is outside of C. Where it cannot, as C's rows are not aligned,
-the warp itself stores row after row.
+A subtile has 16 rows, the rows of a warp in a wgmma, of 128 bytes. Each warp writes its own
+subtiles. TMA stores them, and skips elements outside of C. If C's rows are not aligned for TMA, the
+warp stores the subtile row by row.
 """
 
 from __future__ import annotations
@@ -33,21 +33,22 @@ SUBTILE_ROWS = 16
 SUBTILE_BYTES = SUBTILE_ROWS * SWIZZLE_BYTES
 _REGISTER_BYTES = 4
 
-# Of 8 columns of a subtile, what a thread has of them: two neighbours in one of the first 8 rows,
-# and two in the row 8 below.
+# A thread's elements in 8 columns of a subtile: two adjacent ones in one of the first 8 rows, and
+# two in the row 8 below.
 Group = tuple[tuple[Value, Value], tuple[Value, Value]]
 
 
 def accumulator_of(problem: Problem) -> str:
-    """The type of accumulators."""
+    """The type of the tensor cores' accumulators."""
     return "i32" if problem.a.element == "i8" else "f32"
 
 
 class TmaStoreEpilogue:
     """Stores the accumulators of tiles of `n` columns to `c`.
 
-    The constructor and `create_tensor_maps` are host code; `begin`, `prefetch`, `store` and `end`
-    are a consumer's. `buffers`: of each warp. Of two one is filled while the other one is read.
+    The constructor and `create_tensor_maps` are called in host code; a consumer calls `begin`,
+    `prefetch`, `store` and `end`. `buffers`: the number of buffers of each warp. With two, one is
+    filled while the other one is read.
     """
 
     def __init__(
@@ -63,7 +64,8 @@ class TmaStoreEpilogue:
         registers_ahead: int = 0,
     ) -> None:
         """`operands`: the problem's epilogue operands, which `epilogue` reads. `registers_ahead`:
-        those along columns are loaded a subtile ahead if so many have place for all."""
+        the number of free registers. Operands along columns are loaded a subtile ahead if it
+        suffices for all operands."""
         self.b, self.problem, self.n = b, problem, n
         self.operands, self.epilogue, self.buffers = operands, epilogue, buffers
         self.c = Buffer(c)
@@ -77,12 +79,12 @@ class TmaStoreEpilogue:
         )
         # Column operands of the next subtile.
         self.prefetched: dict[int, Pairs] | None = None
-        # By the width of subtiles.
+        # The tensor maps, by the width of subtiles.
         self.maps: dict[int, TensorMap] = {}
 
     def _registers_ahead(self) -> int:
-        """Of a thread, which has what is loaded of two subtiles at once: of each operand along
-        columns two elements of 8 columns, and its part of matrices."""
+        """The registers of a thread for the operands of two subtiles: two elements for each 8
+        columns of operands along columns, and its part of matrices."""
         operands = self.problem.epilogue_operands
         of_columns = 2 * (min(self.columns, self.n) // 8)
         of_matrix = SUBTILE_BYTES // WARP // _REGISTER_BYTES
@@ -99,7 +101,8 @@ class TmaStoreEpilogue:
     # --- Host code -----------------------------------------------------------------------
 
     def create_tensor_maps(self) -> None:
-        """The last subtile of a tile may be narrower: more would be the next tile's."""
+        """Creates a tensor map for each width of subtiles. The last subtile of a tile may be
+        narrower, so that it does not overlap the next tile."""
         if not self.uses_tma:
             return
         for columns in {min(self.columns, self.n), self.n % self.columns} - {0}:
@@ -120,7 +123,8 @@ class TmaStoreEpilogue:
     # --- The kernel ----------------------------------------------------------------------
 
     def begin(self, cta: Cta, offset: Number, sizes: tuple[Scalar, Scalar]) -> None:
-        """`offset`: of this warp's buffers in shared memory. `sizes`: of C."""
+        """Prepares a consumer. `offset`: the offset of this warp's buffers in shared memory.
+        `sizes`: the sizes of C."""
         self.shared, self.address, self.offset = cta.shared, cta.address, offset
         self.lane, self.sizes = cta.lane, sizes
         self.is_first_lane = compare("eq", self.lane, 0)
@@ -130,7 +134,7 @@ class TmaStoreEpilogue:
         )
 
     def prefetch(self, tile: Tile) -> None:
-        """Begins to load what `store` needs first, for the same tile."""
+        """Starts to load the operands of the first subtile of the tile, before `store`."""
         self.prefetched = self._load_column_operands(0, tile)
 
     def _load_column_operands(self, first: int, at: Tile) -> dict[int, Pairs]:
@@ -138,8 +142,8 @@ class TmaStoreEpilogue:
         return self.column_operands.load(at.column, min(self.columns, self.n - first), self.lane)
 
     def store(self, accumulators: Sequence[Value], tile: Tile) -> None:
-        """`tile`: where the warp's rows of the first accumulators begin; the next ones are 64
-        below."""
+        """Stores the accumulators. `tile`: the coordinates of the warp's first row of the first
+        accumulators. The rows of each further block are 64 below."""
         subtiles = [
             (block, first, Tile(tile.row + 64 * number, tile.column + first, tile.batch))
             for number, block in enumerate(accumulators)
@@ -150,13 +154,13 @@ class TmaStoreEpilogue:
         if self.prefetched is None:
             self.prefetch(tile)
         for number, (block, first, at) in enumerate(subtiles):
-            # What the next subtile needs comes while this one is stored.
+            # The operands of the next subtile are loaded while this one is stored.
             next_loaded, next_prefetched = {}, None
             if subtiles[number + 1 :]:
                 next_loaded = self._load_matrix_operands(*subtiles[number + 1][1:])
                 next_prefetched = self._load_column_operands(*subtiles[number + 1][1:])
-            # An odd number of subtiles: this tile begins with the buffer that the one before ended
-            # with.
+            # With an odd number of subtiles, this tile begins with the buffer that the previous
+            # tile ended with.
             self._await_buffer(0 if is_odd and number == 0 else self.buffers - 1)
             buffer = self.offset + number % self.buffers * SUBTILE_BYTES
             self._store_subtile(block, first, at, buffer, loaded)
@@ -167,15 +171,15 @@ class TmaStoreEpilogue:
         return self.matrix_operands.load(at) if self.n - first >= self.columns else {}
 
     def end(self) -> None:
-        """A block's shared memory stays until TMA has read it."""
+        """Waits until TMA has read the buffers, before the block ends."""
         if self.uses_tma:
             self._await_stores(0)
 
     def _await_buffer(self, in_use: int) -> None:
-        """Waits until at most so many of the warp's buffers are still read."""
+        """Waits until at most `in_use` of the warp's buffers are still being read."""
         if self.uses_tma:
             self._await_stores(in_use)
-        # Lanes that read a buffer themselves have met since, at the other one.
+        # If lanes read the buffers themselves, writes to the other buffer have synchronized since.
         if self.uses_tma or in_use == 0:
             self._synchronize()
 
@@ -184,7 +188,7 @@ class TmaStoreEpilogue:
         self.b.op("nvvm.cp.async.bulk.wait_group", group=group, read=ir.UnitAttr.get())
 
     def _synchronize(self) -> None:
-        """Waits for the threads that make a subtile together."""
+        """Synchronizes the threads that write a subtile together."""
         synchronize_warp(self.b)
 
     def _store_subtile(
@@ -195,10 +199,10 @@ class TmaStoreEpilogue:
         buffer: Number,
         loaded: dict[int, list[Value]],
     ) -> None:
-        """The subtile from the tile's column `first` on, to C's `at`, by way of the buffer at an
-        offset, and with what has been loaded of epilogue operands."""
+        """Stores the subtile from the tile's column `first` on to C at `at`. `buffer`: the offset
+        of the buffer in shared memory. `loaded`: the loaded matrix operands."""
         columns = min(self.columns, self.n - first)
-        # TMA swizzles rows of 128 bytes alone.
+        # The tensor maps swizzle only rows of 128 bytes.
         is_swizzled = columns == self.columns or not self.uses_tma
         pitch = SWIZZLE_BYTES if is_swizzled else columns * self.element_bytes
         address = self.address + buffer
@@ -217,7 +221,7 @@ class TmaStoreEpilogue:
     def _elements(
         self, accumulators: Value, first: int, columns: int, at: Tile, given: dict[int, Pairs]
     ) -> list[Group]:
-        """This thread's elements of a subtile, as C has them."""
+        """This thread's elements of a subtile, in C's type."""
         rows = self._rows(at) if self._needs_place else [0, 0]
         batch = self._batch(at)
         groups = []
@@ -240,12 +244,12 @@ class TmaStoreEpilogue:
         return None if at.batch is None or not self._needs_place else self.b.index(at.batch)
 
     def _rows(self, at: Tile) -> list[Number]:
-        """This thread's rows, but inside of C: what is made for others is not stored."""
+        """This thread's rows, clamped to C's last row. Elements outside of C are not stored."""
         row = at.row + (self.lane >> 2)
         return [self._inside(row + 8 * half, 0) for half in range(2)]
 
     def _columns(self, at: Tile, offset: int) -> list[Number]:
-        """This thread's two columns of 8, likewise."""
+        """This thread's two columns of 8, clamped to C's last column."""
         column = at.column + ((self.lane & 3) << 1) + offset
         return [self._inside(column + side, 1) for side in range(2)]
 
@@ -259,7 +263,7 @@ class TmaStoreEpilogue:
         place: tuple[Number | None, Number, list[Number]],
         given: dict[int, tuple[Value, Value]],
     ) -> tuple[Value, Value]:
-        """Two neighbours, of these numbers among the accumulators."""
+        """The elements of C for two adjacent accumulators, whose indices are `numbers`."""
         b = self.b
         batch, row, columns = place
         values = unpack(b, accumulators, self.accumulator, numbers)
@@ -280,19 +284,19 @@ class TmaStoreEpilogue:
         return left, right
 
     def _are_pairs_whole(self) -> bool:
-        """Whether all rows begin at multiples of 16 bytes, and none ends between two neighbours:
-        both are inside or none is."""
+        """Whether all rows begin at multiples of 16 bytes and have an even number of columns, so
+        that both elements of a pair are in bounds, or none is."""
         n = self.problem.n
         return self.uses_tma and n is not None and n % 2 == 0
 
     def _last_pair(self, columns: list[Number]) -> list[Number]:
-        """Two columns that are whole; behind C's last ones, these."""
+        """The two columns, clamped to C's last pair."""
         n = self.problem.n
         assert n is not None
         return [minimum(column, n - 2 + side) for side, column in enumerate(columns)]
 
     def _load_pair(self, batch: Number | None, row: Number, columns: list[Number]) -> list[Value]:
-        """What C has there."""
+        """Loads two elements of C."""
         b = self.b
         front = [row] if batch is None else [batch, row]
         if not self._are_pairs_whole():
@@ -309,8 +313,8 @@ class TmaStoreEpilogue:
     def _write_halves(
         self, groups: list[Group], address: Number, pitch: int, *, is_swizzled: bool
     ) -> None:
-        """Elements of 16 bits: 16 columns at once, as four matrices of 8 x 8, of whose 32 rows
-        each lane gives the address of one."""
+        """Writes 16-bit elements by stmatrix, 16 columns at once: four matrices of 8 x 8. Each lane
+        passes the address of one of their 32 rows."""
         b = self.b
         row = self.lane & 15
         side = self.lane >> 4
@@ -328,7 +332,7 @@ class TmaStoreEpilogue:
     def _write_words(
         self, groups: list[Group], address: Number, pitch: int, *, is_swizzled: bool
     ) -> None:
-        """Elements of 32 bits: each lane writes its own."""
+        """Writes 32-bit elements, each lane its own pairs."""
         b = self.b
         row, quad = self.lane >> 2, self.lane & 3
         side = quad >> 1
@@ -342,7 +346,7 @@ class TmaStoreEpilogue:
                 pointer = shared_pointer(b, place + 8 * half * pitch)
                 store(b, self._vector(pair), pointer, 8)
 
-    # --- From there to C -----------------------------------------------------------------
+    # --- From shared memory to C ---------------------------------------------------------
 
     def _copy(self, at: Tile, buffer: Number, address: Number, columns: int) -> None:
         if self.uses_tma:
@@ -353,7 +357,7 @@ class TmaStoreEpilogue:
 
     def _copy_by_tma(self, at: Tile, buffer: Number, map_: TensorMap) -> None:
         b = self.b
-        # TMA sees what was written.
+        # Makes the writes visible to TMA (the async proxy).
         kind, space = "#nvvm.proxy_kind<async.shared>", "#nvvm.shared_space<cta>"
         b.op("nvvm.fence.proxy", kind=kind, space=space)
         self._synchronize()

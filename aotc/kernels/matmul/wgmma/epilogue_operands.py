@@ -1,9 +1,9 @@
-"""Matrices that an epilogue reads: memory → subtiles in shared memory → registers, with the layout
-of accumulators.
+"""Matrices that an epilogue reads: memory → subtiles in shared memory → registers, in the layout of
+accumulators.
 
-A thread has two neighbours in each of many rows: to load those from memory takes as many accesses
-as there are rows. So a warp loads whole rows of a subtile, 16 bytes a lane, while it stores the
-subtile before; the subtile's buffer exchanges them.
+A thread holds two adjacent elements in each of many rows, so loads in this layout would take one
+access per row. Instead, a warp loads whole rows of a subtile, 16 bytes per lane, while it stores
+the previous subtile. The elements are then exchanged through the subtile's buffer.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, EpilogueOperand, Pr
 from aotc.numbers import Number, Scalar, Value, minimum
 
 _ACCESS = 16  # bytes
-_CHUNKS = SWIZZLE_BYTES // _ACCESS  # of a row
+_CHUNKS = SWIZZLE_BYTES // _ACCESS  # accesses per row
 
-# Of a subtile, by the number of 8 columns and by the half of its rows: a thread's two neighbours.
+# A thread's pairs of adjacent elements of a subtile, by the index of the group of 8 columns and by
+# the half of the rows.
 Pairs = dict[tuple[int, int], tuple[Value, Value]]
 
 
 class MatrixOperands:
-    """The epilogue operands that have C's shape and elements of its size. `rows` and `columns`: of
-    a subtile. `lane` and `sizes`, those of C, are i32."""
+    """The epilogue operands that have C's shape and elements of its size. `shape`: the rows and
+    columns of a subtile. `lane` and `sizes`, the sizes of C, are i32."""
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class MatrixOperands:
     # --- From memory ---------------------------------------------------------------------
 
     def load(self, at: Tile) -> dict[int, list[Value]]:
-        """By the operand's number, what this lane loads of the subtile: vectors of 16 bytes."""
+        """Loads this lane's part of the subtile: vectors of 16 bytes, by the operand's number."""
         return {
             number: list(self._load(operand, Buffer(value), at))
             for number, (operand, value) in self.operands.items()
@@ -74,11 +75,11 @@ class MatrixOperands:
             yield b.load_vector(buffer, [*front, inside, place], width, _ACCESS)
 
     def _chunk(self) -> Scalar:
-        """Which 16 bytes of a row this lane has."""
+        """The index of the 16 bytes of a row that this lane loads."""
         return Scalar(self.lane & (_CHUNKS - 1))
 
     def _rows(self) -> Iterator[Scalar]:
-        """The rows of a subtile that this lane has a part of."""
+        """The rows of a subtile that this lane loads a part of."""
         at_once = WARP // _CHUNKS
         first = self.lane >> (_CHUNKS.bit_length() - 1)
         for number in range(self.rows // at_once):
@@ -87,8 +88,8 @@ class MatrixOperands:
     # --- Through shared memory -----------------------------------------------------------
 
     def exchange(self, loaded: dict[int, list[Value]], address: Number) -> dict[int, Pairs]:
-        """What this lane has of the subtile with the layout of accumulators, by way of the buffer
-        at an address."""
+        """This lane's elements of the subtile in the layout of accumulators, exchanged through the
+        buffer at `address`."""
         return {
             number: self._exchange(self.operands[number][0], vectors, address)
             for number, vectors in loaded.items()
@@ -124,7 +125,7 @@ class MatrixOperands:
         return found
 
     def _load_words(self, address: Number, pair: str) -> Pairs:
-        """Each lane its own."""
+        """Loads 32-bit elements, each lane its own pairs."""
         b, found = self.b, Pairs()
         row, quad = self.lane >> 2, self.lane & 3
         side = quad >> 1 ^ row

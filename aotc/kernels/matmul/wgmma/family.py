@@ -1,4 +1,4 @@
-"""GEMM on Hopper (sm_90a) by TMA and wgmma: for which problems there are kernels, and which."""
+"""GEMM on Hopper (sm_90a) by TMA and wgmma: legality checks and variants."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from aotc.kernels.matmul.wgmma.variants import (
 )
 from aotc.request import Chip
 
-# By the number of consumers: for how many accumulators each of their threads has registers, and for
-# how many where fragments of A have some, or where those of a stage stand beside the others.
+# The largest number of accumulators per thread for which there are registers, by the number of
+# consumers; and the same if fragments of A take registers, too.
 _MOST_ACCUMULATORS = {1: 128, 2: 192, 3: 96}
 _MOST_ACCUMULATORS_BESIDE_FRAGMENTS = {1: 128, 2: 128, 3: 64}
-# Stages: what there is room for, up to so many; of the largest tiles three were seen to be best.
+# The largest number of pipeline stages; and that of the largest tiles, measured to be best.
 _MOST_STAGES, _MOST_OF_LARGEST = 8, 3
 _GROUP = 16
 
@@ -56,7 +56,8 @@ def _are_types_known(problem: Problem) -> bool:
             and problem.accumulator == "f32"
             and c.element in ("f16", "bf16", "f32")
         )
-    # Of other sizes than 16 bits, wgmma takes operands along K alone, but for one in registers.
+    # wgmma reads elements of other sizes than 16 bits from shared memory only if they are K-major.
+    # (The left operand may be in registers.)
     return is_known and (ELEMENT_BYTES[a.element] == 2 or not a.transposed)
 
 
@@ -78,7 +79,7 @@ def _with_stages(problem: Problem, shape: Variant) -> Variant:
 
 
 def _has_room_for_fragments(variant: Variant) -> bool:
-    """Whether there are registers for those."""
+    """Whether there are enough registers for fragments of A."""
     if variant.promotes:
         return (
             accumulators_of(variant) + 16 * (variant.m_blocks - 1)
@@ -134,7 +135,7 @@ class Wgmma(MatmulFamily[Problem]):
         return self.variants_of(problem, shapes(problem))
 
     def variants_of(self, problem: Problem, given: Sequence[Variant]) -> tuple[Variant, ...]:
-        """Variants of these shapes, with the stages that they have room for."""
+        """The variants of the shapes `given`, with as many stages as fit shared memory."""
         found = []
         for shape in given:
             shape = replace(shape, group=_GROUP // shape.down)

@@ -1,10 +1,11 @@
-"""A left operand of wgmma in registers: fragments of a tile that is not K-major.
+"""Fragments of wgmma's left operand in registers, of a tile that is not K-major.
 
-wgmma reads elements of 8 and of 32 bits from shared memory only if they are K-major. Other tiles
-are read by threads: a stage has slabs of 128 bytes of neighbours in M (or N) by as many elements of
-K, whose rows of 128 bytes are swizzled. A lane has two neighbours in M as rows g and g + 8 of
-wgmma's (g: the lane's group of 4); so 16 rows are the even ones of 16 and then the odd ones. The
-PTX manual says which elements of K a lane has, «Register Fragments for wgmma».
+wgmma reads elements of 8 and of 32 bits from shared memory only if they are K-major. Threads load
+other tiles to registers. A stage has slabs of 128 bytes along M (or N) by as many elements along K,
+whose rows of 128 bytes are swizzled. A lane uses two adjacent elements in M as the rows g and g + 8
+of wgmma's (g: the lane's group of 4), so that wgmma's 16 rows are first the even ones of 16, then
+the odd ones. The PTX manual, «Register Fragments for wgmma», defines which elements along K a lane
+has.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from aotc.kernels.hopper.smem import (
 from aotc.kernels.matmul.problem import ELEMENT_BYTES
 from aotc.numbers import Number, Scalar, Value, compare
 
-_CHUNK = 16  # bytes, which a swizzle moves
+_CHUNK = 16  # bytes: the unit that the swizzle permutes
 
 
 class Fragments:
-    """Loads the fragments of a warp, whose rows begin at `row` of the tile and of each 64 after it,
-    of `m_blocks` times 64 rows.
+    """Loads the fragments of a warp, which has rows of each of `m_blocks` blocks of 64 rows. `row`
+    is its first row in the first block.
 
-    `lane` and `row` are i32, as is `address`: of the first stage's tile.
+    `lane`, `row` and `address`, the address of the tile in the first stage, are i32.
     """
 
     def __init__(
@@ -37,34 +38,36 @@ class Fragments:
     ) -> None:
         self.b, self.lane = b, lane
         self.element_bytes = ELEMENT_BYTES[element]
-        # Elements of a slab, each way.
+        # The elements of a slab along either dimension.
         self.width = SWIZZLE_BYTES // self.element_bytes
         self.k_block_bytes = MMA_K_BYTES // self.element_bytes * SWIZZLE_BYTES
         self.is_odd = compare("ne", lane & 1, 0)
         if self.element_bytes == 1:
             self.selectors = self._byte_selectors()
         places = self._word_pairs if self.element_bytes == 4 else self._matrix_rows
-        # Where the lane reads, by block of 64 rows.
+        # The addresses that the lane reads, by block of 64 rows.
         self.addresses = [
             [address + place for place in places(row + 64 * block)] for block in range(m_blocks)
         ]
 
     def load(self, stage_offset: Number, block: int, k_block: int) -> list[Value]:
-        """The registers of one MMA, as i32, of a stage at an offset in bytes."""
+        """Loads the registers of one MMA, as i32. `stage_offset`: the stage's offset in bytes."""
         offset = k_block * self.k_block_bytes
         addresses = [address + stage_offset + offset for address in self.addresses[block]]
         loads = self._load_words if self.element_bytes == 4 else self._load_bytes
         return loads(addresses)
 
     def _in_tile(self, column: Number) -> tuple[Number, Number]:
-        """Where the slab of an element of M begins, and its place in the slab's rows."""
+        """The offset of the slab of an element along M, and the element's index in the slab's
+        rows."""
         return column // self.width * (SWIZZLE_BYTES * self.width), column & (self.width - 1)
 
     # --- 32 bits -------------------------------------------------------------------------
 
     def _word_pairs(self, row: Number) -> list[Number]:
-        """Two places, of neighbours in M. Lanes of a quad have one element of K each, and another
-        one 4 behind it: odd lanes read that first, and so half a warp reads from all banks."""
+        """The offsets of two pairs of adjacent elements in M, which are 4 apart along K. Each lane
+        of a quad has another k. Odd lanes read the pair at the larger k first, so that half a warp
+        accesses all banks."""
         quad = self.lane & 3
         first_k = quad ^ (quad & 1) << 2
         slab, column = self._in_tile(row + ((self.lane >> 2) << 1))
@@ -90,9 +93,10 @@ class Fragments:
     # --- 8 bits --------------------------------------------------------------------------
 
     def _matrix_rows(self, row: Number) -> list[Number]:
-        """Where the lane's row of a transposing ldmatrix is: 16 neighbours in M of one K, which
-        become pairs. A lane of a quad needs four of K behind each other: two pairs, from two
-        matrices. Of quads' lanes 2 and 3, these are exchanged, and so 8 rows are in all banks."""
+        """The offset of the lane's row for a transposing ldmatrix: 16 elements along M at one k,
+        which ldmatrix treats as pairs. A lane of a quad needs four consecutive elements along K:
+        two pairs, from two matrices. For lanes 2 and 3 of a quad, the two matrices are exchanged,
+        so that 8 rows access all banks."""
         number, matrix = self.lane & 7, self.lane >> 3
         pair = number >> 1
         second = (matrix & 1) ^ (pair >> 1)
@@ -102,7 +106,8 @@ class Fragments:
         return [slab + (k * SWIZZLE_BYTES + swizzled)]
 
     def _byte_selectors(self) -> list[Value]:
-        """How bytes of two matrices become those of even columns, and of odd ones (prmt)."""
+        """The selectors of prmt that extract the bytes of even and of odd columns from the words of
+        two matrices."""
         b = self.b
         is_late = compare("ne", self.lane & 2, 0)
         return [

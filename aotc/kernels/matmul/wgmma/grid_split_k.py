@@ -1,8 +1,8 @@
-"""K divided by the grid: blocks compute tiles of parts of K → a workspace → C.
+"""Grid split-K: blocks compute partial accumulators of parts of K, which a second kernel reduces.
 
-That is for C of so few tiles that many multiprocessors would have none. The first kernel stores
-the accumulators of each slice, f32; the second one adds them in the order of K, and does the
-epilogue. It comes while the first one ends (programmatic dependent launch).
+It is for a C of so few tiles that many multiprocessors would be idle. The first kernel stores the
+f32 accumulators of each part to a workspace. The second kernel adds them in the order of K, and
+executes the epilogue. It starts while the first kernel ends (programmatic dependent launch).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 _WORKSPACE = "memref<?x?x?xf32>"
 _THREADS = 128
-# Sums that a thread loads at once.
+# The accumulators that a thread loads at once.
 _WIDTH = 4
 _VECTOR = f"vector<{_WIDTH}xf32>"
-_K_EXTENT = swizzled_width("f16")  # of a stage
+_K_EXTENT = swizzled_width("f16")  # the K extent of a stage
 
 
 def can_slice(problem: Problem, variant: Variant) -> bool:
@@ -49,7 +49,8 @@ def can_slice(problem: Problem, variant: Variant) -> bool:
 
 
 def stored_problem(problem: Problem, variant: Variant) -> Problem:
-    """What the first kernel stores: with split-K, a matrix for each part."""
+    """The problem of the first kernel. With grid split-K, its C is a batch of matrices, one for
+    each part."""
     if variant.grid_split_k == 1:
         return problem
     c = Matrix(_WORKSPACE, "f32", (problem.m, problem.n), None, _WIDTH * 4)
@@ -57,8 +58,8 @@ def stored_problem(problem: Problem, variant: Variant) -> Problem:
 
 
 class GridSplitK:
-    """The parts of K of a variant; with one, accumulators are C's, and nothing is done here.
-    `rows` and `columns`: of C, in host code."""
+    """The workspace and the second kernel of grid split-K; without split-K, nothing is done.
+    `sizes`: the rows and columns of C, in host code."""
 
     def __init__(
         self,
@@ -75,8 +76,8 @@ class GridSplitK:
     # --- The first kernel ----------------------------------------------------------------
 
     def allocate(self) -> Value:
-        """What the first kernel stores to: C, or the workspace, whose rows are of whole vectors. In
-        host code."""
+        """The buffer that the first kernel stores to: C, or a new workspace, whose rows consist of
+        whole vectors. In host code."""
         if self.grid_split_k == 1:
             return self.c.value
         pitch = ceil_divide(self.columns, _WIDTH) * _WIDTH
@@ -117,7 +118,7 @@ class GridSplitK:
         b.op("memref.dealloc", [self.workspace.value])
 
     def _store(self, row: Number, column: Number, columns: Number) -> None:
-        """Adds a thread's elements over the parts, and stores them."""
+        """Adds the partial accumulators of a thread's elements, and stores the elements."""
         b, first, total = self.b, self.b.index(column), None
         for slice_ in range(self.grid_split_k):
             one = b.load_vector(self.workspace, [slice_, row, first], _WIDTH, _WIDTH * 4)
@@ -136,7 +137,7 @@ class GridSplitK:
 
     @property
     def _has_whole_vectors(self) -> bool:
-        """Whether C's rows are of them, and begin where one may be stored at once."""
+        """Whether C's rows consist of whole, aligned vectors."""
         n, c = self.problem.n, self.problem.c
         return (
             n is not None
@@ -145,7 +146,7 @@ class GridSplitK:
         )
 
     def _finished(self, sums: Sequence[Value], place: Place) -> Sequence[Value]:
-        """C's elements there."""
+        """The values to store for the accumulators at `place`."""
         b = self.b
         if self.problem.adds:
             sums = [

@@ -1,13 +1,13 @@
 """The kernel: a warp-specialized, persistent GEMM.
 
-A block is a producer warpgroup, which copies, and up to three consumer warpgroups, which compute
-one tile of C after the other. Between them is a pipeline of stages, each with a tile of A and one
-of B, with 128 bytes of K.
+A block consists of a producer warpgroup, which copies, and up to three consumer warpgroups, which
+compute one tile of C after the other. Between them is a pipeline of stages. A stage has a tile of A
+and a tile of B, with 128 bytes along K.
 
-Blocks of a cluster share what they copy (`cluster`): then tiles are numbered by clusters, of which
-each block computes its own.
+The blocks of a cluster share their operand tiles (`cluster`). Clusters then iterate over groups of
+tiles, of which each block computes one.
 
-What a tile has outside of A and B is filled with zeros, and what it has outside of C is not stored.
+Elements of a tile outside of A and B are filled with zeros, and those outside of C are not stored.
 """
 
 from __future__ import annotations
@@ -28,16 +28,19 @@ from aotc.kernels.matmul.wgmma.transposed_store import TransposedEpilogue
 from aotc.kernels.matmul.wgmma.variants import Variant, accumulators_of
 from aotc.numbers import Number, Scalar, Value, ceil_divide, compare, divide_up, maximum
 
-# Registers of a thread of the producer, and of a consumer's, by the number of consumers. All
-# warpgroups begin with the same, 168 of three and 128 of four; of two each has what it needs.
+# The registers of a thread of the producer and of a consumer, by the number of consumers.
+# Warpgroups begin with equal numbers: 168 if there are three, and 128 if there are four. With two
+# warpgroups, each has as many as it needs.
 _REGISTERS = {2: (40, 232), 3: (32, 160)}
-# Of accumulators, with which, unless there are three consumers, a thread has registers for what is
-# loaded ahead, and of both together. With more, ptxas spills.
+# Limits for loading epilogue operands a subtile ahead, with fewer than three consumers: the number
+# of accumulators of a thread, and the registers of accumulators and loaded operands together.
+# Beyond them, ptxas spills.
 _MOST_ACCUMULATORS_AHEAD, _MOST_REGISTERS_AHEAD = 128, 192
 
 
 def operands(problem: Problem, variant: Variant) -> tuple[OperandTile, OperandTile]:
-    """The tiles of a stage: A's and B's, or B's and A's if C transposed is computed."""
+    """The left and the right operand tile of a stage: A's and B's, or B's and A's if the kernel
+    computes the transpose of C."""
     a, b = problem.a, problem.b
     a_is_k_major, b_is_k_major = not a.transposed, b.transposed
     if variant.transposes_c:
@@ -60,12 +63,13 @@ def epilogue_bytes(variant: Variant) -> int:
 
 
 def shared_bytes(problem: Problem, variant: Variant) -> int:
-    """Dynamic shared memory of a block: the stages, and behind them the epilogue's buffers."""
+    """The dynamic shared memory of a block in bytes: the stages, followed by the epilogue's
+    buffers."""
     return variant.stages * stage_bytes(problem, variant) + epilogue_bytes(variant)
 
 
 class Kernel:
-    """Builds one kernel and its launch. Values that its parts share are its members."""
+    """Builds one kernel and its launch. Values that its methods share are members."""
 
     def __init__(
         self,
@@ -75,10 +79,10 @@ class Kernel:
         arguments: Arguments,
         left: OperandTile | None = None,
     ) -> None:
-        """`left`: A's tile, if A is no matrix in memory."""
+        """`left`: A's tile, if A is not a matrix in memory (implicit GEMM)."""
         self.b, self.problem, self.variant = b, problem, variant
         self.arguments, self.epilogue = arguments, arguments.epilogue
-        # C transposed is B transposed times A transposed.
+        # Cᵀ = Bᵀ · Aᵀ
         self.matrices = arguments.a, arguments.b
         if variant.transposes_c:
             self.matrices = arguments.b, arguments.a
@@ -127,7 +131,7 @@ class Kernel:
         return compare("ne", elements, 0)
 
     def _store(self, target: Value) -> TmaStoreEpilogue:
-        """`target`: what this kernel stores to."""
+        """The epilogue. `target`: the buffer that this kernel stores to."""
         problem, variant = self.problem, self.variant
         kind: type[TmaStoreEpilogue] = TmaStoreEpilogue
         if variant.transposes_c:
@@ -145,8 +149,9 @@ class Kernel:
         )
 
     def _blocks(self) -> Number:
-        """As few as compute the tiles in as many waves as all would: more would have nothing to do
-        in the last wave, and share the power before. Where blocks divide K, as many as tiles."""
+        """The number of blocks of the grid: the smallest number with the same number of waves as
+        all multiprocessors would take. More blocks would be idle in the last wave, and take a share
+        of the power before. With cluster split-K, each tile has its own blocks."""
         variant = self.variant
         down = ceil_divide(self.host_m, variant.m * variant.down)
         across = ceil_divide(self.host_n, variant.n * variant.across)
@@ -172,12 +177,12 @@ class Kernel:
         self.cluster.end()
 
     def _count_tiles(self) -> None:
-        """Finds the sizes of C, the number of tiles, and how many stages of K this block's have."""
+        """Computes the sizes of C, the number of tiles, and the number of K tiles of each."""
         b, problem, variant = self.b, self.problem, self.variant
         sizes = (problem.n, problem.m) if variant.transposes_c else (problem.m, problem.n)
         self.m, self.n = size_of(b, sizes[0], self.host_m), size_of(b, sizes[1], self.host_n)
         k = size_of(b, problem.k, self.host_k)
-        # Of tiles of whole clusters.
+        # The grid of the clusters' groups of tiles.
         self.down = divide_up(self.m, variant.m * variant.down)
         self.across = divide_up(self.n, variant.n * variant.across)
         self.tiles_of_matrix = self.tiles = self.down * self.across
@@ -189,7 +194,7 @@ class Kernel:
         elif variant.cluster_split_k > 1:
             self.k_tiles, self.first_k = self.cluster_split_k.divide(k_tiles, k)
         else:
-            # With K = 0 there is one, behind K's end: zeros.
+            # With K = 0 there is one K tile, past the end of K, which TMA fills with zeros.
             self.k_tiles = maximum(k_tiles, 1)
             behind = b.constant(self.left.k_extent, "i32")
             self.first_k = b.select(compare("eq", k, 0), behind, b.constant(0, "i32"))
@@ -201,14 +206,15 @@ class Kernel:
             self.pipeline.init_barriers(4 if variant.ping_pong else 4 * variant.consumers)
         self.cta.prefetch(self.maps)
         self.cluster.arrive()
-        # All this may be done while the kernel before ends, and the next one may do it from now on.
+        # The code so far may run while the previous kernel ends; the next kernel may now start its
+        # own.
         b.op("nvvm.griddepcontrol", kind="#nvvm<grid_dep_action wait>")
         if variant.launches_dependents_early:
             b.op("nvvm.griddepcontrol", kind="#nvvm<grid_dep_action launch_dependents>")
         self.cluster.wait()
 
     def _tile(self, number: Number) -> Tile:
-        """This block's, of a cluster's."""
+        """This block's tile in the cluster's group of tiles `number`."""
         variant, batch = self.variant, None
         if self.problem.batched or variant.grid_split_k > 1:
             batch = number // self.tiles_of_matrix
@@ -232,7 +238,8 @@ class Kernel:
                 stage = pipeline.producer_acquire(first + k_tiles.index)
                 a_offset = stage * self.stage_bytes
                 b_offset = a_offset + self.left.bytes
-                # Blocks with the same rows of A differ in their columns, and the other way round.
+                # Blocks that share a tile of A are distinguished by their columns; those that share
+                # a tile of B, by their rows.
                 a = self.left.copies(b, tile.row, k, tile.batch, cluster.column)
                 pipeline.load(self.maps[0], a, self.cta.shared, a_offset, stage, a_mask)
                 b_ = self.right.copies(b, tile.column, k, tile.batch, cluster.row)
@@ -250,7 +257,7 @@ class Kernel:
         count, counts = b.constant(0, "i32"), self.k_tiles
         order = None
         if variant.ping_pong:
-            # Tiles alternately, each with its stages.
+            # The two consumers alternate in tiles, and so in the tiles' stages.
             first, step = first + consumer * step, step * 2
             count, counts = consumer * counts, counts * 2
             order = MainloopOrder(b, consumer)
@@ -271,7 +278,7 @@ class Kernel:
         self.store.end()
 
     def _partition(self, consumer: Scalar) -> tuple[Number, CollectiveMma]:
-        """This warp's first row in the tile, and the mainloop of its part."""
+        """This warp's first row in the tile, and the mainloop of the warpgroup's part of it."""
         b, cta, variant = self.b, self.cta, self.variant
         number = 0 if variant.ping_pong else consumer
         warp_rows = (cta.warp & 3) * 16

@@ -31,12 +31,12 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES
 from aotc.kernels.matmul.wgmma.fragments import Fragments
 from aotc.numbers import Number, Scalar, Value
 
-_K_BLOCKS = range(SWIZZLE_BYTES // MMA_K_BYTES)  # of a stage, one MMA each
+_K_BLOCKS = range(SWIZZLE_BYTES // MMA_K_BYTES)  # the MMAs along K of a stage
 
 
 class TileShape(Struct, frozen=True):
-    """The part of a tile that one warpgroup computes: `m_blocks` times 64 rows, and `n` columns, of
-    which `parts` are computed one after the other."""
+    """The shape of the part of the C tile that one warpgroup computes: `m_blocks` times 64 rows,
+    and `n` columns, which are computed in `parts` groups, one after the other."""
 
     m_blocks: int
     n: int
@@ -44,8 +44,9 @@ class TileShape(Struct, frozen=True):
 
 
 class WarpgroupPart(Struct, frozen=True):
-    """Which part of the tile a warpgroup computes: `stages`, the address of the first stage; the
-    number of its part of the tile's rows; this thread's lane; its warp's first row. All are i32."""
+    """The part of the C tile that one warpgroup computes. `stages`: the address of the first stage.
+    `number`: the index of the warpgroup's part of the tile's rows. `lane`: this thread's lane.
+    `first_row`: its warp's first row. All are i32."""
 
     stages: Scalar
     number: Number
@@ -54,9 +55,10 @@ class WarpgroupPart(Struct, frozen=True):
 
 
 class CollectiveMma:
-    """A is read from registers if it is not K-major and its elements have no 16 bits.
+    """The mainloop of a consumer warpgroup. A is read from registers if it is not K-major and its
+    elements do not have 16 bits.
 
-    Each tile takes `mainloop` and `tail`.
+    Each tile calls `mainloop`, then `tail`.
     """
 
     def __init__(
@@ -91,10 +93,10 @@ class CollectiveMma:
         self.right_descriptor = self.right.descriptor(b, part.stages + self.left.bytes)
 
     def mainloop(self, count: Number, k_tiles: Number) -> tuple[list[Value], Number]:
-        """The accumulators of so many stages, from a count on, while the last MMAs are still under
-        way; and the stage that those read."""
+        """Issues the MMAs of `k_tiles` stages, from stage number `count` on. Returns the
+        accumulators while the last MMAs are still in flight, and the stage that these read."""
         b, pipeline = self.b, self.pipeline
-        # The first MMAs overwrite the accumulators: there are no zeros to write.
+        # The first MMAs overwrite the accumulators, so they need no initialization.
         undefined_ = self._undefined()
         stage = pipeline.consumer_wait(count)
         accumulators = self._mma(self._load_a(stage), stage, undefined_, accumulates=False)
@@ -105,11 +107,11 @@ class CollectiveMma:
             a = self._load_a(stage)
             if a is None:
                 accumulators = self._mma(None, stage, accumulators)
-                # All but the newest MMAs are done.
+                # All MMAs but those of this stage are done.
                 wait_group(b, 1)
                 pipeline.consumer_release(previous)
             else:
-                # Registers that an MMA reads stay as they are until it is done.
+                # Registers that an MMA reads must not change until it is done.
                 wait_group(b, 0)
                 pipeline.consumer_release(previous)
                 accumulators = self._mma(self._moved(a), stage, accumulators)
@@ -137,7 +139,7 @@ class CollectiveMma:
         accumulates: bool = True,
         part: int = 0,
     ) -> list[Value]:
-        """A group of MMAs, of a stage. `part`: of the tile's columns."""
+        """Issues the MMAs of a stage as one group. `part`: the index of the group of columns."""
         b, atom = self.b, self.atom
         offset = zero_extend(b, stage) * (self.pipeline.stage_bytes >> 4)
         right = self.right_descriptor + offset
@@ -145,7 +147,7 @@ class CollectiveMma:
         accumulators = list(accumulators)
         fence(b)
         for k_block in _K_BLOCKS:
-            # Only in a K-major tile do columns follow each other at one distance.
+            # Columns have a constant stride only in a K-major tile.
             columns = part * atom.n * SWIZZLE_BYTES >> 4
             b_ = right + (k_block * self.right.k_step + columns)
             for block, accumulator in enumerate(accumulators):
@@ -164,7 +166,7 @@ class CollectiveMma:
     # --- A left operand in registers -----------------------------------------------------
 
     def _load_a(self, stage: Number) -> _Registers | None:
-        """A's fragments, by block of K and block of rows; None where A is in shared memory."""
+        """Loads A's fragments, by block of K and block of rows; None if A is in shared memory."""
         if self.fragments is None:
             return None
         offset = stage * self.pipeline.stage_bytes
@@ -175,11 +177,11 @@ class CollectiveMma:
         }
 
     def _moved(self, a: _Registers) -> _Registers:
-        """A's fragments in registers that are written here alone."""
+        """Copies A's fragments to registers that nothing else writes."""
         registers = [register for fragment in a.values() for register in fragment]
         count = len(registers)
         moves = " ".join(f"mov.b32 ${i}, ${count + i};" for i in range(count))
-        # Each is written before all have been read.
+        # Early-clobber: results are written before all operands are read.
         constraints = ",".join(["=&r"] * count + ["r"] * count)
         moved = assembly(self.b, moves, constraints, registers, struct_type("i32", count))
         values = unpack(self.b, moved, "i32", range(count))
@@ -192,11 +194,11 @@ _Registers = dict[tuple[int, int], list[Value]]
 
 
 class PromotingMma(CollectiveMma):
-    """Computes each stage by itself, and adds what it has computed to accumulators outside of the
-    tensor cores, which keep about 14 bits of sums of f8."""
+    """Computes each stage into its own accumulators, and adds these to the tile's outside of the
+    tensor cores, which accumulate f8 with about 14 bits."""
 
     def mainloop(self, count: Number, k_tiles: Number) -> tuple[list[Value], Number]:
-        """All MMAs are done, and all stages released."""
+        """See `CollectiveMma`. On return, all MMAs are done and all stages are released."""
         b, pipeline, shape = self.b, self.pipeline, self.shape
         each = shape.n // 2
         zeros = [b.constant(0, "f32")] * (each * shape.m_blocks)
@@ -218,7 +220,7 @@ class PromotingMma(CollectiveMma):
         return accumulators
 
     def _promote(self, newest: Sequence[Value], totals: list[Value], part: int) -> None:
-        """Adds the newest accumulators, of a part of columns, to the totals."""
+        """Adds the accumulators of a group of columns of a stage to the tile's accumulators."""
         b, each, count = self.b, self.shape.n // 2, self.atom.count
         for block, accumulators in enumerate(newest):
             for number in range(count):

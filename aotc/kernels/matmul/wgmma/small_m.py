@@ -1,8 +1,8 @@
-"""Which kernels small-M GEMMs get on Hopper, which are bound by bandwidth: GEMV for one row, tensor
-cores that copy few rows of A for more.
+"""The choice of kernels for small-M GEMMs on Hopper, which are bandwidth-bound: GEMV for one row,
+and wgmma kernels that copy few rows of A for more rows.
 
-B's columns have so many tiles, and K is divided so, that all multiprocessors have a part of B, and
-many stages of it are on their way. Fitted to measurements on an H200.
+The width of tiles and the split of K are chosen so that all multiprocessors read a part of B, with
+many stages in flight. The constants are fitted to measurements on an H200.
 """
 
 from __future__ import annotations
@@ -20,28 +20,31 @@ from aotc.kernels.matmul.wgmma.cluster_split_k import MOST_SPLITS
 from aotc.kernels.matmul.wgmma.family import WGMMA
 from aotc.kernels.matmul.wgmma.variants import Variant
 
-# Rows that tensor cores multiply at once.
+# The rows that one wgmma multiplies.
 MOST_ROWS = 64
-# With as few rows as this, a multiprocessor has room for two blocks with tiles of 64 columns.
+# With at most this many rows, two blocks with tiles of 64 columns fit on a multiprocessor.
 _ROWS_OF_TWO = 16
 _STAGES_OF_TWO = 8
-# Shared memory of a block for stages, where there is one on a multiprocessor, and the most of them.
+# With one block on a multiprocessor: its shared memory for stages in bytes, and the largest number
+# of stages.
 _ROOM, _MOST_STAGES = 215040, 10
-# Columns of tiles, where there are too many for two parts of K: as few as leave each multiprocessor
-# one. Of a B whose rows lie along N they are copied 64 at a time.
+# The candidate widths of tiles, if there are too many tiles for split-K, for a K-major and an
+# N-major B (which is copied 64 columns at a time). The smallest width that leaves each
+# multiprocessor at most one tile is used.
 _WIDTHS_ALONG, _WIDTHS_ACROSS = (64, 96, 128, 192, 256), (64, 192, 256)
-# Of more tiles of 64 columns, those with half of K are no gain.
+# With more tiles of 64 columns, cluster split-K by 2 is no gain.
 _MANY_TILES = 100
-# What a part of K has at least, in elements.
+# The smallest K extent of a part, in elements.
 _LEAST_K = 256
-# One pass over a B whose rows lie along N is faster where there are so many columns; where there
-# are more, the next kernel's blocks would be in the way of this one's last ones.
+# For an N-major B with at least _MANY_COLUMNS columns, GEMV is faster. With _TOO_MANY_COLUMNS or
+# more, programmatic dependent launch is off, as the next kernel's blocks would delay this kernel's
+# last ones.
 _MANY_COLUMNS, _TOO_MANY_COLUMNS = 8448, 16896
 
 
 class SmallM(Struct, frozen=True):
-    """A kernel for `problem`, of so many rows: from the first of `rows` to the second. None: of as
-    many as the problem says."""
+    """A kernel for `problem` if the number of rows is from `rows[0]` to `rows[1]`. `rows` is None
+    if the problem has a known number of rows."""
 
     family: MatmulFamily[Any]
     variant: Any
@@ -50,8 +53,8 @@ class SmallM(Struct, frozen=True):
 
 
 def small_m_kernels(problem: Problem) -> list[SmallM]:
-    """The kernels, for ever more rows, for Hopper alone; none where there are more rows, or where
-    other kernels are as good."""
+    """The small-M kernels for Hopper, in the order of their numbers of rows. Empty if the problem
+    has more rows, or other kernels are as fast."""
     if problem.n is not None and problem.n <= MOST_ROWS_OF_SMALL_M and problem.m != 1:
         return []
     if problem.m is not None:
@@ -67,7 +70,7 @@ def small_m_kernels(problem: Problem) -> list[SmallM]:
 
 
 def _kernel(problem: Problem, rows: int) -> tuple[MatmulFamily[Any], Any] | None:
-    """The family and the variant for at most so many rows."""
+    """The family and the variant for at most `rows` rows; None if there is none."""
     if rows > MOST_ROWS:
         return None
     tensor_cores = _tensor_cores(problem, rows)
@@ -98,23 +101,23 @@ def _tensor_cores(problem: Problem, rows: int) -> Variant | None:
         blocks=(2 if has_two else 1) * H100.multiprocessors,
         cluster_split_k=cluster_split_k,
         small_m=small_m,
-        # Where some multiprocessors have more tiles than others, the next kernel's blocks would
-        # take the places of this one's.
+        # If some multiprocessors have more tiles than others, the next kernel's blocks would take
+        # resources from this one's.
         launches_dependents_early=cluster_split_k > 1,
     )
     return variant if WGMMA.can_take(problem, variant) else None
 
 
 def _width(problem: Problem, n: int, *, has_two: bool) -> int:
-    """Columns of a tile."""
+    """The columns of a tile."""
     widths = _WIDTHS_ALONG if problem.b.transposed else _WIDTHS_ACROSS
     width = next((one for one in widths if -(-n // one) <= H100.multiprocessors), widths[-1])
-    # Where a multiprocessor has two blocks, only a little wider ones are better.
+    # With two blocks on a multiprocessor, only slightly wider tiles are better.
     return width if not has_two or width < 128 else 64
 
 
 def _split_k(problem: Problem) -> int:
-    """The number of parts of K."""
+    """The number of parts that cluster split-K divides K into."""
     if problem.batched:
         return 1
     most = MOST_SPLITS if problem.k is None else max(1, problem.k // _LEAST_K)
@@ -126,7 +129,7 @@ def _split_k(problem: Problem) -> int:
 
 
 def _with_rows(problem: Problem, rows: int) -> Problem:
-    """The problem with `rows` for M, which the types do not give."""
+    """The problem with `rows` as its M, which the buffers' types do not determine."""
     a, c = problem.a, problem.c
     a_sizes = (a.sizes[0], rows) if a.transposed else (rows, a.sizes[1])
     return replace(problem, a=_sized(a, a_sizes), c=_sized(c, (rows, c.sizes[1])))

@@ -28,7 +28,7 @@ _BARRIER = 4
 
 
 def can_store_transpose(problem: Problem) -> bool:
-    # Of matrices that the epilogue reads, a thread would load single elements, of a column.
+    # A thread would load single elements, in a column, of the matrices that the epilogue reads.
     reads_matrices = any(len(operand.axes) > 1 for operand in problem.epilogue_operands)
     is_stored = problem.c.element in ("f16", "bf16") and is_aligned(problem.c)
     return is_stored and not problem.adds and not reads_matrices
@@ -38,7 +38,7 @@ class TransposingEpilogue(TmaStoreEpilogue):
     """Stores tiles of `n` rows of C: a tile's columns are rows of C."""
 
     def create_tensor_maps(self) -> None:
-        """The last subtile of a tile may have fewer rows."""
+        """See `TmaStoreEpilogue`. The last subtile of a tile may have fewer rows."""
         for rows in {min(_ROWS, self.n), self.n % _ROWS} - {0}:
             self._create_tensor_map(rows, (rows, self.columns), SWIZZLE_BYTES)
 
@@ -51,11 +51,11 @@ class TransposingEpilogue(TmaStoreEpilogue):
         self.is_first_lane = Scalar(self.is_first_lane & compare("eq", self.warp, 0))
 
     def prefetch(self, tile: Tile) -> None:
-        """Nothing: a thread's neighbours are in rows."""
+        """Does nothing: adjacent accumulators of a thread are in consecutive rows of C."""
 
     def store(self, accumulators: Sequence[Value], tile: Tile) -> None:
-        """Stores the accumulators. `tile`: where the warp's rows of Cᵀ begin; those of each further
-        block are 64 below."""
+        """Stores the accumulators. `tile`: the coordinates of the warp's first row of Cᵀ. The rows
+        of each further block are 64 below."""
         firsts = range(0, self.n, _ROWS)
         is_odd = len(accumulators) * len(firsts) % self.buffers != 0
         own = self.warp * 16

@@ -1,8 +1,8 @@
-"""The epilogue where accumulators are of C transposed, and A's fragments are in registers.
+"""The epilogue of kernels that compute the transpose of C with the left operand in registers.
 
-Of a wgmma's 64 rows a warp has 16: columns of C here, two neighbours in each lane (`fragments` has
-put them there). A subtile is these 16 columns of as many rows of C as there is room for, 32 of 32
-bits or 64 of 16.
+A warp has 16 of a wgmma's 64 rows, which are columns of C here. Each lane has two adjacent ones
+(because of the order of `fragments`). A subtile has these 16 columns, and as many rows of C as fit:
+32 rows of 32-bit elements or 64 rows of 16-bit elements.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from aotc.kernels.matmul.wgmma.epilogue import SUBTILE_ROWS, Group, TmaStoreEpil
 from aotc.kernels.matmul.wgmma.epilogue_operands import Pairs
 from aotc.numbers import Number, Value, compare
 
-_CHUNK = 16  # bytes, which a swizzle moves
+_CHUNK = 16  # bytes: the unit that the swizzle permutes
 
 
 class TransposedEpilogue(TmaStoreEpilogue):
-    """Tiles have `n` rows of C. What the base calls columns are rows here, and the other way round;
-    but of pairs, whose elements are neighbours in C."""
+    """Stores tiles of `n` rows of C. The rows and columns of the base class are columns and rows of
+    C here, except in pairs, whose elements are adjacent in a row of C."""
 
     @property
     def row_bytes(self) -> int:
@@ -34,7 +34,7 @@ class TransposedEpilogue(TmaStoreEpilogue):
         return {}
 
     def _load_matrix_operands(self, first: int, at: Tile) -> dict[int, list[Value]]:
-        """None: each element is loaded where it is needed."""
+        """Loads nothing ahead: each element is loaded where it is needed."""
         return {}
 
     def _store_subtile(
@@ -54,7 +54,8 @@ class TransposedEpilogue(TmaStoreEpilogue):
     def _elements(
         self, accumulators: Value, first: int, columns: int, at: Tile, given: dict[int, Pairs]
     ) -> list[Group]:
-        """For each 8 rows of C, this lane's neighbours in one row and in the next one."""
+        """This lane's pairs of adjacent elements, for each 8 rows of C: one in a row, and one in
+        the next row."""
         batch = self._batch(at)
         places = self._own_columns(at) if self._needs_place else [0, 0]
         groups = []
@@ -90,7 +91,7 @@ class TransposedEpilogue(TmaStoreEpilogue):
         b, pair_bytes = self.b, 2 * self.element_bytes
         row = (self.lane & 3) << 1
         column = (self.lane >> 2) * pair_bytes
-        # Two rows are swizzled alike, and 8 rows are 256 or 512 bytes.
+        # Both rows of a pair of rows have the same swizzle. 8 rows are 256 or 512 bytes.
         base = address + self._swizzled(row * self.row_bytes + column)
         for number, group in enumerate(groups):
             for side, pair in enumerate(group):
@@ -99,7 +100,7 @@ class TransposedEpilogue(TmaStoreEpilogue):
                 store(b, vector, shared_pointer(b, place), pair_bytes)
 
     def _copy_rows(self, at: Tile, address: Number, columns: int) -> None:
-        """Two rows at once, by half a warp each."""
+        """Stores two rows at once, each by half of the warp."""
         b = self.b
         half, column = self.lane >> 4, self.lane & (SUBTILE_ROWS - 1)
         place = at.column + column

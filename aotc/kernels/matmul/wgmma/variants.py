@@ -10,8 +10,8 @@ from aotc.chips import H100, H200_BLOCKS_IN_CLUSTERS
 from aotc.kernels.hopper.cta import WARPGROUP
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
 
-# By the number of consumers: the accumulators that each of their threads has registers for, where
-# a stage has accumulators of its own.
+# The largest number of accumulators per thread for variants that promote, by the number of
+# consumers. It includes the accumulators of the current stage.
 MOST_PROMOTED = {1: 192, 2: 192, 3: 96}
 
 
@@ -22,22 +22,22 @@ class Variant(Struct, frozen=True):
     `m_blocks` of each of the `consumers`, the warpgroups that compute. With `ping_pong`, two
     consumers have a tile each, and one is in its epilogue while the other one is in its mainloop.
 
-    `stages`: of the pipeline. `group`: the number of tiles of a column of C that are computed one
-    after the other, so that concurrent blocks share rows of A and columns of B in the L2 cache.
-    `blocks`: the number of concurrent blocks, one for each multiprocessor. `down` and `across`: the
-    rows and columns of tiles that a cluster of blocks computes. `buffers`: the epilogue's buffers
-    in shared memory for each warp. `transposes_c`: the kernel computes Cᵀ = Bᵀ · Aᵀ, and tile sizes
-    are those of Cᵀ.
+    `stages`: the number of pipeline stages. `group`: the number of rows of tiles that are
+    rasterized together (see `rasterize`), for reuse in the L2 cache. `blocks`: the number of
+    concurrent blocks, one for each multiprocessor. `down` and `across`: the rows and columns of
+    tiles that a cluster of blocks computes. `buffers`: the epilogue's buffers in shared memory for
+    each warp. `transposes_c`: the kernel computes Cᵀ = Bᵀ · Aᵀ, and tile sizes are those of Cᵀ.
 
-    `promotes`: each stage has accumulators of its own, which threads add to the tile's, as tensor
-    cores keep about 14 bits of sums of f8; it is computed in `parts` groups of columns, one after
-    the other, which take fewer registers. `cluster_split_k`: the number of blocks of a cluster that
-    split K of one tile. `grid_split_k`: the number of parts of K, each with its own blocks, whose
-    accumulators a second kernel adds. `small_m`: the most rows of C, and the rows that are copied
-    of A (a multiple of 8; 0: the whole tile); tensor cores also multiply what follows them in
-    shared memory, which is not stored. `launches_dependents_early`: by programmatic dependent
-    launch, the next kernel's blocks may start when this kernel starts; otherwise they may start
-    when its mainloops are done.
+    `promotes`: the accumulators of each stage are promoted, that is, added to the tile's
+    accumulators outside of the tensor cores, as tensor cores accumulate f8 with about 14 bits. The
+    stage's columns are then computed in `parts` groups, one after the other, which takes fewer
+    registers. `cluster_split_k`: the number of blocks of a cluster that split K of one tile.
+    `grid_split_k`: the number of parts of K, each with its own blocks, whose accumulators a second
+    kernel adds. `small_m`: the largest number of rows of C, and the rows of A that are copied (a
+    multiple of 8; 0: the whole tile). The tensor cores also multiply the data behind these rows in
+    shared memory, whose results are not stored. `launches_dependents_early`: by programmatic
+    dependent launch, the next kernel's blocks may start when this kernel starts; otherwise they may
+    start when its mainloops are done.
     """
 
     n: int = 256
@@ -60,7 +60,7 @@ class Variant(Struct, frozen=True):
 
     @property
     def m(self) -> int:
-        """Rows of a tile."""
+        """The rows of a tile."""
         return 64 * self.m_blocks * (1 if self.ping_pong else self.consumers)
 
     @property
@@ -69,7 +69,7 @@ class Variant(Struct, frozen=True):
 
     @property
     def cluster(self) -> int:
-        """Blocks of a cluster."""
+        """The number of blocks of a cluster."""
         return self.down * self.across
 
 
@@ -107,7 +107,7 @@ _TRANSPOSED_C_IN_CLUSTERS = (
 _CLUSTERS = ((1, 2), (2, 1), (2, 2))
 
 
-# Candidates where C has few tiles: a larger tile, if each block computes two at most; grid split-K;
+# Candidates for a C of few tiles: a larger tile, if each block computes at most two; grid split-K;
 # and cluster split-K, in pairs of blocks.
 _LARGER = Variant(n=176, m_blocks=2)
 _MOST_LARGER = 2 * _LARGER.blocks
@@ -164,8 +164,8 @@ def _of_few_tiles(problem: Problem) -> list[Variant]:
 
 
 def has_fragments(problem: Problem) -> bool:
-    """Whether B is the left operand, read from registers: wgmma reads elements of other than 16
-    bits from shared memory only if they are K-major."""
+    """Whether the kernel computes the transpose of C with B as the left operand, in registers:
+    wgmma reads elements of other sizes than 16 bits from shared memory only if they are K-major."""
     return ELEMENT_BYTES[problem.a.element] != 2 and not problem.b.transposed
 
 
@@ -176,7 +176,7 @@ def accumulators_of(variant: Variant) -> int:
 
 
 def _promoting(shape: Variant) -> Variant:
-    """The shape with accumulators of its own for each stage, in as few `parts` as fit registers."""
+    """The shape with `promotes`, in the smallest number of `parts` that fits the registers."""
     parts = 1
     most = max(MOST_PROMOTED[shape.consumers], 16 + shape.m_blocks * shape.n // 2)
     while accumulators_of(replace(shape, promotes=True, parts=parts)) > most:
