@@ -1,6 +1,6 @@
-"""Depthwise convolutions for the CPU device: each channel of the input has filters of its own.
+"""Depthwise convolutions for the CPU device: each channel of the input has its own filters.
 
-`recognition` finds them, as a `problem`, with the padding of their input. `channels_first` and
-`channels_last` are the kernels for the two layouts, whose tiles of accumulators `mainloop` has.
-GPUs keep the loops.
+`recognition` matches them, with the padding of their input, and describes each as a `problem`.
+`channels_first` and `channels_last` are the kernels for the two layouts. `mainloop` has the tiles
+of accumulators of both. GPUs keep the loops.
 """

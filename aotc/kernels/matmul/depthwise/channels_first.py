@@ -1,16 +1,16 @@
 """A direct depthwise convolution for the CPU device, whose planes are contiguous (NCHW).
 
-A block is one thread, which computes bands of output rows of some planes. For each plane it packs
-the input rows of the band into memory that stays in the core's caches, with the padding around
-them. Strides are gone then: the packed input has a part for each remainder of rows and columns
-modulo the strides, so that the inputs of neighbouring outputs are neighbours for each tap.
+A block is one thread, which computes a band of output rows of some planes. For each plane it packs
+the input rows of the band, with the padding around them, into memory that stays in the core's
+caches. Packing removes strides: the packed input has a part for each remainder of rows and columns
+modulo the strides, so that for each tap the inputs of adjacent outputs are adjacent.
 
 The mainloop keeps the accumulators of some rows and vectors of columns in registers over all taps.
-An input vector is loaded once for all rows that it is a factor of. Accumulators beyond the last
-column or row are computed, and dropped. Each accumulator adds its products in the order of the
-addresses of the packed inputs, for any number of rows and vectors.
+An input vector is loaded once for all rows that use it. Accumulators past the last column or row
+are computed, and dropped. Each accumulator adds its products in the order of the addresses of the
+packed inputs, for any number of rows and vectors.
 
-Products and sums may be contracted: hardware with a fused multiply-add uses it.
+Multiplications and additions may be contracted: hardware with fused multiply-add uses it.
 """
 
 from __future__ import annotations
@@ -37,17 +37,19 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilde
 from aotc.mlir import ir
 from aotc.numbers import Number, Value, compare, signed_maximum, signed_minimum, unravel
 
-# The vectors that the mainloop may have. An operation costs as much as its bytes, and as many more.
+# The candidate sizes of the mainloop's vectors. The cost of an operation is its bytes plus
+# _BYTES_OF_OPERATION.
 _VECTOR_BYTES = (64, 32, 16)
 _BYTES_OF_OPERATION = 16
 _MOST_PLANES = 32
-# The filters up to this size have their broadcast taps in registers.
+# Filters of at most this number of taps stay in registers, broadcast.
 _MOST_HELD_TAPS = 9
 
 
 class Variant(Struct, frozen=True):
-    """The mainloop has `rows` x `vectors` accumulators of `width` elements in registers. A block
-    computes a band of `band` output rows, a multiple of `rows`, of `planes` planes."""
+    """Parameters of a kernel. The mainloop keeps `rows` x `vectors` accumulators of `width`
+    elements in registers. A block computes a band of `band` output rows, a multiple of `rows`, of
+    `planes` planes."""
 
     rows: int
     vectors: int
@@ -72,13 +74,14 @@ def _remainders(window: Window) -> list[int]:
 
 
 def _last_tap(window: Window, remainder: int) -> int:
-    """By how many outputs the last tap with a remainder is shifted."""
+    """The largest shift, in outputs, of the taps with a remainder."""
     shifts = [divmod(tap * window.dilation, window.stride) for tap in range(window.taps)]
     return max(shift for shift, own in shifts if own == remainder)
 
 
 class _Packing:
-    """Where the packed input of a band of rows is, and which accumulators its vectors are for."""
+    """The layout of the packed input of a band of rows, and the accumulators that use its
+    vectors."""
 
     def __init__(self, problem: Depthwise, variant: Variant) -> None:
         self.problem, self.variant = problem, variant
@@ -94,13 +97,13 @@ class _Packing:
             rows = variant.band + _last_tap(height, row)
             for column in _remainders(width):
                 self.parts[row, column] = _Part(row, column, self.size, rows)
-                # What is stored and loaded as a vector ends behind the last row.
+                # Vector accesses may end past the last row.
                 self.size += rows * self.pitch + self.columns
         self.size += -self.size % variant.width
 
     @property
     def accumulators(self) -> int:
-        """The number of accumulators of a band, and of what is stored behind them."""
+        """The number of accumulators of a band, including those stored past its end."""
         return self.variant.band * self.problem.width.outputs + self.columns
 
     @property
@@ -108,8 +111,8 @@ class _Packing:
         """The number of elements in a block's memory."""
         return self.size + self.accumulators
 
-    def input_vectors(self, rows: int) -> list[InputVector]:
-        """The inputs of the first accumulators of so many rows."""
+    def input_vectors(self) -> list[InputVector]:
+        """The input vectors of the tile at the first row and column."""
         height, width, v = self.problem.height, self.problem.width, self.variant
         taps = []
         for tap in range(self.problem.taps):
@@ -133,7 +136,7 @@ class _Kernel(CpuKernel):
         self.packing = _Packing(problem, variant)
         self.short_type = self.of(self.type, variant.width)
 
-    # --- The host's part -----------------------------------------------------------------------
+    # --- Host code -----------------------------------------------------------------------------
 
     def build(self, arguments: Arguments) -> None:
         b, p, v = self.b, self.problem, self.variant
@@ -142,7 +145,7 @@ class _Kernel(CpuKernel):
         bands = -(-p.height.outputs // v.band)
         # A launch of no blocks is an error.
         with b.where(compare("ne", planes, 0)):
-            # All along x, where there may be most.
+            # All blocks are along x, which has the largest limit.
             blocks = self.groups(planes, v.planes) * bands
             with b.launch(blocks, 1, self.packing.band_size * self.bytes) as launch:
                 group, band = unravel(launch.block, bands)
@@ -153,7 +156,7 @@ class _Kernel(CpuKernel):
     # --- The kernel ----------------------------------------------------------------------------
 
     def _kernel(self, first: Number, last: Number, row: Number) -> None:
-        """The planes from `first` to `last`, of each the band of output rows from `row` on."""
+        """Computes the band of output rows from `row` on, of the planes from `first` to `last`."""
         b, v = self.b, self.variant
         memory, size = b.shared_memory(), self.packing.size
         self.packed = b.shared_buffer(memory, 0, [size], self.type)
@@ -171,8 +174,8 @@ class _Kernel(CpuKernel):
     # --- Packing -------------------------------------------------------------------------------
 
     def _pack(self, plane: Number, row: Number) -> None:
-        """Packs the band's rows. What is padding has been cleared, and stays so: all planes have
-        it in the same places."""
+        """Packs the band's rows. The padding was cleared before, and stays 0, as it has the same
+        indices in all planes."""
         b, height = self.b, self.problem.height
         base = self.of_a.m.offset(plane)
         for remainder in _remainders(height):
@@ -188,7 +191,7 @@ class _Kernel(CpuKernel):
                 self._pack_row(base + of_input * height.pitch, parts, loop.index)
 
     def _pack_row(self, source: Number, parts: list[_Part], row: Number) -> None:
-        """An input row, from its first element at `source`, as a row of each of these parts."""
+        """Packs the input row that begins at `source`, as a row of each of `parts`."""
         b, width = self.b, self.problem.width
         places = {}
         for part in parts:
@@ -205,8 +208,8 @@ class _Kernel(CpuKernel):
                 b.store(value, self.packed, [place + loop.index])
 
     def _pack_vectors(self, source: Number, places: dict[int, Number]) -> None:
-        """Vectors of elements that are a stride of 1 or 2 apart. Elements behind the input's last
-        are padding: 0."""
+        """Packs a row by vectors, for a stride of 1 or 2. Elements past the input's last one are
+        padding, that is, 0."""
         b, width = self.b, self.problem.width
         step = self.variant.width * width.stride
         whole = width.used // step * step
@@ -218,7 +221,8 @@ class _Kernel(CpuKernel):
     def _pack_step(
         self, source: Number, places: dict[int, Number], column: Number, count: int
     ) -> None:
-        """A vector for each remainder, from a column on; `count` elements are there."""
+        """Packs one vector for each remainder, from `column` on. `count` input elements are in
+        bounds."""
         v, stride = self.variant, self.problem.width.stride
         vectors = [
             self._load_first(source + column + i * v.width, count - i * v.width)
@@ -246,8 +250,9 @@ class _Kernel(CpuKernel):
     # --- The mainloop --------------------------------------------------------------------------
 
     def _mainloop(self, plane: Number, rows: Number) -> None:
-        """Computes the accumulators of a band of C, whose rows follow each other. What is stored
-        behind the end of a row is overwritten by later rows, and by columns to the left."""
+        """Computes the accumulators of a band of C, whose rows are contiguous. Values stored past
+        the end of a row are overwritten by later rows. (Columns are computed from right to
+        left.)"""
         b, v = self.b, self.variant
         filter_ = self.of_b.m.offset(plane)
         taps = self.problem.taps
@@ -281,7 +286,7 @@ class _Kernel(CpuKernel):
                 self.store(value, self.accumulators, [place])
 
     def _tap(self, filter_: Number, tap: int) -> Value:
-        """An element of the filter at `filter_`, in each element of a vector."""
+        """A tap of the filter at offset `filter_`, broadcast to a vector."""
         b = self.b
         value = self.load(self.of_b.buffer, [filter_ + self.of_b.k.offset(tap)])
         return b.op("vector.broadcast", [value], self.short_type)
@@ -289,7 +294,7 @@ class _Kernel(CpuKernel):
     # --- C -------------------------------------------------------------------------------------
 
     def _store(self, plane: Number, row: Number, rows: Number) -> None:
-        """The band, which is contiguous in C."""
+        """Stores the band, which is contiguous in C."""
         b, outputs = self.b, self.problem.width.outputs
         base, first = self.of_c.m.offset(plane), row * outputs
         for start, stop, width in self._parts_of_store(rows * outputs):
@@ -329,7 +334,7 @@ class ChannelsFirst(CpuFamily[Depthwise]):
 
 
 def _has_contiguous_planes(problem: Depthwise) -> bool:
-    """Whether the points of each plane of C follow each other in memory."""
+    """Whether the points of each plane of C are contiguous."""
     distance = 1
     for loop in reversed(problem.columns):
         if loop.size != 1 and [problem.strides[2][d] for d, _ in loop.c] != [distance]:
@@ -346,7 +351,7 @@ def _variant(problem: Depthwise) -> Variant:
         key=lambda one: _cost(problem, size, *one),
     )
     variant = Variant(rows, vectors, width, rows, 1)
-    # The largest band that has its share of a cache.
+    # The largest band whose memory fits BAND_BYTES.
     groups = -(-problem.height.outputs // rows)
     for bands in range(1, groups + 1):
         variant = replace(variant, band=-(-groups // bands) * rows)
@@ -358,7 +363,7 @@ def _variant(problem: Depthwise) -> Variant:
 
 
 def _cost(problem: Depthwise, size: int, elements: int, rows: int, vectors: int) -> int:
-    """About how long the mainloop takes. `size`: of an element, in bytes."""
+    """The estimated cost of the mainloop. `size`: the bytes of an element."""
     row_groups = -(-problem.height.outputs // rows)
     column_groups = -(-problem.width.outputs // (elements * vectors))
     loads = inputs_along(problem.height, rows) * vectors * problem.width.taps

@@ -1,12 +1,12 @@
 """A direct depthwise convolution for the CPU device, whose channels are contiguous (NHWC).
 
 A block is one thread, which computes a part of an image's points, for some vectors of channels. It
-packs the inputs of the part and of one vector, with the padding around them, into memory that stays
-in the core's caches. The mainloop keeps the accumulators of some points in registers over all taps.
-An input vector is loaded once for all of them that it is a factor of. Accumulators beyond the last
-column or row are computed, and dropped.
+packs the inputs of the part for one vector of channels, with the padding around them, into memory
+that stays in the core's caches. The mainloop keeps the accumulators of some points in registers
+over all taps. An input vector is loaded once for all accumulators that use it. Accumulators past
+the last column or row are computed, and dropped.
 
-Products and sums may be contracted: hardware with a fused multiply-add uses it.
+Multiplications and additions may be contracted: hardware with fused multiply-add uses it.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from aotc.kernels.matmul.implicit_gemm.operand import Operand, count_of
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder
 from aotc.numbers import Number, Value, compare, select, signed_maximum, signed_minimum, unravel
 
-# The vectors that the mainloop may have. An operation costs as much as its bytes, and as many more.
+# The candidate sizes of the mainloop's vectors. The cost of an operation is its bytes plus
+# _BYTES_OF_OPERATION.
 _VECTOR_BYTES = (64, 32, 16)
 _BYTES_OF_OPERATION = 16
-# Of a block's memory: all of a part's rows and columns are of vectors, which a second-level cache
-# holds.
+# The size of a block's memory, which a second-level cache holds.
 _PART_BYTES = 64 << 10
 
 
 class Variant(Struct, frozen=True):
-    """The mainloop has the accumulators of `rows` x `columns` points in registers, each a vector of
-    `width` channels. A block computes `part_rows` x `part_columns` points, multiples of those, for
-    `groups` vectors of channels."""
+    """Parameters of a kernel. The mainloop keeps the accumulators of `rows` x `columns` points in
+    registers, each a vector of `width` channels. A block computes `part_rows` x `part_columns`
+    points, multiples of `rows` and `columns`, for `groups` vectors of channels."""
 
     rows: int
     columns: int
@@ -64,7 +64,7 @@ class Variant(Struct, frozen=True):
 
 
 class _Part(Struct, frozen=True):
-    """A block's part of an image: its first row and column, and how many it has."""
+    """A block's part of an image: its first row and column, and its numbers of rows and columns."""
 
     row: Number
     column: Number
@@ -91,7 +91,7 @@ class _Kernel(CpuKernel):
         assert channels is not None
         self.channels = channels
 
-    # --- The host's part -----------------------------------------------------------------------
+    # --- Host code -----------------------------------------------------------------------------
 
     def build(self, arguments: Arguments) -> None:
         b, p, v = self.b, self.problem, self.variant
@@ -102,7 +102,7 @@ class _Kernel(CpuKernel):
         down, across = -(-p.height.outputs // v.part_rows), -(-p.width.outputs // v.part_columns)
         # A launch of no blocks is an error.
         with b.where(compare("ne", images, 0)):
-            # All along x, where there may be most.
+            # All blocks are along x, which has the largest limit.
             blocks = images * (down * across * groups)
             shared_bytes = v.vectors(p) * v.width * self.bytes
             with b.launch(blocks, 1, shared_bytes) as launch:
@@ -127,7 +127,7 @@ class _Kernel(CpuKernel):
         self.packed, self.taps, self.accumulators = buffers
 
     def _compute(self, image: Number, vector: Number, part: _Part) -> None:
-        """A part of an image, for one vector of channels."""
+        """Computes a part of an image, for one vector of channels."""
         channel = vector * self.variant.width
         point = image * self.problem.points
         for tap in range(self.problem.taps):
@@ -148,7 +148,7 @@ class _Kernel(CpuKernel):
         return b.convert(b.op("vector.maskedload", operands, type_), self.short_type)
 
     def _pack(self, base: Number, channel: Number, part: _Part) -> None:
-        """Packs the inputs of a part, of the image at `base`."""
+        """Packs the inputs of a part. `base`: the offset of the image."""
         b, height, width = self.b, self.problem.height, self.problem.width
         rows, columns = self.variant.packed(self.problem)
         row, column = (
@@ -172,8 +172,8 @@ class _Kernel(CpuKernel):
                 self.store(value, self.packed, [first + inside.index, 0])
 
     def _mainloop(self, part: _Part) -> None:
-        """Computes the accumulators of a part, whose rows follow each other. What is stored behind
-        the end of a row is overwritten by later rows."""
+        """Computes the accumulators of a part, whose rows are contiguous. Values stored past the
+        end of a row are overwritten by later rows."""
         b, v, height, width = self.b, self.variant, self.problem.height, self.problem.width
         _, pitch = v.packed(self.problem)
         taps = [
@@ -200,7 +200,7 @@ class _Kernel(CpuKernel):
                 self.store(value, self.accumulators, [place, 0])
 
     def _store(self, point: Number, channel: Number, part: _Part) -> None:
-        """The points of a part that are C's; `point` is the number of the image's first."""
+        """Stores the points of a part. `point` is the index of the image's first point."""
         b, v, p = self.b, self.variant, self.problem
         base, pitch = self.of_c.m.offset(point), _pitch_of_points(p)
         assert pitch is not None
@@ -216,14 +216,15 @@ class _Kernel(CpuKernel):
     def _store_point(
         self, place: Number, at: Number, row: Number, first: Number, offset: Number, width: int
     ) -> None:
-        """Channels of a point of C, whose accumulators are at `place`, and whose elements at `at`;
-        `offset` behind the first of a vector of channels."""
+        """Stores `width` channels of a point, from `offset` on in a vector of channels. `place`:
+        the index of the point's accumulators. `at`: the offset of the point in C."""
         value = self.load(self.accumulators, [place, offset], width)
         channel = first + offset
         self.store_result(value, self.of_c.buffer, [at + channel], (row, channel))
 
     def _store_channels(self, channel: Number, store: Callable[[Number, int], None]) -> None:
-        """Stores a vector of channels, or those of it that are there, one by one."""
+        """Stores a vector of channels, or if it has channels past the last one, the others one by
+        one."""
         b, width = self.b, self.variant.width
         count = signed_minimum(self.channels - channel, width)
 
@@ -243,13 +244,13 @@ class _Kernel(CpuKernel):
 
 
 def _within(number: Number, most: int) -> Number:
-    """The number, or 0 or `most` if it is beyond these."""
+    """The number, clamped to 0 to `most`."""
     return signed_minimum(signed_maximum(number, 0), most)
 
 
 def _pitch_of_points(problem: DepthwiseChannelsLast) -> int | None:
-    """How far the points of an image are from each other in C, in elements; None where they are not
-    at the same distance."""
+    """The distance of consecutive points of an image in C, in elements; None if it is not
+    constant."""
     pitch, count = None, 1
     for loop in reversed(problem.rows[problem.image_loops :]):
         assert loop.size is not None
@@ -312,7 +313,8 @@ def _variant(problem: DepthwiseChannelsLast) -> Variant:
 
 
 def _part_sizes(outputs: int, tile: int) -> list[int]:
-    """The sizes of parts along a dimension, multiples of a tile's, which divide it about evenly."""
+    """The candidate sizes of parts along a dimension: multiples of the tile's size that divide the
+    dimension about evenly."""
     count = -(-outputs // tile)
     return sorted({-(-count // parts) * tile for parts in range(1, count + 1)})
 
@@ -326,7 +328,7 @@ def _packed_in_all(problem: DepthwiseChannelsLast, variant: Variant) -> int:
 
 
 def _cost(problem: DepthwiseChannelsLast, rows: int, columns: int) -> int:
-    """About how long the mainloop takes."""
+    """The estimated cost of the mainloop."""
     height, width = problem.height, problem.width
     count = -(-height.outputs // rows) * -(-width.outputs // columns)
     loads = inputs_along(height, rows) * inputs_along(width, columns)

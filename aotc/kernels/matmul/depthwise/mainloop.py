@@ -1,4 +1,4 @@
-"""What the mainloops of both layouts have in common: tiles of accumulators, and their inputs."""
+"""The tiles of accumulators of the mainloops of both layouts, and their inputs."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from aotc.kernels.matmul.depthwise.problem import Depthwise, Window
 
 _MOST_ACCUMULATORS = 8
-# With fewer, multiply-adds wait for each other.
+# With fewer accumulators, multiply-adds wait for each other.
 _LEAST_ACCUMULATORS = 6
-# Of a block's memory: half of a first-level cache.
+# The size of a block's memory: half of a first-level cache.
 BAND_BYTES = 24 << 10
-# Multiply-adds of vectors that a block has at least, where there is enough to do.
+# The smallest number of multiply-adds of vectors in a block, if there is enough work.
 BLOCK_WORK = 4096
 
-# An input vector's offset, and the accumulators and taps that it is for.
+# An input vector's offset, and the pairs of an accumulator and a tap that use it.
 InputVector = tuple[int, list[tuple[int, int]]]
 
 
 def tiles() -> list[tuple[int, int]]:
-    """The rows and columns of vectors that the accumulators in registers may be of."""
+    """The candidate shapes of a tile: its rows and columns of vectors of accumulators."""
     return [
         (rows, columns)
         for rows in range(1, _MOST_ACCUMULATORS + 1)
@@ -28,20 +28,21 @@ def tiles() -> list[tuple[int, int]]:
 
 
 def tile_cost(problem: Depthwise, rows: int, columns: int, loads: int) -> int:
-    """About how long a tile takes: its multiply-adds, and the loads of inputs and of taps."""
+    """The estimated cost of a tile: its multiply-adds, and the loads of inputs and taps."""
     return (max(rows * columns, _LEAST_ACCUMULATORS) + 1) * problem.taps + loads
 
 
 def inputs_along(window: Window, count: int) -> int:
-    """The number of inputs along a dimension that some neighbouring outputs have."""
+    """The number of inputs along a dimension that `count` consecutive outputs read."""
     return min((count - 1) * window.stride + window.taps, count * window.taps)
 
 
 def input_vectors(
     taps: Sequence[int], rows: int, columns: int, steps: tuple[int, int]
 ) -> list[InputVector]:
-    """The inputs of a tile, by their offsets. `taps`: the offset of each tap's input for the first
-    accumulator; `steps`: how far the next row's and the next column's is behind it."""
+    """The input vectors of a tile, ordered by their offsets. `taps`: the offset of each tap's input
+    for the first accumulator. `steps`: the distances to the inputs of the next row and of the next
+    column."""
     found: dict[int, list[tuple[int, int]]] = {}
     for tap, first in enumerate(taps):
         for number in range(rows * columns):

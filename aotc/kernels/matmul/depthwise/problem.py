@@ -1,4 +1,4 @@
-"""What a depthwise convolution computes: planes of its result, and the windows of its input."""
+"""The problem of a depthwise convolution: planes of its result, and the windows of its input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Window(Struct, frozen=True):
     """The windows along one spatial dimension: output o multiplies tap t by element
     o * `stride` + t * `dilation` - `padding` of the input, which is 0 outside of its `size`.
 
-    `pitch` is the distance of neighbours in the input, in elements.
+    `pitch` is the distance of consecutive elements in the input, in elements.
     """
 
     size: int
@@ -35,7 +35,7 @@ class Window(Struct, frozen=True):
         return max(0, min(self.size, self.reach - self.padding))
 
 
-# A dimension that is not there.
+# The height of a convolution of one spatial dimension.
 NO_WINDOW = Window(size=1, outputs=1, taps=1, stride=1, dilation=1, padding=0, pitch=0)
 
 
@@ -68,8 +68,8 @@ class Depthwise(ImplicitGemm, frozen=True, kw_only=True):
 
 
 class DepthwiseChannelsLast(Depthwise, frozen=True, kw_only=True):
-    """A depthwise convolution whose channels follow each other in memory (NHWC). Each row of C is a
-    point of an image, and the columns are the channels. The first `image_loops` of `rows` are along
-    the images."""
+    """A depthwise convolution whose channels are contiguous in memory (NHWC). Each row of C is a
+    point of an image, and the columns are the channels. The first `image_loops` of `rows` iterate
+    over images."""
 
     image_loops: int

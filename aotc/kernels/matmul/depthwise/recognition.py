@@ -1,7 +1,8 @@
-"""`linalg.generic` on buffers that is a depthwise convolution → its `Depthwise`.
+"""Recognizes `linalg.generic` operations on buffers that are depthwise convolutions, as a
+`Depthwise`.
 
-The operation reads its input as an operand, or its body loads it: that is how linalg fuses a
-padding, as `select(is_inside, load(input, where), 0)`.
+The operation reads its input as an operand, or its body loads it. The latter is the form of a
+padding that is fused to the convolution: `select(is_inside, load(input, where), 0)`.
 """
 
 from __future__ import annotations
@@ -93,7 +94,8 @@ class _Read(Struct, frozen=True):
 
 
 def recognise_depthwise(generic: Any, roots: Roots) -> Matmul | None:
-    """None for what is none, and for sizes and types that the kernel does not take."""
+    """The depthwise convolution that the operation computes. None if it is no depthwise
+    convolution, or the kernels do not support its sizes or types."""
     inputs, outputs = ops.operand_groups(generic)
     if len(outputs) != 1 or generic.results:
         return None
@@ -118,12 +120,12 @@ def _is_supported(type_: Any) -> bool:
     return str(type_.element_type) in ELEMENT_BYTES and type_.memory_space is None
 
 
-# --- What the body reads -------------------------------------------------------------------------
+# --- The reads of the body -----------------------------------------------------------------------
 
 
 class _Body:
-    """The body of a generic on buffers. `operands`: what each of its operands reads, None for an
-    index that is no sum."""
+    """The body of a generic on buffers. `operands`: the read of each operand; None if an index is
+    not linear."""
 
     def __init__(self, generic: Any, values: Sequence[Any]) -> None:
         self._operations = body_of(generic)
@@ -133,7 +135,7 @@ class _Body:
         ]
 
     def factors(self) -> tuple[_Read, _Read] | None:
-        """What the factors of c + a * b are read of; None for another body."""
+        """The reads of a and b in c + a * b; None for another body."""
         *body, end = self._operations
         if len(end.operands) != 1 or not all(_is_pure(operation) for operation in body):
             return None
@@ -167,7 +169,7 @@ class _Body:
         return self._load(load, condition)
 
     def _load(self, load: Any, condition: Any | None) -> _Read | None:
-        """What a load reads where the condition holds; otherwise it is 0."""
+        """The read of a load, whose value is replaced by 0 where the condition does not hold."""
         buffer, *places = load.operands
         indices = _all_known([_index_of(_unselected(place, condition)) for place in places])
         bounds = [] if condition is None else _bounds_of(condition)
@@ -206,7 +208,7 @@ def _is_zero(value: Any) -> bool:
 
 
 def _unselected(place: Any, condition: Any | None) -> Any:
-    """The index that a load has where the condition holds."""
+    """The index of a load under the condition."""
     select = None if condition is None else ops.defining(place)
     if select is None or select.name != "arith.select" or select.operands[0] != condition:
         return place
@@ -214,8 +216,8 @@ def _unselected(place: Any, condition: Any | None) -> Any:
 
 
 def _bounds_of(condition: Any) -> list[tuple[_Index, int]] | None:
-    """The indices that a condition wants to be at least 0 and less than a size; None for a
-    condition of another form."""
+    """The indices that a condition requires to be at least 0 and less than a size, with the sizes;
+    None for a condition of another form."""
     owner = ops.defining(condition)
     if owner is None:
         return None
@@ -229,7 +231,7 @@ def _bounds_of(condition: Any) -> list[tuple[_Index, int]] | None:
 
 
 def _index_of(value: Any) -> _Index | None:
-    """A value of type index as a sum of loop indices; None for another one."""
+    """A value of type index as a linear expression of loop indices; None for another value."""
     known = ops.known_index(value)
     if known is not None:
         return _Index({}, known)
@@ -261,7 +263,7 @@ def _product_of(left: _Index, right: _Index) -> _Index | None:
 def _index_in(
     expression: Any, dimensions: Sequence[_Index | None], symbols: Sequence[_Index | None]
 ) -> _Index | None:
-    """An affine expression of the indices that stand for its dimensions and symbols."""
+    """An affine expression, with the given indices in place of its dimensions and symbols."""
     return evaluate_affine(
         expression, dimensions, symbols, lambda number: _Index({}, number), _combine
     )
@@ -277,8 +279,9 @@ def _combine(kind: str, left: _Index | None, right: _Index | None) -> _Index | N
 
 
 class _Loops(Struct, frozen=True):
-    """The loops, the slowest first: in front of those of points, of points, of channels behind
-    these, and of taps. `spatial`: the dimensions of A that windows are along."""
+    """The loops by role, the slowest first. `outer`: the loops outside of the points. `points`: the
+    spatial loops of C. `channels`: the loops inside of the points. `taps`: the loops of a filter.
+    `spatial`: the dimensions of A along which windows move."""
 
     outer: tuple[int, ...]
     points: tuple[int, ...]
@@ -288,7 +291,8 @@ class _Loops(Struct, frozen=True):
 
 
 def _problem(a: _Read, b: _Read, c: _Read, count: int) -> Depthwise | None:
-    """The problem with A, B and C; None where they are not these operands of a convolution."""
+    """The problem with the given A, B and C; None if they are not the operands of a supported
+    convolution."""
     loops = _loops(a, b, c, count)
     if loops is None:
         return None
@@ -330,7 +334,7 @@ def _loops(a: _Read, b: _Read, c: _Read, count: int) -> _Loops | None:
         return None
     if len(set(filter_)) != len(filter_) or any(index.constant for index in b.indices):
         return None
-    # The first dimension with windows, what is inside of it, and the channels behind these.
+    # The first spatial dimension, the dimensions inside of it, and the channels as the last one.
     moved = [d for d, index in enumerate(a.indices) if index.factors]
     first = next((d for d in moved if a.indices[d].factors.keys() & set(taps)), None)
     if first is None:
@@ -362,7 +366,8 @@ def _loops(a: _Read, b: _Read, c: _Read, count: int) -> _Loops | None:
 
 
 def _window(a: _Read, b: _Read, c: _Read, dimension: int, loops: _Loops) -> Window | None:
-    """The windows along a dimension of A; None for sizes that are not known."""
+    """The windows along a dimension of A; None for unknown sizes, or if they leave the input
+    without padding."""
     index = a.indices[dimension]
     along = [loop for loop in index.factors if loop in loops.points]
     taps = [loop for loop in index.factors if loop in loops.taps]
@@ -406,6 +411,6 @@ def _loop(a: _Read, b: _Read, c: _Read, loop: int) -> Loop:
 
 
 def _matrix(read: _Read, sizes: tuple[int | None, int | None]) -> Matrix:
-    """An operand of any rank, whose elements may be anywhere."""
+    """The matrix of an operand of any rank, with no known pitch or alignment."""
     element = str(read.type.element_type)
     return Matrix(str(read.type), element, sizes, 0, ELEMENT_BYTES[element])

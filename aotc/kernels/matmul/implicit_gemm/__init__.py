@@ -1,9 +1,10 @@
-"""Contractions whose operands are no matrices as they lie in memory: convolutions, and others.
+"""Implicit GEMM: contractions whose operands are not matrices in memory, such as convolutions.
 
-`recognition` finds them, as a `problem`. Where loops are one in memory, it is a product of views
-(`flattened`); a batch with one matrix in common is one of a view that repeats it (`repeated`). Else
-there are the kernels of the families that these modules are named after, with addresses of their
-own: `wgmma` on Hopper (`wgmma_table` for images of any number), `mma_sync`, `simt`, and `cpu` for
-the CPU device. `operand` is where their elements are, `split_k` says how blocks divide K, and
-`padding` finds images before a loop pads them.
+`recognition` matches them and describes each as a `problem`. If loops can be collapsed in memory,
+the contraction becomes a matmul of views (`flattened`). A batch that shares one matrix becomes a
+matmul of a view that repeats it (`repeated`). All others have implicit GEMM kernels, in modules
+named after the matmul families that they reuse: `wgmma` on Hopper (`wgmma_table` for an unknown
+number of images), `mma_sync`, `simt`, and `cpu` for the CPU device. `operand` maps indices to
+offsets of elements, `split_k` has the extents and costs of split-K, and `padding` finds images in
+front of the operation that pads them.
 """

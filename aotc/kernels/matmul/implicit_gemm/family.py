@@ -12,7 +12,7 @@ from aotc.request import Chip
 
 
 class ImplicitGemmFamily(MatmulFamily[ImplicitGemm]):
-    """A family whose cost depends on the problem's own loops, as they are likely to be."""
+    """A family whose cost model uses the problem's loops, with guesses for unknown sizes."""
 
     problem_type = ImplicitGemm
 
@@ -25,9 +25,9 @@ class ImplicitGemmFamily(MatmulFamily[ImplicitGemm]):
         *,
         at_most: bool = False,
     ) -> float:
-        """See `MatmulFamily`: of an H100, whatever the chip."""
+        """See `MatmulFamily`. The clocks are those of an H100, whatever the chip."""
         return self.clocks_on_h100(problem, variant)
 
     @abstractmethod
     def clocks_on_h100(self, problem: ImplicitGemm, variant: Any) -> float:
-        """How many clocks the problem is expected to take on an H100."""
+        """The clocks that the problem is expected to take on an H100."""

@@ -1,8 +1,8 @@
-"""Contractions whose loops are one for rows, columns and K → matmuls.
+"""Converts contractions whose loops can be collapsed to matmuls of matrix views.
 
-Dimensions that follow each other in memory are one of another view: a linear layer of a batch of
-sequences is the matmul of a matrix with as many rows as both have. Such matmuls have the fastest
-kernels.
+Contiguous dimensions of a buffer are one dimension of a view. For example, a linear layer of a
+batch of sequences is the matmul of a matrix with one row for each element of all sequences. Matmuls
+have the fastest kernels.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from aotc.numbers import Number
 
 
 class _Role(Struct, frozen=True):
-    """Several loops as one dimension, and its stride in A, B and C, in elements."""
+    """Several loops as one dimension, and its strides in A, B and C (`steps`), in elements."""
 
     loops: tuple[Loop, ...]
     steps: dict[str, int]
@@ -83,7 +83,7 @@ def flattened(matmul: Matmul) -> Matmul | None:
 
 
 def _groups(*parts: Sequence[_Role]) -> Groups:
-    """The dimensions of each part, which follow each other. A part without any is left out."""
+    """The groups of consecutive dimensions that belong to each part. Empty parts are left out."""
     found = []
     first = 0
     for part in filter(None, parts):
@@ -93,8 +93,8 @@ def _groups(*parts: Sequence[_Role]) -> Groups:
 
 
 def _apart(matmul: Matmul) -> tuple[tuple[_Role, ...], tuple[_Role, ...]] | None:
-    """A role for each loop of the rows and of the columns, where C has these dimensions already:
-    what is done with it is done along them, and is found if C stays the buffer that it is."""
+    """Separate roles for each loop of the rows and of the columns, if C has exactly these
+    dimensions. C then remains the same buffer, so that fusion finds its consumers."""
     problem = matmul.problem
     assert isinstance(problem, ImplicitGemm)
     front, rows, columns = (
@@ -118,7 +118,7 @@ def _apart(matmul: Matmul) -> tuple[tuple[_Role, ...], tuple[_Role, ...]] | None
 
 
 def _roles(problem: ImplicitGemm) -> tuple[_Role | None, _Role, _Role, _Role] | None:
-    """The batch, if there is one, rows, columns and K."""
+    """The roles of the batch, if there is one, of rows, of columns and of K."""
     batch = one_role(problem, problem.batch, "abc") if problem.batch else None
     rows = one_role(problem, problem.rows, "ac")
     columns = one_role(problem, problem.columns, "bc")
@@ -129,7 +129,8 @@ def _roles(problem: ImplicitGemm) -> tuple[_Role | None, _Role, _Role, _Role] | 
 
 
 def one_role(problem: ImplicitGemm, loops: Sequence[Loop], names: str) -> _Role | None:
-    """One dimension for loops that follow each other in all operands that they move in."""
+    """The loops as one dimension of the operands `names`; None if they are not contiguous in each
+    of these."""
     if any(loop.size is None for loop in loops[1:]):
         return None
     steps = {}
@@ -149,14 +150,14 @@ def one_role(problem: ImplicitGemm, loops: Sequence[Loop], names: str) -> _Role 
 
 
 def _is_transposed(first: _Role, second: _Role, name: str) -> bool | None:
-    """Whether the first dimension is the contiguous one; None if neither is."""
+    """Whether the first of two dimensions is the contiguous one; None if neither is."""
     if second.steps[name] == 1:
         return False
     return True if first.steps[name] == 1 else None
 
 
 def _view(matmul: Matmul, values: dict[str, Any], name: str, shape: Sequence[_Role]) -> Any:
-    """The buffer with these dimensions, or itself if it has them."""
+    """A view of the buffer with the dimensions of `shape`, or the buffer itself if it has them."""
     value = values[name]
     sizes = [known_count(role.loops) for role in shape]
     steps = [role.steps[name] for role in shape]
@@ -168,7 +169,7 @@ def _view(matmul: Matmul, values: dict[str, Any], name: str, shape: Sequence[_Ro
 
 
 def view(b: Builder, value: Any, sizes: Sequence[Number], steps: Sequence[int]) -> Any:
-    """The buffer with dimensions of these sizes and strides in elements."""
+    """A view of the buffer with the given sizes and strides, in elements."""
     type_ = _view_type(value, [one if isinstance(one, int) else None for one in sizes], steps)
     _, offset = ir.MemRefType(value.type).get_strides_and_offset()
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
@@ -191,7 +192,7 @@ def _view_type(value: Any, sizes: Sequence[int | None], steps: Sequence[int]) ->
 
 
 def _is_plain(sizes: Sequence[int | None], steps: Sequence[int]) -> bool:
-    """Whether rows follow each other without gaps."""
+    """Whether the layout is contiguous."""
     run: int | None = 1
     for size, step in zip(reversed(sizes), reversed(steps), strict=True):
         if step != run:

@@ -1,8 +1,8 @@
-"""Implicit GEMM on tensor cores: the kernel of `mma_sync` with other addresses.
+"""Implicit GEMM on tensor cores: the kernel of `mma_sync`, with its own addresses.
 
-Elements of an operand's tile that are neighbours in memory are copied in chunks of 16 bytes, by
-asynchronous copies if both operands allow them; others are loaded one by one, ahead of the tile
-that is multiplied. The offset of each k is looked up in a table in shared memory.
+Contiguous elements of an operand's tile are copied in chunks of 16 bytes, by asynchronous copies if
+both operands allow them. Other elements are loaded one by one, while the previous tile is
+multiplied. The offset of each k is looked up in a table in shared memory.
 """
 
 from __future__ import annotations
@@ -56,8 +56,9 @@ _FEW_STEPS = 1
 
 
 def _as_tiles(problem: ImplicitGemm) -> ImplicitGemm:
-    """The problem with operands that are copied element by element stored K-major in shared memory,
-    where `ldmatrix` is fast and consecutive threads read neighbours."""
+    """The problem with tiles as they are in shared memory. Operands that are copied element by
+    element become K-major, for which `ldmatrix` is fast, and consecutive threads read adjacent
+    elements."""
 
     def transposed_as(matrix: Matrix, transposed: bool) -> Matrix:
         if matrix.alignment >= CHUNK_BYTES or matrix.transposed == transposed:
@@ -71,8 +72,9 @@ def _has_chunks(problem: ImplicitGemm) -> bool:
     return all(matrix.alignment >= CHUNK_BYTES for matrix in (problem.a, problem.b))
 
 
-# Of a multiprocessor, about: multiply-adds of 16 bits in a clock, elements that come one by one
-# and that come in chunks; clocks until the first tile is there, and of a step's latency.
+# An approximate cost model of a multiprocessor: 16-bit multiply-adds per clock, elements per clock
+# that are fetched one by one and in chunks, the clocks until the first tile has arrived, and the
+# latency of a step.
 _MULTIPLY_ADDS = 1024
 _ELEMENTS, _CHUNKED = 16, 64
 _START_CLOCKS = 3000
@@ -81,14 +83,14 @@ _MOST_TOGETHER = 4
 
 
 def _first_table(problem: Problem, variant: Variant) -> int:
-    """The offset of the first table in shared memory, a multiple of 16 bytes: after what the kernel
-    needs there, also where it stores the accumulators of split-K's parts."""
+    """The offset of the first table in shared memory, a multiple of 16 bytes. It is behind the
+    kernel's tiles and staging buffer, also for the partial accumulators of split-K."""
     most = max(bytes_of_tiles(problem, variant), bytes_of_tiles(partial_of(problem), variant))
     return -(-most // CHUNK_BYTES) * CHUNK_BYTES
 
 
 class _ContractionLaunch(TiledLaunch):
-    """For operands that are no matrices."""
+    """The launch for operands that are not matrices in memory."""
 
     def __init__(
         self, b: Builder, problem: ImplicitGemm, variant: Variant, arguments: Arguments
@@ -118,7 +120,8 @@ class _ContractionLaunch(TiledLaunch):
         ]
 
     def _offsets_along_k(self, kernel: Kernel) -> list[_OffsetsAlongK]:
-        """Each operand's. Tables are filled for those in which K has no plain stride."""
+        """The offsets along K of each operand. If K has no constant stride in an operand, they are
+        in a table, which is filled here."""
         b, start = self.b, self.first_table
         length = table_length(self.problem, self.variant)
         made = []
@@ -144,7 +147,7 @@ class _ContractionLaunch(TiledLaunch):
 
 
 class _Output:
-    """Stores to a C whose elements are where its loops lead to."""
+    """Stores to a C of any rank, by the layouts of its loops."""
 
     has_padded_rows = False
 
@@ -172,8 +175,8 @@ class _Output:
 
 
 class _OffsetsAlongK:
-    """An operand's offsets along K, of which the block's part is from `first` to `end`. If a table
-    of that part was filled, they are looked up there."""
+    """An operand's offsets along K. The block's part of K is from `first` to `end`. After `fill`,
+    they are looked up in the table of this part."""
 
     def __init__(
         self, b: Builder, layout: Layout, extent: Number, first: Number, end: Number
@@ -189,7 +192,7 @@ class _OffsetsAlongK:
             b.store(b.signed_cast(offset, "i32"), table, [loop.index])
 
     def get(self, k: Number, count: int) -> list[Number]:
-        """Those of `count` numbers from `k` on, which is a multiple of it."""
+        """The offsets of `count` indices from `k` on, which is a multiple of `count`."""
         b, table = self.b, self.table
         if table is None:
             return [
@@ -204,14 +207,14 @@ class _OffsetsAlongK:
 
 
 def _in_bounds(number: Number, extent: Number) -> Number:
-    """The number, or 0 in place of one that is out of bounds."""
+    """The number, or 0 if it is out of bounds."""
     return select(compare("slt", number, extent), number, 0)
 
 
 class _Vector(Struct, frozen=True):
-    """A copy vector: its row and column in the tile, and its column in shared memory. `starts`:
-    the offsets of its elements without those along K; one, if all follow each other. `is_there`:
-    whether it is in bounds along M or N."""
+    """A copy vector: its row and column in the tile, and its column in shared memory. `starts`: the
+    offsets of its elements, without those along K; only one if the elements are contiguous or along
+    K. `is_there`: whether it is in bounds along M or N."""
 
     row: Number
     column: Number
@@ -221,7 +224,7 @@ class _Vector(Struct, frozen=True):
 
 
 class _Copy(TileCopy):
-    """Copies the tiles of an operand that is no matrix."""
+    """Copies the tiles of an operand that is not a matrix in memory."""
 
     def __init__(
         self,
@@ -233,7 +236,7 @@ class _Copy(TileCopy):
     ) -> None:
         super().__init__(b, tiles, ring)
         self.operand, self.source, self.along_k = operand, operand.buffer, along_k
-        # Neighbours in the tile are neighbours in memory.
+        # Adjacent elements of a tile's row are adjacent in memory.
         self.is_contiguous = tiles.matrix.alignment >= CHUNK_BYTES
 
     def partition(
@@ -244,9 +247,10 @@ class _Copy(TileCopy):
         start: Number,
         extent: Number,
     ) -> _Copy:
-        """Divides tiles among threads. Neighbouring threads have neighbours in memory, which are
-        along M or N where elements come one by one. `mode` is the operand's layout along M or N,
-        and the tile is at `start` of `extent` there. Returns this copy, of the thread's part."""
+        """Partitions tiles among threads, so that consecutive threads read adjacent elements: along
+        M or N, if elements are loaded one by one. `mode` is the operand's layout along M or N. The
+        tile begins at `start` along it, which has `extent` elements. Returns this copy, with the
+        thread's vectors."""
         self.batch, self.mode, self.start, self.extent = at.batch, mode, start, extent
         tiles, threads, vectors = self.tiles, variant.threads, []
         across = tiles.copies_per_row
@@ -258,7 +262,7 @@ class _Copy(TileCopy):
                 chunk = at.thread % across
             vectors.append(self._vector(row, chunk * tiles.copy_width))
         self.vectors = vectors
-        # Tiles behind the last one are not multiplied.
+        # Tiles past the last one are not multiplied, so their contents do not matter.
         k = self.along_k.extent
         self.has_whole_tiles = isinstance(k, int) and k % variant.k == 0
         return self
@@ -291,7 +295,8 @@ class _Copy(TileCopy):
         return tokens
 
     def load(self, k: Number) -> list[Value]:
-        """Zeros behind K; behind M or N, what the first row has."""
+        """See `TileCopy`. Elements past the end of K are 0; those past the end of M or N are those
+        of the first row."""
         return [self._load(vector, self._k(vector, k)) for vector in self.vectors]
 
     def _load(self, vector: _Vector, k: Number) -> Value:
@@ -311,7 +316,7 @@ class _Copy(TileCopy):
         return b.from_elements(values, f"vector<{width}x{self.source.element}>")
 
     def _or_zero(self, value: Value, k: Number) -> Value:
-        """The value, or zeros where k is behind the last one."""
+        """The value, or zeros if k is past the last one."""
         if self.has_whole_tiles:
             return value
         return self.b.select(compare("slt", k, self.along_k.end), value, self.b.zero(value.type))
@@ -321,7 +326,8 @@ class _Copy(TileCopy):
 
 
 def _down_rows(thread: Number, threads: int, rows: int, number: int) -> tuple[Number, Number]:
-    """The row and the chunk of a thread's vector of that number: first down the rows."""
+    """The row and the chunk of a thread's vector `number`. Consecutive threads have consecutive
+    rows."""
     if threads % rows == 0:
         chunk = thread // rows + number * (threads // rows)
         return thread % rows, chunk

@@ -1,4 +1,4 @@
-"""Where the elements of a contraction's operands are: layouts of their loops, as CuTe has them.
+"""The offsets of elements of a contraction's operands, as layouts of loops in the sense of CuTe.
 
 Everything here is built in host code, except `Layout.offset`, which kernels use.
 """
@@ -15,20 +15,20 @@ from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Loop
 from aotc.kernels.matmul.problem import Arguments
 from aotc.numbers import Number, Value
 
-# Numbers below this one are divided in 32 bits.
+# Numbers below this limit are divided in 32 bits.
 _END_OF_SHORT = 2**31
 
 
 class Mode(Struct, frozen=True):
-    """One digit of a number: it counts to `size`, and each step of it is `stride` elements."""
+    """A mode of a layout: an index below `size`, each step of which is `stride` elements."""
 
     size: Number
     stride: Number
 
 
 class Layout:
-    """Maps a number to an offset in elements. Its digits are counted along `modes`, the slowest
-    first."""
+    """Maps a linear index to an offset in elements. The index is unraveled over `modes`, the
+    slowest first."""
 
     def __init__(self, b: Builder, modes: Sequence[Mode]) -> None:
         self.b, self.modes = b, tuple(modes)
@@ -43,7 +43,7 @@ class Layout:
         return total + number * self.modes[0].stride
 
     def _divide(self, number: Number, by: Number) -> tuple[Number, Number]:
-        """The quotient and the remainder: in 32 bits where that is enough, which is far faster."""
+        """The quotient and the remainder, in 32 bits if they suffice, which is far faster."""
         if isinstance(number, int) or not self._is_short or by == 1:
             return number // by, number % by
         b, short = self.b, self.b.signed_cast(number, "i32")
@@ -56,8 +56,8 @@ class Layout:
 
 
 class Operand:
-    """A, B or C as a buffer of one dimension, and the layouts of the problem's loops in it: of the
-    batch, of M, of N and of K."""
+    """A, B or C as a buffer of one dimension, and the layouts of the problem's loops in it: those
+    of the batch, of M, of N and of K."""
 
     def __init__(self, b: Builder, problem: ImplicitGemm, arguments: Arguments, name: str) -> None:
         number = "abc".index(name)
@@ -89,7 +89,7 @@ class Operand:
 
 
 def _coalesced(modes: Sequence[Mode]) -> list[Mode]:
-    """Modes that follow each other in memory as they do in the number are one."""
+    """The modes, with adjacent ones merged if they are contiguous."""
     found: list[Mode] = []
     for mode in modes:
         if found and found[-1].stride == mode.size * mode.stride:
@@ -111,7 +111,7 @@ def size_of(b: Builder, arguments: Arguments, loop: Loop) -> Number:
 
 
 def count_of(b: Builder, arguments: Arguments, loops: Sequence[Loop]) -> Number:
-    """The number of iterations of loops together."""
+    """The number of iterations of the loops together."""
     count: Number = 1
     for loop in loops:
         count = count * size_of(b, arguments, loop)

@@ -1,7 +1,7 @@
-"""Images with a border of zeros that a loop writes → the images without it.
+"""Finds the image that an operation copies to A with a border of zeros.
 
-TMA fills what is outside of an image with zeros. So kernels that it copies windows for read the
-image from before the loop, which then stands in front of the other kernels alone.
+TMA fills elements outside of an image with zeros. Kernels whose windows TMA copies thus read the
+image itself, and the padding operation is only executed in front of other kernels.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from aotc.mlir import ir
 
 
 def with_padding(matmul: Matmul, roots: Roots) -> Matmul:
-    """The implicit GEMM with the loop that pads its A, and what that reads, if there is one."""
+    """The implicit GEMM with the operation that pads its A, and the image, if there is one."""
     problem, buffer = matmul.problem, matmul.a
     assert isinstance(problem, ImplicitGemm)
     allocation = ops.defining(buffer)
@@ -37,7 +37,7 @@ def with_padding(matmul: Matmul, roots: Roots) -> Matmul:
     if found is None:
         return matmul
     source, padding = found
-    # C may be written over an image of which only the padded copy is read.
+    # C may overlap the image, as so far only the padded copy is read.
     if roots.may_overlap(matmul.c, source):
         return matmul
     between = _between(loop, matmul.operation)
@@ -48,7 +48,8 @@ def with_padding(matmul: Matmul, roots: Roots) -> Matmul:
 
 
 def _padding(loop: Any, buffer: Any) -> tuple[Any, Padding] | None:
-    """The image that the loop copies to the buffer, with zeros around it: an allocation."""
+    """The image that the operation copies to the buffer with zeros around it, and the padding. None
+    for another operation, or if the image is no allocation."""
     inputs, outputs = ops.operand_groups(loop)
     rank = ir.MemRefType(buffer.type).rank
     if list(inputs) or list(outputs) != [buffer]:
@@ -87,7 +88,8 @@ def _padding(loop: Any, buffer: Any) -> tuple[Any, Padding] | None:
 
 
 def _low(place: Any, dimension: int, inside: Set[Any]) -> int | None:
-    """How far the index along a dimension is moved, where the conditions `inside` hold."""
+    """The shift of the index along a dimension, where the conditions `inside` hold; None for
+    another form of index."""
     owner = ops.defining(place)
     if owner is not None and owner.name == "arith.select":
         if not inside >= set(_conditions(owner.operands[0])):
@@ -97,7 +99,8 @@ def _low(place: Any, dimension: int, inside: Set[Any]) -> int | None:
 
 
 def _moved(operation: Any, dimension: int) -> int | None:
-    """The constant that is subtracted of the loop's index along a dimension."""
+    """The constant that is subtracted from the loop's index along a dimension; None for another
+    form of index."""
     if operation is None:
         return None
     low = 0
@@ -114,8 +117,8 @@ def _moved(operation: Any, dimension: int) -> int | None:
 
 
 def _conditions(condition: Any) -> Iterator[tuple[int, int, int] | None]:
-    """Of each comparison that holds inside of the image the dimension, how far the index is moved,
-    and the size; None for another condition."""
+    """For each comparison of the condition that an index is inside of the image: the dimension, the
+    shift of the index, and the size. None for a condition of another form."""
     owner = ops.defining(condition)
     if owner is not None and owner.name == "arith.andi":
         for operand in owner.operands:
@@ -145,7 +148,7 @@ def _is_zero(value: Any) -> bool:
 
 
 def _between(first: Any, last: Any) -> list[Any] | None:
-    """The operations between two of a block; None where the first does not come first."""
+    """The operations between two operations of a block; None if `first` does not precede `last`."""
     if first.block != last.block:
         return None
     operations = [one.operation for one in first.block]
@@ -154,7 +157,7 @@ def _between(first: Any, last: Any) -> list[Any] | None:
 
 
 def _leaves(operation: Any, source: Any, roots: Roots) -> bool:
-    """Whether it does not write the image."""
+    """Whether the operation does not write the image."""
     if operation.name == "linalg.generic":
         if any(inner.name == "memref.store" for inner in ops.walk(operation)):
             return False

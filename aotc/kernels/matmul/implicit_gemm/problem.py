@@ -1,9 +1,9 @@
 """Contractions that are matmuls, although their operands are not matrices in memory.
 
-Each loop of such a contraction belongs to M (it moves in A and C), to N (B and C), to a batch (all
+Each loop of such a contraction belongs to M (it indexes A and C), to N (B and C), to the batch (all
 three) or to K (A and B only). The offset of an operand's element is the sum of the loops' indices
-times their strides. So the address of an element of A is the offset of its row plus that of its k:
-a convolution multiplies its weights by windows that overlap in memory, and copies nothing.
+times their strides. The address of an element of A is thus the offset of its row plus the offset of
+its k. A convolution multiplies its weights by windows that overlap in memory, without any copy.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Moves = tuple[tuple[int, int], ...]
 
 
 class Loop(Struct, frozen=True):
-    """A loop, and how it moves in A, B and C. Its `size`, None if unknown, is that of dimension
-    `source[1]` of operand `source[0]`."""
+    """A loop, and the dimensions of A, B and C that it moves along. Its number of iterations,
+    `size` (None if unknown), is the size of dimension `source[1]` of operand `source[0]`."""
 
     size: int | None
     source: tuple[str, int]
@@ -31,8 +31,8 @@ class Loop(Struct, frozen=True):
 
 
 class Padding(Struct, frozen=True):
-    """A is an image with zeros around it: the image's type, its sizes and strides (None: not
-    known), and how many zeros are in front of it along each dimension."""
+    """The image that A is padded from: its type, its sizes and strides (None: unknown), and `low`,
+    the number of zeros in front of it along each dimension."""
 
     type: str
     sizes: tuple[int | None, ...]
@@ -41,12 +41,12 @@ class Padding(Struct, frozen=True):
 
 
 class ImplicitGemm(Problem, frozen=True, kw_only=True):
-    """C = A · B, or C += A · B, of operands of any rank: `a`, `b` and `c` have their types, and
-    their sizes as matrices.
+    """C = A · B, or C += A · B, of operands of any rank. `a`, `b` and `c` have the types of the
+    operands, and their sizes as matrices.
 
     `batch`, `rows` (M), `columns` (N) and `k_loops` (K) are the loops by role, the slowest first.
     `strides` are those of A, B and C, in elements, None for unknown ones. With `padding`, kernels
-    are given the image in place of A.
+    read the image in place of A.
     """
 
     batch: tuple[Loop, ...]
@@ -62,7 +62,7 @@ class ImplicitGemm(Problem, frozen=True, kw_only=True):
 
     @property
     def operation(self) -> str:
-        """See `Problem`. Operands of any rank have no layout that two letters name."""
+        """See `Problem`. The name has no layout, as operands may have any rank."""
         return "_".join(("implicit_gemm", *self._elements()))
 
 
@@ -73,5 +73,5 @@ def known_count(loops: Sequence[Loop]) -> int | None:
 
 
 def likely_count(loops: Sequence[Loop]) -> int:
-    """The number of iterations of the loops, with a guess for unknown sizes."""
+    """The number of iterations of the loops together, with `LIKELY_SIZE` for unknown sizes."""
     return prod(LIKELY_SIZE if loop.size is None else loop.size for loop in loops)

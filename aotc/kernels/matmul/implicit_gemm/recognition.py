@@ -1,7 +1,7 @@
-"""`linalg.generic` on buffers that multiplies and adds along any loops → its `ImplicitGemm`.
+"""Recognizes `linalg.generic` operations on buffers that are contractions, as an `ImplicitGemm`.
 
-That is a convolution, with whatever strides and dilations, a product with several dimensions for
-its rows or its batch, or one whose operands lie in memory in another order.
+They are convolutions with any strides and dilations, and matmuls with several dimensions for rows,
+columns, K or the batch, in any order in memory.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from aotc.kernels.matmul.recognition import Matmul, accumulator_of, fill_of, mul
 from aotc.mlir import ir
 
 _WIDEST_ACCESS = 16  # bytes
-# Neighbours in C that are so many elements away from each other are read as neighbours.
+# The largest stride along M or N for which threads are assigned along it rather than along K.
 _NEAR = 4
 _TOO_FAR = 2**31
 _NAMES = "abc"
 
 
 class _Operand(Struct, frozen=True):
-    """A buffer, its strides in elements (None: not known), and how each loop moves in it."""
+    """A buffer, its strides in elements (None: unknown), and the moves of each loop in it."""
 
     value: Any
     strides: tuple[int | None, ...]
@@ -48,8 +48,9 @@ class _Operand(Struct, frozen=True):
 def recognise_implicit_gemm(
     generic: Any, roots: Roots, *, allow_tf32: bool, needs_near: bool = True
 ) -> Matmul | None:
-    """None for what is no product, and for operands that kernels do not take; with `needs_near`,
-    kernels of GPUs, which have tables of the offsets of K in 32 bits."""
+    """The contraction that the operation computes. None if it is no contraction, or kernels do not
+    support its operands. `needs_near`: offsets along K must fit 32 bits, as in the tables of the
+    kernels for GPUs."""
     inputs, outputs = ops.operand_groups(generic)
     values = [*inputs, *outputs]
     if len(inputs) != 2 or len(outputs) != 1 or generic.results:
@@ -89,8 +90,8 @@ def _operand(value: Any, map_: Any, count: int) -> _Operand | None:
 
 
 def _factors(expression: Any) -> dict[int, int] | None:
-    """The factors of the loops, loop → number, if the expression is a sum of loop indices times
-    positive constants; else None."""
+    """The factor of each loop, if the expression is a sum of loop indices times positive constants;
+    otherwise None."""
     if isinstance(expression, ir.AffineDimExpr):
         return {expression.position: 1}
     if isinstance(expression, ir.AffineConstantExpr):
@@ -185,7 +186,7 @@ _Roles = tuple[list[int], list[int], list[int], list[int]]
 
 
 def _roles(operands: Sequence[_Operand], count: int) -> _Roles | None:
-    """The loops of the batch, of rows, of columns, of K, where the first operand is A."""
+    """The loops of the batch, of rows, of columns and of K, if the first operand is A."""
     roles: _Roles = ([], [], [], [])
     places = {(True, True, True): 0, (True, False, True): 1, (False, True, True): 2}
     places[True, True, False] = 3
@@ -198,7 +199,7 @@ def _roles(operands: Sequence[_Operand], count: int) -> _Roles | None:
 
 
 def _is_right(result: _Operand, roles: _Roles) -> bool:
-    """Whether the loops of the first operand are C's columns: its elements lie as C's do."""
+    """Whether the first operand is B: its loops are the ones that are contiguous in C."""
     _, of_one, of_other, _ = roles
     ones = [result.step(loop) for loop in of_one]
     others = [result.step(loop) for loop in of_other]
@@ -206,7 +207,8 @@ def _is_right(result: _Operand, roles: _Roles) -> bool:
 
 
 def _loops(operands: Sequence[_Operand], count: int) -> dict[int, Loop] | None:
-    """Each loop by its number; None where no operand's size is the number of its iterations."""
+    """Each loop by its number. None if no operand has a dimension whose size is a loop's number of
+    iterations."""
     found = {}
     for number in range(count):
         sources = []
@@ -235,7 +237,7 @@ def _turning(loops: dict[int, Loop], role: Sequence[int]) -> list[int]:
 
 
 def _is_near(operand: _Operand, loops: dict[int, Loop], k_loops: Sequence[int]) -> bool:
-    """Whether 32 bits are known to hold where K moves to."""
+    """Whether the offsets along K are known to fit 32 bits."""
     total = 0
     for number in k_loops:
         size, step = loops[number].size, operand.step(number)
@@ -246,7 +248,8 @@ def _is_near(operand: _Operand, loops: dict[int, Loop], k_loops: Sequence[int]) 
 
 
 def _ordered(operand: _Operand, loops: Sequence[int]) -> list[int]:
-    """The slowest first, as they are in the operand, where that is known."""
+    """The loops by their strides in the operand, the slowest first; in their own order if a stride
+    is unknown."""
     steps = [operand.step(loop) for loop in loops]
     if None in steps:
         return list(loops)
@@ -254,15 +257,15 @@ def _ordered(operand: _Operand, loops: Sequence[int]) -> list[int]:
 
 
 def _alignment(operand: _Operand, loops: dict[int, Loop], role: Sequence[int]) -> int:
-    """The alignment in bytes of each group of neighbours along the role's last loop; an element's
-    size if they are not neighbours in memory."""
+    """The alignment in bytes of each run of contiguous elements along the role's last loop; an
+    element's size if they are not contiguous."""
     size = ELEMENT_BYTES[str(operand.value.type.element_type)]
     steps = {number: operand.step(number) for number in loops if loops[number].size != 1}
     *outer, last = role
     if steps.get(last, 1) != 1 or None in steps.values():
         return size
     others = [step for number, step in steps.items() if number not in role]
-    # Loops that follow each other as their elements do are one.
+    # Loops that are contiguous with the inner ones extend the run.
     run = loops[last].size
     is_one = True
     for number in reversed(outer):

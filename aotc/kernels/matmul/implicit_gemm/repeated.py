@@ -1,8 +1,8 @@
-"""A batch of matmuls that have one matrix in common → matmuls of a view that repeats it.
+"""Rewrites batched matmuls that share one matrix to batched matmuls of a view that repeats it.
 
-The view has a dimension for the batch, in which matrices are at a distance of 0: so the matmul is
-one that all families take. (One matrix as B of rows that follow each other is no batch: `recognise`
-counts rows over several dimensions.)
+The view has a batch dimension with a stride of 0, so that all families support the matmul. (A
+shared B with contiguous rows of A is no batch: recognition collapses the rows of several
+dimensions.)
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from aotc.mlir import ir
 
 
 def repeat(generic: Any) -> bool:
-    """Whether it is one: then the operation reads the view, which is made in front of it."""
+    """Rewrites the operation to read a view, which is inserted in front of it. Returns whether it
+    is such a batched matmul."""
     maps = maps_of(generic)
     if len(maps) != 3 or maps[0].n_dims != 4:
         return False
@@ -27,7 +28,7 @@ def repeat(generic: Any) -> bool:
     batch = ir.AffineDimExpr(first)
     if maps[1 - which].results[0] != first or batch in list(maps[which].results):
         return False
-    # No kernel takes one of another memory.
+    # No kernel supports buffers in other memory spaces.
     if any(value.type.memory_space is not None for value in generic.operands):
         return False
     with generic.location, ir.InsertionPoint(generic):
@@ -40,7 +41,8 @@ def repeat(generic: Any) -> bool:
 
 
 def _view(matrix: Any, result: Any) -> Any:
-    """The matrix for each index along the result's first dimension, at the insertion point."""
+    """The view that repeats the matrix along the result's first dimension, created at the insertion
+    point."""
     b = Builder()
     type_, batched = ir.MemRefType(matrix.type), ir.MemRefType(result.type)
     strides, offset = type_.get_strides_and_offset()

@@ -1,9 +1,8 @@
-"""Implicit GEMM on the ordinary units: the mainloop of `simt`, with addresses of its own.
+"""Implicit GEMM without tensor cores: the mainloop of `simt`, with its own addresses.
 
-Elements are copied one by one where they do not follow each other. The offset that an element's
-place along K gives is looked up in shared memory: each block first makes a table of its part of K.
-Where C has too few tiles for a GPU, K is split, and a second kernel adds the accumulators of the
-parts of K in their order.
+Elements that are not contiguous are copied one by one. The offset of a k is looked up in a table in
+shared memory, which each block first fills for its part of K. If C has too few tiles for a GPU, K
+is split, and a second kernel adds the accumulators of the parts in the order of K.
 """
 
 from __future__ import annotations
@@ -46,17 +45,18 @@ _SHARED_BYTES = 160 * KIB
 _TABLE_ENTRY = "i32"
 _TABLE_ENTRY_BYTES = 4
 _REDUCTION_THREADS = 128
-_LEAST_EXTENT = 16  # of a split of K
+_LEAST_EXTENT = 16  # the smallest K extent of a part
 
 
 class Variant(simt_tiles.Variant, frozen=True, kw_only=True):
-    """`split_k`: the number of parts of K."""
+    """As `simt.tiles.Variant`. `split_k`: the number of parts of K."""
 
     split_k: int = 1
 
 
-# Of a multiprocessor: multiply-adds of f32 in a clock; how many of them there are, by how many
-# elements a thread makes, against those that fetch; clocks until the first tile is there.
+# The cost model of a multiprocessor: multiply-adds of f32 per clock; the overhead of a thread's
+# other instructions (with e elements of C, it reaches e / (e + _OVERHEAD) of the rate); and the
+# clocks until the first tile has arrived.
 _MULTIPLY_ADDS = 128
 _OVERHEAD = 24
 _START_CLOCKS = 3000
@@ -66,11 +66,11 @@ _BALANCED = (
     *(((64, 96, 32), (32, 96, 8, 12), 4), ((32, 96, 32), (32, 96, 8, 12), 4)),
     *(((128, 96, 32), (32, 96, 8, 12), 2), ((128, 192, 16), (32, 96, 8, 12), 1)),
 )
-# Larger ones, where all of K is one part.
+# Larger candidates, without split-K.
 _LARGE = (((64, 256, 16), (64, 64, 8, 16), 2), ((128, 256, 16), (64, 64, 8, 16), 1))
-# What large tiles of f32 gain: a multiply-add has less of the copies to shared memory, whose places
-# are looked up, than one of a tile of 64x96. Fitted to convolutions of 3x3 with 64 to 1280 channels
-# on an H200. With K in parts, it is what the kernel that adds them takes.
+# The gain of large tiles of f32: there are fewer copies to shared memory, whose addresses are
+# looked up, per multiply-add than in a tile of 64x96. Fitted to convolutions of 3x3 with 64 to 1280
+# channels on an H200. With split-K, the kernel that adds the parts takes as long as this gain.
 _COPIES = (64 + 96) / (64 * 96)
 _COPY_CLOCKS = 17
 
@@ -82,7 +82,7 @@ def _operand_tiles(
 
 
 def _width(operand: OperandTile, variant: simt_tiles.Variant) -> int:
-    """Elements that are copied at once: neighbours in the tile that are so in memory."""
+    """The number of elements that are copied at once: adjacent in the tile and in memory."""
     if not variant.copy_bytes or operand.is_k_major:
         return 1
     matrix = operand.matrix
@@ -90,7 +90,7 @@ def _width(operand: OperandTile, variant: simt_tiles.Variant) -> int:
 
 
 def _clocks(problem: ImplicitGemm, variant: simt_tiles.Variant) -> float:
-    """The clocks of a warp for a multiply-add, in those of one that nothing delays."""
+    """The clocks of a warp per multiply-add, relative to a multiply-add without any overhead."""
     each = variant.thread_m * variant.thread_n
     clocks = (each + _OVERHEAD) / each
     sides = _operand_tiles(problem, variant)
@@ -106,8 +106,8 @@ def _tile_bytes(problem: ImplicitGemm, variant: simt_tiles.Variant) -> int:
 
 
 class _Target(Protocol):
-    """Where accumulators go: a buffer of one dimension, and the layouts of its elements' matrices,
-    rows and columns."""
+    """The destination of accumulators: a buffer of one dimension, and the layouts of matrices, rows
+    and columns in it."""
 
     @property
     def buffer(self) -> Buffer: ...
@@ -120,7 +120,7 @@ class _Target(Protocol):
 
 
 class _Workspace:
-    """For each split of K and each batch, a matrix like C, its rows behind each other."""
+    """The workspace of split-K: a contiguous matrix of the size of C for each part and batch."""
 
     def __init__(self, b: Builder, type_: str, sizes: ProblemShape, split_k: int) -> None:
         size, count = sizes.m * sizes.n, sizes.batches * split_k
@@ -130,7 +130,7 @@ class _Workspace:
 
 
 class _Gemm:
-    """What host code does, the epilogue, and the kernel that adds the parts' accumulators."""
+    """The host code, the epilogue, and the kernel that adds the accumulators of the parts of K."""
 
     def __init__(
         self, b: Builder, problem: ImplicitGemm, variant: Variant, arguments: Arguments
@@ -171,7 +171,7 @@ class _Gemm:
             self.store(at, row, column, [total])
 
     def store(self, at: Number, row: Number, column: Number, sums: Sequence[Value]) -> None:
-        """Stores what the epilogue makes of neighbouring accumulators, at offset `at` of C."""
+        """Stores the elements of C for accumulators of consecutive columns, at offset `at` of C."""
         b, problem = self.b, self.problem
         olds = b.load_elements(self.c.buffer, [at], len(sums)) if problem.adds else []
         values: list[Value] = []
@@ -188,7 +188,7 @@ class _Gemm:
 
 
 class _Kernel(Mainloop):
-    """`workspace`: where the accumulators of the parts go, if K is split."""
+    """The kernel. `workspace`: the buffer for the accumulators of the parts, if K is split."""
 
     def __init__(self, gemm: _Gemm, workspace: _Workspace | None) -> None:
         problem, variant = gemm.problem, gemm.variant
@@ -234,7 +234,7 @@ class _Kernel(Mainloop):
             offset = self.target.n.offset(column)
             self._store_row(base, self.first[0] + row, [column], [offset], sums)
 
-    # --- Where elements are -------------------------------------------------------------------
+    # --- Addresses ----------------------------------------------------------------------------
 
     def _make_tables(self, shared: Value) -> list[Buffer | None]:
         """For each operand, the offsets of the block's part of K, unless K has one stride."""
@@ -248,7 +248,7 @@ class _Kernel(Mainloop):
             table = b.shared_buffer(shared, end, [length], _TABLE_ENTRY)
             end += length * _TABLE_ENTRY_BYTES
             with b.loop(self.thread, length, self.variant.threads) as loop:
-                # Behind K, there is nothing to look up: some offset.
+                # Past the end of K, any valid offset will do.
                 k = minimum(self.k_begin + loop.index, self.gemm.sizes.k - 1)
                 entry = b.signed_cast(operand.k.offset(k), _TABLE_ENTRY)
                 b.store(entry, table, [loop.index])
@@ -297,7 +297,8 @@ class _Kernel(Mainloop):
     def _store_vector(
         self, start: Number, offset: Number, row: Number, column: Number, values: Sequence[Value]
     ) -> None:
-        """Stores neighbours: `start` is the offset of the row, `offset` that of the column."""
+        """Stores consecutive elements of a row. `start` is the offset of the row, and `offset` that
+        of the first column."""
         b, n, is_whole = self.b, self.gemm.sizes.n, self.operand_tiles[1].is_whole
         if self._has_vectors:
             is_there = is_whole or compare("ult", column, n)
@@ -312,7 +313,8 @@ class _Kernel(Mainloop):
 
     @property
     def _has_vectors(self) -> bool:
-        """Whether neighbours of C, or of the workspace, are so in memory, at whole multiples."""
+        """Whether vectors of consecutive columns are contiguous and aligned in C or the
+        workspace."""
         width, last, c = self.width, self.gemm.c.n.modes[-1], self.problem.c
         if not isinstance(last.size, int) or last.size % width:
             return False
@@ -342,7 +344,7 @@ class ImplicitSimt(ImplicitGemmFamily):
             return False
         element = sum_type(problem)
         if problem.k is None:
-            return False  # shared memory has a table of it
+            return False  # the tables in shared memory have the size of K
         plain = Matrix("", element, (None, None), None, ELEMENT_BYTES[element])
         one_by_one = Problem(plain, plain, plain, problem.accumulator)
         narrow = 0 if variant.copy_bytes == 0 else ELEMENT_BYTES[element]

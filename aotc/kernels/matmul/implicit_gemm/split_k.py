@@ -8,13 +8,14 @@ from aotc.chips import H100
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, likely_count
 from aotc.kernels.matmul.problem import Problem
 
-# Clocks of another launch, and the accumulators that a multiprocessor writes or reads per clock.
+# Clocks of the second launch, and the accumulators that a multiprocessor writes or reads per clock.
 _LAUNCH_CLOCKS = 5000
 _SUMS_EACH_CLOCK = 8
 
 
 class SplitKVariant(Protocol):
-    """What split-K reads of a variant: the parts of K, the tile's extents, the stages."""
+    """The fields of a variant that split-K reads: the parts of K, the tile's extents, the
+    stages."""
 
     @property
     def m(self) -> int: ...

@@ -1,7 +1,7 @@
-"""Implicit GEMM on Hopper (sm_90a): the kernel of `wgmma`, whose rows of A TMA finds in images.
+"""Implicit GEMM on Hopper (sm_90a): the kernel of `wgmma`, with A loaded by TMA's im2col mode.
 
-It takes convolutions with channels last, and other contractions whose operands lie like theirs: A
-is windows of pixels (`hopper/im2col.py`), B and C are matrices in memory.
+It supports convolutions with channels last, and other contractions of the same form: A consists of
+windows of pixels (`hopper/im2col.py`), and B and C are matrices in memory.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from aotc.kernels.matmul.wgmma.kernel import Kernel, operands
 from aotc.kernels.matmul.wgmma.variants import Variant, shapes
 from aotc.numbers import Number
 
-_ALIGNMENT = 16  # bytes, of the distances that TMA takes
+_ALIGNMENT = 16  # bytes: required of TMA's strides
 # Further candidates: images have many rows, and often 64 columns.
 _OF_FEW_CHANNELS = (Variant(n=64, consumers=3), Variant(n=64, m_blocks=2))
 
 
 class WindowedMatmul(Struct, frozen=True):
-    """The matmul of the same sizes, whose B and C are views and whose A is read by `windows`.
-    `images`: the loop that counts them, None for one image."""
+    """An implicit GEMM as a matmul whose B and C are matrix views, and whose A is read by
+    `windows`. `images`: the loop over images, None for a single image."""
 
     problem: Problem
     windows: Windows
@@ -48,7 +48,8 @@ class WindowedMatmul(Struct, frozen=True):
 
 
 def as_matmul(problem: ImplicitGemm) -> WindowedMatmul | None:
-    """None where A is no windows with channels last, or B or C is no matrix in memory."""
+    """The problem as a matmul of windows. None if A does not consist of windows with channels last,
+    or B or C is not a matrix in memory."""
     rows, columns = one_role(problem, problem.rows, "c"), one_role(problem, problem.columns, "bc")
     k = one_role(problem, problem.k_loops, "b")
     found = _windows(problem)
@@ -90,7 +91,7 @@ def _matrix(
 
 
 def _windows(problem: ImplicitGemm) -> tuple[Windows, Loop | None] | None:
-    """The windows that A is read by, and the loop that counts images, if one does."""
+    """The windows that A is read by, and the loop over images, if there is one."""
     *taps, channels = problem.k_loops
     padding = problem.padding
     strides = problem.strides[0] if padding is None else padding.strides
@@ -116,7 +117,7 @@ def _windows(problem: ImplicitGemm) -> tuple[Windows, Loop | None] | None:
     first = problem.rows[0]
     if spatial[0] not in by_dimension and first.a[0][1] == 1:
         images, spatial = first, spatial[1:]
-    # Where a loop of K moves alone, there is one window. Rows stay in their order.
+    # A dimension that only a loop of K moves along has one window. The order of rows is kept.
     alone = [one for one in by_dimension if one not in of_rows]
     order = sorted([*alone, *spatial], key=lambda one: -(strides[one] or 0))
     if [one for one in order if one in of_rows] != spatial:
@@ -132,7 +133,7 @@ def _windows(problem: ImplicitGemm) -> tuple[Windows, Loop | None] | None:
     others = {channels: deepest} if images is None else {channels: deepest, images: images.a[0][0]}
     if not axes or (padding is not None and not _pads(padding, order, others)):
         return None
-    # A single image's distance to the next one is that of no other.
+    # For a single image, the stride between images is arbitrary.
     outer = strides[images.a[0][0]] if images else axes[0].stride * axes[0].pixels
     tap_order = tuple(order.index(one) for one in by_dimension)
     windows = Windows(outer or 0, tuple(axes), tap_order, size)
@@ -141,7 +142,7 @@ def _windows(problem: ImplicitGemm) -> tuple[Windows, Loop | None] | None:
 
 
 def _pads(padding: Padding, axes: Sequence[int], others: Mapping[Loop, int]) -> bool:
-    """Whether nothing but these dimensions is padded, and their sizes are known. `others`: the
+    """Whether only the dimensions `axes` are padded, and their sizes are known. `others`: the
     dimensions of other loops."""
     is_whole = all(padding.sizes[dimension] == loop.size for loop, dimension in others.items())
     is_in_place = all(low == 0 for i, low in enumerate(padding.low) if i not in axes)
@@ -150,7 +151,8 @@ def _pads(padding: Padding, axes: Sequence[int], others: Mapping[Loop, int]) -> 
 
 
 def _axis(stride: int | None, row: Loop | None, tap: Loop | None) -> WindowAxis | None:
-    """None for sizes that are not known."""
+    """The window axis of a dimension, with the loops of rows and of K along it. None if a size is
+    unknown."""
     windows, step = (1, 1) if row is None else (row.size, row.a[0][1])
     taps, dilation = (1, 1) if tap is None else (tap.size, tap.a[0][1])
     if stride is None or windows is None or taps is None:
@@ -163,7 +165,7 @@ def rows_of_c(b: Builder, problem: ImplicitGemm, arguments: Arguments) -> Number
 
 
 def _counted_by_c(loop: Loop) -> Loop:
-    """The loop of rows, whose number of iterations C has as one of its sizes."""
+    """The loop of rows, with a dimension of C as the source of its size."""
     return replace(loop, source=("c", loop.c[0][0]))
 
 
@@ -196,14 +198,14 @@ class ImplicitWgmma(ImplicitGemmFamily):
         return self.clocks_of_images(problem, variant, LIKELY_SIZE)
 
     def clocks_of_images(self, problem: ImplicitGemm, variant: Variant, images: int) -> float:
-        """The expected clocks with so many images, if their number is not known."""
+        """The expected clocks, with `images` images if their number is unknown."""
         rows = math.prod(images if loop.size is None else loop.size for loop in problem.rows)
         clocks = self.clocks_of_rows(problem, variant, rows)
         assert isinstance(clocks, int)
         return clocks
 
     def clocks_of_rows(self, problem: ImplicitGemm, variant: Variant, rows: Number) -> Number:
-        """The expected clocks with so many rows of C."""
+        """The expected clocks for `rows` rows of C."""
         plain = as_matmul(problem)
         assert plain is not None
         a, b, n, k = plain.problem.a, plain.problem.b, problem.n, problem.k

@@ -1,5 +1,5 @@
-"""Several kernels of `ImplicitWgmma` for images of any number, of which the program takes the one
-that is expected to be fastest when it knows how many there are."""
+"""The kernel dispatch table for an unknown number of images: several kernels of `ImplicitWgmma`. At
+run time, the program launches the one that the cost model expects to be fastest."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from aotc.kernels.matmul.implicit_gemm.wgmma import IMPLICIT_WGMMA, rows_of_c
 from aotc.kernels.matmul.problem import Arguments
 from aotc.kernels.matmul.wgmma.dispatch_table import Variants, launch_fastest
 
-# Numbers of images whose fastest kernels are there.
+# The table has the fastest kernel for each of these numbers of images.
 _IMAGES = (8, 1, 64)
 
 
 class ImplicitWgmmaTable(ImplicitGemmFamily):
-    """A variant is several of `ImplicitWgmma`'s."""
+    """Kernels of `ImplicitWgmma`, one of which the program launches. A variant of this family is
+    several variants of `ImplicitWgmma`."""
 
     name = IMPLICIT_WGMMA.name
     mnemonic = IMPLICIT_WGMMA.mnemonic
@@ -56,7 +57,7 @@ class ImplicitWgmmaTable(ImplicitGemmFamily):
         launch_fastest(b, launches, clocks)
 
     def kernel_name(self, problem: ImplicitGemm, variant: Variants) -> str:
-        """None: each of the kernels has its own."""
+        """An empty name: each of the kernels has its own."""
         return ""
 
     def describe_choice(self, variant: Variants) -> str:
