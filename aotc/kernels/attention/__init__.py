@@ -1,8 +1,9 @@
-"""Attention → one kernel, in front of the operations that it was written as.
+"""Attention: one kernel replaces the operations of softmax(scale · Q · Kᵀ + mask) · V.
 
-`recognition` finds it on tensors, from its second matmul back through `elements`; `outline` makes a
-function of its operations, and `dispatch` calls that where no kernel can run. `problem` says what
-is computed, and `layout` how matrices lie. `choice` takes kernels of the families that there are
-(`family` is their base): `wgmma` and `mma_sync` for 16 bits, which share `softmax` and `masks`, and
-`simt` for f32, and `decode` for one query.
+`recognition` matches attention on tensors, from its second matmul backward through `elements`.
+`outline` moves its operations to a function. `dispatch` inserts the kernels, and a call of that
+function for devices that no kernel supports. `problem` describes the computation, and `layout` the
+layouts of matrices. `choice` selects kernels of the families (`family` is their base): `wgmma` and
+`mma_sync` for 16-bit elements, which share `softmax` and `masks`, `simt` for f32, `decode` for one
+query, and `cpu` for the CPU device.
 """

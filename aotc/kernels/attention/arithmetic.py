@@ -1,4 +1,4 @@
-"""Operations on f32 that every softmax is made of."""
+"""Operations on f32 that the softmax of every kernel uses."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ LOG2_E = math.log2(math.e)
 
 
 def exp2(b: Builder, power: Float) -> Float:
-    """2 to a power, as the GPU has it: within 2 units in the last place (PTX manual), and 0 where
-    the result would be below the least normal number."""
+    """2 to a power, by the GPU's `ex2.approx.ftz`: within 2 units in the last place (PTX manual).
+    The result is 0 if it would be below the smallest normal number."""
     text = "ex2.approx.ftz.f32 $0, $1;"
     return Float(assembly(b, text, "=f,f", [power], "f32", has_side_effects=False))
 

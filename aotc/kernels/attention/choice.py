@@ -1,4 +1,4 @@
-"""Which kernels attention gets, for which GPUs."""
+"""Chooses the kernels of an attention, with the GPUs that each is for."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ from aotc.numbers import Number, ceil_divide, maximum
 from aotc.request import Chip, unique
 
 _Aligned = TypeVar("_Aligned", Matrix, Mask)
-# Of those for the same GPUs, the first one that takes a problem has it.
+# In order of preference: of the families for the same GPUs, the first one that supports a problem
+# is chosen.
 FAMILIES: tuple[AttentionFamily, ...] = (
     *(WGMMA, SIMT_ON_HOPPER, MMA_SYNC, SIMT),
     *(DECODE_ON_HOPPER, DECODE),
 )
 
-# With fewer, the CPU's products of a matrix and a vector are faster: they pack nothing.
+# With fewer queries, the CPU's matrix-vector kernels are faster, as they pack nothing.
 LEAST_CPU_QUERIES = 6
 
 
 class Choice(Struct, frozen=True):
-    """Kernels of a family for `problem`, whose matrices are aligned as that says; of several
-    variants, the program takes the one whose `cost` is the least."""
+    """Kernels of a family for `problem`, whose alignments they require. If there are several
+    variants, the program launches the one of least `cost` at run time."""
 
     family: AttentionFamily
     problem: Attention
@@ -47,10 +48,10 @@ class Choice(Struct, frozen=True):
         return f"{self.family.name} with tiles of {tiles} on {where}"
 
     def cost(self, variant: Any, rows: Number, batch: Number) -> Number:
-        """What the variant takes for a batch of matrices of so many rows of Q.
+        """The cost of the variant for a batch of matrices of `rows` rows of Q.
 
-        Tiles that take the same time are computed in waves. Of causal attention, whose tiles take
-        half of that on average, it is at least what the longest tile takes.
+        Tiles that take the same time are computed in waves. With causality, tiles take half of that
+        time on average, and the cost is at least that of the longest tile.
         """
         family = self.family
         tiles = ceil_divide(rows, variant.m) * batch
@@ -62,8 +63,8 @@ class Choice(Struct, frozen=True):
 
 
 def choose(problem: Attention, chips: Sequence[Chip], *, one_variant: bool = False) -> list[Choice]:
-    """The kernels for a problem in a build for these chips, the best one first. None at all where
-    no kernel takes it. `one_variant`: one kernel is to do for all sizes and addresses."""
+    """The kernels for a problem in a build for these chips, the best one first. The list is empty
+    if no kernel supports it. `one_variant`: one kernel is chosen for all sizes and addresses."""
     if one_variant and all(chip.capability >= LEAST_CAPABILITY for chip in chips):
         choices = _for_any_gpu(_unaligned_problem(problem))
         return [replace(choice, variants=choice.variants[:1]) for choice in choices]
@@ -78,14 +79,14 @@ def choose(problem: Attention, chips: Sequence[Chip], *, one_variant: bool = Fal
             others = [chip for chip in others if chip not in own]
     if any(chip.capability < LEAST_CAPABILITY for chip in chips):
         return found
-    # What has a kernel of its own has none for matrices at other addresses.
+    # Chips with their own kernel use the one for any GPU only for unaligned matrices.
     for one in unique(([problem] if others else []) + [_unaligned_problem(problem)]):
         found += _for_any_gpu(one)
     return found
 
 
 def choose_for_cpu(problem: Attention) -> Choice | None:
-    """The kernel of the CPU device. None where it takes no such problem."""
+    """The kernel of the CPU device; None if it does not support the problem."""
     if problem.group:
         return None
     unaligned = _unaligned_problem(problem)

@@ -1,5 +1,5 @@
-"""Calls of functions with attention's operations → a choice between kernels and those, made when
-they are to be called: by the GPU's compute capability, and by the addresses of matrices."""
+"""Replaces calls of outlined attention functions by a choice among kernels and the call. The
+program chooses at run time, by the GPU's compute capability and the addresses of matrices."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ STEP = "aotc-choose-attention-kernels"
 
 
 def choose_attention_kernels(module: Any, request: BuildRequest, remarks: Remarks) -> None:
-    """Changes `module`, in which tensors are buffers, in place."""
+    """Replaces the calls in `module`, after bufferization, in place."""
     with module.context:
         functions = {
             symbol_of(function): function
@@ -63,8 +63,9 @@ def choose_attention_kernels(module: Any, request: BuildRequest, remarks: Remark
 
 
 class _Kernels(Struct, frozen=True):
-    """What an attention gets: kernels for GPUs, one for the CPU, whether every GPU that the build
-    is for has one, wherever matrices lie, and whether the build is for the CPU device, too."""
+    """The kernels of an attention. `on_gpus`: those for GPUs. `on_cpu`: that for the CPU device.
+    `has_all_gpus`: every GPU of the build has a kernel, for matrices at any address. `is_for_cpu`:
+    the build is also for the CPU device."""
 
     on_gpus: list[Choice]
     on_cpu: Choice | None
@@ -123,7 +124,7 @@ def _replace(
 
 
 def _has_all_gpus(choices: Sequence[Choice], request: BuildRequest) -> bool:
-    """Whether every GPU that the build is for has one of the kernels, wherever matrices lie."""
+    """Whether every GPU of the build has one of the kernels, for matrices at any address."""
     last = choices[-1]
     return (
         last.family.target == ANY_GPU
@@ -156,7 +157,7 @@ def _problem(call: Any, function: Any) -> Attention | None:
         strides, _ = value.type.get_strides_and_offset()
         if strides[-1] != 1:
             return None
-        # Heads with a dimension of their own follow each other in a row.
+        # Heads with a separate dimension must be adjacent in a row.
         if one.has_head_dimension and strides[-2] != value.type.shape[-1]:
             return None
     return problem_of(
@@ -177,8 +178,8 @@ def _group(function: Any) -> int:
 
 
 def _operands(call: Any, function: Any) -> list[Any]:
-    """Q, K, V, the result, and perhaps a mask and tables of pages. One with heads in rows has the
-    strides that are known of it, where the function takes any."""
+    """The operands of the call: Q, K, V, the result, and if present a mask and page tables. Casts
+    of operands with heads in rows are removed, so that their static strides are known."""
     count = 4 + bool(_places(function)) + 2 * (pages_of(function) is not None)
     return [
         owner.operands[0]
@@ -189,7 +190,7 @@ def _operands(call: Any, function: Any) -> list[Any]:
 
 
 def _all_forms(function: Any) -> list[Form]:
-    """Of what may come behind the result, too."""
+    """The forms of all operands, including those that may follow the result."""
     return [*_forms(function), *[Form()] * 3]
 
 
@@ -211,16 +212,16 @@ def _layouts(call: Any, function: Any) -> list[Layout]:
 class Dispatch:
     """Builds the nest of conditions around kernels.
 
-    `arguments`: the operands as matrices, and the mask. `distances`: of each operand the dynamic
-    offset and strides, in bytes.
+    `arguments`: the operands as matrices, and the mask. `distances`: the dynamic offset and strides
+    of each operand, in bytes.
     """
 
     def __init__(
         self, b: Builder, problem: Attention, operands: Sequence[Any], layouts: Sequence[Layout]
     ) -> None:
-        """Inserts what all kernels share."""
+        """Inserts the code that all kernels share."""
         self.b = b
-        # On what the operations as they were written are called.
+        # The targets on which the original operations are called.
         self.called_on: set[str] = set()
         callee = ir.FlatSymbolRefAttr.get(CAPABILITY)
         self.capability: Scalar = b.op("func.call", (), "i32", callee=callee)
@@ -230,13 +231,13 @@ class Dispatch:
             self.arguments[number], dynamic = layout.view(b, operands[number])
             bytes_ = ELEMENT_BYTES[layout.matrix.element]
             self.distances[number] = [count * bytes_ for count in dynamic]
-        # Over no keys, the sums of O are 0, and not 0 / 0.
+        # Without keys, O is 0, and not 0 / 0.
         counted = (self.arguments[1], 1) if problem.pages is None else (self.arguments[-1], 1)
         self.has_keys = problem.keys is not None or compare("ne", b.dim(*counted), 0)
 
     def build(self, kernels: _Kernels, call: Any) -> Any:
-        """Launches one of the kernels, or calls what `call` does, of which each place has a copy.
-        Returns the operation with all of it."""
+        """Inserts the launches of the kernels, and copies of `call` for all other cases. Returns
+        the operation that contains them."""
         b = self.b
         if kernels.has_all_gpus and not kernels.is_for_cpu:
             with b.execute_region() as outermost:
@@ -253,7 +254,7 @@ class Dispatch:
         return branch.operation
 
     def _choose_unless_empty(self, choices: Sequence[Choice]) -> None:
-        """As `_choose`, without a call. Where there are no keys, the result is zero."""
+        """As `_choose`, without a call. If there are no keys, the result is filled with zeros."""
         with self.b.where(self.has_keys) as branch:
             self._choose(choices, None)
         if branch.operation is not None:
@@ -274,8 +275,8 @@ class Dispatch:
                 self._call(call, CPU)
 
     def _choose(self, choices: Sequence[Choice], call: Any) -> None:
-        """Launches the first choice whose conditions hold, else calls what `call` does; without a
-        call, the last choice is launched unconditionally."""
+        """Launches the first choice whose conditions hold. If none do, a copy of `call` is
+        executed; without a call, the last choice is launched unconditionally."""
         if not choices:
             self._call(call, ANY_GPU)
             return
@@ -302,7 +303,7 @@ class Dispatch:
         return all_hold
 
     def _alignment(self, choice: Choice) -> Iterator[Condition]:
-        """Whether matrices lie as the choice's problem says."""
+        """The conditions that matrices have the alignments of the choice's problem."""
         for number, alignment in _aligned(choice.problem):
             argument, distances = self.arguments[number], self.distances[number]
             address = self.b.op("memref.extract_aligned_pointer_as_index", [argument], "index")
@@ -319,7 +320,7 @@ class Dispatch:
         return found
 
     def _launch_cheapest(self, choice: Choice) -> None:
-        """The variant whose cost is the least."""
+        """Launches the variant of least cost."""
         b, variants = self.b, choice.variants
         costs = self.costs(choice) if len(variants) > 1 else []
         with ExitStack() as nest:

@@ -1,8 +1,8 @@
-"""What an element of a tensor is computed of: one step back at a time, through `linalg.generic`.
+"""The expressions that elements of tensors are computed from, one step backward at a time.
 
-An element is a tensor and an index. An index has for each dimension a loop's symbol, or a part of
-one, as reshaping makes it. What is there then is an expression: of elements, constants, indices and
-operations.
+An element is a tensor and an index. The index has, for each dimension, the symbol of a loop or,
+after a reshape, a part of one. An expression consists of elements, constants, loop indices,
+operations and reductions.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from aotc.analysis.generics import RESHAPES, has_reduction, maps_of
 from aotc.analysis.rounding import rounding_of, rounds_to_nearest
 from aotc.mlir import ir
 
-# A loop's symbol; a quotient by, or remainder of, a number (("high", x, n), ("low", x, n)); a
-# constant 0 where a dimension is 1.
+# The index along a dimension: a loop's symbol; the quotient or the remainder of an index by a
+# number (("high", x, n), ("low", x, n)); or the constant 0 for a dimension of size 1.
 Place = str | int | tuple[str, Any, int]
 Index = tuple[Place, ...]
 
@@ -39,15 +39,15 @@ class Constant(Struct, frozen=True):
 
 
 class Counter(Struct, frozen=True):
-    """The number of a loop's iteration."""
+    """The value of a loop's index."""
 
     place: Place
 
 
 class Operation(Struct, frozen=True, eq=False):
-    """An operation of scalars. `name` is without its dialect; a comparison's has its predicate:
-    `cmpi 3`, and one that rounds otherwise than to nearest its mode. `operation`: what was
-    read."""
+    """An operation on scalars. `name` is its name without the dialect. For a comparison, it
+    includes the predicate (`cmpi 3`); for an operation that does not round to nearest, the rounding
+    mode. `operation`: the operation in the module."""
 
     name: str
     operands: tuple[Expression, ...]
@@ -55,8 +55,8 @@ class Operation(Struct, frozen=True, eq=False):
 
 
 class Reduction(Struct, frozen=True, eq=False):
-    """The reduction of `operand` by an operation like `addf` over the iterations of the loop
-    `symbol`, beginning with `start`."""
+    """The reduction of `operand` by an operation such as `addf` over the loop `symbol`, with the
+    initial value `start`."""
 
     name: str
     operand: Expression
@@ -68,14 +68,14 @@ Expression = Element | Constant | Counter | Operation | Reduction
 
 
 class Reader:
-    """Steps back. Symbols of reductions are new ones each time."""
+    """Steps backward from elements. Each reduction gets a new symbol."""
 
     def __init__(self) -> None:
         self._symbols = 0
 
     def step(self, element: Element) -> Expression | None:
-        """What computes the element; None for what is no elementwise operation, reshaping, constant
-        or reduction."""
+        """The expression that computes the element; None if its definition is no elementwise
+        operation, reshape, constant or reduction."""
         owner = ops.defining(element.tensor)
         if owner is None:
             return None
@@ -120,7 +120,8 @@ class Reader:
 
 
 def read_element(value: Any, map_: Any, loops: dict[int, Place]) -> Expression | None:
-    """The element of a tensor that a map reads at the loops' places, or a scalar's constant."""
+    """The element of a tensor that a map reads at the loops' indices. For a scalar, its
+    constant."""
     if not isinstance(value.type, ir.RankedTensorType):
         return _constant(ops.known_constant(value))
     index: list[Place] = []
@@ -137,7 +138,8 @@ def read_element(value: Any, map_: Any, loops: dict[int, Place]) -> Expression |
 def _reduction(
     values: dict[Any, Expression | None], result: Any, accumulator: Any, symbol: str
 ) -> Expression | None:
-    """What is yielded is one operation of the accumulator and of what knows nothing of it."""
+    """The reduction of a body whose result is one operation on the accumulator and on a value that
+    does not depend on it; None for another body."""
     last = ops.defining(result)
     if last is None or len(last.operands) != 2 or accumulator not in list(last.operands):
         return None
@@ -177,7 +179,7 @@ def _value(
 
 
 def _constant(attribute: Any) -> Constant | None:
-    """The number that an attribute has; None for one of another kind."""
+    """The number of an attribute; None for an attribute of another kind."""
     for kind in (ir.FloatAttr, ir.IntegerAttr, ir.BoolAttr):
         if isinstance(attribute, kind):
             return Constant(float(kind(attribute).value))
@@ -192,8 +194,8 @@ def _splat(constant: Any) -> Constant | None:
 
 
 def _reshaped(reshape: Any, index: Index) -> Index | None:
-    """The index in what is reshaped; None where more than the first of several dimensions that are
-    one there is of an unknown size."""
+    """The index in the source of a reshape. None if a group of collapsed dimensions has an unknown
+    size other than the first."""
     groups = ops.groups_of(reshape)
     source = ir.RankedTensorType(reshape.operands[0].type)
     result = ir.RankedTensorType(reshape.results[0].type)
@@ -215,8 +217,8 @@ def _reshaped(reshape: Any, index: Index) -> Index | None:
 
 
 def _split(place: Place, sizes: Sequence[int]) -> list[Place]:
-    """The indices along dimensions that are one, of all but the first of which `sizes` are the
-    sizes."""
+    """The indices along dimensions that are collapsed to one. `sizes`: the sizes of all of them but
+    the first."""
     if not sizes:
         return [place]
     inner = math.prod(sizes)
@@ -227,11 +229,11 @@ def _split(place: Place, sizes: Sequence[int]) -> list[Place]:
         if place[2] == inner:
             first, rest = outer, own
         else:
-            # Of o * n + i and n = m * inner, they are o * m + i / inner and i % inner.
+            # For o * n + i and n = m * inner: o * m + i / inner, and i % inner.
             first = joined_place(outer, ("high", own, inner), place[2] // inner)
             rest = ("low", own, inner)
     elif isinstance(place, tuple) and place[0] == "joined" and inner % place[2] == 0:
-        # Of o * n + i and n * m = inner, they are o / m and o % m * n + i.
+        # For o * n + i and n * m = inner: o / m, and o % m * n + i.
         (outer, own), count = place[1], inner // place[2]
         first = ("high", outer, count)
         rest = joined_place(("low", outer, count), own, place[2])
@@ -239,7 +241,7 @@ def _split(place: Place, sizes: Sequence[int]) -> list[Place]:
 
 
 def _joined(places: Sequence[Place], sizes: Sequence[int]) -> Place:
-    """The index along dimensions taken as one; 0 for none. `sizes`: see `_split`."""
+    """The index along dimensions that are collapsed to one; 0 for none. `sizes`: see `_split`."""
     if len(places) < 2:
         return places[0] if places else 0
     return joined_place(places[0], _joined(places[1:], sizes[1:]), math.prod(sizes))
@@ -268,7 +270,7 @@ def renamed_place(place: Any, symbol: Any, to: str) -> Any:
 
 
 def parts_of(place: Any) -> Iterator[tuple[str, Any, int]]:
-    """The quotients, remainders and joined places that a place is made of, itself among them."""
+    """The quotients, remainders and joined indices that an index consists of, including itself."""
     if isinstance(place, tuple):
         if isinstance(place[0], str):
             yield place

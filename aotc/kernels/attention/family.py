@@ -15,15 +15,16 @@ class AttentionFamily(KernelFamily[Attention, Sequence[Value]]):
     """See `KernelFamily`. A variant has `m`, the rows of a tile of Q, and `keys`, the rows of a
     tile of K and V. Arguments are the buffers of the problem's `arguments`.
 
-    `concurrent_tiles`: how many tiles of O a large GPU computes at the same time.
-    `takes_one_row`: it is for matrices of Q of one row each (`Attention.group`), and for no other.
+    `concurrent_tiles`: the number of tiles of O that a large GPU computes concurrently.
+    `takes_one_row`: the family is only for matrices of Q with one row (decode, see
+    `Attention.group`); other families do not support these.
     """
 
     concurrent_tiles: int
     takes_one_row = False
 
     def tile_cost(self, problem: Attention, variant: Any) -> int:
-        """What a tile takes, compared with the tiles of the family's other variants."""
+        """The cost of a tile, relative to the tiles of the family's other variants."""
         return 1
 
     def kernel_name(self, problem: Attention, variant: Any) -> str:
@@ -42,7 +43,8 @@ class AttentionFamily(KernelFamily[Attention, Sequence[Value]]):
         return "_".join(filter(None, words)).lower()
 
     def function(self, problem: Attention, variant: Any, name: str) -> str:
-        """The text of `func.func @name`, which takes what `build` does and launches the kernel."""
+        """The MLIR text of `func.func @name`, which has the arguments of `build`, and launches the
+        kernel."""
 
         def body(b: Builder, arguments: list[Value]) -> None:
             with b.kernel_name(f"{name}_kernel"):

@@ -1,4 +1,4 @@
-"""How Q, K, V and O lie: tensors or buffers of several ranks → matrices, as a kernel takes them."""
+"""The layouts of Q, K, V and O: tensors or buffers of several ranks as the matrices of a kernel."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.mlir import ir
 from aotc.numbers import Number, Value
 
-ALIGNMENT = 16  # bytes; of addresses it is asked when they are known
+ALIGNMENT = 16  # bytes; the program checks addresses at run time
 
 
 class Form(Struct, frozen=True):
-    """The dimensions of Q, K, V or O: up to two of the batch, rows and columns.
+    """The roles of the dimensions of Q, K, V or O: up to two of the batch, rows and columns.
 
-    With `heads`, each row has that many heads next to each other. The rest of the batch, if it is
-    not 1, is a dimension in front of the rows; with `has_rows_first`, behind them.
-    `has_head_dimension`: the heads are a dimension of their own, in front of the columns of a head.
+    With `heads`, each row has that many adjacent heads. The rest of the batch, if it is not 1, is a
+    dimension in front of the rows or, with `has_rows_first`, behind them. `has_head_dimension`: the
+    heads are a separate dimension, in front of the columns of a head.
     """
 
     heads: int = 0
@@ -41,17 +41,19 @@ class Form(Struct, frozen=True):
         return 0 if self.has_rows_first else rank - 2 - self.has_head_dimension
 
     def batch_dimension(self, rank: int) -> int:
-        """The last one of the batch; that of the rows where there is none."""
+        """The last dimension of the batch; that of the rows if there is none."""
         if self.has_rows_first:
             return 1
         return max(self.row_dimension(rank) - 1, 0)
 
 
 class Layout(Struct, frozen=True):
-    """The layout of Q, K, V or O, of a form.
-    `has_one_row`: matrices have one row, which is no dimension of the type.
-    `batch` and `columns` count those of heads. `strides`: in elements, of matrices and of rows,
-    None for unknown ones."""
+    """The layout of Q, K, V or O, with dimensions as in `form`.
+
+    `batch`: the number of matrices, including heads. `columns`: the columns of a head. `strides`:
+    the strides of matrices and of rows in elements, None for unknown ones. `has_one_row`: matrices
+    have one row, which is no dimension of the type.
+    """
 
     type: Any
     form: Form
@@ -107,8 +109,8 @@ class Layout(Struct, frozen=True):
         )
 
     def view(self, b: Builder, buffer: Value) -> tuple[Value, list[Number]]:
-        """A buffer of the type as the matrix; and what has to be at a multiple of 16 bytes, in
-        elements: the dynamic ones of its offset and strides."""
+        """The view of a buffer of the type as `matrix`. Also returns those of its offset and
+        strides that are dynamic, in elements, which have to be multiples of 16 bytes."""
         matrix = b.type(self.matrix.type)
         if matrix == self.type:
             return buffer, []
@@ -127,7 +129,7 @@ class Layout(Struct, frozen=True):
         return b.op("memref.cast", [buffer], matrix), []
 
     def _with_row(self, b: Builder, buffer: Value, matrix: Any) -> Value:
-        """With the dimension of the row, as there is one batch."""
+        """The view with one batch dimension, and a dimension of size 1 for the row."""
         if self.type.rank > 2:
             element = self.type.element_type
             unknown = ir.ShapedType.get_dynamic_size()
@@ -144,7 +146,7 @@ class Layout(Struct, frozen=True):
         rows, outer = (
             one(len(sizes)) for one in (self.form.row_dimension, self.form.batch_dimension)
         )
-        # The first and only matrix is at any distance from another.
+        # For a single matrix, the stride between matrices is arbitrary.
         dynamic = strides[outer], strides[rows]
         distances: list[Number] = [
             stride if known is None else known
@@ -166,7 +168,7 @@ def _product(sizes: Sequence[int | None]) -> int | None:
 
 
 def _strides(type_: Any, form: Form) -> tuple[int | None, int | None] | None:
-    """Of matrices and of rows. None for a tensor, and where all lies as it would without them."""
+    """The strides of matrices and of rows. None for a tensor, and for the default layout."""
     if not isinstance(type_, ir.MemRefType):
         return None
     rows, outer = form.row_dimension(type_.rank), form.batch_dimension(type_.rank)

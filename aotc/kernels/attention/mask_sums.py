@@ -1,7 +1,7 @@
-"""The masks of attention → one tensor that is added to the scores: of several, their sum.
+"""Combines the masks of an attention to one tensor: several masks are added.
 
-A window's attention, as of Swin, adds a bias that depends on the head, and a mask that depends on
-the window.
+For example, the window attention of Swin adds a bias that depends on the head, and a mask that
+depends on the window.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from aotc.kernels.attention.operands import BATCH, KEY, QUERY
 from aotc.mlir import ir
 
 _ELEMENT = "f32"
-# A window and a head, as a rule.
+# Usually a window and a head.
 _MOST_PARTS_OF_BATCH = 2
 
 
 class Hidden(Struct, frozen=True, eq=False):
-    """Scores of the type `type` that `value` replaces: where the element of `condition`, a
-    tensor of i1, is true, or with `is_seen` where it is false."""
+    """The replacement of scores by `value`, of type `type`, where the element of `condition` (a
+    tensor of i1) is true or, with `is_seen`, where it is false."""
 
     condition: Element
     value: float
@@ -32,17 +32,18 @@ class Hidden(Struct, frozen=True, eq=False):
 
     @property
     def is_told_apart(self) -> bool:
-        """Whether kernels, for which it is f32, and 0 where scores stay, see what the value is:
-        none that is 0 once it is rounded to the type, or infinite in f32 alone."""
+        """Whether kernels can represent the value. In their mask, which is f32, 0 means that the
+        score is kept. So the value must not be 0 after rounding to the type, nor infinite in f32
+        only."""
         rounded = ir.FloatAttr.get(self.type, self.value).value
         read = ir.FloatAttr.get(ir.Type.parse(_ELEMENT), rounded).value
         return bool(read != 0) and math.isinf(read) == math.isinf(rounded)
 
 
 class MaskSum(Struct, frozen=True):
-    """What is added to scores: the type of its tensor, and its index, in terms of batch, query and
-    key. With `hidden`, the first of which comes last, it has what replaces scores, and 0 where they
-    stay."""
+    """The tensor that is added to scores: its type, and its index in terms of batch, query and key.
+    With `hidden`, it has the values that replace scores, and 0 where scores are kept; the first of
+    `hidden` is applied last."""
 
     masks: tuple[Element, ...]
     type: Any
@@ -51,9 +52,10 @@ class MaskSum(Struct, frozen=True):
 
     @staticmethod
     def of(masks: tuple[Element, ...], hidden: tuple[Hidden, ...] = ()) -> MaskSum | None:
-        """None for several masks of unknown sizes, or that depend on the batch in too many ways for
-        a sum that is no larger than the scores, for masks and hidden scores, and for values that
-        are not told apart; without any, one of no type."""
+        """The combination of the masks. Its type is None if there are none. Returns None in these
+        cases: several masks of unknown sizes; masks that depend on the batch in so many ways that
+        the sum would be larger than the scores; both masks and hidden scores; a value for which
+        `is_told_apart` is False."""
         read = (*masks, *(one.condition for one in hidden))
         if not read:
             return MaskSum(masks, None, ())
@@ -79,24 +81,24 @@ class MaskSum(Struct, frozen=True):
 
     @property
     def read(self) -> list[Any]:
-        """The tensors that it is made of."""
+        """The tensors that it is computed from."""
         return [one.tensor for one in (*self.masks, *(one.condition for one in self.hidden))]
 
     def build(self) -> Any:
-        """The tensor, at the insertion point."""
+        """Creates the tensor at the insertion point."""
         if len(self.masks) == 1:
             return self.masks[0].tensor
         conditions = [one.condition for one in self.hidden]
         maps = [self._map(one) for one in (*self.masks, *conditions)]
         if len(maps) == 1:
             maps = [ir.AffineMap.get_identity(self.type.rank)]
-        # Only one mask alone has unknown sizes.
+        # Only a single mask may have unknown sizes.
         sizes = [] if self.type.has_static_shape else ops.dynamic_sizes(self.read[0])
         compute = self._replacement if self.hidden else _sum
         return ops.create_elementwise(self.read, self.type, sizes, compute, maps)
 
     def _replacement(self, *conditions: Any) -> Any:
-        """0, or what replaces a score, at the insertion point."""
+        """Computes 0, or the value that replaces a score, at the insertion point."""
         element = self.type.element_type
         found = ops.constant(element, 0.0)
         for one, condition in zip(reversed(self.hidden), reversed(conditions), strict=True):
@@ -106,7 +108,7 @@ class MaskSum(Struct, frozen=True):
         return found
 
     def _map(self, mask: Element) -> Any:
-        """Of the sum's loops, those along which a mask has elements."""
+        """The indexing map of a mask, in terms of the loops of the sum."""
         results = [
             ir.AffineConstantExpr.get(0)
             if place == 0
@@ -117,7 +119,8 @@ class MaskSum(Struct, frozen=True):
 
 
 def _sum(*values: Any) -> Any:
-    """In f32: what masks of 16 bits make is not rounded before it is added to the scores."""
+    """The sum in f32, so that the sum of 16-bit masks is not rounded before it is added to the
+    scores."""
     type_ = ir.Type.parse(_ELEMENT)
     first, *others = (
         one if one.type == type_ else ops.unary("arith.extf", one, type_) for one in values

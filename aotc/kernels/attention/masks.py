@@ -1,6 +1,6 @@
-"""The mask that is added to scores: where its elements are, and threads that read them.
+"""The mask that is added to scores: the indices of its elements, and its loads by threads.
 
-On Hopper TMA brings it, where it can (`wgmma.mask_tiles`).
+On Hopper, TMA copies it if possible (`wgmma.mask_tiles`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from aotc.numbers import Float, Number, fma, minimum
 
 
 def outer_index(b: Builder, mask: Mask, batch: Number, query: Number) -> list[Number]:
-    """The index of an element along all dimensions but the last one, which is the key's. `batch` is
-    an index or an i32, `query` an index."""
+    """The indices of an element of the mask along all dimensions but the last one, which is the
+    key's. `batch` is an index or an i32, `query` an index."""
     assert mask.places[-1] == KEY
     return [_index(b, place, batch, query) for place in mask.places[:-1]]
 
@@ -31,7 +31,7 @@ def _index(b: Builder, place: str, batch: Number, query: Number) -> Number:
 
 
 def masked(b: Builder, mask: Mask | None, score: Float, scale: float, element: Float) -> Float:
-    """A score, times `scale`, with the mask's element; all are f32."""
+    """A score, times `scale`, with the mask's element applied. All are f32."""
     factor = b.constant(scale, "f32")
     if mask is None or not mask.replaces:
         return fma(score, factor, element)
@@ -41,7 +41,7 @@ def masked(b: Builder, mask: Mask | None, score: Float, scale: float, element: F
 
 
 class MaskReader:
-    """Reads the mask of two rows of scores, 8 apart, from memory."""
+    """Reads the mask of two rows of scores, which are 8 apart, from memory."""
 
     def __init__(
         self,
@@ -52,11 +52,11 @@ class MaskReader:
         row: Number,
         sizes: tuple[Number, Number],
     ) -> None:
-        """`row`: the first one of this thread; `sizes`: how many queries and keys there are. All of
-        them are i32."""
+        """`row`: this thread's first row. `sizes`: the numbers of queries and keys. All of them are
+        i32."""
         self.b, self.buffer = b, buffer
         queries, self.keys = sizes
-        # Rows behind the last one are not stored.
+        # Rows past the last one are clamped, as they are not stored.
         both, last = (row, row + 8), queries - 1
         rows = [b.index(minimum(one, last)) for one in both]
         self.outer = [outer_index(b, mask, batch, one) for one in rows]
@@ -67,7 +67,7 @@ class MaskReader:
         b, last = self.b, self.keys - 1
         found = []
         for group in range(0, count, 8):
-            # Keys behind the last one are hidden.
+            # Keys past the last one are clamped, as they are masked.
             columns = [b.index(minimum(first + (group + side), last)) for side in range(2)]
             for outer in self.outer:
                 for column in columns:

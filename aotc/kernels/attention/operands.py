@@ -1,5 +1,5 @@
-"""Where Q, K, V and the result of an attention lie: tensors that a kernel can read and write as
-they are, with the batch, the heads and the rows along their dimensions."""
+"""The operands of an attention: tensors that a kernel can read and write in place, with the roles
+of their dimensions (batch, heads, rows, columns)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from aotc.kernels.attention.pages import Gather, Pages
 from aotc.mlir import ir
 
 BATCH, QUERY, KEY = "b", "i", "j"
-# The batch of Q, where `BATCH` is that of matrices which several of Q's share.
+# The batch of Q, if `BATCH` is the batch of the matrices that several of Q's share.
 _OF_Q = "q"
 OF_16_BITS = ("f16", "bf16")
 _MOST_DIMENSIONS = 4
@@ -27,10 +27,10 @@ _MOST_DIMENSIONS = 4
 class Operand(Struct, frozen=True):
     """A tensor of matrices: up to two batch dimensions, rows, and columns.
 
-    `form`: where these are its dimensions. `group`: so many matrices of Q that follow each other
-    have the same one of these (K or V). `pages`: of a cache, whose rows `gather` puts in order, by
-    a table whose dimensions `table_dimensions` are of sequences (None if there is one) and of
-    pages."""
+    `form`: the roles of its dimensions. `group`: the number of consecutive matrices of Q that share
+    a matrix of this operand (K or V). `pages`: the pages of a cache, whose rows `gather` gathers in
+    the order of keys. `table_dimensions`: the dimensions of the page table that are the sequence
+    (None if there is one sequence) and the page."""
 
     tensor: Any
     form: Form = Form()
@@ -41,7 +41,7 @@ class Operand(Struct, frozen=True):
 
 
 def batch_of(type_: Any) -> Index | None:
-    """The places of the batch in a product; None for another type."""
+    """The indices of the batch dimensions of a matmul's result; None for a type of another form."""
     if type_.rank == 4 and not type_.is_dynamic_dim(1):
         heads = int(type_.get_dim_size(1))
         return (("high", BATCH, heads), ("low", BATCH, heads))
@@ -51,8 +51,8 @@ def batch_of(type_: Any) -> Index | None:
 
 
 def batch_of_rows(type_: Any) -> Index | None:
-    """The places of the batch in a product that has one row in each matrix; None for another
-    type."""
+    """The indices of the batch dimensions of a matmul's result with one row in each matrix; None
+    for a type of another form."""
     if type_.rank == 2:
         return (BATCH,)
     if type_.rank != 3 or type_.is_dynamic_dim(1):
@@ -62,7 +62,8 @@ def batch_of_rows(type_: Any) -> Index | None:
 
 
 def row_operand(element: Element, column: str) -> Operand | None:
-    """The tensor of an element of Q that has one row in each matrix."""
+    """The tensor of an element of Q with one row in each matrix; None if kernels cannot read it in
+    place."""
     *batch, last = element.index
     element_type = str(element.tensor.type.element_type)
     is_it = last == column and _is_batch(batch) and element_type in (*OF_16_BITS, "f32")
@@ -70,7 +71,8 @@ def row_operand(element: Element, column: str) -> Operand | None:
 
 
 def shared_operand(element: Element, row: str, column: str) -> Operand | None:
-    """The tensor of an element of K or V that several matrices of Q may share."""
+    """The tensor of an element of K or V, which several matrices of Q may share; None if kernels
+    cannot read it in place."""
     for group in _groups(element.index):
         index = _of_shared_batches(element.index, group)
         found = operand_of(Element(element.tensor, index), row, column, is_batched=True)
@@ -80,7 +82,7 @@ def shared_operand(element: Element, row: str, column: str) -> Operand | None:
 
 
 def paged_operand(element: Element, row: str, column: str) -> Operand | None:
-    """The cache of an element of K or V that comes from a page of it."""
+    """The cache of an element of K or V that is gathered from pages; None for another element."""
     gather = Gather.of(element)
     if gather is None or str(gather.cache.type.element_type) not in (*OF_16_BITS, "f32"):
         return None
@@ -98,7 +100,8 @@ def paged_operand(element: Element, row: str, column: str) -> Operand | None:
 
 
 def _paged(gather: Gather, cache: Index, table: Index, row: str, column: str) -> Operand | None:
-    """With the places of the cache and of the table in terms of the batch of K and V."""
+    """See `paged_operand`. `cache` and `table`: the indices of the cache and of the page table, in
+    terms of the batch of K and V."""
     sizes = list(gather.cache.type.shape)[1:]
     is_known = not any(gather.cache.type.is_dynamic_dim(i + 1) for i in range(len(sizes)))
     if not is_known or len(sizes) not in (2, 3) or cache[-1] != column:
@@ -136,7 +139,7 @@ def _paged(gather: Gather, cache: Index, table: Index, row: str, column: str) ->
 
 
 def is_whole(tensor: Any) -> bool:
-    """Whether its elements follow each other, as far as can be seen."""
+    """Whether the tensor's elements are contiguous, as far as its definition shows."""
     value = tensor
     while (owner := ops.defining(value)) is not None and owner.name in (*RESHAPES, "tensor.cast"):
         value = owner.operands[0]
@@ -149,7 +152,8 @@ def is_whole(tensor: Any) -> bool:
 
 
 def _groups(index: Index) -> tuple[int, ...]:
-    """The numbers of matrices of Q that might share one of K."""
+    """The possible numbers of matrices of Q that share a matrix of K: 1 and the divisors in the
+    index."""
     groups = {place[2] for one in index for place in parts_of(one) if place[0] == "high"}
     return (1, *sorted(groups, reverse=True))
 
@@ -159,8 +163,8 @@ def _of_shared_batches(index: Index, group: int) -> Index:
 
 
 def _of_shared_batch(place: Any, group: int) -> Any:
-    """The place in terms of the batch of the matrices that are shared: b / group is `BATCH`, and b
-    itself is not."""
+    """The index in terms of the batch of the shared matrices: b / group becomes `BATCH`, and b
+    itself becomes `_OF_Q`."""
     if not isinstance(place, tuple):
         return _OF_Q if place == BATCH else place
     part, of, number = place
@@ -178,7 +182,7 @@ def _of_shared_batch(place: Any, group: int) -> Any:
 
 
 def operand_of(element: Element, row: str, column: str, *, is_batched: bool) -> Operand | None:
-    """The element's tensor, if it lies in a way that a kernel can read, and has such a type."""
+    """The element's tensor, if kernels support its layout and type; otherwise None."""
     tensor, index = element.tensor, element.index
     type_ = ir.RankedTensorType(tensor.type)
     if str(type_.element_type) not in (*OF_16_BITS, "f32") or type_.rank not in (2, 3, 4):
@@ -207,8 +211,8 @@ def operand_of(element: Element, row: str, column: str, *, is_batched: bool) -> 
 
 
 def operand_with_rows_first(element: Element, row: str, column: str) -> Operand | None:
-    """As `operand_of`, of a tensor whose rows are in front of the batch, and have the heads of a
-    part of it beside each other."""
+    """As `operand_of`, for a tensor whose rows are in front of the batch. The heads in a row are
+    adjacent."""
     type_ = ir.RankedTensorType(element.tensor.type)
     if type_.rank not in (3, 4) or any(type_.is_dynamic_dim(i) for i in range(2, type_.rank)):
         return None
@@ -228,8 +232,8 @@ def operand_with_rows_first(element: Element, row: str, column: str) -> Operand 
 
 
 def has_adjacent_heads(operand: Operand) -> bool:
-    """Whether the heads of a row lie next to each other, as far as can be seen: slices and reshapes
-    are views, and a slice of columns leaves others between the heads."""
+    """Whether the heads of a row are adjacent in memory, as far as the tensor's definition shows.
+    Slices and reshapes are views, and a slice of columns leaves gaps between the heads."""
     value = operand.tensor
     form = operand.form
     count = form.heads * int(value.type.shape[-1]) if form.has_head_dimension else 1
@@ -244,7 +248,7 @@ def has_adjacent_heads(operand: Operand) -> bool:
 
 
 def _adjacent_elements(slice_: Any) -> int:
-    """How many elements of a slice follow each other in what it is of, at least."""
+    """A lower bound for the number of elements of a slice that are contiguous in its source."""
     sizes, strides = (
         list(ir.DenseI64ArrayAttr(slice_.attributes[f"static_{kind}"]))
         for kind in ("sizes", "strides")
@@ -262,12 +266,12 @@ def _adjacent_elements(slice_: Any) -> int:
 
 
 def is_narrow(tensor: Any) -> bool:
-    """Whether sums of f32 are at least as wide as its elements."""
+    """Whether the tensor's elements are no wider than f32, the accumulator type."""
     return str(tensor.type.element_type) in (*OF_16_BITS, "f32")
 
 
 def _is_batch(places: Any) -> bool:
-    """Whether that is the batch, or it in two dimensions that follow each other."""
+    """Whether the indices are the batch, or the batch split into two consecutive dimensions."""
     if len(places) == 2 and all(isinstance(place, tuple) for place in places):
         first, second = places
         is_whole_batch = first[1] == BATCH and first[1:] == second[1:]
@@ -276,8 +280,8 @@ def _is_batch(places: Any) -> bool:
 
 
 def result_of(product: Any) -> Operand:
-    """The product's result, or what is made of it by a cast and by putting heads beside each other
-    in rows."""
+    """The result of the second matmul, or the tensor that a cast and a transposition of the heads
+    into rows produce from it."""
     value = product.results[0]
     found = Operand(value)
     batch = list(value.type.shape)[:-2]
@@ -305,7 +309,7 @@ def result_of(product: Any) -> Operand:
 
 
 def row_of(product: Any) -> Operand:
-    """The product's result that has one row in each matrix, or what a cast makes of it."""
+    """The result of the second matmul with one row in each matrix, or its cast."""
     value = product.results[0]
     users = [use.owner.operation for use in value.uses]
     is_narrowed = len(users) == 1 and _narrows(users[0])
@@ -313,15 +317,16 @@ def row_of(product: Any) -> Operand:
 
 
 def _keeps_rows(reshape: Any) -> bool:
-    """Whether rows and columns stay dimensions of their own, the last ones."""
+    """Whether rows and columns remain separate dimensions, the last ones."""
     lengths = [len(ir.ArrayAttr(one)) for one in ir.ArrayAttr(reshape.attributes["reassociation"])]
     rank = reshape.results[0].type.rank
     return len(lengths) > 2 and lengths[-2:] == [1, 1] and rank <= _MOST_DIMENSIONS
 
 
 def _order_inside(operation: Any) -> str:
-    """How the operation transposes (batch,) heads, rows, columns: to (batch,) rows, heads, columns
-    ("batch first") or rows, batch, heads, columns ("rows first"); "" if it does something else."""
+    """How the operation transposes ([batch,] heads, rows, columns): to ([batch,] rows, heads,
+    columns), "batch first", or to (rows, batch, heads, columns), "rows first". An empty string for
+    any other operation."""
     if operation.name != "linalg.generic" or len(operation.results) != 1:
         return ""
     inputs, _ = ops.operand_groups(operation)

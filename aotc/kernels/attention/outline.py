@@ -1,8 +1,8 @@
-"""Attention in linalg on tensors → a call of a private function that has its operations.
+"""Outlines attention in linalg on tensors to a private function with its operations.
 
-The function takes Q, K, V, a tensor for the result, and what else its operations use. So it comes
-through bufferization as it is, to `dispatch`, which may launch a kernel in the place of the call;
-on all other devices it is what it was.
+The arguments of the function are Q, K, V, a tensor for the result, and the other values that its
+operations use. The call passes through bufferization unchanged. `dispatch` then replaces it by
+kernels, and keeps the call for all other devices.
 """
 
 from __future__ import annotations
@@ -27,23 +27,25 @@ from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.request import BuildRequest
 
-# Of a function that has the operations of attention: what they compute.
+# Attributes of an outlined function: the parameters of the attention.
 SCALE, CAUSAL, ZERO = "aotc.attention_scale", "aotc.attention_causal", "aotc.attention_zero"
-# How their operands lie: of each the numbers of its form.
+# The forms of its operands, as numbers.
 FORMS = "aotc.attention_heads"
-# What the dimensions of a mask are, its fifth argument; and whether it replaces scores.
+# The indices of the dimensions of its mask, the fifth argument; and whether the mask replaces
+# scores.
 PLACES, REPLACES = "aotc.attention_mask", "aotc.attention_mask_replaces"
-# Of one query: how many matrices of Q share K and V; else 0 (`Attention.group`).
+# `Attention.group`: with one query, the number of matrices of Q that share K and V; otherwise 0.
 GROUP = "aotc.attention_group"
-# Where K and V are in pages: their rows and heads, whether a row has all heads, and their number.
+# For paged K and V, the fields of `Pages`.
 PAGES = "aotc.attention_pages"
-# And how many operands it is called with.
+# The number of operands of its call.
 OPERANDS = "aotc.attention_operands"
 _NAME = "aotc_attention"
 
 
 def outline_attention(module: Any, request: BuildRequest) -> None:
-    """Changes `module`, in which linalg is on tensors and `linalg.generic`, in place."""
+    """Outlines the attentions of `module` that have kernels, in place. Its linalg operations are
+    `linalg.generic` on tensors."""
 
     def has_kernel(problem: Attention) -> bool:
         on_gpus = choose(problem, chips_of(request), one_variant=request.is_for_trying)
@@ -80,7 +82,7 @@ def problem_of(
     mask_replaces: bool,
 ) -> Attention | None:
     """The problem for the types of Q, K, V, O and, if there is one, a mask: tensors or buffers.
-    None if their sizes do not match. `forms`: of Q, K, V and O."""
+    None if their sizes do not match. `forms`: the forms of Q, K, V and O."""
     layouts = layouts_of(types[:4], forms, group)
     q, k, v, o = layouts
     if q.columns is None or any(one.columns != q.columns for one in layouts) or k.rows == 0:
@@ -159,12 +161,12 @@ def _mask(type_: Any, places: tuple[str, ...], *, replaces: bool) -> Mask:
 
 
 def _outline(module: Any, function: Any, found: Found, added: MaskSum, number: int) -> bool:
-    """Whether it could be: the scores are used by nothing else."""
+    """Outlines an attention. Returns False, without any change, if the scores have other uses."""
     root: Any = ops.defining(found.result.tensor)
     sizes = _sizes(root)
     read = [one.tensor for one in (found.q, found.k, found.v)]
     with root.location, ir.InsertionPoint(root):
-        # Before it is known what the operations of attention alone use.
+        # The tables are built before `_alone`, as they use some of the same values.
         tables = [
             one.gather.build_table(*one.table_dimensions)
             for one in (found.k, found.v)
@@ -190,8 +192,8 @@ def _outline(module: Any, function: Any, found: Found, added: MaskSum, number: i
 
 
 def _part_empties(function: Any) -> None:
-    """Gives each use its own empty tensor: one that other operations have, too, would be a buffer
-    of the caller's, which a kernel has no need of."""
+    """Gives each use its own `tensor.empty`. A shared one would be an argument of the outlined
+    function, and so a buffer that a kernel does not need."""
     for empty in ops.find(function, "tensor.empty"):
         _, *others = list(empty.results[0].uses) or [None]
         for use in others:
@@ -205,7 +207,7 @@ def _is_made_by(value: Any, operations: list[Any]) -> bool:
 
 
 def _sizes(root: Any) -> list[Any]:
-    """The sizes of its result that are not known."""
+    """The dynamic sizes of the operation's result."""
     _, (out,) = ops.operand_groups(root)
     maker = ops.defining(out)
     while maker is not None and maker.name == "linalg.generic":
@@ -218,8 +220,8 @@ def _sizes(root: Any) -> list[Any]:
 
 
 def _alone(root: Any, ends: Sequence[Any]) -> list[Any]:
-    """The operations in `root`'s block, in order, whose results are for `root` alone, itself
-    last; none that makes one of `ends`."""
+    """The operations in the block of `root` whose results are only used to compute `root`, in
+    order, with `root` as the last one. The operations that define `ends` are excluded."""
     makers = {maker for end in ends if (maker := ops.defining(end)) is not None}
     found, pending = {root}, [root]
     while pending:
@@ -246,7 +248,7 @@ def _is_movable(operation: Any, root: Any) -> bool:
 
 
 def _is_used_by(operation: Any, users: set[Any]) -> bool:
-    """Whether by nothing else."""
+    """Whether all uses of the operation's results are in `users`."""
     return all(
         use.owner.operation in users or any(up in users for up in ops.ancestors(use.owner))
         for result in operation.results
@@ -255,8 +257,8 @@ def _is_used_by(operation: Any, users: set[Any]) -> bool:
 
 
 def _others(moved: list[Any], leading: list[Any]) -> list[Any]:
-    """The other values that the operations use, which are made before them; without constants,
-    which are copied."""
+    """The other values from outside that the operations use, without constants, which are
+    copied."""
     found: list[Any] = []
     for operation in moved:
         for inner in ops.walk(operation):
@@ -285,7 +287,7 @@ def _free_name(module: Any, number: int) -> str:
 
 
 def _function(name: str, found: Found, added: MaskSum, arguments: list[Any]) -> Any:
-    """An empty one, at the insertion point."""
+    """Creates an outlined function with an empty body at the insertion point."""
     types = [argument.type for argument in arguments]
     attributes = {
         "sym_name": ir.StringAttr.get(name),
@@ -319,7 +321,7 @@ def _encoded(pages: Pages) -> Any:
 
 
 def pages_of(function: Any) -> Pages | None:
-    """The pages that an outlined function has K and V in."""
+    """The pages of an outlined function's K and V; None if they are not paged."""
     if PAGES not in function.attributes:
         return None
     rows, heads, has_head_rows, count = ir.DenseI64ArrayAttr(function.attributes[PAGES])
@@ -328,8 +330,8 @@ def pages_of(function: Any) -> Pages | None:
 
 def _layouts(found: Found, arguments: list[Any]) -> list[Any]:
     """The layout attributes of the arguments. Q, K or V with heads in rows may be a slice of a
-    larger tensor, which a strided layout passes without a copy. Heads that do not follow each other
-    in their row are copied."""
+    larger tensor, which a strided layout passes without a copy. Operands whose heads are not
+    adjacent in their row are copied."""
     attributes = [ir.DictAttr.get({}) for _ in arguments]
     for i, operand in enumerate((found.q, found.k, found.v)):
         if operand.form.heads and has_adjacent_heads(operand):
@@ -340,12 +342,12 @@ def _layouts(found: Found, arguments: list[Any]) -> list[Any]:
 
 
 def _move(moved: list[Any], function: Any, arguments: list[Any]) -> None:
-    """Into the function, which writes what the last one makes to its fourth argument, and returns
-    that."""
+    """Moves the operations into the function, which writes the result of the last one to its fourth
+    argument, and returns it."""
     block = function.regions[0].blocks[0]
     with ir.InsertionPoint(block):
-        # Without it nothing would say that the result is to be there: what elementwise operations
-        # write over is of no meaning.
+        # Without this operation, nothing would place the result in the argument: the destination of
+        # elementwise operations is only a hint.
         made, to = moved[-1].results[0], block.arguments[3]
         written = ops.create("bufferization.materialize_in_destination", [made, to], [to.type])
         ops.create("func.return", [written.result])

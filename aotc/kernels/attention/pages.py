@@ -1,7 +1,7 @@
-"""K and V in pages: rows that a table of page numbers gathers from a cache (paged attention).
+"""Paged attention: the rows of K and V are in the pages of a cache, which a page table lists.
 
-A page is `rows` keys of all heads, `cache[page]`. A kernel reads its rows where they are, by the
-numbers of the pages, rather than from a copy in the order of the keys.
+A page has `rows` keys of all heads: `cache[page]`. A kernel reads the rows in place, by the numbers
+of the pages, instead of a gathered copy in the order of keys.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _NUMBER = "i64"
 
 
 class Pages(Struct, frozen=True):
-    """What a kernel knows of pages: the keys of one, and the heads of K and V.
+    """The pages of K and V. `rows`: the keys of a page. `heads`: the heads of K and V.
 
-    `has_head_rows`: rows of all heads are beside each other, and a page is one matrix of the cache;
-    else it is a matrix for each head. `count`: pages of a sequence, None if it is not known.
-    `table`: the type of the numbers of pages, a buffer with a row for each sequence.
+    `has_head_rows`: the rows of all heads are adjacent, and a page is one matrix of the cache;
+    otherwise a page has a matrix for each head. `count`: the pages of a sequence, None if unknown.
+    `table`: the type of the page table, a buffer with a row for each sequence.
     """
 
     rows: int
@@ -35,7 +35,7 @@ class Pages(Struct, frozen=True):
 
     @property
     def keys(self) -> int | None:
-        """Of a sequence."""
+        """The number of keys of a sequence, None if unknown."""
         return None if self.count is None else self.rows * self.count
 
     @property
@@ -44,9 +44,9 @@ class Pages(Struct, frozen=True):
 
 
 class Gather(Struct, frozen=True, eq=False):
-    """A `linalg.generic` whose elements are those of a page of `cache`: the page's number is
-    computed of an element of `table`. `places`: of an element of its result, the place along each
-    dimension of the cache, without the first one, and along each of the table."""
+    """A `linalg.generic` that gathers elements of pages of `cache`. The page's `number` is computed
+    from an element of `table`. `cache_places` and `table_places`: the indices that an element of
+    its result has along each dimension of the cache, without the first one, and of the table."""
 
     operation: Any
     cache: Any
@@ -57,7 +57,7 @@ class Gather(Struct, frozen=True, eq=False):
 
     @staticmethod
     def of(element: Element) -> Gather | None:
-        """That which makes the element; None for another operation."""
+        """The gather that computes the element; None for another operation."""
         generic = ops.defining(element.tensor)
         if generic is None or generic.name != "linalg.generic" or len(generic.results) != 1:
             return None
@@ -83,9 +83,9 @@ class Gather(Struct, frozen=True, eq=False):
         return Gather(generic, cache, number, table.tensor, places, table.index)
 
     def build_table(self, outer: int | None, inner: int) -> Any:
-        """The numbers of the pages, checked as the gather's are, at the insertion point: a tensor
-        of two dimensions. `outer`, `inner`: the dimensions of the table that are of sequences, if
-        there is one, and of pages."""
+        """Creates the page table for a kernel at the insertion point, as a tensor of two
+        dimensions. Page numbers are computed and checked as in the gather. `outer`, `inner`: the
+        dimensions of the table that are the sequence, if there is one, and the page."""
         table = self.table.type
         kept = [inner] if outer is None else [outer, inner]
         dynamic = ops.dynamic_sizes(self.table, kept)
@@ -104,7 +104,8 @@ class Gather(Struct, frozen=True, eq=False):
         return ops.create_elementwise([self.table], type_, dynamic, compute, maps)
 
     def _copied_number(self, argument: Any) -> Any:
-        """What computes a page's number, of another argument, at the insertion point."""
+        """Copies the computation of a page's number, for another argument, to the insertion
+        point."""
         copies = {self.operation.regions[0].blocks[0].arguments[0]: argument}
         for operation in _needed(self.number, self.operation):
             copy(operation, copies)
@@ -123,7 +124,8 @@ def _needed(value: Any, generic: Any) -> list[Any]:
 
 
 def _is_of_argument(number: Any, generic: Any) -> bool:
-    """Whether the number is computed of the element of the table and of what is made outside."""
+    """Whether the number is computed only from the element of the table and from values outside of
+    the operation."""
     argument, out = generic.regions[0].blocks[0].arguments
     needed = _needed(number, generic)
     used = [value for one in needed for value in one.operands]
@@ -144,7 +146,8 @@ def _before_reshapes(element: Element) -> Element:
 
 
 def _counted(values: Sequence[Any], element: Element) -> tuple[Place, ...] | None:
-    """The places of indices of the body, which are loops' numbers or 0."""
+    """The indices that the index values of the body stand for, which are loop indices or 0; None
+    for other values."""
     places: list[Place] = []
     for value in values:
         owner = ops.defining(value)

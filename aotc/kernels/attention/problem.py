@@ -1,4 +1,4 @@
-"""What a kernel for attention is to compute."""
+"""The attention that a kernel computes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from aotc.kernels.matmul.problem import Matrix
 
 
 class Mask(Struct, frozen=True):
-    """What is added to scores: the type of its buffer, its elements' type, and what each of its
-    dimensions is: a score's batch `b`, that by or modulo numbers (`b/12`, `b%12`, `b/3%64`), its
-    query `i`, its key `j`, the last one; or 0. `alignment`: of all rows, in bytes. `replaces`:
-    elements other than 0 replace scores, rather than being added to them."""
+    """The mask that is added to scores. `type`: the type of its buffer. `element`: its element
+    type.
+
+    `places`: the index along each of its dimensions, in terms of the score's batch `b`, query `i`
+    and key `j`: `b`, a quotient or remainder of it (`b/12`, `b%12`, `b/3%64`), `i`, `j` or `0`. The
+    last one is `j`. `alignment`: the alignment of all rows, in bytes. `replaces`: elements other
+    than 0 replace scores, instead of being added to them.
+    """
 
     type: str
     element: str
@@ -25,16 +29,16 @@ class Attention(Struct, frozen=True):
     """O = softmax(scale · Q · Kᵀ + mask) · V: Q and O are queries x head_dim, K and V keys x
     head_dim.
 
-    All have one dimension for a batch in front, which counts heads, too. `scale` is above 0,
-    `batch` None if it is not known.
-    `heads`, of Q, K, V and O: with 0, one matrix lies behind the other; else the rows of so many
-    are beside each other, and make one row of a matrix.
-    `group`: 0, or Q has one row in each matrix (decode), and so many matrices of Q that follow each
-    other have the same K and V (grouped queries); those have a batch of that fraction.
-    `pages`: K and V are caches, whose matrices are pages; tables of K's and of V's pages are
-    arguments behind the others.
-    `causal`: query i sees the keys 0 to i alone. `masked_rows_are_zero`: of rows whose scores are
-    all -infinity, which else are NaN.
+    All of them have a leading batch dimension, which includes the heads. `scale` is above 0.
+    `batch` is None if unknown.
+
+    `heads`: for each of Q, K, V and O, 0 if its matrices are consecutive in memory; otherwise the
+    number of heads whose rows are adjacent, and together form one row of a matrix. `group`: 0, or
+    (for decode, in which Q has one row in each matrix) the number of consecutive matrices of Q that
+    share K and V (grouped-query attention); the batch of K and V is smaller by this factor.
+    `pages`: K and V are caches, whose matrices are pages. The page tables of K and of V are the
+    last arguments. `causal`: query i attends only to the keys 0 to i. `masked_rows_are_zero`: rows
+    whose scores are all -infinity are 0; otherwise they are NaN.
     """
 
     q: Matrix
@@ -52,12 +56,12 @@ class Attention(Struct, frozen=True):
 
     @property
     def keys(self) -> int | None:
-        """How many keys a query has."""
+        """The number of keys, None if unknown."""
         return self.k.sizes[0] if self.pages is None else self.pages.keys
 
     @property
     def arguments(self) -> dict[str, str]:
-        """The types of the buffers that a kernel takes."""
+        """The types of a kernel's arguments, by their names."""
         matrices = {"q": self.q, "k": self.k, "v": self.v, "o": self.o}
         types = {name: matrix.type for name, matrix in matrices.items()}
         if self.mask is not None:
@@ -68,6 +72,6 @@ class Attention(Struct, frozen=True):
 
     @property
     def head_dim(self) -> int | None:
-        """Columns of every matrix."""
+        """The columns of a head, the same in every matrix; None if unknown."""
         columns, heads = self.q.sizes[1], self.heads[0]
         return columns if columns is None or not heads else columns // heads

@@ -1,9 +1,9 @@
-"""softmax(scale · Q · Kᵀ + masks) · V in linalg on tensors → its parts.
+"""Recognizes softmax(scale · Q · Kᵀ + masks) · V in linalg on tensors.
 
-It begins at the second product and goes back, element by element (`elements`): its first factor is
-to be exp(s - max s) / sum exp(s - max s), of scores s along the loop that the product sums over;
-these are the first product, times constants, plus masks. Where one step is something else, it is
-no attention. Casts may be anywhere, as frontends put them in several places.
+Matching begins at the second matmul and steps backward, element by element (`elements`). The
+matmul's first factor must be exp(s - max s) / sum exp(s - max s), for scores s along the reduction
+loop of the matmul. The scores must be the first matmul, times constants, plus masks. Any other step
+ends the match. Casts may occur anywhere, as front ends insert them in several places.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _CASTS = ("extf", "truncf")
 _INDEX_CASTS = ("index_cast", "index_castui", "extsi", "extui", "trunci")
 _BATCH, _QUERY, _KEY, _COLUMN = BATCH, QUERY, KEY, "d"
 _MOST_STEPS = 64
-# Of arith.cmpi and arith.cmpf.
+# The predicates of arith.cmpi: the relation, and whether it is signed.
 _COMPARISONS = {
     "cmpi 2": ("<", True),
     "cmpi 3": ("<=", True),
@@ -69,10 +69,10 @@ _FLOAT_EQUAL = "cmpf 1"
 class Found(Struct):
     """Attention in a module.
 
-    `result`: the tensor that is replaced. `scores`: the operation of the first product.
+    `result`: the tensor that is replaced. `scores`: the result of the first matmul.
     `masked_rows_are_zero`: rows of O whose scores are all -infinity are 0, not NaN. `masks`: the
     elements that are added to a score, in terms of batch, query and key. `group`: see `Attention`.
-    `hidden`: what replaces scores, the last one first, where there are no masks.
+    `hidden`: the replacements of scores, the last one first, if there are no masks.
     """
 
     result: Operand
@@ -89,8 +89,8 @@ class Found(Struct):
 
 
 class _Scores(Struct, frozen=True):
-    """The parts of scores: the product Q · Kᵀ and its tensor, its factor, whether they are causal,
-    and what is added or replaces them."""
+    """The parts of scores: the matmul Q · Kᵀ and its tensor, its factor, whether the scores are
+    causal, and the masks that are added to them or replace them."""
 
     product: Reduction
     tensor: Any
@@ -105,8 +105,8 @@ class _NotAttentionError(Exception):
 
 
 def recognise_attention(product: Any) -> Found | None:
-    """Attention whose second product, P · V, is `product`, a `linalg.generic`; None if it is
-    not."""
+    """The attention whose second matmul, P · V, is `product`, a `linalg.generic`; None if there is
+    none."""
     for has_one_row, has_pages in ((False, False), (True, True), (True, False)):
         try:
             return _Recognition(has_one_row=has_one_row, has_pages=has_pages).found(product)
@@ -116,8 +116,8 @@ def recognise_attention(product: Any) -> Found | None:
 
 
 class _Recognition:
-    """`has_one_row`: of Q, for each matrix of K and V; it is no dimension then. `has_pages`: K and
-    V are in the pages of a cache."""
+    """Matches one form of attention. `has_one_row`: Q has one row in each matrix, which is no
+    dimension. `has_pages`: K and V are in the pages of a cache."""
 
     def __init__(self, *, has_one_row: bool, has_pages: bool) -> None:
         self.reader, self.has_one_row, self.has_pages = Reader(), has_one_row, has_pages
@@ -135,7 +135,7 @@ class _Recognition:
         rows = () if self.has_one_row else (_QUERY,)
         index: Index = (*batch, *rows, _COLUMN)
         terms, values = self._product(Element(result, index), _KEY)
-        # Which is which is seen when the first is looked at.
+        # The order of the factors is checked by matching them.
         v, factor = self._operand(values, _KEY, _COLUMN)
         if factor != 1.0:
             raise _NotAttentionError
@@ -161,7 +161,7 @@ class _Recognition:
         return Found(result, q, k, v, parts.tensor, scale, *masks, group, parts.hidden)
 
     def _parts(self, scores: Expression, depth: int) -> _Scores:
-        """The parts of scores: the first product, times constants, plus masks."""
+        """The parts of scores: the first matmul, times constants, plus masks."""
         if depth > _MOST_STEPS:
             raise _NotAttentionError
         steps = self._steps(scores)
@@ -174,7 +174,8 @@ class _Recognition:
             raise _NotAttentionError
         if (factor := _factor(scores)) is not None:
             parts = self._parts(scores.operands[_position_of_value(scores)], depth + 1)
-            # A mask is added as it is, and what is hidden is -infinity.
+            # The kernels do not scale masks and replacements, and causality needs scores of
+            # -infinity.
             if parts.masks or parts.hidden or (parts.causal and factor <= 0):
                 raise _NotAttentionError
             return replace(parts, scale=parts.scale * factor)
@@ -188,7 +189,7 @@ class _Recognition:
         return self._with_mask(scores, depth)
 
     def _with_hidden(self, select: Operation, depth: int) -> _Scores:
-        """The parts of scores that a constant replaces where a tensor says so."""
+        """The parts of scores that a select replaces by a constant, depending on a tensor."""
         condition, first, second = select.operands
         for value, scores, is_seen in ((second, first, True), (first, second, False)):
             number = self._through_casts(value)
@@ -197,7 +198,8 @@ class _Recognition:
             parts = self._parts(scores, depth + 1)
             before = self._through_casts(scores)
             if parts.causal and isinstance(before, Operation) and before.name == "select":
-                # What is replaced behind a causal mask is, wherever that hid it.
+                # A replacement after a causal mask also replaces the scores that it masked, so
+                # causality must be matched as a replacement.
                 parts = self._with_hidden(before, depth + 1)
             element = self._condition(condition)
             if element is None or parts.masks or parts.causal:
@@ -209,7 +211,8 @@ class _Recognition:
         raise _NotAttentionError
 
     def _condition(self, condition: Expression) -> Element | None:
-        """The tensor of i1, as far back as it has an element for each key in a row."""
+        """The earliest tensor of i1 that the condition is read from, and that has an element for
+        each key in a row; None if there is none."""
         found = None
         for element in self._steps(condition, casts=()):
             outer, last = element.index[:-1], element.index[-1:]
@@ -231,9 +234,10 @@ class _Recognition:
         raise _NotAttentionError
 
     def _mask(self, mask: Expression) -> Element | None:
-        """The tensor that is added, as far back as it has an element for each key in a row."""
+        """The earliest tensor that the mask is read from, and that has an element for each key in a
+        row; None if there is none."""
         found = None
-        # What is rounded before it is added is another number: -1e9 is -infinity in f16.
+        # Roundings of the mask are not skipped, as they change its value: -1e9 is -infinity in f16.
         for element in self._steps(mask, casts=("extf",)):
             is_float = str(element.tensor.type.element_type) in ("f16", "bf16", "f32")
             outer, last = element.index[:-1], element.index[-1:]
@@ -244,7 +248,7 @@ class _Recognition:
     # --- Softmax -------------------------------------------------------------------------
 
     def _softmax(self, terms: Expression) -> tuple[Expression, bool]:
-        """The scores, and whether rows that are masked throughout become 0."""
+        """The scores, and whether rows whose keys are all masked become 0."""
         terms = self._through_casts(terms)
         safe = None
         if isinstance(terms, Operation) and terms.name == "select":
@@ -264,7 +268,7 @@ class _Recognition:
         return scores, safe is not None
 
     def _scores_of(self, exponential: Expression, symbol: str) -> Expression:
-        """s, of exp(s - max s)."""
+        """The scores s of exp(s - max s)."""
         (difference,) = self._operands(exponential, "exp")
         scores, largest = self._operands(difference, "subf")
         largest = self._through_casts(largest)
@@ -280,7 +284,7 @@ class _Recognition:
         return scores
 
     def _masked_row(self, condition: Expression) -> tuple[Expression, str]:
-        """s and its loop, of a condition that all s are -infinity."""
+        """The scores s and their loop, for the condition that all s are -infinity."""
         reduction = self._reduction(condition, "andi", 1.0)
         comparison = self._through_casts(reduction.operand)
         if not isinstance(comparison, Operation) or comparison.name != _FLOAT_EQUAL:
@@ -293,8 +297,8 @@ class _Recognition:
     # --- Masks ---------------------------------------------------------------------------
 
     def _unmasked(self, operation: Operation) -> Expression:
-        """s, of s + (0 where a causal row sees the key, else -infinity), or of s there and else
-        -infinity."""
+        """The scores s without a causal mask. The mask is an addition, s + (0 where the query
+        attends to the key, else -infinity), or a select of s or -infinity."""
         if operation.name == "select":
             seen, hidden = self._choices(operation)
             if not self._is(hidden, -math.inf):
@@ -309,13 +313,12 @@ class _Recognition:
         raise _NotAttentionError
 
     def _choices(self, select: Operation) -> tuple[Expression, Expression]:
-        """The values that a select has where a causal row sees the key, and where it does not."""
+        """The values of a select where a causal query attends to the key, and where it does not."""
         condition, one, other = select.operands
         return (one, other) if self._says_seen(condition) else (other, one)
 
     def _says_seen(self, condition: Expression) -> bool:
-        """Whether it says that the key's number is not above the query's; False for one that says
-        that it is."""
+        """Whether the condition is key <= query. False if it is key > query."""
         condition = self._through_casts(condition)
         if not isinstance(condition, Operation) or len(condition.operands) != 2:
             raise _NotAttentionError
@@ -351,10 +354,11 @@ class _Recognition:
         value = self._through_casts(condition)
         return isinstance(value, Constant) and value.value != 0.0
 
-    # --- Products ------------------------------------------------------------------------
+    # --- Matmuls -------------------------------------------------------------------------
 
     def _product(self, element: Element, symbol: str) -> tuple[Expression, Expression]:
-        """Its factors, with `symbol` for its loop."""
+        """The factors of the matmul that computes the element, with `symbol` for its reduction
+        loop."""
         reduction = self._reduction(element, "addf", 0.0)
         first, second = self._factors(reduction)
         renamed = tuple(_renamed(one, reduction.symbol, symbol) for one in (first, second))
@@ -367,9 +371,9 @@ class _Recognition:
         return first, second
 
     def _operand(self, expression: Expression, row: str, column: str) -> tuple[Operand, float]:
-        """The tensor that a factor is, as far back as it lies in a way that a kernel can read, and
-        what it was multiplied by since. Without a `row`, it is one row in each matrix. Of f32 that
-        was 16 bits before, or is made that, it is the 16 bits."""
+        """The earliest tensor that a factor is read from and that a kernel can read in place, and
+        the constant that it is multiplied by. Without a `row`, each matrix has one row. Tensors of
+        16-bit elements are preferred to their conversions to and from f32."""
         scale, found, has_16_bits = 1.0, None, False
         for _ in range(_MOST_STEPS):
             if isinstance(expression, Element):
@@ -407,7 +411,8 @@ class _Recognition:
     # --- Expressions ---------------------------------------------------------------------
 
     def _through_casts(self, expression: Expression, casts: tuple[str, ...] = _CASTS) -> Expression:
-        """What an expression is, if it is not a cast, or an element that is made of one."""
+        """The expression before casts. Elements are replaced by the expressions that compute
+        them."""
         for _ in range(_MOST_STEPS):
             if isinstance(expression, Element):
                 before = self.reader.step(expression)
@@ -443,13 +448,13 @@ class _Recognition:
         )
 
     def _is_same(self, one: Expression, other: Expression, symbol: str, to: str = _KEY) -> bool:
-        """Whether two elements are the same, as the first one's loop is the other one's; casts do
-        not count."""
+        """Whether two expressions are the same element up to casts, after the loop `symbol` of the
+        first one is renamed to `to`."""
         ones, others = self._steps(_renamed(one, symbol, to)), self._steps(other)
         return any(left.is_same(right) for left in ones for right in others)
 
     def _steps(self, expression: Expression, casts: Collection[str] = _CASTS) -> list[Element]:
-        """The elements that an expression is, one made of the other by casts."""
+        """The elements that an expression is equal to, up to casts, from the last one backward."""
         found: list[Element] = []
         for _ in range(_MOST_STEPS):
             if isinstance(expression, Element):
@@ -478,14 +483,14 @@ def _factor(operation: Operation) -> float | None:
 
 
 def _number(expression: Expression) -> float | None:
-    """The constant that it is, or is a cast of."""
+    """The value of a constant or of its cast; None for another expression."""
     if isinstance(expression, Operation) and expression.name in _CASTS:
         (expression,) = expression.operands
     return expression.value if isinstance(expression, Constant) else None
 
 
 def _position_of_value(operation: Operation) -> int:
-    """The index of the operand that is not the constant, of an operation with a constant factor."""
+    """The index of the operand that is not the constant, in an operation with a constant factor."""
     return 0 if _number(operation.operands[0]) is None else 1
 
 
@@ -504,7 +509,8 @@ def _renamed(expression: Expression, symbol: str, to: str) -> Expression:
 
 
 def _is_outer(place: Any) -> bool:
-    """Whether a mask may have it in front of the key: the batch or a part of it, the query, 0."""
+    """Whether a mask may have this index in front of the key: the batch or a part of it, the query,
+    or 0."""
     if isinstance(place, tuple):
         part, of, _ = place
         return part in ("high", "low") and (

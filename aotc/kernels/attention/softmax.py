@@ -1,9 +1,9 @@
 """The online softmax of scores in registers, tile by tile of keys (Milakov and Gimelshein).
 
-A thread of a warp has of 16 rows of scores, as the tensor cores leave them, two rows; of each 8
-columns two neighbours in each. For each row it keeps the largest score that was seen, and the sum
-over its own columns of exp(score - largest). Four neighbouring threads share a row, and agree on
-the largest one.
+A warp has 16 rows of scores, in the layout of the tensor cores' accumulators: a thread has two
+rows, and in each of them two adjacent elements of each 8 columns. For each row it keeps the largest
+score so far, and the sum of exp(score - largest) over its own columns. Four adjacent threads share
+a row, and agree on the largest score.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Rows(Struct, frozen=True):
 
 
 class Softmax:
-    """The softmax of scores. They are to be multiplied by `scale`; with a mask, `add_mask` has
-    multiplied them and added it. `pack` makes P of type `element` (f16, bf16).
+    """The softmax of scores times `scale`. With a mask, `add_mask` multiplies the scores and adds
+    the mask before. `pack` converts P to type `element` (f16, bf16).
 
     `row` and `column` are this thread's first row of 16 and its first column of 8.
     """
@@ -65,7 +65,7 @@ class Softmax:
         return Rows((least, least), (zero, zero))
 
     def add_mask(self, scores: Sequence[Float], mask: Sequence[Float]) -> list[Float]:
-        """The scores, times `scale`, with the elements of their mask."""
+        """The scores, times `scale`, with the elements of the mask applied."""
         b, scale = self.b, self.scale
         pairs = zip(scores, mask, strict=True)
         return [masked(b, self.mask, score, scale, element) for score, element in pairs]
@@ -73,9 +73,9 @@ class Softmax:
     def hide(
         self, scores: Sequence[Float], keys: Number, first: Number, row: Number | None
     ) -> list[Float]:
-        """The scores of a tile whose keys begin at `first` (signed), -infinity for keys beyond the
-        last of `keys`. With causality, `row` is the first of this thread's two rows, which see no
-        later key than their own number."""
+        """The scores of a tile whose keys begin at `first` (signed), with -infinity for keys past
+        the last of `keys`. With causality, `row` is the first of this thread's two rows, and keys
+        above the number of their row are masked, too."""
         ends = []
         for below in (0, 8):
             end = keys if row is None else minimum(keys, row + (below + 1))
@@ -93,11 +93,11 @@ class Softmax:
     def update(
         self, scores: Sequence[Float], before: Rows
     ) -> tuple[list[Float], Rows, tuple[Float, Float]]:
-        """P = exp(score - largest) of a tile, the rows with it, and for each row the factor that
-        rescales what was accumulated before.
+        """P = exp(score - largest) of a tile, the updated rows, and for each row the factor that
+        rescales the previous accumulators.
 
-        A row of -infinity alone has 0 subtracted: its P is 0, not NaN. A NaN is no maximum but
-        makes its P, and so the sum, NaN.
+        From rows whose scores are all -infinity, 0 is subtracted, so that P is 0, not NaN. A NaN is
+        ignored by the maximum, but its P, and thus the sum, is NaN.
         """
         b = self.b
         p = list(scores)
@@ -132,8 +132,8 @@ class Softmax:
         return [value * factors[i % 4 // 2] for i, value in enumerate(o)]
 
     def inverse_row_sums(self, rows: Rows, *, empty_is_zero: bool) -> list[Float]:
-        """1 / the sum of each row, of all its threads; with `empty_is_zero`, 0 for a row of
-        -infinity alone, whose sum is 0."""
+        """1 / the sum of each row, over all its threads. With `empty_is_zero`, it is 0 for a row
+        whose scores are all -infinity, and whose sum is 0."""
         found = []
         for row_max, row_sum in zip(rows.row_max, rows.row_sum, strict=True):
             inverse = self.b.constant(1, "f32") / self._over_row(Float.__add__, row_sum)
@@ -150,8 +150,8 @@ class Softmax:
         return value
 
     def _exp(self, score: Float, shift: Float) -> Float:
-        """exp2(score * unit + shift); of scores with a mask, exp2((score + shift) * unit), as that
-        may have the least number there is, which times the unit would be -infinity."""
+        """exp2(score * unit + shift). With a mask, it is exp2((score + shift) * unit), as a mask
+        may have the lowest finite number, which times the unit would be -infinity."""
         if self.mask is not None:
             return self.exp2((score + shift) * self.unit)
         return self.exp2(fma(score, self.unit, shift))
@@ -160,7 +160,7 @@ class Softmax:
         return exp2(self.b, power)
 
     def _shuffle(self, value: Float, distance: int) -> Float:
-        """The value of the lane whose number differs by the bit `distance`."""
+        """The value of the lane whose id differs in the bit `distance`."""
         b = self.b
         lanes, offset, clamp = (
             b.constant(number, "i32") for number in (_ALL_LANES, distance, _LAST_LANE)

@@ -1,5 +1,5 @@
 """Attention of one query over a cache of keys and values, which is bound by memory bandwidth.
 
-`family` takes variants; `kernel` builds the kernel that reads K and V, whose blocks share the keys
-(split-K), and `combine` the one that adds their results.
+`family` has the legality check and the variants. `kernel` builds the kernel that reads K and V,
+whose blocks split the keys, and `combine` the kernel that combines their partial results.
 """

@@ -1,7 +1,7 @@
-"""The kernel that makes O of what the blocks that share the keys have made: a block for each query.
+"""The kernel that combines the partial results of the splits of the keys to O, a block per query.
 
-Each thread has the largest score of one split; the weight of a split is exp(its largest score - the
-largest of all). Sums are in f32, in a fixed order.
+Each thread has the largest score of one split. The weight of a split is exp(its largest score - the
+largest score of all splits). Sums are in f32, in a fixed order.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _AT_ONCE = 16
 
 
 class Partials(Struct, frozen=True):
-    """Buffers of f32: for each query and each split, sums of P · V (`o`), and the largest score and
-    the sum of P (`state`)."""
+    """The partial results of each query and each split, in f32 buffers: the accumulators of P · V
+    (`o`), and the largest score and the sum of P (`state`)."""
 
     o: Buffer
     state: Buffer
@@ -42,7 +42,7 @@ class Partials(Struct, frozen=True):
 
 
 def exp(b: Builder, difference: Float) -> Float:
-    """e to a power; 0 for -infinity."""
+    """e to the power `difference`; 0 for -infinity."""
     power = difference * b.constant(LOG2_E, "f32")
     found: Float = b.op("math.exp2", [power], "f32")
     return found
@@ -68,12 +68,13 @@ def combine(
 
 
 def _columns(head_dim: int) -> int:
-    """Columns of a thread: in 16 bytes of f32, or so that a block's threads have all of a row."""
+    """The columns of a thread: 16 bytes of f32, or more if a block's threads would not cover a
+    row."""
     return max(4, head_dim // _THREADS)
 
 
 def _shared_bytes(head_dim: int) -> int:
-    """Of weights, of values of warps (twice), and of sums of rows."""
+    """The dynamic shared memory: the weights, two values of each warp, and sums of rows."""
     return 4 * (_THREADS + 2 * _WARPS + _THREADS * _columns(head_dim))
 
 
@@ -128,8 +129,8 @@ class _Combine:
     def _over_block(
         self, number: int, value: Float, join: Callable[[Float, Float], Float]
     ) -> Float:
-        """What all threads of the block have, joined. Its barrier is one for all that they have
-        written."""
+        """The reduction of a value over the block by `join`. It includes a barrier, which also
+        orders previous writes to shared memory."""
         b = self.b
         for distance in halvings(WARP, 1):
             value = join(value, b.shuffle_xor(value, distance))
@@ -143,11 +144,11 @@ class _Combine:
         return found
 
     def _add_splits(self) -> None:
-        """Writes the sums of each `rows`-th split to shared memory."""
+        """Writes the weighted sums of every `rows`-th split to shared memory."""
         b = self.b
         row, lane = unravel(self.thread, self.lanes)
         column = lane * self.width
-        # The weights of splits that are not there are 0.
+        # The weights of splits past the last one are 0.
         step = min(_AT_ONCE, MOST_SPLITS // self.rows)
         sums = [b.zero("f32")] * self.width
         with b.loop(row, self.splits, step * self.rows, sums) as loop:

@@ -11,7 +11,7 @@ from aotc.kernels.family import ANY_GPU, SM_90A
 from aotc.kernels.matmul.problem import ELEMENT_BYTES
 
 _ELEMENTS = ("f16", "bf16", "f32")
-# A thread has a register for each of its columns of each query.
+# The limit of registers: a thread has one for each of its columns of each query.
 _MOST_QUERIES = 8
 _WARPS = 4
 _KEYS_OF_16_BITS, _KEYS_OF_F32 = 64, 32
@@ -54,7 +54,7 @@ class Decode(AttentionFamily):
         divisors = (m for m in range(_MOST_QUERIES, 0, -1) if problem.group % m == 0)
         keys = _KEYS_OF_F32 if problem.q.element == "f32" else _KEYS_OF_16_BITS
         lanes = (problem.head_dim or 0) * ELEMENT_BYTES.get(problem.q.element, 1) // WIDEST_ACCESS
-        # Each of the block's threads has a key at least.
+        # Each of the block's threads has at least one key.
         keys = max(keys, _WARPS * WARP // max(lanes, 1))
         variant = Variant(next(divisors), keys, _WARPS, self.overlaps_previous)
         return (variant,) if self.can_take(problem, variant) else ()
@@ -64,7 +64,8 @@ class Decode(AttentionFamily):
 
 
 class DecodeOnHopper(Decode):
-    """The same kernels, each of which starts while the one before it ends."""
+    """The same kernels with programmatic dependent launch: each starts while the previous one
+    ends."""
 
     target = SM_90A
     overlaps_previous = True

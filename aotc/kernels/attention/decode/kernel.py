@@ -1,11 +1,12 @@
-"""The kernel that reads K and V once: each block has some queries of a group, and some of the keys.
+"""The kernel that reads K and V once. Each block has some queries of a group, and a split of the
+keys.
 
-A block goes over its keys in tiles. A row of K or V is read by `lanes` neighbouring threads, 16
-bytes each, and the rows of a tile by all threads at once, those of V before the first of K is used.
-Scores are dot products in f32, which lanes add by shuffles; they go through shared memory to warps
-that have a query each, make P of them, and keep the largest score and the sum of P. Then each
-thread multiplies its rows of V by P. The block's sums of P · V, its largest scores and its sums of
-P are written to buffers, in f32, for `combine`.
+A block iterates over its keys in tiles. A row of K or V is loaded by `lanes` adjacent threads, 16
+bytes each. All threads load the rows of a tile at once, those of V before the first row of K is
+used. Scores are dot products in f32, which the lanes reduce by shuffles. They pass through shared
+memory to warps with one query each, which compute P, and keep the largest score and the sum of P.
+Each thread then multiplies its rows of V by P. The block's accumulators of P · V, its largest
+scores and its sums of P are stored to f32 buffers, for `combine`.
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ _MAX, _SUM, _RESCALE = range(3)  # rows of a block's state in shared memory
 
 
 class Variant(Struct, frozen=True):
-    """`m`: queries of a block, which share K and V. `keys`: of a tile. `warps`: of a block.
-    `overlaps_previous`: programmatic dependent launch (from sm_90 on)."""
+    """Parameters of a kernel. `m`: the queries of a block, which share K and V. `keys`: the keys of
+    a tile. `warps`: the warps of a block. `overlaps_previous`: programmatic dependent launch (from
+    sm_90 on)."""
 
     m: int
     keys: int
@@ -58,8 +60,8 @@ class Variant(Struct, frozen=True):
 
 
 class _Operand(Struct, frozen=True):
-    """K or V: the index of its matrix, the first of its columns that are this head's, and the
-    number of elements in the widest access."""
+    """Q, K or V: the index of its matrix, this thread's first column in it, and the number of
+    elements in the widest access."""
 
     buffer: Buffer
     batch: Number
@@ -68,7 +70,8 @@ class _Operand(Struct, frozen=True):
 
 
 def _shared_sizes(variant: Variant, head_dim: int) -> tuple[int, int, int]:
-    """Elements of f32: scores or P, the state of queries, sums of warps."""
+    """The f32 elements in shared memory: scores or P, the state of queries, the accumulators of
+    warps."""
     return variant.m * variant.keys, 3 * variant.m, variant.warps * variant.m * head_dim
 
 
@@ -77,7 +80,7 @@ def shared_bytes(variant: Variant, head_dim: int) -> int:
 
 
 class Kernel:
-    """Builds both kernels. Values that parts share are members."""
+    """Builds both kernels. Values that methods share are members."""
 
     def __init__(
         self, b: Builder, problem: Attention, variant: Variant, arguments: Sequence[Value]
@@ -89,7 +92,7 @@ class Kernel:
         self.head_dim = problem.head_dim or 0
         self.width = WIDEST_ACCESS // ELEMENT_BYTES[problem.q.element]
         self.lanes = self.head_dim // self.width
-        # Keys that the block reads at once, and how often it does for a tile.
+        # The keys that the block reads at once, and the number of such steps in a tile.
         self.slots = variant.threads // self.lanes
         self.steps = variant.keys // self.slots
 
@@ -101,7 +104,7 @@ class Kernel:
         self.tiles = divide_up(self.keys, variant.keys)
         self.splits = maximum(1, minimum(_ENOUGH_BLOCKS // maximum(blocks, 1), MOST_SPLITS))
         self.tiles_of_split = divide_up(self.tiles, self.splits)
-        # Each of them has a tile at least.
+        # Each split has at least one tile.
         self.splits = divide_up(self.tiles, self.tiles_of_split)
         partials = Partials.allocate(b, batches * self.splits, self.head_dim)
         early = variant.overlaps_previous
@@ -146,7 +149,7 @@ class Kernel:
         with b.loop(begin, end, 1, [*start, *self._numbers(begin * variant.keys)]) as loop:
             carried, numbers = loop.carried[: len(start)], loop.carried[len(start) :]
             first = loop.index * variant.keys
-            # Pages of the next tile are looked up while this one is on its way.
+            # The page numbers of the next tile are loaded while this tile is in flight.
             later = self._numbers(first + variant.keys)
             loop.next([*self._add_tile(first, q, k, v, carried, numbers), *later])
         self._write(loop.results[: len(start)], sums, partials)
@@ -157,16 +160,17 @@ class Kernel:
         return [value * scale for value in self._load(operand, 0)]
 
     def _places(self) -> list[Number]:
-        """Of the thread's keys in a tile."""
+        """The indices of the thread's keys in a tile."""
         return [self.slot + step * self.slots for step in range(self.steps)]
 
     def _rows(self, first: Number) -> list[Number]:
-        """The thread's keys in the tile from `first` on. Keys behind the last one are it, with a P
-        of 0."""
+        """The thread's keys in the tile from `first` on. Keys past the last one are clamped to it;
+        their P is 0."""
         return [minimum(first + place, self.keys - 1) for place in self._places()]
 
     def _numbers(self, first: Number) -> list[Value]:
-        """Of the thread's keys in a tile, the numbers of their pages in the tables of K and V."""
+        """The page numbers of the thread's keys in the tile from `first` on: those in the table of
+        K, then those in the table of V."""
         b, pages = self.b, self.problem.pages
         if pages is None:
             return []
@@ -207,8 +211,8 @@ class Kernel:
         accumulators: Sequence[Float],
         numbers: Sequence[Value],
     ) -> list[Float]:
-        """The accumulators, query by query, with the tile of keys from `first` on. `numbers`: of
-        the pages of the thread's keys."""
+        """The accumulators, query by query, after the tile of keys from `first` on. `numbers`: the
+        page numbers of the thread's keys."""
         b, places, rows = self.b, self._places(), self._rows(first)
         keys, values = (
             [
@@ -230,12 +234,12 @@ class Kernel:
                 p = b.load(self.scores, [query, place])
                 own = [fma(p, value, one) for value, one in zip(row, own, strict=True)]
             found += own
-        # All have read P.
+        # All threads have read P.
         b.barrier()
         return found
 
     def _in_page(self, operand: _Operand, number: Value | None) -> _Operand:
-        """K or V of the page with that number."""
+        """K or V in the page with the given number."""
         pages = self.problem.pages
         if pages is None or number is None:
             return operand
@@ -263,7 +267,7 @@ class Kernel:
                 b.store(score, self.scores, [query, self.slot + step * self.slots])
 
     def _make_p(self, first: Number) -> None:
-        """P of scores, in their place: a warp has a query after the other."""
+        """Replaces the scores by P in shared memory. Warps take the queries by turns."""
         m, warps = self.variant.m, self.variant.warps
         for number in range(0, m, warps):
             query = self.warp + number
@@ -296,7 +300,7 @@ class Kernel:
                 b.store(value, self.state, [row, query])
 
     def _score(self, query: Number, first: Number, place: Number) -> Float:
-        """A score with its mask; -infinity behind the last key."""
+        """A score with its mask; -infinity for keys past the last one."""
         b, key = self.b, first + place
         score: Float = b.load(self.scores, [query, place])
         if self.problem.mask is not None:
@@ -312,7 +316,8 @@ class Kernel:
     # --- The block's results -------------------------------------------------------------
 
     def _write(self, accumulators: Sequence[Float], sums: Buffer, partials: Partials) -> None:
-        """Adds the accumulators of all threads that have the same columns."""
+        """Adds the accumulators of all threads with the same columns, and stores the block's
+        partial results."""
         b, variant, m = self.b, self.variant, self.variant.m
         distances = halvings(WARP, self.lanes)
         own, number, writes = add_over_lanes(b, self.lane, accumulators, distances)

@@ -1,9 +1,8 @@
-"""What a warp does with its rows of O: registers → memory, by way of Q's place in shared memory, if
-it can.
+"""The epilogue: stores a warp's rows of O, staged in shared memory if possible.
 
-There each warp overwrites the rows of Q that it alone has read, so that a lane stores 16 bytes at
-once. Where O is of another type than Q, or not at multiples of 16 bytes, a lane stores the two
-neighbours that it has.
+Each warp overwrites its own rows of Q in shared memory, which no other warp reads. A lane then
+stores 16 bytes at once. If O has another type than Q, or is not aligned to 16 bytes, a lane stores
+its pairs of adjacent elements directly.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _ALL_LANES = -1
 
 
 class Place(Struct, frozen=True):
-    """A warp's position: the batch index, which counts heads, its first row in the matrix and in
+    """A warp's position: the batch index, which includes heads, its first row in the matrix and in
     the block's tile, and the number of rows of the matrix. All are i32."""
 
     batch: Number
@@ -34,8 +33,8 @@ class Place(Struct, frozen=True):
 
 
 class Epilogue:
-    """Stores a warp's rows of O. Of each 16 rows a lane has two, 8 apart, and of each 8 columns two
-    neighbours; the first ones are `row` and `column`."""
+    """Stores a warp's rows of O. A lane has two of each 16 rows, 8 apart, and in each two adjacent
+    columns of each 8; the first ones are `row` and `column`."""
 
     def __init__(self, b: Builder, problem: Attention, o: Buffer, q: Operand, place: Place) -> None:
         self.b, self.o, self.q, self.place = b, o, q, place
@@ -52,7 +51,7 @@ class Epilogue:
     def store(
         self, o: Sequence[Sequence[Float]], lane: Scalar, row: Scalar, column: Scalar
     ) -> None:
-        """`o`: the elements of each 16 rows."""
+        """Stores the rows. `o`: this lane's elements of each 16 rows."""
         b, place = self.b, self.place
         for number, tile in enumerate(o):
             values = [b.convert(value, self.o.element) for value in tile]

@@ -13,9 +13,9 @@ from aotc.kernels.attention.problem import Attention
 from aotc.kernels.family import ANY_GPU
 
 _MOST_COLUMNS = 256
-# So many matrices of a batch are gone through at once, where rows see different numbers of keys.
+# With causality, the number of matrices of the batch that are rasterized together.
 _GROUP = 16
-# What a tile takes by its tiles of 16 rows for each warp, as it was seen on an H200.
+# The cost of a tile, by its tiles of 16 rows for each warp, measured on an H200.
 _COSTS = {2: 100, 1: 56}
 
 
@@ -57,8 +57,8 @@ class MmaSync(AttentionFamily):
 
 
 def _variant(problem: Attention, tiles: int) -> Variant | None:
-    """The best one with so many tiles of 16 rows for each warp, of which the scores and O are to
-    stay in registers."""
+    """The best variant with `tiles` tiles of 16 rows for each warp, whose scores and O fit the
+    registers; None if there is none."""
     head_dim = problem.head_dim or 0
     is_aligned = all(one.alignment % 16 == 0 for one in (problem.q, problem.k, problem.v))
     if tiles > 1 and (head_dim > 128 or not is_aligned or problem.mask is not None):

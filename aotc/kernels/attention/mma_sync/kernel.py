@@ -1,11 +1,11 @@
-"""The kernel: cp.async brings Q, K and V, mma.sync makes scores and O (FlashAttention-2, Dao).
+"""The kernel: cp.async copies Q, K and V, mma.sync computes scores and O (FlashAttention-2, Dao).
 
-A block computes a tile of O: each of its warps some tiles of 16 rows. It goes over K and V in tiles
-of some keys: S = Q · Kᵀ, in registers; P, their exponentials, which are the next matmul's first
-factor in registers; O = O · rescale + P · V. Scores are never in memory.
+A block computes a tile of O, and each of its warps some tiles of 16 rows. It iterates over K and V
+in tiles of some keys. For each, it computes S = Q · Kᵀ and P, the exponentials of S, both in
+registers, and O = O · rescale + P · V, with P as the A operand. Scores are never in memory.
 
-Scores and O are f32. P becomes Q's type before the second matmul, and O is divided by the row sums
-after it: in another order than the operation says, with the same error bounds.
+Scores and O are f32. P is converted to Q's type before the second matmul, and O is divided by the
+row sums after it. This is another order than that of the operations, with the same error bounds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ALL_LANES, _LAST_LANE = -1, WARP - 1
 
 
 class Kernel:
-    """Builds the kernel, part by part. Values that its parts share are its members."""
+    """Builds the kernel. Values that its methods share are members."""
 
     def __init__(
         self, b: Builder, problem: Attention, variant: Variant, arguments: Sequence[Value]
@@ -86,8 +86,9 @@ class Kernel:
         return found
 
     def _tile(self, number: Number, queries: Scalar) -> Tile:
-        """Tiles are counted down a matrix, and those of `group` matrices side by side; causal ones
-        up, as the last rows have the most keys, and what takes longest comes first."""
+        """The coordinates of tile `number`. Tiles are numbered down the rows of `group` matrices
+        together. With causality they are numbered up, as the last rows have the most keys, so that
+        the longest blocks start first."""
         variant = self.variant
         batches = self.b.i32(self.host_batch)
         down = (queries + (variant.m - 1)) // variant.m

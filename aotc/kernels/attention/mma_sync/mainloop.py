@@ -1,8 +1,8 @@
-"""How a block of threads goes over K and V, in tiles of some keys, the last one first.
+"""The mainloop of a block over K and V, in tiles of some keys, from the last tile to the first.
 
-Of a tile of keys, scores are made, become P, and those are multiplied by V. The scores of the next
-tile are made beside the P of this one, so that the tensor cores have something to do meanwhile; V
-is copied a tile before it is needed, and K two.
+For each tile of keys, scores are computed, P from the scores, and P · V. The scores of the next
+tile are computed together with the P of this one, so that the tensor cores stay busy. V is copied
+one tile before it is used, and K two tiles before.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _State(Struct, frozen=True):
 
 
 class Mainloop:
-    """The mainloop of a tile of O: goes over the tiles of keys."""
+    """The mainloop of a tile of O, over the tiles of keys."""
 
     def __init__(
         self,
@@ -62,8 +62,8 @@ class Mainloop:
     def begin(
         self, tile: Tile, lane: Scalar, warp_row: Number, queries: Scalar, keys: Scalar
     ) -> None:
-        """`warp_row`: the warp's first row in the tile; `queries` and `keys`: how many there
-        are."""
+        """Prepares the mainloop. `warp_row`: the warp's first row in the tile. `queries` and
+        `keys`: their numbers."""
         b, problem, variant = self.b, self.problem, self.variant
         self.queries, self.keys = queries, keys
         self.mma = TiledMma(b, self.operands, variant.tiles, lane, warp_row)
@@ -106,14 +106,14 @@ class Mainloop:
         ]
 
     def _prologue(self, tile: Tile) -> _State:
-        """Begins to copy the first tiles of K and V, and makes the first scores."""
+        """Starts to copy the first tiles of K and V, and computes the first scores."""
         b, variant = self.b, self.variant
         row = self.last * variant.keys
         queries = self.problem.q.sizes[0]
         is_whole = queries is not None and queries % variant.m == 0
         self.q.copy(tile.row, 0, None if is_whole else self.queries)
         self.k.copy(row, 0, self._key_count)
-        # Any group will do to wait for all.
+        # The token of any group serves to wait for all.
         self.group = commit_group(b)
         self._wait()
         self.held = self.mma.load_q() if variant.holds_q else []
@@ -128,28 +128,28 @@ class Mainloop:
 
     @property
     def _key_count(self) -> Scalar | None:
-        """How many keys there are, if the last tile may have fewer."""
+        """The number of keys, if the last tile may have fewer keys; otherwise None."""
         known = self.problem.k.sizes[0]
         is_whole = known is not None and known % self.variant.keys == 0
         return None if is_whole else self.keys
 
     def _hidden(self, tile: Tile) -> Number | None:
-        """How many tiles have keys that are not seen by all rows; None for none at all."""
+        """The number of tiles with keys that some rows do not attend to; None if there are none."""
         if not self.problem.causal:
             return None if self._key_count is None else 1
         whole = (tile.row + 1) // self.variant.keys
         return maximum(self.count - minimum(whole, self.count), 1)
 
     def _over(self, state: _State, first: Number, end: Number, *, hides: bool) -> _State:
-        """The state behind the tiles of those numbers, counted from the last one down. `hides`:
-        some of their keys are not seen."""
+        """The state after the tiles from `first` to `end`, which are numbered from the last tile
+        down. `hides`: some of their keys are masked."""
         with self.b.loop(first, end, 1, state.values) as loop:
             following = self._add_tile(state.like(loop.carried), loop.index, hides=hides)
             loop.next(following.values)
         return state.like(loop.results)
 
     def _add_tile(self, state: _State, j: Scalar, *, hides: bool) -> _State:
-        """Tile j's P, multiplied by V, and the next one's scores."""
+        """The state after tile j: O with its P · V, and the scores of the next tile."""
         b, keys = self.b, self.variant.keys
         number = self.last - j
         row = number * keys
@@ -166,8 +166,8 @@ class Mainloop:
         return _State(scores, state.rows, state.o)
 
     def _accumulate(self, state: _State, stage: Number, row: Number, *, hides: bool) -> _State:
-        """O with P · V of a tile whose first key is `row`, of the state's scores and V in the
-        stage; without scores."""
+        """The state with the P · V of the tile whose first key is `row` added to O, and without
+        scores. P is computed from the state's scores, and V is in `stage`."""
         words, all_rows, all_o = [], [], []
         for tile, scores in enumerate(state.scores):
             if self.mask_readers:
@@ -183,6 +183,7 @@ class Mainloop:
         return _State([], all_rows, self.mma.multiply_pv(stage, words, all_o))
 
     def _wait(self) -> None:
-        """Until all that is under way is there, for all, and all have read what was before."""
+        """Waits until all copies of all threads have arrived, and all threads have read the
+        previous tiles."""
         wait_group(self.b, self.group, 0)
         self.b.barrier()

@@ -1,7 +1,7 @@
 """The two matmuls of attention by mma.sync, with Q, K and V in shared memory, read by ldmatrix.
 
-A warp has some tiles of 16 rows of Q. Of each, a thread has the scores, and the accumulators of O,
-of two rows, 8 apart, and of two neighbours of each 8 columns: in the order that `softmax` has them.
+A warp has some tiles of 16 rows of Q. Of each tile, a thread has the scores and the accumulators of
+O in two rows, which are 8 apart, and in two adjacent columns of each 8, in the order of `softmax`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from aotc.kernels.attention.mma_sync.tiles import TILE
 from aotc.kernels.tensor_core import Mma, fragment, halves, ldmatrix
 from aotc.numbers import Float, Number, Scalar, Value
 
-_EIGHT = 8  # columns of one mma
+_EIGHT = 8  # the columns of one mma.sync
 
 
 class TiledMma:
-    """The multiplications of a warp, for `tiles` tiles of 16 rows of Q. A fragment is a thread's
-    part of a factor."""
+    """The matmuls of a warp, for `tiles` tiles of 16 rows of Q."""
 
     def __init__(
         self,
@@ -33,8 +32,8 @@ class TiledMma:
         self.b, self.tiles = b, tiles
         self.q, self.k, self.v = operands
         self.mma = Mma(16, _EIGHT, 16, self.q.matrix.element, "f32", 2)
-        # A lane gives the address of a row of 8 elements, of one of four such matrices: beside each
-        # other are the first and the third, or, of K, the first and the second.
+        # A lane passes the address of a row of 8 elements, in one of four 8 x 8 matrices. The first
+        # and the third matrix are side by side, or for K, the first and the second.
         row, high = lane & 15, lane >> 4
         beside = b.index(high * CHUNK)
         self.q_at = b.index(warp_row + row), beside
@@ -42,7 +41,7 @@ class TiledMma:
         self.k_at = b.index(lane & 7 | high << 3), b.index(lane & 8)
 
     def load_q(self) -> list[Value]:
-        """All of the warp's Q: of each tile, the fragments of each 16 columns."""
+        """Loads all of the warp's Q: for each tile, the fragments of each 16 columns."""
         steps = range(self.q.padded // COLUMNS)
         return [self._q(tile, step) for tile in range(self.tiles) for step in steps]
 
@@ -65,7 +64,8 @@ class TiledMma:
     def multiply_pv(
         self, stage: Number, p: Sequence[Sequence[Scalar]], o: Sequence[Sequence[Float]]
     ) -> list[list[Float]]:
-        """O + P · V with the tile of V in a stage. `p`: of each tile, as `Softmax.pack` has it."""
+        """O + P · V with the tile of V in a stage. `p`: the words of `Softmax.pack`, for each tile
+        of rows."""
         accumulators = [self._vectors(one) for one in o]
         fragments = [self._fragments(words) for words in p]
         for step in range(self.v.rows // 16):
@@ -88,14 +88,14 @@ class TiledMma:
         *,
         transpose: bool = False,
     ) -> Value:
-        """ldmatrix of four matrices of 8 x 8."""
+        """Loads four 8 x 8 matrices by ldmatrix."""
         row, column = (at + by for at, by in zip(own, place, strict=True))
         return ldmatrix(self.b, operand.ring, [stage, row, column], transpose=transpose)
 
     def _multiply(
         self, accumulators: list[list[Value]], a: Sequence[Value], four: Value, first: int
     ) -> None:
-        """Adds to the accumulators of two times 8 columns, in place."""
+        """Adds the products to the accumulators of two groups of 8 columns, in place."""
         pair = halves(self.b, four)
         for own, left in zip(accumulators, a, strict=True):
             for number, right in enumerate(pair, first):

@@ -1,8 +1,8 @@
-"""Q, K and V on their way from memory to shared memory, by asynchronous copies of 16 bytes.
+"""Copies of Q, K and V from global to shared memory, by asynchronous copies of 16 bytes.
 
-In shared memory rows are of an odd number of 16 bytes: any eight rows of one column are in
-different banks, for ldmatrix. Of the columns behind the last one, which fill up 16, elements are 0.
-Matrices that are not at multiples of 16 bytes are loaded and stored element by element.
+In shared memory, the pitch is an odd number of 16 bytes, so that any eight rows of one column are
+in different banks for ldmatrix. Rows are padded to a multiple of 16 columns with zeros. Matrices
+that are not aligned to 16 bytes are loaded and stored element by element.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.kernels.tensor_core import copy_async
 from aotc.numbers import Condition, Number, Value, compare, select
 
-COLUMNS = 16  # that are added at once
+COLUMNS = 16  # the K extent of one mma.sync
 CHUNK = 8  # elements of 16 bytes
 _ALIGNMENT = 16
 
@@ -31,18 +31,18 @@ def operands_of(problem: Attention, variant: Variant) -> tuple[Operand, Operand,
 
 
 class Operand:
-    """Q, K or V: tiles of some rows, all columns of a head, in a ring of `stages` (`ring`, from
-    `begin` on). All threads of a block copy the same chunks of 16 bytes, in rows some apart."""
+    """Q, K or V: tiles of some rows and all columns of a head, in a ring of `stages` (`ring`, which
+    `begin` sets). A thread copies the same chunks of 16 bytes in each of its rows."""
 
     def __init__(
         self, matrix: Matrix, shape: tuple[int, int, int], heads: int, threads: int
     ) -> None:
-        """`shape`: of the ring, without what fills rows up."""
+        """`shape`: the shape of the ring, without the padding of rows."""
         self.matrix, self.heads, self.threads = matrix, heads, threads
         self.stages, self.rows, self.columns = shape
         self.is_async = matrix.alignment % _ALIGNMENT == 0
         chunks = self.columns // CHUNK
-        # So many threads copy neighbours of a row at once, as often as `across` says.
+        # `width` threads copy adjacent chunks of a row at once, `across` times.
         self.width = min(chunks & -chunks, threads)
         self.across = chunks // self.width
         self.rows_at_once = threads // self.width
@@ -52,14 +52,14 @@ class Operand:
 
     @property
     def is_shared_evenly(self) -> bool:
-        """Whether threads copy as many rows each, or some of them one."""
+        """Whether all threads copy the same number of rows, or at most one row each."""
         return self.rows % self.rows_at_once == 0 or self.rows < self.rows_at_once
 
     def begin(
         self, b: Builder, source: Value, shared: Value, offset: int, thread: Number, batch: Number
     ) -> None:
-        """`source`: the matrix. `offset`: of the ring in shared memory, in bytes. `batch`: the
-        tile's, which counts heads."""
+        """Prepares the copies. `source`: the matrix. `offset`: the ring's offset in shared memory,
+        in bytes. `batch`: the tile's index in the batch, which includes heads."""
         self.b = b
         shape = (self.stages, self.rows, self.pitch)
         self.ring = b.shared_buffer(shared, offset, shape, self.matrix.element)
@@ -70,8 +70,8 @@ class Operand:
             self._fill_up(thread)
 
     def _partition(self, source: Value, batch: Number) -> None:
-        """What this thread copies of the first tile, as a vector: one address to keep in
-        registers."""
+        """Sets `own`, a view that begins at this thread's first element of the first tile, so that
+        only one address is in registers."""
         b, column = self.b, self.column
         if self.heads:
             column = column + b.index(batch % self.heads * self.columns)
@@ -79,7 +79,7 @@ class Operand:
         base, offset, _, (batch_stride, self.stride, _) = b.metadata(source)
         first = offset + b.index(batch) * batch_stride + column
         below = self.row * self.stride
-        # To the first row, which is there.
+        # `back` is the offset from `own` to the first row, which is always in bounds.
         own, self.back = first + below, 0 - below
         type_ = f"memref<?x{self.matrix.element}, strided<[1], offset: ?>>"
         self.own = Buffer(b.reinterpret_cast(base, own, [self.stride], [1], type_))
@@ -92,8 +92,8 @@ class Operand:
                 b.store_vector(zeros, self.ring, [stage, loop.index, self.columns])
 
     def copy(self, row: Number, stage: Number, count: Number | None = None) -> None:
-        """Begins to copy the tile that begins at `row` (an i32) to a stage of the ring. `count`:
-        how many rows there are, where the tile may end behind the last one; what is not there is
+        """Starts to copy the tile that begins at `row` (an i32) to a stage of the ring. `count`:
+        the number of rows of the matrix, if the tile may end past the last one. Rows past it are
         0."""
         b = self.b
         first = b.index(row) * self.stride
@@ -106,11 +106,12 @@ class Operand:
             self._copy_row(first, 0, stage, left)
 
     def _copy_row(self, first: Number, down: int, stage: Number, left: Number | None) -> None:
-        """What this thread copies of a row, `down` below its first one, of which there are `left`
-        with those below. `first`: how far the tile is from the first one, in elements."""
+        """Copies this thread's part of the row `down` rows below its first one. `left`: the number
+        of rows from its first row to the end of the matrix. `first`: the tile's distance from the
+        first tile, in elements."""
         row, at = self.row + down, first + self.stride * down
         is_valid = True if left is None else compare("sgt", left, down)
-        # The address is one of the matrix, where nothing is read, too.
+        # The address is in bounds even if nothing is read.
         at = select(is_valid, at, self.back)
         for chunk in range(0, self.columns, self.width * CHUNK):
             source, to = at + chunk, [stage, row, self.column + chunk]

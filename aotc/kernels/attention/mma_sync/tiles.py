@@ -1,4 +1,4 @@
-"""What a block of threads makes of O: a kernel's parameters, and a tile's place."""
+"""The parameters of a kernel, and the coordinates of a block's tile of O."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from msgspec import Struct
 from aotc.chips import WARP
 from aotc.numbers import Number
 
-STAGES = 2  # tiles of K, and of V, that there is room for
-TILE = 16  # rows of Q, of one mma
+STAGES = 2  # the tiles of K, and of V, in shared memory
+TILE = 16  # the rows of Q of one mma.sync
 
 
 class Variant(Struct, frozen=True):
     """Parameters of a kernel.
 
-    `warps`, each with `tiles` of 16 rows of Q. `keys`: of a tile of K and V. `holds_q`: Q is in
-    registers. `group`: how many matrices of the batch are gone through at once, so that their K and
-    V are in the L2 cache.
+    A block has `warps` warps, each with `tiles` tiles of 16 rows of Q. `keys`: the keys of a tile
+    of K and V. `holds_q`: Q is in registers. `group`: the number of matrices of the batch that are
+    rasterized together, so that their K and V stay in the L2 cache.
     """
 
     warps: int = 4
@@ -27,7 +27,7 @@ class Variant(Struct, frozen=True):
 
     @property
     def m(self) -> int:
-        """Rows of a tile of O."""
+        """The rows of a tile of O."""
         return TILE * self.tiles * self.warps
 
     @property
@@ -36,7 +36,7 @@ class Variant(Struct, frozen=True):
 
 
 class Tile(Struct, frozen=True):
-    """A tile's first row, and its batch, which counts heads: i32 values."""
+    """A tile's first row, and its index in the batch, which includes heads. Both are i32."""
 
     row: Number
     batch: Number

@@ -1,5 +1,5 @@
-"""Attention in f32 on the ordinary units, in one kernel.
+"""Attention in f32 without tensor cores, in one kernel.
 
-`family` takes variants; `kernel` builds the kernel, `tiles` says which rows, keys and columns are a
-thread's, `softmax` makes P of scores.
+`family` has the legality check and the variants. `kernel` builds the kernel, `tiles` has the
+partition of rows, keys and columns among threads, and `softmax` computes P from scores.
 """

@@ -10,14 +10,14 @@ from aotc.kernels.attention.simt.tiles import Tiles, Variant, is_possible
 from aotc.kernels.family import ANY_GPU, SM_90A
 
 _MOST_COLUMNS = 256
-# By the columns that each is for at most.
+# The variants, by the largest number of columns that each is for.
 _VARIANTS = {
     64: Variant(4, 4, 8, 64, 1),
     128: Variant(4, 8, 8, 16, 1),
     256: Variant(4, 4, 8, 8, 2),
 }
-# On Hopper, whose blocks may have more shared memory, for more than 64 columns: what tiles take
-# there, one block a multiprocessor.
+# The costs of tiles on Hopper, whose blocks may have more shared memory, with one block on a
+# multiprocessor. These variants are for more than 64 columns.
 _HOPPER_COSTS = {Variant(8, 8, 16, 64, 1): 100, Variant(4, 8, 16, 64, 1): 58}
 
 
@@ -54,7 +54,8 @@ class Simt(AttentionFamily):
 
 
 class SimtOnHopper(Simt):
-    """Larger tiles, where they are better than those for every GPU."""
+    """Attention in f32 on Hopper, with larger tiles, if they are faster than those for every
+    GPU."""
 
     target = SM_90A
     most_shared_bytes = LIMITS[90].block_shared

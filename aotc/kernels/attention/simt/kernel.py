@@ -86,7 +86,7 @@ class _State(Struct, frozen=True):
 
 
 class Kernel:
-    """Builds the kernel, part by part. Values that its parts share are its members."""
+    """Builds the kernel. Values that its methods share are members."""
 
     def __init__(
         self, b: Builder, problem: Attention, variant: Variant, arguments: Sequence[Value]
@@ -112,7 +112,7 @@ class Kernel:
         blocks = self.tiles_down * self.batches
         if isinstance(blocks, int) and blocks == 0:
             return
-        # A grid has a block at least; where there should be none, that one does nothing.
+        # A grid has at least one block, which does nothing if there is no tile.
         with b.launch(maximum(blocks, 1), variant.threads, self.tiles.bytes) as launch:
             shared = b.shared_memory()
             is_known = isinstance(blocks, int)
@@ -165,7 +165,7 @@ class Kernel:
         warp, lane = unravel(self.thread, WARP)
         lane_row, self.lane_column = lane_place(lane, variant.lanes_per_row)
         warp_row = warp * variant.warp_rows
-        # Behind the warp's last row.
+        # One past the warp's last row.
         self.warp_end = warp_row + variant.warp_rows
         first = warp_row + lane_row * GROUP
         self.rows = [first + offset for offset in row_offsets(variant)]
@@ -182,7 +182,7 @@ class Kernel:
     # --- Copies to shared memory ---------------------------------------------------------
 
     def _copy_q(self, q: _Operand) -> None:
-        """Begins to copy the tile's rows, transposed; rows beyond the last one are 0."""
+        """Starts to copy the tile's rows, transposed. Rows past the last one are 0."""
         variant = self.variant
         rows = variant.threads // RUN
         own_row, own_column = unravel(self.thread, RUN)
@@ -206,18 +206,18 @@ class Kernel:
         return self._copy(self.v_operand, self.tiles.v, self.v_tile, first)
 
     def _copy(self, operand: _Operand, tile: Tile, to: Buffer, first: Number) -> Value:
-        """Begins to copy the tile of K or V from key `first` on; rows beyond the last key, perhaps
-        all, are 0."""
+        """Starts to copy the tile of K or V from key `first` on. Rows past the last key, possibly
+        all of them, are 0."""
         variant, width = self.variant, operand.width
         lanes = lanes_of_copy(self.head_dim, width)
         rows = rows_of_copy(variant, self.head_dim, width)
         own_row, own_group = unravel(self.thread, lanes)
         own_column = own_group * width
-        # What is known is added last: so it is in the instructions, and needs no registers.
+        # Constants are added last, so that they are immediates, and need no registers.
         first_row, first_column = first + own_row, operand.column + own_column
         is_whole = isinstance(self.keys, int) and self.keys % tile.rows == 0
         all_valid = select(compare("ult", first, self.keys), width, 0) if is_whole else 0
-        # Of a narrow tile's rows there may be fewer than threads for them.
+        # A tile may have fewer rows than the block copies at once.
         has_row = rows <= tile.rows or compare("ult", own_row, tile.rows)
         with self.b.where(has_row):
             for down, across in product(
@@ -251,7 +251,7 @@ class Kernel:
     def _add_block(self, number: Scalar, state: _State, *, hides: bool) -> _State:
         b, rows = self.b, self.variant.rows
         first = number * self.variant.keys
-        # K is there, and all have read V's tile before.
+        # K has arrived, and all threads have read the previous tile of V.
         self._wait()
         self._copy_v(first)
         is_seen: Condition = True
@@ -261,11 +261,11 @@ class Kernel:
             is_seen,
             [ELEMENT] * (3 * rows),
             lambda: self._make_p(state, first, hides=hides),
-            # No row of the warp sees a key.
+            # No row of the warp attends to these keys.
             lambda: [*state.row_max, *state.row_sum, *state.row_sum],
         )
         row_max, row_sum, rescale = (made[i * rows : (i + 1) * rows] for i in range(3))
-        # V is there, and all have read K.
+        # V has arrived, and all threads have read K.
         self._wait()
         self._copy_k(first + self.variant.keys)
         o = b.choose(

@@ -1,10 +1,10 @@
 """The online softmax of scores in registers (Milakov and Gimelshein), in f32.
 
-A thread has some rows, and of each some keys; the lanes of a row agree on the row's largest score,
-while each keeps the sum over its own keys until the end. P is exp2 of what a score is below the
-largest one, in units of 1 / log2(e): of scores that are multiplied by the scale, one multiply-add
-each, rounded once, which is at least as near as exp(scale · s - scale · max) with its three
-roundings. `ex2.approx` is within 2 units in the last place (PTX manual).
+A thread has some rows, and in each some keys. The lanes of a row agree on the row's largest score,
+while each keeps the sum over its own keys until the end. P is exp2(unit · s - unit · max), with
+unit = scale · log2(e). The argument is one multiply-add, rounded once, which is at least as
+accurate as exp(scale · s - scale · max) with its three roundings. `ex2.approx` is within 2 units in
+the last place (PTX manual).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from aotc.numbers import Float, Scalar, compare, fma, maximum_number
 
 
 class Softmax:
-    """The softmax of scores. They are to be multiplied by `scale`; with a mask, `add_mask` has
-    multiplied them and added it.
+    """The softmax of scores times `scale`. With a mask, `add_mask` multiplies the scores and adds
+    the mask before.
 
-    A row's state is the largest score, in the unit of this class, and this thread's sum.
+    A row's state is the largest score, times `_unit` unless there is a mask, and this thread's sum.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class Softmax:
     def update(
         self, scores: Sequence[Float], row_max: Float, row_sum: Float
     ) -> tuple[list[Float], Float, Float, Float]:
-        """P of a row's scores, the row's state with them, and the factor that rescales what was
-        accumulated before.
+        """P of a row's scores, the row's updated state, and the factor that rescales the previous
+        accumulators.
 
-        A row of -infinity alone has 0 subtracted: its P is 0, not NaN. A NaN is no maximum but
-        makes its P, and so the sum, NaN.
+        From a row whose scores are all -infinity, 0 is subtracted, so that P is 0, not NaN. A NaN
+        is ignored by the maximum, but its P, and thus the sum, is NaN.
         """
         b = self.b
         largest = self._row_max(scores)
@@ -64,15 +64,15 @@ class Softmax:
             largest = largest * self._unit()
         largest = maximum_number(largest, row_max)
         shift = unless_empty(b, largest, largest)
-        # The same is subtracted from all scores of a row, and from what was subtracted before: how
-        # it was rounded is of no meaning.
+        # The same value is subtracted from all scores of a row and from the previous maximum, so
+        # its rounding does not matter.
         rescale = self.exp2(self._in_units(row_max - shift))
         p = [self._probability(score, shift) for score in scores]
         return p, largest, row_sum * rescale + _tree(Float.__add__, p), rescale
 
     def inverse_sum(self, row_max: Float, row_sum: Float, *, empty_is_zero: bool) -> Float:
-        """1 / the sum of a row, of all its threads; with `empty_is_zero`, 0 for a row of -infinity
-        alone, whose sum is 0."""
+        """1 / the sum of a row, over all its threads. With `empty_is_zero`, it is 0 for a row whose
+        scores are all -infinity, and whose sum is 0."""
         b = self.b
         for bit in self.lane_bits:
             row_sum = b.add(row_sum, b.shuffle_xor(row_sum, 1 << bit))
@@ -91,7 +91,7 @@ class Softmax:
 
     def _probability(self, score: Float, shift: Float) -> Float:
         if self.mask is not None:
-            # A mask may have the least number there is, which times log2(e) would be -infinity.
+            # A mask may have the lowest finite number, which times log2(e) would be -infinity.
             return self.exp2(self._in_units(score - shift))
         return self.exp2(fma(score, self._unit(), -shift))
 

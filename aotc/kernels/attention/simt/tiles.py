@@ -30,9 +30,9 @@ BITS = {4: ((1, 2, 4), (0, 3)), 8: ((1, 4), (0, 2, 3)), 16: ((1,), (0, 2, 3, 4))
 
 
 class Variant(Struct, frozen=True):
-    """`warps`: of a block. `rows`: of a thread. `lanes_per_row`: lanes of a warp that share a row
-    of scores. `keys`: of a tile of K and V. `steps`: the Q·Kᵀ loop advances 4 * steps columns of
-    head_dim per iteration."""
+    """Parameters of a kernel. `warps`: the warps of a block. `rows`: the rows of a thread.
+    `lanes_per_row`: the lanes of a warp that share a row of scores. `keys`: the keys of a tile of K
+    and V. `steps`: the Q·Kᵀ loop advances 4 * steps columns of head_dim per iteration."""
 
     warps: int = 4
     rows: int = 8
@@ -50,7 +50,7 @@ class Variant(Struct, frozen=True):
 
     @property
     def m(self) -> int:
-        """Rows of a tile."""
+        """The rows of a tile."""
         return self.warps * self.warp_rows
 
     @property
@@ -163,8 +163,8 @@ def lane_place(lane: Number, lanes_per_row: int) -> tuple[Number, Number]:
 
 
 def row_offsets(variant: Variant) -> list[int]:
-    """A thread's rows, relative to its first one, which is 4 times its lane's row. So the rows of
-    lanes that read at once begin in different banks."""
+    """A thread's rows, relative to its first one, which is 4 times its lane's row. The rows of
+    lanes that read at once thus begin in different banks."""
     return [
         number % GROUP + GROUP * variant.lane_rows * (number // GROUP)
         for number in range(variant.rows)

@@ -1,4 +1,5 @@
-"""Attention on Hopper (sm_90a), in one kernel: TMA brings tiles, warpgroups multiply them (wgmma).
+"""Attention on Hopper (sm_90a), in one kernel: TMA copies tiles, warpgroups multiply them (wgmma).
 
-`family` takes variants; `kernel` writes the kernel, of which `mma` and `mask_tiles` are parts.
+`family` has the legality check and the variants. `kernel` builds the kernel, with `mma` and
+`mask_tiles` as its parts.
 """

@@ -13,11 +13,11 @@ from aotc.kernels.hopper.cta import SHARED_BYTES
 from aotc.kernels.hopper.tma import is_aligned
 
 _MOST_COLUMNS = 256
-# So many matrices of a batch are gone through at once, where rows see different numbers of keys:
-# with fewer, the longest tiles of each group come at its end.
+# With causality, the number of matrices of the batch that are rasterized together. With fewer, the
+# longest tiles of each group come at its end.
 _GROUP = 16
-# By the most columns: what a tile of so many warpgroups takes, 64 rows for each of them, by how
-# fast they were seen to be on an H200.
+# The cost of a tile, measured on an H200, by the largest number of columns and by the number of
+# consumer warpgroups, which have 64 rows each.
 _COSTS = {
     48: {4: 252, 3: 192, 2: 155, 1: 115},
     64: {4: 260, 3: 192, 2: 160, 1: 103},
@@ -25,14 +25,14 @@ _COSTS = {
     96: {3: 175, 2: 128, 1: 91},
     256: {2: 128, 1: 91},
 }
-# With a mask; three have no room for large tiles of keys.
+# The costs with a mask. Three warpgroups have no registers for large tiles of keys.
 _COSTS_WITH_MASK = {2: 160, 1: 105}
-# The most keys of a tile whose scores and P have registers, by the number of warpgroups and by the
-# most columns.
+# The largest number of keys of a tile whose scores and P fit the registers, by the number of
+# warpgroups and by the largest number of columns.
 _MOST_KEYS = {4: {48: 80, 64: 64}, 3: {64: 128, 96: 96}, 2: {256: 128}, 1: {256: 128}}
-# What threads read of a mask themselves is in registers, too.
+# The same if threads load the mask to registers themselves.
 _MOST_KEYS_WITH_MASK = 64
-# What a tile takes besides its keys, in keys.
+# The overhead of a tile, in units of the cost of a key.
 _TILE_OVERHEAD = 24
 
 
@@ -73,9 +73,9 @@ class Wgmma(AttentionFamily):
         return SharedMemory.of(problem, variant).bytes
 
     def _variant(self, problem: Attention, consumers: int) -> Variant | None:
-        """The variant with as many keys in a tile as fit registers and shared memory; where a
-        known number of keys is seen by all rows, with those that leave the least of tiles empty."""
-        # Of rows that see different numbers of keys, the GPU itself hands out tiles as blocks end.
+        """The variant with the largest tile of keys that fits registers and shared memory. If all
+        rows attend to a known number of keys, it is the tile size of least cost for this number."""
+        # With causality, tiles take different times: each tile is a block, which the GPU schedules.
         group, blocks = (_GROUP, 0) if problem.causal else (1, H100.multiprocessors)
         total, most = _keys_of_all(problem), _most_keys(problem, consumers)
         variants = (
@@ -99,12 +99,13 @@ def _is_possible(variant: Variant) -> bool:
 
 
 def _keys_of_all(problem: Attention) -> int | None:
-    """How many keys all rows see; None if that is not known, or they see different ones."""
+    """The number of keys that all rows attend to; None if it is unknown, or differs by row."""
     return None if problem.causal else problem.keys
 
 
 def _most_keys(problem: Attention, consumers: int) -> int:
-    """Of a tile, for so many columns as there are costs for."""
+    """The largest number of keys of a tile. `_costs` must have an entry for the problem's
+    columns."""
     head_dim = problem.head_dim or 0
     most = next(keys for columns, keys in _MOST_KEYS[consumers].items() if head_dim <= columns)
     is_read = problem.mask is not None and not has_tiles(problem.mask)
@@ -112,19 +113,19 @@ def _most_keys(problem: Attention, consumers: int) -> int:
 
 
 def _keys_cost(total: int, keys: int) -> int:
-    """What a row's tiles of so many keys take."""
+    """The cost of a row with tiles of `keys` keys."""
     return -(-total // keys) * (keys + _TILE_OVERHEAD)
 
 
 def _costs(problem: Attention) -> dict[int, int]:
-    """By the number of consumers."""
+    """The costs of tiles, by the number of consumers."""
     head_dim = problem.head_dim
     if head_dim is None or head_dim > max(_COSTS):
         return {}
     if problem.mask is not None:
         return _COSTS_WITH_MASK
     costs = next(costs for most, costs in _COSTS.items() if head_dim <= most)
-    # Four are not faster where a tile's rows see different numbers of keys.
+    # With causality, four consumers are not faster.
     return {number: cost for number, cost in costs.items() if number < 4 or not problem.causal}
 
 

@@ -1,19 +1,20 @@
-"""Attention on Hopper (sm_90a), in one kernel: TMA brings Q, K and V, wgmma makes scores and O.
+"""Attention on Hopper (sm_90a), in one kernel: TMA copies Q, K and V, wgmma computes scores and O.
 
-A block is a producer warpgroup and one to four consumer warpgroups, each of which computes 64 rows
-of O. For these it goes over K and V in tiles of some keys, the last one first (which alone has keys
-that are not seen): S = Q · Kᵀ, in registers; P, their exponentials, which are the next matmul's A
-in registers; O = O · rescale + P · V. Scores are never in memory. While a warpgroup takes the
-exponentials of a tile, its MMAs of the tile before are under way, and those of the other
-warpgroups, which take turns.
+A block has a producer warpgroup and one to four consumer warpgroups, each of which computes 64 rows
+of O. A consumer iterates over K and V in tiles of some keys, from the last tile, the only one with
+keys past the end, to the first. For each, it computes S = Q · Kᵀ and P, the exponentials of S, both
+in registers, and O = O · rescale + P · V, with P as the A operand. Scores are never in memory.
+While a warpgroup computes the exponentials of a tile, its MMAs of the previous tile are in flight,
+and those of the other warpgroups (ping-pong schedule).
 
-Between producer and consumers is a ring of stages (`hopper.pipeline`), each a tile of K or one of
-V, in the order of their use: K, K, V, K, V, … V. Q has a ring of its own, of one stage.
+Between producer and consumers is a ring of stages (`hopper.pipeline`). A stage has a tile of K or
+of V, in the order of their use: K, K, V, K, V, … V. Q has its own ring, of one stage.
 
-What a causal warpgroup does not see, and the next ones of its tile do, it skips.
+With causality, a warpgroup skips the tiles of keys that only later warpgroups of its tile attend
+to.
 
-Scores and O are f32. P becomes Q's type before the second matmul, and O is divided by the row sums
-after it: in another order than the operation says, with the same error bounds.
+Scores and O are f32. P is converted to Q's type before the second matmul, and O is divided by the
+row sums after it. This is another order than that of the operations, with the same error bounds.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ from aotc.numbers import (
     signed_maximum,
 )
 
-# Registers of a thread that copies, and of one that computes, by the number of consumers.
+# The registers of a thread of the producer and of a consumer, by the number of consumers.
 REGISTERS = {1: (40, 232), 2: (24, 240), 3: (32, 160), 4: (24, 112)}
 _MASK_STAGES = 2
 
@@ -64,10 +65,11 @@ _MASK_STAGES = 2
 class Variant(Struct, frozen=True):
     """Parameters of a kernel.
 
-    `consumers`: warpgroups that compute. `keys`: of a tile of K and V. `stages`: of the ring, each
-    a tile of K or V. `group`: how many matrices of the batch are gone through at once, so that
-    their K and V are in the L2 cache. `is_ping_pong`: one warpgroup's MMAs are between the other's.
-    `blocks`: how many run at once; 0 for one for each tile of O.
+    `consumers`: the number of consumer warpgroups. `keys`: the keys of a tile of K and V. `stages`:
+    the stages of the ring, each of which has a tile of K or V. `group`: the number of matrices of
+    the batch that are rasterized together, so that their K and V stay in the L2 cache.
+    `is_ping_pong`: the warpgroups take turns at the tensor cores. `blocks`: the number of
+    concurrent blocks; 0 for one block for each tile of O.
     """
 
     consumers: int = 2
@@ -79,7 +81,7 @@ class Variant(Struct, frozen=True):
 
     @property
     def m(self) -> int:
-        """Rows of a tile."""
+        """The rows of a tile of O."""
         return ROWS * self.consumers
 
     @property
@@ -111,7 +113,7 @@ def mask_tiles_of(problem: Attention, variant: Variant) -> MaskTiles | None:
 
 
 class _State(Struct, frozen=True):
-    """What the mainloop carries: P of the tile of keys before, the rows, the accumulators of O."""
+    """The loop-carried values: P of the previous tile of keys, the rows, the accumulators of O."""
 
     p: list[Scalar]
     rows: Rows
@@ -129,7 +131,7 @@ class _State(Struct, frozen=True):
 
 
 class Kernel:
-    """Builds the kernel, part by part. Values that its parts share are its members."""
+    """Builds the kernel. Values that its methods share are members."""
 
     def __init__(
         self, b: Builder, problem: Attention, variant: Variant, arguments: Sequence[Value]
@@ -192,21 +194,22 @@ class Kernel:
         b.barrier()
 
     def _tile(self, number: Scalar) -> Tile:
-        """Tiles are counted over `group` matrices of the batch, then down. Causal ones are counted
-        up, as the last rows have the most keys, and what takes longest comes first; and from the
-        last rows, so that of tiles that are not full the first one is, which has the fewest keys:
-        it may begin in front of the matrix, where TMA reads zeros."""
+        """The coordinates of tile `number`. Tiles are numbered over `group` matrices of the batch,
+        then down the rows. With causality they are numbered up, as the last rows have the most
+        keys, so that the longest tiles start first. Tiles are then aligned to the last row, so that
+        only the first tile, which has the fewest keys, may be partial. It may begin in front of the
+        matrix, where TMA reads zeros."""
         variant = self.variant
         batch, row = rasterize(number, self.batch, self.down, variant.group)
         first = row * variant.m
         if self.problem.causal:
-            # Of a warpgroup's rows all are there then, or none in front.
+            # In front of the matrix, a warpgroup has either all of its rows or none.
             parts = (self.queries + (ROWS - 1)) // ROWS
             first = parts * ROWS - variant.m - first
         return Tile(first, 0, batch)
 
     def _key_tiles(self, end: Number) -> Scalar:
-        """How many tiles of keys the rows in front of `end` see, one of them at least."""
+        """The number of tiles of keys that the rows in front of `end` attend to; at least 1."""
         seen: Number = self.keys
         if self.problem.causal:
             seen = minimum(seen, signed_maximum(end, 1))
@@ -250,7 +253,7 @@ class Kernel:
     def _copy_keys(
         self, operand: Operand, map_: TensorMap, count: Number, number: Number, tile: Tile
     ) -> None:
-        """A tile of keys into the ring."""
+        """Copies a tile of keys to the ring."""
         row = number * self.variant.keys
         self._copy(self.ring, count, operand, map_, self.q.bytes, (row, tile.batch))
 
@@ -263,8 +266,8 @@ class Kernel:
         begin: int,
         place: tuple[Number, Number | None],
     ) -> None:
-        """Copies the operand's tile into a stage. `begin`: of the ring in shared memory. `place`:
-        the tile's row, and its matrix."""
+        """Copies the operand's tile to a stage. `begin`: the ring's offset in shared memory.
+        `place`: the tile's row, and its index in the batch."""
         row, batch = place
         assert batch is not None
         stage = ring.producer_acquire(count, operand.bytes)
@@ -272,7 +275,7 @@ class Kernel:
         operand.load(self.b, map_, self.cta.shared, offset, (row, batch), ring, stage)
 
     def _copy_mask(self, j: Number, number: Number, tile: Tile) -> None:
-        """That of a tile of keys, the j-th."""
+        """Copies the mask of the j-th tile of keys, whose number is `number`."""
         if self.mask_tiles is None:
             return
         assert tile.batch is not None
@@ -285,7 +288,7 @@ class Kernel:
             self.mask_map.load(self.b, coordinates, self.cta.shared, to, ring.full, stage)
 
     def _mask_count(self, j: Number) -> Number:
-        """There is one for a tile of K and one of V."""
+        """The mask ring's count. It has one mask tile for each two stages of the ring (K and V)."""
         return (self.count >> 1) + j
 
     # --- Consumers -----------------------------------------------------------------------
@@ -301,7 +304,7 @@ class Kernel:
         self.epilogue.end()
 
     def _partition(self) -> None:
-        """Sets this warpgroup's rows, its operands, and its buffers."""
+        """Sets this warpgroup's rows, operands and buffers."""
         b, cta, problem = self.b, self.cta, self.problem
         own = cta.address + self.consumer * (ROWS * SWIZZLE_BYTES)
         self.mma = TiledMma(b, self.operands, own, cta.address + self.q.bytes)
@@ -317,7 +320,7 @@ class Kernel:
         self.softmax = Softmax(b, problem.scale, problem.q.element, cta.lane, problem.mask)
 
     def _compute_tile(self, tile: Tile, iteration: Scalar) -> Number:
-        """Computes O of this warpgroup's rows. Returns the count of the ring's stages after it."""
+        """Computes O of this warpgroup's rows. Returns the ring's count after the tile."""
         b, variant = self.b, self.variant
         tiles = self._key_tiles(tile.row + variant.m)
         last = tiles - 1
@@ -340,7 +343,7 @@ class Kernel:
 
         first_unhidden = first = skipped + 1
         if self.problem.causal and variant.keys % ROWS:
-            # Tiles that the first rows do not see to their end.
+            # The tiles that the first rows do not attend to completely.
             behind = signed_maximum(own_row + 1, 0)
             whole = minimum(behind // variant.keys, tiles)
             first_unhidden = maximum(tiles - whole, first)
@@ -360,7 +363,7 @@ class Kernel:
         column, batch = 0, tile.batch
         if heads := self.problem.heads[3]:
             column, batch = batch % heads * self.head_dim, batch // heads
-        # TMA stores nothing that begins in front of a matrix.
+        # Tiles that begin in front of the matrix are not stored.
         with b.where(compare("sge", own_row, 0)):
             packed = pack(b, o, struct_type("f32", len(o)))
             self.epilogue.store([packed], Tile(self.row, column, batch))
@@ -378,12 +381,12 @@ class Kernel:
 
     @property
     def _can_skip(self) -> bool:
-        """Whether a warpgroup may see fewer tiles of keys than the tile's last one does."""
+        """Whether a warpgroup may attend to fewer tiles of keys than the last one of its tile."""
         return self.problem.causal and self.variant.consumers > 1
 
     def _skip(self, tiles: Number) -> None:
-        """Skips `tiles` tiles of keys that this warpgroup does not see: it releases their stages,
-        and passes its turns on to the next warpgroup."""
+        """Skips `tiles` tiles of keys that this warpgroup does not attend to: it releases their
+        stages, and passes its turns on to the next warpgroup."""
         with self.b.loop(0, tiles) as loop:
             j = loop.index
             following = j + 1
@@ -405,7 +408,7 @@ class Kernel:
     def _mainloop(
         self, state: _State, first: Number, end: Number, last: Scalar, *, hides: bool
     ) -> _State:
-        """The state after tiles `first` to `end`, which are numbered from `last` down."""
+        """The state after the tiles from `first` to `end`, which are numbered from `last` down."""
         with self.b.loop(first, end, 1, state.values) as loop:
             number = last, loop.index
             loop.next(self._add_tile(state.like(loop.carried), *number, hides=hides).values)
@@ -464,8 +467,8 @@ class Kernel:
         row = self.first_row if problem.causal else None
         return self.softmax.hide(scores, self.keys, first, row)
 
-    # The warpgroups take turns at the tensor cores, by a named barrier each (0 is gpu.barrier's),
-    # on which its owner waits and the one before arrives.
+    # Ping-pong schedule: the warpgroups take turns at the tensor cores. Each has a named barrier (0
+    # is gpu.barrier's), on which it waits and the previous warpgroup arrives.
 
     @property
     def _is_ping_pong(self) -> bool:

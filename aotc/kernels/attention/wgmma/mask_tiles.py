@@ -1,4 +1,5 @@
-"""A mask in Hopper's kernel: TMA brings it to a ring, if its rows lie at multiples of 16 bytes."""
+"""Tiles of a mask in Hopper's kernel, which TMA copies to a ring if rows are aligned to 16
+bytes."""
 
 from __future__ import annotations
 
@@ -11,23 +12,23 @@ from aotc.kernels.hopper.tma import TensorMap, create_tensor_map
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.numbers import Float, Number, Scalar, Value
 
-_CHUNK = 16  # bytes: what is swizzled, and what TMA's rows are multiples of
-_MOST_DIMENSIONS = 5  # of a TMA's descriptor
+_CHUNK = 16  # bytes: the unit that the swizzle permutes, and that TMA's rows are multiples of
+_MOST_DIMENSIONS = 5  # the limit of a tensor map
 _STAGE_ALIGNMENT = 1024  # bytes
 
 
 def has_tiles(mask: Mask | None) -> bool:
-    """Whether there is a mask that TMA takes."""
+    """Whether there is a mask, and TMA can copy its tiles."""
     if mask is None:
         return False
-    # A box along two dimensions of queries would be a cube, of which a mask is the diagonal.
+    # A box along two dimensions of queries would be a cube, of which only the diagonal is needed.
     is_tile = mask.places.count(QUERY) <= 1
     return is_tile and mask.alignment % _CHUNK == 0 and len(mask.places) <= _MOST_DIMENSIONS
 
 
 class MaskTiles:
-    """Its tiles of `rows` queries and `keys` keys: slabs of 128 bytes, swizzled, behind each
-    other. A mask that is the same for all queries has one row, which is as long as a tile."""
+    """The tiles of a mask, of `rows` queries and `keys` keys: consecutive slabs of 128-byte rows,
+    swizzled. A mask that is the same for all queries has one row, as long as a tile."""
 
     def __init__(self, mask: Mask, rows: int, keys: int) -> None:
         self.mask, self.keys = mask, keys
@@ -36,7 +37,7 @@ class MaskTiles:
         self.width = SWIZZLE_BYTES // self.element_bytes if self.has_rows else keys
         self.slabs = -(-keys // self.width)
         self.slab_bytes = (rows if self.has_rows else 1) * self.width * self.element_bytes
-        # What is copied, and what it takes.
+        # The bytes that are copied, and those of a stage.
         self.bytes = self.slabs * self.slab_bytes
         self.stage_bytes = -(-self.bytes // _STAGE_ALIGNMENT) * _STAGE_ALIGNMENT
         self.box = tuple({QUERY: rows, KEY: self.width}.get(place, 1) for place in mask.places)
@@ -50,8 +51,8 @@ class MaskTiles:
     def copies(
         self, b: Builder, batch: Number, row: Number, first: Number
     ) -> list[tuple[int, list[Number]]]:
-        """Each copy: its offset in the tile, and where it is in the mask, innermost first.
-        `first`: of the keys."""
+        """The copies of a tile. For each, its offset in the tile, and its coordinates in the mask,
+        innermost first. `first`: the tile's first key."""
         outer = outer_index(b, self.mask, batch, b.index(row))[::-1]
         return [
             (slab * self.slab_bytes, [b.index(first + slab * self.width), *outer])
@@ -59,12 +60,12 @@ class MaskTiles:
         ]
 
     def begin(self, b: Builder, row: Number, lane: Scalar) -> None:
-        """`row`: the first one of this thread's warp, in the tile."""
+        """Prepares `load`. `row`: the first row of this thread's warp in the tile."""
         self.b = b
         in_row: Number = (lane & 3) * (2 * self.element_bytes)
         self.own = in_row
         if self.has_rows:
-            # A row's chunks are swizzled by its number, of 8.
+            # A row's chunks are swizzled by its number modulo 8.
             number = lane >> 2
             swizzled = in_row ^ number * _CHUNK
             self.own = (row + number) * SWIZZLE_BYTES + swizzled

@@ -1,8 +1,8 @@
 """The two matmuls of attention by wgmma, with Q, K and V in shared memory and accumulators in
 registers.
 
-Q, K and V lie there as tiles: slabs of 64 columns, rows of 128 bytes, swizzled, behind each other.
-The columns of the last slab that a head does not have are zeros.
+The tiles of Q, K and V consist of consecutive slabs of 64 columns, with swizzled rows of 128 bytes.
+The columns of the last slab past the head's last one are zeros.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from aotc.kernels.hopper.tma import TensorMap, create_tensor_map
 from aotc.kernels.matmul.problem import Matrix
 from aotc.numbers import Float, Number, Scalar, Value
 
-ROWS = 64  # of Q, of a warpgroup
+ROWS = 64  # the rows of Q of a warpgroup
 K_OF_MMA = 16
-N_OF_MMA = 8  # what its columns are multiples of
-_COLUMNS = SWIZZLE_BYTES // 2  # of a slab
+N_OF_MMA = 8  # wgmma's columns are a multiple of this
+_COLUMNS = SWIZZLE_BYTES // 2  # the columns of a slab
 
 
 class Operand:
-    """Q, K or V: tiles of some rows, all columns of a head. In shared memory these are slabs of 64
-    columns, rows of 128 bytes, behind each other. TMA fills columns behind the head's last one with
-    zeros: heads that are beside each other have a dimension of their own."""
+    """Q, K or V: tiles of some rows, and all columns of a head. In shared memory, a tile consists
+    of consecutive slabs of 64 columns, with rows of 128 bytes. TMA fills columns past the head's
+    last one with zeros, as adjacent heads are a separate dimension of the tensor map."""
 
     def __init__(self, matrix: Matrix, rows: int, columns: int, heads: int) -> None:
         self.matrix, self.rows, self.columns, self.heads = matrix, rows, columns, heads
@@ -58,12 +58,13 @@ class Operand:
         return Scalar(units | swizzled_layout(self.slab_bytes))
 
     def column_step(self, step: int) -> int:
-        """From the tile's descriptor to that of 16 columns."""
+        """The difference between the descriptors of the tile and of its group `step` of 16
+        columns."""
         slab, part = divmod(step * K_OF_MMA, _COLUMNS)
         return slab * self.slab_bytes + 2 * part >> 4
 
     def row_step(self, step: int) -> int:
-        """From the tile's descriptor to that of 16 rows."""
+        """The difference between the descriptors of the tile and of its group `step` of 16 rows."""
         return step * K_OF_MMA * SWIZZLE_BYTES >> 4
 
     def load(
@@ -76,8 +77,8 @@ class Operand:
         pipeline: TmaPipeline,
         stage: Number,
     ) -> None:
-        """Copies the tile to an offset in shared memory. `place`: its row, and its place in the
-        batch, which counts heads."""
+        """Copies a tile to an offset in shared memory. `place`: its row, and its index in the
+        batch, which includes heads."""
         row, batch = place
         outer = [row, batch]
         if self.heads:
@@ -89,7 +90,7 @@ class Operand:
 
 
 def operands_of(problem: Attention, rows: int, keys: int) -> tuple[Operand, Operand, Operand]:
-    """Q, K and V, with tiles of so many rows of Q, and keys."""
+    """Q, K and V, with tiles of `rows` rows of Q, and `keys` keys."""
     head_dim, heads = problem.head_dim or 0, problem.heads
     return (
         Operand(problem.q, rows, head_dim, heads[0]),
@@ -99,7 +100,7 @@ def operands_of(problem: Attention, rows: int, keys: int) -> tuple[Operand, Oper
 
 
 class TiledMma:
-    """The multiplications of a warpgroup. K and V are in the stages of a ring."""
+    """The matmuls of a warpgroup. K and V are in the stages of a ring."""
 
     def __init__(
         self,
@@ -108,7 +109,7 @@ class TiledMma:
         q_address: Scalar,
         ring_address: Scalar,
     ) -> None:
-        """`q_address`: of the warpgroup's rows."""
+        """`q_address`: the address of the warpgroup's rows of Q."""
         self.b = b
         self.q, self.k, self.v = operands
         self.element, self.head_dim, self.keys = self.q.matrix.element, self.q.columns, self.k.rows
@@ -121,7 +122,7 @@ class TiledMma:
         self.ring_descriptor = self.k.descriptor(b, ring_address)
 
     def multiply_qk(self, stage: Number) -> Value:
-        """Begins S = Q · Kᵀ with the tile of K in a stage."""
+        """Starts S = Q · Kᵀ with the tile of K in a stage."""
         b = self.b
         scores = undefined(b, self.qk.type)
         k = self._stage_descriptor(stage)
@@ -133,8 +134,8 @@ class TiledMma:
         return scores
 
     def multiply_pv(self, stage: Number, p: Sequence[Scalar], o: Sequence[Float]) -> Value:
-        """Begins O + P · V with the tile of V in a stage. `p`: as `Softmax.pack` has it. (nvvm's
-        operation has no A in registers.)"""
+        """Starts O + P · V with the tile of V in a stage. `p`: the words of `Softmax.pack`. (It is
+        inline PTX, as the nvvm dialect has no wgmma with A in registers.)"""
         b, count = self.b, self.head_dim // 2
         v = self._stage_descriptor(stage)
         results = ", ".join(f"${i}" for i in range(count))
@@ -157,9 +158,9 @@ class TiledMma:
         return packed
 
     def wait(self, packed: Value, pending: int, read: Sequence[Scalar] = ()) -> list[Float]:
-        """Accumulators that are computed, by all but the `pending` groups that began last. Nothing
-        that uses them moves in front of this, and what the MMAs read (`read`) is kept until then:
-        of nvvm's operation a compiler does not know that."""
+        """Waits for all but the last `pending` groups of MMAs, and returns the accumulators. They
+        pass through inline PTX, so that no use of them moves in front of it, and the registers that
+        the MMAs read (`read`) are kept until then. (The nvvm operation does not express that.)"""
         b, count = self.b, (self.head_dim if read else self.keys) // 2
         values = unpack(b, packed, "f32", range(count))
         tied = [str(i) for i in range(count)]
