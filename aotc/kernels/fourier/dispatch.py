@@ -1,7 +1,8 @@
-"""Functions that are marked as Fourier transforms → launches of the kernel, on GPUs and on the CPU.
+"""Replaces the bodies of functions that are marked as Fourier transforms by launches of the kernel.
 
-A front end writes the transform as a function of the rows, the result and the roots of unity, whose
-body computes each point by its definition, and marks it with `FOURIER`.
+A front end writes a transform as a function of the rows, the result and the roots of unity, and
+marks it with `FOURIER`. The body of the function computes each point by the definition. The kernel
+runs on GPUs and on the CPU device.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ STEP = "aotc-choose-fourier-kernels"
 
 
 def choose_fourier_kernels(module: Any, request: BuildRequest, remarks: Remarks) -> None:
-    """Changes `module`, in which tensors are buffers, in place."""
+    """Replaces the marked functions of `module`, after bufferization, in place."""
     with module.context:
         marked = [one for one in functions_of(module) if FOURIER in one.attributes]
         for number, function in enumerate(marked):
@@ -62,8 +63,8 @@ def _name(transform: Transform) -> str:
 def _transform(
     function: Any, types: Sequence[Any], capabilities: Sequence[int]
 ) -> Transform | None:
-    """None where bufferization has left another form than it should, or the rows are none that the
-    kernel can take."""
+    """The transform of a marked function. None if the arguments are not in the expected form after
+    bufferization, or the kernel does not support the rows."""
     if len(types) != 3 or not all(isinstance(type_, ir.MemRefType) for type_ in types):
         return None
     given = ir.DictAttr(function.attributes[FOURIER])

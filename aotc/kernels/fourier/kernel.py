@@ -1,13 +1,13 @@
 """The kernel of a Fourier transform: Stockham's algorithm, of radix 8.
 
-A block transforms some rows, a thread eight points of one. A pass multiplies the thread's points by
-roots of unity, transforms them in registers, and exchanges points through shared memory: what
-thread t of T reads is always at t, t + T, ..., so that the first pass reads the operand and the
-last one writes the result. (N. K. Govindaraju et al., High Performance Discrete Fourier Transforms
-on Graphics Processors, 2008.)
+A block transforms some rows, and a thread eight points of one row. A pass multiplies the thread's
+points by roots of unity, transforms them in registers, and exchanges points through shared memory.
+Thread t of T always reads the points t, t + T, ..., so that the first pass reads the operand and
+the last pass writes the result. (N. K. Govindaraju et al., High Performance Discrete Fourier
+Transforms on Graphics Processors, 2008.)
 
-Real rows are complex ones of half as many points, of pairs of neighbours; a step before or behind
-the transform, which reads point k together with point N - k, takes them apart.
+Real rows are transformed as complex rows of half as many points, each a pair of adjacent numbers. A
+step before or after the transform, which reads point k together with point N - k, separates them.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ from aotc.builder import Buffer, Builder
 from aotc.kernels.fourier.problem import POINTS, Kind, Order, Transform
 from aotc.numbers import Condition, Number, Value, compare, divide_up, minimum, unravel
 
-# Of the words in shared memory, one more behind so many: passes write with strides that are powers
-# of two, which would be in the same banks.
+# Shared memory has one word of padding after each _BANKS words, as passes write with strides that
+# are powers of two, which would be in the same banks.
 _BANKS = 32
 
 
 class Complex(Struct, frozen=True):
-    """Real and imaginary part, two values of a float type."""
+    """A complex number: its real and imaginary part, as values of a float type."""
 
     real: Value
     imag: Value
 
 
 class Place(Struct, frozen=True):
-    """What a thread has of a block: a row, and the first of the points of it. `is_there`: whether
-    the row exists; `row` exists always."""
+    """A thread's part of a block: `own_row`, its row in the block, and `first`, its first point.
+    `row`: the row in the matrix, clamped to the last one. `is_there`: whether the row is in
+    bounds."""
 
     own_row: Number
     first: Number
@@ -44,9 +45,9 @@ class Place(Struct, frozen=True):
 
 
 class Kernel:
-    """Builds the launch. `x` and `y` are the buffers [outer, rows, points] or [outer, points,
-    rows], and a dimension of two for complex ones; `roots` is [length, 2], exp(sign 2πi k / length)
-    for each k."""
+    """Builds the launch and the kernel. `x` and `y` are the buffers [outer, rows, points] or
+    [outer, points, rows], with a further dimension of 2 for complex elements. `roots` is [length,
+    2]: exp(sign 2πi k / length) for each k."""
 
     def __init__(self, b: Builder, transform: Transform, x: Value, y: Value, roots: Value) -> None:
         self.b, self.transform = b, transform
@@ -82,7 +83,7 @@ class Kernel:
             if is_last and is_in_place and transform.kind is not Kind.R2C:
                 break
             if number:
-                # Others may still read what was there.
+                # Other threads may still read the previous points.
                 self.b.barrier()
             self._put(points, place, radix, done)
             self.b.barrier()
@@ -93,7 +94,8 @@ class Kernel:
         self._write(points, place)
 
     def _place(self, order: Order) -> Place:
-        """Neighbouring threads have neighbouring elements of what is read or written so."""
+        """The thread's part of the block, such that consecutive threads access consecutive elements
+        in this order."""
         transform = self.transform
         rows = transform.block_rows
         if order is Order.POINTS_LAST:
@@ -112,11 +114,11 @@ class Kernel:
     # --- A pass --------------------------------------------------------------------------
 
     def _pass(self, points: list[Complex], place: Place, radix: int, done: int) -> list[Complex]:
-        """Of transforms of `done` points, those of `radix` times as many."""
+        """One pass: combines transforms of `done` points to transforms of `radix` times as many."""
         count = POINTS // radix
         made = list(points)
         for butterfly in range(count):
-            # Point `butterfly + q * count` of the thread is its q-th.
+            # Point q of the butterfly is the thread's point `butterfly + q * count`.
             numbers = range(butterfly, POINTS, count)
             own = [points[number] for number in numbers]
             if done > 1:
@@ -127,8 +129,8 @@ class Kernel:
         return made
 
     def _turn(self, points: list[Complex], position: Number, step: int) -> list[Complex]:
-        """Point q times the root of number `position * q * step`: those of powers of two are read,
-        the others are products of two or three of these."""
+        """Multiplies point q by the root of index `position * q * step`. The roots for powers of
+        two are loaded, and the others are products of two or three of these."""
         roots: list[Complex] = []
         for q in range(1, len(points)):
             least = q & -q
@@ -153,7 +155,7 @@ class Kernel:
         return [*firsts, *seconds]
 
     def _put(self, points: list[Complex], place: Place, radix: int, done: int) -> None:
-        """Stores what a pass of transforms of `done` points made where it belongs in the row."""
+        """Stores the points of a pass to shared memory, at their positions in the row."""
         count = POINTS // radix
         for butterfly in range(count):
             group, within = unravel(self._position(place, butterfly), done)
@@ -174,7 +176,7 @@ class Kernel:
     def _padded(self, position: Number) -> Number:
         return position + position // _BANKS
 
-    # --- What is read and written --------------------------------------------------------
+    # --- Loads and stores of rows --------------------------------------------------------
 
     def _read(self, place: Place) -> list[Complex]:
         return [self._read_point(place, i) for i in range(POINTS)]
@@ -255,7 +257,8 @@ class Kernel:
         return Complex(real, imag)
 
     def _times_known(self, point: Complex, number: int, count: int) -> Complex:
-        """Times exp(sign 2πi number / count), which is a multiple of an eighth of a turn."""
+        """The point times exp(sign 2πi number / count), whose angle is a multiple of an eighth of a
+        turn."""
         sign = self.transform.sign
         eighths = 8 * number // count
         if eighths % 2:
@@ -266,7 +269,7 @@ class Kernel:
         return self._times_i(point, sign) if eighths else point
 
     def _times_i(self, point: Complex, sign: int) -> Complex:
-        """Times i, or -i."""
+        """The point times i, or times -i if `sign` is negative."""
         if sign > 0:
             return Complex(self._negate(point.imag), point.real)
         return Complex(point.imag, self._negate(point.real))

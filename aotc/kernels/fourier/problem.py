@@ -1,4 +1,4 @@
-"""What a transform computes, and how its kernel divides the work."""
+"""The parameters of a Fourier transform, and the partition of the work in its kernel."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-# Points of a row that a thread has in registers.
+# The points of a row that a thread has in registers.
 POINTS = 8
 _MOST_THREADS = 1024
-# Neighbouring rows of a block where their points lie side by side: a warp accesses whole sectors.
+# The rows of a block if rows are the contiguous dimension, so that a warp accesses whole sectors.
 _ADJACENT_ROWS = 16
-# Of a block, for its points: what every GPU has without asking, and what is asked for to have more
-# adjacent rows.
+# The shared memory of a block for its points: without the opt-in to more dynamic shared memory, and
+# with it, for more adjacent rows.
 _SHARED_BYTES, _MORE_SHARED_BYTES = 32 << 10, 64 << 10
 
 
 class Kind(StrEnum):
-    """The names are those of FFTW and PyTorch: complex to complex, real to complex, complex to
-    real."""
+    """The kind of a transform, by the names of FFTW and PyTorch: complex to complex, real to
+    complex, complex to real."""
 
     C2C = "c2c"
     R2C = "r2c"
@@ -26,8 +26,8 @@ class Kind(StrEnum):
 
 
 class Order(StrEnum):
-    """How the last two dimensions of a batch of rows lie: the points of a row side by side, or the
-    rows."""
+    """Which of the last two dimensions of a batch of rows is contiguous: the points of a row, or
+    the rows."""
 
     POINTS_LAST = "points_last"
     ROWS_LAST = "rows_last"
@@ -36,10 +36,10 @@ class Order(StrEnum):
 class Transform(Struct, frozen=True):
     """Rows of `length` points: y[k] = sum of x[j] exp(sign 2πi jk / length), not normalized.
 
-    Of a row of real numbers, `length` / 2 + 1 points are computed; to real numbers, so many are
-    read, the first and the last of which are taken to be real. `rows` is the number of rows, where
-    it is known. `source` and `target` are the orders of what is read and written. `has_more`: a
-    block of every GPU that the kernel is for may have 80 KiB of shared memory.
+    For R2C, `length` / 2 + 1 points of the result are computed. For C2R, the same number of points
+    is read, and the first and the last are assumed to be real. `rows` is the number of rows, None
+    if unknown. `source` and `target` are the orders of the operand and of the result. `has_more`: a
+    block may have 80 KiB of shared memory on every GPU that the kernel is for.
     """
 
     kind: Kind
@@ -53,12 +53,13 @@ class Transform(Struct, frozen=True):
 
     @property
     def points(self) -> int:
-        """The length of the complex transform: two neighbouring real numbers are one point."""
+        """The length of the complex transform. For real rows, two adjacent numbers are one
+        point."""
         return self.length if self.kind is Kind.C2C else self.length // 2
 
     @property
     def is_adjacent(self) -> bool:
-        """Whether rows lie side by side on either side."""
+        """Whether rows are the contiguous dimension of the operand or of the result."""
         return Order.ROWS_LAST in (self.source, self.target)
 
     @property
@@ -67,7 +68,7 @@ class Transform(Struct, frozen=True):
 
     @property
     def block_rows(self) -> int:
-        """Rows of a block: a power of two."""
+        """The rows of a block: a power of two."""
         most = most_points(self.element) // self.points
         rows = max(1, most // 2)
         if self.is_adjacent:
@@ -85,7 +86,7 @@ class Transform(Struct, frozen=True):
 
     @property
     def radices(self) -> list[int]:
-        """Of the passes, whose product is the number of points."""
+        """The radices of the passes. Their product is the number of points."""
         rest, found = self.points, []
         while rest > 1:
             found.append(min(rest, POINTS))
@@ -94,12 +95,12 @@ class Transform(Struct, frozen=True):
 
 
 def most_points(element: str) -> int:
-    """Points, of complex numbers, that a block has room for."""
+    """The number of complex points that fit a block's shared memory."""
     return _SHARED_BYTES // (16 if element == "f64" else 8)
 
 
 def is_possible(kind: Kind, length: int, element: str) -> bool:
-    """Whether a kernel can transform rows of `length` points of f32 or f64."""
+    """Whether the kernel supports rows of `length` points of this element type."""
     points = length if kind is Kind.C2C else length // 2
     is_power = length & (length - 1) == 0
     return element in ("f32", "f64") and is_power and POINTS <= points <= most_points(element)

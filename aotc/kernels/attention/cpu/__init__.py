@@ -1,4 +1,5 @@
 """Attention for the CPU device, in one kernel.
 
-`family` takes variants; `kernel` builds the kernel, `softmax` makes P of scores.
+`family` has the legality check and the variants. `kernel` builds the kernel, and `softmax` computes
+P from scores.
 """

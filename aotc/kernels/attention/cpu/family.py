@@ -8,13 +8,13 @@ from aotc.kernels.attention.problem import Attention
 from aotc.kernels.family import CPU
 
 _MOST_COLUMNS = 512
-# K's and V's tiles are to stay in a second-level cache of 512 KiB, with the scores.
+# The limit for K's and V's tiles to stay in a second-level cache of 512 KiB, with the scores.
 _TILE_ELEMENTS = 16 << 10
 _MOST_KEYS, _LEAST_KEYS = 256, 64
 
 
 class Cpu(AttentionFamily):
-    """See `kernel`."""
+    """Attention for the CPU device: see `kernel`."""
 
     name = "blocks"
     mnemonic = "cpu"

@@ -1,8 +1,8 @@
 """Attention for the CPU device: each block is one thread, which computes a tile of O.
 
-A block goes over K and V in tiles of some keys: S = Q · Kᵀ; P, the softmax's numerators, which
-takes the place of S; O = O · rescale + P · V. Scores are in memory that stays in the core's caches,
-for a tile at a time. Both products have the mainloop of matmuls.
+A block iterates over K and V in tiles of some keys. For each, it computes S = Q · Kᵀ; P, the
+softmax's numerators, which overwrite S; and O = O · rescale + P · V. The scores of one tile are in
+memory that stays in the core's caches. Both matmuls use the mainloop of matmul kernels.
 
 Everything is computed in f32. O is divided by the row sums at the end.
 """
@@ -34,12 +34,14 @@ from aotc.numbers import (
 ELEMENT = "f32"
 ELEMENTS = ("f32", "f16", "bf16")
 _WIDTH = VECTOR_BYTES // ELEMENT_BYTES[ELEMENT]
-# How many tiles there must be for them to be of full, of half size: every core is to get its share.
+# The smallest number of tiles for tiles of half (2) and of full (1) size, so that every core gets
+# its share.
 _ENOUGH_TILES = {2: 16, 1: 24}
 
 
 class Variant(Struct, frozen=True):
-    """A tile has at most `m` queries and `keys` keys. The mainloop takes groups of `rows` rows."""
+    """Parameters of a kernel. A tile has at most `m` queries and `keys` keys. The mainloop computes
+    groups of `rows` rows."""
 
     rows: int = 6
     m: int = 96
@@ -47,8 +49,8 @@ class Variant(Struct, frozen=True):
 
 
 class Memory(Struct, frozen=True):
-    """The shapes of a block's buffers of f32: Q, scores, the tiles of K and of V, one of which is
-    there at a time, and O; of each row, its largest score, its sum and its factor."""
+    """The shapes of a block's f32 buffers: Q, scores, the tiles of K and V (which share memory), O,
+    and the statistics of rows (the largest score, the sum and the factor)."""
 
     q: tuple[int, ...]
     scores: tuple[int, ...]
@@ -76,13 +78,13 @@ class Memory(Struct, frozen=True):
         return sum(self._sizes())
 
     def _sizes(self) -> list[int]:
-        """The bytes of each part; K and V are one."""
+        """The bytes of each buffer; K and V are one."""
         parts = (self.q, self.scores, self.o, *[self.statistics] * 3)
         elements = [*map(math.prod, parts), max(math.prod(self.k), math.prod(self.v))]
         return [-(-count // _WIDTH) * VECTOR_BYTES for count in elements]
 
     def buffers(self, b: Builder) -> Tiles:
-        """The buffers, at the insertion point."""
+        """Creates the buffers at the insertion point."""
         memory, sizes = b.shared_memory(), self._sizes()
         offsets = [sum(sizes[:number]) for number in range(len(sizes))]
         shapes = (self.q, self.scores, self.o, *[self.statistics] * 3, self.k, self.v)
@@ -106,7 +108,7 @@ class Tiles(Struct, frozen=True):
 
 
 class Kernel(Vectors):
-    """Builds the kernel, part by part. Values that its parts share are its members."""
+    """Builds the kernel. Values that its methods share are members."""
 
     def __init__(
         self, b: Builder, problem: Attention, variant: Variant, arguments: Sequence[Value]
@@ -125,7 +127,7 @@ class Kernel(Vectors):
         blocks = self.tiles_down * batches
         with b.launch_unless_empty(blocks, 1, Memory.of(p, self.variant).bytes) as launch:
             tile, self.batch = unravel(launch.block, batches)
-            # The last rows of causal attention see the most keys, and begin first.
+            # With causality, the last rows have the most keys, so their tiles start first.
             if p.causal:
                 tile = self.tiles_down - 1 - tile
             self.row = tile * rows
@@ -137,7 +139,8 @@ class Kernel(Vectors):
         return self.b.dim(value, 1) if known is None else known
 
     def _tile_rows(self, batches: Number) -> Number:
-        """The rows of tiles: the most of which there are enough tiles, all of about one size."""
+        """The rows of a tile: the largest size with enough tiles, evened out so that all tiles have
+        about the same size."""
         variant = self.variant
         tile: Number = variant.m // 4
         for part, enough in _ENOUGH_TILES.items():
@@ -180,7 +183,7 @@ class Kernel(Vectors):
         self._store_o(o, o_column, softmax)
 
     def _of_batch(self, number: int) -> tuple[Buffer, Number]:
-        """The matrix of the tile's batch, of an operand by its number, and its first column."""
+        """The matrix of an operand in the tile's batch, and the first column of the tile's head."""
         value, heads = self.arguments[number], self.problem.heads[number]
         if not heads:
             return Buffer(value, [self.batch]), 0
@@ -194,7 +197,7 @@ class Kernel(Vectors):
         return Buffer(self.arguments[4], at)
 
     def _copy_q(self, q: Buffer, column: Number) -> None:
-        """The tile's rows."""
+        """Copies the tile's rows of Q, converted to f32."""
         b, to, columns = self.b, self.tiles.q, self.head_dim
         with b.loop(0, self.rows) as row:
             for start, stop, width in self.vectorized(columns):
@@ -208,7 +211,7 @@ class Kernel(Vectors):
             self.store(b.zero(self.vector_type), o, [row.index, loop.index])
 
     def _store_o(self, o: Buffer, column: Number, softmax: Softmax) -> None:
-        """Divides the rows by their sums. Over no keys O is 0, and not 0 / 0."""
+        """Divides the rows by their sums, and stores them. Without keys, O is 0, and not 0 / 0."""
         b, p = self.b, self.problem
         element = p.o.element
         with b.loop(0, self.rows) as row:

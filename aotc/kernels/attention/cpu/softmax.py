@@ -11,13 +11,13 @@ from aotc.builder import Buffer
 from aotc.kernels.cpu.vectors import Vectors
 from aotc.numbers import Number, Scalar, Value, signed_maximum, signed_minimum
 
-# Vectors of a row that are reduced independently, to hide the latency of each operation.
+# The number of independent chains of a reduction over a row, to hide the latency of each operation.
 _CHAINS = 4
 
 
 class Statistics(Struct, frozen=True):
-    """Of each row: the largest score that was seen, the sum of exp(score - largest), and the factor
-    that rescales what was accumulated before the last tile."""
+    """The state of each row: the largest score so far, the sum of exp(score - largest), and the
+    factor that rescales the accumulators from before the last tile."""
 
     row_max: Buffer
     row_sum: Buffer
@@ -34,12 +34,12 @@ class Tile(Struct, frozen=True):
 
 
 class Softmax:
-    """The softmax of `scores`, which are to be multiplied by `scale`. `causal`: a query sees no key
-    behind it. `mask_of`: what is added to the scores of the tile's query of a number, by key; None
-    without a mask; with `mask_replaces`, elements other than 0 replace scores.
+    """The softmax of `scores` times `scale`. `causal`: a query attends to no later key. `mask_of`:
+    returns the mask of a query of the tile, by key; None without a mask. With `mask_replaces`,
+    elements of the mask other than 0 replace scores, instead of being added to them.
 
-    A row of -infinity alone has 0 subtracted: its P is 0, not NaN. A NaN is no maximum but makes
-    its P, and so the sum, NaN.
+    From rows whose scores are all -infinity, 0 is subtracted, so that P is 0, not NaN. A NaN is
+    ignored by the maximum, but its P, and thus the sum, is NaN.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Softmax:
         self.mask_replaces = mask_replaces
 
     def start(self, rows: Number) -> None:
-        """Of rows that have seen no key yet; of whole vectors of them."""
+        """Initializes the state of the rows, rounded up to whole vectors."""
         b, v, of = self.b, self.v, self.statistics
         with b.loop(0, v.groups(rows, v.width)) as group:
             at = [group.index * v.width]
@@ -66,7 +66,8 @@ class Softmax:
             v.store(b.zero(v.vector_type), of.row_sum, at)
 
     def update(self, tile: Tile, o: Buffer, columns: int) -> None:
-        """Scores become P = exp(score - largest), and O, which has so many columns, is rescaled."""
+        """Replaces the scores of a tile by P = exp(score - largest), and rescales O, which has
+        `columns` columns."""
         b, v, of = self.b, self.v, self.statistics
         with b.loop(0, tile.rows) as row:
             self._find_maximum(tile, row.index)
@@ -78,8 +79,8 @@ class Softmax:
             self._rescale(row.index, o, columns)
 
     def inverse_row_sum(self, row: Number, *, empty_is_zero: bool) -> Value:
-        """1 / the row's sum; with `empty_is_zero`, 0 for a row of -infinity alone, whose sum is
-        0."""
+        """1 / the row's sum. With `empty_is_zero`, it is 0 for a row whose scores are all
+        -infinity, and whose sum is 0."""
         b, of = self.b, self.statistics
         row_sum = b.load(of.row_sum, [row])
         inverse = b.op("arith.divf", [b.constant(1, self.v.type), row_sum], self.v.type)
@@ -90,7 +91,7 @@ class Softmax:
     # --- Parts of an update --------------------------------------------------------------------
 
     def _seen(self, tile: Tile, row: Number) -> Number:
-        """How many of the tile's keys the row sees."""
+        """The number of the tile's keys that the row attends to."""
         if not self.causal:
             return tile.keys
         seen = tile.row + row + 1 - tile.key
@@ -100,8 +101,9 @@ class Softmax:
         return self.v.groups(count, self.v.width) * self.v.width
 
     def _find_maximum(self, tile: Tile, row: Scalar) -> None:
-        """Adds the mask, sets scores of keys behind those that are seen to -infinity, as far as
-        vectors have them, and finds the row's largest score; its factor is the power of e yet."""
+        """Adds the mask, sets the scores of masked keys in the last vector to -infinity, and
+        updates the row's largest score. The row's factor is set to its exponent, to which `update`
+        applies exp."""
         b, v, of = self.b, self.v, self.statistics
         seen = self._seen(tile, row)
         if self.mask_of is not None:
@@ -135,7 +137,7 @@ class Softmax:
         return found
 
     def _make_p(self, tile: Tile, row: Scalar) -> None:
-        """P of the row, and its sum. Keys that are not seen have 0."""
+        """Computes P of the row, and updates its sum. P of masked keys is 0."""
         b, v, of = self.b, self.v, self.statistics
         padded = self._padded(self._seen(tile, row))
         shift = v.broadcast(self._shift(b.load(of.row_max, [row])))
@@ -167,8 +169,8 @@ class Softmax:
         start: Value,
         make: Callable[[Value, list[Number]], Value],
     ) -> Value:
-        """What `make` makes of each of the row's vectors of scores and its place, combined; `count`
-        is a multiple of their width."""
+        """The reduction by `combine` of the results of `make` for each vector of the row's scores
+        and its indices. `count` is a multiple of the vector width."""
         b, v = self.b, self.v
         at_once = _CHAINS * v.width
         whole = v.whole(count, at_once)
@@ -208,7 +210,7 @@ class Softmax:
 
 
 def _pairs(combine: Callable[[Value, Value], Value], values: list[Value]) -> Value:
-    """The values combined, half with half."""
+    """The values combined, pairing the two halves in each step."""
     while len(values) > 1:
         half = len(values) // 2
         values = [combine(*pair) for pair in zip(values[:half], values[half:], strict=True)]

@@ -1,14 +1,14 @@
 """Attention in f32 by multiply-adds, in one kernel, for every GPU since sm_80.
 
-A block computes a tile of O, a warp some of its rows. The mainloop goes over K and V in tiles of
-some keys: S = Q · Kᵀ, in registers; P, the softmax's numerators, goes through shared memory, where
-the warp that has written it reads it as its factors of V; O = O · rescale + P · V, in registers.
-Scores are never in memory. The next tile of K is copied while P is multiplied by V, and that of V
-while scores are made. The factors of four steps are read at once, 16 bytes of a row of K or of P,
-which lie as they come; Q, which is copied once, is transposed.
+A block computes a tile of O, and a warp some of its rows. The mainloop iterates over K and V in
+tiles of some keys. For each, it computes S = Q · Kᵀ in registers; P, the softmax's numerators,
+which pass through shared memory to lanes of the same warp; and O = O · rescale + P · V in
+registers. Scores are never in global memory. The next tile of K is copied while P is multiplied by
+V, and the next tile of V while scores are computed. The factors of four steps are read at once: 16
+bytes of a row of K or of P. Q, which is copied once, is transposed in shared memory.
 
-Products are those of f32, added in the order of columns and of keys, as threads have them; O is
-divided by the row sums at the end. That is f32 as the operations say it, in another order.
+Multiplications and additions are in f32, in the threads' order of columns and of keys. O is divided
+by the row sums at the end. This is f32 arithmetic as in the operations, in another order.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""The elements of W that 16 packed bytes of a row have, computed in vectors as a body says.
+"""Computes the elements of W that 16 packed bytes of a row hold, in vectors, from an operation's
+body.
 
-Operations of 16 bits are done for two elements at once. The bytes of a word are taken in the order
-0, 2, 1, 3: so the halves of a word that a shift and a mask leave are two elements. An unsigned
-integer of at most 10 bits becomes f16 as the lowest bits of 1024, from which 1024 is subtracted;
-one of at most 7 bits becomes bf16 as those of 128. What the body subtracts then (a zero) is
-subtracted together with it where their sum is exact (`Shifts`). Floats of 8 bits are widened as
-everywhere.
+Operations of 16 bits are applied to two elements at once. The bytes of a word are taken in the
+order 0, 2, 1, 3, so that the halves of a word after a shift and a mask are two elements. An
+unsigned integer of at most 10 bits is converted to f16 by placing it in the lowest bits of 1024,
+and subtracting 1024; one of at most 7 bits is converted to bf16 likewise with 128. If the body then
+subtracts a zero point, the two are subtracted as one sum, if that sum is exact (`Shifts`). Floats
+of 8 bits are extended by the ordinary operation.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ _EXPONENTS = {"f16": 0x6400, "bf16": 0x4300}  # the bits of 1024, and of 128
 
 
 class Shifts(Struct, frozen=True):
-    """What is subtracted of fields as floats: the zeros of the body, and what the fields have more
-    than their numbers as bits of a float, in one sum. `are_exact`: whether no sum is rounded, so
-    that a difference has the bits that two of them have; False if there are none."""
+    """The sums that are subtracted from fields as floats: the zero point in the body plus the
+    excess of the field's bits over its number as a float. `are_exact`: whether no sum is rounded,
+    so that one subtraction gives the same bits as two. It is False if there are no sums."""
 
     are_exact: Condition
     sums: dict[tuple[Value, Field], Value]
@@ -55,21 +56,22 @@ def shifts(
     *,
     few_instructions: bool = False,
 ) -> Shifts:
-    """Those of some elements, each given by `others` and `inner` of `weights`. `few_instructions`:
-    where these are worth more than registers."""
+    """The `Shifts` of some elements, each given by the arguments `others` and `inner` of `weights`.
+    `few_instructions`: prefer fewer instructions to fewer registers."""
     zeros: dict[tuple[str, Field], list[Value]] = {}
     for others, inner in elements:
         for zero, field in _Body(b, product, (), others, inner).subtractions():
             same = zeros.setdefault((str(zero.type), field), [])
             if zero not in same:
                 same.append(zero)
-    # Two exact differences give the summands back. (If a sum is rounded, the difference of it and
-    # the larger summand is exact, and not the other one.) No flag allows a target to leave them.
+    # A sum is exact if subtracting each summand gives the other one. (If it is rounded, the
+    # difference to the larger summand is exact, and the other one is not.) No fast-math flag allows
+    # a target to remove these operations.
     rounded: list[Value] = []
     are_exact: list[Condition] = []
     sums = {}
     for (element, field), group in zeros.items():
-        # An even number of them.
+        # Padded to an even number.
         all_ = b.from_elements([*group, *group[: len(group) % 2]], _vector_of(group, element))
         excess = b.constant(_excess(field, element), all_.type)
         sum_ = b.op("arith.addf", [excess, all_], all_.type)
@@ -102,7 +104,7 @@ def _is_implied(
     group: Sequence[Value],
     zeros: Mapping[tuple[str, Field], Sequence[Value]],
 ) -> bool:
-    """Whether sums are exact wherever those of the same zeros and a larger excess are."""
+    """Whether these sums are exact if those of the same zero points and a larger excess are."""
     if element != "f16":
         return False
     excesses = [
@@ -114,8 +116,8 @@ def _is_implied(
 
 
 def is_implied(excess: int, larger: int) -> bool:
-    """Whether a sum of an f16 and `excess` is exact if that with `larger` is: of powers of two that
-    are multiples of the last bit of any f16."""
+    """Whether the sum of an f16 and `excess` is exact if the sum with `larger` is. This holds for
+    powers of two that are multiples of the last bit of any f16."""
     are_powers = excess & (excess - 1) == 0 and larger & (larger - 1) == 0
     return are_powers and _LARGEST_LAST_BIT <= excess < larger
 
@@ -130,10 +132,10 @@ def weights(
     narrow: bool = False,
     sums: Mapping[tuple[Value, Field], Value] = MappingProxyType({}),
 ) -> Value:
-    """A vector of one of the weights of each byte, in `ORDER`. `words`: the 16 bytes. `others`:
-    what all bytes have in common, by the numbers of the inputs. `inner`: the values of the digits
-    of a byte's weights. `narrow`: before they are widened to the type of the sums. `sums`: of
-    `Shifts`, if they are exact."""
+    """A vector of one weight of each byte, in `ORDER`. `words`: the 16 bytes. `others`: the
+    elements of the other inputs, which all bytes share, by the indices of the inputs. `inner`: the
+    values of the digits that select the weight in a byte. `narrow`: before the weights are extended
+    to the accumulator type. `sums`: the sums of `Shifts`, if they are exact."""
     return _Body(b, product, words, others, inner, sums).weights(narrow=narrow)
 
 
@@ -144,16 +146,16 @@ def weights_of_bytes(
     others: Mapping[int, Value],
     inner: Mapping[int, int],
 ) -> Value:
-    """A vector of one of the weights of each of a vector of packed elements. `others`, `inner`: as
-    for `weights`."""
+    """A vector of one weight of each byte of a vector of packed elements. `others`, `inner`: see
+    `weights`."""
     body = _Body(b, product, (), others, inner)
     body.values[body.packed] = bytes_
     return body.weights(narrow=False)
 
 
 def field_of(product: Product, inner: Mapping[int, int]) -> Field | None:
-    """The bits of a byte that one of its weights is computed from, if they are known to be a field.
-    (`Field.is_signed` and `less` are of no meaning.)"""
+    """The bits of a byte that one of its weights is computed from; None if they are not known to be
+    a field. (`Field.is_signed` and `less` of the result have no meaning.)"""
     known: dict[Any, Any] = {}
     arguments = product.operation.regions[0].blocks[0].arguments
     if not isinstance(arguments[product.packed].type, ir.IntegerType):
@@ -175,12 +177,13 @@ def field_of(product: Product, inner: Mapping[int, int]) -> Field | None:
 
 
 def _excess(field: Field, element: str) -> int:
-    """What a field has more than its number, where its bits are a float's lowest."""
+    """The excess of a field over its number, if its bits are the lowest bits of a float."""
     return (1 << _MANTISSAS[element] >> _place(field, element)) + field.bias + field.less
 
 
 def _place(field: Field, element: str) -> int:
-    """The field's lowest bit in a float's mantissa. A bf16's has no room for another place."""
+    """The position of the field's lowest bit in a float's mantissa. For bf16 it is 0, as its
+    mantissa is too short for another position."""
     return field.shift if element == "f16" else 0
 
 
@@ -210,7 +213,7 @@ class _Body:
             self.values[self.packed] = self._floats(self.packed.type)
 
     def subtractions(self) -> list[tuple[Value, Field]]:
-        """The scalars that are subtracted of fields as floats, and these."""
+        """The scalars that are subtracted from fields as floats, with the fields."""
         found = map(self._subtraction, body_of(self.product.operation))
         return [one for one in found if one is not None]
 
@@ -227,7 +230,7 @@ class _Body:
         return scalar, field
 
     def _integer(self, value: Any) -> Any:
-        """What `integer_result` knows of an integer, or None; without an operation."""
+        """The result of `integer_result` for an integer, or None. It creates no operation."""
         operation = defining(value)
         if value in self.values or operation is None or operation.name == "arith.constant":
             return self._value(value)
@@ -240,7 +243,8 @@ class _Body:
         return self._vector(self._value(factor), factor.type)
 
     def _floats(self, element: Any) -> Value:
-        """The bytes as floats of 8 bits, which the target widens: by instructions from sm_89 on."""
+        """The bytes as floats of 8 bits, which the target extends (by instructions from sm_89
+        on)."""
         b, bytes_ = self.b, f"vector<{CHUNK}xi8>"
         words = b.from_elements(list(self.words), f"vector<{CHUNK // WORD}xi32>")
         as_stored = b.op("vector.bitcast", [words], bytes_)
@@ -249,7 +253,8 @@ class _Body:
         return b.op("arith.bitcast", [ordered], ir.VectorType.get([CHUNK], element))
 
     def _value(self, value: Any) -> Any:
-        """A vector, or what is known of an integer; None for a constant of another kind."""
+        """A vector, or the known part of an integer (`Known`, `Field`); None for a constant of
+        another kind."""
         if value in self.scalars and value not in self.values:
             scalar = self.scalars[value]
             vector = ir.VectorType.get([CHUNK], scalar.type)
@@ -292,7 +297,7 @@ class _Body:
             return b.constant(value.number, vector)
         if not isinstance(value, Field):
             return value
-        # The elements as they are, in the order of the words.
+        # The integers themselves, in the order of the words.
         halves = b.op("vector.bitcast", [self._halves(value, 0)], f"vector<{CHUNK}xi16>")
         less = value.bias + value.less
         if less:
@@ -311,7 +316,7 @@ class _Body:
         return constant_from(splat)
 
     def _float(self, field: Field, operation: Any) -> Value:
-        """A field as a float: exactly, as f16 has 11 bits."""
+        """A field as a float. The conversion is exact, as the significand of f16 has 11 bits."""
         b, target = self.b, operation.results[0].type
         element = str(target) if _has_element(field, str(target)) else "f16"
         excess = b.constant(_excess(field, element), f"vector<{CHUNK}x{element}>")
@@ -319,9 +324,9 @@ class _Body:
         return b.convert(numbers, ir.VectorType.get([CHUNK], target))
 
     def _without(self, field: Field, less: Value) -> Value:
-        """The field as a float with `_excess`, less a vector. In an f16 the bits stay where they
-        are in a byte: a multiplication by a power of two moves them, which is exact, and one
-        operation with the subtraction."""
+        """The field as a float with its `_excess`, minus a vector. In an f16 the bits keep their
+        position in the byte. A multiplication by a power of two corrects it, which is exact, and is
+        one instruction together with the subtraction."""
         b, element = self.b, str(less.type.element_type)
         place, vector = _place(field, element), less.type
         in_place = Field(field.shift - place, field.mask << place, field.is_signed)
@@ -335,7 +340,7 @@ class _Body:
         set."""
         b, found = self.b, []
         mask = b.constant(field.mask | field.mask << 16, "i32")
-        # The bits of the field and those above it are others.
+        # The bits of the field and those of `above` do not overlap.
         flipped = field.bias | above
         flips = b.constant(flipped | flipped << 16, "i32")
         for word in self.words:

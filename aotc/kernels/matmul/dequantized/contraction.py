@@ -1,9 +1,10 @@
-"""A product of a vector, or of few, and computed weights → one `linalg.generic`, on tensors.
+"""Fuses a matmul of few vectors and the dequantization of its matrix to one `linalg.generic`, on
+tensors.
 
-The matrix's elements are followed back to tensors that nothing elementwise makes: packed weights,
-and scales and zeros of groups. Reshapes on the way say how K is divided: into groups, and into the
-weights of a byte. The new operation has a loop for each of these digits of K, behind those of the
-result, and its body computes an element of the matrix before it multiplies and adds.
+The elements of the matrix are traced back through elementwise operations to the packed weights, and
+the scales and zero points of groups. Reshapes on the way determine how K is divided into groups,
+and into the weights of a byte. The new operation has a loop for each of these digits of K, after
+the loops of the result. Its body computes an element of the matrix before it multiplies and adds.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ _COLUMN, _ROW, _K = "m", "n", "k"
 _FROM_INTEGERS = ("sitofp", "uitofp")
 _MOST_STEPS = 64
 _NARROW_BITS = 8
-# Fewer elements of the matrix for each scale or zero would be more to read than weights.
+# The smallest group: with fewer elements of the matrix for each scale or zero point, these would be
+# more data than the weights.
 _LEAST_GROUP = 16
-_MOST_TABLE = 16  # elements of a table of shifts
+_MOST_TABLE = 16  # the most elements of a table of shifts
 
 
 class _Leaf(Struct, frozen=True, eq=False):
@@ -47,7 +49,8 @@ class _NoContractionError(Exception):
 
 
 def fuse_dequantization(module: Any) -> None:
-    """Changes `module`, in which linalg is on tensors and `linalg.generic`, in place."""
+    """Fuses dequantizations to matmuls in `module`, in place. Its linalg operations are
+    `linalg.generic` on tensors."""
     with module.context:
         for generic in ops.find(module.operation, "linalg.generic"):
             if not _is_product(generic):
@@ -60,7 +63,7 @@ def fuse_dequantization(module: Any) -> None:
 
 
 def _is_product(generic: Any) -> bool:
-    """Whether it is a product of a vector, or of few, and a matrix of known sizes, on tensors."""
+    """Whether the operation multiplies few vectors by a matrix of known sizes, on tensors."""
     inputs, outputs = ops.operand_groups(generic)
     values = [*inputs, *outputs]
     if len(inputs) != 2 or len(generic.results) != 1 or not has_reduction(generic):
@@ -82,7 +85,8 @@ def _is_product(generic: Any) -> bool:
 
 
 def _has_few_columns(types: Sequence[Any], loops: Sequence[tuple[int, ...]]) -> bool:
-    """Whether tensor cores can have the few rows of x, which are C's."""
+    """Whether tensor cores support the product of several vectors: the rows of x are those of the
+    result, and the element types match."""
     column, row = loops[2]
     matrix = next(i for i in range(2) if row in loops[i])
     element = types[matrix].element_type
@@ -105,7 +109,7 @@ class _Fusion:
         self.inputs, (self.out,) = ops.operand_groups(generic)
         loops = [_loops(map_) for map_ in maps_of(generic)]
         *columns, row = loops[2]
-        # Of the matrix, which is an operand that has the rows.
+        # The index of the matrix among the inputs: it is the one with the loop of rows.
         self.number = next(i for i in range(2) if row in loops[i])
         symbols = dict.fromkeys(range(2 + len(columns)), _K)
         self.symbols = symbols | dict.fromkeys(columns, _COLUMN) | {row: _ROW}
@@ -126,7 +130,8 @@ class _Fusion:
         self._replace(expression)
 
     def _read(self, expression: Expression, depth: int) -> Expression:
-        """The expression with leaves for elements, each of which is in `leaves`."""
+        """The expression traced back to elements that no elementwise operation computes. Each of
+        their tensors is added to `leaves`."""
         if depth > _MOST_STEPS:
             raise _NoContractionError
         if isinstance(expression, Element):
@@ -147,8 +152,8 @@ class _Fusion:
         return [Element(leaf.tensor, leaf.index) for leaf in self.leaves]
 
     def _is_dequantized(self, expression: Expression, element: Any) -> bool:
-        """Whether it is computed from narrower integers, one for each element or for several, or
-        from floats of 8 bits, and from other tensors that are much smaller."""
+        """Whether the expression is computed from narrower integers (one for one or several
+        elements) or from floats of 8 bits, and otherwise only from much smaller tensors."""
         count = math.prod(self.sizes.values())
         large = []
         for leaf in self.leaves:
@@ -183,7 +188,7 @@ class _Fusion:
         return [larger // smaller for larger, smaller in pairs]
 
     def _digits(self, place: Place) -> list[int]:
-        """The loops of a place."""
+        """The loops of the new operation that an index consists of."""
         if place == 0:
             return []
         if place == _COLUMN:
@@ -245,8 +250,8 @@ class _Fusion:
         return ir.AffineMap.get(count, 0, dims)
 
     def _expanded(self, tensor: Any, index: Sequence[Place]) -> Any:
-        """The tensor with a dimension for each loop of its index; without dimensions of 1 that are
-        no loops."""
+        """The tensor with a dimension for each loop of its index. Dimensions of size 1 without a
+        loop are removed."""
         groups, shape, next_ = [], [], 0
         columns = [int(self.out.type.shape[0])] * self.columns
         sizes = [*columns, self.sizes[_ROW], *self.radices]
@@ -267,8 +272,8 @@ class _Fusion:
         return ops.create("tensor.expand_shape", [tensor], [type_], attributes).result
 
     def _table(self, tensor: Any, index: Sequence[Place]) -> tuple[int, int, int] | None:
-        """First, step and loop of a small constant whose elements are evenly spaced, such as the
-        shifts of the weights of a byte."""
+        """The first element, the step and the loop of a small constant whose elements are evenly
+        spaced, such as the shifts of the weights of a byte; None for another tensor."""
         loops = [loop for place in index for loop in self._digits(place)]
         if not ops.is_constant(tensor) or len(loops) != 1:
             return None
@@ -305,7 +310,7 @@ def _has_operation(expression: Expression, names: Sequence[str]) -> bool:
 
 
 def _without_ones(tensor: Any, index: Sequence[Place]) -> tuple[Any, list[Place]]:
-    """The tensor without its dimensions whose place is 0, which are 1."""
+    """The tensor without the dimensions whose index is 0, which have size 1."""
     groups: list[list[int]] = []
     leading: list[int] = []
     for i, place in enumerate(index):
@@ -325,7 +330,7 @@ def _without_ones(tensor: Any, index: Sequence[Place]) -> tuple[Any, list[Place]
 
 
 def _integers(attribute: Any) -> list[int] | None:
-    """The elements of a small constant of integers."""
+    """The elements of a small constant of integers; None for another constant."""
     type_ = ir.ShapedType(attribute.type)
     count, size = math.prod(type_.shape), dense_bytes(type_)
     if not isinstance(type_.element_type, ir.IntegerType) or count > _MOST_TABLE or size is None:

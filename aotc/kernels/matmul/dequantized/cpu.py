@@ -1,9 +1,9 @@
-"""The kernel of few vectors and packed weights for the CPU device: a thread for some rows.
+"""The kernel of few vectors and packed weights for the CPU device, in which a thread has some rows.
 
-A weight of at most 4 bits is one of 16 numbers, which depend on its group: they are computed once
-for a group, as the body says and with its rounding, and each weight is looked up among them, by an
-instruction of AVX2 and later. Other weights, and those on other processors, are computed in
-vectors. Sums are in f32, in as many as a vector has elements.
+A weight of at most 4 bits is one of 16 numbers, which depend on its group. They are computed once
+per group, as in the body and with its rounding, and weights are looked up in this table by an
+instruction of AVX2 and later. Other weights, and weights on other processors, are computed in
+vectors. There is an f32 accumulator for each element of a vector.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from aotc.mlir import ir
 from aotc.numbers import Number, Value, ceil_divide, compare, compare_values, minimum
 from aotc.ops import constant_from
 
-# Of one weight of each byte: what all bytes of a group have in common → a function from bytes to
-# weights.
+# Given the elements of other inputs that a group shares, and the digits that select a weight in a
+# byte, returns a function from bytes to weights.
 _Group = Callable[[dict[int, Value], dict[int, int]], Callable[[Value], Value]]
 _BLOCKS = 64
 _SUMS = 16  # vectors
@@ -57,7 +57,7 @@ class Kernel:
                 self._compute(begin, each, self._computed)
 
     def _field(self, inner: dict[int, int]) -> Field | None:
-        """The bits of a byte that a weight is, if these are few enough for a table."""
+        """The bits of a byte that are a weight, if they are few enough for a table."""
         field = field_of(self.product, inner)
         return field if field is not None and field.mask < _TABLE else None
 
@@ -74,7 +74,7 @@ class Kernel:
                     self.operands.store(column, number, value)
 
     def _sums(self, rows: Sequence[Number], group: _Group) -> list[Value]:
-        """A vector of sums for each of the rows and columns."""
+        """A vector of accumulators for each of the rows and columns."""
         b, product = self.b, self.product
         size = product.sizes[product.outer_digits[-1]]
         zeros = [b.zero(_FLOATS)] * (len(rows) * product.columns)
@@ -113,8 +113,8 @@ class Kernel:
         return self._apart([b.convert(one, _FLOATS) for one in loaded])
 
     def _apart(self, vectors: Sequence[Value]) -> list[Value]:
-        """Vectors of the first, second, ... of each so many elements, of vectors that are behind
-        each other: as many as these."""
+        """Deinterleaves consecutive vectors: of `count` vectors, result i has every `count`-th
+        element of their concatenation, from element i on."""
         count = len(vectors)
         if count == 1:
             return list(vectors)
@@ -139,7 +139,8 @@ class Kernel:
         return lambda bytes_: weights_of_bytes(self.b, self.product, bytes_, others, inner)
 
     def _looked_up(self, look_up: Callable[[Value, Value], Value]) -> _Group:
-        """`look_up`: elements of a table, by the lowest bits of numbers."""
+        """The function of a group with a table. `look_up`: returns elements of a table, indexed by
+        the lowest bits of numbers."""
         b = self.b
 
         def group(others: dict[int, Value], inner: dict[int, int]) -> Callable[[Value], Value]:

@@ -1,5 +1,6 @@
-"""Products of packed weights → a choice, made at run time, between kernels of GPUs, that of the CPU
-device, and the loops: those are for buffers at odd addresses on a GPU."""
+"""Replaces matmuls with packed weights by a choice among kernels for GPUs, the kernel of the CPU
+device and the loops. The program chooses at run time. The loops are for unaligned buffers on a
+GPU."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ class _Taken(Struct):
 
 
 def choose_dequantized_kernels(module: Any, request: BuildRequest, remarks: Remarks) -> None:
-    """Changes `module`, in which linalg is on buffers and `linalg.generic`, in place."""
+    """Replaces the matmuls with packed weights of `module` in place. Its linalg operations are
+    `linalg.generic` on buffers."""
     with module.context:
         roots = Roots(Functions(module))
         generics = generics_on_host(module)
@@ -63,7 +65,7 @@ def choose_dequantized_kernels(module: Any, request: BuildRequest, remarks: Rema
         taken = _with_epilogues(found, roots, request)
         for one in taken:
             remarks.add(STEP, one.product.operation.location, str(one))
-        # From below: what a product takes with it is not before it.
+        # From the last one to the first: the operations that are fused to a matmul come after it.
         for number, one in enumerate(reversed(taken)):
             _replace(one, request, number)
         if taken:
@@ -109,7 +111,7 @@ def _replace(taken: _Taken, request: BuildRequest, number: int) -> None:
 
 
 def _choose(b: Builder, taken: _Taken, result: Result, request: BuildRequest) -> Any:
-    """Inserts the choice, to one of whose regions the loops move."""
+    """Inserts the choice of the kernel. The loops move to one of its regions."""
     product = taken.product
     callee = ir.FlatSymbolRefAttr.get(CAPABILITY)
     capability: Scalar = b.op("func.call", (), "i32", callee=callee)
@@ -141,8 +143,8 @@ def _cpu_kernel(b: Builder, product: Product, result: Result) -> Any:
 
 
 def _can_run(b: Builder, product: Product, capability: Scalar, has_hopper: bool) -> Condition:
-    """Whether a GPU can run the kernels: buffers that they copy have addresses for the widest
-    accesses."""
+    """The condition under which a GPU can run the kernels: its compute capability suffices, and the
+    buffers that the kernels copy are aligned to the widest accesses."""
     copied = [product.vector, product.packed]
     if _persistent(product, SM_90A if has_hopper else ANY_GPU) is not None:
         copied += [i for i in range(len(product.inputs)) if are_of_rows(product, i)]

@@ -1,4 +1,4 @@
-"""Integers of a body that are known, or some bits of a packed byte: they need no operations."""
+"""Integers of a body that are constants, or fields of a packed byte, and so need no operations."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ _SIGN = 0x80
 
 
 class Known(Struct, frozen=True):
-    """A number, not negative."""
+    """A known number that is not negative."""
 
     number: int
 
 
 class Field(Struct, frozen=True):
-    """(byte >> shift) & mask, of as many bits as a type has; or with a sign, the byte as a signed
-    number. `sign`: the highest bit of its type, if that is narrow: whether a bit of the field there
-    is a sign is up to what reads it. `less`: what is subtracted then; the difference has a sign."""
+    """(byte >> shift) & mask, or with `is_signed`, the byte as a signed number. `sign`: the highest
+    bit of the value's type, if the type is narrow; the operation that reads the field determines
+    whether that bit is a sign. `less`: a number that is then subtracted; the difference is
+    signed."""
 
     shift: int
     mask: int
@@ -38,12 +39,12 @@ class Field(Struct, frozen=True):
 
     @property
     def bias(self) -> int:
-        """What is added to a signed number to make it none."""
+        """The number that is added to a signed number to make it unsigned."""
         return _SIGN if self.is_signed else 0
 
 
 def int_of(value: Any) -> Known | None:
-    """A constant integer that is not negative."""
+    """The value of a constant integer; None if it is negative, or no constant."""
     attribute = known_constant(value)
     if not isinstance(attribute, ir.IntegerAttr | ir.BoolAttr):
         return None
@@ -52,7 +53,7 @@ def int_of(value: Any) -> Known | None:
 
 
 def integer_result(operation: Any, given: Sequence[Any]) -> Known | Field | None:
-    """What an operation makes of known numbers and fields; None where that is neither."""
+    """The result of an operation on known numbers and fields; None if it is neither of these."""
     name = operation.name
     if given and all(isinstance(one, Known) for one in given):
         return _of_known(operation, [one.number for one in given])
@@ -74,7 +75,7 @@ def integer_result(operation: Any, given: Sequence[Any]) -> Known | Field | None
         return None
     number = given[1].number
     has_sign = bool(field.mask & field.sign)
-    # No difference leaves the numbers of 8 bits, nor those of a narrower type.
+    # No difference exceeds the range of 8 bits, nor that of a narrower type.
     if name == "arith.subi" and not (field.mask & _SIGN or has_sign) and number <= _SIGN:
         return Field(field.shift, field.mask, less=number)
     if name == "arith.andi":
@@ -86,7 +87,7 @@ def integer_result(operation: Any, given: Sequence[Any]) -> Known | Field | None
 
 
 def float_field(operation: Any, given: Sequence[Any]) -> Field | None:
-    """The field that an operation makes a float of; None if it does something else."""
+    """The field that an operation converts to a float; None for another operation."""
     field = given[0] if given else None
     if not isinstance(field, Field):
         return None
@@ -97,7 +98,7 @@ def float_field(operation: Any, given: Sequence[Any]) -> Field | None:
 
 
 def _signed(field: Field) -> Field | None:
-    """The field as a signed number. None where its sign is not that of the byte."""
+    """The field as a signed number; None if its sign is not that of the byte."""
     if field.less:
         return field
     if not field.mask & field.sign:
@@ -109,7 +110,7 @@ def _of_known(operation: Any, numbers: Sequence[int]) -> Known | None:
     name = operation.name.partition(".")[2]
     if name in ("index_cast", "index_castui", "extui", "extsi", "trunci"):
         width = getattr(operation.results[0].type, "width", 64)
-        # The only bit of a true i1 is a sign.
+        # The only bit of an i1 that is true is a sign.
         is_negative = (
             numbers[0] > 0
             and name in ("index_cast", "extsi")

@@ -1,7 +1,8 @@
-"""The kernel of a matrix-vector product of packed weights in f32: a warp for some rows.
+"""The kernel of a matrix-vector product with packed weights by f32 multiply-adds.
 
-A thread reads 16 bytes of each of its warp's rows, and what it multiplies them by once for all
-rows. Elements of W are computed in vectors (`body`). Sums are in f32; lanes add theirs by shuffles.
+A warp computes some rows. A thread loads 16 bytes of each of its warp's rows, and the corresponding
+elements of x once for all rows. Elements of W are computed in vectors (`body`). Accumulators are
+f32; lanes add theirs by shuffles.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from aotc.numbers import Number, Value, compare, divide_up, minimum, unravel
 
 
 class Variant(Struct, frozen=True):
-    """`rows`: of a warp. `unroll`: chunks of each row that a thread reads before it uses one."""
+    """Parameters of a kernel. `warps`: the warps of a block. `rows`: the rows of a warp. `unroll`:
+    the chunks of each row that a thread loads before it uses one."""
 
     warps: int = 4
     rows: int = 2
@@ -101,10 +103,10 @@ class Kernel:
         others: Sequence[dict[int, Value]],
         sums: Value,
     ) -> Value:
-        """The sums with 16 bytes of a row."""
+        """The accumulators plus the products of 16 bytes of a row."""
         b = self.b
         for inner, own, factors in zip(self.operands.inner, others, x, strict=True):
             w = weights(b, self.product, words, own, inner)
-            # As one operation, where the chip has one that rounds once.
+            # A fused multiply-add, if the chip has one.
             sums = b.multiply_add(b.convert(factors, sums.type), w, sums)
         return sums

@@ -1,7 +1,7 @@
-"""The kernel of a product of packed weights and few columns whose chunks of W are in registers.
+"""The kernel with packed weights on tensor cores that loads chunks of W to registers.
 
-They are loaded some steps before they are used; the first of them, of constant weights, before the
-kernel waits for the previous one.
+Chunks are loaded some steps before they are used. If the weights are constant, the first chunks are
+loaded before the kernel waits for the previous one (programmatic dependent launch).
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ from aotc.numbers import Number, Value, divide_up
 
 _ELEMENTS = ("f16", "bf16")
 _ENOUGH_WARPS = 24 * H100.multiprocessors
-# That run at once, with 64 registers for a thread.
+# The largest number of concurrent warps of a GPU with 64 registers per thread.
 _MOST_WARPS = 32 * H100.multiprocessors
 _MANY_STEPS = 8
 _WARPS = 8
 
 
 class Variant(Struct, frozen=True):
-    """`tiles`: of a warp. `along`: warps of a block that share K. `depth`: steps between the loads
-    and their use. `loads_first`: a step's loads are begun before the step that is used, into
-    registers of their own; else after it, into those that it has left."""
+    """Parameters of a kernel. `tiles`: the tiles of a warp. `along`: the warps of a block that
+    share K. `depth`: the number of steps between a load and its use. `warps`: the warps of a block.
+    `loads_first`: the loads of a later step are issued before the current step is computed, to
+    further registers; otherwise after it, to the registers that it used."""
 
     tiles: int
     along: int
@@ -59,9 +60,9 @@ def can_take(product: Product) -> bool:
 
 
 def choose_variant(product: Product, *, overlaps_previous: bool) -> Variant:
-    """Of those that were measured on an H200, the best: with all warps of a block along K, and few
-    registers, but for few warps with many steps. There are more warps for several vectors, and
-    where all blocks have a place at once and their warps a few steps."""
+    """The best variant of those measured on an H200. All warps of a block share K. Few registers
+    are used, except for few warps with many steps. There are more warps for several vectors, and if
+    all blocks are concurrent and their warps have few steps."""
     steps, tiles = product.row_bytes // STEP, divide_up(product.sizes[product.row], ROWS)
     own = steps // gcd(steps, _WARPS)
     are_few = tiles * gcd(steps, _WARPS) < _ENOUGH_WARPS
@@ -100,9 +101,10 @@ class TensorCoreKernel(TensorCoreProduct):
 
     def _over_k(self, rows: Sequence[Number]) -> list[Value]:
         b, depth, steps = self.b, self.variant.depth, self.steps
-        # What is no multiple of the depth comes first.
+        # The remainder of the steps modulo the depth comes first.
         rest = steps % depth
-        # The loads of x first, which are waited for first; but for those in front of the wait.
+        # The loads of x are issued first, as they are waited for first, unless the loads of W are
+        # issued before the wait for the previous kernel.
         chunks = [] if self.loads_early or not self.shares_x else self.load_chunks_of_x()
         with b.reads_constants() if self.loads_early else nullcontext():
             first = [self._load(rows, step) for step in range(rest + depth)]
@@ -110,7 +112,8 @@ class TensorCoreKernel(TensorCoreProduct):
             wait_for_previous(b)
         if self.shares_x:
             self.share_x(chunks or self.load_chunks_of_x())
-        # Also where x is not copied: LLVM would move loads from in front of the loop to their uses.
+        # The barrier is also needed if x is not copied: LLVM would otherwise move the loads in
+        # front of the loop to their uses.
         b.barrier()
         sums = self.zeros()
         count = len(sums)
@@ -137,7 +140,7 @@ class TensorCoreKernel(TensorCoreProduct):
         return sums
 
     def _load(self, rows: Sequence[Number], step: Number) -> list[Chunk]:
-        """A chunk of each row."""
+        """Loads a chunk of each row."""
         operands = self.operands
         words = [operands.load_words(row, self.place(step)) for row in rows]
         others = [operands.load_others(row, self.place_of_others(step)) for row in rows]
@@ -146,7 +149,7 @@ class TensorCoreKernel(TensorCoreProduct):
     def _multiply(
         self, step: Number, chunks: Sequence[Chunk], sums: Sequence[Value]
     ) -> list[Value]:
-        """The accumulators with a step."""
+        """The accumulators after a step."""
 
         def add(zeros: Mapping[Any, Value]) -> list[Value]:
             return self.add_step(step, chunks, sums, zeros)
@@ -159,7 +162,7 @@ def _values(steps: Sequence[Sequence[Chunk]]) -> list[Value]:
 
 
 def _with_values(shape: Sequence[Sequence[Chunk]], values: Sequence[Value]) -> list[list[Chunk]]:
-    """Chunks like those of `shape`, of other values."""
+    """Chunks of the structure of `shape`, with other values."""
     found, rest = [], list(values)
     for chunks in shape:
         own = []

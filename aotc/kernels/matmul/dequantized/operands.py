@@ -1,4 +1,4 @@
-"""What the kernels of a product of computed weights read and write."""
+"""The operands and the result of kernels with packed weights."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from aotc.kernels.matmul.dequantized.recognition import CHUNK, Product
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, EpilogueBuilder, Place
 from aotc.numbers import Number, Value, unravel
 
-# An element of an input, by its number, at a place.
+# Reads an element of an input, given the input's index and the element's indices.
 Read = Callable[[int, Sequence[Number]], Value]
 
 
 class Result(Struct, frozen=True):
-    """C, of a row for each column of x. `adds`: to what is there."""
+    """The result C, with a row for each vector of x. `adds`: the product is added to C."""
 
     c: Value
     adds: bool
@@ -27,15 +27,16 @@ class Result(Struct, frozen=True):
 
 
 def are_of_rows(product: Product, number: int) -> bool:
-    """Whether each row of W has contiguous elements of an input that is neither x nor packed, and
-    all weights of a byte have one of them in common."""
+    """Whether an input, which is neither x nor the packed weights, has contiguous elements for each
+    row of W, and all weights of a byte share one of them."""
     places = product.places[number]
     of_rows = (product.row, *product.outer_digits)
     return number not in (product.vector, product.packed) and places == of_rows[: len(places)] != ()
 
 
 class Operands:
-    """x as columns x K, packed weights as rows x bytes, the other inputs as they are."""
+    """The operands as buffers: x as columns x K, the packed weights as rows x bytes, and the other
+    inputs unchanged."""
 
     def __init__(self, b: Builder, product: Product, result: Result) -> None:
         self.b, self.product, self.result = b, product, result
@@ -61,7 +62,7 @@ class Operands:
         self.c = Buffer(result.c)
 
     def _matrix(self, buffer: Value, rows: int, columns: int, *, has_rows: bool) -> Value:
-        """A view of a contiguous buffer; a vector stays one."""
+        """The view of a contiguous buffer as a matrix, or as a vector without `has_rows`."""
         rank = buffer.type.rank
         groups = [[0], [*range(1, rank)]] if has_rows else [[*range(rank)]]
         if rank == len(groups):
@@ -71,7 +72,7 @@ class Operands:
         return self.b.op("memref.collapse_shape", [buffer], type_, reassociation=str(groups))
 
     def load_words(self, row: Number, place: Number) -> list[Value]:
-        """The 16 bytes of a row of packed weights from a place on, as words."""
+        """Loads the 16 bytes of a row of packed weights from `place` on, as words."""
         b = self.b
         bytes_ = b.load_vector(self.packed, [row, place], CHUNK, CHUNK)
         return b.elements(b.op("vector.bitcast", [bytes_], f"vector<{CHUNK // WORD}xi32>"))
@@ -89,9 +90,9 @@ class Operands:
     def load_others(
         self, row: Number, place: Number, read: Read | None = None
     ) -> list[dict[int, Value]]:
-        """For each of a byte's weights, the elements that the bytes of `load_words` have in common,
-        by the numbers of the inputs. What several have is loaded once. `read` is for those that
-        `are_of_rows`."""
+        """For each of a byte's weights, loads the elements of the other inputs that the bytes of
+        `load_words` share, by the indices of the inputs. Elements that several weights share are
+        loaded once. `read` is used for the inputs that `are_of_rows`."""
         b, product = self.b, self.product
         numbers = unravel(place, *self.outer_sizes[1:])
         digits = dict(zip(product.outer_digits[:-1], numbers, strict=False))
@@ -114,7 +115,7 @@ class Operands:
         return found
 
     def load_x(self, column: Number, place: Number) -> list[Value]:
-        """A vector of x for each of a byte's weights, in the order of bytes in `weights`."""
+        """Loads a vector of x for each of a byte's weights, in the byte order of `weights`."""
         b, count = self.b, CHUNK * self.product.in_a_byte
         leading = [] if self.product.column is None else [column]
         width = WIDEST_ACCESS // ELEMENT_BYTES[self.x.element]

@@ -1,11 +1,12 @@
-"""The kernel of a product of packed weights and a vector on tensor cores whose blocks stay.
+"""The persistent kernel of a matrix-vector product with packed weights on tensor cores.
 
-As many blocks as run at once go over strips of rows. A lane copies its chunks of W to shared memory
-(cp.async), groups of steps ahead, also those of the next strips: copies go on while a strip's sums
-are added, and take no registers. Those of the first groups begin before the kernel waits for the
-previous one, if the weights are constant. A lane reads what it has copied itself, so nothing but
-its own copies is waited for. What rows have of other inputs (scales and zeros) is copied by all
-threads, a strip ahead: the barrier behind the sums of a strip is between their writes and reads.
+The grid has as many blocks as are concurrent, which iterate over strips of rows. A lane copies its
+chunks of W to shared memory by cp.async, some groups of steps ahead, across strips. Copies thus
+continue while a strip's accumulators are reduced, and take no registers. If the weights are
+constant, the first copies start before the kernel waits for the previous one. A lane only reads the
+chunks that it has copied itself, so it waits for its own copies only. The elements of other inputs
+(scales and zero points) are copied by all threads, one strip ahead; the barrier of the reduction of
+a strip is between their copies and their reads.
 """
 
 from __future__ import annotations
@@ -49,14 +50,15 @@ from aotc.numbers import (
 _WARPS = 8
 _MOST_STEPS = 4
 _GROUPS = 2
-_BLOCKS = 2  # of a multiprocessor
-_LEAST_STRIPS = 4  # of a block
-_SHARED_BYTES = 96 * 1024  # of a block, so that so many have place at once
+_BLOCKS = 2  # concurrent blocks of a multiprocessor
+_LEAST_STRIPS = 4  # the fewest strips of a block
+_SHARED_BYTES = 96 * 1024  # the most shared memory of a block, for _BLOCKS to be concurrent
 
 
 class Variant(Struct, frozen=True):
-    """`warps` of a block share K. `steps`: of a group, which divides those of a warp. `groups`:
-    that are on the way to shared memory, or there. `blocks`: of the grid."""
+    """Parameters of a kernel. `warps`: the warps of a block, which share K. `steps`: the steps of a
+    group, a divisor of those of a warp. `groups`: the groups in shared memory, including those in
+    flight. `blocks`: the blocks of the grid."""
 
     warps: int
     steps: int
@@ -66,8 +68,9 @@ class Variant(Struct, frozen=True):
 
 
 def choose_variant(product: Product, *, overlaps_previous: bool) -> Variant | None:
-    """None where the other kernel was measured as faster, or nothing was: for weights of a byte,
-    which take fewer instructions, and for few strips, where a block has no next one."""
+    """The variant for a product. None if the kernel of `mma_sync` was measured to be faster, or
+    nothing was measured: for 8-bit weights, which take fewer instructions, and for few strips per
+    block."""
     blocks = _BLOCKS * H100.multiprocessors
     steps, rest = divmod(product.row_bytes // STEP, _WARPS)
     strips = product.sizes[product.row] // ROWS
@@ -81,8 +84,9 @@ def choose_variant(product: Product, *, overlaps_previous: bool) -> Variant | No
 
 
 class _Rows(Struct, frozen=True):
-    """An input of which each row of W has contiguous elements: so many, and in shared memory at a
-    distance of `pitch`, for its banks. `at`: where it begins there."""
+    """An input with contiguous elements for each row of W (see `are_of_rows`). `number`: its index.
+    `count`: the elements of a row. `pitch`: the pitch of rows in shared memory, padded against bank
+    conflicts. `at`: its offset in shared memory."""
 
     number: int
     count: int
@@ -91,18 +95,18 @@ class _Rows(Struct, frozen=True):
 
 
 class _Layout:
-    """What is in a block's shared memory, behind x."""
+    """The layout of a block's shared memory behind x."""
 
     def __init__(self, product: Product, variant: Variant) -> None:
         k, warps = product.row_bytes * product.in_a_byte, variant.warps
         x = product.inputs[product.vector].type.element_type
         steps = product.row_bytes // STEP // warps
-        self.groups = steps // variant.steps  # of a strip
+        self.groups = steps // variant.steps  # the groups of a strip
         self.ring = (warps, variant.groups, variant.steps, 2, WARP, CHUNK)
         self.ring_at = k * ELEMENT_BYTES[str(x)]
-        # Sums of a block's strips take turns: they are read while those of the next are written.
+        # Two buffers for the accumulators of strips: one is read while the other one is written.
         self.sums, self.sums_at = (2, warps, 1, ROWS), self.ring_at + prod(self.ring)
-        # Of the strips on the way, of the one that is computed, and of the next.
+        # Slots for the strips in flight, for the one that is computed, and for the next one.
         self.slots = (self.groups - 1 + variant.groups) // self.groups + 2
         self.bytes = self.sums_at + 4 * prod(self.sums)
         self.rows = list(self._rows(product))
@@ -164,9 +168,11 @@ class PersistentKernel(TensorCoreProduct):
     # --- Copies ------------------------------------------------------------------------------
 
     def _begin_copies(self) -> None:
-        """Behind it, x and what the first strip has of other inputs are in shared memory."""
+        """Starts the first copies. On return, x and the first strip's elements of other inputs are
+        in shared memory."""
         b, tokens, groups = self.b, [], self.layout.groups
-        # The loads of x first, which are waited for first; but for those in front of the wait.
+        # The loads of x are issued first, as they are waited for first, unless the copies of W
+        # start before the wait for the previous kernel.
         chunks = [] if self.loads_early else self.load_chunks_of_x()
         with b.reads_constants() if self.loads_early else nullcontext():
             self._copy_rows(self.block, 0)
@@ -178,7 +184,8 @@ class PersistentKernel(TensorCoreProduct):
                         tokens += self._copy(strip, group, step, number)
                 if group == 0:
                     self._copy_rows(strip + self.variant.blocks, later + 1)
-                # Those of the first group go with all: a group without any has no text.
+                # Each group operation gets a token of the first group, as one without operands has
+                # no textual form.
                 self.token = commit_group(b, tokens[:1])
         if self.loads_early:
             wait_for_previous(b)
@@ -194,7 +201,7 @@ class PersistentKernel(TensorCoreProduct):
         return strip is self.block or compare("ult", strip, self.strips)
 
     def _copy(self, strip: Number, group: Number, step: int, place: Number) -> list[Value]:
-        """Begins to copy a step of a strip's group to the group's place in the ring."""
+        """Starts to copy a step of a strip's group to slot `place` of the ring."""
         b, tokens = self.b, []
         for number, local in enumerate(self.local):
             at = [self.row(strip, local), self.place(group * self.variant.steps + step)]
@@ -203,7 +210,7 @@ class PersistentKernel(TensorCoreProduct):
         return tokens
 
     def _copy_rows(self, strip: Number, slot: Number) -> None:
-        """Begins to copy what a strip has of other inputs, if there is one, to a slot."""
+        """Starts to copy a strip's elements of other inputs to a slot, if the strip exists."""
         b, threads = self.b, self.warps.threads
         for one, source in zip(self.layout.rows, self.sources, strict=True):
             width = WIDEST_ACCESS // source.element_bytes
@@ -223,12 +230,12 @@ class PersistentKernel(TensorCoreProduct):
     # --- Accumulators ------------------------------------------------------------------------
 
     def _strip(self, strip: Number, place: Number, slot: Number, turn: Number) -> Number:
-        """Computes a strip, whose first group has a place in the ring. Returns that of the next
-        strip's."""
+        """Computes a strip. `place`: the ring's slot of its first group. Returns the slot of the
+        next strip's first group."""
         b, variant, groups, sums = self.b, self.variant, self.layout.groups, self.zeros()
         later, first = divmod(variant.groups, groups)
-        # The group that is copied to where one was: its strip, its number there, and the slot of
-        # the strip behind its.
+        # The group that is copied next: its strip, its index in the strip, and the slot for other
+        # inputs of the strip after that.
         slot_of_next = slot
         for _ in range(later + 1):
             slot_of_next = _next(slot_of_next, self.layout.slots)
@@ -247,7 +254,7 @@ class PersistentKernel(TensorCoreProduct):
         own = Buffer(self.sums.value, [turn & 1])
         self.share(sums, own)
         b.barrier()
-        # Other warps add the sums of the next strip.
+        # Warps take turns in the reductions of strips.
         threads = self.warps.threads
         self.store(strip, own, _wrapped(self.thread + turn * WARP, threads))
         return place
@@ -268,8 +275,8 @@ class PersistentKernel(TensorCoreProduct):
         cursor: Sequence[Number],
         sums: Sequence[Value],
     ) -> list[Value]:
-        """The accumulators with a group of steps, to whose place in the ring another one is copied
-        then."""
+        """The accumulators after a group of steps. The next group is copied to its slot in the
+        ring."""
         b, steps, (strip, next_group, slot_of_next) = self.b, self.variant.steps, cursor
         self._wait()
         first = group * steps
@@ -296,7 +303,7 @@ class PersistentKernel(TensorCoreProduct):
                 added = self.add_step(first + step, chunks, added, zeros)
             return added
 
-        # The steps of a row are neighbours, as in shared memory.
+        # The steps of a row are consecutive, as in shared memory.
         of_rows = [one for row in zip(*others, strict=True) for one in row]
         added = self.choose_exact(of_rows, sums, add)
         with b.where(is_equal(next_group, 0) or compare("eq", next_group, 0)):
@@ -305,7 +312,7 @@ class PersistentKernel(TensorCoreProduct):
         return added
 
     def _words(self, place: Number, step: int, row: int) -> list[Value]:
-        """A chunk of one of the lane's rows, from shared memory."""
+        """Loads a chunk of one of the lane's rows from shared memory."""
         b, at = self.b, [self.warp, place, step, row, self.lane, 0]
         bytes_ = b.load_vector(self.ring, at, CHUNK, CHUNK)
         return b.elements(b.op("vector.bitcast", [bytes_], f"vector<{CHUNK // WORD}xi32>"))
@@ -318,12 +325,12 @@ class PersistentKernel(TensorCoreProduct):
 
 
 def _next(number: Number, count: int) -> Number:
-    """The one behind a number below a count; 0 behind the last one."""
+    """(number + 1) modulo count, for a number below `count`."""
     return _wrapped(number + 1, count)
 
 
 def _wrapped(number: Number, count: int) -> Number:
-    """A number below twice a count, as one below it."""
+    """number modulo count, for a number below 2 * count."""
     if count & (count - 1) == 0:
         return number & (count - 1)
     return select(compare("uge", number, count), number - count, number)

@@ -1,4 +1,5 @@
-"""`linalg.generic` on buffers, a vector times weights that it computes → a `Product`."""
+"""Recognizes `linalg.generic` operations on buffers that multiply vectors by a matrix which their
+body computes from packed weights, as a `Product`."""
 
 from __future__ import annotations
 
@@ -22,23 +23,24 @@ from aotc.kernels.matmul.recognition import (
 from aotc.kernels.matmul.vectors import row_type
 from aotc.mlir import ir
 
-CHUNK = 16  # bytes of packed weights that a thread reads at once
+CHUNK = 16  # the bytes of packed weights that a thread loads at once
 _VECTOR_ELEMENTS = ("f16", "bf16", "f32")
 FLOATS_OF_A_BYTE = ("f8E4M3FN", "f8E5M2")
 _PACKED_ELEMENTS = ("i8", *FLOATS_OF_A_BYTE)
 _MOST_IN_A_BYTE = 8
-MOST_COLUMNS = 16  # of the small matrix: more are a matmul's
+MOST_COLUMNS = 16  # the largest number of vectors: with more, it is a matmul
 
 
 class Product(Struct, frozen=True, eq=False):
     """y = W · x, where an element of W is computed from the elements of several buffers.
 
-    It may be several y and x, at most `MOST_COLUMNS`: `column` is their loop.
+    There may be up to `MOST_COLUMNS` vectors y and x; `column` is their loop, None for one vector.
 
-    `places`: the loops of each input's dimensions. `sizes`: of each loop. `row`: the loop of y, and
-    `digits` those that it sums over, which are the digits of K, the slowest first; `inner` of them,
-    the last ones, count the weights of a byte. `vector`, `packed`: the numbers of the inputs that
-    are x and the packed weights. `fill`: what fills y with zeros before.
+    `places`: the loops of each input's dimensions. `sizes`: the number of iterations of each loop.
+    `row`: the loop along y. `digits`: the reduction loops, which are the digits of K, the slowest
+    first; the last `inner` of them count the weights of a byte. `vector` and `packed`: the indices
+    of the inputs that are x and the packed weights. `fill`: the operation that fills y with zeros
+    before.
     """
 
     operation: Any
@@ -60,7 +62,7 @@ class Product(Struct, frozen=True, eq=False):
 
     @property
     def has_constant_weights(self) -> bool:
-        """Whether all that W is computed from is constant."""
+        """Whether all inputs that W is computed from are constant."""
         return all(is_constant(one) for i, one in enumerate(self.inputs) if i != self.vector)
 
     @property
@@ -77,7 +79,7 @@ class Product(Struct, frozen=True, eq=False):
 
 
 def recognise_product(generic: Any, roots: Roots) -> Product | None:
-    """None for what the kernel does not take."""
+    """The product that the operation computes; None if kernels do not support it."""
     inputs, outputs = ops.operand_groups(generic)
     if generic.results or len(outputs) != 1 or len(inputs) < 2:
         return None
@@ -146,14 +148,15 @@ def _can_take(product: Product) -> bool:
         return False
     for number, places in enumerate(product.places):
         is_other = number not in (product.vector, product.packed)
-        # Neighbours in a row of packed weights have the same of all others.
+        # Adjacent bytes of a row of packed weights share the elements of all other inputs.
         if is_other and {product.outer_digits[-1], product.column} & {*places}:
             return False
     return _has_body(product)
 
 
 def matmul_of(product: Product) -> Matmul:
-    """The product as a matmul whose epilogue is looked for: x is A, and packed weights are B."""
+    """The product as a matmul, for the fusion of an epilogue: x is A, and the packed weights are
+    B."""
     x, packed = (product.inputs[i] for i in (product.vector, product.packed))
     y = ir.MemRefType(product.y.type)
     has_rows = product.column is None
@@ -176,7 +179,7 @@ def matmul_of(product: Product) -> Matmul:
 
 
 def factor_of(product: Product, *, narrow: bool) -> Any:
-    """The body's value that is an element of W; with `narrow`, before it is widened."""
+    """The value in the body that is an element of W; with `narrow`, before it is extended."""
     *_, add, _ = body_of(product.operation)
     y = product.operation.regions[0].blocks[0].arguments[-1]
     x = product.operation.regions[0].blocks[0].arguments[product.vector]
@@ -186,7 +189,8 @@ def factor_of(product: Product, *, narrow: bool) -> Any:
 
 
 def _has_body(product: Product) -> bool:
-    """Whether the body is y + a * b, a of x alone, b of all others, in arithmetic alone."""
+    """Whether the body is y + a * b in arithmetic operations, where a is computed only from x, and
+    b from the other inputs."""
     *body, end = body_of(product.operation)
     *arguments, y = product.operation.regions[0].blocks[0].arguments
     if not body or body[-1].name != "arith.addf" or end.operands[0] != body[-1].result:

@@ -1,11 +1,11 @@
-"""What kernels of products of packed weights on tensor cores share: x, products and sums.
+"""The base of the kernels with packed weights on tensor cores: operands, MMAs and reductions.
 
-W is A of mma.sync. A warp has tiles of 16 rows of it, and a part of K. A lane has 16 bytes of two
-rows of each tile, whose weights are its part of A in some instructions, with K in another order: x
-is taken in the same one, from shared memory (L1 answers loads in their order: x would wait there
-for the loads of W that are in flight). W is computed in registers as the body says, and rounded
-where that does; products are exact, and sums in f32. The warps that share K add their sums through
-shared memory, in a fixed order.
+W is the A operand of mma.sync. A warp has tiles of 16 rows of W, and a part of K. A lane has 16
+bytes of two rows of each tile, whose weights are its fragments of A for some instructions, with K
+permuted. x is read in the same permuted order, from shared memory. (L1 answers loads in order, so
+that loads of x from global memory would wait for the loads of W in flight.) W is computed in
+registers as in the body, with the same rounding. Products are exact, and accumulators are f32. The
+warps that share K add their accumulators through shared memory, in a fixed order.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ from aotc.kernels.matmul.dequantized.recognition import CHUNK, Product
 from aotc.kernels.tensor_core import Mma, add_accumulators, fragment
 from aotc.numbers import Number, Scalar, Value, compare, divide_up, minimum, unravel
 
-LANES = 4  # that share a row
-STEP = LANES * CHUNK  # bytes of a row
-ROWS, COLUMNS = 16, 8  # of an instruction
-# Bytes of x that are copied to shared memory. More is read from global memory.
+LANES = 4  # the lanes that share a row
+STEP = LANES * CHUNK  # the bytes of a row in a step
+ROWS, COLUMNS = 16, 8  # the rows and columns of one mma.sync
+# The largest x, in bytes, that is copied to shared memory. A larger one is read from global memory.
 MOST_SHARED_X = 64 * 1024
-# Accumulators of a tile that take turns: instructions do not wait for each other.
+# The number of accumulators of a tile, used in turn, so that instructions do not wait for each
+# other.
 _CHAINS = 2
 
 
-# Makes accumulators, with the zeros that may be subtracted at once.
+# Computes accumulators, given the sums that may be subtracted at once (see `Shifts`).
 Add = Callable[[Mapping[Any, Value]], list[Value]]
 
 
 class Warps(Struct, frozen=True):
-    """Of a block: `count`, of which `along` share K, with so many tiles each."""
+    """The warps of a block: `count` of them, of which `along` share K, with `tiles` tiles each."""
 
     count: int
     along: int
@@ -55,7 +56,7 @@ class Warps(Struct, frozen=True):
 
 
 class Chunk(Struct, frozen=True):
-    """What a lane has loaded of a row: the words, and what `load_others` gives."""
+    """A lane's loaded data of a row: the packed words, and the elements of `load_others`."""
 
     words: list[Value]
     others: list[dict[int, Value]]
@@ -64,7 +65,7 @@ class Chunk(Struct, frozen=True):
         return [*self.words, *_distinct(self.others)]
 
     def with_values(self, values: Sequence[Value]) -> Chunk:
-        """The same of other values, in the order of `values`."""
+        """The chunk with other values, in the order of `values`."""
         count = len(self.words)
         new = dict(zip(_distinct(self.others), values[count:], strict=True))
         others = [{number: new[one] for number, one in each.items()} for each in self.others]
@@ -76,7 +77,7 @@ def _distinct(others: Sequence[dict[int, Value]]) -> list[Value]:
 
 
 class TensorCoreProduct:
-    """A kernel that is being built. `few_instructions`: where these are worth more than
+    """The base of kernel builders. `few_instructions`: prefer fewer instructions to fewer
     registers."""
 
     few_instructions = False
@@ -89,28 +90,28 @@ class TensorCoreProduct:
         self.rows, self.columns = self.operands.rows, product.columns
         self.column_tiles = divide_up(self.columns, COLUMNS)
         assert isinstance(self.column_tiles, int)
-        # x in shared memory, in vectors as lanes read them: of columns, steps, vectors, lanes.
+        # x in shared memory, in the vectors that lanes read: (column, step, vector, lane, element).
         self.vectors = product.in_a_byte * CHUNK * self.operands.x.element_bytes // WIDEST_ACCESS
         steps, elements = product.row_bytes // STEP, WIDEST_ACCESS // self.operands.x.element_bytes
         self.x_shape = (self.columns, steps, self.vectors, LANES, elements)
         x_bytes = prod(self.x_shape) * self.operands.x.element_bytes
         self.shares_x = x_bytes <= MOST_SHARED_X
         self.x_bytes = x_bytes if self.shares_x else 0
-        # Columns of the sums in shared memory.
+        # The columns of the accumulators in shared memory.
         self.width = 1 if self.columns == 1 else self.column_tiles * COLUMNS
-        # What a block has of W, and the steps of a warp.
+        # The blocks' strips of rows of W, and the steps of a warp.
         self.strips = divide_up(self.rows, warps.rows)
         self.steps = steps // warps.along
 
     def begin(self, thread: Number, shared: Value | None) -> None:
-        """At the beginning of a thread."""
+        """Sets the thread's coordinates, at the beginning of the kernel."""
         b, warps = self.b, self.warps
         self.thread = thread
         self.warp, self.lane = unravel(thread, WARP)
         group, self.part = unravel(self.warp, warps.along)
         self.row_of_lane, self.lane_of_row = unravel(self.lane, LANES)
         own = group * (warps.tiles * ROWS) + self.row_of_lane
-        # The lane's rows, of a strip.
+        # The lane's rows in a strip.
         self.local = [own + i * COLUMNS for i in range(2 * warps.tiles)]
         self.first_step = self.part * self.steps
         self.first_byte = self.first_step * STEP + self.lane_of_row * CHUNK
@@ -118,32 +119,33 @@ class TensorCoreProduct:
             self.x = b.shared_buffer(shared, 0, self.x_shape, self.operands.x.element)
 
     def row(self, strip: Number, local: Number) -> Number:
-        """A row of a strip; of those behind the last one, that."""
+        """The row of W of a strip's row `local`, clamped to the last row."""
         row = strip * self.warps.rows + local
         return minimum(row, self.rows - 1) if self.rows % self.warps.rows else row
 
     def place(self, step: Number) -> Number:
-        """Where what a lane has of a row in a step begins."""
+        """The lane's first byte of a row in a step."""
         return self.first_byte + step * STEP
 
     def place_of_others(self, step: Number) -> Number:
-        """A place in the same group. Mostly a step is in one: then it is the same for all lanes."""
+        """A byte of a row in the same group as the lane's bytes. If groups consist of whole steps,
+        it is the same for all lanes."""
         in_groups = self.product.sizes[self.product.outer_digits[-1]] % STEP == 0
         return (self.first_step + step) * STEP if in_groups else self.place(step)
 
     # --- Accumulators ------------------------------------------------------------------------
 
     def zeros(self) -> list[Value]:
-        """The accumulators of tiles, of columns, of chains."""
+        """The initial accumulators, for each tile, group of columns and chain."""
         count = self.warps.tiles * self.column_tiles * _CHAINS
         return [self.b.zero(self.mma.accumulator_type)] * count
 
     def choose_exact(
         self, others: Sequence[Sequence[dict[int, Value]]], sums: Sequence[Value], add: Add
     ) -> list[Value]:
-        """The accumulators that `add` returns. It is given what is subtracted of weights at once:
-        all of their zeros if that is exact, which is one for a warp, all of which multiplies.
-        `others`: of some rows."""
+        """The accumulators that `add` returns. It is called with the sums that are subtracted from
+        weights at once, if these are exact in all lanes of the warp, which multiplies as a whole.
+        `others`: the elements of `load_others`, for some rows."""
         b, inner = self.b, self.operands.inner
         elements = [pair for one in others for pair in zip(one, inner, strict=True)]
         found = shifts(b, self.product, elements, few_instructions=self.few_instructions)
@@ -182,7 +184,7 @@ class TensorCoreProduct:
         return _fragments(self.b, [self._load_x(column, step, number)])
 
     def _weights(self, chunk: Chunk, number: int, zeros: Mapping[Any, Value]) -> Value:
-        """One of the weights of each byte of a chunk."""
+        """One weight of each byte of a chunk."""
         others, inner = chunk.others[number], self.operands.inner[number]
         product = self.product
         return weights(self.b, product, chunk.words, others, inner, narrow=True, sums=zeros)
@@ -190,8 +192,8 @@ class TensorCoreProduct:
     # --- x -------------------------------------------------------------------------------------
 
     def load_chunks_of_x(self) -> list[list[Value]]:
-        """The elements of each chunk, which is what a lane reads in a step, that a thread copies to
-        shared memory; the last chunk once more behind it."""
+        """Loads the chunks of x that a thread copies to shared memory. A chunk has the elements
+        that a lane reads in a step. Past the last chunk, it is loaded again."""
         columns, steps, _, lanes, _ = self.x_shape
         count, threads = columns * steps * lanes, self.warps.threads
         found = []
@@ -216,7 +218,7 @@ class TensorCoreProduct:
                     b.store_elements(own, self.x, [column, step, vector, lane, 0])
 
     def _load_x(self, column: Number, step: Number, number: int) -> Value:
-        """A vector for one of a byte's weights, in the order of bytes in `weights`."""
+        """A vector of x for one of a byte's weights, in the byte order of `weights`."""
         if not self.shares_x:
             return self.operands.load_x(column, self.place(step))[number]
         b, width = self.b, self.x_shape[-1]
@@ -231,7 +233,7 @@ class TensorCoreProduct:
     # --- Sums ----------------------------------------------------------------------------------
 
     def share(self, accumulators: Sequence[Value], sums: Buffer) -> None:
-        """Writes them to shared memory, as parts x columns x rows."""
+        """Writes the accumulators to shared memory, as parts of K x columns x rows."""
         tiles = [
             reduce(partial(add_accumulators, self.b), accumulators[first : first + _CHAINS])
             for first in range(0, len(accumulators), _CHAINS)
@@ -241,7 +243,7 @@ class TensorCoreProduct:
             self._share(tile, self.local[2 * of_rows :], of_columns * COLUMNS, sums)
 
     def _share(self, tile: Value, rows: Sequence[Number], first: int, sums: Buffer) -> None:
-        """Writes a tile's sums, of a lane's two rows and two columns."""
+        """Writes a tile's accumulators of a lane, in two rows and two columns."""
         b = self.b
         if self.width == 1:
             with b.where(compare("eq", self.lane_of_row, 0)):
@@ -254,7 +256,7 @@ class TensorCoreProduct:
                 b.store(b.extract(tile, [i, j]), sums, [self.part, column, rows[i]])
 
     def store(self, strip: Number, sums: Buffer, thread: Number) -> None:
-        """Stores the results of a strip. `thread`: the thread's number among those that do it."""
+        """Stores the results of a strip. `thread`: the thread's index among those that store."""
         b, threads, rows = self.b, self.warps.threads, self.warps.rows
         count = rows * self.columns
         for first in range(0, count, threads):
@@ -270,8 +272,8 @@ class TensorCoreProduct:
 
 
 def _fragments(b: Builder, rows: Sequence[Value]) -> list[Value]:
-    """The fragments of vectors of 16 elements: of a row each for x, of two rows for W. A fragment
-    has two pairs of each row; the pairs of different rows are neighbours."""
+    """The fragments of vectors of 16 elements: of one row for x, of two rows for W. A fragment has
+    two pairs of each row; corresponding pairs of different rows are adjacent."""
     found = []
     for first in range(0, CHUNK, 4):
         pairs = [_pair(b, row, first + i) for i in (0, 2) for row in rows]
