@@ -1,12 +1,12 @@
 """A matmul for the CPU device: each block is one thread, which computes a tile of C.
 
-A block iterates over K in steps. The mainloop reads A and B where they are, if they have the type
-that is computed in and A's rows are along K, B's along N. What is otherwise is packed in each step
-into memory that stays in the core's caches: converted, and B in whole vectors. So are the columns
-of B behind the last whole vector. The accumulators of the whole tile are in memory between the
-steps.
+A block iterates over K in steps. The mainloop reads A and B in place, if they have the type that
+the kernel computes in, and K is contiguous in A and N in B. Other operands are packed in each step
+into memory that stays in the core's caches: they are converted, and B is packed in whole vectors.
+The columns of B past the last whole vector are always packed. The accumulators of the whole tile
+are in memory between the steps.
 
-Products and sums may be contracted: hardware with a fused multiply-add uses it.
+Multiplications and additions may be contracted: hardware with fused multiply-add uses it.
 """
 
 from __future__ import annotations
@@ -31,23 +31,25 @@ from aotc.kernels.matmul.cpu.kernel import CpuFamily, CpuKernel, computed_in, ha
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
 from aotc.numbers import Condition, Number, Value, compare, select, signed_maximum, signed_minimum
 
-# How many blocks a C must make for tiles of half, of full size: every core is to get its share, and
-# the smaller a tile is, the more of its time goes into packing.
+# The smallest number of blocks for tiles of half (2) and of full (1) size. Every core should get
+# its share, but the smaller a tile is, the larger is the fraction of its time for packing.
 _ENOUGH_BLOCKS = {2: 20, 1: 64}
 _ENOUGH_COLUMNS = 12
-# Up to so many columns behind the last whole vector are multiplied by vectors along K.
+# At most this number of columns past the last whole vector are computed by dot products along K.
 _MOST_APART = 6
 # Rows of the packed A begin in different sets of a cache.
 ROW_GAP_BYTES = 64
 
 
 class Variant(Struct, frozen=True):
-    """The mainloop has `rows` x `vectors` of 64 bytes of accumulators in registers, and more with
-    long registers. `tile_rows` and `tile_columns` are the most that a block computes, but for up to
-    a vector of columns behind the last whole tile; `tile_k` is the longest step along K.
+    """Parameters of a kernel. The mainloop keeps `rows` x `vectors` vectors of 64 bytes of
+    accumulators in registers, and more with AVX-512. `tile_rows` and `tile_columns`: the largest
+    tile of a block, which may have up to a vector more columns at the end of a row of tiles.
+    `tile_k`: the longest step along K.
 
-    For small C, tiles have half as many rows and columns, or three eighths and a quarter: their
-    rows are a multiple of the mainloop's, their columns of 4 times as many as it has.
+    For a small C, tiles have half of the rows and columns, or three eighths of the rows and a
+    quarter of the columns. Their rows are a multiple of the mainloop's rows, and their columns of 4
+    times its columns.
     """
 
     rows: int = 6
@@ -66,7 +68,7 @@ class Variant(Struct, frozen=True):
 
 
 class Tile(Struct, frozen=True):
-    """A block's tile of C: where it begins, and how many rows and columns of C it has."""
+    """A block's tile of C: its first row and column, and its numbers of rows and columns."""
 
     row: Number
     column: Number
@@ -75,7 +77,7 @@ class Tile(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """A step along K: where it begins, how many k it has, and whether no other one follows."""
+    """A step along K: its first k, its number of k, and whether it is the last step."""
 
     start: Number
     count: Number
@@ -109,12 +111,12 @@ class Kernel(CpuKernel):
     ) -> None:
         super().__init__(b, problem, epilogue, variant.vectors)
         self.variant = variant
-        # Steps along K are multiples of the latter.
+        # Steps along K are multiples of `step_unit`.
         self.longest_step, self.step_unit = variant.tile_k, self.width
-        # Vectors of columns that the mainloop computes at a time with long registers.
+        # The vectors of columns that the mainloop computes at a time with AVX-512.
         self.long_vectors = LONG_VECTORS
 
-    # --- The host's part -----------------------------------------------------------------------
+    # --- Host code -----------------------------------------------------------------------------
 
     def build(self, arguments: Arguments) -> None:
         b, p, first = self.b, self.problem, int(self.problem.batched)
@@ -139,13 +141,13 @@ class Kernel(CpuKernel):
                 self.compute_tile(Tile(row, column, tile_rows, tile_columns), k, rows)
 
     def tile_sizes(self, m: Number, n: Number) -> tuple[Number, Number, Number]:
-        """Rows and columns of tiles, and how many tiles a row of them has: the largest tiles that
-        make enough blocks, all of about one size. The last one of a row has the columns that are
-        left, up to a vector more. Rows are multiples of `LONG_ROWS`: with short registers, whose
-        groups have other numbers of rows, the last group of a tile computes some rows twice,
-        which takes less than threads that wait for a larger tile."""
+        """The rows and columns of tiles, and the number of tiles in a row of tiles. Tiles are the
+        largest ones that make enough blocks, and all have about the same size. The last tile of a
+        row has the remaining columns, up to a vector more. Rows are a multiple of `LONG_ROWS`. With
+        shorter registers, whose groups have other numbers of rows, the last group of a tile
+        computes some rows twice; this costs less than threads that wait for a larger tile."""
         v = self.variant
-        # A power of two is a little less than a multiple of the mainloop's rows then.
+        # With three eighths, powers of two are just below a multiple of the mainloop's rows.
         rows: Number = v.tile_rows * 3 // 8
         columns: Number = v.tile_columns // 4
         elements = m * n
@@ -154,7 +156,7 @@ class Kernel(CpuKernel):
             is_large = compare("sge", elements, tile_rows * tile_columns * enough)
             rows = select(is_large, tile_rows, rows)
             columns = select(is_large, tile_columns, columns)
-        # Few rows are one tile, if its columns make enough blocks: B is packed once.
+        # Few rows become one tile, if the columns make enough blocks, so that B is packed once.
         is_one = compare("sle", m, v.tile_rows)
         for part in (4, 2, 1):
             narrow = v.tile_columns // part
@@ -167,33 +169,33 @@ class Kernel(CpuKernel):
         return rows, columns, self.groups(whole, columns)
 
     def even(self, size: Number, tile: Number, group: int) -> Number:
-        """A size of tiles or steps, a multiple of `group`, of which there are as many as with
-        `tile`, all of about one size."""
+        """The size of tiles or steps that divides `size` most evenly, for the same number of them
+        as with `tile`. It is a multiple of `group`."""
         return self.groups(self.groups(size, self.groups(size, tile)), group) * group
 
     # --- Memory --------------------------------------------------------------------------------
 
     @property
     def reads_a(self) -> bool:
-        """Whether the mainloop reads A where it is."""
+        """Whether the mainloop reads A in place."""
         a = self.problem.a
         return not a.transposed and a.element == self.type
 
     @property
     def reads_b(self) -> bool:
-        """Whether the mainloop reads B where it is, as far as its vectors are whole."""
+        """Whether the mainloop reads B in place, except for columns past the last whole vector."""
         b = self.problem.b
         return not b.transposed and b.element == self.type
 
     @property
     def columns(self) -> int | None:
-        """The columns that tiles are of, if known."""
+        """The number of columns that tiles divide, None if unknown."""
         return self.problem.n
 
     @property
     def columns_apart(self) -> int:
-        """How many columns there are behind the last whole vector, if each is multiplied on its
-        own: a vector would have few of them."""
+        """The number of columns past the last whole vector that are computed by dot products, as
+        they would be a small part of a vector."""
         if self.columns is None or not self.has_rows_along_k:
             return 0
         rest = self.columns % self.width
@@ -201,13 +203,13 @@ class Kernel(CpuKernel):
 
     @property
     def has_rows_along_k(self) -> bool:
-        """Whether A's rows are contiguous along K where the mainloop reads them."""
+        """Whether the mainloop reads A from rows that are contiguous along K."""
         return not self.problem.a.transposed
 
     @property
     def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The shapes of the packed A, stored as in memory, and of the packed B: groups of columns,
-        rows, columns."""
+        """The shapes of the packed A, in the layout of A, and of the packed B: (group of columns,
+        k, column in the group)."""
         v, gap = self.variant, ROW_GAP_BYTES // self.bytes
         a = (v.tile_rows, v.tile_k + gap)
         if self.problem.a.transposed:
@@ -223,12 +225,13 @@ class Kernel(CpuKernel):
         return self.columns_apart, self.variant.tile_k + ROW_GAP_BYTES // self.bytes
 
     def packed_bytes(self) -> list[int]:
-        """The bytes of the packed A, of the packed B and of the columns that are apart."""
+        """The bytes of the packed A, of the packed B and of the columns for dot products."""
         shapes = (*self.packed_shapes, self.columns_shape)
         return [math.prod(shape) * self.bytes for shape in shapes]
 
     def shared_bytes(self, rows: Number) -> Number:
-        """The packed parts of A and B, and behind them the accumulators of a tile of `rows`."""
+        """The shared memory of a block: the packed parts of A and B, followed by the accumulators
+        of a tile of `rows` rows."""
         row_bytes = (self.variant.tile_columns + self.width) * self.bytes
         return sum(self.packed_bytes()) + (rows + ROWS_BEHIND) * row_bytes
 
@@ -255,7 +258,7 @@ class Kernel(CpuKernel):
         self.store_c(tile)
 
     def multiply_tile(self, tile: Tile, k: Number) -> None:
-        """The steps along K."""
+        """Computes the accumulators of a tile, in steps along K."""
         if isinstance(k, int) and 0 < k <= self.longest_step:
             self._take_step(tile, Step(0, k, is_last=True))
             return
@@ -274,7 +277,8 @@ class Kernel(CpuKernel):
         self.multiply_step(tile, step)
 
     def multiply_step(self, tile: Tile, step: Step) -> None:
-        """Whole vectors of columns in place; what is to be packed; columns that are apart."""
+        """Computes one step along K: whole vectors of columns in place, then packed columns, then
+        columns by dot products."""
         whole = self.whole(tile.columns, self.width)
         if self.reads_b:
             self.multiply_in_place(tile, step, whole)
@@ -300,8 +304,8 @@ class Kernel(CpuKernel):
         finish: Finish | None = None,
         prefetch_b: Callable[[Number, Number], None] | None = None,
     ) -> None:
-        """Multiplies the columns of the tile from the first up to the second; for the rest, see
-        `Mainloop.multiply`."""
+        """Computes the columns of the tile from `columns[0]` up to `columns[1]`. The other
+        arguments are those of `Mainloop.multiply`."""
         start, stop = columns
         mainloop, is_first = self._mainloop(tile, step, is_packed_b=is_packed_b)
         mainloop.multiply(
@@ -315,11 +319,11 @@ class Kernel(CpuKernel):
         )
 
     def multiply_in_place(self, tile: Tile, step: Step, stop: Number) -> None:
-        """Multiplies the columns up to `stop`, which are whole vectors that B has in its rows."""
+        """Computes the columns up to `stop`, which are whole vectors, with B in place."""
         self.multiply(tile, step, (0, stop), is_packed_b=False)
 
     def multiply_columns(self, tile: Tile, step: Step, start: Number) -> None:
-        """Multiplies the columns that are apart, which begin at `start`."""
+        """Computes the `columns_apart` columns from `start` on by dot products."""
         mainloop, is_first = self._mainloop(tile, step, is_packed_b=True)
         count = self.columns_apart
         with self.b.loop(0, count) as loop:
@@ -335,19 +339,19 @@ class Kernel(CpuKernel):
         return mainloop, compare("eq", step.start, 0)
 
     def prepare(self, tile: Tile, rows: Number) -> None:
-        """Makes what a tile needs before its first step; tiles have at most `rows` rows."""
+        """Prepares a tile, before its first step. Tiles have at most `rows` rows."""
         given = self.arguments
         self.source_a = self.matrix(given.a, unsigned=self.problem.a.unsigned)
         self.source_b = self.matrix(given.b, unsigned=self.problem.b.unsigned)
         self.c = self.matrix(given.c)
 
     def start_step(self, step: Step) -> None:
-        """Makes what a step needs before anything is packed."""
+        """Prepares a step, before packing."""
 
     # --- Packing -------------------------------------------------------------------------------
 
     def pack_a(self, tile: Tile, step: Step) -> None:
-        """A's part, as it lies in memory."""
+        """Packs A's part, in the layout of A."""
         count, other = tile.rows, step.count
         first = [tile.row, step.start]
         if self.problem.a.transposed:
@@ -364,7 +368,8 @@ class Kernel(CpuKernel):
         target: Buffer,
         row: Number,
     ) -> None:
-        """Converts `count` neighbours, from the indices `first` on, and stores them as a row."""
+        """Converts `count` contiguous elements, from the indices `first` on, and stores them as a
+        row of `target`."""
         *leading, column = first
         for start, stop, width in self.vectorized(count):
             with self.b.loop(start, stop, width) as loop:
@@ -372,8 +377,8 @@ class Kernel(CpuKernel):
                 self.store(value, target, [row, loop.index])
 
     def pack_b(self, tile: Tile, step: Step, start: Number) -> None:
-        """The columns of B's part from `start` on, in groups; those behind the tile's last are
-        zeros."""
+        """Packs the columns of B's part from `start` on, in groups. Columns past the tile's last
+        one are zeros."""
         part = Part(step.start, tile.column + start, step.count, tile.columns - start)
         if self.reads_b:
             pack_rest(self, self.source_b, part, self.packed_b)
@@ -383,17 +388,17 @@ class Kernel(CpuKernel):
             pack_columns(self, self.source_b, part, self.packed_b)
 
     def pack_column(self, tile: Tile, step: Step, column: Number, number: Number) -> None:
-        """A column of B's part, which is the packed column `number`."""
+        """Packs a column of B's part as the packed column `number`."""
         b = self.b
         with b.loop(0, step.count) as k:
             at = [step.start + k.index, tile.column + column]
             value = self.load(self.source_b, at[::-1] if self.problem.b.transposed else at)
             b.store(value, self.packed_columns, [number, k.index])
 
-    # --- What the mainloop reads ---------------------------------------------------------------
+    # --- The mainloop's access to operands -----------------------------------------------------
 
     def row_of_a(self, tile: Tile, step: Step, row: Number) -> Row:
-        """The elements of a row of the tile."""
+        """Access to a row of A of the tile."""
 
         def load(k: Number, width: int = 1) -> Value:
             if self.reads_a:
@@ -404,7 +409,7 @@ class Kernel(CpuKernel):
         return load
 
     def column_of(self, tile: Tile, column: Number) -> Number:
-        """The column of B that is multiplied for a column of the tile."""
+        """The column of B for a column of the tile."""
         return tile.column + column
 
     def vector_in_place(self, tile: Tile, step: Step, column: Number, k: Number) -> Value:
@@ -418,7 +423,7 @@ class Kernel(CpuKernel):
     # --- C -------------------------------------------------------------------------------------
 
     def store_c(self, tile: Tile) -> None:
-        """The rows and columns of the tile that are C's."""
+        """Stores the rows and columns of the tile that are inside of C."""
         b = self.b
         with b.loop(0, tile.rows) as i:
             row = tile.row + i.index
@@ -438,7 +443,7 @@ class CpuBlocked(CpuFamily[Problem]):
     kernel_type = Kernel
 
     def can_take(self, problem: Problem, variant: Variant) -> bool:
-        """All sizes, pitches and transpositions are handled: types alone matter."""
+        """See `KernelFamily`. All sizes, pitches and transpositions are supported."""
         columns = variant.vectors * VECTOR_BYTES // ELEMENT_BYTES[computed_in(problem)]
         return (
             variant.tile_rows % math.lcm(variant.rows, LONG_ROWS) == 0
@@ -448,7 +453,7 @@ class CpuBlocked(CpuFamily[Problem]):
         )
 
     def variants(self, problem: Problem) -> tuple[Variant, ...]:
-        """The first one fits a second-level cache of 512 KiB."""
+        """See `KernelFamily`. The first variant fits a second-level cache of 512 KiB."""
         part = 2 if computed_in(problem) == "f64" else 1
         found = [
             Variant(tile_rows=rows // part, tile_columns=columns // part, tile_k=tile_k)

@@ -1,7 +1,7 @@
-"""A matmul for the CPU device whose columns are gates, which an epilogue joins: `cpu.blocked`,
-whose tiles have the same columns of each gate. C itself is not stored.
+"""A matmul for the CPU device whose columns are gates, which its epilogue combines. It is
+`cpu.blocked`, with tiles that have the same columns of each gate. C itself is not stored.
 
-A step of an LSTM or GRU is one launch then, which all threads share.
+A step of an LSTM or GRU is thus one launch, which all threads share.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Place, Problem
 from aotc.mlir import ir
 from aotc.numbers import Number, Scalar, compare, signed_minimum
 
-# Tiles are no wider than makes so many of them, as far as a vector of each gate allows that.
+# Tiles are narrow enough for this number of blocks, if they can be, with a vector of each gate.
 _ENOUGH_BLOCKS = 16
 
 
 def can_take(problem: Problem, variant: Variant, epilogue: Epilogue | None, gates: Gates) -> bool:
-    """Whether B is read where it is, a tile has whole vectors of each gate, and what is done with
-    sums is done with vectors."""
+    """Whether B is read in place, a tile has whole vectors of each gate, and the epilogues support
+    vectors."""
     width = VECTOR_BYTES // ELEMENT_BYTES[computed_in(problem)]
     return (
         (epilogue is None or epilogue.is_of_vectors)
@@ -37,8 +37,8 @@ def can_take(problem: Problem, variant: Variant, epilogue: Epilogue | None, gate
 
 
 class _Gated(blocked.Kernel):
-    """`kernel` for B where it is. A tile's columns are those of the first gate, and behind them
-    those of the others; `Tile.column` is its first column of each gate."""
+    """The kernel for a B that is read in place. A tile's columns are those of the first gate,
+    followed by those of the other gates. `Tile.column` is its first column in each gate."""
 
     reads_b = True
     columns_apart = 0
@@ -64,7 +64,7 @@ class _Gated(blocked.Kernel):
         self.long_vectors = next(even, LONG_VECTORS)
 
     def _columns_of_tile(self) -> int:
-        """How many columns of each gate a tile has: all tiles have as many."""
+        """The number of columns of each gate in a tile. It is the same for all tiles."""
         columns, tile_columns = self.gates.columns, self.variant.tile_columns
         rows = -(-(self.problem.m or 1) // self.variant.tile_rows)
         whole = range(self.width, tile_columns // self.gates.count + 1, self.width)
@@ -120,7 +120,7 @@ class _Gated(blocked.Kernel):
 
 
 class _GatedPacked(_Gated, packed.Kernel):
-    """For a packed B."""
+    """The kernel for a packed B."""
 
 
 def insert_gated(
@@ -129,8 +129,8 @@ def insert_gated(
     arguments: Arguments,
     gates: tuple[Gates, GateArguments],
 ) -> None:
-    """Inserts what launches the kernel. The type of B in the problem is that of the packed copy, if
-    that is what is given."""
+    """Inserts the launch of the kernel. If B is a packed copy, its type in the problem is that of
+    the copy."""
     problem, variant = chosen
     is_packed = ir.MemRefType(arguments.b.type).rank == 3
     kernel = _GatedPacked if is_packed else _Gated

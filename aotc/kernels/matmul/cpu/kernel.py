@@ -1,4 +1,4 @@
-"""The parts that the kernels for the CPU device have in common: types, operands and results."""
+"""The base of the kernels for the CPU device: types, operands and results."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from aotc.kernels.matmul.problem import (
 from aotc.mlir import ir
 from aotc.numbers import Number, Value
 
-# What the CPU's lowering has conversions for.
+# The element types among which the CPU's lowering has conversions.
 _FLOATS = ("f64", "f32", "f16", "bf16")
 _INTEGERS = ("i32", "i16", "i8")
 
 
 def has_convertible_types(problem: Problem) -> bool:
-    """Whether the CPU's lowering has the conversions that the problem needs. C's elements may be
-    of the other kind: an epilogue makes them, as those of dequantized sums of integers."""
+    """Whether the CPU's lowering has the conversions that the problem needs. C's elements may be of
+    the other kind (floats or integers), if an epilogue converts them, as in the dequantization of
+    integer accumulators."""
     elements = {problem.a.element, problem.b.element, problem.accumulator}
     is_of_one_kind = elements <= set(_FLOATS) or elements <= set(_INTEGERS)
     return is_of_one_kind and problem.c.element in (*_FLOATS, *_INTEGERS)
@@ -43,7 +44,7 @@ def computed_in(problem: Problem) -> str:
 
 
 class CpuFamily(MatmulFamily[P]):
-    """The base of families. `kernel_type` is a subclass of `CpuKernel`."""
+    """The base of the families for the CPU device. `kernel_type` is a subclass of `CpuKernel`."""
 
     mnemonic = "cpu"
     target = CPU
@@ -66,23 +67,23 @@ class CpuKernel(Vectors):
     ) -> None:
         super().__init__(b, computed_in(problem), vectors)
         self.problem, self.epilogue = problem, epilogue
-        # The block's id along z, in the kernel.
+        # In the kernel, the block's id along z.
         self.batch: Number = 0
 
     def matrix(self, value: Value, *, unsigned: bool = False) -> Buffer:
-        """A, B or C: the matrix of this batch."""
+        """The matrix of A, B or C in this block's batch."""
         return Buffer(value, [self.batch] if self.problem.batched else [], unsigned=unsigned)
 
     @property
     def stores_vectors(self) -> bool:
-        """Whether `store_result` takes vectors: an epilogue may be of single elements."""
+        """Whether `store_result` supports vectors. Some epilogues are for single elements only."""
         return self.epilogue is None or (
             isinstance(self.epilogue, EpilogueOf) and self.epilogue.can_take_vectors()
         )
 
     @property
     def has_short_epilogue(self) -> bool:
-        """Whether a kernel may have many copies of the epilogue."""
+        """Whether the epilogue is short enough for a kernel to have many copies of it."""
         return self.epilogue is None or (
             isinstance(self.epilogue, EpilogueOf) and self.epilogue.epilogue.is_short
         )
@@ -97,8 +98,9 @@ class CpuKernel(Vectors):
         place: tuple[Number, Number],
         line: Line | None = None,
     ) -> None:
-        """Stores an accumulator, or a vector of them, as elements of C. `place`: the row and the
-        column, which the epilogue is given; `line`: see `Place`."""
+        """Stores an accumulator, or a vector of them, as elements of C, with the epilogue. `at`:
+        the indices in the buffer `c`. `place`: the row and the column for the epilogue. `line`: see
+        `Place`."""
         b, p = self.b, self.problem
         width = value.type.shape[0] if isinstance(value.type, ir.VectorType) else 1
         if p.adds:
@@ -118,7 +120,7 @@ class CpuKernel(Vectors):
     def prefetch_operands(
         self, c: Buffer, at: Sequence[Number], place: tuple[Number, Number], line: Line | None
     ) -> None:
-        """Prefetches what `store_result` reads for a vector of accumulators."""
+        """Prefetches the data that `store_result` reads for a vector of accumulators."""
         if self.problem.adds:
             self.b.prefetch(c, at)
         if isinstance(self.epilogue, EpilogueOf):

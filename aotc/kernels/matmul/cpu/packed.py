@@ -1,5 +1,5 @@
-"""A matmul for the CPU device whose B is a constant, which the runtime packs once: `cpu.blocked`,
-which reads it as it is then, see `aotc_constant_get_packed`."""
+"""A matmul for the CPU device whose B is a constant, which the runtime packs once (see
+`aotc_constant_get_packed`). It is `cpu.blocked`, with the packed B read in place."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from aotc.kernels.matmul.cpu.kernel import computed_in
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.numbers import Number, Value
 
-# Of more rows, each element of B is used so often that it is all the same where it is.
+# With more rows, each element of B is used so often that its layout does not matter.
 _MOST_ROWS = 512
-# A smaller B is in the caches.
+# A smaller B stays in the caches, so that packing gains nothing.
 _LEAST_BYTES = 16 << 10
 
 
@@ -40,7 +40,7 @@ def packed_problem(problem: Problem) -> Problem | None:
 
 
 class Kernel(blocked.Kernel):
-    """Its columns are whole vectors, however many B has."""
+    """The kernel with a packed B, whose columns are padded to whole vectors."""
 
     reads_b = True
     columns_apart = 0

@@ -1,4 +1,4 @@
-"""A row times a matrix, for the CPU device. Memory limits its speed, so nothing is packed.
+"""GEMV for the CPU device: a row times a matrix. It is memory-bound, so nothing is packed.
 
 A matrix times a column is computed as the transpose of C: a row times the transpose of A.
 
@@ -6,7 +6,7 @@ If K is contiguous in B, a thread multiplies several rows of B with A's row at o
 each at a time, and reduces the vectors of accumulators at the end. Otherwise the accumulators of a
 strip of columns stay in the thread's cache, and several rows of B are added to them at once.
 
-Products and sums may be contracted: hardware with a fused multiply-add uses it.
+Multiplications and additions may be contracted: hardware with fused multiply-add uses it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from aotc.numbers import Number, Value, compare, signed_maximum, signed_minimum
 
 
 class Variant(Struct, frozen=True):
-    """`rows` of B are read at once. A block computes at most `most` elements of C and at least
-    `least`: between these, as many as make `blocks` blocks. (A strip of columns touches a page in
+    """Parameters of a kernel. `rows` rows of B are read at once. A block computes between `least`
+    and `most` elements of C, as many as give `blocks` blocks. (A strip of columns touches a page in
     each row of B, so few wide strips are faster than one for each of many cores.)"""
 
     rows: int
@@ -60,7 +60,7 @@ def _as_row(matrix: Matrix, batched: bool) -> Matrix | None:
 
 
 class Kernel(CpuKernel):
-    """The kernel for one problem, which it sees as `_of_row` does; `build` inserts it."""
+    """The kernel for one problem, converted by `_of_row`. `build` inserts it."""
 
     def __init__(
         self, b: Builder, problem: Problem, variant: Variant, epilogue: EpilogueBuilder | None
@@ -72,7 +72,7 @@ class Kernel(CpuKernel):
         # A block's columns are a multiple of this.
         self.group_columns = self.width
 
-    # --- The host's part -----------------------------------------------------------------------
+    # --- Host code -----------------------------------------------------------------------------
 
     def build(self, arguments: Arguments) -> None:
         b, v, p = self.b, self.variant, self.problem
@@ -98,7 +98,7 @@ class Kernel(CpuKernel):
                 compute(begin, signed_minimum(each, n - begin), k)
 
     def _view(self, value: Value, matrix: Matrix) -> Value:
-        """An argument as the matrix that the kernel sees: itself, or a column as a row."""
+        """An argument as the kernel's matrix: itself, or a view of a column as a row."""
         b, batch = self.b, int(self.problem.batched)
         if value.type == b.type(matrix.type):
             return value
@@ -111,10 +111,10 @@ class Kernel(CpuKernel):
         place = (column, 0) if self.is_column else (0, column)
         self.store_result(value, self.c, [0, column], place)
 
-    # --- B whose rows are along K --------------------------------------------------------------
+    # --- K contiguous in B ---------------------------------------------------------------------
 
     def _dot_products(self, begin: Number, count: Number, k: Number) -> None:
-        """`count` elements of C, each the dot product of A's row and a row of B."""
+        """Computes `count` elements of C, each the dot product of A's row and a row of B."""
         b, v = self.b, self.variant
         end = begin + count
         middle = begin + self.whole(count, v.rows)
@@ -137,8 +137,8 @@ class Kernel(CpuKernel):
         part: tuple[Number, Number, int],
         accumulators: Sequence[Value],
     ) -> list[Value]:
-        """The accumulators plus the products of rows of B and A's row, in a part of K: the bounds
-        and the step of a loop."""
+        """The accumulators plus the products of rows of B and A's row. `part` is a range of K, as
+        the bounds and the step of a loop."""
         b, width = self.b, part[-1]
         with b.loop(*part, accumulators) as loop:
             factor = self.load(self.row, [0, loop.index], width)
@@ -147,10 +147,10 @@ class Kernel(CpuKernel):
             loop.next([b.add(*pair) for pair in zip(loop.carried, products, strict=True)])
         return loop.results
 
-    # --- B whose rows are along N --------------------------------------------------------------
+    # --- N contiguous in B ---------------------------------------------------------------------
 
     def _add_strips(self, begin: Number, count: Number, k: Number) -> None:
-        """`count` elements of C, whose accumulators are in shared memory."""
+        """Computes `count` elements of C, whose accumulators are in shared memory."""
         b, v = self.b, self.variant
         self.accumulators = b.shared_buffer(b.shared_memory(), 0, [v.most], self.type)
         self.accumulate(begin, count, k)
@@ -174,7 +174,7 @@ class Kernel(CpuKernel):
                 self._add_rows([loop.index + i for i in range(rows)], begin, count)
 
     def _add_rows(self, rows: Sequence[Number], begin: Number, count: Number) -> None:
-        """Adds `count` columns of these rows of B, from `begin` on, times A's elements."""
+        """Adds `count` columns of `rows` of B, from `begin` on, times A's elements."""
         b = self.b
         elements = [self.load(self.row, [0, row]) for row in rows]
         vectors = [self.broadcast(element) for element in elements]

@@ -1,10 +1,9 @@
-"""A row times a constant matrix, which the runtime packs once: `cpu.streamed`, whose columns are
-panels of a cache line, see `aotc_constant_get_packed`.
+"""GEMV for the CPU device with a constant matrix, which the runtime packs once to panels of columns
+of the width of a cache line (see `aotc_constant_get_packed`). The rest is `cpu.streamed`.
 
-A panel is contiguous memory from its first row to its last one, so that a thread reads one stream
-from the beginning of its columns to the end, and no page in between that it does not use up. (Rows
-of an unpacked matrix are a strip of columns each, which may be a page apart: memory then gives
-two thirds of what it gives to a copy.) The accumulators of a panel are in registers.
+A panel is contiguous in memory, so a thread reads its columns as one stream, and uses all of every
+page. (In an unpacked matrix, the parts of rows in a strip of columns may be a page apart: the
+bandwidth is then two thirds of that of a copy.) The accumulators of a panel are in registers.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from aotc.kernels.matmul.cpu.streamed import CpuStreamed, Variant
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, EpilogueBuilder, Problem
 from aotc.numbers import Number, Value
 
-# Vectors of accumulators: what is added to each one is there when its turn comes again.
+# The number of vectors of accumulators, used in turn to hide the latency of additions.
 _ACCUMULATORS = 4
-# A block reads at least so much: less takes no longer than to wake up a thread.
+# The least that a block reads: less takes no longer than waking up a thread.
 _BLOCK_BYTES = 128 << 10
 _COLUMNS_AT_MOST, _BLOCKS = 1024, 64
 
@@ -43,7 +42,7 @@ class Kernel(streamed.Kernel):
         self.group_columns = VECTOR_BYTES // ELEMENT_BYTES[problem.b.element]
 
     def accumulate(self, begin: Number, count: Number, k: Number) -> None:
-        """See the base. Columns behind the last one are computed of the panel's zeros."""
+        """See the base class. Columns past the last one are computed from the panel's zeros."""
         b = self.b
         first = self.signed("divsi", begin, self.group_columns)
         with b.loop(0, self.groups(count, self.group_columns)) as panel:
@@ -53,8 +52,8 @@ class Kernel(streamed.Kernel):
                 self.store(vector, self.accumulators, [at])
 
     def _add_panel(self, panel: Number, k: Number) -> list[Value]:
-        """The accumulators of a panel's columns. Neighbouring k have accumulators of their own,
-        as an addition waits for the one before."""
+        """The accumulators of a panel's columns. Consecutive k have separate accumulators, as an
+        addition waits for the previous one."""
         b, rows = self.b, self.variant.rows
         vectors = self.group_columns // self.width
         whole = self.whole(k, rows)

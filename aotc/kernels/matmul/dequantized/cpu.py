@@ -166,7 +166,7 @@ class Kernel:
         return call_intrinsic(self.b, "avx512.permvar.sf.512", [table, numbers], _FLOATS)
 
     def _one_of_two_halves(self, table: Value, numbers: Value) -> Value:
-        """Numbers' halves, each looked up in both halves of the table."""
+        """Looks up vectors of 8 numbers in both halves of the table, and selects by the number."""
         b, half = self.b, CHUNK // 2
         low, high = (self._half(table, i, "f32") for i in range(2))
         found = []

@@ -1,9 +1,9 @@
-"""B of an implicit GEMM → a copy, from which the kernel for the CPU device reads it in place.
+"""Copies B of an implicit GEMM to a layout that the kernel for the CPU device reads in place.
 
-Where several blocks compute rows of C, each would pack the same B. The copy has, for each k, the
-columns of an image as neighbours. What a step along K and a step along an image's rows reach alike,
-it has once: of a convolution without strides, it has an image for each horizontal tap, and none for
-vertical ones.
+If several blocks compute rows of C, each would pack the same B. In the copy, the columns of an
+image are contiguous for each k. Elements that are reached both by a step along K and by a step
+along an image's rows are stored once: for a convolution without strides, the copy has an image for
+each horizontal tap, but none for vertical taps.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Matrix
 from aotc.mlir import ir
 from aotc.numbers import Number, Value, compare
 
-# With fewer rows, or up to so many and enough columns, one block computes all of them, and packs
-# what it needs while it is in a cache.
+# With fewer than _LEAST_ROWS rows, or at most _ROWS_OF_BLOCK rows and enough columns, one block
+# computes all rows, and packs its columns while they are in a cache.
 _LEAST_ROWS, _ROWS_OF_BLOCK, _ENOUGH_COLUMNS = 96, 192, 576
-# Of an image's copy.
+# The limit of the copy of an image, in bytes.
 _MOST_BYTES = 2**24
-# Operations whose regions run once at most.
+# Operations whose regions are executed at most once.
 _CONDITIONS = ("scf.if", "scf.execute_region")
 
 
@@ -44,8 +44,7 @@ class Copy(Struct, frozen=True):
     """The copy of B, which `problem` reads: a plane for each index of `outer` and of `channel`. A
     plane has an image for each index of `inner`, with the rows of `row`, of `width` columns.
 
-    `image` and `pitch` are the elements that an image and a plane take: some are behind the last
-    column.
+    `image` and `pitch` are the sizes of an image and of a plane in elements, with padding.
     """
 
     problem: ImplicitGemm
@@ -62,16 +61,16 @@ class Copy(Struct, frozen=True):
         return _size(self.column)
 
     def allocate(self, b: Builder, arguments: Arguments) -> AbstractContextManager[Value]:
-        """The memory of the copy, see `allocated`."""
+        """Allocates the copy: see `allocated`."""
         unknown = [size_of(b, arguments, loop) for loop in self.outer if loop.size is None]
         return allocated(b, unknown, self.problem.b.type)
 
 
 @contextmanager
 def allocated(b: Builder, unknown: Sequence[Number], type_: str) -> Iterator[Value]:
-    """A temporary of a type, whose dynamic sizes are `unknown`. If there are none, it is allocated
-    and freed around the conditions that the host code here is in, where it shares memory with other
-    temporaries."""
+    """A temporary of type `type_` with the dynamic sizes `unknown`. If there are none, it is
+    allocated and freed outside of the conditions around the current host code, where it shares
+    memory with other temporaries."""
     around = None if unknown else _outermost_condition(ir.InsertionPoint.current.block)
     before = nullcontext() if around is None else ir.InsertionPoint(around)
     with before:
@@ -83,7 +82,7 @@ def allocated(b: Builder, unknown: Sequence[Number], type_: str) -> Iterator[Val
 
 
 def copy_of(problem: ImplicitGemm) -> Copy | None:
-    """The copy, if it is worth it and possible."""
+    """The copy of the problem's B; None if it is not possible, or not worth its time."""
     if not _is_worth_it(problem):
         return None
     *images, line, column = problem.columns
@@ -96,10 +95,10 @@ def copy_of(problem: ImplicitGemm) -> Copy | None:
     row = replace(line, size=height)
     element = computed_in(problem)
     vector = VECTOR_BYTES // ELEMENT_BYTES[element]
-    # Vectors of columns begin at lines of a cache, but for vertical taps without strides. An odd
-    # number of lines puts neighbours along K into different sets.
+    # Vectors of columns begin at cache lines, except for vertical taps without strides. The odd
+    # number of cache lines puts consecutive k into different sets.
     image = (-(-height * _size(column) // vector) | 1) * vector
-    # A vector more, as rows are stored as whole vectors.
+    # One vector of padding, as rows are stored as whole vectors.
     pitch = prod(_size(loop) for loop in inner) * image + vector
     if pitch * _size(channel) * ELEMENT_BYTES[element] > _MOST_BYTES:
         return None
@@ -160,7 +159,7 @@ def _product(sizes: Sequence[int | None]) -> int:
 
 
 def _copied(loop: Loop, moves: Moves) -> Loop:
-    """A loop as it moves in the copy, of which it may be told its size."""
+    """The loop with its moves in the copy. The copy may be the source of its size."""
     source = ("b", moves[0][0]) if loop.source[0] == "b" else loop.source
     return replace(loop, b=moves, source=source)
 
@@ -175,7 +174,7 @@ class CopyKernel(Vectors):
     def build(self, arguments: Arguments, memref: Value) -> None:
         """Fills the copy. In host code."""
         b, copy = self.b, self.copy
-        # B's operand, as if it were the product of what a block copies.
+        # The layouts of B, with the loops of the copy in the roles of a matmul.
         of_copy = replace(
             self.problem,
             batch=copy.outer,
@@ -209,7 +208,8 @@ class CopyKernel(Vectors):
                 self._copy_row(source, at, target, to)
 
     def _copy_row(self, source: Operand, at: Number, target: Buffer, to: Number) -> None:
-        """Stores whole vectors: the next row has what is behind the last column."""
+        """Copies a row. It stores whole vectors; the next row overwrites the values past the last
+        column."""
         b, width, stride = self.b, self.copy.width, source.n.modes[-1].stride
         if not isinstance(stride, int) or stride not in VECTOR_STRIDES:
             with b.loop(0, width) as j:

@@ -19,9 +19,10 @@ from aotc.kernels.matmul.problem import Arguments
 
 
 class ImplicitCpu(CpuFamily[ImplicitGemm]):
-    """Filters of 3 x 3 may be applied by Winograd's algorithm, and narrow elements are multiplied
-    in groups. Otherwise B is read in place where its columns are rows of an image; or it is copied,
-    if several blocks read it; or else each block packs it."""
+    """The choice among the implicit GEMM kernels. Filters of 3 x 3 may use Winograd's algorithm,
+    and elements of 8 and 16 bits are multiplied in groups. Otherwise B is read in place if its
+    columns are rows of an image; or it is copied, if several blocks read it; or each block packs
+    it."""
 
     name = "implicit GEMM"
     problem_type = ImplicitGemm

@@ -1,9 +1,9 @@
-"""Implicit GEMM for the CPU device: the blocks of `matmul.cpu.blocked`, packed from anywhere.
+"""Implicit GEMM for the CPU device: the blocks of `matmul.cpu.blocked`, packed from any layout.
 
 The offsets of rows, of columns and of k are computed once for a block, or for a step along K, and
-are looked up in tables while A and B are packed. Those that are all at one distance have no table.
-A is not packed if its rows are contiguous along K, as the weights of a convolution are. Columns
-that are contiguous in memory are still read and written as vectors.
+are looked up in tables while A and B are packed. Offsets with a constant stride need no table. A is
+not packed if its rows are contiguous along K, as the weights of a convolution are. Columns that are
+contiguous in memory are read and written as vectors.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from aotc.kernels.matmul.problem import Arguments, Line
 from aotc.numbers import Condition, Number, Scalar, Value, compare, signed_maximum, signed_minimum
 
 _ENTRY_BYTES = 8
-# The tables, by what they have offsets of, and in which operand.
-# The lengths of runs of columns that are packed as short vectors: they divide a vector, and with it
-# the number of a tile's columns.
+# The lengths of runs of columns that are packed as short vectors. They divide the vector width, and
+# thus the number of a tile's columns.
 _SHORT_RUNS = (2, 4, 8)
+# The tables. The first letter is the dimension (rows, columns or K), the last one the operand.
 _TABLES = ("m_a", "m_c", "n_b", "n_c", "k_a", "k_b")
 
 
 class _Run(Struct, frozen=True):
-    """Numbers from `first` on, whose offsets from `base` on are all at one distance."""
+    """Offsets without a table: those of the indices from `first` on in `layout`, plus `base`."""
 
     layout: Layout
     first: Number
@@ -42,8 +42,8 @@ class _Run(Struct, frozen=True):
 
 
 class _Neighbours(Struct, frozen=True):
-    """A run of rows, of columns or of k that are `stride` apart in memory, from `begin` to `end`.
-    The offsets in the operand are the sum of those in the tables `name` and `other`."""
+    """A run of rows, of columns or of k, from `begin` to `end`, with a constant `stride` in memory.
+    The offset of an element is the sum of those in the tables `name` and `other`."""
 
     name: str
     other: str
@@ -53,8 +53,9 @@ class _Neighbours(Struct, frozen=True):
 
 
 class Kernel(blocked.Kernel):
-    """`problem`: its matrices are not transposed, however they lie in memory, as A is packed row by
-    row, and B with its columns side by side. Its batch is no dimension of C for the epilogue."""
+    """The kernel that packs by tables. The matrices of `problem` are marked as not transposed,
+    whatever their layout, as A is packed row by row, and B with adjacent columns. The batch is no
+    dimension of C for the epilogue."""
 
     problem: ImplicitGemm
 
@@ -73,7 +74,7 @@ class Kernel(blocked.Kernel):
 
     @property
     def reads_a(self) -> bool:
-        """Whether the mainloop reads A where it is."""
+        """Whether the mainloop reads A in place."""
         a = self.of_a
         return [mode.stride for mode in a.k.modes] == [1] and a.buffer.element == self.type
 
@@ -83,8 +84,9 @@ class Kernel(blocked.Kernel):
 
     @property
     def has_rows_along_k(self) -> bool:
-        """Else A is packed as it lies in memory: the rows are neighbours of each other, as the
-        pixels of an image whose channels are not last are."""
+        """See the base class. Otherwise the packed A is contiguous along M, as in memory, where
+        adjacent rows are adjacent elements: for example, the pixels of an image whose channels are
+        not last."""
         rows, k = self.of_a.m.modes[-1:], self.of_a.k.modes[-1:]
         if self.reads_a or not rows or not k or rows[0].stride not in VECTOR_STRIDES:
             return True
@@ -93,16 +95,16 @@ class Kernel(blocked.Kernel):
 
     @property
     def has_columns_along_k(self) -> bool:
-        """Whether each column of B is contiguous in memory, as a filter whose channels are last,
-        and no vectors of columns are."""
+        """Whether each column of B is contiguous in memory, as a filter with channels last, and
+        vectors of columns are not."""
         n = self.of_b.n.modes[-1:]
         has_vectors = bool(n) and n[0].stride in VECTOR_STRIDES
         return not has_vectors and [mode.stride for mode in self.of_b.k.modes] == [1]
 
     @property
     def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Rows along M or N follow each other with a vector in between: the last run of a row may
-        end there, and they begin in different sets of a cache."""
+        """See the base class. Packed rows along M or N have a vector of padding, as the last run of
+        a row may end there, and so that rows begin in different sets of a cache."""
         v = self.variant
         a, b = super().packed_shapes
         if not self.has_rows_along_k:
@@ -122,16 +124,16 @@ class Kernel(blocked.Kernel):
         return {name: lengths[name[0]] for name in _TABLES if len(self.layout_of(name).modes) > 1}
 
     def layout_of(self, name: str) -> Layout:
-        """What a table has the offsets of."""
+        """The layout whose offsets a table has."""
         operand = {"a": self.of_a, "b": self.of_b, "c": self.of_c}[name[-1]]
         return {"m": operand.m, "n": operand.n, "k": operand.k}[name[0]]
 
     def shared_bytes(self, rows: Number) -> Number:
-        """The tables are behind the accumulators."""
+        """See the base class. The tables are behind the accumulators."""
         return super().shared_bytes(rows) + sum(self.table_lengths.values()) * _ENTRY_BYTES
 
     def prepare(self, tile: Tile, rows: Number) -> None:
-        """Makes the tables, and fills those of rows and columns."""
+        """Creates the tables, and fills those of rows and columns."""
         b, start = self.b, super().shared_bytes(rows)
         memory = b.shared_memory()
         self.tables = {}
@@ -149,7 +151,7 @@ class Kernel(blocked.Kernel):
         self.fill("n_c", tile.column, tile.columns)
 
     def fill(self, name: str, first: Number, count: Number, base: Number = 0) -> None:
-        """Stores the offsets of `count` numbers, from `first` on."""
+        """Stores the offsets of `count` indices, from `first` on, to a table."""
         b, layout = self.b, self.layout_of(name)
         if name not in self.tables:
             self.runs[name] = _Run(layout, first, base)
@@ -159,7 +161,7 @@ class Kernel(blocked.Kernel):
             b.store(b.signed_cast(offset, "i64"), self.tables[name], [loop.index])
 
     def offset(self, name: str, number: Number) -> Number:
-        """The offset of a number, which counts from the first one in the table."""
+        """The offset of an index, relative to the first one in the table."""
         if name in self.runs:
             run = self.runs[name]
             return run.base + run.layout.offset(run.first + number)
@@ -171,7 +173,7 @@ class Kernel(blocked.Kernel):
         self.fill("k_b", step.start, step.count)
 
     def pack_a(self, tile: Tile, step: Step) -> None:
-        """A's part, row by row."""
+        """Packs A's part, row by row."""
         b, a = self.b, self.of_a
         self.fill("k_a", step.start, step.count)
         if not self.has_rows_along_k:
@@ -196,8 +198,8 @@ class Kernel(blocked.Kernel):
     def runs_of(
         self, size: Number, start: Number, count: Number
     ) -> Iterator[tuple[Number, Number]]:
-        """A loop over the parts of `count` numbers, from `start` on, between the multiples of
-        `size`: where each begins and ends, counted from `start`."""
+        """A loop over the parts into which the multiples of `size` divide `count` indices from
+        `start` on. Yields the bounds of a part, relative to `start`."""
         skipped = start % size
         with self.b.loop(0, self.groups(count + skipped, size)) as run:
             begin = signed_maximum(run.index * size - skipped, 0)
@@ -205,8 +207,8 @@ class Kernel(blocked.Kernel):
             yield begin, end
 
     def pack_b(self, tile: Tile, step: Step, start: Number) -> None:
-        """B's part, row by row, each in runs of columns that are a step apart in memory. What is
-        behind the tile's last column is anything."""
+        """Packs B's part, row by row, in runs of columns with a constant stride in memory. The
+        contents past the tile's last column are unspecified."""
         last = self.of_b.n.modes[-1]
         if self.has_columns_along_k:
 
@@ -221,14 +223,14 @@ class Kernel(blocked.Kernel):
             self.pack_runs(tile, step)
 
     def pack_runs(self, tile: Tile, step: Step) -> None:
-        """Runs of any length, of which a tile has parts, too."""
+        """Packs runs of any length. A tile may have parts of runs."""
         last = self.of_b.n.modes[-1]
         with self.runs_of(last.size, tile.column, tile.columns) as (begin, end):
             self.pack_run(step, begin, end, last.stride)
 
     def _pack_short_runs(self, tile: Tile, step: Step, size: int, stride: int) -> None:
-        """Runs of `size` columns, of which a tile has whole ones: for each k, so that a packed row
-        is written from its first column to its last one."""
+        """Packs runs of `size` columns, which are whole in a tile. The outer loop is along K, so
+        that a packed row is written from its first column to its last one."""
         b, source = self.b, self.of_b.buffer
         with b.loop(0, step.count) as k:
             of_k = self.offset("k_b", k.index)
@@ -238,7 +240,7 @@ class Kernel(blocked.Kernel):
                 self.store(vector, self.packed_b, [k.index, column.index])
 
     def pack_run(self, step: Step, begin: Number, end: Number, stride: int | Number) -> None:
-        """Columns that are `stride` apart in memory."""
+        """Packs a run of columns with a constant stride in memory."""
         if isinstance(stride, int) and stride in VECTOR_STRIDES:
             run = _Neighbours("n_b", "k_b", begin, end, stride)
             self._pack_vectors(self.of_b.buffer, run, step.count, self.packed_b)
@@ -252,7 +254,7 @@ class Kernel(blocked.Kernel):
             b.store(value, self.packed_columns, [number, k.index])
 
     def place_in_b(self, tile: Tile, column: Number, k: Number) -> Number:
-        """Where B has a column of the tile, and k of the step."""
+        """The offset in B of a column of the tile and a k of the step."""
         return self.offset("n_b", column) + self.offset("k_b", k)
 
     def _pack_run(self, step: Step, begin: Number, end: Number, stride: Number) -> None:
@@ -267,8 +269,8 @@ class Kernel(blocked.Kernel):
     def _pack_vectors(
         self, source: Buffer, run: _Neighbours, count: Number, packed: Buffer
     ) -> None:
-        """A run of each of `count` others is stored as whole vectors: the next one, or nobody, has
-        what is behind its end."""
+        """Packs a run for each of `count` indices along the other dimension, as whole vectors.
+        Values stored past the end of a run are overwritten by the next run, or unused."""
         b, stride, size = self.b, run.stride, run.end - run.begin
         whole = self.whole(size, self.width)
         has_rest = compare("ne", size - whole, 0)
@@ -283,7 +285,7 @@ class Kernel(blocked.Kernel):
                 vector = self.load_strided(source, begin + whole * stride, stride, masks)
                 self.store(vector, packed, [other.index, run.begin + whole])
 
-    # --- What the mainloop reads ---------------------------------------------------------------
+    # --- The mainloop's access to operands -----------------------------------------------------
 
     def row_of_a(self, tile: Tile, step: Step, row: Number) -> Row:
         if not self.has_rows_along_k:
@@ -312,7 +314,8 @@ class Kernel(blocked.Kernel):
         yes: Callable[[], None],
         no: Callable[[], None],
     ) -> None:
-        """`yes` where the vector of columns from `first` on is contiguous in memory."""
+        """Executes `yes` if the vector of columns from `first` on is contiguous in memory, else
+        `no`."""
         last = layout.modes[-1]
         if last.stride != 1:
             no()
@@ -327,7 +330,7 @@ class Kernel(blocked.Kernel):
             no()
 
     def store_c(self, tile: Tile) -> None:
-        """The rows and columns of the tile that are C's."""
+        """Stores the rows and columns of the tile that are inside of C."""
         b = self.b
         with b.loop(0, tile.rows) as row:
             base = self.offset("m_c", row.index)
@@ -335,7 +338,7 @@ class Kernel(blocked.Kernel):
                 self._store_group(tile, row.index, base, group.index * self.width)
 
     def _store_group(self, tile: Tile, row: Scalar, base: Number, first: Number) -> None:
-        """A vector of columns of a row of the tile, whose elements of C are behind `base`."""
+        """Stores a vector of columns of a row of the tile. `base`: the offset of the row in C."""
         b, c, row_of_c = self.b, self.of_c, tile.row + row
 
         def store(column: Number, width: int = 1) -> None:

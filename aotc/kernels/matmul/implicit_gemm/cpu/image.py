@@ -1,9 +1,9 @@
-"""Implicit GEMM for the CPU device whose B is read where it is: convolutions without strides.
+"""Implicit GEMM for the CPU device with B read in place: convolutions without strides.
 
-The columns of C are the rows of images, whose pixels are neighbours in B, too. B's rows may be
-further apart, as those of a padded image are. So columns are counted along B's rows: for each k,
-those of a tile are contiguous in B, and a vector may have columns behind the end of an image's row.
-They are computed and dropped. Each image is a matmul of its own.
+The columns of C are the rows of images, whose pixels are contiguous in B. B's rows may have a
+larger pitch, as those of a padded image do. Columns are therefore counted along B's rows: for each
+k, the columns of a tile are contiguous in B, and a vector may have columns past the end of an
+image's row, which are computed and dropped. Each image is a separate matmul of a batch.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Loop
 from aotc.kernels.matmul.problem import Arguments, Line
 from aotc.numbers import Number, Value, signed_maximum, signed_minimum
 
-# How many columns may be computed for each one of C. Beyond, packing takes less.
+# The largest ratio of computed columns to those of C. Above it, packing is faster.
 _MOST_COMPUTED = 1.1
-# Smaller images of a batch are not worth matmuls of their own.
+# Images of a batch with fewer columns are not worth separate matmuls.
 _LEAST_COLUMNS = 32
 
 
 class Image(Struct, frozen=True):
-    """The columns of C in one image, row by row, and the distance of rows in B."""
+    """The columns of C in one image: `height` rows of `width` columns, with rows `pitch` elements
+    apart in B."""
 
     height: int
     width: int
@@ -37,12 +38,12 @@ class Image(Struct, frozen=True):
 
     @property
     def columns(self) -> int:
-        """The columns counted along B's rows."""
+        """The number of columns, counted along B's rows."""
         return (self.height - 1) * self.pitch + self.width
 
 
 def image_of(problem: ImplicitGemm) -> Image | None:
-    """The images that C's columns are, if the kernel can take them and it is worth it."""
+    """The images of C's columns; None if the kernel does not support them, or is not faster."""
     if len(problem.columns) < 2 or problem.b.element != computed_in(problem):
         return None
     outer, inner = problem.columns[-2:]
@@ -51,7 +52,7 @@ def image_of(problem: ImplicitGemm) -> Image | None:
         return None
     image = Image(outer.size, inner.size, pitch)
     if pitch == inner.size == step_of(problem, outer, "c"):
-        # Without gaps, all of an image's rows are one.
+        # Contiguous rows of an image are one row.
         image = Image(1, outer.size * inner.size, outer.size * inner.size)
     is_one = len(problem.columns) == 2 or image.columns >= _LEAST_COLUMNS
     is_dense = image.columns <= _MOST_COMPUTED * image.height * image.width
@@ -61,7 +62,7 @@ def image_of(problem: ImplicitGemm) -> Image | None:
 
 
 def step_of(problem: ImplicitGemm, loop: Loop, name: str) -> int | None:
-    """The elements that an iteration of a loop moves in an operand; None if that is not known."""
+    """The stride of a loop in an operand, in elements; None if it is unknown."""
     strides = problem.strides["abc".index(name)]
     total = 0
     for dimension, factor in getattr(loop, name):
@@ -73,10 +74,10 @@ def step_of(problem: ImplicitGemm, loop: Loop, name: str) -> int | None:
 
 
 class InPlaceKernel(Kernel):
-    """A kernel that computes where a column of B is, and has no tables for that."""
+    """A kernel that computes the offsets of columns of B, without tables."""
 
     def launch_columns(self, arguments: Arguments, columns: Number) -> None:
-        """A matmul of as many columns for each batch of the problem."""
+        """Launches a matmul of `columns` columns for each batch of the problem."""
         b, p = self.b, self.problem
         self.find_operands(arguments)
         m, k, batches = (count_of(b, arguments, loops) for loops in (p.rows, p.k_loops, p.batch))
@@ -91,11 +92,12 @@ class InPlaceKernel(Kernel):
         return {n: length for n, length in super().table_lengths.items() if not n.startswith("n_")}
 
     def fill_columns(self, tile: Tile) -> None:
-        """There are no tables of columns."""
+        """Does nothing: there are no tables of columns."""
 
 
 class ImageKernel(InPlaceKernel):
-    """Tiles and columns are those of B; `image` says which are C's."""
+    """The kernel by images. Its tiles and columns are those of B; `image` determines which of them
+    are columns of C."""
 
     image: Image
 
@@ -123,10 +125,11 @@ class ImageKernel(InPlaceKernel):
         return self.load(self.of_b.buffer, [self.place_in_b(tile, column, k)], self.width)
 
     def multiply_in_place(self, tile: Tile, step: Step, stop: Number) -> None:
-        """B's rows are so far apart that the processor prefetches little of them by itself."""
+        """See the base class. B is prefetched, as its rows are so far apart that hardware
+        prefetches little of them."""
 
         def prefetch(column: Number, k: Number) -> None:
-            # Within the image, whose columns follow those of the tile.
+            # Clamped to the image.
             ahead = signed_minimum(tile.column + column, self.image.columns - 1)
             at = self.of_b.batch.offset(self.batch) + ahead + self.offset("k_b", k)
             self.b.prefetch(self.of_b.buffer, [at])
@@ -135,7 +138,7 @@ class ImageKernel(InPlaceKernel):
         self.multiply(tile, step, (0, stop), is_packed_b=False, finish=finish, prefetch_b=prefetch)
 
     def pack_b(self, tile: Tile, step: Step, start: Number) -> None:
-        """The columns behind the last whole vector."""
+        """Packs the columns past the last whole vector."""
         b, mask = self.b, self.mask(tile.columns - start)
         with b.loop(0, step.count) as k:
             at = [self.place_in_b(tile, start, k.index)]
@@ -153,12 +156,12 @@ class ImageKernel(InPlaceKernel):
 
     @property
     def stores_early(self) -> bool:
-        """Whether accumulators are stored from registers: all columns are C's, and the epilogue
-        is short enough for a copy for each register."""
+        """Whether accumulators are stored from registers: all columns are columns of C, and the
+        epilogue is short enough for a copy for each register."""
         return self.image.height == 1 and self.stores_vectors and self.has_short_epilogue
 
     def finish(self, tile: Tile, step: Step) -> Finish:
-        """Stores the whole vectors of columns."""
+        """The epilogue of the mainloop, which stores the whole vectors of columns."""
         number = self.batch % self.images
         line = Line(self.image.width, number)
 
@@ -176,12 +179,13 @@ class ImageKernel(InPlaceKernel):
             at = place_in_c(row, column)
             self.store_result(vector, self.of_c.buffer, at, place_of(row, column), line)
 
-        # Tiles have a multiple of `LONG_ROWS`, or the last rows.
+        # Tiles have a multiple of `LONG_ROWS` rows, except the last one.
         divisor = math.gcd(self.problem.m or 1, LONG_ROWS)
         return Finish(step.is_last, divisor, store, prefetch)
 
     def store_c(self, tile: Tile) -> None:
-        """The columns of the tile that are C's and not stored yet, row by row of the image."""
+        """Stores the columns of the tile that are inside of C and not stored yet, row by row of the
+        image."""
         if self.stores_early and self.columns % self.width == 0:
             return
         b, image = self.b, self.image
@@ -189,7 +193,7 @@ class ImageKernel(InPlaceKernel):
         start = tile.column + stored
         first = start // image.pitch
         end = tile.column + tile.columns
-        # What is done with a result is told its column among those of all images.
+        # The epilogue gets the column among those of all images.
         of_images = self.batch % self.images * image.height
         with b.loop(first, self.groups(end, image.pitch)) as line:
             begin = signed_maximum(line.index * image.pitch, start)

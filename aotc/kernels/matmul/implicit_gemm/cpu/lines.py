@@ -1,9 +1,10 @@
-"""Implicit GEMM for the CPU device whose B is read where it is, line by line of the result.
+"""Implicit GEMM for the CPU device with B read in place, line by line of the result.
 
-The columns of C are lines of images, as of a convolution with a stride. A vector of columns is of
-one line, and its elements of B are at one distance. The last vector of a line ends with the line:
-it begins in the one before it where the line is no whole number of vectors, and computes some
-columns again, of which nothing is stored. So nothing is packed, and nothing is read beyond a line.
+The columns of C are lines of images, for example of a convolution with a stride. A vector of
+columns is in one line, and its elements of B have a constant stride. The last vector of a line ends
+with the line. If the line is no whole number of vectors, it overlaps the previous vector, and
+computes some columns again, which are not stored. Nothing is packed, and nothing is read past a
+line.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Line
 from aotc.numbers import Number, Value, compare, signed_maximum, signed_minimum
 
-# How many columns may be computed for each one of C. Beyond, packing takes less.
+# The largest ratio of computed columns to those of C. Above it, packing is faster.
 _MOST_COMPUTED = 1.2
 # With more rows, B is read so often that packing, or a copy, is worth it.
 _MOST_ROWS = 95
 
 
 class Lines(Struct, frozen=True):
-    """Lines of `size` columns of C, as vectors of `width`; neighbours are `stride` elements apart
-    in B."""
+    """Lines of `size` columns of C, in vectors of `width` columns. Consecutive columns are `stride`
+    elements apart in B."""
 
     size: int
     width: int
@@ -38,17 +39,17 @@ class Lines(Struct, frozen=True):
 
     @property
     def padded(self) -> int:
-        """The columns of a line's vectors."""
+        """The number of columns in all vectors of a line."""
         return -(-self.size // self.width) * self.width
 
     @property
     def whole(self) -> int:
-        """The columns in front of those that the last vector computes again, if there are any."""
+        """The number of columns in whole vectors that do not overlap."""
         return self.size // self.width * self.width
 
 
 def lines_of(problem: ImplicitGemm) -> Lines | None:
-    """The lines that C's columns are, if the kernel can take them and it is worth it."""
+    """The lines of C's columns; None if the kernel does not support them, or is not faster."""
     element = computed_in(problem)
     if problem.b.element != element or problem.m is None or problem.m > _MOST_ROWS:
         return None
@@ -65,7 +66,8 @@ def lines_of(problem: ImplicitGemm) -> Lines | None:
 
 
 class LineKernel(InPlaceKernel):
-    """Tiles and columns are those of the vectors of lines."""
+    """The kernel by lines. Its tiles and columns count the columns of vectors, including those that
+    are computed again."""
 
     lines: Lines
 
@@ -106,7 +108,7 @@ class LineKernel(InPlaceKernel):
     # --- B -------------------------------------------------------------------------------------
 
     def multiply_step(self, tile: Tile, step: Step) -> None:
-        """All vectors are whole."""
+        """See the base class. All vectors are whole."""
         self.multiply(tile, step, (0, tile.columns), is_packed_b=False)
 
     def vector_in_place(self, tile: Tile, step: Step, column: Number, k: Number) -> Value:
@@ -118,7 +120,7 @@ class LineKernel(InPlaceKernel):
         return self.load_strided(self.of_b.buffer, place, lines.stride)
 
     def _divide(self, column: Number) -> tuple[Number, Number]:
-        """The line and the column in it of a column of vectors."""
+        """The line, and the column in the line's vectors, of a column of a tile."""
         b, padded = self.b, self.lines.padded
         if self.line_count == 1:
             return 0, column
@@ -128,11 +130,11 @@ class LineKernel(InPlaceKernel):
     # --- C -------------------------------------------------------------------------------------
 
     def store_c(self, tile: Tile) -> None:
-        """The columns of the tile that are C's, line by line."""
+        """Stores the columns of the tile that are inside of C, line by line."""
         b, lines = self.b, self.lines
         first = tile.column // lines.padded
         end = tile.column + tile.columns
-        # What is done with a result is told its column among those of all images.
+        # The epilogue gets the column among those of all images.
         of_images = self.batch % self.image_count * self.line_count
         with b.loop(first, self.groups(end, lines.padded)) as line, b.loop(0, tile.rows) as row:
             of_vectors = line.index * lines.padded
@@ -143,7 +145,7 @@ class LineKernel(InPlaceKernel):
             in_tile = of_vectors - tile.column
 
             def store(column: Number, place: Number, width: int) -> None:
-                """Stores columns of the line from one on, whose accumulators are at `place`."""
+                """Stores `width` columns of the line, whose accumulators are at `place`."""
                 at = [row.index, in_tile + place]
                 value = self.load(self.tile_accumulators, at, width)
                 of_c = tile.row + row.index, number * lines.size + column
@@ -159,7 +161,7 @@ class LineKernel(InPlaceKernel):
                         store(column, column + lines.padded - lines.size, width)
 
     def _rest(self) -> Iterator[tuple[int, int]]:
-        """The columns behind the whole vectors, and how many are stored at a time."""
+        """The columns past the whole vectors, with the number that are stored at a time."""
         column, width = self.lines.whole, self.lines.width
         while column < self.lines.size:
             if column + width <= self.lines.size:

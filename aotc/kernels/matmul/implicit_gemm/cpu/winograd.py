@@ -40,12 +40,12 @@ _WIDTH = VECTOR_BYTES // _ELEMENT_BYTES
 # With fewer input channels or output channels, the transforms take more than they save.
 _LEAST_CHANNELS, _LEAST_ROWS = 8, 16
 _LEAST_TILES = 16
-# More bytes of filters for each tile take longer to load than to multiply. (Transformed filters are
-# 16 / 9 of the others.)
+# The limit of transformed filters, in bytes per tile: more take longer to load than to multiply.
+# (Transformed filters are 16 / 9 of the original ones.)
 _MOST_FILTER_BYTES = 1 << 19
-# Of a strip's transform, which has at least so many tiles.
+# The size of a strip's transformed image in bytes, and the smallest number of tiles of a strip.
 _STRIP_BYTES, _STRIP_TILES = 4 << 20, 192
-# Rows and columns of the tiles of C, of which a block has sixteen accumulators.
+# The rows and columns of tiles of C. A block has sixteen accumulators for each element.
 _ROWS, _COLUMNS = 72, 48
 
 
@@ -69,24 +69,25 @@ class Winograd(Struct, frozen=True):
         return -(-self.columns // _OUTPUTS)
 
     def place_of(self, line: Number) -> tuple[Number, Number]:
-        """The image of a line of tiles, and its number there."""
+        """The image of a line of tiles, and the line's index in the image."""
         return line // self.tile_lines, line % self.tile_lines
 
     @property
     def pitch(self) -> int:
-        """The elements between channels of the transformed image: as many as a strip has tiles, and
-        a vector more, as lines are stored as whole vectors. An odd number of vectors puts
-        neighbours into different sets of a cache."""
+        """The pitch of channels of the transformed image: the number of tiles of a strip, and a
+        vector more, as lines are stored as whole vectors. It is an odd number of vectors, so that
+        consecutive channels are in different sets of a cache."""
         return (-(-self.strip * self.tile_columns // _WIDTH) + 1 | 1) * _WIDTH
 
     @property
     def filters_type(self) -> str:
-        """As `aotc_constant_get_winograd` lays them out."""
+        """The type of the transformed filters, in the layout of `aotc_constant_get_winograd`."""
         return f"memref<{_POSITIONS}x{self.rows}x{self.channels + _WIDTH}x{_ELEMENT}>"
 
     @property
     def strip_type(self) -> str:
-        """(position, channel, tile)."""
+        """The type of a strip's transformed image, which is indexed by (position, channel,
+        tile)."""
         return f"memref<{_POSITIONS}x{self.channels}x{self.pitch}x{_ELEMENT}>"
 
     @property
@@ -95,14 +96,15 @@ class Winograd(Struct, frozen=True):
 
 
 class Strip(Struct, frozen=True):
-    """Lines of tiles: the first one among those of all images, and how many."""
+    """Lines of tiles: the first one among those of all images, and their number."""
 
     first: Number
     lines: Number
 
 
 def winograd_of(problem: ImplicitGemm) -> Winograd | None:
-    """The problem as a convolution that these kernels take; None if it is none, or not worth it."""
+    """The problem as a convolution for these kernels; None if they do not support it, or are not
+    faster."""
     elements = {problem.a.element, problem.b.element, problem.c.element, problem.accumulator}
     if elements != {_ELEMENT} or problem.batch or len(problem.k_loops) != _TAPS:
         return None
@@ -142,7 +144,8 @@ def winograd_of(problem: ImplicitGemm) -> Winograd | None:
 def insert_winograd(
     b: Builder, convolution: Winograd, variant: Variant, arguments: Arguments
 ) -> bool:
-    """Inserts what launches the kernels; False, and nothing, if the filters are no constant."""
+    """Inserts the launches of the kernels. Returns False, and inserts nothing, if the filters are
+    no constant."""
     filters = copy_of_constant(b, arguments.a, WINOGRAD_COPY, convolution.filters_type)
     if filters is None:
         return False
@@ -165,7 +168,8 @@ def insert_winograd(
 
 
 class ImageTransform(Vectors):
-    """B^T d B of each tile of a strip; `build` inserts the kernel. A block takes a channel."""
+    """Computes B^T d B of each tile of a strip. `build` inserts the kernel. A block computes one
+    channel."""
 
     def __init__(self, b: Builder, convolution: Winograd) -> None:
         super().__init__(b, _ELEMENT)
@@ -201,8 +205,9 @@ class ImageTransform(Vectors):
     def _transform_line(
         self, source: Buffer, begins: Sequence[Number], target: Buffer, to: tuple[Number, Number]
     ) -> None:
-        """Stores whole vectors: the next line has what is behind the last tile. If the number of
-        columns is odd, the last tile's last input is not there, and its second output is none."""
+        """Transforms a line of tiles. It stores whole vectors, and the next line overwrites the
+        values past the last tile. If the number of columns is odd, the last tile has neither its
+        last input nor its second output."""
         of = self.convolution
         is_cut = of.columns % _OUTPUTS
         whole = (of.tile_columns - is_cut) // self.width * self.width
@@ -220,7 +225,8 @@ class ImageTransform(Vectors):
         to: tuple[Number, Number, Number],
         counts: tuple[int, int] | None,
     ) -> None:
-        """A vector of tiles. `counts`: how many there are, and how many have a last input."""
+        """Transforms a vector of tiles. `counts`: the number of tiles, and the number of those with
+        a last input; None if all are complete."""
         channel, start, tile = to
         of_all, of_last = (
             (None, None)
@@ -261,7 +267,7 @@ class WinogradKernel(blocked.Kernel):
     strip: Strip
 
     def build_strip(self, convolution: Winograd, arguments: Arguments, strip: Strip) -> None:
-        """`arguments`: A and B are the transformed filters and image."""
+        """Inserts the kernel. A and B of `arguments` are the transformed filters and image."""
         b = self.b
         self.convolution, self.strip, self.arguments = convolution, strip, arguments
         problem = convolution.problem
@@ -285,12 +291,13 @@ class WinogradKernel(blocked.Kernel):
         return lines * self.convolution.tile_columns if isinstance(lines, int) else None
 
     def shared_bytes(self, rows: Number) -> Number:
-        """The accumulators of all positions, two lines of results, and the columns apart."""
+        """The shared memory of a block: the accumulators of all positions, two lines of results,
+        and the columns for dot products."""
         sizes = (*self._shapes(), self.columns_shape)
         return sum(math.prod(shape) for shape in sizes) * self.bytes
 
     def _shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        # Up to a vector more than a tile has, and a vector that begins in the last one.
+        # Up to a vector more columns than a tile, and a vector that begins in the last column.
         columns = _COLUMNS + 2 * self.width
         return (_POSITIONS, _ROWS + ROWS_BEHIND, columns), (_OUTPUTS, _OUTPUTS * columns)
 
@@ -305,7 +312,7 @@ class WinogradKernel(blocked.Kernel):
     # --- The kernel ----------------------------------------------------------------------------
 
     def prepare(self, tile: Tile, rows: Number) -> None:
-        """Operands are addressed by the position."""
+        """Does nothing: `multiply_tile` sets the operands for each position."""
 
     def multiply_tile(self, tile: Tile, k: Number) -> None:
         a, b, accumulators = self.arguments.a, self.arguments.b, self.accumulators.value
@@ -316,7 +323,8 @@ class WinogradKernel(blocked.Kernel):
             super().multiply_tile(tile, k)
 
     def multiply_step(self, tile: Tile, step: Step) -> None:
-        """What is behind the last tile is multiplied, too, unless columns are apart."""
+        """See the base class. Values past the last tile are multiplied, too, unless the last
+        columns are computed by dot products."""
         whole = self.whole(tile.columns, self.width)
         stop = whole if self.columns_apart else tile.columns
         self.multiply(tile, step, (0, stop), is_packed_b=False)
@@ -327,7 +335,7 @@ class WinogradKernel(blocked.Kernel):
     # --- C -------------------------------------------------------------------------------------
 
     def store_c(self, tile: Tile) -> None:
-        """The outputs of the tile, row by row of C, and line by line of tiles."""
+        """Stores the outputs of the tile, row by row of C, and line by line of tiles."""
         b, of = self.b, self.convolution
         end = tile.column + tile.columns
         lines = tile.column // of.tile_columns, self.groups(end, of.tile_columns)
@@ -348,7 +356,8 @@ class WinogradKernel(blocked.Kernel):
                     self._store_line(place, (across, outputs), i)
 
     def _transform(self, row: Scalar, column: Number, group: Scalar) -> None:
-        """The results of a vector of tiles, in the lines of results from `group` on."""
+        """Computes the results of a vector of tiles, and stores them to the lines of results, from
+        `group` on."""
         b = self.b
         m = [
             [
@@ -383,13 +392,13 @@ class WinogradKernel(blocked.Kernel):
     def _store_line(
         self, place: tuple[Number, Number, Number], columns: tuple[Number, Number], line: int
     ) -> None:
-        """Stores results as neighbours in a row of C. `place`: the image, the row, and the line of
-        the image; `columns`: the first one in the line, and how many."""
+        """Stores a line of results to a row of C. `place`: the image, the row, and the line of the
+        image. `columns`: the first column in the line, and the number of columns."""
         b, c, of, (image, row, of_line) = self.b, self.of_c, self.convolution, place
         across, count = columns
         column = of_line * of.columns + across
         base = c.batch.offset(image) + c.m.offset(row) + c.n.offset(column)
-        # What is done with a result is told its column among those of all images.
+        # The epilogue gets the column among those of all images.
         number = image * of.lines + of_line
         first = number * of.columns + across
         width, begin = self.width if self.stores_vectors else 1, 0
@@ -404,7 +413,7 @@ class WinogradKernel(blocked.Kernel):
                 return
             begin, width = stop, width // 2 if width > 4 else 1
 
-    # --- What the mainloop reads ---------------------------------------------------------------
+    # --- The mainloop's access to operands -----------------------------------------------------
 
     def row_of_a(self, tile: Tile, step: Step, row: Number) -> Row:
         def load(k: Number, width: int = 1) -> Value:
