@@ -26,7 +26,7 @@ CAPABILITIES = "aotc.capabilities"
 
 def generics_on_host(module: Any) -> list[Any]:
     """The `linalg.generic` operations that kernel launches may replace."""
-    inside = called_inside(module)
+    inside = functions_called_in_parallel(module)
     return [
         generic
         for function in functions_of(module)
@@ -42,7 +42,7 @@ def is_for_cpu(operation: Any) -> bool:
     return function is not None and runs_on(function) == CPU
 
 
-def called_inside(module: Any) -> set[str]:
+def functions_called_in_parallel(module: Any) -> set[str]:
     """The names of the functions that parallel code calls, directly or transitively. They cannot
     launch kernels."""
     functions = {symbol_of(function): function for function in functions_of(module)}

@@ -21,7 +21,7 @@ from aotc.kernels.attention.operands import has_adjacent_heads
 from aotc.kernels.attention.pages import Pages
 from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.attention.recognition import Found, recognise_attention
-from aotc.kernels.launches import PARALLEL, called_inside, chips_of
+from aotc.kernels.launches import PARALLEL, chips_of, functions_called_in_parallel
 from aotc.kernels.matmul.problem import ELEMENT_BYTES
 from aotc.mlir import ir
 from aotc.ops import symbol_of
@@ -52,7 +52,7 @@ def outline_attention(module: Any, request: BuildRequest) -> None:
         return bool(on_gpus) or (request.cpu_kernels and choose_for_cpu(problem) is not None)
 
     with module.context:
-        inside = called_inside(module)
+        inside = functions_called_in_parallel(module)
         number = 0
         for function in functions_of(module):
             if symbol_of(function) in inside:

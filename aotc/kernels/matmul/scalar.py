@@ -21,7 +21,7 @@ from aotc.numbers import Number, Value, compare, maximum
 _TYPES = ("f64", "f32", "f16", "bf16", "i32", "i16", "i8")
 
 
-def sum_type(problem: Problem) -> str:
+def accumulator_type_of(problem: Problem) -> str:
     """The type of the kernels' accumulators. Narrow accumulator types of a problem are widened; the
     result is rounded once, at the end."""
     narrow = {"f16": "f32", "bf16": "f32", "i16": "i32", "i8": "i32"}

@@ -11,7 +11,7 @@ from aotc.builder import Buffer, Builder
 from aotc.kernels.matmul.mma_sync.store import elements_of_c
 from aotc.kernels.matmul.mma_sync.tiles import CHUNK_BYTES, ProblemShape
 from aotc.kernels.matmul.problem import Arguments, Matrix, Place, Problem
-from aotc.kernels.matmul.scalar import sum_type
+from aotc.kernels.matmul.scalar import accumulator_type_of
 from aotc.kernels.tensor_core import add_accumulators
 from aotc.numbers import Number, Value, ceil_divide, compare, minimum
 
@@ -28,7 +28,7 @@ _Store = Callable[[Number, Number, Number, Value], None]
 def partial_of(problem: Problem) -> Problem:
     """The problem of the first kernel, whose C consists of matrices of partial accumulators: one
     for each split of each batch. Rows begin at multiples of 16 bytes."""
-    type_ = sum_type(problem)
+    type_ = accumulator_type_of(problem)
     sums = Matrix(f"memref<?x?x?x{type_}>", type_, (problem.m, problem.n), None, CHUNK_BYTES)
     return replace(problem, c=sums, accumulator=type_, adds=False)
 

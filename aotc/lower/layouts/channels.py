@@ -21,7 +21,7 @@ from msgspec import Struct
 from aotc import ops
 from aotc.analysis.generics import loops_in, maps_of, reduction_loops
 from aotc.input.entries import functions_of
-from aotc.kernels.launches import PARALLEL, called_inside
+from aotc.kernels.launches import PARALLEL, functions_called_in_parallel
 from aotc.kernels.matmul.recognition import multiplies
 from aotc.lower.layouts import permute
 from aotc.lower.layouts.permute import Dimensions
@@ -42,7 +42,7 @@ def order_channels(module: Any, elements: Sequence[str]) -> list[Any]:
     Returns the locations of the convolutions that are channels-last now.
     """
     with module.context:
-        inside = called_inside(module)
+        inside = functions_called_in_parallel(module)
         plan = _Plan(module, ops.globals_of(module), elements)
         for function in functions_of(module):
             if symbol_of(function) not in inside:

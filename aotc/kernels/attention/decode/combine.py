@@ -14,8 +14,8 @@ from aotc.builder import Buffer, Builder
 from aotc.chips import WARP
 from aotc.kernels.attention.arithmetic import LOG2_E, minus_infinity, unless_empty
 from aotc.kernels.attention.problem import Attention
-from aotc.kernels.lanes import halvings
 from aotc.kernels.matmul.scalar import launch
+from aotc.kernels.warp_reduction import butterfly_distances
 from aotc.numbers import Float, Number, Value, compare, fma, maximum_number, minimum, unravel
 
 MOST_SPLITS = 128
@@ -132,7 +132,7 @@ class _Combine:
         """The reduction of a value over the block by `join`. It includes a barrier, which also
         orders previous writes to shared memory."""
         b = self.b
-        for distance in halvings(WARP, 1):
+        for distance in butterfly_distances(WARP, 1):
             value = join(value, b.shuffle_xor(value, distance))
         warp, lane = unravel(self.thread, WARP)
         with b.where(compare("eq", lane, 0)):

@@ -23,9 +23,9 @@ from aotc.kernels.attention.arithmetic import minus_infinity, unless_empty
 from aotc.kernels.attention.decode.combine import MOST_SPLITS, Partials, combine, exp
 from aotc.kernels.attention.masks import masked, outer_index
 from aotc.kernels.attention.problem import Attention
-from aotc.kernels.lanes import add_over_lanes, halvings
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.kernels.matmul.scalar import launch
+from aotc.kernels.warp_reduction import butterfly_distances, reduce_over_lanes
 from aotc.numbers import (
     Float,
     Number,
@@ -260,7 +260,9 @@ class Kernel:
                 for one, other in zip(factors, key, strict=True):
                     dot = fma(one, other, dot)
                 dots.append(dot)
-        own, number, writes = add_over_lanes(b, self.lane, dots, halvings(self.lanes, 1))
+        own, number, writes = reduce_over_lanes(
+            b, self.lane, dots, butterfly_distances(self.lanes, 1)
+        )
         with b.where(writes):
             for i, score in enumerate(own):
                 step, query = unravel(number + i, m)
@@ -283,7 +285,7 @@ class Kernel:
         largest = before
         for score in scores:
             largest = maximum_number(largest, score)
-        for distance in halvings(WARP, 1):
+        for distance in butterfly_distances(WARP, 1):
             largest = maximum_number(largest, b.shuffle_xor(largest, distance))
         shift = unless_empty(b, largest, largest)
         total = b.zero("f32")
@@ -291,7 +293,7 @@ class Kernel:
             p = exp(b, score - shift)
             b.store(p, self.scores, [query, place])
             total = total + p
-        for distance in halvings(WARP, 1):
+        for distance in butterfly_distances(WARP, 1):
             total = b.add(total, b.shuffle_xor(total, distance))
         with b.where(compare("eq", self.lane, 0)):
             rescale = exp(b, before - shift)
@@ -319,8 +321,8 @@ class Kernel:
         """Adds the accumulators of all threads with the same columns, and stores the block's
         partial results."""
         b, variant, m = self.b, self.variant, self.variant.m
-        distances = halvings(WARP, self.lanes)
-        own, number, writes = add_over_lanes(b, self.lane, accumulators, distances)
+        distances = butterfly_distances(WARP, self.lanes)
+        own, number, writes = reduce_over_lanes(b, self.lane, accumulators, distances)
         with b.where(writes):
             for i, value in enumerate(own):
                 query, column = unravel(number + i, self.width)

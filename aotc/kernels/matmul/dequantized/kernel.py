@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from aotc.builder import Builder
 from aotc.chips import WARP
-from aotc.kernels.lanes import add_over_lanes, halvings
 from aotc.kernels.matmul.dequantized.body import weights
 from aotc.kernels.matmul.dequantized.operands import Operands, Result
 from aotc.kernels.matmul.dequantized.recognition import CHUNK, Product
 from aotc.kernels.matmul.scalar import launch
+from aotc.kernels.warp_reduction import butterfly_distances, reduce_over_lanes
 from aotc.numbers import Number, Value, compare, divide_up, minimum, unravel
 
 
@@ -66,7 +66,9 @@ class Kernel:
         if whole != end:
             sums = self._loop(own, begin + whole, end, step, 1, sums)
         totals = [reduce(b.add, b.elements(one)) for one in sums]
-        added, number, writes = add_over_lanes(b, self.lane, totals, halvings(WARP, 1))
+        added, number, writes = reduce_over_lanes(
+            b, self.lane, totals, butterfly_distances(WARP, 1)
+        )
         with b.where(writes):
             for i, total in enumerate(added):
                 row = first + (number + i)

@@ -18,7 +18,6 @@ from aotc.builder import WIDEST_ACCESS, Buffer, Builder
 from aotc.chips import (
     WARP,
 )
-from aotc.kernels.lanes import add_over_lanes, halvings
 from aotc.kernels.matmul.gemv.shape import Shape, Variant
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Problem
 from aotc.kernels.matmul.scalar import (
@@ -29,6 +28,7 @@ from aotc.kernels.matmul.scalar import (
     launch,
     wait_for_previous,
 )
+from aotc.kernels.warp_reduction import butterfly_distances, reduce_over_lanes
 from aotc.numbers import (
     Condition,
     Number,
@@ -264,9 +264,9 @@ class Kernel(Shape):
     # --- Reductions over a warp, a block, all blocks ------------------------------------------
 
     def _reduce_warp(self, accumulators: Sequence[Value]) -> tuple[list[Value], Number, Condition]:
-        """Adds the accumulators of the lanes that share K; see `add_over_lanes`."""
-        distances = halvings(WARP, WARP // self.lanes_along)
-        return add_over_lanes(self.b, self.lane, accumulators, distances)
+        """Adds the accumulators of the lanes that share K; see `reduce_over_lanes`."""
+        distances = butterfly_distances(WARP, WARP // self.lanes_along)
+        return reduce_over_lanes(self.b, self.lane, accumulators, distances)
 
     def _share(self, values: Sequence[Value], first: Number, writes: Condition) -> None:
         """Writes a warp's accumulators to shared memory."""

@@ -9,7 +9,7 @@ from aotc.chips import (
 )
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.kernels.matmul.scalar import (
-    sum_type,
+    accumulator_type_of,
 )
 
 
@@ -58,7 +58,7 @@ class Shape:
     """The sizes of a block and of a thread."""
 
     def __init__(self, problem: Problem, variant: Variant) -> None:
-        self.type = sum_type(problem)
+        self.type = accumulator_type_of(problem)
         self.small, self.large = operands_of(problem, variant.is_right)
         self.width = max(1, variant.load_bytes // ELEMENT_BYTES[self.large.matrix.element])
         self.threads = variant.warps * WARP

@@ -33,7 +33,7 @@ from aotc.kernels.matmul.problem import (
     Place,
     Problem,
 )
-from aotc.kernels.matmul.scalar import Block, has_known_types, launch, sum_type
+from aotc.kernels.matmul.scalar import Block, accumulator_type_of, has_known_types, launch
 from aotc.kernels.matmul.simt import tiles as simt_tiles
 from aotc.kernels.matmul.simt.family import SIMT
 from aotc.kernels.matmul.simt.kernel import tile_coordinate
@@ -142,7 +142,7 @@ class _Gemm:
         )
         roles = (problem.rows, problem.columns, problem.k_loops, problem.batch)
         self.sizes = ProblemShape(*(count_of(b, arguments, loops) for loops in roles))
-        self.type = sum_type(problem)
+        self.type = accumulator_type_of(problem)
 
     def build(self) -> None:
         b, v, sizes = self.b, self.variant, self.sizes
@@ -342,7 +342,7 @@ class ImplicitSimt(ImplicitGemmFamily):
     def can_take(self, problem: ImplicitGemm, variant: Variant) -> bool:
         if not has_known_types(problem):
             return False
-        element = sum_type(problem)
+        element = accumulator_type_of(problem)
         if problem.k is None:
             return False  # the tables in shared memory have the size of K
         plain = Matrix("", element, (None, None), None, ELEMENT_BYTES[element])
@@ -362,7 +362,7 @@ class ImplicitSimt(ImplicitGemmFamily):
     def variants(self, problem: ImplicitGemm) -> tuple[Variant, ...]:
         if not has_known_types(problem):
             return ()
-        element = sum_type(problem)
+        element = accumulator_type_of(problem)
         is_async = problem.a.element == problem.b.element == element and ELEMENT_BYTES[element] >= 4
         copying = (3, 16) if is_async else (2, 0)
         sizes = (

@@ -17,7 +17,7 @@ from aotc.kernels.matmul.mma_sync.tiles import (
     tiles_of,
 )
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, EpilogueBuilder, Place, Problem
-from aotc.kernels.matmul.scalar import sum_type
+from aotc.kernels.matmul.scalar import accumulator_type_of
 from aotc.kernels.tensor_core import add_accumulators
 from aotc.numbers import Number, Value, compare
 
@@ -164,7 +164,7 @@ def add_to_old(
     """The accumulators plus the previous elements of C at `at`."""
     old = load_vector(b, c, at, len(accumulators))
     return [
-        add_accumulators(b, b.convert(one, sum_type(problem)), accumulator)
+        add_accumulators(b, b.convert(one, accumulator_type_of(problem)), accumulator)
         for one, accumulator in zip(old, accumulators, strict=True)
     ]
 

@@ -21,7 +21,7 @@ from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.family import FewTiles, MatmulFamily
 from aotc.kernels.matmul.mma_sync.tiles import ProblemShape
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Problem
-from aotc.kernels.matmul.scalar import Operands, has_known_types, launch, sum_type
+from aotc.kernels.matmul.scalar import Operands, accumulator_type_of, has_known_types, launch
 from aotc.kernels.matmul.simt.kernel import Kernel
 from aotc.kernels.matmul.simt.tiles import (
     OperandTile,
@@ -94,7 +94,7 @@ _LEAST_THREADS = 128  # below these threads, a small block's rate falls in propo
 
 
 def _is_fitted(problem: Problem) -> bool:
-    elements = {problem.a.element, problem.b.element, sum_type(problem)}
+    elements = {problem.a.element, problem.b.element, accumulator_type_of(problem)}
     return elements == {"f32"} and problem.has_known_sizes
 
 
@@ -108,7 +108,7 @@ def _clocks(problem: Problem, variant: Variant) -> float:
     if not _is_fitted(problem):
         return (each + _OVERHEAD) / each
     # Instructions for each multiply-add.
-    group = WIDEST_ACCESS // ELEMENT_BYTES[sum_type(problem)]
+    group = WIDEST_ACCESS // ELEMENT_BYTES[accumulator_type_of(problem)]
     reads = (variant.thread_m + variant.thread_n) / group / each
     copied = sum(_copies(side, variant) for side in operand_tiles(problem, variant))
     copies = copied / (variant.m * variant.n)
@@ -175,7 +175,7 @@ class Simt(MatmulFamily[Problem]):
     def can_take(self, problem: Problem, variant: Variant) -> bool:
         if not has_known_types(problem):
             return False
-        element = sum_type(problem)
+        element = accumulator_type_of(problem)
         group = WIDEST_ACCESS // ELEMENT_BYTES[element]
         lanes = variant.warp_m // variant.thread_m * (variant.warp_n // variant.thread_n)
         vectors = variant.thread_m * variant.thread_n // group
@@ -206,7 +206,7 @@ class Simt(MatmulFamily[Problem]):
     def variants(self, problem: Problem) -> tuple[Variant, ...]:
         if not has_known_types(problem):
             return ()
-        element = sum_type(problem)
+        element = accumulator_type_of(problem)
         sizes = [
             *(((128, 64, 8), (64, 32, 8, 8)), ((64, 64, 8), (64, 32, 8, 8))),
             *(((128, 128, 8), (64, 32, 8, 8)), ((64, 64, 8), (32, 16, 8, 4))),

@@ -16,7 +16,7 @@ from msgspec import Struct
 from aotc.builder import WIDEST_ACCESS, Buffer, Builder
 from aotc.chips import WARP
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
-from aotc.kernels.matmul.scalar import sum_type
+from aotc.kernels.matmul.scalar import accumulator_type_of
 from aotc.kernels.matmul.simt.tiles import OperandTile, Variant, copy_counts, divides_digits
 from aotc.kernels.tensor_core import commit_group, copy_async, wait_group
 from aotc.numbers import Condition, Number, Scalar, Value, compare, minimum, select, unravel
@@ -68,7 +68,7 @@ class Mainloop(ABC):
     ) -> None:
         self.b, self.problem, self.variant = b, problem, variant
         self.operand_tiles, self.buffers = operand_tiles, buffers
-        self.type = sum_type(problem)
+        self.type = accumulator_type_of(problem)
         self.steps = variant.k // variant.sliced_k  # the K extent of a slice of a tile
         # The elements of an access to shared memory.
         self.width = WIDEST_ACCESS // ELEMENT_BYTES[self.type]

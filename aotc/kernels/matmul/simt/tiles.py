@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from aotc.builder import WIDEST_ACCESS
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
-from aotc.kernels.matmul.scalar import sum_type
+from aotc.kernels.matmul.scalar import accumulator_type_of
 from aotc.numbers import Number
 
 # The number of elements along K that consecutive threads copy of a row of a K-major operand: 32
@@ -129,7 +129,7 @@ def shared_bytes(
 ) -> int:
     """The dynamic shared memory in bytes. It has the tiles of A and B (`both`, by default
     `operand_tiles`), and after the mainloop the accumulators of slices of K."""
-    element = sum_type(problem)
+    element = accumulator_type_of(problem)
     shapes = [
         operand.shape(variant, element) for operand in both or operand_tiles(problem, variant)
     ]

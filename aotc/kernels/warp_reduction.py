@@ -8,7 +8,7 @@ from aotc.builder import Builder
 from aotc.numbers import Condition, Number, Value, compare
 
 
-def add_over_lanes(
+def reduce_over_lanes(
     b: Builder, lane: Number, values: Sequence[Value], distances: Iterable[int]
 ) -> tuple[list[Value], Number, Condition]:
     """Adds each of `values` over the lanes whose ids differ only in the bits `distances`, which are
@@ -41,7 +41,7 @@ def add_over_lanes(
     return sums, first, writes
 
 
-def halvings(most: int, least: int) -> list[int]:
+def butterfly_distances(most: int, least: int) -> list[int]:
     """`most` / 2, `most` / 4, ..., down to `least`: the shuffle distances of a butterfly reduction.
     Both are powers of two."""
     found = []
