@@ -35,8 +35,8 @@ def masked(b: Builder, mask: Mask | None, score: Float, scale: float, element: F
     factor = b.constant(scale, "f32")
     if mask is None or not mask.replaces:
         return fma(score, factor, element)
-    is_seen = b.compare_floats("oeq", element, b.zero("f32"))
-    found: Float = b.select(is_seen, score * factor, element)
+    is_kept = b.compare_floats("oeq", element, b.zero("f32"))
+    found: Float = b.select(is_kept, score * factor, element)
     return found
 
 

@@ -14,9 +14,9 @@ from typing import Any
 from aotc import ops
 from aotc.input.entries import functions_of
 from aotc.kernels.attention.choice import choose, choose_for_cpu
+from aotc.kernels.attention.combined_mask import CombinedMask
 from aotc.kernels.attention.elements import Place
 from aotc.kernels.attention.layout import ALIGNMENT, Form, Layout, sizes_of
-from aotc.kernels.attention.mask_sums import MaskSum
 from aotc.kernels.attention.operands import has_adjacent_heads
 from aotc.kernels.attention.pages import Pages
 from aotc.kernels.attention.problem import Attention, Mask
@@ -63,7 +63,7 @@ def outline_attention(module: Any, request: BuildRequest) -> None:
                 if found is None or ops.enclosing(generic, *PARALLEL) is not None:
                     continue
                 with generic.location:
-                    added = MaskSum.of(found.masks, found.hidden)
+                    added = CombinedMask.of(found.masks, found.replacements)
                 problem = None if added is None else _problem(found, added)
                 if added is not None and problem is not None and has_kernel(problem):
                     number += _outline(module, function, found, added, number)
@@ -125,7 +125,7 @@ def _shares_k_and_v(q: Layout, k: Layout, v: Layout, group: int) -> bool:
     return all(one.batch is not None and one.batch * group == q.batch for one in (k, v))
 
 
-def _problem(found: Found, added: MaskSum) -> Attention | None:
+def _problem(found: Found, added: CombinedMask) -> Attention | None:
     operands = (found.q, found.k, found.v, found.result)
     return problem_of(
         [*(one.tensor.type for one in operands), added.type],
@@ -136,11 +136,11 @@ def _problem(found: Found, added: MaskSum) -> Attention | None:
         masked_rows_are_zero=found.masked_rows_are_zero,
         group=found.group,
         pages=found.k.pages,
-        mask_replaces=bool(found.hidden),
+        mask_replaces=bool(found.replacements),
     )
 
 
-def _places(added: MaskSum) -> tuple[str, ...]:
+def _places(added: CombinedMask) -> tuple[str, ...]:
     return tuple(map(_place_text, added.places))
 
 
@@ -160,7 +160,7 @@ def _mask(type_: Any, places: tuple[str, ...], *, replaces: bool) -> Mask:
     return Mask(f"memref<{shape}x{element}>", element, places, alignment, replaces)
 
 
-def _outline(module: Any, function: Any, found: Found, added: MaskSum, number: int) -> bool:
+def _outline(module: Any, function: Any, found: Found, added: CombinedMask, number: int) -> bool:
     """Outlines an attention. Returns False, without any change, if the scores have other uses."""
     root: Any = ops.defining(found.result.tensor)
     sizes = _sizes(root)
@@ -286,7 +286,7 @@ def _free_name(module: Any, number: int) -> str:
     return name
 
 
-def _function(name: str, found: Found, added: MaskSum, arguments: list[Any]) -> Any:
+def _function(name: str, found: Found, added: CombinedMask, arguments: list[Any]) -> Any:
     """Creates an outlined function with an empty body at the insertion point."""
     types = [argument.type for argument in arguments]
     attributes = {
@@ -305,7 +305,7 @@ def _function(name: str, found: Found, added: MaskSum, arguments: list[Any]) -> 
         ),
         "arg_attrs": ir.ArrayAttr.get(_layouts(found, arguments)),
         PLACES: ir.ArrayAttr.get([ir.StringAttr.get(place) for place in _places(added)]),
-        REPLACES: ir.BoolAttr.get(bool(found.hidden)),
+        REPLACES: ir.BoolAttr.get(bool(found.replacements)),
         GROUP: ir.IntegerAttr.get(ir.IndexType.get(), found.group),
         **({} if found.k.pages is None else {PAGES: _encoded(found.k.pages)}),
         OPERANDS: ir.IntegerAttr.get(ir.IndexType.get(), len(arguments)),

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.analysis.generics import has_reduction
+from aotc.kernels.attention.combined_mask import Replacement
 from aotc.kernels.attention.elements import (
     Constant,
     Counter,
@@ -27,7 +28,6 @@ from aotc.kernels.attention.elements import (
     Reduction,
     renamed_place,
 )
-from aotc.kernels.attention.mask_sums import Hidden
 from aotc.kernels.attention.operands import (
     BATCH,
     KEY,
@@ -72,7 +72,7 @@ class Found(Struct):
     `result`: the tensor that is replaced. `scores`: the result of the first matmul.
     `masked_rows_are_zero`: rows of O whose scores are all -infinity are 0, not NaN. `masks`: the
     elements that are added to a score, in terms of batch, query and key. `group`: see `Attention`.
-    `hidden`: the replacements of scores, the last one first, if there are no masks.
+    `replacements`: the replacements of scores, the last one first, if there are no masks.
     """
 
     result: Operand
@@ -85,7 +85,7 @@ class Found(Struct):
     masked_rows_are_zero: bool
     masks: tuple[Element, ...]
     group: int
-    hidden: tuple[Hidden, ...]
+    replacements: tuple[Replacement, ...]
 
 
 class _Scores(Struct, frozen=True):
@@ -97,7 +97,7 @@ class _Scores(Struct, frozen=True):
     scale: float = 1.0
     causal: bool = False
     masks: tuple[Element, ...] = ()
-    hidden: tuple[Hidden, ...] = ()
+    replacements: tuple[Replacement, ...] = ()
 
 
 class _NotAttentionError(Exception):
@@ -158,7 +158,7 @@ class _Recognition:
         result = row_of(product) if self.has_one_row else result_of(product)
         group = k.group if self.has_one_row else 0
         masks = (parts.causal, is_safe, parts.masks)
-        return Found(result, q, k, v, parts.tensor, scale, *masks, group, parts.hidden)
+        return Found(result, q, k, v, parts.tensor, scale, *masks, group, parts.replacements)
 
     def _parts(self, scores: Expression, depth: int) -> _Scores:
         """The parts of scores: the first matmul, times constants, plus masks."""
@@ -176,7 +176,7 @@ class _Recognition:
             parts = self._parts(scores.operands[_position_of_value(scores)], depth + 1)
             # The kernels do not scale masks and replacements, and causality needs scores of
             # -infinity.
-            if parts.masks or parts.hidden or (parts.causal and factor <= 0):
+            if parts.masks or parts.replacements or (parts.causal and factor <= 0):
                 raise _NotAttentionError
             return replace(parts, scale=parts.scale * factor)
         if scores.name not in ("addf", "select"):
@@ -185,13 +185,13 @@ class _Recognition:
             return replace(self._parts(self._unmasked(scores), depth + 1), causal=True)
         except _NotAttentionError:
             if scores.name != "addf":
-                return self._with_hidden(scores, depth)
+                return self._with_replacement(scores, depth)
         return self._with_mask(scores, depth)
 
-    def _with_hidden(self, select: Operation, depth: int) -> _Scores:
+    def _with_replacement(self, select: Operation, depth: int) -> _Scores:
         """The parts of scores that a select replaces by a constant, depending on a tensor."""
         condition, first, second = select.operands
-        for value, scores, is_seen in ((second, first, True), (first, second, False)):
+        for value, scores, is_kept_where_true in ((second, first, True), (first, second, False)):
             number = self._through_casts(value)
             if not isinstance(number, Constant):
                 continue
@@ -200,14 +200,16 @@ class _Recognition:
             if parts.causal and isinstance(before, Operation) and before.name == "select":
                 # A replacement after a causal mask also replaces the scores that it masked, so
                 # causality must be matched as a replacement.
-                parts = self._with_hidden(before, depth + 1)
+                parts = self._with_replacement(before, depth + 1)
             element = self._condition(condition)
             if element is None or parts.masks or parts.causal:
                 raise _NotAttentionError
-            hidden = Hidden(element, number.value, select.operation.results[0].type, is_seen)
-            if any(one.type != hidden.type for one in parts.hidden):
+            replacement = Replacement(
+                element, number.value, select.operation.results[0].type, is_kept_where_true
+            )
+            if any(one.type != replacement.type for one in parts.replacements):
                 raise _NotAttentionError
-            return replace(parts, hidden=(hidden, *parts.hidden))
+            return replace(parts, replacements=(replacement, *parts.replacements))
         raise _NotAttentionError
 
     def _condition(self, condition: Expression) -> Element | None:
@@ -228,7 +230,7 @@ class _Recognition:
             except _NotAttentionError:
                 continue
             found = self._mask(mask)
-            if found is None or parts.hidden:
+            if found is None or parts.replacements:
                 raise _NotAttentionError
             return replace(parts, masks=(*parts.masks, found))
         raise _NotAttentionError
@@ -300,24 +302,24 @@ class _Recognition:
         """The scores s without a causal mask. The mask is an addition, s + (0 where the query
         attends to the key, else -infinity), or a select of s or -infinity."""
         if operation.name == "select":
-            seen, hidden = self._choices(operation)
-            if not self._is(hidden, -math.inf):
+            seen, masked = self._choices(operation)
+            if not self._is(masked, -math.inf):
                 raise _NotAttentionError
             return seen
         for scores, mask in (operation.operands, operation.operands[::-1]):
             mask = self._through_casts(mask)
             if isinstance(mask, Operation) and mask.name == "select":
-                seen, hidden = self._choices(mask)
-                if self._is(seen, 0.0) and self._is(hidden, -math.inf):
+                seen, masked = self._choices(mask)
+                if self._is(seen, 0.0) and self._is(masked, -math.inf):
                     return scores
         raise _NotAttentionError
 
     def _choices(self, select: Operation) -> tuple[Expression, Expression]:
         """The values of a select where a causal query attends to the key, and where it does not."""
         condition, one, other = select.operands
-        return (one, other) if self._says_seen(condition) else (other, one)
+        return (one, other) if self._is_key_up_to_query(condition) else (other, one)
 
-    def _says_seen(self, condition: Expression) -> bool:
+    def _is_key_up_to_query(self, condition: Expression) -> bool:
         """Whether the condition is key <= query. False if it is key > query."""
         condition = self._through_casts(condition)
         if not isinstance(condition, Operation) or len(condition.operands) != 2:
@@ -326,7 +328,7 @@ class _Recognition:
         if condition.name in ("andi", "xori"):
             for one, other in ((left, right), (right, left)):
                 if self._is_true(one):
-                    return self._says_seen(other) == (condition.name == "andi")
+                    return self._is_key_up_to_query(other) == (condition.name == "andi")
             raise _NotAttentionError
         if condition.name not in _COMPARISONS:
             raise _NotAttentionError

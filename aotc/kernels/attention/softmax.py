@@ -70,7 +70,7 @@ class Softmax:
         pairs = zip(scores, mask, strict=True)
         return [masked(b, self.mask, score, scale, element) for score, element in pairs]
 
-    def hide(
+    def mask_keys(
         self, scores: Sequence[Float], keys: Number, first: Number, row: Number | None
     ) -> list[Float]:
         """The scores of a tile whose keys begin at `first` (signed), with -infinity for keys past
@@ -82,13 +82,13 @@ class Softmax:
             ends.append(end - first)
         least = minus_infinity(self.b)
         own = [end - self.column for end in ends]
-        hidden = []
+        masked_scores = []
         for number, score in enumerate(scores):
             group, place = divmod(number, 4)
             half, side = divmod(place, 2)
-            is_seen = compare("sgt", own[half], 8 * group + side)
-            hidden.append(self.b.select(is_seen, score, least))
-        return hidden
+            is_kept = compare("sgt", own[half], 8 * group + side)
+            masked_scores.append(self.b.select(is_kept, score, least))
+        return masked_scores
 
     def update(
         self, scores: Sequence[Float], before: Rows

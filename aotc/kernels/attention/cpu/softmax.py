@@ -132,8 +132,8 @@ class Softmax:
         b = self.b
         if not self.mask_replaces:
             return b.add(score, element)
-        is_seen = b.compare_floats("oeq", element, b.zero(element.type))
-        found: Value = b.select(is_seen, score, element)
+        is_kept = b.compare_floats("oeq", element, b.zero(element.type))
+        found: Value = b.select(is_kept, score, element)
         return found
 
     def _make_p(self, tile: Tile, row: Scalar) -> None:

@@ -85,16 +85,16 @@ class Mainloop:
     def run(self, tile: Tile) -> list[list[Float]]:
         """The rows of O of each of the warp's tiles."""
         state = self._prologue(tile)
-        hidden = self._hidden(tile)
+        masked_tiles = self._masked_tiles(tile)
         first: Number = 0
-        if hidden is not None:
-            first = minimum(hidden, self.last)
-            state = self._over(state, 0, first, hides=True)
-        state = self._over(state, first, self.last, hides=False)
+        if masked_tiles is not None:
+            first = minimum(masked_tiles, self.last)
+            state = self._over(state, 0, first, masks_keys=True)
+        state = self._over(state, first, self.last, masks_keys=False)
         self._wait()
         stage = self.b.index(self.last & 1)
         row = self.b.zero("i32")
-        state = self._accumulate(state, stage, row, hides=hidden is not None)
+        state = self._accumulate(state, stage, row, masks_keys=masked_tiles is not None)
         return [
             self.softmax.rescale(
                 o,
@@ -133,22 +133,22 @@ class Mainloop:
         is_whole = known is not None and known % self.variant.keys == 0
         return None if is_whole else self.keys
 
-    def _hidden(self, tile: Tile) -> Number | None:
+    def _masked_tiles(self, tile: Tile) -> Number | None:
         """The number of tiles with keys that some rows do not attend to; None if there are none."""
         if not self.problem.causal:
             return None if self._key_count is None else 1
         whole = (tile.row + 1) // self.variant.keys
         return maximum(self.count - minimum(whole, self.count), 1)
 
-    def _over(self, state: _State, first: Number, end: Number, *, hides: bool) -> _State:
+    def _over(self, state: _State, first: Number, end: Number, *, masks_keys: bool) -> _State:
         """The state after the tiles from `first` to `end`, which are numbered from the last tile
-        down. `hides`: some of their keys are masked."""
+        down. `masks_keys`: some of their keys are masked."""
         with self.b.loop(first, end, 1, state.values) as loop:
-            following = self._add_tile(state.like(loop.carried), loop.index, hides=hides)
+            following = self._add_tile(state.like(loop.carried), loop.index, masks_keys=masks_keys)
             loop.next(following.values)
         return state.like(loop.results)
 
-    def _add_tile(self, state: _State, j: Scalar, *, hides: bool) -> _State:
+    def _add_tile(self, state: _State, j: Scalar, *, masks_keys: bool) -> _State:
         """The state after tile j: O with its P · V, and the scores of the next tile."""
         b, keys = self.b, self.variant.keys
         number = self.last - j
@@ -162,10 +162,10 @@ class Mainloop:
         self.v.copy(following, other)
         commit_group(b)
         scores = self.mma.multiply_qk(other, self.held)
-        state = self._accumulate(state, stage, row, hides=hides)
+        state = self._accumulate(state, stage, row, masks_keys=masks_keys)
         return _State(scores, state.rows, state.o)
 
-    def _accumulate(self, state: _State, stage: Number, row: Number, *, hides: bool) -> _State:
+    def _accumulate(self, state: _State, stage: Number, row: Number, *, masks_keys: bool) -> _State:
         """The state with the P · V of the tile whose first key is `row` added to O, and without
         scores. P is computed from the state's scores, and V is in `stage`."""
         words, all_rows, all_o = [], [], []
@@ -173,9 +173,9 @@ class Mainloop:
             if self.mask_readers:
                 mask = self.mask_readers[tile].read(row + self.softmax.column, self.variant.keys)
                 scores = self.softmax.add_mask(scores, mask)
-            if hides:
+            if masks_keys:
                 first_row = self.first_rows[tile] if self.problem.causal else None
-                scores = self.softmax.hide(scores, self.keys, row, first_row)
+                scores = self.softmax.mask_keys(scores, self.keys, row, first_row)
             p, rows, factors = self.softmax.update(scores, state.rows[tile])
             words.append(self.softmax.pack(p))
             all_rows.append(rows)

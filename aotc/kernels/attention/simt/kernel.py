@@ -146,9 +146,9 @@ class Kernel:
         if self.problem.causal:
             whole = minimum(whole, (self.first_row + 1) // variant.keys)
         state = self._initial_state()
-        state = self._mainloop(state, 0, whole, hides=False)
+        state = self._mainloop(state, 0, whole, masks_keys=False)
         if not isinstance(blocks, int) or blocks != whole:
-            state = self._mainloop(state, whole, blocks, hides=True)
+            state = self._mainloop(state, whole, blocks, masks_keys=True)
         self._epilogue(state)
 
     def _partition(self, block: Scalar) -> None:
@@ -238,29 +238,29 @@ class Kernel:
         o = [zero] * (rows * self.head_dim // variant.lanes_per_row)
         return _State([minus_infinity(b)] * rows, [zero] * rows, o)
 
-    def _mainloop(self, state: _State, start: Number, stop: Number, *, hides: bool) -> _State:
-        """The state after the blocks of keys from `start` to `stop`. `hides`: some keys are masked
-        by causality, or beyond the last one."""
+    def _mainloop(self, state: _State, start: Number, stop: Number, *, masks_keys: bool) -> _State:
+        """The state after the blocks of keys from `start` to `stop`. `masks_keys`: some keys are
+        masked by causality, or past the last one."""
         if start == stop:
             return state
         with self.b.loop(start, stop, 1, state.values) as loop:
             state = _State.of(loop.carried, self.variant.rows)
-            loop.next(self._add_block(loop.index, state, hides=hides).values)
+            loop.next(self._add_block(loop.index, state, masks_keys=masks_keys).values)
         return _State.of(loop.results, self.variant.rows)
 
-    def _add_block(self, number: Scalar, state: _State, *, hides: bool) -> _State:
+    def _add_block(self, number: Scalar, state: _State, *, masks_keys: bool) -> _State:
         b, rows = self.b, self.variant.rows
         first = number * self.variant.keys
         # K has arrived, and all threads have read the previous tile of V.
         self._wait()
         self._copy_v(first)
         is_seen: Condition = True
-        if hides and self.problem.causal:
+        if masks_keys and self.problem.causal:
             is_seen = compare("ult", first, self.first_row + self.warp_end)
         made = b.choose(
             is_seen,
             [ELEMENT] * (3 * rows),
-            lambda: self._make_p(state, first, hides=hides),
+            lambda: self._make_p(state, first, masks_keys=masks_keys),
             # No row of the warp attends to these keys.
             lambda: [*state.row_max, *state.row_sum, *state.row_sum],
         )
@@ -281,7 +281,7 @@ class Kernel:
         wait_group(self.b, self.group, 0)
         self.b.barrier()
 
-    def _make_p(self, state: _State, first: Number, *, hides: bool) -> list[Float]:
+    def _make_p(self, state: _State, first: Number, *, masks_keys: bool) -> list[Float]:
         """Stores P of the block that begins with key `first` to shared memory. Returns the largest
         scores, the sums, and the factors that rescale O, each by row."""
         scores = self._multiply_qk()
@@ -289,8 +289,8 @@ class Kernel:
             scores = self._add_mask(scores, first)
         updated = []
         for i, row in enumerate(scores):
-            if hides:
-                row = self.softmax.hide(row, self._end(i, first), self.variant.lanes_per_row)
+            if masks_keys:
+                row = self.softmax.mask_keys(row, self._end(i, first), self.variant.lanes_per_row)
             p, *of_row = self.softmax.update(row, state.row_max[i], state.row_sum[i])
             updated.append(of_row)
             self._store_p(i, p)
@@ -366,7 +366,7 @@ class Kernel:
 
     def _add_mask(self, scores: list[list[Float]], first: Number) -> list[list[Float]]:
         """The scores plus the mask. Rows and keys are clamped to the last one: those beyond it are
-        not stored, or hidden."""
+        not stored, or masked."""
         b, mask, buffer = self.b, self.problem.mask, self.masks[0]
         assert mask is not None
         last_row, last_key = self.queries - 1, self.keys - 1

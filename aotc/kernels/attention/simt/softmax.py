@@ -40,7 +40,7 @@ class Softmax:
     def add_mask(self, score: Float, element: Float) -> Float:
         return masked(self.b, self.mask, score, self.scale, element)
 
-    def hide(self, scores: Sequence[Float], end: Scalar, stride: int) -> list[Float]:
+    def mask_keys(self, scores: Sequence[Float], end: Scalar, stride: int) -> list[Float]:
         """The scores of a row, -infinity for keys from `end` on (a signed i32, relative to the
         thread's first key). Consecutive scores are `stride` keys apart."""
         least = minus_infinity(self.b)

@@ -336,19 +336,19 @@ class Kernel:
         scores = self.mma.wait(self.mma.multiply_qk(stage), 0)
         self.ring.consumer_release(stage)
         number = last - skipped
-        scores = self._hide(self._add_mask(scores, number, skipped), number)
+        scores = self._mask_keys(self._add_mask(scores, number, skipped), number)
         p, rows, _ = self.softmax.update(scores, self.softmax.initial_rows())
         words = self.softmax.pack(p)
         state = _State(words, rows, [b.zero("f32")] * (self.head_dim // 2))
 
-        first_unhidden = first = skipped + 1
+        first_unmasked = first = skipped + 1
         if self.problem.causal and variant.keys % ROWS:
             # The tiles that the first rows do not attend to completely.
             behind = signed_maximum(own_row + 1, 0)
             whole = minimum(behind // variant.keys, tiles)
-            first_unhidden = maximum(tiles - whole, first)
-            state = self._mainloop(state, first, first_unhidden, last, hides=True)
-        state = self._mainloop(state, first_unhidden, tiles, last, hides=False)
+            first_unmasked = maximum(tiles - whole, first)
+            state = self._mainloop(state, first, first_unmasked, last, masks_keys=True)
+        state = self._mainloop(state, first_unmasked, tiles, last, masks_keys=False)
 
         self.q_ring.consumer_release(0)
         end = self.count + (tiles << 1)
@@ -406,17 +406,19 @@ class Kernel:
         return self.count + ((j << 1) - minimum(j, 1))
 
     def _mainloop(
-        self, state: _State, first: Number, end: Number, last: Scalar, *, hides: bool
+        self, state: _State, first: Number, end: Number, last: Scalar, *, masks_keys: bool
     ) -> _State:
         """The state after the tiles from `first` to `end`, which are numbered from `last` down."""
         with self.b.loop(first, end, 1, state.values) as loop:
             number = last, loop.index
-            loop.next(self._add_tile(state.like(loop.carried), *number, hides=hides).values)
+            loop.next(
+                self._add_tile(state.like(loop.carried), *number, masks_keys=masks_keys).values
+            )
         return state.like(loop.results)
 
-    def _add_tile(self, state: _State, last: Scalar, j: Scalar, *, hides: bool) -> _State:
+    def _add_tile(self, state: _State, last: Scalar, j: Scalar, *, masks_keys: bool) -> _State:
         """Multiplies the scores of tile j, numbered from `last` down, and adds P · V of the
-        previous tile to O; then computes P of tile j. `hides`: some of its keys are masked or
+        previous tile to O; then computes P of tile j. `masks_keys`: some of its keys are masked or
         beyond the last one."""
         b, ring = self.b, self.ring
         v_count = self.count + (j << 1)
@@ -433,8 +435,8 @@ class Kernel:
         ring.consumer_release(k_stage)
         number = last - j
         scores = self._add_mask(scores, number, j)
-        if hides:
-            scores = self._hide(scores, number)
+        if masks_keys:
+            scores = self._mask_keys(scores, number)
         p, rows, factors = self.softmax.update(scores, state.rows)
         o = self.mma.wait(packed_o, 0, state.p)
         ring.consumer_release(v_stage)
@@ -457,7 +459,7 @@ class Kernel:
         ring.consumer_release(stage)
         return scores
 
-    def _hide(self, scores: list[Float], number: Number) -> list[Float]:
+    def _mask_keys(self, scores: list[Float], number: Number) -> list[Float]:
         """The scores, -infinity for keys beyond the last one and for keys that causality masks."""
         problem, keys = self.problem, self.variant.keys
         first = number * keys
@@ -465,7 +467,7 @@ class Kernel:
         if not problem.causal and known is not None and known % keys == 0:
             return scores
         row = self.first_row if problem.causal else None
-        return self.softmax.hide(scores, self.keys, first, row)
+        return self.softmax.mask_keys(scores, self.keys, first, row)
 
     # Ping-pong schedule: the warpgroups take turns at the tensor cores. Each has a named barrier (0
     # is gpu.barrier's), on which it waits and the previous warpgroup arrives.

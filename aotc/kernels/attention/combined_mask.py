@@ -21,17 +21,17 @@ _ELEMENT = "f32"
 _MOST_PARTS_OF_BATCH = 2
 
 
-class Hidden(Struct, frozen=True, eq=False):
+class Replacement(Struct, frozen=True, eq=False):
     """The replacement of scores by `value`, of type `type`, where the element of `condition` (a
-    tensor of i1) is true or, with `is_seen`, where it is false."""
+    tensor of i1) is true or, with `is_kept_where_true`, where it is false."""
 
     condition: Element
     value: float
     type: Any
-    is_seen: bool
+    is_kept_where_true: bool
 
     @property
-    def is_told_apart(self) -> bool:
+    def is_representable(self) -> bool:
         """Whether kernels can represent the value. In their mask, which is f32, 0 means that the
         score is kept. So the value must not be 0 after rounding to the type, nor infinite in f32
         only."""
@@ -40,33 +40,35 @@ class Hidden(Struct, frozen=True, eq=False):
         return bool(read != 0) and math.isinf(read) == math.isinf(rounded)
 
 
-class MaskSum(Struct, frozen=True):
+class CombinedMask(Struct, frozen=True):
     """The tensor that is added to scores: its type, and its index in terms of batch, query and key.
-    With `hidden`, it has the values that replace scores, and 0 where scores are kept; the first of
-    `hidden` is applied last."""
+    With `replacements`, it has the values that replace scores, and 0 where scores are kept. The
+    first of `replacements` is applied last."""
 
     masks: tuple[Element, ...]
     type: Any
     places: Index
-    hidden: tuple[Hidden, ...] = ()
+    replacements: tuple[Replacement, ...] = ()
 
     @staticmethod
-    def of(masks: tuple[Element, ...], hidden: tuple[Hidden, ...] = ()) -> MaskSum | None:
+    def of(
+        masks: tuple[Element, ...], replacements: tuple[Replacement, ...] = ()
+    ) -> CombinedMask | None:
         """The combination of the masks. Its type is None if there are none. Returns None in these
         cases: several masks of unknown sizes; masks that depend on the batch in so many ways that
-        the sum would be larger than the scores; both masks and hidden scores; a value for which
-        `is_told_apart` is False."""
-        read = (*masks, *(one.condition for one in hidden))
+        the sum would be larger than the scores; both masks and replacements; a value for which
+        `is_representable` is False."""
+        read = (*masks, *(one.condition for one in replacements))
         if not read:
-            return MaskSum(masks, None, ())
-        if (masks and hidden) or not all(one.is_told_apart for one in hidden):
+            return CombinedMask(masks, None, ())
+        if (masks and replacements) or not all(one.is_representable for one in replacements):
             return None
-        element = hidden[0].type if hidden else ir.Type.parse(_ELEMENT)
+        element = replacements[0].type if replacements else ir.Type.parse(_ELEMENT)
         if len(read) == 1:
             type_ = read[0].tensor.type
-            if hidden:
+            if replacements:
                 type_ = ir.RankedTensorType.get(type_.shape, element)
-            return MaskSum(masks, type_, read[0].index, hidden)
+            return CombinedMask(masks, type_, read[0].index, replacements)
         sizes: dict[Place, int] = {}
         for mask in read:
             if not mask.tensor.type.has_static_shape:
@@ -77,33 +79,33 @@ class MaskSum(Struct, frozen=True):
             return None
         places = tuple(one for one in (*batch, BATCH, QUERY, KEY) if one in sizes)
         type_ = ir.RankedTensorType.get([sizes[one] for one in places], element)
-        return MaskSum(masks, type_, places, hidden)
+        return CombinedMask(masks, type_, places, replacements)
 
     @property
     def read(self) -> list[Any]:
         """The tensors that it is computed from."""
-        return [one.tensor for one in (*self.masks, *(one.condition for one in self.hidden))]
+        return [one.tensor for one in (*self.masks, *(one.condition for one in self.replacements))]
 
     def build(self) -> Any:
         """Creates the tensor at the insertion point."""
         if len(self.masks) == 1:
             return self.masks[0].tensor
-        conditions = [one.condition for one in self.hidden]
+        conditions = [one.condition for one in self.replacements]
         maps = [self._map(one) for one in (*self.masks, *conditions)]
         if len(maps) == 1:
             maps = [ir.AffineMap.get_identity(self.type.rank)]
         # Only a single mask may have unknown sizes.
         sizes = [] if self.type.has_static_shape else ops.dynamic_sizes(self.read[0])
-        compute = self._replacement if self.hidden else _sum
+        compute = self._replacement if self.replacements else _sum
         return ops.create_elementwise(self.read, self.type, sizes, compute, maps)
 
     def _replacement(self, *conditions: Any) -> Any:
         """Computes 0, or the value that replaces a score, at the insertion point."""
         element = self.type.element_type
         found = ops.constant(element, 0.0)
-        for one, condition in zip(reversed(self.hidden), reversed(conditions), strict=True):
+        for one, condition in zip(reversed(self.replacements), reversed(conditions), strict=True):
             value = ops.constant(element, one.value)
-            either = (found, value) if one.is_seen else (value, found)
+            either = (found, value) if one.is_kept_where_true else (value, found)
             found = ops.create("arith.select", [condition, *either], [element]).result
         return found
 
