@@ -288,7 +288,7 @@ def _candidates(choice: Any, chips: Iterable[Chip]) -> Iterable[Candidates]:
     """What the cost model expects of the choice's rivals, on the chips that it is for."""
     family, problem = choice.family, choice.problem
     # A variant that stands for several kernels is no rival of single ones.
-    if not family.has_cost_model or choice.variant not in (able := family.able(problem)):
+    if not family.has_cost_model or choice.variant not in (able := family.legal_variants(problem)):
         return
     for chip in dict.fromkeys(chips):
         is_own = choice.target in ("gpu", chip.name) or (

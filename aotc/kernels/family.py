@@ -34,7 +34,7 @@ class KernelFamily(ABC, Generic[P, A]):
     kernel_type: ClassVar[type[Any]]
 
     @abstractmethod
-    def can_take(self, problem: P, variant: Any) -> bool:
+    def can_implement(self, problem: P, variant: Any) -> bool:
         """Whether the kernel computes the problem correctly."""
 
     @abstractmethod

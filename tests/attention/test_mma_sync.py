@@ -111,7 +111,7 @@ RUN = {
 @pytest.mark.usefixtures("without_ptx")
 def test_results_are_right(name: str, tmp_path: Path) -> None:
     p, variant = RUN[name]
-    assert MMA_SYNC.can_take(p, variant)
+    assert MMA_SYNC.can_implement(p, variant)
     text = module(p, variant)
     assert "inline_asm" not in text
     aotc_.build(text, name="attention", emit="shared", chips=("sm_80",), out=f"{tmp_path}/")
@@ -138,8 +138,8 @@ def test_what_it_cannot_is_refused(why: str, p: Attention) -> None:
     "variant", [Variant(keys=40), Variant(keys=256), Variant(tiles=4, warps=8)]
 )
 def test_impossible_variants_are_refused(variant: Variant) -> None:
-    assert MMA_SYNC.can_take(problem(head_dim=128), Variant())
-    assert not MMA_SYNC.can_take(problem(head_dim=128), variant)
+    assert MMA_SYNC.can_implement(problem(head_dim=128), Variant())
+    assert not MMA_SYNC.can_implement(problem(head_dim=128), variant)
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ CASES = {
 
 def _text(name: str) -> str:
     p, variant = CASES[name]
-    assert SIMT.can_take(p, variant), name
+    assert SIMT.can_implement(p, variant), name
     module = problems.module(SIMT.function(p, variant, "kernel"), p)
     return module.replace("kernel", f"kernel_{name}").replace("@attention", f"@a_{name}")
 
@@ -230,8 +230,8 @@ def test_what_it_cannot_is_refused(why: str, p: Attention) -> None:
 )
 def test_impossible_variants_are_refused(variant: Variant) -> None:
     possible = Variant(lanes_per_row=16)
-    assert SIMT.can_take(f32(), possible)
-    assert not SIMT.can_take(f32(), variant)
+    assert SIMT.can_implement(f32(), possible)
+    assert not SIMT.can_implement(f32(), variant)
 
 
 @pytest.mark.exhaustive

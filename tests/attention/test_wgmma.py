@@ -59,8 +59,8 @@ def test_what_it_cannot_is_refused(why: str, p: Attention) -> None:
     [Variant(keys=100), Variant(keys=272), Variant(consumers=5), Variant(stages=1)],
 )
 def test_impossible_variants_are_refused(variant: Variant) -> None:
-    assert WGMMA.can_take(problem(), Variant())
-    assert not WGMMA.can_take(problem(), variant)
+    assert WGMMA.can_implement(problem(), Variant())
+    assert not WGMMA.can_implement(problem(), variant)
 
 
 def test_tiles_are_chosen_by_their_number() -> None:

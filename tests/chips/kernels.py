@@ -175,7 +175,7 @@ def kernels() -> Iterator[Kernel]:
     yield from product_kernels()
     for one in implicit_gemms():
         for family in (IMPLICIT_WGMMA, IMPLICIT_MMA_SYNC, IMPLICIT_SIMT):
-            for variant in family.able(one):
+            for variant in family.legal_variants(one):
                 yield Kernel(family, one, variant, family.target)
     yield from attention_kernels()
 
@@ -183,7 +183,7 @@ def kernels() -> Iterator[Kernel]:
 def product_kernels() -> Iterator[Kernel]:
     for problem in products():
         for family in (*FAMILIES.values(), TCGEN05):
-            for variant in family.able(problem):
+            for variant in family.legal_variants(problem):
                 yield Kernel(family, problem, variant, family.target)
             small = family.few_tiles(problem)
             if small is not None:

@@ -202,7 +202,7 @@ def test_larger_tiles(library: Library, m: int, n: int, k: int) -> None:
 def test_every_variant_is_taken(tmp_path: Path, element: str) -> None:
     case = Case(element, element, element, "tn")
     tried = (*CPU_BLOCKED.variants(case.problem), Variant(4, 2, 16, 384, 32))
-    assert all(CPU_BLOCKED.can_take(case.problem, variant) for variant in tried)
+    assert all(CPU_BLOCKED.can_implement(case.problem, variant) for variant in tried)
     texts = [
         case.text(variant).replace(case.name, f"{case.name}{number}")
         for number, variant in enumerate(tried)
@@ -252,10 +252,10 @@ def test_known_sizes(known: Library, number: int) -> None:
 def test_types_without_a_lowering_are_refused() -> None:
     problem = Case("f32", "f32", "f32").problem
     f8 = Matrix("memref<?x?xf8E4M3FN>", "f8E4M3FN", (None, None), None, 1)
-    assert not CPU_BLOCKED.can_take(Problem(f8, f8, problem.c, "f32"), Variant())
+    assert not CPU_BLOCKED.can_implement(Problem(f8, f8, problem.c, "f32"), Variant())
     mixed = Matrix("memref<?x?xi8>", "i8", (None, None), None, 1)
-    assert not CPU_BLOCKED.can_take(Problem(mixed, mixed, problem.c, "f32"), Variant())
-    assert not CPU_BLOCKED.can_take(problem, Variant(rows=5))
+    assert not CPU_BLOCKED.can_implement(Problem(mixed, mixed, problem.c, "f32"), Variant())
+    assert not CPU_BLOCKED.can_implement(problem, Variant(rows=5))
 
 
 def test_same_text_each_time() -> None:

@@ -180,7 +180,7 @@ def test_blocks_divide_k(cluster_split_k: int, k: int) -> None:
     ],
 )
 def test_what_cannot_be_split_is_refused(variant: Variant) -> None:
-    assert not WGMMA.can_take(problem(), variant)
+    assert not WGMMA.can_implement(problem(), variant)
 
 
 def test_a_cluster_is_launched(

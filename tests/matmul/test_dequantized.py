@@ -252,7 +252,7 @@ def _with_kernels(text: str) -> str:
                 elif isinstance(case.variant, persistent.Variant):
                     persistent.PersistentKernel(b, product, case.variant, result).build()
                 else:
-                    assert mma_sync.can_take(product)
+                    assert mma_sync.can_implement(product)
                     mma_sync.TensorCoreKernel(b, product, case.variant, result).build()
             for operation in reversed(fused.replaced):
                 ops.erase(operation)

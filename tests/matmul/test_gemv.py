@@ -69,7 +69,7 @@ VARIANTS = {product.name: variant for product, variant in PRODUCTS}
 
 def _text(product: Product) -> str:
     variant = VARIANTS[product.name]
-    assert GEMV.can_take(product.problem, variant), product.name
+    assert GEMV.can_implement(product.problem, variant), product.name
     return GEMV.function(product.problem, variant, product.name)
 
 
@@ -128,7 +128,7 @@ def test_variants_build(element: str, transposed: bool, tmp_path: Path) -> None:
     product = Product("product", 8, 4096, 4096, transposed_b=transposed, **sizes)
     found = GEMV.variants(product.problem)
     assert found
-    assert all(GEMV.can_take(product.problem, variant) for variant in found)
+    assert all(GEMV.can_implement(product.problem, variant) for variant in found)
     source = tmp_path / "product.mlir"
     source.write_text(GEMV.function(product.problem, found[0], product.name))
     options = ("--chip", "sm_90a", "--no-cpu-kernels", "--emit", "cubin", "--entry", product.name)
@@ -137,5 +137,5 @@ def test_variants_build(element: str, transposed: bool, tmp_path: Path) -> None:
 
 def test_what_it_cannot_do_is_refused() -> None:
     problem = Product("dynamic", 3, 64, 64).problem
-    assert not GEMV.can_take(problem, WIDE)  # rows may begin anywhere
+    assert not GEMV.can_implement(problem, WIDE)  # rows may begin anywhere
     assert GEMV.variants(Product("large", 64, 64, 64, dynamic="").problem) == ()

@@ -77,7 +77,7 @@ def test_few_tiles_are_divided_where_k_is_long(
 def test_what_cannot_be_divided_is_refused(
     why: str, fields: dict[str, int], variant: Variant
 ) -> None:
-    assert not WGMMA.can_take(problem(**{"k": 1024, **fields}), variant), why  # type: ignore[arg-type]
+    assert not WGMMA.can_implement(problem(**{"k": 1024, **fields}), variant), why  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("n", "width"), [(104, 4), (102, 1)])

@@ -234,7 +234,7 @@ def test_images_of_any_number() -> None:
     assert problem.m is None
     first, *_ = choose(problem, [HOPPER])
     assert first.family is IMPLICIT_WGMMA_TABLE
-    able = IMPLICIT_WGMMA.able(problem)
+    able = IMPLICIT_WGMMA.legal_variants(problem)
     for images in (1, 64):
         best = min(able, key=lambda one: IMPLICIT_WGMMA.clocks_of_images(problem, one, images))
         assert best in first.variant.variants

@@ -203,7 +203,7 @@ def text_of(case: Contraction, variant: Any, epilogue: Epilogue | None = None) -
     problem = case.problem
     assert problem is not None
     family = family_of(variant)
-    assert family.can_take(problem, variant)
+    assert family.can_implement(problem, variant)
     finish = None if epilogue is None else epilogue
     return entry(family.function(problem, variant, name_of(case, variant), finish))
 

@@ -96,7 +96,7 @@ def text(product: Product, epilogue: Epilogue | None = None) -> str:
 
 
 def build(product: Product, folder: Path, epilogue: Epilogue | None = None) -> Path:
-    assert MMA_SYNC.can_take(product.problem, product.variant)
+    assert MMA_SYNC.can_implement(product.problem, product.variant)
     source = folder / "gemm.mlir"
     source.write_text(text(product, epilogue))
     chip = "sm_90" if product.variant.instruction_k else "sm_80"
@@ -315,7 +315,7 @@ def test_alignment_decides_on_copies() -> None:
         tried = MMA_SYNC.variants(product.problem)
         assert {variant.copy_bytes for variant in tried} == {least}
         for wider in (4, 8, 16):
-            takes = MMA_SYNC.can_take(product.problem, replace(SMALL, copy_bytes=wider))
+            takes = MMA_SYNC.can_implement(product.problem, replace(SMALL, copy_bytes=wider))
             assert takes == (wider <= alignment)
 
 
@@ -331,7 +331,7 @@ def test_alignment_decides_on_copies() -> None:
 )
 def test_tiles_without_equal_parts_are_refused(variant: Variant) -> None:
     """What threads could not share, or pipelines not hide."""
-    assert not MMA_SYNC.can_take(Product("f16", "f16", SMALL, alignment=32).problem, variant)
+    assert not MMA_SYNC.can_implement(Product("f16", "f16", SMALL, alignment=32).problem, variant)
 
 
 def test_types_without_tensor_cores_are_refused() -> None:

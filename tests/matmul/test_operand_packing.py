@@ -67,7 +67,7 @@ def _family(product: Product) -> OperandPacking:
 @pytest.mark.parametrize("product", [IN_PARTS[0], AS_WIDER[0]], ids=lambda product: product.name)
 def test_the_tests_kernels_are_possible(product: Product) -> None:
     variant = SMALL_F16 if product in AS_WIDER else SMALL
-    assert _family(product).can_take(_in_parts(product.problem), variant)
+    assert _family(product).can_implement(_in_parts(product.problem), variant)
 
 
 def test_f32_is_exact_unless_something_else_is_allowed() -> None:
@@ -84,7 +84,7 @@ def test_f32_is_exact_unless_something_else_is_allowed() -> None:
 
 def test_small_products_are_not_of_copies() -> None:
     problem = _in_parts(Product("x", 256, 1024, 1024, dynamic="", alignment=16).problem)
-    assert all(not choice.is_of_copies for choice in choose(problem, [Chip("sm_90a")]))
+    assert all(not choice.packs_large_operands for choice in choose(problem, [Chip("sm_90a")]))
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_no_kernel_is_expected_to_be_faster_than_the_chip(element: str, chip: st
     parts = []
     for size in (64, 512, 4096):
         choice = choose(square(size, element), [Chip(chip)])[0]
-        part = choice.expected_part(Chip(chip))
+        part = choice.expected_fraction(Chip(chip))
         assert part is not None
         assert 0 < part <= 1
         parts.append(part)

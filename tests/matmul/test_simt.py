@@ -117,7 +117,7 @@ VARIANTS = {product.name: variant for product, variant in PRODUCTS}
 
 def _text(product: Product) -> str:
     variant = VARIANTS[product.name]
-    assert SIMT.can_take(product.problem, variant), product.name
+    assert SIMT.can_implement(product.problem, variant), product.name
     return SIMT.function(product.problem, variant, product.name)
 
 
@@ -180,7 +180,7 @@ def test_most_multiprocessors_have_as_much_of_c(size: tuple[int, int, int], chip
 def test_a_sliced_tile_has_eight_warps_and_fits_every_gpu() -> None:
     """So no GPU needs a second kernel for a product (`_fit_shared_memory`)."""
     problem = _of(1024, 768, 768)
-    sliced = [variant for variant in SIMT.able(problem) if variant.sliced_k > 1]
+    sliced = [variant for variant in SIMT.legal_variants(problem) if variant.sliced_k > 1]
     assert sliced
     for variant in sliced:
         assert variant.threads in (128, 256), variant
@@ -239,7 +239,7 @@ def test_variants_build(product: Product, chip: str, tmp_path: Path) -> None:
     """The first one as machine code; all can be taken."""
     found = SIMT.variants(product.problem)
     assert found
-    assert all(SIMT.can_take(product.problem, variant) for variant in found)
+    assert all(SIMT.can_implement(product.problem, variant) for variant in found)
     source = tmp_path / "product.mlir"
     source.write_text(SIMT.function(product.problem, found[0], product.name))
     options = ("--chip", chip, "--no-cpu-kernels", "--emit", "cubin", "--entry", product.name)
@@ -259,4 +259,4 @@ def test_variants_build(product: Product, chip: str, tmp_path: Path) -> None:
 )
 def test_what_it_cannot_do_is_refused(product: Product, variant: Variant) -> None:
     problem: Problem = product.problem
-    assert not SIMT.can_take(problem, variant)
+    assert not SIMT.can_implement(problem, variant)

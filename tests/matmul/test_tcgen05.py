@@ -90,8 +90,8 @@ def test_what_is_multiplied_is_described(element: str, layout: str, tmp_path: Pa
 
 
 def test_what_it_cannot_take() -> None:
-    assert not TCGEN05.can_take(problem(512, 512, 512), Variant(n=100))
-    assert not TCGEN05.can_take(problem(512, 512, 512), Variant(n=256, stages=5))
+    assert not TCGEN05.can_implement(problem(512, 512, 512), Variant(n=100))
+    assert not TCGEN05.can_implement(problem(512, 512, 512), Variant(n=256, stages=5))
     assert not TCGEN05.variants(problem(512, 512, 100))  # A's rows are not aligned
 
 

@@ -132,15 +132,15 @@ def relu(b: Builder, values: Sequence[Value], place: Place) -> list[Value]:
     ],
 )
 def test_what_tma_cannot_is_refused(why: str, p: Problem) -> None:
-    assert not WGMMA.can_take(p, SMALL), why
+    assert not WGMMA.can_implement(p, SMALL), why
     assert WGMMA.variants(p) == ()
 
 
 def test_unknown_rows_are_refused_unless_their_alignment_is_known() -> None:
     p = problem(dynamic=True)
-    assert WGMMA.can_take(p, SMALL)
+    assert WGMMA.can_implement(p, SMALL)
     unknown = matrix((200, 72), "f16", dynamic=True, alignment=2)
-    assert not WGMMA.can_take(Problem(a=unknown, b=p.b, c=p.c, accumulator="f32"), SMALL)
+    assert not WGMMA.can_implement(Problem(a=unknown, b=p.b, c=p.c, accumulator="f32"), SMALL)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_unknown_rows_are_refused_unless_their_alignment_is_known() -> None:
     ],
 )
 def test_impossible_variants_are_refused(variant: Variant) -> None:
-    assert not WGMMA.can_take(problem(), variant)
+    assert not WGMMA.can_implement(problem(), variant)
 
 
 def test_large_squares_begin_with_the_largest_tile() -> None:
@@ -211,13 +211,13 @@ SWAPPED = (
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_text_is_a_module(name: str) -> None:
     p = PROBLEMS[name]
-    swapped = [variant for variant in SWAPPED if WGMMA.can_take(p, variant)]
+    swapped = [variant for variant in SWAPPED if WGMMA.can_implement(p, variant)]
     is_simple = p.c.element != "f32" and not p.adds and p.c.alignment % 16 == 0
     assert len(swapped) == (len(SWAPPED) if is_simple else 0)
     for variant, finish in itertools.product(
         (*VARIANTS, *swapped), (None, relu if p.c.element == "f16" else None)
     ):
-        assert WGMMA.can_take(p, variant)
+        assert WGMMA.can_implement(p, variant)
         with ir.Context(), ir.Location.unknown():
             ir.Module.parse(module(p, variant, finish)).operation.verify()
 

@@ -62,7 +62,7 @@ def variants(p: Problem) -> list[Variant]:
     """The first, one in a cluster, and a small one."""
     found = WGMMA.variants(p)
     shared = replace(found[0], down=2)
-    assert WGMMA.can_take(p, shared)
+    assert WGMMA.can_implement(p, shared)
     return [found[0], shared, min(found, key=lambda one: one.m * one.n)]
 
 

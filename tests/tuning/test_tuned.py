@@ -152,7 +152,7 @@ def test_candidates_begin_with_the_models_choice(problem: Problem, chip: Chip) -
         chosen = next(one for one in choose(problem, [chip]) if one.sizes == sizes)
         assert (found[0].family, found[0].variant) == (chosen.family, chosen.variant)
         assert len({(one.family.name, one.variant) for one in found}) == len(found) > 1
-        assert all(one.family.can_take(problem, one.variant) for one in found)
+        assert all(one.family.can_implement(problem, one.variant) for one in found)
         assert {one.target for one in found} == {chip.name}
 
 

@@ -117,7 +117,7 @@ class Choice(Struct, frozen=True):
         m, n, k = sizes_at(self.problem, self.unknown)
         return (self.rows[1] if self.rows else m), n, k
 
-    def expected_part(self, chip: Chip, unknown: int | None = None) -> float | None:
+    def expected_fraction(self, chip: Chip, unknown: int | None = None) -> float | None:
         """The fraction of the chip's peak that the cost model expects; None if there is no model.
         The sizes are `self.sizes`, or, if `unknown` is given, those with every unknown size set to
         it."""
@@ -144,7 +144,7 @@ class Choice(Struct, frozen=True):
         return isinstance(self.problem, ImplicitGemm) and self.problem.padding is not None
 
     @property
-    def is_of_copies(self) -> bool:
+    def packs_large_operands(self) -> bool:
         """Whether the kernel packs operands that other kernels read in place, which pays off for
         large matrices only."""
         return self.family.packs_operands and self.family.is_for_large
@@ -210,15 +210,15 @@ def _fastest(
         if small_m and small_m[0].rows is None:
             continue
         best = _best_on(problem, chip)
-        chosen_when_known = best[0].family.chosen_when_known(problem) if len(best) > 1 else None
-        if chosen_when_known is not None:
-            family, variant = chosen_when_known
+        runtime_choice = best[0].family.runtime_choice(problem) if len(best) > 1 else None
+        if runtime_choice is not None:
+            family, variant = runtime_choice
             found.append(replace(best[0], family=family, variant=variant, least_tiles=0))
         elif own:
             found += _measured(problem, own, chip)
         else:
             found += best
-        if not own and (not best or best[-1].is_of_copies):
+        if not own and (not best or best[-1].packs_large_operands):
             others.append(chip)
     families = _families_of(problem)
     if others:
@@ -287,7 +287,11 @@ def _fallback_that_fits(choice: Choice, capabilities: tuple[int, ...]) -> Choice
     none. (It is cached for the same reason as `_fastest_by_model`.)"""
     room, problem = block_shared_of(capabilities), choice.problem
     for family in unique([choice.family, *_OF_ANY_GPU]):
-        able = [one for one in family.able(problem) if family.shared_bytes(problem, one) <= room]
+        able = [
+            one
+            for one in family.legal_variants(problem)
+            if family.shared_bytes(problem, one) <= room
+        ]
         if able:
             best = able[0]
             if not choice.least_tiles:
@@ -371,7 +375,11 @@ def candidates(problem: Problem, chip: Chip, sizes: Sizes) -> list[Choice]:
     found = [replace(first, target=chip.name)]
     for family in _families_of(problem, chip):
         room = chip.limits.block_shared
-        able = [one for one in family.able(problem) if family.shared_bytes(problem, one) <= room]
+        able = [
+            one
+            for one in family.legal_variants(problem)
+            if family.shared_bytes(problem, one) <= room
+        ]
         if family.has_cost_model:
             able = _not_far_slower(family, problem, able, sizes, chip)
         most = _MOST_CANDIDATES if family is first.family else _MOST_OF_OTHERS
@@ -396,7 +404,7 @@ def _choose_implicit_gemm(problem: ImplicitGemm, chips: Sequence[Chip]) -> tuple
     padded = replace(problem, padding=None)
     for one in dict.fromkeys((padded, _without_alignment(padded))):
         for family in _OF_ANY_GPU:
-            if able := family.able(one):
+            if able := family.legal_variants(one):
                 found.append(Choice(family, _best_for(family, one, able, [_HOPPER]), one, ANY_GPU))
                 break
     own = _implicit_on_hopper(problem) or _implicit_on_hopper(padded)
@@ -413,7 +421,7 @@ def _choose_implicit_gemm(problem: ImplicitGemm, chips: Sequence[Chip]) -> tuple
 
 def _implicit_on_hopper(problem: ImplicitGemm) -> Choice | None:
     for family in _IMPLICIT_OF_HOPPER:
-        if able := family.able(problem):
+        if able := family.legal_variants(problem):
             best = _best_for(family, problem, able, [_HOPPER])
             return Choice(family, best, problem, _HOPPER.name)
     return None
@@ -426,7 +434,7 @@ def choose_for_cpu(problem: Problem) -> Choice | None:
     if isinstance(problem, ImplicitGemm):
         problem = replace(problem, padding=None)
     for family in _OF_CPU:
-        for variant in family.able(problem):
+        for variant in family.legal_variants(problem):
             return Choice(family, variant, problem, CPU)
     return None
 
@@ -439,7 +447,7 @@ def _best(
     tiles, if the family has one, and one for smaller matrices."""
     is_known = bool(problem.m and problem.n and problem.k)
     for family in families:
-        able = family.able(problem)
+        able = family.legal_variants(problem)
         if not able:
             continue
         first = Choice(family, able[0], problem, target)
@@ -449,7 +457,7 @@ def _best(
         if is_known:
             return [small]
         large = replace(first, least_tiles=_MANY_TILES, unknown=LARGE)
-        if large.is_of_copies:
+        if large.packs_large_operands:
             # Small matrices are not worth a copy.
             rest = families[families.index(family) + 1 :]
             return [large, *_best(problem, rest, target, chips)]

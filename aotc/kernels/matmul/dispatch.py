@@ -33,7 +33,7 @@ from aotc.kernels.launches import (
 )
 from aotc.kernels.matmul.choice import FAMILIES, Choice, choose, choose_for_cpu, is_worth_on_cpu
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
-from aotc.kernels.matmul.cpu.gated import can_take as can_take_gates
+from aotc.kernels.matmul.cpu.gated import can_implement as can_implement_gates
 from aotc.kernels.matmul.cpu.gated import insert_gated
 from aotc.kernels.matmul.cpu.packed import CPU_PACKED, packed_problem
 from aotc.kernels.matmul.cpu.streamed import CPU_STREAMED
@@ -44,13 +44,13 @@ from aotc.kernels.matmul.explanation import reasons
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.fusion.fuse import Fused, fuse, remove_temporary, unfused
 from aotc.kernels.matmul.fusion.gates import FusedGates
-from aotc.kernels.matmul.fusion.joined import join_sums
 from aotc.kernels.matmul.fusion.narrow import narrow_results
+from aotc.kernels.matmul.fusion.reduction_dimensions import collapse_reduction_dimensions
+from aotc.kernels.matmul.implicit_gemm.broadcast import broadcast_shared_matrix
 from aotc.kernels.matmul.implicit_gemm.flattened import flattened
 from aotc.kernels.matmul.implicit_gemm.padding import with_padding
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.implicit_gemm.recognition import recognise_implicit_gemm
-from aotc.kernels.matmul.implicit_gemm.repeated import repeat
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueOperand, Matrix, Problem
 from aotc.kernels.matmul.recognition import Matmul, multiplies, recognise_matmul
 from aotc.kernels.matmul.tuned import Entry, parse_tuned, problem_words, variant_of
@@ -89,15 +89,15 @@ def choose_matmul_kernels(module: Any, request: BuildRequest, remarks: Remarks) 
                 if not isinstance(one.problem, ImplicitGemm) and not one.has_rows
             ]
         )
-        taken: list[_Taken] = []
+        selections: list[_Selection] = []
         for number, matmul in enumerate(matmuls):
-            done = [operation for one in taken for operation in one.operations]
+            done = [operation for one in selections for operation in one.operations]
             later = [other.c for other in matmuls[number + 1 :]]
-            taken.append(_take(matmul, roots, (done, later), request, remarks))
+            selections.append(_select_kernels(matmul, roots, (done, later), request, remarks))
         # From the last one to the first: the operations that are fused to a matmul come after it.
-        for number, one in enumerate(reversed(taken)):
+        for number, one in enumerate(reversed(selections)):
             one.replace(number)
-        if taken:
+        if selections:
             declare_capability(module)
 
 
@@ -107,7 +107,7 @@ def _is_empty(generic: Any) -> bool:
     return any(0 in list(type_.shape) for type_ in types)
 
 
-class _Taken(Struct):
+class _Selection(Struct):
     """A matmul and its kernels.
 
     `fused`: the matmul with its fused operations. `choices`: the kernels for GPUs. `cpu`: the
@@ -204,13 +204,13 @@ def _has_kernels(problem: Problem, request: BuildRequest, *, on_cpu_alone: bool)
     return choose_for_cpu(problem) is not None
 
 
-def _take(
+def _select_kernels(
     matmul: Matmul,
     roots: Roots,
     others: tuple[Sequence[Any], Sequence[Any]],
     request: BuildRequest,
     remarks: Remarks,
-) -> _Taken:
+) -> _Selection:
     """Chooses the kernels of a matmul, and reports the choice. Operations are fused to the matmul
     if it can have the same kernels then. `others`: further arguments of `fuse`."""
     location = matmul.operation.location
@@ -242,7 +242,7 @@ def _take(
     return kept
 
 
-def _is_for_cpu_alone(alone: _Taken, more: _Taken) -> bool:
+def _is_for_cpu_alone(alone: _Selection, more: _Selection) -> bool:
     """Whether only the CPU's kernel has the fused operations, because the kernels for GPUs would
     change with them. A separate pass that scales accumulators of integers would take the CPU as
     long as the matmul itself."""
@@ -250,25 +250,25 @@ def _is_for_cpu_alone(alone: _Taken, more: _Taken) -> bool:
     return has_all and alone.fused.problem.accumulator == "i32" and more.fused.epilogue is not None
 
 
-def _has_gated_kernel(taken: _Taken) -> bool:
+def _has_gated_kernel(selection: _Selection) -> bool:
     """Whether the CPU's kernel can combine the gates. (On GPUs, that is a kernel of its own.)"""
-    fused, cpu = taken.fused, taken.cpu
+    fused, cpu = selection.fused, selection.cpu
     if fused.gates is None or cpu is None or cpu.family is not CPU_BLOCKED:
         return False
-    return can_take_gates(cpu.problem, cpu.variant, fused.epilogue, fused.gates.gates)
+    return can_implement_gates(cpu.problem, cpu.variant, fused.epilogue, fused.gates.gates)
 
 
-def _families(taken: _Taken) -> list[Any]:
+def _families(selection: _Selection) -> list[Any]:
     """The families of the choices, and whether the CPU has none. A choice for only some GPUs is
     left out, as the choice after it, for the other GPUs, represents both. A choice of an implicit
     GEMM for one chip is left out, as fusion saves more than that kernel gains."""
     families = [
         choice.family
-        for choice in taken.choices
+        for choice in selection.choices
         if not choice.capabilities
         and (choice.target == ANY_GPU or not isinstance(choice.problem, ImplicitGemm))
     ]
-    return [*families, taken.cpu is None]
+    return [*families, selection.cpu is None]
 
 
 def _choose(
@@ -284,7 +284,7 @@ def _choose(
     )
 
 
-def _with_kernels(fused: Fused, request: BuildRequest, remarks: Remarks) -> _Taken:
+def _with_kernels(fused: Fused, request: BuildRequest, remarks: Remarks) -> _Selection:
     last = fused.replaced[-1]
     choices = []
     if not is_for_cpu(last):
@@ -296,7 +296,7 @@ def _with_kernels(fused: Fused, request: BuildRequest, remarks: Remarks) -> _Tak
         loops_on = CPU
     elif cpu is not None and not choices and not is_for_cpu(last):
         loops_on = ANY_GPU
-    return _Taken(fused, choices, cpu, loops_on, request.capabilities)
+    return _Selection(fused, choices, cpu, loops_on, request.capabilities)
 
 
 def _measured(
@@ -330,7 +330,11 @@ def _recognise(generic: Any, roots: Roots, request: BuildRequest) -> Matmul | No
     if matmul is None:
         matmul = recognise_implicit_gemm(generic, roots, allow_tf32=request.allow_tf32)
         matmul = matmul and (flattened(matmul) or with_padding(matmul, roots))
-    if matmul is None and multiplies(generic) and (repeat(generic) or join_sums(generic)):
+    if (
+        matmul is None
+        and multiplies(generic)
+        and (broadcast_shared_matrix(generic) or collapse_reduction_dimensions(generic))
+    ):
         matmul = recognise(generic, roots)
     if matmul is None and is_for_cpu(generic):
         matmul = recognise_implicit_gemm(
@@ -361,55 +365,55 @@ class _Dispatch:
             for operand in fused.operands
         ]
 
-    def build(self, taken: _Taken, number: int) -> Any:
+    def build(self, selection: _Selection, number: int) -> Any:
         """Inserts and returns one operation that launches the kernels. If the CPU or GPUs run the
         original loops, it is an `scf.if`, and the replaced operations move to one of its
         regions."""
-        made = self._insert(taken)
-        name_modules(made, taken.capabilities, f"matmul_{number}")
+        made = self._insert(selection)
+        name_modules(made, selection.capabilities, f"matmul_{number}")
         return made
 
-    def _insert(self, taken: _Taken) -> Any:
+    def _insert(self, selection: _Selection) -> Any:
         b = self._b
-        if taken.loops_on == ANY_GPU:
-            assert taken.cpu is not None
+        if selection.loops_on == ANY_GPU:
+            assert selection.cpu is not None
             with b.where(has_gpu()) as branch:
-                move_here(taken.operations)
+                move_here(selection.operations)
             with branch.otherwise():
-                self._cpu_kernel(taken.cpu)
+                self._cpu_kernel(selection.cpu)
             return branch.operation
         callee = ir.FlatSymbolRefAttr.get(CAPABILITY)
         capability = b.op("func.call", (), "i32", callee=callee)
-        if not taken.choices:
-            assert taken.cpu is not None
+        if not selection.choices:
+            assert selection.cpu is not None
             with b.execute_region() as region:
-                self._cpu_kernel(taken.cpu)
+                self._cpu_kernel(selection.cpu)
             return region
-        if taken.cpu is None and taken.loops_on is None:
+        if selection.cpu is None and selection.loops_on is None:
             with b.execute_region() as region:
-                self._choose(capability, taken.choices)
+                self._choose(capability, selection.choices)
             return region
         with b.where(compare("sge", capability, LEAST_CAPABILITY)) as branch:
-            if taken.on_gpus is None:
-                self._choose(capability, taken.choices)
+            if selection.on_gpus is None:
+                self._choose(capability, selection.choices)
             else:
-                self._choose_for_less(capability, taken, taken.on_gpus)
-            move_here(taken.joining)
+                self._choose_for_less(capability, selection, selection.on_gpus)
+            move_here(selection.joining)
         with branch.otherwise():
             self._write_padding()
-            if taken.cpu is not None:
-                self._cpu_kernel(taken.cpu)
+            if selection.cpu is not None:
+                self._cpu_kernel(selection.cpu)
             else:
-                move_here(taken.fused.replaced)
+                move_here(selection.fused.replaced)
         return branch.operation
 
-    def _choose_for_less(self, capability: Scalar, taken: _Taken, less: Fused) -> None:
+    def _choose_for_less(self, capability: Scalar, selection: _Selection, less: Fused) -> None:
         """Launches the kernels for `less`, which is a part of the operations of the CPU's kernel.
         The other operations are moved in front of them and behind them."""
-        every = taken.fused.replaced
+        every = selection.fused.replaced
         first = every.index(less.replaced[0])
         move_here(every[:first])
-        _Dispatch(less)._choose(capability, taken.choices)
+        _Dispatch(less)._choose(capability, selection.choices)
         move_here(every[first + len(less.replaced) :])
 
     def _choose(self, capability: Scalar, choices: Sequence[Choice]) -> None:

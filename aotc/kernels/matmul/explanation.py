@@ -73,7 +73,7 @@ def _expected(choice: Choice, chips: Sequence[Chip]) -> str | None:
 def _expected_at(choice: Choice, chips: Sequence[Chip], unknown: int | None) -> str | None:
     parts: list[str] = []
     for chip in chips:
-        part, peak = choice.expected_part(chip, unknown), peak_of(choice.problem, chip)
+        part, peak = choice.expected_fraction(chip, unknown), peak_of(choice.problem, chip)
         if part is None:
             return None
         kind = kind_of(choice.problem)

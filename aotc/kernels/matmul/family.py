@@ -114,11 +114,11 @@ class MatmulFamily(KernelFamily[P, Arguments]):
         those of the CPU.)"""
         return 0
 
-    def able(self, problem: P) -> list[Any]:
+    def legal_variants(self, problem: P) -> list[Any]:
         """The variants that compute the problem correctly."""
         if type(problem) is not self.problem_type:
             return []
-        return [one for one in self.variants(problem) if self.can_take(problem, one)]
+        return [one for one in self.variants(problem) if self.can_implement(problem, one)]
 
     # --- Cost ----------------------------------------------------------------------------------
 
@@ -152,7 +152,7 @@ class MatmulFamily(KernelFamily[P, Arguments]):
         none."""
         return None
 
-    def chosen_when_known(self, problem: P) -> tuple[MatmulFamily[P], Any] | None:
+    def runtime_choice(self, problem: P) -> tuple[MatmulFamily[P], Any] | None:
         """A family and its variant that stand for several kernels, among which the program chooses
         by the sizes at run time (a kernel dispatch table); None if there is no such family."""
         return None

@@ -92,9 +92,9 @@ class OperandPacking(MatmulFamily[Problem]):
             exact_accumulation=is_parted,
         )
 
-    def can_take(self, problem: Problem, variant: Any) -> bool:
+    def can_implement(self, problem: Problem, variant: Any) -> bool:
         inner = self.inner(problem)
-        return inner is not None and self.family.can_take(inner, variant)
+        return inner is not None and self.family.can_implement(inner, variant)
 
     def variants(self, problem: Problem) -> tuple[Any, ...]:
         sizes = [size for size in (problem.m, problem.n, problem.k) if size is not None]

@@ -332,7 +332,7 @@ class Tcgen05(MatmulFamily[Problem]):
     variant_type = Variant
     kernel_type = _Kernel
 
-    def can_take(self, problem: Problem, variant: Variant) -> bool:
+    def can_implement(self, problem: Problem, variant: Variant) -> bool:
         """Whether the kernel computes the problem correctly, according to the PTX manual."""
         return (
             (problem.a.element, problem.b.element) in (("f16", "f16"), ("bf16", "bf16"))
@@ -353,7 +353,7 @@ class Tcgen05(MatmulFamily[Problem]):
             one = Variant(n=n)
             stages = min(_SHARED_BYTES // _stage_bytes(problem, one), 8)
             found.append(replace(one, stages=stages))
-        return tuple(variant for variant in found if self.can_take(problem, variant))
+        return tuple(variant for variant in found if self.can_implement(problem, variant))
 
     def tile_clocks(self, problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
         """See `MatmulFamily`."""

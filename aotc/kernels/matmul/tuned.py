@@ -150,7 +150,7 @@ def variant_of(
         variant = convert(entry.variant, family.variant_type)
     except ValidationError as error:
         raise ValueError(str(error)) from None
-    if variant not in family.variants(problem) or not family.can_take(problem, variant):
+    if variant not in family.variants(problem) or not family.can_implement(problem, variant):
         raise ValueError(f"'{entry.kernel}' of {_shown(entry)} cannot take it")
     return family, variant
 

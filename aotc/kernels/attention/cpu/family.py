@@ -22,7 +22,7 @@ class Cpu(AttentionFamily):
     kernel_type = Kernel
     concurrent_tiles = 1
 
-    def can_take(self, problem: Attention, variant: Variant) -> bool:
+    def can_implement(self, problem: Attention, variant: Variant) -> bool:
         head_dim = problem.head_dim
         matrices = (problem.q, problem.k, problem.v, problem.o)
         return (
@@ -39,7 +39,7 @@ class Cpu(AttentionFamily):
         while keys > _LEAST_KEYS and keys * (problem.head_dim or 0) > _TILE_ELEMENTS:
             keys //= 2
         found = Variant(keys=keys)
-        return (found,) if self.can_take(problem, found) else ()
+        return (found,) if self.can_implement(problem, found) else ()
 
     def shared_bytes(self, problem: Attention, variant: Variant) -> int:
         return Memory.of(problem, variant).bytes

@@ -28,7 +28,7 @@ class Decode(AttentionFamily):
     takes_one_row = True
     overlaps_previous = False
 
-    def can_take(self, problem: Attention, variant: Variant) -> bool:
+    def can_implement(self, problem: Attention, variant: Variant) -> bool:
         head_dim = problem.head_dim
         matrices = (problem.q, problem.k, problem.v)
         element = problem.q.element
@@ -57,7 +57,7 @@ class Decode(AttentionFamily):
         # Each of the block's threads has at least one key.
         keys = max(keys, _WARPS * WARP // max(lanes, 1))
         variant = Variant(next(divisors), keys, _WARPS, self.overlaps_previous)
-        return (variant,) if self.can_take(problem, variant) else ()
+        return (variant,) if self.can_implement(problem, variant) else ()
 
     def shared_bytes(self, problem: Attention, variant: Variant) -> int:
         return shared_bytes(variant, problem.head_dim or 0)

@@ -29,7 +29,7 @@ class MmaSync(AttentionFamily):
     # Two blocks on each multiprocessor of an A100.
     concurrent_tiles = 2 * A100.multiprocessors
 
-    def can_take(self, problem: Attention, variant: Variant) -> bool:
+    def can_implement(self, problem: Attention, variant: Variant) -> bool:
         head_dim = problem.head_dim
         matrices = (problem.q, problem.k, problem.v)
         return (
@@ -47,7 +47,7 @@ class MmaSync(AttentionFamily):
 
     def variants(self, problem: Attention) -> tuple[Variant, ...]:
         able = (_variant(problem, tiles) for tiles in _COSTS)
-        return tuple(one for one in able if one is not None and self.can_take(problem, one))
+        return tuple(one for one in able if one is not None and self.can_implement(problem, one))
 
     def tile_cost(self, problem: Attention, variant: Variant) -> int:
         return _COSTS[variant.tiles]

@@ -31,7 +31,7 @@ class Simt(AttentionFamily):
     concurrent_tiles = H100.multiprocessors
     most_shared_bytes = BLOCK_SHARED_BYTES
 
-    def can_take(self, problem: Attention, variant: Variant) -> bool:
+    def can_implement(self, problem: Attention, variant: Variant) -> bool:
         head_dim = problem.head_dim
         matrices = (problem.q, problem.k, problem.v, problem.o)
         return (
@@ -47,7 +47,7 @@ class Simt(AttentionFamily):
     def variants(self, problem: Attention) -> tuple[Variant, ...]:
         head_dim = problem.head_dim or 0
         able = (one for most, one in _VARIANTS.items() if head_dim <= most)
-        return tuple(one for one in list(able)[:1] if self.can_take(problem, one))
+        return tuple(one for one in list(able)[:1] if self.can_implement(problem, one))
 
     def shared_bytes(self, problem: Attention, variant: Variant) -> int:
         return Tiles.of(variant, problem.head_dim or 0).bytes
@@ -63,7 +63,7 @@ class SimtOnHopper(Simt):
     def variants(self, problem: Attention) -> tuple[Variant, ...]:
         if (problem.head_dim or 0) <= min(_VARIANTS):
             return ()
-        return tuple(one for one in _HOPPER_COSTS if self.can_take(problem, one))
+        return tuple(one for one in _HOPPER_COSTS if self.can_implement(problem, one))
 
     def tile_cost(self, problem: Attention, variant: Variant) -> int:
         return _HOPPER_COSTS[variant]

@@ -45,7 +45,7 @@ class Wgmma(AttentionFamily):
     kernel_type = Kernel
     concurrent_tiles = H100.multiprocessors
 
-    def can_take(self, problem: Attention, variant: Variant) -> bool:
+    def can_implement(self, problem: Attention, variant: Variant) -> bool:
         head_dim = problem.head_dim
         matrices = (problem.q, problem.k, problem.v)
         return (
@@ -82,7 +82,7 @@ class Wgmma(AttentionFamily):
             Variant(consumers=consumers, keys=keys, group=group, blocks=blocks)
             for keys in range(most, 0, -K_OF_MMA if total else -2 * K_OF_MMA)
         )
-        able = [one for one in variants if self.can_take(problem, one)]
+        able = [one for one in variants if self.can_implement(problem, one)]
         if not able:
             return None
         return min(able, key=lambda one: _keys_cost(total, one.keys)) if total else able[0]

@@ -442,7 +442,7 @@ class CpuBlocked(CpuFamily[Problem]):
     variant_type = Variant
     kernel_type = Kernel
 
-    def can_take(self, problem: Problem, variant: Variant) -> bool:
+    def can_implement(self, problem: Problem, variant: Variant) -> bool:
         """See `KernelFamily`. All sizes, pitches and transpositions are supported."""
         columns = variant.vectors * VECTOR_BYTES // ELEMENT_BYTES[computed_in(problem)]
         return (
@@ -459,7 +459,7 @@ class CpuBlocked(CpuFamily[Problem]):
             Variant(tile_rows=rows // part, tile_columns=columns // part, tile_k=tile_k)
             for rows, columns, tile_k in ((192, 192, 320), (96, 576, 384))
         ]
-        return tuple(variant for variant in found if self.can_take(problem, variant))
+        return tuple(variant for variant in found if self.can_implement(problem, variant))
 
 
 CPU_BLOCKED = CpuBlocked()

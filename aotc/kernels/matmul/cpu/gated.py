@@ -22,7 +22,9 @@ from aotc.numbers import Number, Scalar, compare, signed_minimum
 _ENOUGH_BLOCKS = 16
 
 
-def can_take(problem: Problem, variant: Variant, epilogue: Epilogue | None, gates: Gates) -> bool:
+def can_implement(
+    problem: Problem, variant: Variant, epilogue: Epilogue | None, gates: Gates
+) -> bool:
     """Whether B is read in place, a tile has whole vectors of each gate, and the epilogues support
     vectors."""
     width = VECTOR_BYTES // ELEMENT_BYTES[computed_in(problem)]

@@ -444,8 +444,8 @@ class CpuGrouped(CpuBlocked):
     mnemonic = "cpu_grouped"
     kernel_type = Kernel
 
-    def can_take(self, problem: Problem, variant: Variant) -> bool:
-        return bool(dots_of_problem(problem)) and super().can_take(problem, variant)
+    def can_implement(self, problem: Problem, variant: Variant) -> bool:
+        return bool(dots_of_problem(problem)) and super().can_implement(problem, variant)
 
 
 CPU_GROUPED: CpuBlocked = CpuGrouped()

@@ -197,7 +197,7 @@ class CpuStreamed(CpuFamily[Problem]):
     is_bandwidth_bound = True
     kernel_type = Kernel
 
-    def can_take(self, problem: Problem, variant: Variant) -> bool:
+    def can_implement(self, problem: Problem, variant: Variant) -> bool:
         of_row = _of_row(problem)
         if of_row is None:
             return False
@@ -214,7 +214,7 @@ class CpuStreamed(CpuFamily[Problem]):
         if of_row is None:
             return ()
         found = Variant(4, 4, 64, 64) if of_row.b.transposed else Variant(8, 256, 1024, 4)
-        return (found,) if self.can_take(problem, found) else ()
+        return (found,) if self.can_implement(problem, found) else ()
 
     def tile_name(self, problem: Problem, variant: Variant) -> str:
         return f"{variant.rows}x{variant.most}"

@@ -317,7 +317,7 @@ class ChannelsFirst(CpuFamily[Depthwise]):
     kernel_type = _Kernel
     is_bandwidth_bound = True
 
-    def can_take(self, problem: Depthwise, variant: Variant) -> bool:
+    def can_implement(self, problem: Depthwise, variant: Variant) -> bool:
         return (
             has_convertible_types(problem)
             and problem.width.pitch == 1

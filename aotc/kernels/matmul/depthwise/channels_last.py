@@ -279,7 +279,7 @@ class ChannelsLast(CpuFamily[DepthwiseChannelsLast]):
     kernel_type = _Kernel
     is_bandwidth_bound = True
 
-    def can_take(self, problem: DepthwiseChannelsLast, variant: Variant) -> bool:
+    def can_implement(self, problem: DepthwiseChannelsLast, variant: Variant) -> bool:
         return has_convertible_types(problem)
 
     def variants(self, problem: DepthwiseChannelsLast) -> tuple[Variant, ...]:

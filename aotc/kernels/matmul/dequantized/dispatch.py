@@ -31,7 +31,7 @@ from aotc.request import BuildRequest, Chip
 from aotc.rewrites.capability import declare_capability
 
 
-class _Taken(Struct):
+class _Selection(Struct):
     """A product with what is fused to it, and whether GPUs and the CPU device have a kernel: one of
     them does."""
 
@@ -45,7 +45,7 @@ class _Taken(Struct):
         few = self.product.columns
         what = f"{count} weights in a byte" if count > 1 else "weights of a byte"
         with_ = "a vector" if few == 1 else f"{few} vectors"
-        how = ", by mma.sync" if mma_sync.can_take(self.product) else ""
+        how = ", by mma.sync" if mma_sync.can_implement(self.product) else ""
         steps = " with an epilogue" if self.fused.epilogue else ""
         on = [*[f"on GPUs{how}"] * self.on_gpus, *["on the CPU"] * self.on_cpu]
         otherwise = "" if self.on_gpus and self.on_cpu else ", else loops"
@@ -62,35 +62,35 @@ def choose_dequantized_kernels(module: Any, request: BuildRequest, remarks: Rema
         roots = Roots(Functions(module))
         generics = generics_on_host(module)
         found = [one for one in (recognise_product(each, roots) for each in generics) if one]
-        taken = _with_epilogues(found, roots, request)
-        for one in taken:
+        selections = _with_epilogues(found, roots, request)
+        for one in selections:
             remarks.add(STEP, one.product.operation.location, str(one))
         # From the last one to the first: the operations that are fused to a matmul come after it.
-        for number, one in enumerate(reversed(taken)):
+        for number, one in enumerate(reversed(selections)):
             _replace(one, request, number)
-        if taken:
+        if selections:
             declare_capability(module)
 
 
 def _with_epilogues(
     products: Sequence[Product], roots: Roots, request: BuildRequest
-) -> list[_Taken]:
+) -> list[_Selection]:
     has_gpus = min(request.capabilities, default=0) >= LEAST_CAPABILITY
-    taken: list[_Taken] = []
+    selections: list[_Selection] = []
     for number, product in enumerate(products):
         on_gpus = has_gpus and not is_for_cpu(product.operation)
         if not on_gpus and not request.cpu_kernels:
             continue
-        done = [operation for one in taken for operation in one.fused.replaced]
+        done = [operation for one in selections for operation in one.fused.replaced]
         later = [other.y for other in products[number + 1 :]]
         with product.operation.location:
             fused = fuse(matmul_of(product), roots, done, later)
-        taken.append(_Taken(product, fused, on_gpus, request.cpu_kernels))
-    return taken
+        selections.append(_Selection(product, fused, on_gpus, request.cpu_kernels))
+    return selections
 
 
-def _replace(taken: _Taken, request: BuildRequest, number: int) -> None:
-    fused = taken.fused
+def _replace(selection: _Selection, request: BuildRequest, number: int) -> None:
+    fused = selection.fused
     last = fused.replaced[-1]
     b = Builder()
     with last.location, ir.InsertionPoint(last):
@@ -100,25 +100,25 @@ def _replace(taken: _Taken, request: BuildRequest, number: int) -> None:
             epilogue = fused.epilogue.bind(fused.problem.epilogue_operands, values)
         result = Result(c, fused.problem.adds, epilogue)
         if is_for_cpu(last):
-            made = _cpu_kernel(b, taken.product, result)
+            made = _cpu_kernel(b, selection.product, result)
             for operation in reversed(fused.replaced):
                 ops.erase(operation)
             for temporary in fused.temporaries:
                 remove_temporary(temporary)
         else:
-            made = _choose(b, taken, result, request)
+            made = _choose(b, selection, result, request)
     name_modules(made, request.capabilities, f"dequantized_{number}")
 
 
-def _choose(b: Builder, taken: _Taken, result: Result, request: BuildRequest) -> Any:
+def _choose(b: Builder, selection: _Selection, result: Result, request: BuildRequest) -> Any:
     """Inserts the choice of the kernel. The loops move to one of its regions."""
-    product = taken.product
+    product = selection.product
     callee = ir.FlatSymbolRefAttr.get(CAPABILITY)
     capability: Scalar = b.op("func.call", (), "i32", callee=callee)
     with b.execute_region() as region:
-        is_gpu = compare("sge", capability, 1) if taken.on_cpu else True
+        is_gpu = compare("sge", capability, 1) if selection.on_cpu else True
         with b.where(is_gpu) as branch:
-            if taken.on_gpus:
+            if selection.on_gpus:
                 has_hopper = any(chip == Chip(SM_90A) for chip in chips_of(request))
                 with b.where(_can_run(b, product, capability, has_hopper)) as on_gpu:
                     is_hopper: Condition = has_hopper and compare(
@@ -126,10 +126,10 @@ def _choose(b: Builder, taken: _Taken, result: Result, request: BuildRequest) ->
                     )
                     _launch(b, product, result, is_hopper)
                 with on_gpu.otherwise():
-                    move_here(taken.fused.replaced)
+                    move_here(selection.fused.replaced)
             else:
-                move_here(taken.fused.replaced)
-        if taken.on_cpu:
+                move_here(selection.fused.replaced)
+        if selection.on_cpu:
             with branch.otherwise():
                 _cpu_kernel(b, product, result)
     return region
@@ -169,7 +169,7 @@ def _kernel(b: Builder, product: Product, result: Result, target: str) -> None:
         if stays is not None:
             with b.kernel_name(f"{name}_mma_m1_k{stays.warps}_persistent"):
                 persistent.PersistentKernel(b, product, stays, result).build()
-        elif mma_sync.can_take(product):
+        elif mma_sync.can_implement(product):
             chosen = mma_sync.choose_variant(product, overlaps_previous=early)
             with b.kernel_name(f"{name}_mma_m{product.columns}_k{chosen.along}"):
                 mma_sync.TensorCoreKernel(b, product, chosen, result).build()
@@ -186,7 +186,7 @@ def _name(product: Product) -> str:
 
 
 def _persistent(product: Product, target: str) -> persistent.Variant | None:
-    if target != SM_90A or not mma_sync.can_take(product):
+    if target != SM_90A or not mma_sync.can_implement(product):
         return None
     return persistent.choose_variant(product, overlaps_previous=True)
 

@@ -49,7 +49,7 @@ class Variant(Struct, frozen=True):
     overlaps_previous: bool = False
 
 
-def can_take(product: Product) -> bool:
+def can_implement(product: Product) -> bool:
     """Whether W is computed in the type of x, which tensor cores multiply."""
     x = product.inputs[product.vector].type.element_type
     return (

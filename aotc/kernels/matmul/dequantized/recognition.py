@@ -129,7 +129,7 @@ def recognise_product(generic: Any, roots: Roots) -> Product | None:
         fill=fill_of(generic, outputs[0], roots),
         column=columns[0] if columns else None,
     )
-    return product if _can_take(product) else None
+    return product if _can_implement(product) else None
 
 
 def _is_contiguous(type_: Any) -> bool:
@@ -142,7 +142,7 @@ def _is_contiguous(type_: Any) -> bool:
     )
 
 
-def _can_take(product: Product) -> bool:
+def _can_implement(product: Product) -> bool:
     last = product.sizes[product.outer_digits[-1]]
     if last % CHUNK or product.in_a_byte > _MOST_IN_A_BYTE or product.columns > MOST_COLUMNS:
         return False

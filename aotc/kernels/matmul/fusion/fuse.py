@@ -84,12 +84,12 @@ def fuse(matmul: Matmul, roots: Roots, done: Sequence[Any], later: Sequence[Any]
     they are fused to the last of these."""
     if axes_of(matmul) is None:
         return unfused(matmul)
-    fusing = _Fusing(matmul, roots, done, later)
-    fusing.take_beginning()
-    while fusing.take_consumer():
+    fusion = _Fusion(matmul, roots, done, later)
+    fusion.fuse_producer()
+    while fusion.fuse_consumer():
         pass
-    fused = fusing.result()
-    fused.gates = fusing.find_gates()
+    fused = fusion.result()
+    fused.gates = fusion.find_gates()
     return fused
 
 
@@ -149,7 +149,7 @@ def _size(buffer: Any, dimension: int) -> Any:
     return sizes[sum(type_.is_dynamic_dim(i) for i in range(dimension))]
 
 
-class _Fusing:
+class _Fusion:
     """The state of the fusion: a matmul, and the operations that are fused to it so far."""
 
     def __init__(
@@ -190,25 +190,25 @@ class _Fusing:
 
     # --- The producer --------------------------------------------------------------------------
 
-    def take_beginning(self) -> None:
+    def fuse_producer(self) -> None:
         """Fuses the operation that fills C before the matmul with values other than zeros, if
         possible."""
-        filling = self._find_filling()
-        if filling is None:
+        producer = self._find_producer()
+        if producer is None:
             return
-        inputs, [output] = ops.operand_groups(filling)
-        *maps, map_ = maps_of(filling)
-        *arguments, old = filling.regions[0].blocks[0].arguments
+        inputs, [output] = ops.operand_groups(producer)
+        *maps, map_ = maps_of(producer)
+        *arguments, old = producer.regions[0].blocks[0].arguments
         loops = self._loops(output, map_)
         if loops is None or list(old.uses):
             return
         reading = self._reading.copy()
         known = reading.read_all(zip(arguments, inputs, maps, strict=True), loops)
-        value = None if known is None else reading.body(filling, known, loops)
+        value = None if known is None else reading.body(producer, known, loops)
         if value is None or not self._may_write(output, map_, loops, reading):
             return
         reads = _buffers(inputs)
-        if not all(self._leaves(op, reads) for op in _between(filling, self._matmul.operation)):
+        if not all(self._leaves(op, reads) for op in _between(producer, self._matmul.operation)):
             return
         problem = self._matmul.problem
         type_ = self._element = problem.accumulator
@@ -217,10 +217,10 @@ class _Fusing:
         self._value = reading.step(name, [begun, SUM], f"({type_}, {type_}) -> {type_}")
         self._reading = reading
         self._fused.problem = replace(self._fused.problem, adds=False)
-        self._fused.replaced.insert(0, filling)
+        self._fused.replaced.insert(0, producer)
         self._reads += reads
 
-    def _find_filling(self) -> Any | None:
+    def _find_producer(self) -> Any | None:
         if not self._matmul.problem.adds:
             return None
         for operation in reversed(_before(self._matmul.operation)):
@@ -234,7 +234,7 @@ class _Fusing:
 
     # --- The consumers -------------------------------------------------------------------------
 
-    def take_consumer(self) -> bool:
+    def fuse_consumer(self) -> bool:
         """Fuses the next consumer of C. Returns whether there was one that can be fused."""
         consumer = self._find_consumer()
         if consumer is None:

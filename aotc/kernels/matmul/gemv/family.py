@@ -62,7 +62,7 @@ class Gemv(MatmulFamily[Problem]):
     has_cost_model = False
     is_bandwidth_bound = True
 
-    def can_take(self, problem: Problem, variant: Variant) -> bool:
+    def can_implement(self, problem: Problem, variant: Variant) -> bool:
         if not has_known_types(problem):
             return False
         _, large = operands_of(problem, variant.is_right)
@@ -129,7 +129,7 @@ class Gemv(MatmulFamily[Problem]):
                     *((8, 8, 8, 4), (8, 16, 4, 8), (8, 4, 4, 1), (16, 2, 8, 1), (8, 8, 4, 1)),
                 )
             ]
-        able = (variant for variant in found if self.can_take(problem, variant))
+        able = (variant for variant in found if self.can_implement(problem, variant))
         return tuple(dict.fromkeys(able))
 
     def tile_name(self, problem: Problem, variant: Variant) -> str:

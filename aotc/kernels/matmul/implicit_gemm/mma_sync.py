@@ -344,7 +344,7 @@ class ImplicitMmaSync(ImplicitGemmFamily):
     variant_type = Variant
     kernel_type = _ContractionLaunch
 
-    def can_take(self, problem: ImplicitGemm, variant: Variant) -> bool:
+    def can_implement(self, problem: ImplicitGemm, variant: Variant) -> bool:
         if problem.k is None:
             return False
         problem = _as_tiles(problem)
@@ -375,7 +375,7 @@ class ImplicitMmaSync(ImplicitGemmFamily):
             for tile in tiles
             for split_k in (1, 2, 3, 4, 6, 8, 12, 16)
         )
-        return tuple(variant for variant in found if self.can_take(problem, variant))
+        return tuple(variant for variant in found if self.can_implement(problem, variant))
 
     def clocks_on_h100(self, problem: ImplicitGemm, variant: Variant) -> float:
         tiles, k_extent = likely_tiles(problem, variant)

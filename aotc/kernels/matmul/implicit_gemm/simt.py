@@ -339,7 +339,7 @@ class ImplicitSimt(ImplicitGemmFamily):
     variant_type = Variant
     kernel_type = _Gemm
 
-    def can_take(self, problem: ImplicitGemm, variant: Variant) -> bool:
+    def can_implement(self, problem: ImplicitGemm, variant: Variant) -> bool:
         if not has_known_types(problem):
             return False
         element = accumulator_type_of(problem)
@@ -348,7 +348,7 @@ class ImplicitSimt(ImplicitGemmFamily):
         plain = Matrix("", element, (None, None), None, ELEMENT_BYTES[element])
         one_by_one = Problem(plain, plain, plain, problem.accumulator)
         narrow = 0 if variant.copy_bytes == 0 else ELEMENT_BYTES[element]
-        if not SIMT.can_take(one_by_one, replace(variant, copy_bytes=narrow)):
+        if not SIMT.can_implement(one_by_one, replace(variant, copy_bytes=narrow)):
             return False
         if variant.copy_bytes and {problem.a.element, problem.b.element} != {element}:
             return False
@@ -386,7 +386,7 @@ class ImplicitSimt(ImplicitGemmFamily):
                 Variant(*tile, *part, *copying, sliced_k=sliced_k)
                 for tile, part, sliced_k in _LARGE
             ]
-        return tuple(variant for variant in found if self.can_take(problem, variant))
+        return tuple(variant for variant in found if self.can_implement(problem, variant))
 
     def clocks_on_h100(self, problem: ImplicitGemm, variant: Variant) -> float:
         tiles, k_extent = likely_tiles(problem, variant)

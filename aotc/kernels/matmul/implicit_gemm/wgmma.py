@@ -178,13 +178,13 @@ class ImplicitWgmma(ImplicitGemmFamily):
     variant_type = Variant
     takes_any_address = False
 
-    def can_take(self, problem: ImplicitGemm, variant: Variant) -> bool:
+    def can_implement(self, problem: ImplicitGemm, variant: Variant) -> bool:
         plain = as_matmul(problem)
         return (
             plain is not None
             and not variant.transposes_c
             and not variant.small_m
-            and WGMMA.can_take(plain.problem, variant)
+            and WGMMA.can_implement(plain.problem, variant)
         )
 
     def variants(self, problem: ImplicitGemm) -> tuple[Variant, ...]:

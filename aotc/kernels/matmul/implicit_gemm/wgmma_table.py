@@ -27,11 +27,11 @@ class ImplicitWgmmaTable(ImplicitGemmFamily):
     variant_type = Variants
     takes_any_address = False
 
-    def can_take(self, problem: ImplicitGemm, variant: Variants) -> bool:
-        return all(IMPLICIT_WGMMA.can_take(problem, one) for one in variant.variants)
+    def can_implement(self, problem: ImplicitGemm, variant: Variants) -> bool:
+        return all(IMPLICIT_WGMMA.can_implement(problem, one) for one in variant.variants)
 
     def variants(self, problem: ImplicitGemm) -> tuple[Variants, ...]:
-        able = IMPLICIT_WGMMA.able(problem)
+        able = IMPLICIT_WGMMA.legal_variants(problem)
         if problem.m is not None or not able:
             return ()
         best = [

@@ -168,7 +168,7 @@ class MmaSync(MatmulFamily[Problem]):
     variant_type = Variant
     kernel_type = _MatrixLaunch
 
-    def can_take(self, problem: Problem, variant: Variant) -> bool:
+    def can_implement(self, problem: Problem, variant: Variant) -> bool:
         return (
             are_types_known(problem)
             and is_tile_whole(problem, variant)
@@ -219,7 +219,7 @@ class MmaSync(MatmulFamily[Problem]):
         return tuple(
             variant
             for tile in (*tiles, *split)
-            if self.can_take(problem, variant := replace(tile, copy_bytes=copy_bytes))
+            if self.can_implement(problem, variant := replace(tile, copy_bytes=copy_bytes))
         )
 
     def tile_clocks(self, problem: Problem, variant: Variant, k: int) -> tuple[float, float]:

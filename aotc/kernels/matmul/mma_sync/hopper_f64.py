@@ -35,8 +35,8 @@ class MmaSyncF64(MmaSync):
     target = SM_90A
     variant_type = Variant
 
-    def can_take(self, problem: Problem, variant: Variant) -> bool:
-        return problem.a.element == "f64" and super().can_take(problem, variant)
+    def can_implement(self, problem: Problem, variant: Variant) -> bool:
+        return problem.a.element == "f64" and super().can_implement(problem, variant)
 
     def variants(self, problem: Problem) -> tuple[Variant, ...]:
         """See `KernelFamily`. The best guess for large square matrices is first."""
@@ -59,9 +59,9 @@ class MmaSyncF64(MmaSync):
             Variant(64, 32, 16, 2, 2, 4, instruction_k=8),
         )
         # Rows of f64 begin at multiples of 8 bytes.
-        width = 16 if self.can_take(problem, tiles[0]) else 8
+        width = 16 if self.can_implement(problem, tiles[0]) else 8
         widened = (replace(tile, copy_bytes=width) for tile in tiles)
-        return tuple(variant for variant in widened if self.can_take(problem, variant))
+        return tuple(variant for variant in widened if self.can_implement(problem, variant))
 
     def tile_clocks(self, problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
         """See `MatmulFamily`."""

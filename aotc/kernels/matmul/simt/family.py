@@ -172,7 +172,7 @@ class Simt(MatmulFamily[Problem]):
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:
         return shared_bytes(problem, variant)
 
-    def can_take(self, problem: Problem, variant: Variant) -> bool:
+    def can_implement(self, problem: Problem, variant: Variant) -> bool:
         if not has_known_types(problem):
             return False
         element = accumulator_type_of(problem)
@@ -238,7 +238,7 @@ class Simt(MatmulFamily[Problem]):
             stages = (4, 3) if tile[2] == 8 else (3, 4)
             kinds = itertools.product((16, 8, 4), stages)
             able = [Variant(*tile, *part, count, bytes_) for bytes_, count in kinds]
-            copying += [variant for variant in able if self.can_take(problem, variant)][:2]
+            copying += [variant for variant in able if self.can_implement(problem, variant)][:2]
             loading.append(Variant(*tile, *part, 2, 0))
         if copying:
             loading = loading[:_LOADING_TOO]
@@ -248,17 +248,17 @@ class Simt(MatmulFamily[Problem]):
                 Variant(*tile, *part, copy_bytes=copying[0].copy_bytes, sliced_k=count)
                 for tile, part, count in tiles
             ]
-            copying += [variant for variant in balanced if self.can_take(problem, variant)]
+            copying += [variant for variant in balanced if self.can_implement(problem, variant)]
         split = [
             one
             for variant in copying
             for split_k in (_SPLITS if _is_fitted(problem) else _FEW_SPLITS)
             if _is_worth_splitting(problem, variant, split_k)
-            and self.can_take(problem, one := replace(variant, split_k=split_k))
+            and self.can_implement(problem, one := replace(variant, split_k=split_k))
         ]
         return (
             *copying,
-            *(variant for variant in loading if self.can_take(problem, variant)),
+            *(variant for variant in loading if self.can_implement(problem, variant)),
             *split,
         )
 
@@ -298,7 +298,7 @@ class Simt(MatmulFamily[Problem]):
         for variant in self.variants(problem):
             split = replace(variant, split_k=0)
             is_small = (split.m, split.n) == _SMALL_TILE and split.threads >= _LEAST_THREADS
-            if is_small and split.copy_bytes and self.can_take(problem, split):
+            if is_small and split.copy_bytes and self.can_implement(problem, split):
                 return FewTiles(split, _MANY_BLOCKS // 2, 2 * _FEW_STEPS * split.k)
         return None
 

@@ -28,7 +28,7 @@ class ColumnOperands:
             for number, (operand, value) in enumerate(
                 zip(problem.epilogue_operands, values, strict=True)
             )
-            if has_pairs and is_column(operand)
+            if has_pairs and is_column_operand(operand)
         }
 
     def load(self, column: Number, columns: int, lane: Scalar) -> dict[int, Pairs]:
@@ -54,7 +54,7 @@ class ColumnOperands:
         return found
 
 
-def is_column(operand: EpilogueOperand) -> bool:
+def is_column_operand(operand: EpilogueOperand) -> bool:
     size = ELEMENT_BYTES.get(operand.element or "")
     is_column = operand.axes == (Axis("column"),)
     return is_column and size is not None and operand.alignment % (2 * size) == 0

@@ -58,11 +58,11 @@ class WgmmaTable(MatmulFamily[Problem]):
         best = [min(able, key=lambda one: _clocks_at(problem, one, size)) for size in _SIZES]
         return Variants(tuple(dict.fromkeys(best)))
 
-    def can_take(self, problem: Problem, variant: Variants) -> bool:
-        return all(WGMMA.can_take(problem, one) for one in variant.variants)
+    def can_implement(self, problem: Problem, variant: Variants) -> bool:
+        return all(WGMMA.can_implement(problem, one) for one in variant.variants)
 
     def variants(self, problem: Problem) -> tuple[Variants, ...]:
-        able = WGMMA.able(problem)
+        able = WGMMA.legal_variants(problem)
         return (self.table(problem, able),) if able else ()
 
     def shared_bytes(self, problem: Problem, variant: Variants) -> int:

@@ -24,8 +24,8 @@ from aotc.kernels.hopper.smem import (
 from aotc.kernels.hopper.tiles import Tile
 from aotc.kernels.hopper.tma import TensorMap, create_tensor_map, is_aligned
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, EpilogueBuilder, Place, Problem
-from aotc.kernels.matmul.wgmma.column_operands import ColumnOperands, is_column
-from aotc.kernels.matmul.wgmma.epilogue_operands import MatrixOperands, Pairs, is_taken
+from aotc.kernels.matmul.wgmma.column_operands import ColumnOperands, is_column_operand
+from aotc.kernels.matmul.wgmma.epilogue_operands import MatrixOperands, Pairs, is_matrix_operand
 from aotc.mlir import ir
 from aotc.numbers import Number, Scalar, Value, compare, minimum
 
@@ -89,7 +89,7 @@ class TmaStoreEpilogue:
         of_columns = 2 * (min(self.columns, self.n) // 8)
         of_matrix = SUBTILE_BYTES // WARP // _REGISTER_BYTES
         of_subtile = (
-            of_columns * is_column(one) + of_matrix * is_taken(self.problem, one)
+            of_columns * is_column_operand(one) + of_matrix * is_matrix_operand(self.problem, one)
             for one in operands
         )
         return 2 * sum(of_subtile)

@@ -53,7 +53,7 @@ class MatrixOperands:
             for number, (operand, value) in enumerate(
                 zip(problem.epilogue_operands, values, strict=True)
             )
-            if is_taken(problem, operand)
+            if is_matrix_operand(problem, operand)
         }
 
     # --- From memory ---------------------------------------------------------------------
@@ -140,7 +140,7 @@ class MatrixOperands:
         return found
 
 
-def is_taken(problem: Problem, operand: EpilogueOperand) -> bool:
+def is_matrix_operand(problem: Problem, operand: EpilogueOperand) -> bool:
     c, n = problem.c, problem.n
     names = ("batch", "row", "column") if problem.batched else ("row", "column")
     if operand.axes != tuple(map(Axis, names)) or operand.alignment % _ACCESS:

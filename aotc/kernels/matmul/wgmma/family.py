@@ -116,7 +116,7 @@ class Wgmma(MatmulFamily[Problem]):
     variant_type = Variant
     kernel_type = Kernel
 
-    def can_take(self, problem: Problem, variant: Variant) -> bool:
+    def can_implement(self, problem: Problem, variant: Variant) -> bool:
         return (
             _are_types_known(problem)
             and problem.k != 0
@@ -141,7 +141,7 @@ class Wgmma(MatmulFamily[Problem]):
             shape = replace(shape, group=_GROUP // shape.down)
             both = (_with_stages(problem, replace(shape, buffers=buffers)) for buffers in (2, 1))
             found.append(max(both, key=lambda one: one.stages))
-        return tuple(variant for variant in found if self.can_take(problem, variant))
+        return tuple(variant for variant in found if self.can_implement(problem, variant))
 
     def expected_clocks(
         self,
@@ -157,10 +157,10 @@ class Wgmma(MatmulFamily[Problem]):
         clocks = float(cost.clocks(*operands(problem, variant), variant, given))
         return max(clocks, least_clocks(problem, sizes, chip)) if at_most else clocks
 
-    def chosen_when_known(self, problem: Problem) -> tuple[MatmulFamily[Problem], Any]:
+    def runtime_choice(self, problem: Problem) -> tuple[MatmulFamily[Problem], Any]:
         from aotc.kernels.matmul.wgmma.dispatch_table import WGMMA_TABLE
 
-        return WGMMA_TABLE, WGMMA_TABLE.table(problem, self.able(problem))
+        return WGMMA_TABLE, WGMMA_TABLE.table(problem, self.legal_variants(problem))
 
     def tile_name(self, problem: Problem, variant: Variant) -> str:
         k = SWIZZLE_BYTES // ELEMENT_BYTES[problem.a.element]

@@ -105,7 +105,7 @@ def _tensor_cores(problem: Problem, rows: int) -> Variant | None:
         # resources from this one's.
         launches_dependents_early=cluster_split_k > 1,
     )
-    return variant if WGMMA.can_take(problem, variant) else None
+    return variant if WGMMA.can_implement(problem, variant) else None
 
 
 def _width(problem: Problem, n: int, *, has_two: bool) -> int:

@@ -28,8 +28,8 @@ class ImplicitCpu(CpuFamily[ImplicitGemm]):
     problem_type = ImplicitGemm
     variant_type = Variant
 
-    def can_take(self, problem: ImplicitGemm, variant: Variant) -> bool:
-        return CPU_BLOCKED.can_take(problem, variant)
+    def can_implement(self, problem: ImplicitGemm, variant: Variant) -> bool:
+        return CPU_BLOCKED.can_implement(problem, variant)
 
     def variants(self, problem: ImplicitGemm) -> tuple[Variant, ...]:
         return CPU_BLOCKED.variants(problem)

@@ -1,4 +1,4 @@
-"""Rewrites batched matmuls that share one matrix to batched matmuls of a view that repeats it.
+"""Rewrites batched matmuls that share one matrix to matmuls of a view that broadcasts it.
 
 The view has a batch dimension with a stride of 0, so that all families support the matmul. (A
 shared B with contiguous rows of A is no batch: recognition collapses the rows of several
@@ -14,7 +14,7 @@ from aotc.builder import Builder
 from aotc.mlir import ir
 
 
-def repeat(generic: Any) -> bool:
+def broadcast_shared_matrix(generic: Any) -> bool:
     """Rewrites the operation to read a view, which is inserted in front of it. Returns whether it
     is such a batched matmul."""
     maps = maps_of(generic)
@@ -41,8 +41,8 @@ def repeat(generic: Any) -> bool:
 
 
 def _view(matrix: Any, result: Any) -> Any:
-    """The view that repeats the matrix along the result's first dimension, created at the insertion
-    point."""
+    """The view that broadcasts the matrix along the result's first dimension, created at the
+    insertion point."""
     b = Builder()
     type_, batched = ir.MemRefType(matrix.type), ir.MemRefType(result.type)
     strides, offset = type_.get_strides_and_offset()

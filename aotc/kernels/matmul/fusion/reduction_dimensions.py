@@ -14,7 +14,7 @@ from aotc.kernels.matmul.fusion.collapsed import Groups, collapse, collapsed_typ
 from aotc.mlir import ir
 
 
-def join_sums(generic: Any) -> bool:
+def collapse_reduction_dimensions(generic: Any) -> bool:
     """Collapses the reduction dimensions of an operation in place. Returns whether it did. The
     operation is a multiply-add on buffers, without `linalg.index`."""
     inputs, _ = ops.operand_groups(generic)
