@@ -1,7 +1,8 @@
-"""Instructions that add the products of several neighbours along K to each accumulator of 32 bits.
+"""Dot-product instructions: they add the products of several consecutive elements along K to each
+32-bit accumulator.
 
-What is added is exact for integers. For bf16, products and sums are rounded as the instruction
-does: to nearest even, in an order of its own, and numbers that are not normal are zeros.
+Integer results are exact. For bf16, the instruction rounds products and additions to nearest even,
+in its own order, and treats denormal numbers as zeros.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from aotc.kernels.cpu.vectors import Vectors
 from aotc.mlir import ir
 from aotc.numbers import Value
 
-# Adds the products of vectors of factors to a vector of accumulators.
+# Adds the products of two vectors to a vector of accumulators.
 _Add = Callable[[Vectors, Value, Value, Value], Value]
 
 
 class Dot(Struct, frozen=True):
-    """An instruction of a level of the CPU. Its factors are vectors of `element`, `group` of which
-    belong to an accumulator. `is_mixed`: those of one factor are unsigned, of the other signed."""
+    """A dot-product instruction of a level of the CPU. Its operands are vectors of `element`, with
+    `group` elements for each accumulator. `is_mixed`: the elements of the first operand are
+    unsigned, those of the second signed."""
 
     level: int
     element: str
@@ -32,7 +34,7 @@ class Dot(Struct, frozen=True):
 
 
 def call_intrinsic(b: Builder, name: str, operands: Sequence[Value], result: str) -> Value:
-    """The result of an instruction of x86, by the name that LLVM has for it behind `llvm.x86.`."""
+    """Calls the LLVM intrinsic `llvm.x86.NAME`."""
     sizes = ir.DenseI32ArrayAttr.get
     return b.op(
         "llvm.call_intrinsic",
@@ -73,14 +75,14 @@ def _add_i16_halves(v: Vectors, sums: Value, x: Value, y: Value) -> Value:
 def _elements(
     b: Builder, vector: Value, places: Sequence[int], other: Value | None = None
 ) -> Value:
-    """These elements of a vector, or of two behind each other."""
+    """The elements `places` of a vector, or of the concatenation of two vectors."""
     type_ = ir.VectorType.get([len(places)], vector.type.element_type)
     mask = ir.DenseI64ArrayAttr.get(list(places))
     return b.op("vector.shuffle", [vector, other or vector], type_, mask=mask)
 
 
 def interleaved(b: Builder, vectors: Sequence[Value]) -> Value:
-    """The first elements of 2 or 4 vectors, then the second ones, and so on."""
+    """Interleaves 2 or 4 vectors: their first elements, then their second ones, and so on."""
     count = vectors[0].type.shape[0]
     if len(vectors) == 4 and count % 4 == 0 and vectors[0].type.element_type.width == 8:
         return _interleaved_bytes(b, vectors)
@@ -91,8 +93,9 @@ def interleaved(b: Builder, vectors: Sequence[Value]) -> Value:
 
 
 def _interleaved_bytes(b: Builder, vectors: Sequence[Value]) -> Value:
-    """Words of 4 bytes of each vector are brought side by side, and their bytes exchanged within
-    16: an instruction for each, where interleaving takes as many as there are halves."""
+    """Interleaves the bytes of 4 vectors. Words of 4 bytes of the vectors are brought side by side,
+    and bytes are then permuted within 16 bytes, which takes fewer instructions than interleaving by
+    halves."""
     count = vectors[0].type.shape[0]
     while len(vectors) > 1:
         size = vectors[0].type.shape[0]
@@ -117,8 +120,8 @@ _OF_I16_AT_ONCE = Dot(VNNI, "i16", 2, _add_i16_at_once)
 
 
 def dots_of(a: str, b: str, accumulator: str) -> tuple[Dot, ...]:
-    """The instructions for factors of these types, the best one first; none for what is computed
-    in the accumulators' type."""
+    """The instructions for operands of these types, the best one first. Empty if elements are
+    computed in the accumulator type."""
     if (a, b, accumulator) == ("bf16", "bf16", "f32"):
         return (_OF_BF16,)
     if accumulator != "i32" or not {a, b} <= {"i8", "i16"}:

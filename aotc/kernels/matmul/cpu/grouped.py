@@ -1,14 +1,14 @@
-"""A matmul for the CPU device of elements of 8 or 16 bits, by the processor's instructions that
-multiply and add several of them (`kernels/cpu/dots.py`): `cpu.blocked`, whose mainloop takes a
-group of neighbours along K where that takes one k. A kernel has a branch for each instruction, and
-is `cpu.blocked` on processors that have none of them.
+"""A matmul for the CPU device of elements of 8 or 16 bits, by dot-product instructions
+(`kernels/cpu/dots.py`). It is `cpu.blocked`, with a mainloop that takes a group of consecutive
+elements along K in place of one. A kernel has a branch for each instruction. On processors without
+any of them, it is `cpu.blocked`.
 
-A is read where it is if K is a multiple of a group, and is packed otherwise; B is packed in vectors
-that have a group of each column. Behind the last k are zeros.
+A is read in place if K is a multiple of the group, and packed otherwise. B is packed in vectors
+that have a group of each column. Groups are padded with zeros past the last k.
 
-AVX512_VNNI multiplies unsigned bytes with signed ones. If A and B are of one kind, B is packed as
-the other kind (A, if it is packed because its rows are not along K), which moves it by 128, and the
-accumulators begin with what that adds too much.
+AVX512_VNNI multiplies unsigned bytes by signed bytes. If A and B have the same signedness, B is
+packed with the other one, which shifts its values by 128. (A is shifted instead, if it is packed
+because K is not contiguous in it.) The accumulators begin with a correction of the shift.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from aotc.numbers import (
 )
 
 _GROUP_BYTES = 4
-# Columns that are transposed in registers at a time.
+# The number of columns that are transposed in registers at a time.
 _SIDE = 8
-# About how many rows tiles have at least.
+# The approximate smallest number of rows of a tile.
 _ROWS = 128
-# What a byte is moved by to become one of the other kind: its highest bit changes.
+# The shift of a byte's value that changes its signedness: its highest bit is flipped.
 MOVE = -128
 
 
 class _Operands(Struct, frozen=True):
-    """What the mainloop reads, whose elements are groups."""
+    """The operands of the mainloop, whose elements are groups."""
 
     kernel: Branch
     tile: Tile
@@ -77,7 +77,7 @@ class _Mainloop(Mainloop):
 
 
 class Branch(blocked.Kernel):
-    """The part of a kernel that uses `dot`."""
+    """The branch of a kernel that uses the instruction `dot`."""
 
     reads_b = False
     columns_apart = 0
@@ -90,13 +90,13 @@ class Branch(blocked.Kernel):
         self.longest_step = self.variant.tile_k * dot.group
         self.groups_type = self.of(dot.element, self.width * dot.group)
         a, b = self.problem.a, self.problem.b
-        # Whether A or B is moved to become of the other kind.
+        # Whether A's or B's values are shifted to change their signedness.
         moves = dot.is_mixed and a.unsigned == b.unsigned
         self.moves_a, self.moves_b = moves and a.transposed, moves and not a.transposed
         self.is_a_first = a.unsigned is not self.moves_a
 
     def take_operands(self, kernel: Any) -> None:
-        """Takes over where the kernel's operands are."""
+        """Takes over the operands of the kernel."""
         self.arguments = kernel.arguments
 
     # --- Memory --------------------------------------------------------------------------------
@@ -109,8 +109,8 @@ class Branch(blocked.Kernel):
 
     @property
     def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The shapes of the packed A, groups of whose rows are along K or along its rows, and of
-        the packed B: groups of columns, groups of k, columns and their k."""
+        """The shapes of the packed A, whose groups are along K or along M, and of the packed B:
+        (group of columns, group of k, column and k in the groups)."""
         v, group, gap = self.variant, self.dot.group, ROW_GAP_BYTES // _GROUP_BYTES
         a = (v.tile_rows, (v.tile_k + gap) * group)
         if self.problem.a.transposed:
@@ -194,10 +194,10 @@ class Branch(blocked.Kernel):
         )
         self.store(b.subtract(before, vector), self.tile_accumulators, at)
 
-    # --- What the mainloop reads ---------------------------------------------------------------
+    # --- The mainloop's access to operands -----------------------------------------------------
 
     def groups_of_a(self, tile: Tile, step: Step, row: Number) -> Callable[[Number], Value]:
-        """The groups of a row by their numbers, each in all places of a vector."""
+        """Access to the groups of a row by their index, each broadcast to a vector."""
         b, group = self.b, self.dot.group
         *outer, first = self.place_in_a(tile, step, row)
 
@@ -215,7 +215,7 @@ class Branch(blocked.Kernel):
         return load
 
     def place_in_a(self, tile: Tile, step: Step, row: Number) -> list[Number]:
-        """The indices of the first element of a row in a step, where rows are along K."""
+        """The indices of the first element of a row in a step, if K is contiguous in A."""
         return [tile.row + row, step.start]
 
     def packed_vector(self, column: Number, k: Number) -> Value:
@@ -254,8 +254,8 @@ class Branch(blocked.Kernel):
 
 
 class Packing(Struct):
-    """Packs a part of a matrix in groups. `unsigned`: how its elements are widened; `moves`: bytes
-    become those of the other kind."""
+    """Packs a part of a matrix in groups. `unsigned`: elements are zero-extended. `moves`: the
+    signedness of bytes is changed."""
 
     kernel: Branch
     source: Buffer
@@ -268,8 +268,8 @@ class Packing(Struct):
         counts: tuple[Number, Number],
         store: Callable[[Value, Number, Number], None],
     ) -> None:
-        """Of a matrix whose rows are of one k: `store` gets vectors of groups, with the number of
-        the group along K and the first column of the part."""
+        """Packs a matrix with a row for each k. `store` is called with vectors of groups, the index
+        of the group along K, and the first column in the part."""
         v, group = self.kernel, self.kernel.dot.group
         b, (k_count, columns) = v.b, counts
         whole, whole_columns = v.whole(k_count, group), v.whole(columns, v.width)
@@ -289,7 +289,7 @@ class Packing(Struct):
             pack(whole, k_count - whole, v.signed("divsi", whole, group))
 
     def _groups(self, at: Sequence[Number], rows: Number, mask: Value | None) -> Value:
-        """The elements of so many rows, a group's at most, one column's beside each other."""
+        """Interleaves up to a group of rows, so that the elements of a column are adjacent."""
         v, b = self.kernel, self.kernel.b
         type_ = v.of(self.source.element, v.width)
 
@@ -304,8 +304,8 @@ class Packing(Struct):
         return self.gathered(load, type_, rows)
 
     def gathered(self, load: Callable[[int], Value], type_: str, rows: Number) -> Value:
-        """The elements of so many rows, a group's at most, one column's beside each other: `load`
-        gives the vector of a row, of `type_`."""
+        """Interleaves up to a group of rows, so that the elements of a column are adjacent. `load`
+        returns the vector of a row, of type `type_`."""
         v, b = self.kernel, self.kernel.b
         vectors = [
             load(number)
@@ -326,7 +326,8 @@ class Packing(Struct):
         counts: tuple[Number, Number],
         packed: Buffer,
     ) -> None:
-        """Of a matrix whose rows are along K: as it is. `place_of`: where a row begins."""
+        """Packs a matrix whose rows are contiguous along K, in the same layout. `place_of`: the
+        indices of a row's first element."""
         v, group = self.kernel, self.kernel.dot.group
         b, (rows, k_count) = v.b, counts
         size = v.width * group
@@ -345,7 +346,7 @@ class Packing(Struct):
     def columns(
         self, first: tuple[Number, Number], counts: tuple[Number, Number], packed: Buffer
     ) -> None:
-        """Of a matrix whose rows are of one column, in groups of columns."""
+        """Packs a matrix with a row for each column, in groups of columns."""
         v = self.kernel
         with v.b.loop(0, v.groups(counts[1], v.width)) as number:
             self._pack_group_of_columns(number.index, first, counts, packed)
@@ -388,7 +389,7 @@ class Packing(Struct):
             b.store(self.converted(element), packed, [number, at, place])
 
     def converted(self, value: Value) -> Value:
-        """An element, or a vector of them, as the packed matrix has it."""
+        """An element, or a vector of them, converted to the packed type."""
         return self._moved(self._widened(value))
 
     def _widened(self, value: Value) -> Value:
@@ -409,7 +410,7 @@ class Kernel(blocked.Kernel):
     branch_type: type[Any] = Branch
 
     def tile_sizes(self, m: Number, n: Number) -> tuple[Number, Number, Number]:
-        """Tiles of many rows: each row of tiles packs the same B."""
+        """See the base class. Tiles have many rows, as each row of tiles packs the same B again."""
         rows, columns, across = super().tile_sizes(m, n)
         return (
             signed_maximum(rows, self.even(m, min(_ROWS, self.variant.tile_rows), LONG_ROWS)),

@@ -1,9 +1,9 @@
 """Implicit GEMM for the CPU device of elements of 8 or 16 bits, by the instructions of
 `kernels/cpu/dots.py`: the addresses of `gathered`, with the mainloop of `matmul.cpu.grouped`.
 
-A, whose rows are contiguous along K as those of a filter are, is read or packed as that of a
-matmul. The elements of a group of B are anywhere: it is packed from as many rows of B, whose
-columns are neighbours or every second element.
+A, whose rows are contiguous along K as those of a filter are, is read or packed as in a matmul. The
+elements of a group of B may be anywhere in memory: a group is packed from as many rows of B, whose
+columns have a stride of 1 or 2.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from aotc.numbers import Number, Value, compare
 
 
 def takes_groups(problem: ImplicitGemm) -> bool:
-    """Whether there are instructions for the problem, and its operands lie as the kernel reads
-    them."""
+    """Whether there are instructions for the problem, and the kernel supports the layouts of its
+    operands."""
     stride = step_of(problem, problem.columns[-1], "b")
     if not dots_of_problem(problem) or stride not in VECTOR_STRIDES:
         return False
@@ -53,7 +53,7 @@ class Branch(grouped.Branch, gathered.Kernel):
 
     @property
     def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """As in `gathered`, B's rows of groups follow each other."""
+        """See the base class. As in `gathered`, B's rows of groups are consecutive."""
         a, _ = super().packed_shapes
         columns = self.variant.tile_columns + 2 * self.width
         return a, (self.variant.tile_k, columns * self.dot.group)
@@ -101,8 +101,9 @@ class Branch(grouped.Branch, gathered.Kernel):
 
 
 class _Run(Struct, frozen=True):
-    """Columns of a group: where each row of B has the first one, of which there are `rows`, and how
-    far it is to the next. `masks`: of the columns behind the last whole vector."""
+    """A run of columns of a group of `rows` rows of B. `places`: the offset of the first column in
+    each row. `stride`: the distance of columns. `masks`: the masks of the columns past the last
+    whole vector."""
 
     branch: Branch
     places: Sequence[Number]
@@ -111,8 +112,8 @@ class _Run(Struct, frozen=True):
     masks: Sequence[Value]
 
     def pack(self, to: Sequence[Number], columns: Number) -> None:
-        """Packs so many columns. Whole vectors are stored: the next run, or nobody, has what is
-        behind the last column."""
+        """Packs `columns` columns. Whole vectors are stored; values past the last column are
+        overwritten by the next run, or unused."""
         v, group = self.branch, self.branch.dot.group
         b, (row, first) = v.b, to
         whole = v.whole(columns, v.width)
@@ -135,11 +136,11 @@ class _Run(Struct, frozen=True):
         return Packing(v, v.of_b.buffer, v.problem.b.unsigned, moves=v.moves_b)
 
     def _groups(self, column: Number, masks: Sequence[Value]) -> Value:
-        """A vector of groups, of the columns from `column` on; of those of `masks`, if there are
+        """A vector of groups of the columns from `column` on, loaded with `masks` if there are
         any."""
         v, source = self.branch, self._source
         type_ = v.of(source.source.element, v.width)
-        # The last element of every second one is the last that is read.
+        # With a stride of 2, the second load ends at the last element.
         starts = (0,) if self.stride == 1 else (0, v.width - 1)
 
         def load(number: int) -> Value:
@@ -180,5 +181,5 @@ class Kernel(grouped.Kernel, gathered.Kernel):
 
 
 def _with_groups(lengths: dict[str, int], group: int) -> dict[str, int]:
-    """The lengths of tables, with those of k for as many groups."""
+    """The lengths of tables, with those along K multiplied by the size of a group."""
     return {name: n * group if name.startswith("k") else n for name, n in lengths.items()}
