@@ -17,6 +17,9 @@ from aotc.numbers import Condition, Number, Scalar, Value, compare, signed_minim
 LONG_ROWS, LONG_VECTORS = 8, 3
 # The unroll factor of the loop along K with shorter registers.
 _UNROLLED = 2
+# The rows of the register tile with SSE2, which has 16 registers of 16 bytes: with more rows, the
+# accumulators are spilled.
+_SSE2_ROWS = 2
 # `multiply_columns`: the largest number of rows at a time, and of rows times columns.
 _ROWS_OF_COLUMN, _DOT_PRODUCTS = 4, 16
 # The mainloop may store up to this many rows of accumulators past C's last row.

@@ -51,9 +51,11 @@ class MatmulFamily(KernelFamily[P, Arguments]):
     `problem_type` that of the problems that it has kernels for.
 
     `has_cost_model`: whether `expected_clocks` may be called. `is_bandwidth_bound`: every variant
-    is limited by memory bandwidth. `packs_operands`: the family copies matrices that other families
-    read in place. `is_for_large`: the copy pays off for large matrices only. `takes_any_address`:
-    the family has kernels for operands of unknown alignment.
+    is limited by memory bandwidth. `is_arithmetic_bound`: every variant is limited by the
+    multiply-adds of the multiprocessors if C has more than a few tiles. `packs_operands`: the
+    family copies matrices that other families read in place. `is_for_large`: the copy pays off for
+    large matrices only. `takes_any_address`: the family has kernels for operands of unknown
+    alignment.
     """
 
     problem_type: type[Problem] = Problem

@@ -111,8 +111,8 @@ class _Packing:
         """The number of elements in a block's memory."""
         return self.size + self.accumulators
 
-    def input_vectors(self) -> list[InputVector]:
-        """The input vectors of the tile at the first row and column."""
+    def input_vectors(self, rows: int) -> list[InputVector]:
+        """The input vectors of a tile of `rows` rows at the first row and column."""
         height, width, v = self.problem.height, self.problem.width, self.variant
         taps = []
         for tap in range(self.problem.taps):
