@@ -54,6 +54,7 @@ from aotc.lower.passes.rename_kernels import RenameKernels
 from aotc.lower.passes.return_in_arguments import ReturnInArguments
 from aotc.lower.passes.separate_casts import SeparateCasts
 from aotc.lower.passes.separate_fills import SeparateFills
+from aotc.lower.passes.simplify_requantization import SimplifyRequantization
 from aotc.lower.passes.simplify_sizes import SimplifySizes
 from aotc.lower.passes.sink_conversions import SinkConversions
 from aotc.lower.passes.sink_transposes import SinkTransposes
@@ -175,6 +176,7 @@ _TENSORS: tuple[Pass, ...] = (
     _CANONICALIZE,
     _CSE,
     TabulateBytes(),
+    SimplifyRequantization(),
     SeparateFills(reason="each reduction gets its own tensor of zeros, and fills it itself"),
     PlacePieces(),
     *_upstream(
