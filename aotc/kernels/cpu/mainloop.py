@@ -224,6 +224,7 @@ class Mainloop:
             lambda: [v.load(self.c, at, v.width) for at in places],
         )
         existing = [signed_minimum(row, part.rows - 1) for row in rows]
+        accumulators = list(self.corrected(existing, columns, accumulators))
         elements = [self.operands.row_of_a(v, row) for row in existing]
         if part.finish is not None:
             with b.where(part.finish.is_last):
@@ -293,6 +294,12 @@ class Mainloop:
             for vector, accumulator in zip(vectors, before, strict=True):
                 found.append(self.add_products(accumulator, factor, vector))
         return found
+
+    def corrected(
+        self, rows: Sequence[Number], columns: Sequence[Number], accumulators: Sequence[Value]
+    ) -> Sequence[Value]:
+        """The accumulators of these rows and vectors of columns, before products are added."""
+        return accumulators
 
     def factor(self, element: Value) -> Value:
         """An element of A in the form in which it is multiplied with a vector."""

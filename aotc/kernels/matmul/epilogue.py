@@ -18,7 +18,9 @@ from aotc.numbers import Number, Value
 
 SUM = "sum"
 # What these do to numbers they do to vectors.
-_OF_VECTORS = ("arith.", "math.absf", "math.copysign", "math.fma", "math.sqrt")
+_OF_VECTORS = (
+    *("arith.", "math.absf", "math.copysign", "math.fma", "math.roundeven", "math.sqrt"),
+)
 # And these: the CPU's lowering makes arithmetic of them.
 _ELEMENTARY = ("math.erf", "math.exp", "math.expm1", "math.log", "math.log1p", "math.tanh")
 

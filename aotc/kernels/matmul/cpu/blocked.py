@@ -422,12 +422,22 @@ class Kernel(CpuKernel):
 
     # --- C -------------------------------------------------------------------------------------
 
+    @property
+    def stores_early(self) -> bool:
+        """Whether whole vectors of accumulators are stored from registers."""
+        return False
+
     def store_c(self, tile: Tile) -> None:
         """Stores the rows and columns of the tile that are inside of C."""
         b = self.b
+        if self.stores_early and self.columns is not None and self.columns % self.width == 0:
+            return
+        stored = self.whole(tile.columns, self.width)
         with b.loop(0, tile.rows) as i:
             row = tile.row + i.index
             each = self.vectorized(tile.columns) if self.stores_vectors else [(0, tile.columns, 1)]
+            if self.stores_early:
+                each = [(stored, tile.columns, 1)]
             for start, stop, width in each:
                 with b.loop(start, stop, width) as j:
                     column = tile.column + j.index

@@ -23,7 +23,7 @@ from msgspec import Struct
 from aotc.builder import Buffer
 from aotc.kernels.cpu.dots import Dot, dots_of, interleaved
 from aotc.kernels.cpu.levels import has_level
-from aotc.kernels.cpu.mainloop import LONG_ROWS, ROWS_BEHIND, Mainloop, Row
+from aotc.kernels.cpu.mainloop import LONG_ROWS, ROWS_BEHIND, Finish, Mainloop, Row
 from aotc.kernels.cpu.packing import transposed
 from aotc.kernels.cpu.vectors import Vectors
 from aotc.kernels.matmul.cpu import blocked
@@ -75,6 +75,11 @@ class _Mainloop(Mainloop):
     def add_products(self, sums: Value, factor: Value, vector: Value) -> Value:
         return self.kernel.add_products(sums, factor, vector)
 
+    def corrected(
+        self, rows: Sequence[Number], columns: Sequence[Number], accumulators: Sequence[Value]
+    ) -> Sequence[Value]:
+        return self.kernel.corrected(rows, columns, accumulators)
+
 
 class Branch(blocked.Kernel):
     """The branch of a kernel that uses the instruction `dot`."""
@@ -120,16 +125,19 @@ class Branch(blocked.Kernel):
         return a, (v.tile_columns // self.width + 1, v.tile_k + 1, self.width * group)
 
     def packed_bytes(self) -> list[int]:
-        return [math.prod(shape) * _GROUP_BYTES // self.dot.group for shape in self.packed_shapes]
+        packed = [math.prod(shape) * _GROUP_BYTES // self.dot.group for shape in self.packed_shapes]
+        return [*packed, sums_bytes(self.variant, self.width)]
 
     def allocate(self) -> None:
         b, v = self.b, self.variant
         memory = b.shared_memory()
-        (a_shape, b_shape), (a_bytes, b_bytes) = self.packed_shapes, self.packed_bytes()
+        (a_shape, b_shape), (a_bytes, b_bytes, of_sums) = self.packed_shapes, self.packed_bytes()
         self.packed_a = b.shared_buffer(memory, 0, a_shape, self.dot.element)
         self.packed_b = b.shared_buffer(memory, a_bytes, b_shape, self.dot.element)
+        start, count = a_bytes + b_bytes, of_sums // self.bytes
+        self.sums = b.shared_buffer(memory, start, [count], self.type)
         tile = [v.tile_rows + ROWS_BEHIND, v.tile_columns + self.width]
-        self.tile_accumulators = b.shared_buffer(memory, a_bytes + b_bytes, tile, self.type)
+        self.tile_accumulators = b.shared_buffer(memory, start + of_sums, tile, self.type)
 
     # --- Steps ---------------------------------------------------------------------------------
 
@@ -137,32 +145,32 @@ class Branch(blocked.Kernel):
         count = self.groups(step.count, self.dot.group)
         is_first: Condition = compare("eq", step.start, 0)
         self.pack_b(tile, step, 0)
-        if self.moves_a or self.moves_b:
-            begin = self._subtract_columns if self.moves_a else self._subtract_rows
-            begin(tile, step, is_first)
-            is_first = False
+        if self.moves_a:
+            self._sum_columns(tile, step)
+        elif self.moves_b:
+            self._sum_rows(tile, step)
         operands = _Operands(self, tile, step)
         mainloop = _Mainloop(self, self.variant.rows, operands, self.tile_accumulators)
         mainloop.kernel = self
-        mainloop.multiply(tile.rows, tile.columns, count, is_first)
+        finish = self.finish(tile, step) if self.stores_early else None
+        mainloop.multiply(tile.rows, tile.columns, count, is_first, finish=finish)
 
     def add_products(self, sums: Value, of_a: Value, of_b: Value) -> Value:
         pair = (of_a, of_b) if self.is_a_first else (of_b, of_a)
         return self.dot.add(self, sums, *pair)
 
-    def _subtract_columns(self, tile: Tile, step: Step, is_first: Condition) -> None:
-        """Subtracts what A's move adds: B's columns times it."""
+    def _sum_columns(self, tile: Tile, step: Step) -> None:
+        """What A's move adds: B's columns times it."""
         b, count = self.b, self.groups(step.count, self.dot.group)
         move = b.constant(MOVE, self.groups_type)
         with b.loop(0, tile.columns, self.width) as column:
             with b.loop(0, count, 1, [b.zero(self.vector_type)]) as loop:
                 vector = self.packed_vector(column.index, loop.index)
                 loop.next([self.add_products(loop.carried[0], move, vector)])
-            with b.loop(0, tile.rows) as row:
-                self._subtract(loop.results[0], [row.index, column.index], is_first)
+            self.store(loop.results[0], self.sums, [column.index])
 
-    def _subtract_rows(self, tile: Tile, step: Step, is_first: Condition) -> None:
-        """Subtracts what B's move adds: A's rows times it."""
+    def _sum_rows(self, tile: Tile, step: Step) -> None:
+        """What B's move adds: A's rows times it."""
         b, each = self.b, self.width * self.dot.group
         move = b.constant(MOVE, self.groups_type)
         whole = self.whole(step.count, each)
@@ -179,20 +187,58 @@ class Branch(blocked.Kernel):
             places = b.values([*source.leading, *outer, first + whole])
             vector = b.op("vector.maskedload", [source.value, *places, rest, zeros], zeros.type)
             sums = self.add_products(loop.results[0], vector, move)
-            total = self.broadcast(self.total(sums))
-            with b.loop(0, tile.columns, self.width) as column:
-                self._subtract(total, [row.index, column.index], is_first)
+            b.store(self.total(sums), self.sums, [row.index])
 
-    def _subtract(self, vector: Value, at: Sequence[Number], is_first: Condition) -> None:
-        """Subtracts a vector from accumulators, which are 0 before the first step."""
-        b = self.b
-        [before] = b.choose(
-            is_first,
-            [self.vector_type],
-            lambda: [b.zero(self.vector_type)],
-            lambda: [self.load(self.tile_accumulators, at, self.width)],
-        )
-        self.store(b.subtract(before, vector), self.tile_accumulators, at)
+    def corrected(
+        self, rows: Sequence[Number], columns: Sequence[Number], accumulators: Sequence[Value]
+    ) -> Sequence[Value]:
+        """The accumulators less what a move adds in a step."""
+        b, count = self.b, len(columns)
+        if self.moves_a:
+            sums = [self.load(self.sums, [column], self.width) for column in columns] * len(rows)
+        elif self.moves_b:
+            of_rows = [self.broadcast(self.load(self.sums, [row])) for row in rows]
+            sums = [vector for vector in of_rows for _ in range(count)]
+        else:
+            return accumulators
+        return [b.subtract(*pair) for pair in zip(accumulators, sums, strict=True)]
+
+    # --- C -------------------------------------------------------------------------------------
+
+    @property
+    def stores_early(self) -> bool:
+        """See `blocked.Kernel`: the epilogue is short enough for a copy for each register."""
+        return self.stores_vectors and self.has_short_epilogue
+
+    def finish(self, tile: Tile, step: Step) -> Finish:
+        """Stores the whole vectors of columns; the last one waits where all accumulators would."""
+        b, is_whole = self.b, self.columns is not None and self.columns % self.width == 0
+
+        def prefetch(row: Number, column: Number) -> None:
+            self.prefetch_vector(tile, row, column)
+
+        def store(vector: Value, row: Number, column: Number) -> None:
+            if is_whole:
+                self.store_vector(tile, vector, row, column)
+                return
+            with b.where(compare("sle", column + self.width, tile.columns)) as branch:
+                self.store_vector(tile, vector, row, column)
+            with branch.otherwise():
+                self.store(vector, self.tile_accumulators, [row, column])
+
+        # Tiles have a multiple of `LONG_ROWS`, or the last rows.
+        divisor = math.gcd(self.problem.m or 1, LONG_ROWS)
+        return Finish(step.is_last, divisor, store, prefetch)
+
+    def store_vector(self, tile: Tile, vector: Value, row: Number, column: Number) -> None:
+        """Stores a vector of accumulators at a row and a column of the tile."""
+        at = (tile.row + row, tile.column + column)
+        self.store_result(vector, self.c, at, at)
+
+    def prefetch_vector(self, tile: Tile, row: Number, column: Number) -> None:
+        """Prefetches what `store_vector` reads."""
+        at = (tile.row + row, tile.column + column)
+        self.prefetch_operands(self.c, at, at, None)
 
     # --- The mainloop's access to operands -----------------------------------------------------
 
@@ -409,6 +455,11 @@ class Kernel(blocked.Kernel):
 
     branch_type: type[Any] = Branch
 
+    def packed_bytes(self) -> list[int]:
+        """With the sums of branches."""
+        *packed, of_columns = super().packed_bytes()
+        return [*packed, max(of_columns, sums_bytes(self.variant, self.width))]
+
     def tile_sizes(self, m: Number, n: Number) -> tuple[Number, Number, Number]:
         """See the base class. Tiles have many rows, as each row of tiles packs the same B again."""
         rows, columns, across = super().tile_sizes(m, n)
@@ -431,6 +482,11 @@ class Kernel(blocked.Kernel):
             branch.compute_tile(tile, k, rows)
         with where.otherwise():
             self._compute(dots[1:], tile, k, rows)
+
+
+def sums_bytes(variant: Variant, width: int) -> int:
+    """The bytes of a number of 32 bits for each row of a tile, or for each column."""
+    return 4 * max(variant.tile_rows, variant.tile_columns + width)
 
 
 def dots_of_problem(problem: Problem) -> tuple[Dot, ...]:

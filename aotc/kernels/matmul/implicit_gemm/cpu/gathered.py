@@ -332,9 +332,12 @@ class Kernel(blocked.Kernel):
     def store_c(self, tile: Tile) -> None:
         """Stores the rows and columns of the tile that are inside of C."""
         b = self.b
+        if self.stores_early and self.columns is not None and self.columns % self.width == 0:
+            return
+        first = self.signed("divsi", tile.columns, self.width) if self.stores_early else 0
         with b.loop(0, tile.rows) as row:
             base = self.offset("m_c", row.index)
-            with b.loop(0, self.groups(tile.columns, self.width)) as group:
+            with b.loop(first, self.groups(tile.columns, self.width)) as group:
                 self._store_group(tile, row.index, base, group.index * self.width)
 
     def _store_group(self, tile: Tile, row: Scalar, base: Number, first: Number) -> None:
@@ -345,7 +348,7 @@ class Kernel(blocked.Kernel):
             at = [base + self.offset("n_c", column)]
             value = self.load(self.tile_accumulators, [row, column], width)
             of_c = tile.column + column
-            line = None if width == 1 else _line_of(c.n, of_c)
+            line = None if width == 1 else line_of(c.n, of_c)
             self.store_result(value, c.buffer, at, (row_of_c, of_c), line)
 
         def store_elements() -> None:
@@ -360,7 +363,7 @@ class Kernel(blocked.Kernel):
             store_elements()
 
 
-def _line_of(layout: Layout, column: Number) -> Line | None:
+def line_of(layout: Layout, column: Number) -> Line | None:
     """The columns that are contiguous in memory with this one, if their number is known."""
     size = layout.modes[-1].size
     return Line(size, column // size) if isinstance(size, int) else None

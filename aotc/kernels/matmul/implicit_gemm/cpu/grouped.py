@@ -19,8 +19,10 @@ from aotc.kernels.matmul.cpu import grouped
 from aotc.kernels.matmul.cpu.blocked import Step, Tile
 from aotc.kernels.matmul.cpu.grouped import Packing, dots_of_problem
 from aotc.kernels.matmul.implicit_gemm.cpu import gathered
+from aotc.kernels.matmul.implicit_gemm.cpu.gathered import line_of
 from aotc.kernels.matmul.implicit_gemm.cpu.image import step_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, known_count
+from aotc.kernels.matmul.problem import Line
 from aotc.numbers import Number, Value, compare
 
 
@@ -72,6 +74,33 @@ class Branch(grouped.Branch, gathered.Kernel):
     def packed_vector(self, column: Number, k: Number) -> Value:
         group = self.dot.group
         return self.b.load_vector(self.packed_b, [k, column * group], self.width * group)
+
+    # --- C -------------------------------------------------------------------------------------
+
+    @property
+    def stores_early(self) -> bool:
+        """Where all columns of C are neighbours in memory."""
+        strides = [mode.stride for mode in self.of_c.n.modes]
+        return strides == [1] and super().stores_early
+
+    @property
+    def columns(self) -> int | None:
+        return known_count(self.problem.columns)
+
+    def store_vector(self, tile: Tile, vector: Value, row: Number, column: Number) -> None:
+        at = [self.offset("m_c", row) + self.offset("n_c", column)]
+        place, line = self._place(tile, row, column)
+        self.store_result(vector, self.of_c.buffer, at, place, line)
+
+    def prefetch_vector(self, tile: Tile, row: Number, column: Number) -> None:
+        at = [self.offset("m_c", row) + self.offset("n_c", column)]
+        self.prefetch_operands(self.of_c.buffer, at, *self._place(tile, row, column))
+
+    def _place(
+        self, tile: Tile, row: Number, column: Number
+    ) -> tuple[tuple[Number, Number], Line | None]:
+        of_c = tile.column + column
+        return (tile.row + row, of_c), line_of(self.of_c.n, of_c)
 
     # --- Packing -------------------------------------------------------------------------------
 
