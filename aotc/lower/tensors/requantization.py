@@ -21,7 +21,7 @@ import numpy as np
 
 from aotc import ops
 from aotc.analysis.generics import body_of, has_reduction
-from aotc.lower.tensors.known import SMALL, KnownTensors
+from aotc.lower.tensors.known_tensors import SMALL, KnownTensors
 from aotc.mlir import ir
 
 _LARGEST, _SMALLEST = "arith.maxnumf", "arith.minnumf"
