@@ -1,8 +1,9 @@
-"""PyTorch: programs that torch.export saved (`.pt2`), by torch-mlir's importer.
+"""The front end for PyTorch programs saved by torch.export (`.pt2`), built on torch-mlir's
+importer.
 
-The weights become constants of the module. Nothing of a file is run: see archive.py. The modules
-of this package work on PyTorch's graph, but sizes.py, which works on the module that is made of it;
-what works on torch-mlir's dialects is in `aotc.frontends.torch_mlir`.
+Weights become constants of the module. No code of the file is executed: see archive.py. The modules
+of this package work on PyTorch's graph, except sizes.py, which works on the imported module.
+`aotc.frontends.torch_mlir` has what works on torch-mlir's dialects.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def _read(path: Path) -> Any:
         warnings.simplefilter("ignore")
         try:
             check_archive(path)
-            # They define operators that a file may have.
+            # These calls define custom operators that a file may use, so they come before the load.
             lowerings()
             quantized_decompositions()
             return torch.export.load(path)

@@ -1,9 +1,9 @@
-"""What a `.pt2` file may be made of: checked before PyTorch loads it.
+"""Checks the content of a `.pt2` file before PyTorch loads it.
 
-`torch.export.load` unpickles what its restricted unpickler refuses by the unrestricted one, opens
-compiled code, evaluates symbolic sizes as Python, and puts names of the graph into Python text
-that it compiles (torch/export/pt2_archive, torch/_export/serde). Any of these can run code of the
-file. So what is no tensor, no size and no name is refused here.
+`torch.export.load` falls back to the unrestricted unpickler for what its restricted unpickler
+refuses, opens compiled code, evaluates symbolic sizes as Python, and inserts names of the graph
+into Python source that it compiles (torch/export/pt2_archive, torch/_export/serde). Each of these
+can run code from the file. Therefore only tensors, sizes and names are accepted here.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from typing import Any
 
 from aotc.errors import InputError
 
-# Names of values, inputs, weights, operators: nothing that ends a name in Python's text.
+# Names of values, inputs, weights and operators. No character is allowed that could end a name in
+# Python source.
 _NAME = re.compile(r"[\w.\-]*")
 _OPERATOR = re.compile(r"(torch|_operator|math)(\.\w+)+")
 _SYMBOL = re.compile(r"[a-z]+\d+")
 _CONSTANTS = ("oo", "int_oo", "true", "false")
-# What sizes are made of, beside the functions of torch.utils._sympy: by SymPy's `srepr`, or `str`.
+# The functions of which size expressions consist, besides those of torch.utils._sympy. They are
+# printed by SymPy's `srepr` or by `str`.
 _FUNCTIONS = (
     *("Symbol", "Integer", "Rational", "Float", "Add", "Mul", "Pow", "Max", "Min", "Mod", "Abs"),
     *("Equality", "Unequality", "Eq", "Ne", "LessThan", "StrictLessThan", "GreaterThan"),
@@ -34,27 +36,28 @@ _NODES = (
     *(ast.Expression, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Name, ast.Call, ast.Constant),
     *(ast.keyword, ast.operator, ast.unaryop, ast.cmpop, ast.expr_context),
 )
-# In quotes: a symbol's name or a number, which SymPy may read once more.
+# A quoted string is a symbol's name or a number; SymPy may parse it again.
 _QUOTED = re.compile(r"[\w.+\-]*")
 
 
 def check_archive(path: Path) -> None:
-    """Raises InputError for a file that is none of PyTorch's archives, or in which something is
-    that could run code."""
+    """Raises InputError if the file is not a PyTorch archive, or if it has content that could run
+    code."""
     from torch.export.pt2_archive import (  # type: ignore[import-not-found, unused-ignore]
         _package,
         constants,
     )
 
     try:
-        # The reader that loads it: no two may read different things in one file.
+        # This is the reader that torch.export.load uses: two different readers might see different
+        # content in one file.
         reader = _package.PT2ArchiveReader(str(path))
         records = reader.get_file_names()
     except (RuntimeError, AssertionError) as error:
         first = str(error).splitlines()[0] if str(error) else "it is no archive of this PyTorch"
         raise InputError(f"torch.export cannot load '{path}': {first}") from None
     for record in records:
-        # As the reader finds them: it does not tell large letters from small ones.
+        # PyTorch's reader finds records without regard to case.
         name = record.lower()
         folder = next((f for f in _folders_of_values() if name.startswith(f)), None)
         if name.startswith(constants.AOTINDUCTOR_DIR):
@@ -82,7 +85,8 @@ def _refused(path: Path, what: str) -> InputError:
 
 
 def _check_payloads(path: Path, reader: Any, folder: str, payloads: dict[str, Any]) -> None:
-    """Weights or constants by their names: bytes or pickles, in records of that folder."""
+    """Checks the payloads of weights or constants, by name. Each is raw bytes or a pickle, in a
+    record of `folder`."""
     from torch.export.pt2_archive import constants
 
     own_classes = (constants.CUSTOM_OBJ_FILENAME_PREFIX, constants.OPAQUE_OBJ_FILENAME_PREFIX)
@@ -97,7 +101,8 @@ def _check_payloads(path: Path, reader: Any, folder: str, payloads: dict[str, An
 
 
 def _check_pickle(path: Path, record: str, content: bytes) -> None:
-    """By PyTorch's restricted unpickler: tensors and plain values alone."""
+    """Checks that PyTorch's restricted unpickler accepts a record: it has only tensors and plain
+    values."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     if not content:
@@ -109,7 +114,8 @@ def _check_pickle(path: Path, record: str, content: bytes) -> None:
 
 
 def _strange_texts(document: Any, key: str = "") -> Iterator[str]:
-    """What stands in a program for a name, an operator or a size, and is none."""
+    """Yields a description of each string of a program that is in the place of a name, an operator
+    or a size but is not one."""
     if isinstance(document, dict):
         for inner, value in document.items():
             yield from _strange_texts(value, inner)
@@ -126,7 +132,7 @@ def _strange_texts(document: Any, key: str = "") -> Iterator[str]:
 
 
 def _is_size(text: str) -> bool:
-    """Whether a text is arithmetic on symbols, `s0 + 1` or `Add(Symbol('s0'), Integer(1))`."""
+    """Whether a string is arithmetic on symbols, `s0 + 1` or `Add(Symbol('s0'), Integer(1))`."""
     from torch.utils._sympy import functions  # type: ignore[import-not-found, unused-ignore]
 
     try:

@@ -1,5 +1,5 @@
-"""Assertions of a program's graph: those that torch.export makes of `torch._check` and of what it
-assumes about sizes that depend on values."""
+"""Simplifies the assertions of a program's graph, which torch.export makes of `torch._check` and of
+its assumptions about data-dependent sizes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _GREATEST = 2**63 - 1
 
 
 def simplify_assertions(program: Any) -> None:
-    """Changes the graph of a `torch.export.ExportedProgram` in place: what always holds is not
-    asserted, and messages tell of sizes, not of the graph's nodes."""
+    """Removes assertions that always hold from the graph of a `torch.export.ExportedProgram`, in
+    place, and rewrites the messages of the others in terms of sizes instead of nodes."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     assert_scalar = torch.ops.aten._assert_scalar.default
@@ -31,14 +31,16 @@ def simplify_assertions(program: Any) -> None:
 
 
 def _is_of_type_alone(node: Any) -> bool:
-    """Whether an assertion, which torch.export makes in front of each `to`, is neither of sizes nor
-    of strides: a tensor has one element type, and the entry checks that of its arguments."""
+    """Whether an assertion checks neither sizes nor strides. torch.export inserts one before each
+    `to`. It is redundant: a tensor has one element type, and the entry checks that of its
+    arguments."""
     of_shape = [*node.args[1:3], node.kwargs.get("size"), node.kwargs.get("stride")]
     return all(one is None for one in of_shape)
 
 
 def _holds(torch: Any, condition: Any) -> bool:
-    """Whether a comparison is one of a size with 0, or with a number that no size has."""
+    """Whether a condition always holds: a size is at least 0, or at most a number that no size
+    exceeds."""
     target = getattr(condition, "target", None)
     if target not in (operator.ge, operator.le):
         return condition is True
@@ -54,6 +56,6 @@ def _message(message: str) -> str:
     found = re.fullmatch(r"Runtime assertion failed for expression (.*) on node '.*'", message)
     if found is None:
         return message
-    # A truth value as a number.
+    # SymPy prints a boolean that is used as a number as this Piecewise.
     expected = re.sub(r"Piecewise\(\(1, Eq\((u\d+), 1\)\), \(0, True\)\)", r"\1", found[1])
     return f"expected {expected}, where u0, u1, ... are numbers that depend on values"

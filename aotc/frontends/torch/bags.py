@@ -1,4 +1,4 @@
-"""PyTorch's bags of embeddings: sums, means and maxima of the rows of a table."""
+"""PyTorch's embedding bags: sums, means and maxima of selected rows of a table."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def _embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int = -1,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Bag i has the indices from offset i on to the next one. Of no index, the result is 0.
+    """Returns (bags, bag of each index, number of indices in each bag, an unused tensor).
 
-    The other results are for gradients: the bag of each index, how many each has, and nothing of
-    use.
+    Bag i has the indices from offset i up to the next offset. The result of an empty bag is 0. Only
+    gradients use the results after the first.
     """
     import torch  # type: ignore[import-not-found, unused-ignore]
 
@@ -63,9 +63,12 @@ def _embedding_bag(
 
 
 def sum_equal_bags(program: Any) -> Any:
-    """The `torch.export.ExportedProgram`, in which bags that have as many indices each, as those of
-    an `nn.EmbeddingBag` of a matrix, are reductions of a dimension. Those of any length need the
-    indices of each to be found. The given program stays as it is."""
+    """Returns a copy of the `torch.export.ExportedProgram` in which bags of equal length are
+    reductions of one dimension, or the program itself if it has none.
+
+    An `nn.EmbeddingBag` called with a matrix has such bags. For bags of different lengths, the bag
+    of each index must be computed.
+    """
     if not any(_length_of_bags(node) for node in program.graph.nodes):
         return program
     module = copy.deepcopy(program.graph_module)
@@ -77,8 +80,8 @@ def sum_equal_bags(program: Any) -> Any:
 
 
 def _length_of_bags(node: Any) -> int | None:
-    """How many indices each bag of a node has; None where bags may differ, or indices be left
-    out."""
+    """The number of indices in each bag of a node. None if bags may have different lengths, or if
+    some indices are left out."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     aten = torch.ops.aten
@@ -96,7 +99,7 @@ def _length_of_bags(node: Any) -> int | None:
     start, end, step = (*offsets.args, 1)[:3]
     is_all = start == 0 and isinstance(step, int) and step > 0
     sizes = (getattr(end, "meta", {}).get("val", end), *indices.meta["val"].shape)
-    # Sizes that are not known are compared by how they are computed.
+    # Symbolic sizes are compared by their expressions.
     is_all = is_all and len({str(size) for size in sizes}) == 1
     return step if is_all and offsets.meta["val"].shape[0] * step == sizes[0] else None
 
@@ -121,7 +124,7 @@ def _reduce(graph: Any, bags: Any, length: int) -> None:
         sums = call(reduction, rows, [1], False, dtype=wide)
     for user in list(bags.users):
         if user.target is operator.getitem and user.args[1] == 0:
-            # Its name may be that of a result of the program.
+            # The node itself stays, because the program's results may refer to its name.
             user.target, user.args, user.kwargs = aten._to_copy.default, (sums,), {"dtype": dtype}
         else:
             graph.erase_node(user)

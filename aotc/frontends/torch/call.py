@@ -1,7 +1,7 @@
-"""How PyTorch calls a program: the structure of its arguments and of what it returns.
+"""The calling convention of a PyTorch program: the structure of its arguments and of its results.
 
-The importer makes an entry's arguments of the leaves that are tensors or sizes, and its results
-likewise. Leaves that are constants of the program are only in the `Call`.
+Leaves that are tensors or sizes become the arguments and results of the entry. Leaves that are
+constants of the program are only in the `Call`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 
 
 def call_of(program: Any) -> Call:
-    """The `Call` of a `torch.export.ExportedProgram`, before its graph is changed."""
+    """The `Call` of a `torch.export.ExportedProgram`. Its graph must not have been changed."""
     signature = program.graph_signature
     given = [spec.arg for spec in signature.input_specs if spec.kind.name == "USER_INPUT"]
     returned = [spec.arg for spec in signature.output_specs if spec.kind.name == "USER_OUTPUT"]
@@ -30,8 +30,8 @@ def call_of(program: Any) -> Call:
 
 
 def drop_constant_outputs(program: Any) -> None:
-    """Takes what is no value of the graph out of its results: the importer makes numbers of some,
-    and fails at None."""
+    """Removes results that are constants from the graph's outputs. The importer would turn some
+    into numbers, and fails for None."""
     from torch.export.graph_signature import (  # type: ignore[import-not-found, unused-ignore]
         ConstantArgument,
     )
@@ -48,7 +48,7 @@ def drop_constant_outputs(program: Any) -> None:
 
 
 def unsigned_results(call: Call) -> list[int]:
-    """The numbers of the entry's results whose elements are unsigned."""
+    """The indices of the entry's results whose element type is unsigned."""
     values = [leaf for leaf in call.returned if leaf.constant is None]
     return [number for number, leaf in enumerate(values) if leaf.dtype in _UNSIGNED]
 
@@ -61,7 +61,7 @@ def _leaf(arg: Any, values: dict[str, Any]) -> Leaf:
 
 
 def _names(program: Any) -> tuple[str, ...]:
-    """Of the parameters that are given by position; empty where torch.export did not note them."""
+    """The names of the positional parameters. Empty if torch.export did not record them."""
     positional, _ = program.call_spec.in_spec.children()
     names = program.module_call_graph[0].signature.forward_arg_names or ()
     return tuple(names[: positional.num_children])

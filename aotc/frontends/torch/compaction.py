@@ -1,5 +1,5 @@
-"""The texts of aotc's own operators in a program's graph: results whose size is a number that the
-host reads, and scatters to places that a prefix sum gives."""
+"""The MLIR text of aotc's own operators in a program's graph: `repeat_interleave`, whose result
+size is read by the host, and `masked_scatter`, whose source rows are numbered by a prefix sum."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from aotc.frontends.torch.operators import OperatorCall, OperatorLowering
 
 
 def _repeat_interleave(call: OperatorCall) -> str:
-    """Place i of the row of ends, as often as it is greater than the one before. Each place writes
-    its run. Runs do not overlap, so that threads may write them."""
+    """Writes index i `ends[i] - ends[i - 1]` times, for each i, where `ends` are the inclusive
+    prefix sums of the counts.
+
+    Each thread writes the run of one index. Runs do not overlap, so threads can write them in
+    parallel.
+    """
     ends, size = call.operands
     (result,) = call.results
     (known,) = call.constants
@@ -60,7 +64,8 @@ func.func @repeat_interleave(%ends: {ends}, %size: {size}) -> {result} {{
 
 
 def _masked_scatter(call: OperatorCall) -> str:
-    """A row of the source where the mask is true, whose number the mask's prefix sum tells."""
+    """Replaces each row of `x` whose mask is true by a row of `source`. `ends` is the inclusive
+    prefix sum of the mask, so `ends[i] - 1` is the number of that row."""
     x, mask, ends, count, source = call.operands
     (is_exact,) = call.constants
     (result,) = call.results

@@ -1,7 +1,9 @@
-"""Complex numbers → pairs of real ones, which are one more dimension.
+"""Lowers complex tensors to real tensors with a last dimension of two: the real and imaginary
+parts.
 
-Each operator on complex numbers is traced as `view_as_real`, operators on real numbers, and
-`view_as_complex`. Where the two meet, neither is needed: the graph that is left has none.
+Each operator on complex tensors is traced as `view_as_real`, operators on real tensors, and
+`view_as_complex`. Where `view_as_real` follows `view_as_complex`, both are removed, so the final
+graph has neither.
 """
 
 from __future__ import annotations
@@ -15,12 +17,12 @@ from aotc.frontends.torch.fourier import fourier_decompositions
 from aotc.frontends.torch.places import place_of_node
 
 Tensor = Any
-# The real and the imaginary part: tensors, or numbers.
+# The real and the imaginary part. Each is a tensor or a number.
 Parts = tuple[Any, Any]
 
 
 def with_complex_numbers(table: Mapping[Any, Any]) -> dict[Any, Any]:
-    """The decompositions of `table`, and those of operators that are given complex numbers."""
+    """The decompositions of `table`, extended by those of operators on complex tensors."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     aten = torch.ops.aten
@@ -45,13 +47,13 @@ def _overload(aten: Any, name: str) -> Any:
 
 
 def _composites(aten: Any) -> list[Any]:
-    """PyTorch's functions of Fourier transforms, which it writes itself in terms of three."""
+    """PyTorch's Fourier operators that it decomposes itself, into the three `_fft_*` operators."""
     found = [getattr(aten, name).default for name in dir(aten) if name.startswith("fft_")]
     return [one for one in (*found, aten.stft.default, aten.stft.center) if one._can_decompose()]
 
 
 def _composite(operator: Any) -> Callable[..., Any]:
-    """As PyTorch writes the operator in terms of others."""
+    """PyTorch's own decomposition of a composite operator."""
     import torch
 
     key = torch._C.DispatchKey.CompositeImplicitAutograd
@@ -85,7 +87,7 @@ def _is_complex(argument: Any) -> bool:
 
 
 def _pair(value: Any) -> Tensor:
-    """A tensor as pairs."""
+    """A tensor, real or complex, as pairs [..., 2]."""
     import torch
 
     if value.is_complex():
@@ -105,7 +107,7 @@ def _parts(value: Any) -> Parts:
 
 
 def _whole(real: Any, imaginary: Any) -> Tensor:
-    """Of tensors, or of one and a number."""
+    """The complex tensor with these parts. At least one of them is a tensor."""
     import torch
 
     if not isinstance(real, torch.Tensor):
@@ -120,11 +122,11 @@ def _is_zero(part: Any) -> bool:
     return isinstance(part, int | float) and part == 0
 
 
-# --- What moves numbers, and does not compute -----------------------------------------------------
+# --- Data movement --------------------------------------------------------------------------------
 
 
 def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of complex numbers, from one of pairs."""
+    """Returns the function of complex tensors that applies `function` to their pairs."""
 
     def of_complex(*arguments: Any, **named: Any) -> Any:
         import torch
@@ -148,7 +150,8 @@ def _pairs(argument: Any) -> Any:
 
 
 def _at(pair: Tensor, dim: int, more: int = 0) -> int:
-    """A dimension of the complex tensor, counted from the start."""
+    """A dimension of the complex tensor, counted from the start. `more` is the number of dimensions
+    that the result has in addition."""
     return dim if dim >= 0 else dim + pair.dim() - 1 + more
 
 
@@ -252,7 +255,7 @@ def _padded(p: Tensor, pads: Sequence[Any], value: Any) -> Tensor:
     return torch.stack([torch.constant_pad_nd(one, pads, number) for one, number in parts], -1)
 
 
-# --- What computes --------------------------------------------------------------------------------
+# --- Arithmetic -----------------------------------------------------------------------------------
 
 
 def _sum(x: Any, y: Any, alpha: Any = 1) -> Tensor:
@@ -286,7 +289,8 @@ def _product(x: Any, y: Any) -> Tensor:
 
 
 def _quotient(x: Any, y: Any) -> Tensor:
-    """By the larger part of the divisor, whose square may be no number."""
+    """Divides after scaling by the larger part of the divisor, because the square of that part may
+    overflow."""
     import torch
 
     (a, b), (c, d) = _parts(x), _parts(y)
@@ -376,7 +380,7 @@ def _where(condition: Any, x: Any, y: Any) -> Tensor:
 
 
 def _converted(x: Any, *arguments: Any, dtype: Any = None, **named: Any) -> Any:
-    """To another type of complex numbers, or from real numbers to these."""
+    """Converts to another dtype, from a real or a complex one."""
     import torch
 
     del arguments, named
@@ -458,19 +462,19 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "zeros_like.default": lambda x, **named: _full(x, 0, dtype=named.get("dtype")),
     "ones_like.default": lambda x, **named: _full(x, 1, dtype=named.get("dtype")),
 }
-# Those that PyTorch itself writes in terms of others.
+# Operators that PyTorch itself decomposes into others.
 _COMPOSITES = ("einsum.default", "matmul.default", "linear.default")
 
 
-# --- The graph that is left -----------------------------------------------------------------------
+# --- The resulting graph --------------------------------------------------------------------------
 
 
 def remove_complex_numbers(program: Any) -> None:
-    """Changes the graph of a `torch.export.ExportedProgram` in place: its parameters of complex
-    numbers are pairs, and so are all values.
+    """Changes the graph of a `torch.export.ExportedProgram` in place so that its complex
+    parameters, and all complex values, are pairs of real numbers.
 
-    Raises InputError for operators on complex numbers that have no decomposition, and for inputs
-    and results that are complex.
+    Raises InputError for operators on complex tensors that have no decomposition, and for complex
+    inputs and results.
     """
     import torch
 
@@ -496,8 +500,8 @@ def remove_complex_numbers(program: Any) -> None:
 
 
 def _complex_state(program: Any) -> dict[str, str]:
-    """Parameters, buffers and constants of complex numbers: their names in the state, by those of
-    the nodes."""
+    """Maps the node names of complex parameters, buffers and constants to their names in the
+    program's state."""
     signature = program.graph_signature
     names = {
         **signature.inputs_to_parameters,
@@ -525,7 +529,8 @@ def _make_pairs(program: Any, node: Any, name: str) -> None:
 
 
 def _forward_parts(graph: Any, aten: Any) -> None:
-    """A part of pairs that two parts are put together to is that part."""
+    """Replaces the selection of a part from pairs by that part, if the pairs were stacked from two
+    parts."""
     for node in graph.find_nodes(op="call_function", target=aten.select.int):
         of, dim, index = node.args
         parts = _parts_of(of, aten)
@@ -535,7 +540,7 @@ def _forward_parts(graph: Any, aten: Any) -> None:
 
 
 def _parts_of(pairs: Any, aten: Any) -> list[Any]:
-    """The nodes that a node puts together along a new last dimension, if it does."""
+    """The nodes that a node stacks along a new last dimension. Empty if it does not do that."""
     if pairs.target not in (aten.stack.default, aten.cat.default) or len(pairs.args) < 2:
         return []
     parts, dim = pairs.args

@@ -1,7 +1,8 @@
 """Arrays that decompositions compute with, as constants of a program's graph.
 
-PyTorch's tracer loses the elements of tensors that are made while it traces. Here it sees an
-operator of aotc's own in their place, with a number, which becomes the constant afterwards.
+PyTorch's tracer loses the elements of tensors that are created during tracing. Therefore a
+decomposition calls an operator of aotc's own, with the array's number. After tracing,
+`put_constants` replaces the operator by the constant.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-# By their numbers, of programs that are being decomposed: one at a time.
+# The arrays of the program that is being decomposed, by the number that the operator has. Only one
+# program is decomposed at a time.
 _ARRAYS: list[Any] = []
 
 
 def constant(array: Any, dtype: Any) -> Any:
-    """The array as a tensor of this type, in a function that is traced."""
+    """The array as a tensor of this dtype, for use in a traced function."""
     _ARRAYS.append(array)
     return _operator()(len(_ARRAYS) - 1, list(np.shape(array)), dtype)
 
@@ -30,7 +32,7 @@ def put_constants(program: Any) -> None:
     for node in graph.find_nodes(op="call_function", target=_operator()):
         number, _, dtype = node.args
         tensor = torch.from_numpy(np.array(_ARRAYS[number])).to(dtype)
-        # Layers with the same transform have one constant.
+        # Equal arrays, such as those of layers with the same transform, share one constant.
         content = (dtype, tensor.shape, tensor.numpy().tobytes())
         if content not in names:
             names[content] = f"constant_of_aotc_{len(names)}"
@@ -50,7 +52,8 @@ def _operator() -> Any:
 
 @functools.cache
 def _library() -> tuple[Any, Any]:
-    """PyTorch's library that has the operator, and lives as long, and it."""
+    """The operator, and PyTorch's library that defines it and must stay alive as long as the
+    operator."""
     import torch
 
     module: Any = torch.library

@@ -1,4 +1,4 @@
-"""`torch.cond`, `scan` and `map`, as torch-mlir's `torch.prim.If` and `torch.prim.Loop`."""
+"""Imports `torch.cond`, `scan` and `map` as torch-mlir's `torch.prim.If` and `torch.prim.Loop`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from aotc.frontends.torch.places import place_of_node
 
 
 def fx_importer(hooks: Any) -> Any:
-    """torch-mlir's importer, which imports these operators, too.
+    """torch-mlir's importer, extended by these operators.
 
-    The functions that an operator is given are functions of the module, which are called. Raises
-    InputError for other operators of functions than the importer's.
+    The functions that an operator takes become functions of the module, which are called. Raises
+    InputError for a higher-order operator that neither this importer nor torch-mlir's supports.
     """
     from torch_mlir import ir
     from torch_mlir.dialects import torch as dialect
@@ -46,7 +46,8 @@ def fx_importer(hooks: Any) -> Any:
 
 
 class _Importer:
-    """Makes the operations of one node of a graph, where `importer`, torch-mlir's, is."""
+    """Builds the operations of one graph node at the insertion point of `importer`, which is
+    torch-mlir's."""
 
     def __init__(self, importer: Any, loc: Any, node: Any) -> None:
         from torch_mlir import ir
@@ -60,7 +61,7 @@ class _Importer:
         self._types = [importer._cc.value_info_to_type(one) for one in self._results]
 
     def import_cond(self, holds: Any, then: Any, otherwise: Any, operands: Sequence[Any]) -> None:
-        """One of two functions of the operands."""
+        """Imports a call of one of two functions, chosen by `holds`, on the same operands."""
         condition, *values = self._values([holds, *operands])
         if condition.type != self._bool:
             condition = self._make("torch.aten.Bool.Tensor", self._bool, condition)
@@ -74,8 +75,12 @@ class _Importer:
     def import_scan(
         self, function: Any, initial: Sequence[Any], rows: Sequence[Any], others: Sequence[Any]
     ) -> None:
-        """A function of values that it gave itself, of one row of each of `rows` and of the others,
-        row after row. Results are the values that it gave last, and rows of what else it gives."""
+        """Imports a loop over the rows of `rows`.
+
+        Each iteration calls `function` with the loop-carried values, one row of each tensor of
+        `rows`, and `others`. The results are the last loop-carried values, then tensors whose rows
+        are the function's other results.
+        """
         count = len(initial)
         carried, wholes = self._types[:count], self._types[count:]
         values = self._values([*initial, *rows, *others])
@@ -109,7 +114,8 @@ class _Importer:
         return list(self._importer._import_tuple_argument(self._loc, tuple(arguments), None))
 
     def _call(self, function: Any, values: Sequence[Any], types: Sequence[Any]) -> list[Any]:
-        """The results, as these types, of the function that a node of the graph stands for."""
+        """Calls the function that a graph node refers to, and returns its results cast to
+        `types`."""
         importer, ir = self._importer, self._ir
         module = getattr(self._node.graph.owning_module, function.target)
         name = importer.fx_importer._graph_module_to_func_name[id(module)]
@@ -121,7 +127,7 @@ class _Importer:
         return [self._cast(*pair) for pair in zip(call.results, types, strict=True)]
 
     def _zeros(self, value: Any, trips: Any) -> Any:
-        """Zeros of a result's size, of whose first dimension `trips` is the number."""
+        """Zeros with the shape of a result whose first dimension has the size `trips`."""
         sizes = [trips, *map(self._size, value.shape[1:])]
         list_type = self._ir.Type.parse("!torch.list<int>", self._importer._c)
         shape = self._make("torch.prim.ListConstruct", list_type, *sizes)
@@ -135,7 +141,8 @@ class _Importer:
         return self._make("torch.aten.zeros", type_, shape, dtype, none, none, none)
 
     def _size(self, size: Any) -> Any:
-        """A size as a number: that of an operand which has the same."""
+        """A size as a `!torch.int` value. A symbolic size is taken from an operand that has a
+        dimension of the same size."""
         if isinstance(size, int):
             return self._constant("int", size)
         for node in self._node.all_input_nodes:
@@ -151,7 +158,7 @@ class _Importer:
         )
 
     def _row(self, type_: Any) -> Any:
-        """The type of a row: a tensor `[3,4],f32` has rows `[4],f32`."""
+        """The type of a row of a tensor: that of `[3,4],f32` is `[4],f32`."""
         start, _, rest = str(type_).partition("[")
         sizes, _, element = rest.partition("]")
         others = ",".join(sizes.split(",")[1:])
@@ -193,13 +200,13 @@ class _Importer:
 
     @contextlib.contextmanager
     def _block(self, region: Any, types: Sequence[Any]) -> Iterator[Any]:
-        """A new block, in which operations are then made."""
+        """A new block, which is the insertion point while the context is active."""
         block = self._ir.Block.create_at_start(region, list(types), [self._loc] * len(types))
         with self._ir.InsertionPoint(block):
             yield block
 
     def _bind(self, results: Sequence[Any]) -> None:
-        """Says that these are what the node gives."""
+        """Binds the values to the results of the node."""
         importer = self._importer
         if not isinstance(self._node.meta["val"], list | tuple):
             importer.bind_node_value(self._node, results[0])

@@ -1,7 +1,7 @@
-"""PyTorch's operators whose results have a size that depends on values.
+"""Decompositions of PyTorch's operators whose result sizes depend on values.
 
-All of them are made of one operator of aotc's own, `repeat_interleave`, and of PyTorch's others.
-torch-mlir does not look into it: its result is a tensor of an unknown size.
+All of them use one operator of aotc's own, `repeat_interleave`, and PyTorch's other operators.
+torch-mlir treats it as opaque: its result is a tensor of unknown size.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from aotc.frontends.torch.places import place_of_tracing
 
 Tensor = Any
 
-# Columns that rows are sorted by: each is a sort.
+# The most columns by which rows can be sorted. Each column needs one sort.
 _WIDEST = 16
-# Of counts: a larger one is near to where sums of 64 bits begin again.
+# The largest sum of counts. A larger one is close to the overflow of 64-bit integers.
 _LARGEST_SUM = 2.0**62
 
 
@@ -47,26 +47,27 @@ def data_dependent_decompositions(aten: Any) -> dict[Any, Any]:
 
 
 def _repeated(counts: Tensor, size: Any = None, known_size: int | None = None) -> Tensor:
-    """Place i of a row of counts `counts[i]` times, for each i, in their order. `size`: the sum of
-    the counts, of rank 0, which must be the known one."""
+    """Each index i of a 1-D tensor of counts, repeated `counts[i]` times, in order. `size` is the
+    sum of the counts, of rank 0; if `known_size` is given, it must be equal to that."""
     size = counts.sum() if size is None else size
     return _operators().repeat_interleave.default(counts.cumsum(0), size, known_size)
 
 
 def positions(mask: Tensor) -> Tensor:
-    """The places of what is true in a row, in their order."""
+    """The indices of the true elements of a 1-D mask, in order."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     return _repeated(mask.to(torch.int64))
 
 
 def coordinates(mask: Tensor) -> list[Tensor]:
-    """Those of what is true in a tensor: for each dimension, a row."""
+    """The coordinates of the true elements of a mask: one 1-D tensor for each dimension."""
     return _parted(positions(mask.reshape(-1)), mask.shape)
 
 
 def _parted(places: Tensor, shape: Sequence[int]) -> list[Tensor]:
-    """Places in a row of all elements of a shape, as those along each dimension."""
+    """Splits linear indices into a tensor of this shape into coordinates, one tensor for each
+    dimension."""
     found = []
     for size in reversed(shape[1:]):
         row = places // size
@@ -90,7 +91,8 @@ def _nonzero(x: Tensor) -> Tensor:
 
 
 def _nonzero_static(x: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
-    """The first ones; what is false or too many goes to a place behind them, which is cut off."""
+    """The coordinates of the first `size` nonzero elements. Zeros and further elements are
+    scattered to an additional last place, which is cut off."""
     import torch
 
     mask = _is_true(x).reshape(-1)
@@ -117,7 +119,7 @@ def _masked_select(x: Tensor, mask: Tensor) -> Tensor:
 
 
 def index_by_masks(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
-    """`x[indices]`, some of which are masks."""
+    """`x[indices]`, where some indices are masks."""
     import torch
 
     indices = _with_masks_of_bool(indices)
@@ -129,7 +131,8 @@ def index_by_masks(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
 
 
 def _is_empty(x: Tensor) -> bool:
-    """Whether it has no elements, as its known sizes say: torch-mlir takes 0 indices for one."""
+    """Whether a tensor is known to have no elements. torch-mlir treats an empty index tensor as if
+    it had one element."""
     return any(isinstance(size, int) and size == 0 for size in x.shape)
 
 
@@ -148,7 +151,7 @@ def _index_put(
     if mask is None:
         places = _places_of_masks(indices)
         return torch.ops.aten.index_put.default(x, places, values, accumulate)
-    # What is chosen is one dimension of the values, in the place of the mask's.
+    # In the values, one dimension of selected elements replaces the mask's dimensions.
     rank = x.dim() - mask.dim() + 1
     values = values.reshape(*[1] * (rank - values.dim()), *values.shape)
     count = values.shape[first]
@@ -167,8 +170,8 @@ def _index_put(
 def _put_at_unknown(
     x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool
 ) -> Tensor:
-    """`x[index] = values` for a row of indices whose number depends on values: torch-mlir takes it
-    for one at least."""
+    """`x[index] = values` for a 1-D index whose length depends on values. torch-mlir assumes that
+    the length is at least one."""
 
     if not all(
         index is not None and index.dim() == 1 and _depends_on_values(index.shape[0])
@@ -185,8 +188,8 @@ def _put_at_unknown(
 
 
 def one_index(indices: Sequence[Tensor | None], sizes: Sequence[Any]) -> tuple[Tensor, Any]:
-    """Indices of dimensions of these sizes as one, of the dimensions put together, and the size of
-    these. What is out of bounds stays out of bounds."""
+    """Linearizes indices of adjacent dimensions of these sizes. Returns the linear index and the
+    size of the collapsed dimension. An index that is out of bounds stays out of bounds."""
     import torch
 
     together: Any = 0
@@ -219,8 +222,8 @@ def _masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 
 def _scattered(x: Tensor, mask: Tensor, source: Tensor, *, is_exact: bool) -> Tensor:
-    """The rows of `x`, and in the places that the row `mask` has, those of `source` in their order.
-    `is_exact`: `source` has none that are left."""
+    """The rows of `x`, in which those where the 1-D `mask` is true are replaced by the rows of
+    `source`, in order. With `is_exact`, `source` must have exactly as many rows."""
     import torch
 
     counts = mask.to(torch.int64)
@@ -229,19 +232,20 @@ def _scattered(x: Tensor, mask: Tensor, source: Tensor, *, is_exact: bool) -> Te
 
 
 def _only_mask(indices: Sequence[Tensor | None]) -> tuple[int, Tensor | None]:
-    """The one index that is given, if it is a mask, and its place."""
+    """Returns the position of the first index that is given, and the mask if that is the only index
+    and is a mask."""
     given = [(place, index) for place, index in enumerate(indices) if index is not None]
     (place, index), *others = given
     return (place, None if others or not is_mask(index) or index.dim() == 0 else index)
 
 
 def _put_together(x: Tensor, first: int, count: int) -> Tensor:
-    """The tensor with several dimensions as one."""
+    """The tensor with `count` dimensions from `first` on collapsed into one."""
     return x if count == 1 else x.reshape(*x.shape[:first], -1, *x.shape[first + count :])
 
 
 def _places_of_masks(indices: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """Indices, of which masks are replaced by the coordinates of what is true in them."""
+    """The indices, with each mask replaced by the coordinates of its true elements."""
     found: list[Tensor | None] = []
     for index in indices:
         found += coordinates(index) if index is not None and is_mask(index) else [index]
@@ -249,7 +253,7 @@ def _places_of_masks(indices: Sequence[Tensor | None]) -> list[Tensor | None]:
 
 
 def _with_masks_of_bool(indices: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """A mask of uint8 is true where it is not 0."""
+    """Converts masks of uint8, which are true where they are not 0, to bool."""
     return [_is_true(index) if is_mask(index) else index for index in indices]
 
 
@@ -285,7 +289,7 @@ def _repeat_interleave_of_tensor(
 
 
 def _size_unless(is_wrong: Tensor, size: Tensor) -> Tensor:
-    """A size, or one that is an error of the call."""
+    """The size, or -1 if `is_wrong`, for which the call fails."""
     import torch
 
     return torch.where(is_wrong, -1, size)
@@ -297,7 +301,7 @@ def _size_unless(is_wrong: Tensor, size: Tensor) -> Tensor:
 def _unique2(
     x: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Sorted, whether that is asked for or not."""
+    """The result is always sorted, even if `sorted` is false."""
     values, places = x.reshape(-1).sort(stable=True)
     found, groups, counts = _of_sorted(values, _begins(values), return_counts)
     inverse = _put_back(groups, places).reshape(x.shape) if return_inverse else _nothing()
@@ -326,7 +330,8 @@ def _unique_dim(
     return_inverse: bool = False,
     return_counts: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Slices are rows of elements; those are sorted from the last column to the first."""
+    """Each slice becomes a row. The rows are sorted by a stable sort per column, from the last
+    column to the first."""
     import torch
 
     del sorted
@@ -372,7 +377,7 @@ def _as_slices(rows: Tensor, x: Tensor, dim: int) -> Tensor:
 
 
 def _begins(values: Tensor) -> Tensor:
-    """Whether each element, or row, differs from the one before; NaN differs from all."""
+    """Whether each element, or row, differs from the one before. NaN differs from everything."""
     import torch
 
     numbers = torch.arange(values.shape[0])
@@ -383,8 +388,8 @@ def _begins(values: Tensor) -> Tensor:
 
 
 def _of_sorted(values: Tensor, begins: Tensor, counted: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """The first of each group of equal elements, the number of each element's group, and how many
-    are in each group."""
+    """For sorted values, returns the first element of each group of equal elements, the group
+    number of each element, and the size of each group."""
     import torch
 
     first = positions(begins)
@@ -397,7 +402,7 @@ def _of_sorted(values: Tensor, begins: Tensor, counted: bool) -> tuple[Tensor, T
 
 
 def _put_back(values: Tensor, places: Tensor) -> Tensor:
-    """Each value at its place, of which no two are the same."""
+    """Scatters each value to its place. The places are a permutation."""
     return values.new_empty(values.shape).scatter(0, places, values)
 
 
@@ -414,7 +419,7 @@ def _bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> T
     import torch
 
     row = x.to(torch.int64)
-    # Of no numbers, too.
+    # The additional element is the result's minimal length - 1, which also serves an empty input.
     most = torch.cat([row, torch.full((1,), minlength - 1)]).amax()
     size = _size_unless((row < 0).any(), most + 1)
     bins = _repeated_once(size)
@@ -425,7 +430,7 @@ def _bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> T
 
 
 def _repeated_once(size: Tensor) -> Tensor:
-    """As many numbers as `size` says, of rank 0."""
+    """A 1-D tensor whose length is the value of `size`, of rank 0. Its elements are 0."""
     return _operators().repeat_interleave.default(size.reshape(1), size)
 
 

@@ -1,7 +1,7 @@
-"""PyTorch's operators that torch-mlir does not know, or has wrong, as other operators.
+"""Decompositions of PyTorch's operators that torch-mlir does not support, or lowers wrongly.
 
-Each function has the arguments of its operator. torch.export traces it in the operator's place, for
-tensors without elements.
+Each function has the parameters of its operator. torch.export traces it in place of the operator,
+on fake tensors, which have no elements. A function returns NotImplemented to keep the operator.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ Tensor = Any
 
 
 def decompositions() -> dict[Any, Any]:
-    """Those of torch-mlir, and those of this module, by operator."""
+    """The decompositions of torch-mlir and of this package, by operator."""
     import torch  # type: ignore[import-not-found, unused-ignore]
     from torch_mlir.extras import fx_decomp_util  # type: ignore[import-not-found, unused-ignore]
 
     aten = torch.ops.aten
     table: dict[Any, Any] = fx_decomp_util.get_decomposition_table()
-    # torch-mlir takes the epsilon for 0 where none is given, and not for the type's.
+    # If no epsilon is given, torch-mlir uses 0 instead of the epsilon of the dtype.
     defaults = torch.export.default_decompositions()
     return {
         **table,
@@ -90,7 +90,7 @@ def decompositions() -> dict[Any, Any]:
         aten.isin.Tensor_Tensor: _isin,
         aten._cdist_forward.default: _cdist,
         aten._pdist_forward.default: _pdist,
-        # torch-mlir's own leaves a norm of all dimensions.
+        # torch-mlir's own decomposition leaves a norm over all dimensions.
         aten.linalg_norm.default: defaults[aten.linalg_norm.default],
         aten.linalg_norm.ord_str: defaults[aten.linalg_norm.ord_str],
         aten.all.dims: defaults[aten.all.dims],
@@ -134,7 +134,8 @@ def _of_pytorch() -> dict[Any, Any]:
 
 
 def _of_libraries() -> dict[Any, Any]:
-    """Those of operators that other packages register, where they have."""
+    """The decompositions of operators that other packages register, for those that are
+    registered."""
     import torch
 
     found = {}
@@ -147,7 +148,7 @@ def _of_libraries() -> dict[Any, Any]:
 
 
 def _sort(x: Tensor, *, stable: bool | None, dim: int = -1, descending: bool = False) -> Any:
-    """All sorts of aotc are stable."""
+    """Drops `stable`: all sorts of aotc are stable."""
     import torch
 
     del stable
@@ -155,7 +156,8 @@ def _sort(x: Tensor, *, stable: bool | None, dim: int = -1, descending: bool = F
 
 
 def _topk(x: Tensor, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    """In order also where any order will do, which torch-mlir does not know."""
+    """Returns sorted elements even if any order is allowed. torch-mlir does not support
+    `sorted=False`."""
     if sorted:
         return NotImplemented
     import torch
@@ -176,8 +178,9 @@ def _attention(
     attn_mask: Tensor | None = None,
     scale: float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """With the strides that the operator's result has, which programs view as other shapes: in the
-    order of the query's. PyTorch's own always has the batch behind the sequence."""
+    """Returns (output, weights). The output has the strides of the operator's result, because
+    programs view it under other shapes: its dimensions are in the order of the query's strides.
+    PyTorch's own decomposition always puts the batch after the sequence."""
     import torch
 
     output, weights = torch.ops.aten._scaled_dot_product_attention_math.default(
@@ -196,8 +199,8 @@ def _attention(
 
 
 def _order_of(strides: Sequence[Any]) -> tuple[int, ...]:
-    """Dimensions of an attention's query, of which each is known to have at least the stride of the
-    next; if none are, those of heads behind the sequence."""
+    """The dimensions of an attention's query, each of which is known to have at least the stride of
+    the next one. If no order is known, the heads come after the sequence: (0, 2, 1, 3)."""
     from torch.fx.experimental.symbolic_shapes import (  # type: ignore[import-not-found, unused-ignore]
         statically_known_true,
     )
@@ -212,7 +215,8 @@ def _order_of(strides: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _split_with_sizes(x: Tensor, split_sizes: Sequence[Any], dim: int = 0) -> Any:
-    """Parts of sizes that are not all known, which torch-mlir does not take as a list."""
+    """Splits into parts whose sizes are not all known. torch-mlir does not take such sizes as a
+    list."""
     if all(isinstance(size, int) for size in split_sizes):
         return NotImplemented
     parts, start = [], 0
@@ -223,8 +227,8 @@ def _split_with_sizes(x: Tensor, split_sizes: Sequence[Any], dim: int = 0) -> An
 
 
 def _split(x: Tensor, split_size: Any, dim: int = 0) -> Any:
-    """Parts of a size that is not known, or of a dimension of any size: how many there are is a
-    condition of the program."""
+    """Splits into parts of a symbolic size, or splits a dimension of symbolic size. The number of
+    parts becomes a condition of the program."""
     size = x.shape[dim]
     if isinstance(size, int) and isinstance(split_size, int):
         return NotImplemented
@@ -240,7 +244,8 @@ def _grouped_mm(
     bias: Tensor | None = None,
     out_dtype: Any = None,
 ) -> Tensor:
-    """Rows up to each offset with a matrix each, or a product of batches where there are none."""
+    """With `offs`, a grouped matmul: the rows up to each offset are multiplied by a matrix of their
+    own. Without it, a batched matmul."""
     import torch
 
     if weights.dim() != 3 or bias is not None or out_dtype not in (None, x.dtype):
@@ -253,8 +258,8 @@ def _grouped_mm(
 
 
 def _rows_by_groups(x: Tensor, weights: Tensor, offs: Tensor) -> Tensor:
-    """Of the products with all matrices, each row's own: which of them are needed depends on
-    values. Rows behind the last offset are 0."""
+    """Multiplies the rows by all matrices, then selects the product of each row's group, because
+    the groups depend on values. Rows after the last offset are 0."""
     import torch
 
     groups, rows = weights.shape[0], torch.arange(x.shape[0])
@@ -273,7 +278,7 @@ def _median(x: Tensor) -> Tensor:
 
 
 def _median_of_rows(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The lower one of two; NaN where a row has one. NaN are sorted behind all others."""
+    """The lower of two medians; NaN if the row has a NaN. NaNs are sorted last."""
     import torch
 
     if x.dim() == 0:
@@ -299,7 +304,7 @@ def _nanmedian(x: Tensor) -> Tensor:
 
 
 def _kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    """Of a tensor of rank 0, which torch-mlir takes for one with dimensions."""
+    """Handles a tensor of rank 0, for which torch-mlir assumes dimensions."""
     if x.dim():
         return NotImplemented
     import torch
@@ -312,7 +317,7 @@ def _kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
 
 
 def _equal(x: Tensor, y: Tensor) -> Tensor:
-    """torch-mlir takes an element for equal to itself, also NaN, and has the opposite right."""
+    """torch-mlir lowers `x == x` as true, even for NaN. Its lowering of `!=` is right."""
     if not (x.dtype.is_floating_point or y.dtype.is_floating_point):
         return NotImplemented
     return (x != y).logical_not()
@@ -325,7 +330,7 @@ def _isfinite(x: Tensor) -> Tensor:
 
 
 def _signbit(x: Tensor) -> Tensor:
-    """Of NaN, as of a positive number."""
+    """A NaN has the result of a positive number, whatever its sign."""
     if not x.dtype.is_floating_point:
         return x < 0
     return (x < 0) | ((x == 0) & (1 / x < 0))
@@ -342,7 +347,7 @@ def _copysign(x: Tensor, sign: Any) -> Tensor:
 
 
 def _hypot(x: Tensor, y: Tensor) -> Tensor:
-    """By the larger one, whose square may be no number."""
+    """Scales by the larger operand, because its square may overflow."""
     import torch
 
     larger, smaller = torch.maximum(x.abs(), y.abs()), torch.minimum(x.abs(), y.abs())
@@ -352,7 +357,7 @@ def _hypot(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _fmod(x: Tensor, divisor: float) -> Tensor:
-    """With the sign of `x`, also where it is 0."""
+    """The result has the sign of `x`, even if it is 0."""
     import torch
 
     found = torch.fmod(x, torch.full_like(x, divisor))
@@ -373,7 +378,8 @@ def _bitwise(of_tensors: Any, x: Tensor, number: int) -> Tensor:
 
 
 def _power(x: Tensor, exponent: float) -> Tensor:
-    """Of integers, by squares: torch-mlir has floats' alone, which it gets."""
+    """Computes integer powers by repeated squaring. torch-mlir lowers powers of floats only, so
+    those are left to it."""
     if x.dtype.is_floating_point or not isinstance(exponent, int) or exponent < 0:
         return NotImplemented
     found, square = None, x
@@ -392,15 +398,15 @@ def _isin(
     from torch._decomp import decompositions  # type: ignore[import-not-found, unused-ignore]
 
     defined: Any = decompositions
-    # PyTorch takes the faster one of two ways, by a condition on the sizes.
+    # With known sizes, PyTorch chooses the faster of two algorithms by a condition on them.
     if all(isinstance(size, int) for size in (*elements.shape, *test_elements.shape)):
         return defined.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
     return defined.isin_default(elements, test_elements, invert=invert)
 
 
 def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
-    """All elements as one row, where no dimension is given; by less than a dimension has, which
-    torch-mlir asks for."""
+    """Rolls the flattened tensor if no dimension is given. Reduces each shift modulo the size of
+    its dimension, as torch-mlir requires."""
     import torch
 
     roll = torch.ops.aten.roll.default
@@ -436,7 +442,7 @@ def _frequencies_of_half(n: int, d: float = 1.0, *, dtype: Any = None, **named: 
 def _as_strided(
     x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
-    """Of elements in their order, where it is no view of all."""
+    """Gathers elements of a contiguous tensor, where the result is not a view of all elements."""
     import torch
 
     offset = storage_offset or 0
@@ -456,7 +462,8 @@ def _as_strided(
 
 
 def _cdist(a: Tensor, b: Tensor, p: float, compute_mode: int | None = None) -> Tensor:
-    """Of differences, which are not cut off as by products of matrices."""
+    """Computes the distances from differences, which avoids the cancellation of the matmul
+    formula."""
     import torch
 
     del compute_mode
@@ -473,7 +480,7 @@ def _pdist(x: Tensor, p: float = 2) -> Tensor:
 def _vector_norm(
     x: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
-    """Of all elements: torch-mlir has those of given dimensions."""
+    """Handles norms over all elements. torch-mlir lowers those over given dimensions."""
     if dim:
         return NotImplemented
     import torch
@@ -495,7 +502,7 @@ def _searchsorted(
     side: str | None = None,
     sorter: Tensor | None = None,
 ) -> Tensor:
-    """How many elements of the row are before each one."""
+    """The number of elements of the sorted row that come before each element of `x`."""
     import torch
 
     if sorter is not None:
@@ -504,12 +511,13 @@ def _searchsorted(
         row = row.unsqueeze(-2)
     x = x.unsqueeze(-1)
     is_before = row <= x if right or side == "right" else row < x
-    # All are before NaN.
+    # All elements come before NaN.
     return (is_before | (x != x)).sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
 
 
 def _histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """Of bins of equal width from `min` to `max`, of the elements if they are equal."""
+    """Counts elements in bins of equal width from `min` to `max`. If these are equal, the bins span
+    the range of the elements."""
     import torch
 
     row = x.reshape(-1)
@@ -541,8 +549,8 @@ def _histogram(
 
 
 def _index(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
-    """Of several tensors of indices of any size, which torch-mlir does not take to be of the same:
-    one, of the dimensions put together. An index out of bounds stays out of bounds."""
+    """Linearizes several index tensors of symbolic size into one, because torch-mlir does not
+    assume that their sizes are equal. An index that is out of bounds stays out of bounds."""
     import torch
 
     if any(map(is_mask, indices)):
@@ -566,13 +574,13 @@ def _index(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
 
 
 def _put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """Into all elements as one row."""
+    """Writes to linear indices of the flattened tensor."""
     put = x.reshape(-1).index_put([index.reshape(-1)], source.reshape(-1), accumulate)
     return put.reshape(x.shape)
 
 
 def _block_diag(tensors: Sequence[Tensor]) -> Tensor:
-    """Of numbers, rows and matrices."""
+    """Each block is a number, a row or a matrix."""
     import torch
 
     blocks = [one if one.dim() == 2 else one.reshape(1, -1) for one in tensors]

@@ -1,5 +1,5 @@
-"""PyTorch's elementwise operators that are loops or work on bits: powers of integers, greatest
-common divisors, the next float. The loop is in the kernel, for each element."""
+"""PyTorch's elementwise operators that need loops or bit operations: integer powers, greatest
+common divisors, the next float. The kernel runs the loop for each element."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def elementwise_decompositions(aten: Any) -> dict[Any, Any]:
 
 
 def _power(x: Any, exponent: Tensor) -> Tensor:
-    """Of floats, torch-mlir has powers."""
+    """Handles integer powers. torch-mlir lowers those of floats."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     type_ = torch.result_type(x, exponent)
@@ -55,8 +55,8 @@ def _nextafter(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _of_integers(name: str, x: Tensor, y: Tensor, type_: Any) -> Tensor:
-    """In 64 bits, or in 32 where the type has fewer: the lowest bits of the result are the same,
-    and numbers without a sign have none there."""
+    """Computes in 64 bits, or in 32 if the type has at most 16. The low bits of the result are the
+    same, and values of unsigned types are not negative there."""
     import torch
 
     wide = torch.int64 if type_.itemsize > 2 else torch.int32
@@ -85,7 +85,8 @@ def _of_same_size(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _text(body: Callable[[str], str], call: OperatorCall) -> str:
-    """The function for two tensors of one shape, with the body for each element."""
+    """The text of the function of two tensors of one shape that applies the body to each
+    element."""
     x, y = call.operands
     (result,) = call.results
     *shape, element = x.removeprefix("tensor<").removesuffix(">").split("x")
@@ -114,8 +115,8 @@ func.func @elementwise(%all_x: {x}, %all_y: {y}) -> {result} {{
 
 
 def _power_body(e: str) -> str:
-    """A negative power is 1 / x, rounded to 0: not 0 for 1 and -1, of which odd powers are as the
-    first one."""
+    """A negative power is 1 / x rounded to 0. It is 0 except for 1 and -1, whose odd powers equal
+    the first power and whose even powers are 1."""
     return f"""
     %zero = arith.constant 0 : {e}
     %one = arith.constant 1 : {e}
@@ -132,7 +133,8 @@ def _power_body(e: str) -> str:
 
 
 def _gcd_body(e: str) -> str:
-    """By Euclid's algorithm, without a sign: the least integer has no absolute value."""
+    """Euclid's algorithm on unsigned integers, because the absolute value of the least signed
+    integer is not representable as a signed one."""
     return f"""
     %zero = arith.constant 0 : {e}
     %positive_x = math.absi %x : {e}
@@ -148,8 +150,8 @@ def _gcd_body(e: str) -> str:
 
 
 def _nextafter_body(e: str) -> str:
-    """Floats of one sign are in the order of their bits. The neighbours of 0 are the least ones of
-    both signs."""
+    """Floats of one sign are ordered as their bits. The neighbours of 0 are the smallest subnormals
+    of both signs."""
     bits = f"i{e.lstrip('bf')}"
     return f"""
     %zero = arith.constant 0.0 : {e}

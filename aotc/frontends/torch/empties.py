@@ -1,5 +1,5 @@
-"""Tensors without elements in PyTorch's graph → constants: some of torch-mlir's passes divide by
-the number of elements."""
+"""Replaces tensors without elements in PyTorch's graph by constants, because some of torch-mlir's
+passes divide by the number of elements."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 
 def fold_empties(program: Any) -> None:
-    """Changes the graph of a `torch.export.ExportedProgram` in place: what computes a tensor whose
-    sizes are known, one of them 0, becomes `aten.full`."""
+    """Replaces each node whose result has known sizes, one of them 0, by `aten.full`. Changes the
+    graph of a `torch.export.ExportedProgram` in place."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     full = torch.ops.aten.full.default

@@ -1,4 +1,4 @@
-"""Running extrema and logarithms of sums, modes, and medians of PyTorch."""
+"""Decompositions of PyTorch's cumulative extrema, cumulative log-sum-exp, modes and medians."""
 
 from __future__ import annotations
 
@@ -23,8 +23,13 @@ def extremum_decompositions(aten: Any) -> dict[Any, Any]:
 
 
 def _running(x: Tensor, dim: int, name: str) -> tuple[Tensor, Tensor]:
-    """Of equal extrema, the last place, and of NaN, too. Each round combines with an extremum that
-    is twice as far before: of those in front of the first element, with that again."""
+    """Cumulative extrema and their indices. The index is that of the last of equal extrema, or of
+    the last NaN.
+
+    This is a Hillis-Steele scan: each round combines each element with that `distance` places
+    before it, and doubles the distance. Before the start it uses the first element, which is
+    already part of each extremum.
+    """
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     if x.dim() == 0:
@@ -48,7 +53,7 @@ def _running(x: Tensor, dim: int, name: str) -> tuple[Tensor, Tensor]:
 
 
 def _logcumsumexp(x: Tensor, dim: int) -> Tensor:
-    """In rounds, likewise: in front of the first element is nothing, exp(-inf)."""
+    """The same scan for log-sum-exp. Before the start, it uses -inf, whose exponential is 0."""
     import torch
 
     if x.dim() == 0:
@@ -63,7 +68,7 @@ def _logcumsumexp(x: Tensor, dim: int) -> Tensor:
         earlier = sums.index_select(dim, before.clamp(min=0))
         earlier = torch.where(before.reshape(shape) < 0, -math.inf, earlier)
         most, least = torch.maximum(sums, earlier), torch.minimum(sums, earlier)
-        # Equal infinities have no difference.
+        # The difference of equal infinities is NaN.
         added = most + torch.where(most == least, 0, least - most).exp().log1p()
         sums = torch.where(most.abs() == math.inf, most, added)
         distance *= 2
@@ -81,7 +86,7 @@ def _known_length(x: Tensor, dim: int, name: str) -> int:
 
 
 def _of_rows(function: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Callable[..., Any]:
-    """A function of each row along a dimension, from one of those along the last."""
+    """Extends a function that reduces the last dimension to one that reduces any dimension."""
 
     def of_dimension(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
         import torch
@@ -97,7 +102,7 @@ def _of_rows(function: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Callable[..
 
 
 def _mode(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The least of the values that are there most often, and the last place where it is."""
+    """The least of the most frequent values, and the index of its last occurrence."""
     import torch
 
     counts = (x.unsqueeze(-1) == x.unsqueeze(-2)).sum(-1)
@@ -117,7 +122,7 @@ def _largest(x: Tensor) -> Any:
 
 
 def _nanmedian(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The lower one of two among the numbers that are none of NaN, which are sorted last."""
+    """The lower of two medians of the elements that are not NaN. NaNs are sorted last."""
     values, places = x.sort(-1)
     middle = ((values == values).sum(-1, keepdim=True) - 1).clamp(min=0) // 2
     return values.gather(-1, middle).squeeze(-1), places.gather(-1, middle).squeeze(-1)

@@ -1,10 +1,10 @@
-"""Fourier transforms → kernels for powers of two, and matmuls with matrices of roots of unity.
+"""Decomposes Fourier transforms into kernels for powers of two, and matmuls with DFT matrices.
 
-Complex numbers are pairs of real ones, the last dimension. A transform of a short row is one
-matmul; of one whose length is a power of two, one kernel (see fourier_rows.py). Of a longer one, of
-N1 x N2 numbers, it is N2 transforms of N1 numbers, a product with roots, and N1 transforms of N2
-numbers (Cooley and Tukey). A length without a small divisor is a convolution of a length that has
-some (Bluestein).
+Complex numbers are pairs of real ones, in the last dimension. The algorithm depends on the length
+n. A short row is one matmul. A power of two is one kernel, up to the longest that fourier_rows.py
+has. A length n = N1 * N2 is N2 transforms of N1 points, a multiplication by twiddle factors, and N1
+transforms of N2 points (Cooley and Tukey). A length without a small divisor is a convolution whose
+length has small divisors (Bluestein).
 
 https://en.wikipedia.org/wiki/Cooley-Tukey_FFT_algorithm,
 https://en.wikipedia.org/wiki/Chirp_Z-transform
@@ -30,12 +30,12 @@ from aotc.frontends.torch.places import place_of_tracing
 
 Tensor = Any
 
-# The longest row that one matmul transforms, and that where it has no small divisor.
+# The longest row that one matmul transforms, and the longest if the length has no small divisor.
 _LONGEST, _LONGEST_PRIME = 32, 128
 
 
 def fourier_decompositions(aten: Any) -> dict[Any, Any]:
-    """Transforms of real and of complex numbers, by operator."""
+    """The decompositions of transforms of real and of complex tensors, by operator."""
     return {
         aten._fft_r2c.default: _from_real,
         aten._fft_c2r.default: _to_real,
@@ -46,7 +46,8 @@ def fourier_decompositions(aten: Any) -> dict[Any, Any]:
 
 
 def _from_real(x: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Tensor:
-    """Along the last of the dimensions that are named, of real numbers; then along the others."""
+    """Transforms real numbers along the last of the dimensions in `dim`, then the complex results
+    along the others."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     *others, last = dim
@@ -94,7 +95,8 @@ def _stft(
     return_complex: bool | None = None,
     align_to_window: bool | None = None,
 ) -> Tensor:
-    """Transforms of overlapping frames. PyTorch's own is for signals of one size alone."""
+    """Transforms overlapping frames. PyTorch's own decomposition supports only one signal
+    length."""
     import torch
 
     if align_to_window:
@@ -127,8 +129,9 @@ def _inverse_stft(
     length: int | None = None,
     return_complex: bool = False,
 ) -> Tensor:
-    """The sum of overlapping frames, divided by that of the squared windows. PyTorch's own looks
-    for a zero of the latter, which is known in a call alone: results are NaN there."""
+    """Adds overlapping frames and divides by the sum of the squared windows. PyTorch's own
+    decomposition raises an error if that sum is 0, which is only known at run time. Here the
+    results are NaN at such places."""
     import torch
 
     bins, frames = z.shape[-2:]
@@ -166,7 +169,8 @@ def _normalized(pairs: Tensor, x: Tensor, dim: Sequence[int], normalization: int
 
 
 def _scaled(x: Tensor, sizes: Sequence[Any], normalization: int) -> Tensor:
-    """By PyTorch's number: 0 for none, 1 for the root of the count, 2 for the count."""
+    """Scales by PyTorch's normalization number: 0 is no scaling, 1 is 1 / sqrt(count), 2 is 1 /
+    count."""
     count = math.prod(_known(size) for size in sizes) or 1
     factor = (1.0, 1 / math.sqrt(count), 1 / count)[normalization]
     return x if factor == 1 else x * factor
@@ -182,7 +186,8 @@ def _known(size: Any) -> int:
 
 
 class _Rows:
-    """A tensor as rows along a dimension, [rows, n]: with `inner` dimensions behind, which stay."""
+    """A tensor reshaped to rows along a dimension, [rows, n, ...]. The last `inner` dimensions stay
+    at the end."""
 
     def __init__(self, x: Tensor, dim: int, inner: int) -> None:
         rank = x.dim() - inner
@@ -195,7 +200,7 @@ class _Rows:
         self.rows = moved.reshape([math.prod(self._sizes), self.n, *x.shape[rank:]])
 
     def restored(self, rows: Tensor) -> Tensor:
-        """Rows like these, [rows, m] and inner dimensions, as a tensor like the one given."""
+        """Reshapes rows [rows, m, ...] to the order of dimensions of the original tensor."""
         inner = list(rows.shape[1:])
         parted = rows.reshape([*self._sizes, *inner])
         count = len(self._sizes)
@@ -221,7 +226,7 @@ def _along(pairs: Tensor, dim: int, sign: int) -> Tensor:
     return rows.restored(_transform(rows.rows, sign))
 
 
-# --- Of rows of pairs, [rows, n, 2] ---------------------------------------------------------------
+# --- Transforms of rows of pairs, [rows, n, 2] ----------------------------------------------------
 
 
 def _transform(pairs: Tensor, sign: int) -> Tensor:
@@ -259,7 +264,8 @@ def _transform(pairs: Tensor, sign: int) -> Tensor:
 
 
 def _half_of_real(x: Tensor) -> Tensor:
-    """[rows, n] real numbers → [rows, n / 2 + 1, 2], the other half of which is conjugate."""
+    """[rows, n] real numbers → [rows, n / 2 + 1, 2], the first half of their transform. The other
+    half is its conjugate."""
     import torch
 
     rows, n = x.shape
@@ -271,18 +277,18 @@ def _half_of_real(x: Tensor) -> Tensor:
         return (x @ matrix).reshape(rows, half, 2)
     if n % 2:
         return _transform(torch.stack([x, torch.zeros_like(x)], -1), -1)[:, :half]
-    # Two neighbours are one complex number of half as many.
+    # Transforms pairs of neighbours as n / 2 complex numbers.
     return half_of_real(_transform(x.reshape(rows, n // 2, 2), -1))
 
 
 def _real_of_half(pairs: Tensor, n: int) -> Tensor:
-    """[rows, n / 2 + 1, 2] → [rows, n] real numbers, of which these are the transform, times n."""
+    """[rows, n / 2 + 1, 2] → [rows, n] real numbers: the inverse transform, multiplied by n."""
     import torch
 
     rows, half = pairs.shape[0], n // 2 + 1
     if has_kernel(n, pairs, is_real=True):
         return transform_rows(pairs[:, :half][None], n, 1, kind="c2r")[0]
-    # The first is real, and that in the middle: what else is there is not looked at.
+    # Points 0 and n / 2 are real: their imaginary parts are ignored.
     is_alone = np.isin(np.arange(half), (0, n / 2))
     is_read = np.stack([np.ones(half, bool), ~is_alone], -1)
     pairs = torch.where(_constant(is_read, pairs) != 0, pairs, 0.0)
@@ -296,7 +302,8 @@ def _real_of_half(pairs: Tensor, n: int) -> Tensor:
 
 
 def _by_convolution(pairs: Tensor, sign: int) -> Tensor:
-    """jk = (j² + k² - (j - k)²) / 2: a convolution with a chirp, between products with it."""
+    """Bluestein's algorithm. Since jk = (j² + k² - (j - k)²) / 2, the transform is a convolution
+    with a chirp, with a multiplication by the chirp before and after it."""
     import torch
 
     n = pairs.shape[1]
@@ -315,37 +322,38 @@ def _conjugate(pairs: Tensor) -> Tensor:
 
 
 def _times(pairs: Tensor, numbers: Any) -> Tensor:
-    """The product with complex numbers that are known."""
+    """The product with complex constants."""
     same = np.stack([numbers.real, numbers.real], -1)
     other = np.stack([-numbers.imag, numbers.imag], -1)
     return pairs * _constant(same, pairs) + pairs.flip(-1) * _constant(other, pairs)
 
 
-# --- Numbers that are known -----------------------------------------------------------------------
+# --- Constants ------------------------------------------------------------------------------------
 
 
 def _divisor(n: int) -> int:
-    """Of `n`: `n` itself where one matmul transforms so many, 1 where there is no small one."""
+    """The divisor N1 of `n` to split it by. It is `n` if one matmul transforms a row of `n`, and 1
+    if `n` has no small divisor."""
     if n <= _LONGEST:
         return n
     if n & (n - 1) == 0:
-        # Both have kernels, up to the longest rows of these.
+        # Both factors have kernels unless one is longer than the longest row of a kernel.
         return 1 << n.bit_length() // 2
     small = [one for one in range(2, _LONGEST + 1) if n % one == 0]
     if not small:
         return n if n <= _LONGEST_PRIME else 1
-    # So that all matmuls are about as large.
+    # Chooses the divisor for which all matmuls have about the same size.
     passes = math.ceil(math.log(n, _LONGEST) - 1e-9)
     return min(small, key=lambda one: abs(math.log(one) - math.log(n) / passes))
 
 
 def _roots(n: int, powers: Any) -> Any:
-    """exp(2πi power / n) of each power."""
+    """exp(2πi power / n) for each power."""
     return np.exp(2j * np.pi * ((powers % n) / n))
 
 
 def _matrix(n: int, sign: int) -> Any:
-    """[2n, 2n]: a row of pairs, times this, is its transform."""
+    """The DFT matrix [2n, 2n]: a row of n pairs times it is the transform of the row."""
     roots = _roots(n, sign * np.outer(np.arange(n), np.arange(n)))
     blocks = np.array([[roots.real, roots.imag], [-roots.imag, roots.real]])
     return blocks.transpose(2, 0, 3, 1).reshape(2 * n, 2 * n)

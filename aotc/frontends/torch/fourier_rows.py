@@ -1,7 +1,8 @@
-"""aotc's operator of a Fourier transform that has a kernel: rows whose length is a power of two.
+"""aotc's operators for Fourier transforms that have a kernel: rows whose length is a power of two.
 
-It is called as a function on tensors that computes each point by its definition, and that is marked
-(`aotc.module_names.FOURIER`): `aotc.kernels.fourier` puts its kernel in the place of that.
+The operator becomes a function on tensors that computes each point by the definition of the
+transform, with the attribute `aotc.module_names.FOURIER`. `aotc.kernels.fourier` replaces the
+function by its kernel.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from aotc.module_names import FOURIER
 
 Tensor = Any
 
-# Complex numbers of a row: fewer are one matmul, and more do not fit in a block's shared memory.
+# The limits of a row, in complex numbers. A shorter row is one matmul, and a longer one does not
+# fit into a block's shared memory.
 _LEAST = 64
 _MOST = {"float32": 4096, "float64": 2048}
 
 
 def has_kernel(length: int, like: Tensor, *, is_real: bool = False) -> bool:
-    """Whether rows of `length` points of the element type of `like` do."""
+    """Whether rows of `length` points, of the element type of `like`, have a kernel."""
     count = length // 2 if is_real else length
     most = _MOST.get(str(like.dtype).removeprefix("torch."), 0)
     return length & (length - 1) == 0 and _LEAST <= count <= most
@@ -38,11 +40,12 @@ def transform_rows(
     lies_last: bool = True,
     is_written_last: bool = True,
 ) -> Tensor:
-    """The sums of x[j] exp(sign 2πi jk / length) for all k of each row.
+    """The sums of x[j] exp(sign 2πi jk / length) over j, for all k of each row.
 
-    `x` is [outer, rows, points], or [outer, points, rows] unless `lies_last`, and so is the result
-    by `is_written_last`; a last dimension of two is that of complex numbers. `kind` is that of
-    `aotc.kernels.fourier`: of r2c there are length / 2 + 1 points in the result, of c2r in `x`.
+    `x` is [outer, rows, points] with `lies_last`, and otherwise [outer, points, rows]. The result
+    has the layout that `is_written_last` says in the same way. Complex tensors have a last
+    dimension of two in addition. `kind` is a kind of `aotc.kernels.fourier`: for r2c the result has
+    length / 2 + 1 points, for c2r `x` has as many.
     """
     import torch  # type: ignore[import-not-found, unused-ignore]
 
@@ -57,22 +60,22 @@ def transform_rows(
 
 
 def half_of_real(z: Tensor) -> Tensor:
-    """[rows, n, 2], the transform of 2n real numbers as n complex ones, of two neighbours each →
-    [rows, n + 1, 2], the transform of these numbers."""
+    """Converts [rows, n, 2], the transform of 2n real numbers as n complex ones (pairs of
+    neighbours), to [rows, n + 1, 2], the first half of the transform of the real numbers."""
     n = z.shape[1]
     return _operators().fourier_halves.default(z, _roots(2 * n, n + 1, -1, z), n + 1)
 
 
 def pairs_of_half(x: Tensor) -> Tensor:
-    """[rows, n + 1, 2], the first half of the transform of 2n real numbers → [rows, n, 2], of which
-    the inverse transform has these numbers as pairs of neighbours. All of it is 2n times as
-    large."""
+    """Converts [rows, n + 1, 2], the first half of the transform of 2n real numbers, to [rows, n,
+    2], whose inverse transform has these numbers as pairs of neighbours. Without normalization,
+    that is 2n times the numbers."""
     n = x.shape[1] - 1
     return _operators().fourier_halves.default(x, _roots(2 * n, n + 1, 1, x), n)
 
 
 def _roots(length: int, count: int, sign: int, like: Tensor) -> Tensor:
-    """[count, 2], exp(sign 2πi k / length) of each k."""
+    """[count, 2]: exp(sign 2πi k / length) for each k."""
     roots = np.exp(2j * np.pi * sign * np.arange(count) / length)
     return constant(np.stack([roots.real, roots.imag], -1), like.dtype)
 
@@ -117,7 +120,8 @@ def _rows_text(call: OperatorCall) -> str:
             f"%b = tensor.extract %x[%o, {of_x}, %c1] : {x}"
         )
     part = "%part = arith.constant 0 : index" if kind == "c2r" else ""
-    # The other half of the points of a real row is conjugate.
+    # Only the first half of the points is stored; the other half is its conjugate, so all points
+    # but the first and the middle one count twice.
     last = length // 2
     weight = f"""
       %is_first = arith.cmpi eq, %j, %c0 : index
@@ -175,15 +179,16 @@ func.func @fourier(%x: {x}, %y: {y}, %roots: {roots}) -> {y}
 
 
 def _halves_text(call: OperatorCall) -> str:
-    """With x' = conj(x[n - k]): (x[k] + x' - i root(k) (x[k] - x')) / 2 of n points, or
-    x[k] + x' + i root(k) (x[k] - x') of n + 1. Both parts of a point are computed for each."""
+    """With x' = conj(x[n - k]), computes (x[k] + x' - i root(k) (x[k] - x')) / 2 if `x` has n
+    points, and x[k] + x' + i root(k) (x[k] - x') if it has n + 1. Both parts of a point are
+    computed for each of them."""
     x, roots = call.operands
     (y,) = call.results
     (count,) = call.constants
     element = x.rsplit("x", 1)[1].rstrip(">")
     is_half = f"x{count - 1}x2x" in x
     n, factor = (count - 1, 0.5) if is_half else (count, 1.0)
-    # Of n points, the last one is the first again.
+    # With n points, index n wraps around to 0.
     numbers = (
         """%near = arith.remui %k, %n : index
     %far = arith.remui %rest, %n : index"""

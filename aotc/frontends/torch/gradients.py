@@ -1,5 +1,5 @@
-"""PyTorch's operators that compute gradients, as other operators: those of what training steps
-have which torch-mlir does not know, or has wrong."""
+"""Decompositions of PyTorch's gradient operators that occur in training steps, and that torch-mlir
+does not support or lowers wrongly."""
 
 from __future__ import annotations
 
@@ -53,10 +53,14 @@ def gradient_decompositions(aten: Any) -> dict[Any, Any]:
 
 
 def _by_windows(gradient: Tensor, first: int, sizes: Sequence[int], forward: Any) -> Tensor:
-    """The gradient of a linear function that acts on each of the dimensions from `first` on alone:
-    an element's is the weighted sum of those of the results that it is a part of. These alone are
-    read, as others may be NaN. `forward(axis, identity)` applies the function along one dimension:
-    to rows of a matrix. NotImplemented where a size is not known."""
+    """The gradient of a separable linear function of the dimensions from `first` on, whose input
+    sizes are `sizes`.
+
+    The gradient of an input element is the weighted sum of the gradients of the results that it
+    contributes to. Only these are read, because others may be NaN. `forward(axis, identity)`
+    applies the function along one dimension to the rows of a matrix. Returns NotImplemented if a
+    size is not known.
+    """
     import torch  # type: ignore[import-not-found, unused-ignore]
     from torch.utils._python_dispatch import (  # type: ignore[import-not-found, unused-ignore]
         _disable_current_modes,
@@ -90,7 +94,7 @@ def _interpolated(
     rank = len(output_size)
     given = [*scales, *[None] * (rank - len(scales))]
 
-    # All dimensions are resized in the same way.
+    # One forward function serves all dimensions, because all are resized in the same way.
     others = [1] * (rank - 1)
 
     def along(axis: int, identity: Tensor) -> Tensor:
@@ -158,8 +162,7 @@ def _adaptive_average(rank: int, gradient: Tensor, x: Tensor) -> Tensor:
 
 
 def _maximum(rank: int, gradient: Tensor, x: Tensor, indices: Tensor) -> Tensor:
-    """`indices`: the places of the maxima in the last `rank` dimensions of `x`, which are counted
-    through."""
+    """`indices` are the linear indices of the maxima in the last `rank` dimensions of `x`."""
     zeros = x.new_zeros([*x.shape[:-rank], math.prod(x.shape[-rank:])])
     found = zeros.scatter_add(-1, indices.flatten(-rank), gradient.flatten(-rank))
     return found.reshape(x.shape)
@@ -171,7 +174,7 @@ def _maximum_of_volumes(gradient: Tensor, x: Tensor, *windows: Any) -> Tensor:
 
 
 def _unfold(gradient: Tensor, input_size: Sequence[int], dim: int, size: int, step: int) -> Tensor:
-    """Elements that several windows have get the sum."""
+    """An element that is in several windows gets the sum of their gradients."""
     import torch
 
     if not input_size:
@@ -198,8 +201,8 @@ def _convolution(
     groups: int,
     output_mask: Sequence[bool],
 ) -> Any:
-    """Those of a transposed convolution, which is the gradient of one from its result to its input,
-    and of a grouped one. NotImplemented for others."""
+    """The gradients of a transposed convolution (which itself is the gradient of a convolution with
+    respect to its input), and of a grouped convolution. Returns NotImplemented for others."""
     import torch
 
     aten = torch.ops.aten
@@ -217,7 +220,7 @@ def _convolution(
             return NotImplemented
         image, of_result = x, gradient
         if output_mask[0]:
-            # Of the image's last elements, so many are in no window.
+            # The number of elements at the end of the image that are in no window.
             rest = [
                 size + 2 * pad - apart * (taps - 1) - 1 - step * (count - 1)
                 for size, pad, apart, taps, step, count in zip(
@@ -229,8 +232,8 @@ def _convolution(
                 gradient, weight, None, stride, padding, dilation, True, rest, groups
             )
     if output_mask[1]:
-        # The convolution of the image with the gradient: for each channel of a group, that of all
-        # batches, which are the channels of the groups then.
+        # The weight's gradient is the convolution of the image with the gradient. For each channel
+        # of a group, it sums over all batches, which become the channels of the groups.
         batches, channels, *sizes = image.shape
         split = image.reshape(batches, groups, channels // groups, *sizes).transpose(0, 2)
         moved = split.reshape(channels // groups, groups * batches, *sizes)
@@ -257,8 +260,8 @@ def _attention(
     attn_mask: Tensor | None = None,
     scale: float | None = None,
 ) -> Any:
-    """The weights are computed again. The results have the strides of the operator's: heads behind
-    the sequence."""
+    """Recomputes the softmax weights. The results have the strides of the operator's results, with
+    the heads after the sequence."""
     import torch
 
     group = query.shape[1] // key.shape[1]

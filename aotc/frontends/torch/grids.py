@@ -11,7 +11,7 @@ from typing import Any
 
 Tensor = Any
 
-# PyTorch's numbers for how to interpolate, and for what is outside of the volume.
+# PyTorch's enumerators of the interpolation mode, and of the padding mode.
 _LINEAR, _NEAREST = 0, 1
 _BORDER, _REFLECTION = 1, 2
 
@@ -21,7 +21,8 @@ def grid_decompositions(aten: Any) -> dict[Any, Any]:
 
 
 def _sample(x: Tensor, grid: Tensor, mode: int, padding: int, align_corners: bool) -> Any:
-    """A place of a grid is three numbers of -1 to 1, of the last dimension of `x` first."""
+    """Each grid point has three coordinates from -1 to 1. The first is along the last dimension of
+    `x`."""
     sizes = x.shape[2:]
     places = [
         _padded(_place(grid[..., -1 - dim], size, align_corners), size, padding, align_corners)
@@ -44,14 +45,16 @@ def _sample(x: Tensor, grid: Tensor, mode: int, padding: int, align_corners: boo
 
 
 def _place(number: Tensor, size: Any, align_corners: bool) -> Tensor:
-    """-1 and 1 are the middles of the first and the last element, or their outer edges."""
+    """Converts a coordinate to an index. -1 and 1 are the centers of the first and last element if
+    `align_corners`, and otherwise their outer edges."""
     if align_corners:
         return (number + 1) / 2 * (size - 1)
     return ((number + 1) * size - 1) / 2
 
 
 def _padded(place: Tensor, size: Any, padding: int, align_corners: bool) -> Tensor:
-    """With `padding`, inside of the volume: for NaN at its end, as PyTorch has it."""
+    """Moves an index into the volume according to `padding`. NaN becomes the last index, as in
+    PyTorch."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     if padding == _REFLECTION:
@@ -64,7 +67,7 @@ def _padded(place: Tensor, size: Any, padding: int, align_corners: bool) -> Tens
 
 
 def _reflected(place: Tensor, first: float, span: Any) -> Tensor:
-    """Back and forth between `first` and what is `span` behind it."""
+    """Reflects at `first` and at `first + span`, as often as necessary."""
     import torch
 
     distance = (place - first).abs()
@@ -74,8 +77,8 @@ def _reflected(place: Tensor, first: float, span: Any) -> Tensor:
 
 
 def _taken(x: Tensor, places: Sequence[Tensor], weight: Any) -> Tensor:
-    """The elements of `x` at whole numbers times `weight`, and zeros outside of it: the weights of
-    places that are infinite or NaN are NaN."""
+    """The elements of `x` at integral indices, times `weight`, and zeros outside the volume,
+    because the weights of infinite or NaN indices are NaN."""
     import torch
 
     sizes = x.shape[2:]

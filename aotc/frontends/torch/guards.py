@@ -1,7 +1,8 @@
-"""Conditions on sizes that PyTorch branched on: what its program was made for, to be checked.
+"""Conditions on sizes under which PyTorch traced a program, as checks of the entry.
 
-`torch.export` notes those of the user's code as Python's text, which `ExportedProgram.module()`
-checks; decompositions, which run later, note theirs among the guards of the program's symbols.
+`torch.export` records the conditions of the user's code as Python source, which
+`ExportedProgram.module()` checks. Decompositions, which run later, add theirs to the guards of the
+program's shape environment.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _BINARY: dict[type, Callable[..., Any]] = {
 
 
 def noted_conditions(program: Any) -> list[Any]:
-    """The conditions of the user's code, as relations of the program's symbols (SymPy's)."""
+    """The conditions of the user's code, as SymPy relations of the program's symbols."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     texts = getattr(program, "_guards_code", None) or ()
@@ -60,8 +61,9 @@ def noted_conditions(program: Any) -> list[Any]:
 
 @contextlib.contextmanager
 def without_noted_conditions(program: Any) -> Iterator[None]:
-    """PyTorch compiles and runs their text where it runs the program, also to decompose it: of a
-    file, that may be anything."""
+    """Removes the recorded conditions while the context is active. PyTorch compiles and runs their
+    source when it runs the program, which it also does to decompose it; a file may have any source
+    there."""
     texts, program._guards_code = getattr(program, "_guards_code", None) or [], []
     try:
         yield
@@ -70,21 +72,22 @@ def without_noted_conditions(program: Any) -> Iterator[None]:
 
 
 def guards_of(program: Any) -> list[Any]:
-    """The guards of the program's symbols; those of decompositions are added behind."""
+    """The guards of the program's symbols. Decompositions append theirs."""
     environment = _environment(program)
     return [] if environment is None else [guard.expr for guard in environment.guards]
 
 
 def drop_ranges_of_expressions(program: Any) -> None:
-    """Of a file, PyTorch reads ranges of expressions (`2*n`) as if they were symbols, and cannot
-    decompose the program then. Those of the symbols say the same."""
+    """Removes the ranges of expressions (`2*n`). PyTorch reads them from a file as if the
+    expressions were symbols, and then cannot decompose the program. The ranges of the symbols imply
+    them."""
     ranges = getattr(_environment(program), "var_to_range", {})
     for expression in [one for one in ranges if not one.is_Symbol]:
         del ranges[expression]
 
 
 def _environment(program: Any) -> Any:
-    """What PyTorch knows of the program's symbols; None where it has none."""
+    """The shape environment of the program's symbols, or None if it has none."""
     for node in program.graph.nodes:
         environment = getattr(getattr(node.meta.get("val"), "fake_mode", None), "shape_env", None)
         if environment is not None:
@@ -93,8 +96,8 @@ def _environment(program: Any) -> Any:
 
 
 def made_conditions(guards: Sequence[Any]) -> list[Any]:
-    """Of guards of decompositions, those without which their result is another. Where two sizes are
-    said to differ, the general case is traced, which holds for equal ones as well."""
+    """The guards of decompositions that their results depend on. An inequality of two sizes is left
+    out: the general case is traced then, which also holds for equal sizes."""
     return [
         guard
         for guard in guards
@@ -113,8 +116,8 @@ def _has_remainder(condition: Any) -> bool:
 
 
 def _is_specialization(condition: Any) -> bool:
-    """Whether it says that a size is neither 0 nor 1, which PyTorch assumes of each that is not
-    known: also of one that is rounded from another, by which broadcasting is decided."""
+    """Whether a condition says that a size is neither 0 nor 1. PyTorch assumes that of each
+    symbolic size, also of one rounded from another, to decide broadcasting."""
     if len(condition.args) != 2:
         return False
     least = {"Unequality": 1, "StrictGreaterThan": 1, "GreaterThan": 2}
@@ -130,7 +133,7 @@ def _is_specialization(condition: Any) -> bool:
 
 
 def _given(program: Any) -> dict[str, Any]:
-    """What the parameters of `forward` are, by their names: of several, tuples."""
+    """The parameters of `forward` by name. A variadic parameter is a tuple."""
     from torch.utils import _pytree  # type: ignore[import-not-found, unused-ignore]
 
     values = {node.name: node.meta.get("val") for node in program.graph.nodes}
@@ -148,7 +151,7 @@ def _given(program: Any) -> dict[str, Any]:
         numbered = re.fullmatch(r"(.+)_\d+", name)
         if numbered and name in given:
             several.setdefault(numbered[1], []).append(given[name])
-    # What strict export calls all of them.
+    # The name that strict export gives to all arguments.
     return {"flat_args": leaves, **several, **given}
 
 
@@ -169,8 +172,8 @@ def _functions() -> dict[str, Callable[..., Any]]:
 
 
 def _is_of_base(node: ast.expr) -> bool:
-    """Whether it is about the tensor of which the example of an argument was a view: arguments are
-    arrays of their own."""
+    """Whether a condition is about the base tensor that an example argument was a view of.
+    Arguments of an entry are separate arrays."""
     return any(isinstance(one, ast.Attribute) and one.attr == "_base" for one in ast.walk(node))
 
 
@@ -178,8 +181,8 @@ _SYMBOLIC = ("float", "int", "max", "min")
 
 
 def _evaluated(node: ast.expr, given: dict[str, Any]) -> Any:
-    """The value of Python's text, of which these operations alone are taken: a file may have any
-    text."""
+    """The value of a Python expression. Only these operations are evaluated, because a file may
+    have any source."""
     value: Any
     match node:
         case ast.Constant(value=bool() | int() | float() | str()):
@@ -214,8 +217,8 @@ def _evaluated(node: ast.expr, given: dict[str, Any]) -> Any:
     return value
 
 
-# SymPy's and PyTorch's functions → operations of the arith and math dialects, by whether the
-# operands are of floats.
+# Maps SymPy's and PyTorch's functions to operations of the arith and math dialects, for integers
+# and for floats.
 _OPERATIONS: dict[str, tuple[str | None, str | None]] = {
     "Add": ("arith.addi", "arith.addf"),
     "Mul": ("arith.muli", "arith.mulf"),
@@ -234,7 +237,7 @@ _OPERATIONS: dict[str, tuple[str | None, str | None]] = {
 }
 _DIVISIONS = ("arith.floordivsi", "arith.divsi", "arith.remsi")
 _NE = 1  # arith.cmpi's number
-# Of arith.cmpi, with signs, and of arith.cmpf.
+# The predicates of arith.cmpi (signed) and of arith.cmpf.
 _RELATIONS = {
     "Equality": (0, 1),
     "Unequality": (1, 6),
@@ -247,7 +250,8 @@ _TO_INTEGERS = {"TruncToInt": None, "FloorToInt": "math.floor", "CeilToInt": "ma
 
 
 class Conditions:
-    """Writes conditions at the insertion point, of symbols whose values are there as indices."""
+    """Builds conditions at the insertion point. `symbols` maps each symbol to its value, of type
+    index."""
 
     def __init__(self, symbols: dict[Any, Any]) -> None:
         from torch_mlir import ir  # type: ignore[import-not-found, unused-ignore]
@@ -257,7 +261,7 @@ class Conditions:
         self._i64, self._f64 = ir.IntegerType.get_signless(64), ir.F64Type.get()
 
     def value(self, condition: Any) -> Any:
-        """An i1. Raises InputError for one that has no lowering."""
+        """The condition as an i1 value. Raises InputError if it has no lowering."""
         try:
             return self._value(condition)
         except KeyError as error:
@@ -318,7 +322,8 @@ class Conditions:
         return ops.binary("arith.subi", value, ops.binary("arith.muli", quotient, divisor))
 
     def _not_zero(self, divisor: Any) -> Any:
-        """Division by zero traps on the CPU; that the divisor is not 0 is another condition."""
+        """Replaces a zero divisor by 1, because division by zero traps on the CPU. Another
+        condition checks that the divisor is not 0."""
         one, zero = self._constant(self._i64, 1), self._constant(self._i64, 0)
         is_there = ops.compare(_NE, divisor, zero)
         return ops.select(is_there, divisor, one)

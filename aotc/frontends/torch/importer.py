@@ -1,4 +1,4 @@
-"""Programs of torch.export → linalg on tensors, by torch-mlir's importer and passes."""
+"""Imports torch.export's programs as linalg on tensors, by torch-mlir's importer and passes."""
 
 from __future__ import annotations
 
@@ -61,26 +61,28 @@ from aotc.frontends.torch_mlir.shifts import bound_shifts
 from aotc.frontends.torch_mlir.widening import widen_elements
 from aotc.manifest import call_text
 
-# What `fx.export_and_import` runs for linalg on tensors. That writes the module to a file of one
-# name where it fails, and MLIR's reasons to stderr.
+# The pipelines that `fx.export_and_import` runs to get linalg on tensors. They are run here instead
+# because that function, on a failure, writes the module to a file of a fixed name, and MLIR's
+# diagnostics to stderr.
 _PIPELINES = (
     "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline"
-    # What the views of views.py are: they stay whole until the second pipeline, which does
-    # as they say.
+    # The operators that views.py inserts. They are kept until the second pipeline, which lowers
+    # them as they are.
     "{backend-legal-ops=aten.flatten.using_ints,aten.unflatten.int}",
     "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}",
 )
 
-# For threads: torch.export keeps what it works on in variables of the process, and the filters of
-# warnings are the process's, too.
+# Serializes threads: torch.export keeps its state in global variables of the process, and the
+# filters of warnings are global, too.
 ALONE = threading.RLock()
 
 
 def import_program(program: Any, name: str) -> Any:
-    """A `torch.export.ExportedProgram` as an `ir.Module` with one entry, `name`: linalg on tensors.
+    """Imports a `torch.export.ExportedProgram` as an `ir.Module` of linalg on tensors, with one
+    entry, `name`.
 
-    Arguments are called as the program's inputs are; the buffers that it changes are state (see
-    state.py). Raises InputError for operations that torch-mlir does not lower.
+    The entry's arguments have the names of the program's inputs. Buffers that the program changes
+    are state (see state.py). Raises InputError for operations that torch-mlir does not lower.
     """
     from torch_mlir import fx  # type: ignore[import-not-found, unused-ignore]
 
@@ -126,7 +128,8 @@ def import_program(program: Any, name: str) -> Any:
                 fx_importer=fx_importer(weights_hook(program, late)),
             )
     except InputError as error:
-        # Where a decomposition raised it, PyTorch has added its own traceback.
+        # If a decomposition raised the error, PyTorch has appended its own traceback to the
+        # message.
         error.args = (error.message,)
         raise
     except Exception as error:
@@ -142,7 +145,8 @@ def import_program(program: Any, name: str) -> Any:
     keep_integers(module)
     widen_elements(module)
     to_backend, to_linalg = _PIPELINES
-    # It also refuses `arith.select` of tensors, which a branch of given values becomes.
+    # The verification rejects calls of functions, and also `arith.select` of tensors, which a
+    # branch on given values becomes.
     if functions or has_branches:
         with module.context:
             to_linalg = without_verification(to_linalg)
@@ -164,7 +168,8 @@ def import_program(program: Any, name: str) -> Any:
 
 
 def _add_unsaved_buffers(program: Any) -> None:
-    """To the state: the importer does not look for them among the constants, where they are."""
+    """Copies non-persistent buffers from the program's constants to its state, because the importer
+    looks for buffers only there."""
     unsaved = {
         name: program.constants[name]
         for name in program.graph_signature.inputs_to_buffers.values()
@@ -174,8 +179,8 @@ def _add_unsaved_buffers(program: Any) -> None:
 
 
 def _drop_fixed_inputs(program: Any) -> None:
-    """Python's numbers, None and so on have in the program the values that they were exported with,
-    whatever a call gives."""
+    """Removes unused inputs that are constants, such as Python's numbers and None. The program has
+    the values that it was exported with, whatever a call passes."""
     from torch.export.graph_signature import (  # type: ignore[import-not-found, unused-ignore]
         ConstantArgument,
     )
@@ -189,8 +194,8 @@ def _drop_fixed_inputs(program: Any) -> None:
 
 
 def _take_weights_out_of_lists(program: Any) -> None:
-    """The importer takes no weight as one of a list's (`torch.cat([weight, x])`, `x[rows]`): a copy
-    of it stands there, which is folded away later."""
+    """Replaces a weight that is an element of a list argument (`torch.cat([weight, x])`, `x[rows]`)
+    by a copy, which is folded later. The importer does not support weights in lists."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     signature = program.graph_signature

@@ -1,7 +1,7 @@
-"""What PyTorch says of a program that it does not take, in a few lines.
+"""Collects PyTorch's errors for a program that it rejects, and shortens them to a few lines.
 
-It logs some errors, with a traceback, and raises another that sends its reader to the log; it puts
-tracebacks into messages, too.
+PyTorch logs some errors with a traceback, and raises another error that refers to the log. It also
+puts tracebacks into messages.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _LONGEST = 600
 
 
 class KeptLogs(logging.Handler):
-    """Keeps the last error that was logged, and prints nothing."""
+    """A logging handler that keeps the last exception that was logged, and prints nothing."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class KeptLogs(logging.Handler):
 
 @contextlib.contextmanager
 def kept_logs() -> Iterator[KeptLogs]:
-    """Takes what PyTorch logs, in place of its own handlers, which some of its loggers have."""
+    """Replaces the handlers of PyTorch's loggers by a `KeptLogs` while the context is active."""
     kept, before = KeptLogs(), []
     loggers = [logging.getLogger(name) for name in ("torch", *logging.root.manager.loggerDict)]
     for logger in loggers:
@@ -42,7 +42,7 @@ def kept_logs() -> Iterator[KeptLogs]:
 
 
 def reason_of(error: BaseException) -> str:
-    """The error's message, and that of the error which it comes from, without tracebacks."""
+    """The message of the error and that of its first cause, without tracebacks."""
     first = error
     while first.__cause__ is not None:
         first = first.__cause__

@@ -1,4 +1,4 @@
-"""`torch.while_loop`, as torch-mlir's importer and passes take it."""
+"""Prepares `torch.while_loop` for torch-mlir's importer and passes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _NAME = "while_loop_condition"
 
 
 def carry_inputs(program: Any) -> None:
-    """Changes the graph of a `torch.export.ExportedProgram` in place: what the loops read from
-    outside is carried through them, unchanged, and each carries two values or more. The importer
-    takes no other loops.
+    """Makes each value that a while loop reads from outside a loop-carried value that does not
+    change, and duplicates a value that is carried alone. The importer supports no other loops.
+    Changes the graph of a `torch.export.ExportedProgram` in place.
 
-    Raises InputError for loops that carry numbers of Python.
+    Raises InputError for loops that carry Python numbers.
     """
     _carry_inputs_of(program.graph_module)
 
@@ -55,10 +55,11 @@ def _carry_inputs_of(graph_module: Any) -> None:
 
 
 def keep_conditions(module: Any) -> list[Definition]:
-    """Has each loop's first condition come from a function that is only declared.
+    """Passes each loop's first condition through a function that is only declared, and returns the
+    definitions of these functions.
 
-    torch-mlir takes a loop whose first condition it can compute, and that holds, for one that has
-    no other condition. The definitions are to be put in the place of the declarations.
+    If torch-mlir can fold the first condition to true, it treats the loop as one without a
+    condition. The definitions replace the declarations later.
     """
     made: list[Definition] = []
     for loop in ops.find(module.operation, "torch.prim.Loop"):

@@ -1,5 +1,5 @@
-"""`torch.linalg.solve`, `inv`, `det`, `slogdet` and `logdet` → LU factors with partial pivoting, of
-each matrix by itself."""
+"""Decomposes `torch.linalg.solve`, `inv`, `det`, `slogdet` and `logdet` into an LU factorization
+with partial pivoting. The matrices of a batch are factored in parallel, each sequentially."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def _logdet(a: Tensor) -> Any:
 
 
 def _solved(a: Tensor, b: Tensor) -> Tensor:
-    """A matrix of the right sides' for each of `a`'s. A singular one is an error of the call."""
+    """The solutions of `a @ x = b`, where the batch dimensions of `a` and `b` are broadcast. A
+    singular matrix is an error of the call."""
     factors, rows = _factors(a, is_regular=True)
     batch = _broadcast(a.shape[:-2], b.shape[:-2])
     count, columns = a.shape[-1], b.shape[-1]
@@ -83,8 +84,11 @@ def _broadcast(*shapes: Any) -> Any:
 
 
 def _factors(a: Tensor, is_regular: bool = False) -> tuple[Tensor, Tensor]:
-    """Lower triangles, whose diagonals are ones, and upper ones in one matrix; and which row of `a`
-    each row is of."""
+    """Returns the packed LU factors and the row permutation.
+
+    The strict lower triangle of a matrix is L, whose diagonal is all ones; the upper triangle is U.
+    Row i of the factors is from row `permutation[i]` of `a`.
+    """
     import torch
 
     count, size = math.prod(a.shape[:-2]), a.shape[-1]
@@ -96,7 +100,7 @@ def _factors(a: Tensor, is_regular: bool = False) -> tuple[Tensor, Tensor]:
 
 
 def _parity(rows: Tensor, dtype: Any) -> Tensor:
-    """-1 for each odd permutation, else 1."""
+    """-1 for each odd permutation, 1 for each even one."""
     is_inverted = (rows.unsqueeze(-1) > rows.unsqueeze(-2)).triu()
     return (1 - 2 * (is_inverted.sum((-2, -1)) % 2)).to(dtype)
 

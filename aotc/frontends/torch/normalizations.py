@@ -1,4 +1,5 @@
-"""Batch norms of an evaluated module → one multiplication and one addition for each element."""
+"""Decomposes a batch norm in evaluation mode into one multiplication and one addition for each
+element."""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ def _batch_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """x * scale + shift, as PyTorch computes it on a CPU.
 
-    Scale and shift, a number for each channel, are constants of the build. PyTorch's decomposition
-    subtracts the mean and multiplies by the deviation first, for which a convolution's epilogue
-    reads four vectors in place of two.
+    Scale and shift have an element for each channel, and are constants of the build. PyTorch's
+    decomposition subtracts the mean and multiplies by the reciprocal of the deviation first, so
+    that a convolution's epilogue would read four vectors instead of two.
     """
     import torch  # type: ignore[import-not-found, unused-ignore]
     from torch._prims_common import (  # type: ignore[import-not-found, unused-ignore]

@@ -1,7 +1,8 @@
-"""Operators that are not PyTorch's own (`torch.library`): what they are lowered to.
+"""Lowerings of custom operators, which are defined by `torch.library`.
 
-A lowering is registered by name, by `register` or as an entry point of a package in the group
-`aotc.torch_operators`, which is imported before a `.pt2` is read: it defines the operator, too.
+A lowering is registered by name with `register`, or as an entry point of a package in the group
+`aotc.torch_operators`. The entry point is imported before a `.pt2` file is read, because it also
+defines the operator.
 """
 
 from __future__ import annotations
@@ -21,16 +22,19 @@ from aotc.input.source import find_place
 
 GROUP = "aotc.torch_operators"
 _NAME = re.compile(r"(\w+)::(\w+)(?:\.(\w+))?")
-# Namespaces whose operators are torch-mlir's and aotc's to lower.
+# Namespaces of operators that torch-mlir or aotc lowers.
 _OWN = ("aten", "prims", "prim", "quantized_decomposed", "higher_order")
 _registered: dict[str, OperatorLowering] = {}
 _libraries: list[Any] = []
 
 
 class OperatorCall(Struct, frozen=True):
-    """A call of an operator in a program. `operands` are the types of its tensors, in order, as
-    MLIR has them (`tensor<?x4xf32>`), and `results` those of its results. `constants` are its other
-    arguments in order: numbers, flags, texts, None, and lists of them."""
+    """A call of an operator in a program.
+
+    `operands` are the MLIR types of its tensor arguments, in order (`tensor<?x4xf32>`), and
+    `results` those of its results. `constants` are its other arguments, in order: numbers,
+    booleans, strings, None, and lists of these.
+    """
 
     operands: tuple[str, ...]
     results: tuple[str, ...]
@@ -38,12 +42,12 @@ class OperatorCall(Struct, frozen=True):
 
 
 class OperatorLowering(Struct, frozen=True):
-    """What an operator is lowered to: one of `to_torch` and `to_mlir`.
+    """The lowering of an operator, given as exactly one of `to_torch` and `to_mlir`.
 
-    `name` is "library::operator", or with an overload "library::operator.overload".
-    `to_torch` is a function with the operator's arguments that computes it by other operators: it
-    is traced, on tensors without elements. `to_mlir` gives, for an `OperatorCall`, the text of a
-    `func.func` on tensors, from its operands to its results. Unsigned integers are signless there.
+    `name` is "library::operator", or with an overload "library::operator.overload". `to_torch` is a
+    function with the operator's parameters that computes it by other operators; it is traced on
+    fake tensors. `to_mlir` takes an `OperatorCall` and returns the text of a `func.func` on
+    tensors, from the call's operands to its results. Unsigned integers are signless there.
     """
 
     name: str
@@ -51,7 +55,7 @@ class OperatorLowering(Struct, frozen=True):
     to_mlir: Callable[[OperatorCall], str] | None = None
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a name that is none, and without one lowering."""
+        """Raises ValueError if the name is not valid, or if not exactly one lowering is given."""
         found = _NAME.fullmatch(self.name)
         if found is None or found[1] in _OWN:
             raise ValueError(f"expected 'library::operator' of a library of yours: {self.name!r}")
@@ -60,14 +64,14 @@ class OperatorLowering(Struct, frozen=True):
 
     @property
     def symbol(self) -> str:
-        """What torch-mlir calls the operator."""
+        """The name of the operator in torch-mlir's `torch.operator`."""
         library, operator, overload = self._parts()
         return ".".join(
             ("torch", library, operator, *([] if overload == "default" else [overload]))
         )
 
     def operator(self) -> Any:
-        """PyTorch's operator; None where it is not defined."""
+        """PyTorch's operator, or None if it is not defined."""
         import torch  # type: ignore[import-not-found, unused-ignore]
 
         library, operator, overload = self._parts()
@@ -82,13 +86,14 @@ class OperatorLowering(Struct, frozen=True):
 
 
 def define_operators(fakes: dict[str, Callable[..., Any]]) -> Any:
-    """The namespace of aotc's own operators in PyTorch's graphs, with these defined: by their
-    schemas, the functions for tensors without elements. To be called once for each."""
+    """Defines operators of aotc's own for PyTorch's graphs, and returns their namespace. `fakes`
+    maps each schema to its implementation on fake tensors. Each operator may be defined only
+    once."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     module: Any = torch.library
     library = module.Library("aotc", "FRAGMENT")
-    # The operators are gone with it.
+    # The operators exist as long as the library object.
     _libraries.append(library)
     for schema, fake in fakes.items():
         library.define(schema)
@@ -97,15 +102,15 @@ def define_operators(fakes: dict[str, Callable[..., Any]]) -> Any:
 
 
 def register(lowering: OperatorLowering) -> OperatorLowering:
-    """Has programs that are built by this process use the lowering, also in place of another one of
-    its name."""
+    """Registers a lowering for programs that this process builds. It replaces another lowering of
+    the same name."""
     _registered[lowering.symbol] = lowering
     return lowering
 
 
 def lowerings() -> dict[str, OperatorLowering]:
-    """All of them, by their symbols. Raises ToolError for an entry point that cannot be loaded, or
-    is none."""
+    """All registered lowerings, by their symbols. Raises ToolError for an entry point that cannot
+    be loaded, or is not an OperatorLowering."""
     found: dict[str, OperatorLowering] = {}
     for point in importlib.metadata.entry_points(group=GROUP):
         try:
@@ -124,12 +129,13 @@ def lowerings() -> dict[str, OperatorLowering]:
 
 
 def has_packages() -> bool:
-    """Whether packages have lowerings, of whose changes the build cache does not know."""
+    """Whether installed packages provide lowerings. The build cache does not see changes of
+    these."""
     return bool(importlib.metadata.entry_points(group=GROUP))
 
 
 def decompositions_of(known: dict[str, OperatorLowering]) -> dict[Any, Any]:
-    """By PyTorch's operators: what `run_decompositions` takes."""
+    """The decompositions for `run_decompositions`, by PyTorch's operator."""
     return {
         operator: one.to_torch
         for one in known.values()
@@ -138,7 +144,8 @@ def decompositions_of(known: dict[str, OperatorLowering]) -> dict[Any, Any]:
 
 
 class Definition(Struct, frozen=True):
-    """A function that a call of an operator became: its text is to be put in its place."""
+    """The definition of a function that replaces calls of an operator. Its text later replaces the
+    function's declaration."""
 
     symbol: str
     name: str
@@ -147,8 +154,9 @@ class Definition(Struct, frozen=True):
 
 
 def call_functions(module: Any, known: dict[str, OperatorLowering]) -> list[Definition]:
-    """Makes calls of functions that are only declared of the operators that have a lowering to
-    MLIR. Raises InputError for operators of others' libraries that have none."""
+    """Replaces operators that have a lowering to MLIR by calls of functions that are only declared,
+    and returns the definitions. Raises InputError for operators of other libraries that have no
+    lowering."""
     from torch_mlir import ir
 
     made: list[Definition] = []
@@ -173,9 +181,11 @@ def call_functions(module: Any, known: dict[str, OperatorLowering]) -> list[Defi
 
 
 def define_functions(module: Any, definitions: Sequence[Definition]) -> None:
-    """Puts the functions in the place of their declarations. Raises InputError for a text that is
-    not that of a function of the types that it should have: the last one of the text, which may
-    call each of those before it once."""
+    """Replaces declarations by their definitions.
+
+    The last function of a text is the definition; it may call each of the functions before it once.
+    Raises InputError if a text is not a function of the expected types.
+    """
     from torch_mlir import ir
 
     for definition in definitions:
@@ -198,7 +208,7 @@ def define_functions(module: Any, definitions: Sequence[Definition]) -> None:
                 with module.context, ir.InsertionPoint(one.operation):
                     copy = function.clone()
                 for inner in ops.walk(copy):
-                    # Places in the text are none in the program.
+                    # Locations in the text mean nothing in the program.
                     inner.location = one.operation.location
                 copy.attributes["sym_name"] = one.operation.attributes["sym_name"]
                 copy.attributes["sym_visibility"] = one.operation.attributes["sym_visibility"]
@@ -242,7 +252,7 @@ def _call(module: Any, operation: Any, name: str, tensors: Sequence[Any]) -> Non
 def call_declared(
     module: Any, before: Any, name: str, operands: Sequence[Any], results: Sequence[Any]
 ) -> list[Any]:
-    """The results, of these types, of a call of a function that it declares."""
+    """Declares a function, inserts a call of it, and returns the results of the call."""
     from torch_mlir import ir
 
     with module.context, before.location:
@@ -253,7 +263,7 @@ def call_declared(
 
 
 def _constant(lowering: OperatorLowering, value: Any) -> Any:
-    """Python's value of what is no tensor."""
+    """The Python value of an argument that is not a tensor."""
     from torch_mlir import ir
 
     maker: Any = getattr(value.owner, "operation", None)

@@ -1,7 +1,8 @@
-"""Overloads of PyTorch's operators that torch.export does not decompose, as those that it does.
+"""Replaces overloads of PyTorch's operators that torch.export does not decompose by those that it
+does.
 
-Programs that make_fx traced have them. torch-mlir does not know some, and takes each ratio of sizes
-for a whole number.
+Programs traced by make_fx have such overloads. torch-mlir does not support some of them, and
+assumes that each ratio of sizes is an integer.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ _NEAREST = (
 
 
 def with_known_overloads(program: Any) -> Any:
-    """The `torch.export.ExportedProgram` with them. The given program stays as it is."""
+    """Returns the `torch.export.ExportedProgram` with overloads that are decomposed. The given
+    program is not changed."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     aten = torch.ops.aten

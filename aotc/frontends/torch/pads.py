@@ -1,4 +1,5 @@
-"""Pads by negative numbers of elements, as slices: torch-mlir takes no such numbers."""
+"""Decomposes padding by negative amounts into slices, because torch-mlir does not support negative
+amounts."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ def pad_decompositions(aten: Any) -> dict[Any, Any]:
 
 
 def _pad(x: Tensor, pads: Sequence[Any], value: float = 0) -> Tensor:
-    """NotImplemented where no end is known to lose elements. `pads`: those before and behind the
-    last dimension, and so on."""
+    """Returns NotImplemented unless some amount is known to be negative. `pads` has the amounts
+    before and after the last dimension, then those of the dimension before it, and so on."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     if not any(isinstance(pad, int) and pad < 0 for pad in pads):

@@ -1,4 +1,4 @@
-"""The line of a Python program at which PyTorch's graph has an operator."""
+"""Finds the line of a Python program that an operator of PyTorch's graph comes from."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ _OWN = Path(__file__).parents[2]
 
 
 def place_of_node(node: Any) -> str:
-    """What stands in front of a message: `FILE:LINE: error: `, or nothing if that is not known."""
+    """The prefix of a message, `FILE:LINE: error: `, or an empty string if the place is not
+    known."""
     return _place(node.meta.get("stack_trace"))
 
 
 def place_of_tracing() -> str:
-    """That of the operator which PyTorch decomposes."""
+    """The same prefix for the operator that PyTorch is decomposing."""
     from torch.fx import traceback  # type: ignore[import-not-found, unused-ignore]
 
     return _place(traceback.get_current_meta().get("stack_trace"))
 
 
 def keep_user_frames(program: Any) -> None:
-    """Changes what the nodes of a `torch.export.ExportedProgram` say of their places, of which the
-    importer makes locations. A node that PyTorch or aotc added, such as an assertion, is where the
-    first of its operands is."""
+    """Reduces the stack traces of a `torch.export.ExportedProgram`'s nodes to the user's frames.
+    The importer makes locations of them. A node that PyTorch or aotc added, such as an assertion,
+    gets the stack trace of its first operand that has one."""
     for node in program.graph.nodes:
         frames = _user_frames(node.meta.pop("stack_trace", None))
         texts = [f'File "{file}", line {line}, in forward' for file, line in frames]
@@ -42,12 +43,12 @@ def _place(trace: str | None) -> str:
 
 
 def _user_frames(trace: str | None) -> list[tuple[str, str]]:
-    """The files and lines of a program that called PyTorch; those of PyTorch's modules where a
-    module of its own is the program."""
+    """The frames (file, line) outside of PyTorch and aotc. If there are none, because the program
+    is one of PyTorch's own modules, the frames in `torch.nn`."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     library = Path(torch.__file__).parent
-    # PyTorch writes some of its own from where it lies.
+    # PyTorch prints some of its own paths relative to the folder that it is installed in.
     frames = [
         (str(library.parent / file) if file.startswith("torch/") else file, line)
         for file, line in re.findall(r'File "(.*)", line (\d+)', trace or "")

@@ -1,4 +1,5 @@
-"""Pools of one image without a batch, as batches of one: torch-mlir takes no others."""
+"""Gives pooling operators without a batch dimension a batch of one, because torch-mlir requires the
+dimension."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def pool_decompositions(aten: Any) -> dict[Any, Any]:
 
 
 def _in_batch(pool: Callable[..., Any], rank: int, x: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """NotImplemented where there is a batch before the channels and the `rank` dimensions."""
+    """Returns NotImplemented if `x` has a batch dimension before the channels and the `rank`
+    dimensions."""
     if x.dim() != rank + 1:
         return NotImplemented
     result = pool(x.unsqueeze(0), *args, **kwargs)

@@ -1,7 +1,7 @@
-"""PyTorch's operators that quantize (`quantized_decomposed`, which PT2E exports), by others.
+"""Decompositions of PyTorch's quantization operators (`quantized_decomposed`, which PT2E exports).
 
-PyTorch has a definition of each in Python, which most are traced by. Those that ask a tensor for a
-number are written here: their scales stay on the device.
+Most are traced by PyTorch's own Python definitions. Those whose definitions read a number from a
+tensor are defined here, so that scales stay on the device.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ Tensor = Any
 
 
 def quantized_decompositions() -> dict[Any, Any]:
-    """By operator; PyTorch knows the operators from then on, also in files."""
+    """The decompositions by operator. The call also registers the operators with PyTorch, which
+    then can load files that have them."""
     import torch  # type: ignore[import-not-found, unused-ignore]
     from torch.ao.quantization.fx import (  # type: ignore[import-not-found, unused-ignore]
         _decomposed as defined,
@@ -53,7 +54,8 @@ def _int_mm(left: Tensor, right: Tensor) -> Tensor:
 def _fake_quantize(
     input_: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
 ) -> Tensor:
-    """torch-mlir has none whose zero points are constants. PyTorch multiplies by the reciprocal."""
+    """torch-mlir has no lowering for zero points that are not constants. PyTorch multiplies by the
+    reciprocal of the scale, and so does this function."""
     import torch
 
     along = [-1 if i == axis % input_.dim() else 1 for i in range(input_.dim())]
@@ -70,7 +72,7 @@ def _fake_quantize(
 def _fake_quantize_tensor(
     input_: Tensor, scale: Tensor, zero_point: Tensor, quant_min: int, quant_max: int
 ) -> Tensor:
-    """With one scale."""
+    """One scale for all elements."""
     channel = input_.reshape(1, -1)
     of_one = scale.reshape(1), zero_point.reshape(1)
     return _fake_quantize(channel, *of_one, 0, quant_min, quant_max).reshape(input_.shape)
@@ -81,7 +83,8 @@ def _quantize(
 ) -> Tensor:
     import torch
 
-    # As a number the scale is of 64 bits, and what multiplies has the input's type.
+    # PyTorch converts the scale to a Python float, of 64 bits, and multiplies by a factor of the
+    # input's type.
     factor = (1.0 / scale.reshape(()).double()).to(torch.float32)
     return torch.clamp(
         torch.round(input_.float() * factor) + zero_point.reshape(()), quant_min, quant_max
@@ -125,6 +128,6 @@ def _choose_symmetric(
     least, greatest = input_.amin().minimum(zero), input_.amax().maximum(zero)
     largest = (-least).maximum(greatest)
     scale = torch.clamp_min(largest / (float(quant_max - quant_min) / 2), eps)
-    # PyTorch's middle of an unsigned type.
+    # PyTorch's zero point for an unsigned type.
     middle = 128 if dtype == torch.uint8 else 0
     return scale.double().reshape(1), torch.full((1,), middle, dtype=torch.int64)

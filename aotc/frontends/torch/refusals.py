@@ -1,4 +1,5 @@
-"""Refusals of PyTorch's operators that have no lowering: by name, with the line and what to do."""
+"""Refuses PyTorch's operators that have no lowering. The error has the operator's name, the line,
+and what to do."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from aotc.errors import InputError
 from aotc.frontends.torch.places import place_of_node
 from aotc.input.source import find_place
 
-# By a pattern of the operator's name.
+# The hint for operators whose name matches a pattern. The first match counts.
 _HINTS = {
     r"linalg|cholesky|triangular|svd|eigh?|lu_|qr|inverse|logdet|lstsq|det": (
         "leave linear algebra to the caller, and give its result as an input."
@@ -23,19 +24,19 @@ _HINTS = {
     ),
     r"": "write it in terms of other operators, or leave it to the caller.",
 }
-# What MLIR says of an operation that no pattern of a pass takes.
+# MLIR's diagnostic for an operation that no conversion pattern matches.
 _LEFT = re.compile(
     r"^(.*: error: |error: )?failed to legalize operation 'torch\.((?:aten|prims)\.[\w.]+)'",
     re.MULTILINE,
 )
 
-# What torch.export leaves of torch.func.grad, vjp and jvp.
+# Names of functions that remain in the graph when torch.export traces torch.func.grad, vjp and jvp.
 _DERIVATIVES = ("_unwrap_for_grad", "_make_dual", "_unpack_dual")
 
 
 def check_bags(program: Any) -> None:
-    """Raises InputError for uses of what PyTorch computes gradients of bags from: it is not the
-    same on all devices, and some of it is left open."""
+    """Raises InputError if the program uses the results of embedding_bag that exist for gradients.
+    They differ between devices, and some of them are unspecified."""
     for node in program.graph.nodes:
         if node.op != "call_function" or node.target is not operator.getitem:
             continue
@@ -47,9 +48,9 @@ def check_bags(program: Any) -> None:
 
 
 def check_derivatives(program: Any) -> None:
-    """Raises InputError for derivatives by torch.func that torch.export traced: their operands are
-    constants without elements, or None. Where gradients were off, a part of them is in a graph of
-    its own."""
+    """Raises InputError for derivatives by torch.func in a traced program. Their operands are
+    constants without elements, or None. If gradients were disabled, part of a derivative is in a
+    nested graph."""
     for node in _nodes(program):
         if getattr(node.target, "__name__", "") in _DERIVATIVES:
             raise InputError(
@@ -61,7 +62,7 @@ def check_derivatives(program: Any) -> None:
 
 
 def _nodes(program: Any) -> Iterator[Any]:
-    """The nodes of a program, and of the graphs that its nodes call."""
+    """The nodes of a program and of its nested graphs."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     for module in program.graph_module.modules():
@@ -70,8 +71,8 @@ def _nodes(program: Any) -> Iterator[Any]:
 
 
 def check_effects(program: Any) -> None:
-    """Raises InputError for operators that PyTorch orders by tokens, as they raise errors: the
-    importer does not know these."""
+    """Raises InputError for operators that PyTorch orders by effect tokens because they may raise
+    errors. The importer does not support these."""
     for node in program.graph.nodes:
         if node.op == "call_function" and getattr(node.target, "name", str)() == "with_effects":
             name = str(node.args[1]).removesuffix(".default")
@@ -79,8 +80,7 @@ def check_effects(program: Any) -> None:
 
 
 def check_operators(module: Any) -> None:
-    """Raises InputError for operators of PyTorch's that a module of torch-mlir's torch dialect has,
-    and the dialect has not."""
+    """Raises InputError for PyTorch's operators that torch-mlir's torch dialect does not have."""
     for operation in ops.find(module.operation, "torch.operator"):
         name = str(operation.attributes["name"]).strip('"').removeprefix("torch.")
         if name.startswith(("aten.", "prims.")):
@@ -90,8 +90,8 @@ def check_operators(module: Any) -> None:
 
 @contextlib.contextmanager
 def named_refusals() -> Iterator[None]:
-    """Where torch-mlir's passes leave an operator of PyTorch's, the error begins as those of others
-    do, and goes on with torch-mlir's reasons."""
+    """Rewrites the error if torch-mlir's passes fail to legalize one of PyTorch's operators: it
+    begins like the other refusals, and then has torch-mlir's reasons."""
     try:
         yield
     except InputError as error:

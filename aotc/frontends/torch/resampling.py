@@ -1,7 +1,7 @@
-"""PyTorch's adaptive pools and large windows of maxima, and its resizing of images.
+"""Decompositions of PyTorch's adaptive pools, max pools with large windows, and image resizing.
 
-Each result is made of a window of elements along one dimension after the other. Where windows
-begin, and how many elements each has, is computed on the device, so that sizes may be unknown.
+One dimension after the other is reduced: each result comes from a window of elements along it. The
+start and length of each window are computed on the device, so sizes may be symbolic.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Tensor = Any
 
 
 def resampling_decompositions(aten: Any, known: dict[Any, Any]) -> dict[Any, Any]:
-    """`known`: other decompositions, which are used where all sizes are known."""
+    """`known` has other decompositions. Some of them are used where all sizes are known."""
     average = aten._adaptive_avg_pool2d.default
     interpolations = {
         aten.upsample_bilinear2d.vec: _linear,
@@ -41,8 +41,8 @@ def resampling_decompositions(aten: Any, known: dict[Any, Any]) -> dict[Any, Any
 
 
 def _windows(x: Tensor, dim: int, start: Tensor, width: int) -> Tensor:
-    """`width` elements from each of `start` on: the dimension becomes two. Behind the end, the last
-    element is repeated."""
+    """Replaces a dimension by two: one for the windows, and one for their `width` elements from
+    each of `start` on. After the end, the last element is repeated."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     places = (start.unsqueeze(1) + torch.arange(width)).clamp(max=x.shape[dim] - 1)
@@ -51,12 +51,13 @@ def _windows(x: Tensor, dim: int, start: Tensor, width: int) -> Tensor:
 
 
 def _beside(table: Tensor, x: Tensor, dim: int) -> Tensor:
-    """A row or a table of the dimensions from `dim` on, with ones for those behind."""
+    """Reshapes a table of the dimensions from `dim` on so that it broadcasts over the dimensions
+    after them."""
     return table.reshape(*table.shape, *[1] * (x.dim() - dim - table.dim()))
 
 
 def _is_always(condition: Any) -> bool:
-    """Whether a condition on sizes is known to hold, without a guard that says so."""
+    """Whether a condition on sizes is statically known to hold. Does not add a guard."""
     from torch.fx.experimental.symbolic_shapes import (  # type: ignore[import-not-found, unused-ignore]
         statically_known_true,
     )
@@ -68,8 +69,8 @@ def _is_always(condition: Any) -> bool:
 
 
 def _adaptive_windows(x: Tensor, dim: int, count: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The windows, where each begins, how long it is, and which elements of them it has. Window i
-    of k has the elements from i * n / k, rounded down, to (i + 1) * n / k, rounded up."""
+    """Returns the windows, their starts, their lengths, and a mask of their valid elements. Window
+    i of k has the elements from floor(i * n / k) up to ceil((i + 1) * n / k)."""
     import torch
 
     size = x.shape[dim]
@@ -85,7 +86,8 @@ def _adaptive_windows(x: Tensor, dim: int, count: int) -> tuple[Tensor, Tensor, 
 
 
 def _are_equal_windows(x: Tensor, output_size: Sequence[int]) -> bool:
-    """Whether all sizes are known, and multiples of the results': an ordinary pool."""
+    """Whether all sizes are known and are multiples of the result's sizes, so that this is an
+    ordinary pool."""
     return all(
         isinstance(size, int) and isinstance(count, int) and size % max(count, 1) == 0
         for size, count in zip(x.shape[-len(output_size) :], output_size, strict=True)
@@ -110,8 +112,8 @@ def _adaptive_average(
 
 
 def _adaptive_maximum(x: Tensor, output_size: Sequence[int]) -> Any:
-    """The maxima, and their places among the elements of all pooled dimensions: the first of equal
-    ones."""
+    """The maxima, and their linear indices in the pooled dimensions. Of equal maxima, the first
+    counts."""
     import torch
 
     first = x.dim() - len(output_size)
@@ -129,9 +131,9 @@ def _adaptive_maximum(x: Tensor, output_size: Sequence[int]) -> Any:
     return maxima, places
 
 
-# --- Large windows of maxima ----------------------------------------------------------------------
+# --- Max pools with large windows -----------------------------------------------------------------
 
-# How many elements fewer a result must read to be worth a second pass over the image.
+# The factor by which a second pass must reduce the elements that are read to be worth it.
 _LEAST_SAVING = 4
 
 
@@ -143,7 +145,7 @@ def _maximum(
     dilation: Sequence[int] = (1,),
     ceil_mode: bool = False,
 ) -> Tensor:
-    """The maxima of rows, and then those of columns of these, where windows share so much that it
+    """Computes the maxima of rows, and then those of columns, if windows overlap so much that this
     is far less work."""
     import torch
 
@@ -153,7 +155,7 @@ def _maximum(
         tuple(one) * (2 // len(one)) for one in sizes
     )
     if high * wide < _LEAST_SAVING * (down * wide + high):
-        # torch-mlir does not know that a stride may be left out.
+        # torch-mlir does not support a stride that is left out.
         return pool(x, (high, wide), (down, across), (above, left), (apart, aside), ceil_mode)[0]
     rows = pool(x, (1, wide), (1, across), (0, left), (1, aside), ceil_mode)[0]
     return pool(rows, (high, 1), (down, 1), (above, 0), (apart, 1), ceil_mode)[0]
@@ -167,7 +169,7 @@ def _triangle(x: Tensor) -> Tensor:
 
 
 def _cubic(x: Tensor) -> Tensor:
-    """Keys' function with a = -1/2."""
+    """Keys' cubic kernel with a = -1/2."""
     import torch
 
     x = x.abs()
@@ -185,8 +187,9 @@ def _resized(
     scale_h: float | None = None,
     scale_w: float | None = None,
 ) -> Tensor:
-    """Weighted sums of the elements around each result's place, by a function of the distance that
-    is 0 beyond `taps` / 2. Where the image becomes smaller, distances are counted in results."""
+    """Weighted sums of the elements around the place of each result. The filter is a function of
+    the distance, and is 0 beyond `taps` / 2. When the image is reduced, the distance is in units of
+    the result's elements."""
     import torch
 
     if x.dtype == torch.uint8:
@@ -215,7 +218,7 @@ def _resized(
         weights = torch.where(places < end.unsqueeze(1), weights, 0.0)
         weights = weights / weights.sum(1, keepdim=True)
         windows = _windows(resized, dim, start, width)
-        # A place without weight may have an element that is infinite.
+        # An element with weight 0 may be infinite.
         products = torch.where(_beside(weights != 0, windows, dim), windows, 0.0)
         resized = (products * _beside(weights, windows, dim)).sum(dim + 1)
     return resized.to(x.dtype)
@@ -225,7 +228,8 @@ def _resized(
 
 
 def nearest_places(size: Any, count: Any, scale: float | None, offset: float) -> Tensor:
-    """The element that each of `count` results takes: the one with its place, and `offset` more."""
+    """The index of the input element for each of `count` results: (i + `offset`) times the step,
+    rounded down."""
     import torch
 
     number = torch.full((), size, dtype=torch.float32)
@@ -252,12 +256,14 @@ def _interpolated(
     align_corners: bool,
     scale_factors: Sequence[float | None] | None,
 ) -> Tensor:
-    """Resizes one dimension after the other, where PyTorch's decomposition gathers all neighbors of
-    each result: those that share a row interpolate it once, and whole rows are then added.
+    """Resizes one dimension after the other. PyTorch's decomposition gathers all neighbours of each
+    result instead. Here, results that share a row interpolate it once, and then whole rows are
+    added.
 
-    `taps` gives, for places between elements, the first element that a result is made of, and the
-    weights of those from there on; one weight is that of the second of two. `otherwise` is
-    PyTorch's, for sizes that are not known."""
+    `taps` takes fractional indices, and returns the first element that contributes to each result
+    and the weights of the elements from there on. A single weight is that of the second of two
+    elements. `otherwise` is PyTorch's decomposition, for sizes that are not known.
+    """
     import torch
 
     sizes = [*x.shape[2:], *(output_size or ())]
@@ -275,8 +281,8 @@ def _interpolated(
     type_ = torch.float64 if x.dtype == torch.float64 else torch.float32
     resized = x.to(type_)
     ratios = {dim: count / x.shape[dim] for dim, count in enumerate(counts, 2)}
-    # What becomes smallest comes first. Of dimensions that grow alike, the last one does: the
-    # others then have whole rows to add.
+    # The dimension that is reduced most comes first. Of dimensions that grow equally, the last one
+    # comes first, so that the others add whole rows.
     for dim in sorted(ratios, key=lambda dim: (ratios[dim], dim if ratios[dim] < 1 else -dim)):
         size, count, scale = x.shape[dim], counts[dim - 2], given[dim - 2]
         places = torch.arange(count).to(type_)
@@ -294,7 +300,7 @@ def _interpolated(
 
 
 def _combined(elements: Sequence[Tensor], weights: Sequence[Tensor]) -> Tensor:
-    """The sum of products; of two elements with one weight, that of the second."""
+    """The weighted sum. A single weight is that of the second of two elements."""
     if len(weights) == 1:
         first, second = elements
         return first + (second - first) * weights[0]
@@ -309,7 +315,7 @@ def _linear(places: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
 
 
 def _cubic_of_four(places: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
-    """Keys' function with a = -3/4, of the elements' distances."""
+    """Keys' cubic kernel with a = -3/4, for four elements."""
     a = -0.75
     start = places.floor()
     t = (places - start).clamp(0, 1)

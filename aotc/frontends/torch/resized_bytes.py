@@ -1,8 +1,8 @@
-"""Resized images of bytes, to the bit as PyTorch's kernels for CPUs make them.
+"""Resizes images of uint8 with results bit-identical to those of PyTorch's CPU kernels.
 
-These round the weights of each result to 16-bit integers, add integer products, and round what each
-dimension gives to bytes, the last one first. PyTorch's own decomposition computes with floats: one
-in five bytes then is another.
+These kernels round the weights of each result to 16-bit integers, add integer products, and round
+the result of each dimension to bytes, beginning with the last dimension. PyTorch's own
+decomposition uses floats, which changes one byte in five.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from aotc.frontends.torch.constants import constant
 
 Tensor = Any
 
-# What the rounded weights must be below, and the most bits that they get behind the point.
+# The exclusive upper bound of the rounded weights, and the most fractional bits that they may have.
 _WEIGHT_BOUND, _MOST_BITS = 2**15, 22
 
 
 class Filter(NamedTuple):
-    """A weight as a function of the distance, which is 0 beyond `taps` / 2."""
+    """A filter: the weight as a function of the distance. It is 0 beyond `taps` / 2."""
 
     taps: int
     weight: Callable[[float], float]
@@ -31,7 +31,7 @@ def _triangle(x: float) -> float:
 
 
 def _cubic(a: float) -> Callable[[float], float]:
-    """Keys' function."""
+    """Keys' cubic kernel."""
 
     def weight(x: float) -> float:
         x = abs(x)
@@ -58,8 +58,8 @@ def resize_bytes(
     of: Filter,
     antialias: bool,
 ) -> Tensor:
-    """`counts` are the results' sizes along the last two dimensions. NotImplemented where not all
-    of these sizes are known."""
+    """Resizes the last two dimensions to the sizes `counts`. Returns NotImplemented if some size is
+    not known."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     if not all(isinstance(size, int) and size > 0 for size in (*x.shape[2:], *counts)):
@@ -83,14 +83,14 @@ def resize_bytes(
     return x
 
 
-# The weights of one result, by the elements' places.
+# The weights of one result, by the index of the element.
 _Weights = dict[int, float]
 
 
 def _antialiased(
     size: int, count: int, step: float, align_corners: bool, of: Filter
 ) -> list[_Weights]:
-    """Distances are counted in results where the image becomes smaller."""
+    """When the image is reduced, distances are in units of the result's elements."""
     del align_corners
     wide, found = max(step, 1.0), []
     for number in range(count):
@@ -106,7 +106,7 @@ def _antialiased(
 def _interpolated(
     size: int, count: int, step: float, align_corners: bool, of: Filter
 ) -> list[_Weights]:
-    """Places beyond the image are those at its edges."""
+    """An index outside the image is replaced by that of the edge."""
     found = []
     for number in range(count):
         place = step * number if align_corners else step * (number + 0.5) - 0.5
@@ -123,8 +123,8 @@ def _interpolated(
 
 
 def _rounded(rows: Sequence[_Weights]) -> tuple[list[int], list[list[int]], int]:
-    """The first place of each row, the weights from there on as integers, as many of each row, and
-    how many of their bits are behind the point."""
+    """Returns the first index of each row, the fixed-point weights from there on (rows of equal
+    length), and the number of their fractional bits."""
     largest, bits = max(max(row.values()) for row in rows), 0
     while bits < _MOST_BITS and int(0.5 + largest * (1 << (bits + 1))) < _WEIGHT_BOUND:
         bits += 1
@@ -138,5 +138,5 @@ def _rounded(rows: Sequence[_Weights]) -> tuple[list[int], list[list[int]], int]
 
 
 def _nearest(x: float) -> int:
-    """Halves away from 0."""
+    """Rounds to the nearest integer, halves away from 0."""
     return int(x + math.copysign(0.5, x))

@@ -1,7 +1,8 @@
-"""Integers beside tensors of integers → as PyTorch converts them to the tensors' type.
+"""Converts integer scalars to the dtype of the integer tensors that they are combined with, as
+PyTorch does.
 
-Beside a tensor of uint8, -3 is 253 and 300 is 44, in comparisons, remainders, quotients and bounds.
-torch-mlir computes with the number as it is. Sums and products are the same either way.
+With a tensor of uint8, -3 is 253 and 300 is 44, in comparisons, remainders, quotients and bounds.
+torch-mlir uses the number without a conversion. Sums and products are the same either way.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _NAMES = (
 
 
 def wrap_scalars(program: Any) -> None:
-    """Changes the graph of a `torch.export.ExportedProgram` in place."""
+    """Converts the scalars in the graph of a `torch.export.ExportedProgram`, in place."""
     for node in program.graph.nodes:
         packet = str(getattr(node.target, "overloadpacket", ""))
         type_ = _computed_in(node) if packet.removeprefix("aten.") in _NAMES else None
@@ -25,7 +26,7 @@ def wrap_scalars(program: Any) -> None:
 
 
 def _computed_in(node: Any) -> Any | None:
-    """The type of integers that an operator computes in; None if it computes in floats."""
+    """The integer dtype that an operator computes in, or None if it is not an integer dtype."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     values = [one.meta.get("val") for one in node.all_input_nodes]

@@ -1,4 +1,4 @@
-"""Scatters of PyTorch along one dimension, as aotc's own operator."""
+"""Decomposes PyTorch's scatters along one dimension into an operator of aotc's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aotc.frontends.torch.operators import OperatorCall, OperatorLowering, defin
 
 Tensor = Any
 
-# Operations of floats and of integers, by PyTorch's names of reductions.
+# The operation on floats and that on integers, by PyTorch's name of the reduction.
 _OPERATIONS = {
     "": ("", ""),
     "sum": ("arith.addf", "arith.addi"),
@@ -50,11 +50,11 @@ def _scatter_add(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
 def _scatter_reduce(
     x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """The mean of integers is rounded down, not to 0."""
+    """The mean of integers is rounded towards negative infinity, as in PyTorch."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     if dim < 0:
-        # torch-mlir's own lowering ends with a signal.
+        # torch-mlir's own lowering crashes for a negative dimension.
         dim += max(x.dim(), 1)
         return torch.scatter_reduce(x, dim, index, src, reduce, include_self=include_self)
     if include_self and _has_kernel(x, reduce):
@@ -86,7 +86,7 @@ def _index_reduce(
 
 
 def _scatter(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str) -> Tensor:
-    """`source` may be one element for all."""
+    """`source` may have a single element, which is used for all indices."""
     if x.dim() == 0:
         if index.dim() == 0:
             index = index.reshape(1)
@@ -102,7 +102,8 @@ def _scatter(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str) ->
 
 
 def _is_of_rows(x: Tensor, dim: int, index: Tensor, source: Tensor) -> bool:
-    """Whether the index is one of rows that was expanded: of graph convolutions."""
+    """Whether the index is a 1-D index of rows that was expanded to the shape of the source, as in
+    graph convolutions."""
     from torch.fx.experimental.symbolic_shapes import (  # type: ignore[import-not-found, unused-ignore]
         statically_known_true,
     )
@@ -117,7 +118,8 @@ def _is_of_rows(x: Tensor, dim: int, index: Tensor, source: Tensor) -> bool:
 
 
 def _scatter_rows(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str) -> Tensor:
-    """`index` has the places along `dim`, each for a row of all that is along the others."""
+    """Scatters slices of `source`: `index` is 1-D, and has the position along `dim` of each
+    slice."""
     if x.dim() == 0:
         return _scatter_rows(x.reshape(1), 0, index, source.reshape(1), reduce).reshape(())
     dim %= x.dim()
@@ -130,7 +132,9 @@ def _rows_of(x: Tensor, dim: int, index: Tensor) -> list[Any]:
 
 
 def _has_kernel(x: Tensor, reduce: str) -> bool:
-    """Unsigned integers are signless in the text, and truths have no sum."""
+    """Whether aotc's operator supports the reduction for this dtype. In its text unsigned integers
+    are signless, so only reductions that do not depend on the sign are supported for them. Booleans
+    have no reduction."""
     import torch
 
     if x.dtype in (torch.uint8, torch.bool):

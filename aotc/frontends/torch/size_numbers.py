@@ -1,6 +1,6 @@
-"""Numbers that are computed from sizes → operators that torch-mlir's importer takes.
+"""Replaces arithmetic on sizes by operators that torch-mlir's importer supports.
 
-PyTorch's decompositions of operators on tensors of any size compute with symbols:
+PyTorch's decompositions of operators on tensors of symbolic size compute with symbolic numbers:
 `sym_float(size)`, `aten.sub.Tensor(size - 1, tensor)`.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def import_size_numbers(program: Any) -> None:
-    """Changes the graph of a `torch.export.ExportedProgram` in place."""
+    """Replaces them in the graph of a `torch.export.ExportedProgram`, in place."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     functions, scalar = _functions(), torch.ops.aten._local_scalar_dense.default
@@ -33,8 +33,8 @@ def import_size_numbers(program: Any) -> None:
 
 
 def _functions() -> dict[Callable[..., Any], tuple[Any, Any]]:
-    """Python's functions of numbers, and operators of TorchScript that are the same: whose result
-    is an integer, and a float."""
+    """Maps Python's functions of numbers to the equal operators of TorchScript: the one whose
+    result is an integer, and the one whose result is a float."""
     import torch
 
     aten, prim = torch.ops.aten, torch.ops.prim
@@ -54,8 +54,8 @@ def _functions() -> dict[Callable[..., Any], tuple[Any, Any]]:
 
 
 def _choose(graph: Any, node: Any) -> None:
-    """`sym_ite` of two integers, as `torch._check` of a condition on values has it, and `sym_not`:
-    computed from the condition as an integer."""
+    """Replaces `sym_ite` of two integers (as `torch._check` of a condition on values produces it)
+    and `sym_not` by arithmetic on the condition as an integer."""
     import torch
 
     value = node.meta["val"]
@@ -84,7 +84,7 @@ def _choose(graph: Any, node: Any) -> None:
 
 
 def _make_tensors(graph: Any, node: Any) -> None:
-    """Of an argument that is a number where the operator has a tensor: a tensor of rank 0."""
+    """Replaces a number by a tensor of rank 0 where the operator's schema has a tensor."""
     import torch
 
     for i, (given, expected) in enumerate(
@@ -108,11 +108,11 @@ def _make_tensors(graph: Any, node: Any) -> None:
 
 
 def _type_beside(node: Any, value: Any) -> Any:
-    """The type that a number has beside the tensors of an operator."""
+    """The dtype of a number according to PyTorch's type promotion with the operator's tensors."""
     import torch
 
     number = 1 if isinstance(value, torch.SymInt) else 1.0
     tensors = (one.meta.get("val") for one in node.all_input_nodes)
     others = [tensor for tensor in tensors if isinstance(tensor, torch.Tensor)]
-    # A number is of less weight than any tensor.
+    # In type promotion, a number has lower priority than a tensor that has dimensions.
     return torch.result_type(torch.empty((1,), dtype=others[0].dtype), number) if others else None

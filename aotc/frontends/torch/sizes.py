@@ -1,7 +1,8 @@
-"""Sizes that torch.export has symbols for → values in the entry, and assertions of how they relate.
+"""Gives each symbolic size of torch.export one value in the entry, and asserts the relations
+between sizes.
 
-The importer keeps no symbols: each argument's size would be asked for by itself, and wherever two
-meet, the program would find out whether they are the same, or one is to be broadcast.
+The importer keeps no symbols. Each use of an argument's size would read it separately, and wherever
+two sizes meet, the program would check at run time whether they are equal or one is broadcast.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from aotc.errors import InputError
 from aotc.frontends.torch.guards import Conditions
 
 _EQ, _SLE = 0, 3
-# PyTorch takes no size for 0 or 1 unless it is told to, and says so by a least size of 2. Its
-# operators are the same for these; a branch of the user's code on a size of 1 is not seen.
+# By default, PyTorch assumes that a symbolic size is neither 0 nor 1, and records this as a lower
+# bound of 2. The bound is not checked, because PyTorch's operators also hold for these sizes. A
+# branch of the user's code on a size of 1 is not detected.
 _LEAST_OF_ANY = 2
 
 
 class Place(Struct, frozen=True):
-    """A dimension of an entry's argument, and torch.export's expression of its size."""
+    """A dimension of an entry's argument, and the expression of its size in torch.export."""
 
     argument: int
     dimension: int
@@ -31,7 +33,7 @@ class Place(Struct, frozen=True):
 
 
 def places_of(program: Any) -> list[Place]:
-    """Those of the inputs of a `torch.export.ExportedProgram` whose sizes are not known."""
+    """The dimensions of unknown size of the inputs of a `torch.export.ExportedProgram`."""
     nodes = {node.name: node for node in program.graph.find_nodes(op="placeholder")}
     return [
         Place(argument, dimension, size.node.expr)
@@ -43,9 +45,9 @@ def places_of(program: Any) -> list[Place]:
 
 
 def unify_sizes(module: Any, program: Any, conditions: Sequence[Any]) -> None:
-    """Changes a module of torch-mlir's with one entry in place: what asks for one of several sizes
-    with one symbol is given the first, and assertions tell what the program expects of them:
-    `conditions` too, which are expressions of the symbols."""
+    """Replaces sizes that have the same symbol by the first of them, in place, in a module of
+    torch-mlir's with one entry. Inserts assertions of what the program expects of the sizes, and of
+    `conditions`, which are expressions of the symbols."""
     from torch_mlir import ir  # type: ignore[import-not-found, unused-ignore]
 
     (function,) = (one for one in ops.find(module.operation, "func.func") if one.regions[0].blocks)
@@ -74,7 +76,7 @@ def unify_sizes(module: Any, program: Any, conditions: Sequence[Any]) -> None:
                 _expect(ir, _SLE, value, ops.constant_index(greatest))
         writer = Conditions(symbols)
         names = _names(program, places)
-        # Others are of inputs that have one value, or of values that are computed.
+        # The other conditions are about inputs that have a fixed value, or about computed values.
         asked_of = set(symbols).union(*(place.expression.free_symbols for place in places))
         for condition in dict.fromkeys(conditions):
             if not condition.free_symbols <= asked_of:
@@ -83,7 +85,7 @@ def unify_sizes(module: Any, program: Any, conditions: Sequence[Any]) -> None:
 
 
 def _names(program: Any, places: Sequence[Place]) -> dict[Any, Any]:
-    """What messages call the symbols: sizes of arguments."""
+    """The names of symbols in messages: sizes of arguments."""
     import sympy  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     inputs = program.graph_signature.user_inputs
@@ -95,7 +97,7 @@ def _names(program: Any, places: Sequence[Place]) -> dict[Any, Any]:
 
 
 def _numbers(program: Any, block: Any) -> dict[Any, Any]:
-    """The symbols of inputs that are whole numbers, and what they are."""
+    """Maps the symbols of integer inputs to the values of these inputs."""
     nodes = {node.name: node for node in program.graph.find_nodes(op="placeholder")}
     found = {}
     for argument, name in zip(block.arguments, program.graph_signature.user_inputs, strict=True):
@@ -106,8 +108,8 @@ def _numbers(program: Any, block: Any) -> dict[Any, Any]:
 
 
 def _symbols(block: Any, places: Sequence[Place]) -> Iterator[tuple[Any, Any]]:
-    """Symbols, and what they are: by the first size that is one, else by a multiple of one, to
-    which a number may be added."""
+    """Yields symbols and their values. A value comes from the first dimension whose size is the
+    symbol; otherwise from one whose size is a linear expression of it."""
     found: set[Any] = set()
     for place in sorted(places, key=lambda one: not one.expression.is_Symbol):
         unknown = place.expression.free_symbols
@@ -129,7 +131,8 @@ def _symbols(block: Any, places: Sequence[Place]) -> Iterator[tuple[Any, Any]]:
 
 
 def _ranges(program: Any) -> Iterator[tuple[Any, int | None, int | None]]:
-    """What torch.export assumed of symbols: the least and the greatest size, where there is one."""
+    """Yields the bounds that torch.export assumed for each symbol: (symbol, lower, upper). A bound
+    may be None."""
     for symbol, values in program.range_constraints.items():
         least, greatest = (
             int(bound) if getattr(bound, "is_Integer", isinstance(bound, int)) else None
@@ -139,8 +142,8 @@ def _ranges(program: Any) -> Iterator[tuple[Any, int | None, int | None]]:
 
 
 def _value(expression: Any, symbols: dict[Any, Any]) -> Any:
-    """The value of torch.export's expression; None where it is not made of sums and products of
-    the symbols."""
+    """The value of torch.export's expression. None unless it consists of sums and products of the
+    symbols."""
     if expression.is_Integer:
         return ops.constant_index(int(expression))
     if expression.is_Symbol:
@@ -157,7 +160,7 @@ def _size(block: Any, place: Place) -> Any:
 
 
 def _expect(ir: Any, predicate: int, left: Any, right: Any) -> None:
-    """An assertion; the lowering tells which arguments it is about."""
+    """Asserts a comparison. The lowering adds to the message which arguments it is about."""
     _assert(ir, ops.compare(predicate, left, right))
 
 
@@ -166,7 +169,7 @@ def _assert(ir: Any, condition: Any, why: str = "") -> None:
 
 
 def _give(ir: Any, asked: Sequence[Any], block: Any, place: Place, size: Any) -> None:
-    """To the users of what asks for the place's size."""
+    """Replaces reads of the size of `place` by `size`."""
     for dim in asked:
         tensor, dimension = dim.operands
         maker = getattr(dimension.owner, "operation", None)

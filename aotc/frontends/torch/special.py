@@ -1,7 +1,7 @@
-"""Special functions that torch-mlir does not know, by series of Chebyshev's polynomials.
+"""Decompositions of special functions that torch-mlir does not support, as Chebyshev series.
 
-All are computed in f64, and are as near as PyTorch's own. The series were fitted to values of 40
-digits, and leave out what is less than 2e-17 of their largest coefficient.
+All are computed in f64, and are as accurate as PyTorch's own. The series were fitted to values with
+40 digits, and omit coefficients below 2e-17 of the largest one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Tensor = Any
 
 
 def special_functions(aten: Any) -> dict[Any, Any]:
-    """The functions by operator."""
+    """The decompositions by operator."""
     functions: dict[str, Callable[..., Tensor]] = {
         "erfc": _erfc,
         "special_erfcx": _erfcx,
@@ -32,7 +32,8 @@ def special_functions(aten: Any) -> dict[Any, Any]:
 
 
 def _in_f64(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """As PyTorch gives it: integers become floats."""
+    """Computes the function in f64, and rounds to PyTorch's result dtype: that of the input, or the
+    default dtype for integers."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     @functools.wraps(function)
@@ -48,7 +49,7 @@ def _series(text: str) -> tuple[float, ...]:
 
 
 def _sum(series: Sequence[float], t: Tensor) -> Tensor:
-    """Of the polynomials at t, from -1 to 1 (Clenshaw)."""
+    """The sum of the Chebyshev series at t in [-1, 1], by Clenshaw's algorithm."""
     twice = t + t
     before: Any = 0.0
     now: Any = series[-1]
@@ -61,13 +62,14 @@ def _sum(series: Sequence[float], t: Tensor) -> Tensor:
 
 
 def _erfcx_of_positive(x: Tensor) -> Tensor:
-    """exp(x²) erfc(x), from 0 on."""
+    """exp(x²) erfc(x) for x >= 0."""
     near = x.clamp(max=1e20)
     return _sum(_ERFCX, (near - 3) / (near + 3)) / (1 + x + x)
 
 
 def _square_exponential(x: Tensor, sign: int) -> Tensor:
-    """exp(±x²): of a square that has no more digits than it may, and the rest."""
+    """exp(±x²), as the product of exp(±head²) and the rest. head has so few bits that its square is
+    exact."""
     import torch
 
     x = x.clamp(max=40)
@@ -137,7 +139,7 @@ def _lgamma(x: Tensor) -> Tensor:
 
 
 def _lgamma_of_positive(x: Tensor) -> Tensor:
-    """From 0.5 on."""
+    """ln Γ(x) for x >= 0.5."""
     import torch
 
     is_low, is_near = x < 1.5, x < 2.5
@@ -155,7 +157,7 @@ def _lgamma_of_positive(x: Tensor) -> Tensor:
 
 
 def _stirling(q: Tensor) -> Tensor:
-    """Of 1/z²: the rest of ln Γ(z), times z."""
+    """The remainder of Stirling's series for ln Γ(z), times z, at q = 1/z²."""
     found: Any = 1.0 / 156
     for coefficient in (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12):
         found = found * q + coefficient
@@ -163,7 +165,7 @@ def _stirling(q: Tensor) -> Tensor:
 
 
 def _digamma(x: Tensor) -> Tensor:
-    """At 0 infinite, of the other sign than it; at other integers below it is none."""
+    """At ±0, it is an infinity of the opposite sign; at negative integers, it is NaN."""
     import torch
 
     is_left = x < 0.5
@@ -214,7 +216,7 @@ def _scaled_bessel(x: Tensor, near: Sequence[float], far: Sequence[float], facto
 
 # --- Coefficients ---------------------------------------------------------------------------------
 
-# (1 + 2x) exp(x²) erfc(x), of (x - 3) / (x + 3).
+# (1 + 2x) exp(x²) erfc(x), in the variable (x - 3) / (x + 3).
 _ERFCX = _series("""
     1.1775625741965601 0.0053539045396156764 -0.093775503422842091 0.054366525557443222
     -0.018976596707845208 0.0044534260614627116 -0.00063355317105531469 1.7661719523171593e-05
@@ -225,7 +227,7 @@ _ERFCX = _series("""
     1.973425574544739e-14 -7.2879437375926734e-15 -1.5169878690228116e-15
     2.3514112258781403e-16 1.0006111691821667e-16
 """)
-# erfinv(y) / y, of w = -log(1 - y²) from 0 to 5.
+# erfinv(y) / y, in the variable w = -log(1 - y²) from 0 to 5.
 _ERFINV = _series("""
     1.4912989404744903 0.60175630341082997 -0.0091705595000809263 -0.0049626353267664246
     0.00091537967000796417 -3.8895627570830002e-06 -2.4202599404944085e-05
@@ -235,7 +237,7 @@ _ERFINV = _series("""
     -3.4468604612228004e-13 1.0546751676969238e-13 -2.4493755490805207e-15
     -2.948685683278964e-15 4.4073860711035857e-16 3.6794291751710051e-17
 """)
-# erfinv(y) / √w, of 1/√w from 1/27.5 to 1/√5.
+# erfinv(y) / √w, in the variable 1/√w from 1/27.5 to 1/√5.
 _MIDDLE, _HALF = (1 / math.sqrt(5) + 1 / 27.5) / 2, (1 / math.sqrt(5) - 1 / 27.5) / 2
 _TAIL = _series("""
     0.96227185284002836 -0.03689845924089126 0.00044083981161187753 0.0014066499609055605
@@ -253,7 +255,7 @@ _TAIL = _series("""
     4.0256522567183539e-16 -8.5415768667897416e-17 2.6257054900179018e-17
     -4.5117743198638452e-17 3.5226023603398246e-17
 """)
-# ln Γ(x) / (x - 2), from 1.5 to 2.5.
+# ln Γ(x) / (x - 2), for x from 1.5 to 2.5.
 _LGAMMA = _series("""
     0.41418612492156676 0.16322170068760064 -0.0086589723941262846 0.00067275157260014847
     -6.1395569636282335e-05 6.1100657970035758e-06 -6.4100030338262228e-07
@@ -262,7 +264,7 @@ _LGAMMA = _series("""
     1.6079351149711552e-13 -1.9039501088488732e-14 2.2653768767833064e-15
     -2.7066568148318961e-16 3.245660731626191e-17
 """)
-# exp(-x) I0(x) from 0 to 8; beyond it, times √x, of 1/x.
+# exp(-x) I0(x) for x from 0 to 8. The second series is √x exp(-x) I0(x) for x > 8, in 1/x.
 _I0 = _series("""
     0.33839763720473803 -0.3046826723431984 0.17162090152220877 -0.094901097048047639
     0.049305284239670712 -0.023737414805899471 0.010546460394594998 -0.0043243099950505759
@@ -283,7 +285,7 @@ _I0_FAR = _series("""
     1.7725601330565263e-15 -3.425485619677219e-16 -2.8276239805165836e-16
     3.4612228676974612e-17 4.4656214202967598e-17
 """)
-# exp(-x) I1(x) / x, and beyond, likewise.
+# exp(-x) I1(x) / x for x from 0 to 8. The second series is √x exp(-x) I1(x) for x > 8, in 1/x.
 _I1 = _series("""
     0.12629359322181682 -0.17641651835783406 0.10264365868984709 -0.052945981208094989
     0.024726449030626516 -0.010564084894626197 0.0041564229443128882 -0.0015135724506312532

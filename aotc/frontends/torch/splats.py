@@ -1,15 +1,16 @@
-"""Operators on tensors of equal elements → such tensors, as PyTorch computes them.
+"""Folds operators on splat tensors (all elements equal) to splats, as PyTorch computes them.
 
-torch-mlir folds these, too, and gets many wrong: negative integers are unsigned ones
-(`torch.ones(3) * -1` became 1.8e19), remainders and quotients are rounded as C's
-(`torch.full((3,), 5) % -2` became 1), and casts to unsigned integers keep the sign.
+torch-mlir folds these, too, and gets many wrong: negative integers become unsigned (`torch.ones(3)
+* -1` became 1.8e19), remainders and quotients are rounded as in C (`torch.full((3,), 5) % -2`
+became 1), and casts to unsigned integers keep the sign.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-# Operators of any elements that PyTorch does not mark as elementwise, and those that make a tensor.
+# Operators that are elementwise, but that PyTorch does not tag so; views; and operators that make a
+# splat.
 _ELEMENTWISE = ("floor_divide", "where", "_to_copy", "convert_element_type")
 _VIEWS = (
     *("expand", "view", "unsqueeze", "squeeze", "reshape", "_unsafe_view", "permute"),
@@ -19,8 +20,8 @@ _FILLED = {"ones": 1, "ones_like": 1, "zeros": 0, "zeros_like": 0}
 
 
 def fold_splats(program: Any) -> None:
-    """Changes the graph of a `torch.export.ExportedProgram` in place: elementwise operators and
-    casts, of results whose sizes are known."""
+    """Folds elementwise operators and casts whose result has known sizes. Changes the graph of a
+    `torch.export.ExportedProgram` in place."""
     values = _constants(program)
     for node in list(program.graph.nodes):
         if node.op != "call_function" or not _is_known(node.meta.get("val")):
@@ -34,7 +35,7 @@ def fold_splats(program: Any) -> None:
 
 
 def _constants(program: Any) -> dict[Any, Any]:
-    """The values of inputs that are constants of one element, by their nodes."""
+    """Maps the nodes of inputs that are constants with one element to their values."""
     signature = program.graph_signature
     changed = set(signature.buffers_to_mutate.values())
     targets = {
@@ -53,7 +54,7 @@ def _constants(program: Any) -> dict[Any, Any]:
 
 
 def _is_known(value: Any) -> bool:
-    """Whether a value is one dense tensor of numbers, of known sizes."""
+    """Whether a value is a dense tensor of real numbers with known sizes."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     return (
@@ -66,8 +67,8 @@ def _is_known(value: Any) -> bool:
 
 
 def _is_written(value: Any) -> bool:
-    """Whether torch-mlir makes the right constant of the number: of unsigned ones that have a sign
-    bit it does not."""
+    """Whether torch-mlir makes the right constant of a number. It does not for unsigned integers
+    whose sign bit is set."""
     import torch
 
     is_unsigned = value.dtype in (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
@@ -75,7 +76,8 @@ def _is_written(value: Any) -> bool:
 
 
 def _name(target: Any) -> str:
-    """`add` of PyTorch's overloads of it; nothing of other packages' operators."""
+    """The name of an operator of PyTorch without its overload (`add`). Empty for operators of other
+    packages."""
     packet = str(getattr(target, "overloadpacket", ""))
     namespace, _, name = packet.partition(".")
     return name if namespace in ("aten", "prims") else ""
@@ -90,8 +92,9 @@ def _is_elementwise(target: Any) -> bool:
 
 
 def _value(node: Any, values: dict[Any, Any]) -> Any | None:
-    """A tensor with one element, that of all of the node's result; of the same rank, by which
-    PyTorch chooses types. None if the elements are not known to be equal."""
+    """A tensor with one element, which all elements of the node's result are equal to. It has the
+    rank of the result, because PyTorch's type promotion depends on that. None if the elements are
+    not known to be equal."""
     import torch
 
     made, name = node.meta["val"], _name(node.target)

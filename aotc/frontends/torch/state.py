@@ -1,8 +1,9 @@
-"""What a PyTorch program changes in place → arguments of its entry, and results that go into them.
+"""Makes the inputs and buffers that a PyTorch program mutates arguments of its entry, which results
+are written back to.
 
-A buffer that the program changes is a field of the library's state, by the name that it has in the
-module: `layers.0.keys`. It begins with the value that the buffer has in the program. An input that
-the program changes is an argument that the entry writes.
+A buffer that the program mutates is a field of the library's state. The field has the name of the
+buffer in the module, such as `layers.0.keys`, and its initial value. An input that the program
+mutates is an argument that the entry writes.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from aotc.input.entries import INITIAL_ATTRIBUTE, INTO_ATTRIBUTE, NAME_ATTRIBUTE
 
 
 class Change(Struct, frozen=True):
-    """A result of the program, by its number, that is the new value of an input, by its name. Of a
-    buffer: what the module calls it, and the tensor that it begins with."""
+    """A result of the program (by index) that is the new value of an input (by name). For a buffer,
+    `field` is its name in the module, and `initial` the tensor that it begins with."""
 
     result: int
     input: str
@@ -29,9 +30,12 @@ class Change(Struct, frozen=True):
 
 
 def name_buffers_once(program: Any) -> Any:
-    """The `torch.export.ExportedProgram`, whose constants are no buffers by another name. A tensor
-    that a module reaches by two ways, as transformers' static caches, is both, and then PyTorch
-    cannot say which one is changed. The given program stays as it is."""
+    """Returns the `torch.export.ExportedProgram` without constants that alias a buffer. The given
+    program is not changed.
+
+    A tensor that a module reaches by two paths, as in transformers' static caches, is both a buffer
+    and a constant. PyTorch then cannot tell which one is mutated.
+    """
     signature = program.graph_signature
     buffers = {
         _memory(tensor): name
@@ -55,7 +59,7 @@ def name_buffers_once(program: Any) -> Any:
 
 
 def _memory(tensor: Any) -> tuple[Any, ...] | None:
-    """Where a tensor's elements are; None of what has none there."""
+    """Identifies the memory of a tensor's elements. None if the tensor has no such memory."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     is_dense = isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided
@@ -65,8 +69,8 @@ def _memory(tensor: Any) -> tuple[Any, ...] | None:
 
 
 def take_state(program: Any) -> tuple[Change, ...]:
-    """Makes inputs of the buffers that a `torch.export.ExportedProgram` changes, in place; what it
-    changes. Raises InputError for what it changes that is no strided tensor of one device."""
+    """Makes the buffers that a `torch.export.ExportedProgram` mutates inputs, in place, and returns
+    the mutations. Raises InputError for a buffer that is not a dense tensor with elements."""
     from torch.export.graph_signature import (  # type: ignore[import-not-found, unused-ignore]
         InputKind,
         OutputKind,
@@ -100,8 +104,8 @@ def _check_tensor(name: str, tensor: Any) -> None:
 
 
 def mark_changes(module: Any, changes: Sequence[Change], inputs: Sequence[str]) -> None:
-    """Says of the arguments of a module's one entry, which are called `inputs`, which are state,
-    and of its results which go where."""
+    """Sets attributes of the module's one entry: which arguments are state, and which argument each
+    result is written to. `inputs` are the names of the arguments."""
     if not changes:
         return
     from torch_mlir import ir
@@ -136,9 +140,12 @@ def _dictionaries(ir: Any, dictionaries: Sequence[dict[str, Any]]) -> Any:
 
 
 def _elements(ir: Any, tensor: Any) -> Any:
-    """The tensor as an attribute: of one element, where all have its bits. None for zeros, which is
-    what a field begins with. Unlike the argument's type, its type has a sign; what are no integers
-    are given by their bits."""
+    """The tensor as an attribute, which is a splat if all elements have the same bits. None if all
+    are zero, because a field begins as zero.
+
+    Unlike the type of the argument, the attribute's type has a signedness. Elements that are not
+    integers are given by their bits.
+    """
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     size = tensor.element_size()

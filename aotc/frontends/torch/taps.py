@@ -1,9 +1,9 @@
-"""Convolutions without the products of padding, where most of their products are such.
+"""Convolutions that skip products with padding, if most of their products are such.
 
-With a dilation as large as the image, as in DeepLab's pyramid of small images, the taps beside the
-middle one are outside of it at each place: a 3x3 filter is a 1x1 one then. With one almost as
-large, they are inside at a few places: each tap is a convolution of its own, of the part of the
-image that it reaches, and the result is their sum.
+With a dilation as large as the image, as in DeepLab's pyramid for small images, all taps but the
+middle one are in the padding at every position: the 3x3 filter is a 1x1 filter. With a dilation
+almost as large, they are inside the image at few positions. Then each tap becomes a convolution of
+its own, of the part of the image that it reaches, and the result is their sum.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from math import prod
 from typing import Any
 
 Tensor = Any
-# Which part of the products may be those of elements of the image: with more, all are computed.
+# The largest share of products with elements of the image for which the convolution is split into
+# taps.
 _MOST_LIVE = 0.6
-# The same of one dimension, which is taken tap by tap then.
+# The same share along one dimension, which is then split into taps.
 _MOST_LIVE_ALONG = 0.75
-# How many bytes a float has whose sums are as exact as one convolution's.
+# The size in bytes of a float whose partial sums are as exact as those of one convolution.
 _WIDE = 4
 
 
@@ -31,8 +32,9 @@ def without_dead_taps(
     dilation: Sequence[int],
     groups: int,
 ) -> Any:
-    """The convolution with the part of the filter that some place of the result needs, or the sum
-    of its taps; NotImplemented where neither is less work, or sizes are not known."""
+    """The convolution with only the part of the filter that some position needs, or the sum of
+    convolutions with single taps. Returns NotImplemented if neither is less work, or if sizes are
+    not known."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     rank = x.dim() - 2
@@ -55,9 +57,10 @@ def without_dead_taps(
         # The padding is the same on both sides.
         if pad >= 0 and places == _places(size, count, strides[axis], pad, apart[axis]):
             weight, pads[axis] = weight.narrow(2 + axis, first, count), pad
-    # Narrow floats would be rounded after each tap, where one convolution rounds once.
+    # Narrow floats would be rounded after each tap; one convolution rounds once.
     is_rounded = x.is_floating_point() and x.dtype.itemsize < _WIDE
-    # Without a dilation the image has two rows or columns, and one kernel is better than several.
+    # Without a dilation, the image has only two rows or columns, and one kernel is faster than
+    # several.
     if max(apart) > 1 and groups == 1 and not x.is_complex() and not is_rounded:
         found = _by_taps(x, weight, bias, strides, pads, apart)
         if found is not NotImplemented:
@@ -70,7 +73,7 @@ def without_dead_taps(
 
 
 def _places(size: int, taps: int, stride: int, pad: int, apart: int) -> range:
-    """Where the first tap is at each place of the result, from the padding's begin on."""
+    """The position of the first tap for each result, counted from the start of the padding."""
     end = size + 2 * pad - apart * (taps - 1)
     return range(0, max(end, 0), stride)
 
@@ -83,13 +86,14 @@ def _by_taps(
     pads: Sequence[int],
     apart: Sequence[int],
 ) -> Any:
-    """The sum of convolutions with single taps, of the places where each is inside of the image;
-    NotImplemented where most taps are inside at most places, as a whole or along each dimension."""
+    """The sum of convolutions with single taps, each over the positions where its tap is inside the
+    image. Returns NotImplemented if most taps are inside at most positions, in total or along each
+    dimension."""
     import torch
 
     rank = x.dim() - 2
     counts: list[int] = []
-    # Of each dimension, the places of each tap that are inside: the first one, and the end.
+    # For each dimension and tap, the range of positions at which the tap is inside the image.
     inside: list[list[tuple[int, int]]] = []
     for axis in range(rank):
         size, taps = x.shape[2 + axis], weight.shape[2 + axis]
@@ -112,7 +116,7 @@ def _by_taps(
     ]
     if prod(live) > _MOST_LIVE or min(live) > _MOST_LIVE_ALONG:
         return NotImplemented
-    # The taps of a part along each dimension: a single one, or None for all.
+    # The taps along each dimension to split into: single taps, or None for all taps together.
     choices: list[list[int | None]] = [
         [tap for tap, (start, stop) in enumerate(own) if start < stop]
         if share <= _MOST_LIVE_ALONG

@@ -1,11 +1,11 @@
-"""Transposed convolutions with a stride → one convolution for all phases of the result.
+"""Lowers transposed convolutions with a stride to one convolution for all phases of the result.
 
-With a stride of s, every s-th place of the result depends on every s-th tap alone. So it is a
-convolution with s times as many channels along each dimension, and an s-th of the taps, whose
-results are interleaved, and cut by the padding. As a convolution of an input with zeros in between,
-as torch-mlir has it, all taps are multiplied at each place. Where many results would be cut, each
-phase is a group of a convolution, of its own part of the input. A convolution of one place is a
-matmul.
+With a stride of s, every s-th element of the result depends only on every s-th tap. So the result
+is a convolution with s times as many channels along each dimension and 1/s of the taps; its phases
+are interleaved, and the padding is cut off. torch-mlir's lowering, a convolution of an input with
+zeros inserted, multiplies all taps at each position instead. If many elements would be cut off,
+each phase is a group of a grouped convolution, with its own part of the input. A transposed
+convolution of a single position is a matmul.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from aotc.frontends.torch.taps import without_dead_taps
 
 Tensor = Any
-# How many places one convolution may compute for each one of the result.
+# The most elements that one convolution may compute for each element of the result.
 _MOST_COMPUTED = 1.1
 
 
@@ -58,17 +58,19 @@ def _convolution(
         return NotImplemented
     strides, pads, more = (_each(one, rank) for one in (stride, padding, output_padding))
     taps = list(weight.shape[2:])
-    # The product of one vector reads rows along the inputs, which the phases below have.
+    # A matrix-vector product would read rows along the inputs, for which the phases below have the
+    # layout.
     is_vector = _is_one(x.shape[0])
     if groups == 1 and not (any(more) or is_vector) and all(map(_is_one, x.shape[2:])):
         whole = _of_one_place(x, weight, pads)
         return whole if bias is None else whole + bias.reshape([-1] + [1] * rank)
-    # With one place, no two taps meet, whatever the stride is: each is a phase.
+    # With a single position no two taps contribute to one element, whatever the stride: each tap is
+    # a phase.
     strides = [
         max(k, 1) if _is_one(size) else s
         for k, size, s in zip(taps, x.shape[2:], strides, strict=True)
     ]
-    # Of each phase; behind the last tap there are zeros.
+    # The number of taps of each phase. After the last tap there are zeros.
     own = [
         -(-(k + max(0, m - p)) // s) for k, m, p, s in zip(taps, more, pads, strides, strict=True)
     ]
@@ -99,8 +101,9 @@ def _of_stride_one(
     apart: list[int],
     groups: int,
 ) -> Any:
-    """A convolution with the taps in the other order, which torch-mlir does not make of groups of
-    one channel. NotImplemented where places beside the input's are cut."""
+    """A convolution with the taps reversed. torch-mlir does not lower a transposed convolution with
+    one channel per group. Returns NotImplemented if elements at the border would have to be cut
+    off."""
     import torch
 
     rank, taps = len(pads), list(weight.shape[2:])
@@ -115,7 +118,7 @@ def _of_stride_one(
 
 
 def _spread(weight: Tensor, apart: list[int]) -> Tensor:
-    """The weight of a convolution without a dilation: there are zeros between the taps."""
+    """The weight of an equal convolution without dilation: there are zeros between the taps."""
     import torch
 
     for dim, d in enumerate(apart, 2):
@@ -126,7 +129,8 @@ def _spread(weight: Tensor, apart: list[int]) -> Tensor:
 
 
 def _of_one_place(x: Tensor, weight: Tensor, pads: list[int]) -> Tensor:
-    """A matmul, whose result has the order of the weight's channels and taps."""
+    """The transposed convolution of a single position, as a matmul. Its columns are in the order of
+    the weight's channels and taps."""
     batch, inputs = x.shape[:2]
     made = x.reshape([batch, inputs]).mm(weight.reshape([inputs, -1]))
     whole = made.reshape([batch, *weight.shape[1:]])
@@ -144,12 +148,12 @@ def _by_depth(
     dilation: Sequence[int],
     groups: int,
 ) -> Any:
-    """A convolution of volumes of which each group has one channel, which torch-mlir has of images
-    alone: the sum, over the taps of the depth, of convolutions of the images that they reach."""
+    """A depthwise 3-D convolution as the sum over the depth taps of 2-D convolutions. torch-mlir
+    lowers depthwise convolutions only in 2-D."""
     import torch
 
     strides, pads, apart = (_each(one, 3) for one in (stride, padding, dilation))
-    # Narrow floats would be rounded after each tap.
+    # Sums in narrow floats would be rounded after each tap.
     kind = torch.float32 if x.dtype.itemsize < torch.float32.itemsize else x.dtype
     weight = weight.to(kind)
     padded = torch.nn.functional.pad(x.to(kind), (0, 0, 0, 0, pads[0], pads[0]))
@@ -171,8 +175,8 @@ def _by_depth(
 def _are_phases_worth_it(
     places: list[Any], own: list[int], strides: list[int], lengths: list[Any]
 ) -> bool:
-    """Whether one convolution would compute many places that are cut, as of small images, and all
-    phases have the same number of places."""
+    """Whether one convolution would compute many elements that are cut off, as for small images,
+    and all phases have the same number of elements."""
     if not all(isinstance(number, int) for number in (*places, *lengths)):
         return False
     if any(length <= 0 or length % s for length, s in zip(lengths, strides, strict=True)):
@@ -190,7 +194,7 @@ def _by_phases(
     pads: list[int],
     lengths: list[int],
 ) -> Tensor:
-    """The result, without a bias, of a grouped convolution: a group is a phase, and reads the part
+    """The result without bias, as a grouped convolution. Each group is a phase, and reads the part
     of the input that it needs."""
     import torch
 
@@ -199,7 +203,7 @@ def _by_phases(
     padded = torch.constant_pad_nd(x, [own[a] - 1 for a in reversed(range(rank)) for _ in "01"])
     parts = [padded]
     for axis, (s, pad, length) in enumerate(zip(strides, pads, lengths, strict=True)):
-        # The place i of the result is number `(i + pad) // s` of the phase `(i + pad) % s`.
+        # Element i of the result is number `(i + pad) // s` of the phase `(i + pad) % s`.
         first = pad % s
         phases = _rolled(phases, axis, first)
         size = length // s + own[axis] - 1
@@ -221,7 +225,8 @@ def _by_phases(
 
 
 def _rolled(phases: Tensor, axis: int, first: int) -> Tensor:
-    """The phases with the `first` one in front. (Two are flipped: that is done at build time.)"""
+    """The phases, rotated so that `first` is the first one. Two phases are flipped, which is folded
+    at build time."""
     import torch
 
     count = phases.shape[axis]
@@ -241,8 +246,8 @@ def _each(numbers: Sequence[int], rank: int) -> list[int]:
 
 
 def _kernel(weight: Tensor, strides: list[int], own: list[int], groups: int) -> Tensor:
-    """[inputs, outputs of a group, taps ...] → [groups x phases x outputs, inputs of a group, taps
-    of a phase, the last one first, ...]."""
+    """[inputs, outputs of a group, taps ...] → [groups x phases x outputs, inputs of a group,
+    reversed taps of a phase ...]."""
     import torch
 
     rank = len(strides)

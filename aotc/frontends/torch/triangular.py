@@ -1,5 +1,6 @@
-"""`torch.linalg.solve_triangular` → substitution, row after row, of each column by itself; and
-`torch.linalg.cholesky` → column after column, of each matrix by itself."""
+"""Decomposes `torch.linalg.solve_triangular` into forward substitution, sequential for each column
+and parallel over the columns, and `torch.linalg.cholesky` into a column-by-column factorization,
+parallel over the matrices."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ def _cholesky(a: Tensor, upper: bool = False) -> Any:
 def solve_triangular(
     a: Tensor, b: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Any:
-    """By the operator for lower triangles: an upper one has rows and columns in reverse order, and
-    what stands on the left is transposed."""
+    """Uses the operator for lower triangular matrices. For an upper one, rows and columns are
+    reversed; if `left` is false, both operands are transposed."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     shapes: Any = torch.broadcast_shapes
@@ -47,7 +48,7 @@ def solve_triangular(
         return solved.mT
     batch = shapes(a.shape[:-2], b.shape[:-2])
     rows, columns = b.shape[-2:]
-    # Of no rows or columns, there could be any number.
+    # The batch is computed explicitly: without rows or columns, -1 in a shape would be ambiguous.
     count = math.prod(batch)
     matrices = a.expand(*batch, rows, rows).reshape(count, rows, rows)
     values = b.expand(*batch, rows, columns).reshape(count, rows, columns)
@@ -61,7 +62,7 @@ def solve_triangular(
 
 
 def _solve_by_factor(b: Tensor, factor: Tensor, upper: bool = False) -> Any:
-    """Of the matrix of which Cholesky's factor is given."""
+    """Solves by the Cholesky factor of a matrix."""
     if b.is_complex() or factor.is_complex():
         return NotImplemented
     lower = factor.mT if upper else factor
@@ -121,7 +122,7 @@ func.func @solve_lower(%a: {a}, %b: {b}) -> {result} {{
 
 
 def _cholesky_text(call: OperatorCall) -> str:
-    """In the place of a lower triangle, above which there are zeros."""
+    """Factors in place. The input is a lower triangular matrix with zeros above the diagonal."""
     (a,), (result,) = call.operands, call.results
     element = a.removesuffix(">").split("x")[-1]
     rows = a.removeprefix("tensor<").split("x")[1]

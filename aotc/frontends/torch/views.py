@@ -1,7 +1,7 @@
-"""Views to sizes that are not known → dimensions that are put together and parted.
+"""Decomposes views with symbolic sizes into flattened and unflattened dimensions.
 
-torch-mlir expects one dynamic dimension of a view at most, and takes one of two for 1. torch.export
-knows the sizes as expressions of symbols, which tell which dimensions become which.
+torch-mlir supports at most one dynamic dimension in a view, and assumes that one of two is 1.
+torch.export has the sizes as symbolic expressions, which show which dimensions become which.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from msgspec import Struct
 
 
 class _Group(Struct, frozen=True):
-    """Dimensions before and after a view that have the same elements: from the first of each pair
-    to before the second."""
+    """Dimensions before and after a view that have the same elements. Each pair is a half-open
+    range."""
 
     before: tuple[int, int]
     after: tuple[int, int]
 
 
 def decompose_views(program: Any) -> None:
-    """Changes the graph of a `torch.export.ExportedProgram` in place: its views from or to sizes
-    that are not known become `aten.flatten` and `aten.unflatten`."""
+    """Replaces views from or to symbolic sizes by `aten.flatten` and `aten.unflatten`. Changes the
+    graph of a `torch.export.ExportedProgram` in place."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     aten = torch.ops.aten
@@ -39,13 +39,13 @@ def decompose_views(program: Any) -> None:
             value = _decomposed(torch, node, _groups(before, after))
         node.replace_all_uses_with(value)
         program.graph.erase_node(node)
-        # The signature calls results by their names.
+        # The signature refers to results by the names of their nodes.
         value.name = node.name
 
 
 def make_views(program: Any) -> None:
-    """Makes views of those `aten.as_strided` in the graph that are: of all elements, in their
-    order. (PyTorch's own decompositions write them.)"""
+    """Replaces `aten.as_strided` by a view where it is one: all elements, in order. PyTorch's own
+    decompositions produce these."""
     import torch
 
     for node in program.graph.find_nodes(
@@ -71,7 +71,8 @@ def _is_contiguous(value: Any) -> bool:
 
 
 def _sizes_after(view: Any) -> list[Any]:
-    """As they are asked for, where that is a number: torch.export may know less."""
+    """The sizes of a view's result: the argument where it is a number, because torch.export may
+    know less."""
     return [
         asked if isinstance(asked, int) and asked != -1 else size
         for asked, size in zip(view.args[1], view.meta["val"].shape, strict=True)
@@ -83,7 +84,7 @@ def _decomposed(torch: Any, view: Any, groups: Sequence[_Group]) -> Any:
     value, asked = view.args
     before, after = list(value.meta["val"].shape), _sizes_after(view)
     shape = [math.prod(before[slice(*group.before)]) for group in groups]
-    # From the last dimension to the first, so that the numbers of the others hold.
+    # From the last dimension to the first, so that the indices of the others stay valid.
     for number, group in reversed(list(enumerate(groups))):
         first, end = group.before
         if end - first > 1:
@@ -95,15 +96,15 @@ def _decomposed(torch: Any, view: Any, groups: Sequence[_Group]) -> Any:
             parts = _parts(torch, value, number, asked[first:end], after[first:end])
             sizes = [*shape[:number], *after[first:]]
             value = _call(view, aten.unflatten.int, (value, number, parts), sizes)
-    # Where it is a view to the sizes that are there.
+    # If nothing was changed, the view is to the same sizes.
     return value if value is not view.args[0] else _call(view, aten.alias.default, (value,), after)
 
 
 def _parts(
     torch: Any, value: Any, dimension: int, asked: Sequence[Any], sizes: Sequence[Any]
 ) -> list[Any]:
-    """What a dimension is parted into, as arguments of `aten.unflatten`: numbers where sizes are
-    known. Beside another that is not known, what -1 stands for is an argument, too."""
+    """The sizes that a dimension is split into, as arguments of `aten.unflatten`. Known sizes are
+    numbers. If another size is symbolic, -1 is replaced by an argument, too."""
     parts = [
         size if isinstance(size, int) else part for part, size in zip(asked, sizes, strict=True)
     ]
@@ -116,7 +117,7 @@ def _parts(
 
 
 def _size_as_argument(torch: Any, value: Any, size: Any) -> Any:
-    """A size that is one of an input's."""
+    """A node for a size that is also the size of an input's dimension, or -1."""
     graph = value.graph
     for place in graph.find_nodes(op="placeholder"):
         for dimension, other in enumerate(getattr(place.meta.get("val"), "shape", ())):
@@ -128,16 +129,16 @@ def _size_as_argument(torch: Any, value: Any, size: Any) -> Any:
 
 
 def _call(view: Any, target: Any, arguments: tuple[Any, ...], sizes: Sequence[Any]) -> Any:
-    """A node in front of the view, with the sizes of what it gives."""
+    """A call node with a result of these sizes."""
     node = view.graph.call_function(target, arguments)
-    # Another place has the sizes, too, and the importer asks that one first.
+    # `tensor_meta` also has the sizes, and the importer reads it first.
     node.meta = {**view.meta, "tensor_meta": None, "val": view.meta["val"].new_empty(sizes)}
     return node
 
 
 def _groups(before: Sequence[Any], after: Sequence[Any]) -> list[_Group]:
-    """Dimensions that become which, as few as can be together. Sizes behind the last ones that are
-    seen to be the same hold as many elements, as all of them do."""
+    """Partitions the dimensions before and after the view into the smallest groups of equal size.
+    Equal trailing dimensions form their own groups; the rest must match because the totals do."""
     tail = 0
     while tail < min(len(before), len(after)) - 1 and _same(before[-1 - tail], after[-1 - tail]):
         tail += 1
@@ -153,7 +154,7 @@ def _groups(before: Sequence[Any], after: Sequence[Any]) -> list[_Group]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two sizes are one expression. (`==` would have the program find out.)"""
+    """Whether two sizes are the same expression. (`==` would add a guard.)"""
     return bool(_expression(one) == _expression(other))
 
 

@@ -1,10 +1,11 @@
-"""The weights of a PyTorch program, as constants of the module: by their bytes.
+"""Imports the weights of a PyTorch program as constants of the module, from their bytes.
 
-torch-mlir's importer makes a Python list of each tensor first, which takes a second and a gigabyte
-for ten million numbers.
+torch-mlir's importer converts each tensor to a Python list first, which takes a second and a
+gigabyte for ten million numbers.
 
-Large ones have no bytes before the module is finished: tasks that run passes on it would copy them
-several times, and a context keeps the bytes of each module that it has read. No pass looks at them.
+Large weights get their bytes only when the module is finished. Tasks that run passes would copy
+them several times, and a context keeps the bytes of each module that it has parsed. No pass reads
+them.
 """
 
 from __future__ import annotations
@@ -15,31 +16,32 @@ from typing import Any
 from aotc import ops
 from aotc.input.blobs import name_of_weight, named_resource, resource_name
 
-# In bytes: below it, nothing is saved.
+# The size in bytes from which a weight is set late. For smaller ones this saves nothing.
 _LARGE = 1 << 20
 _NO_BYTES = bytes(64)
-# Names that MLIR prints as they are.
+# Names that MLIR prints without escapes.
 _PLAIN = re.compile(r"[\w.]+", re.ASCII)
 
 
 def weights_hook(program: Any, late: LateWeights) -> Any:
-    """For `fx.export_and_import(program, ..., hooks=...)`. Needs PyTorch and torch-mlir."""
+    """The hook for `fx.export_and_import(program, ..., hooks=...)`. Needs PyTorch and
+    torch-mlir."""
     import torch  # type: ignore[import-not-found, unused-ignore]
     from torch_mlir import ir
     from torch_mlir.extras import fx_importer  # type: ignore[import-not-found, unused-ignore]
 
     class Weights(fx_importer.FxImporterHooks):  # type: ignore[misc, unused-ignore]
         def __init__(self) -> None:
-            # By the tensor that they are of, which must live as long: two layers may share one.
+            # Attributes by the id of their tensor, which is kept alive. Two layers may share one.
             self._attributes: dict[int, tuple[Any, Any]] = {}
-            # What is shared has the name that the module's state_dict has first.
+            # A shared tensor has its first name in the state_dict.
             self._names: dict[int, str] = {}
             for name, tensor in program.state_dict.items():
                 self._names.setdefault(id(tensor), name)
 
         def resolve_literal(self, importer: Any, literal: Any, info: Any) -> Any:
-            """None: the importer's own way. A single number becomes a splat there, which can be
-            folded."""
+            """Returns None to use the importer's own conversion. That makes a splat of a single
+            number, which can be folded."""
             if type(literal) not in (torch.Tensor, torch.nn.Parameter) or literal.numel() <= 1:
                 return None
             if literal.layout != torch.strided or literal.is_meta:
@@ -71,20 +73,20 @@ def weights_hook(program: Any, late: LateWeights) -> Any:
 
 
 class LateWeights:
-    """The weights whose bytes a module lacks before it is finished."""
+    """The weights whose bytes are set only when the module is finished."""
 
     def __init__(self) -> None:
         self._tensors: dict[str, Any] = {}
 
     def takes(self, name: str, tensor: Any) -> bool:
-        # Passes may look at whole numbers.
+        # Passes may read integers.
         is_late = tensor.is_floating_point() and tensor.nbytes >= _LARGE
         if is_late and _PLAIN.fullmatch(name):
             self._tensors[name] = tensor
         return name in self._tensors
 
     def give_back(self, module: Any) -> None:
-        """Gives the constants of a finished module their bytes."""
+        """Sets the bytes of the constants of a finished module."""
         from torch_mlir import ir
 
         made: dict[tuple[str, str], Any] = {}
@@ -107,7 +109,7 @@ def _resource(tensor: Any, name: str | None, type_: Any) -> Any:
     import torch
     from torch_mlir import ir
 
-    # Bytes: NumPy has no bf16.
+    # As bytes, because NumPy has no bf16.
     content = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
     return ir.DenseResourceElementsAttr.get_from_buffer(
         content,

@@ -1,4 +1,4 @@
-"""PyTorch's functions that make windows, which torch-mlir does not know, as constants."""
+"""Window functions of PyTorch that torch-mlir does not support, as constants."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tensor = Any
 
 
 def window_decompositions(aten: Any) -> dict[Any, Any]:
-    """Each overload, of which some leave out arguments at the end."""
+    """The decompositions of all overloads. Some overloads lack the last parameters."""
     functions: dict[str, Callable[..., Any]] = {
         "hamming_window": _hamming,
         "blackman_window": np.blackman,
@@ -38,7 +38,8 @@ def _window(
     dtype: Any = None,
     **named: Any,
 ) -> Tensor:
-    """The symmetric window, or for a periodic one the symmetric one of a point more without it."""
+    """The symmetric window. A periodic one is the symmetric one with one more point, without its
+    last point."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     dtype = dtype or torch.get_default_dtype()
