@@ -1,12 +1,12 @@
-"""Other input than MLIR: what makes a module of it, found by entry points.
+"""Front ends: importers of formats other than MLIR, found by entry points.
 
 A package that installs the entry point
 
     [project.entry-points."aotc.frontends"]
     toy = "toy.frontend:FRONTEND"
 
-where `FRONTEND` is a `Frontend`, has `aotc build program.toy` do what it does with MLIR.
-`samples/toy` is a whole one.
+where `FRONTEND` is a `Frontend`, makes `aotc build program.toy` work as it does for MLIR.
+`samples/toy` is a complete example.
 """
 
 from __future__ import annotations

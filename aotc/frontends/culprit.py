@@ -1,7 +1,8 @@
-"""The operation of an imported module that a pipeline of torch-mlir's does not survive.
+"""Finds the operation of an imported module on which a torch-mlir pipeline crashes or does not
+terminate.
 
 Each operation is put into a module of its own, with the constants that it uses; its other operands
-are arguments. The first at which the passes crash or never end is it.
+become arguments. The first operation on which the passes crash or do not terminate is the culprit.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from aotc.input.source import find_place
 from aotc.processes.fork_server import FORK_SERVER, Limits, TaskError, task_progress
 
 _LIMITS = Limits(memory=4 << 30, seconds=3)
-# Larger constants are left out of the text, and all resources: MLIR prints those to learn their
-# length, but where the limit is 0.
+# Larger constants and all resources are elided in the text. MLIR prints a resource to learn its
+# length, unless the limit is 0.
 _LONGEST = 64
-# What is no node of a program, but goes with the nodes that use it.
+# Operations that are not nodes of a program, but are copied together with the nodes that use them.
 _CONSTANTS = (
     "torch.constant.",
     "torch.vtensor.literal",
@@ -31,14 +32,14 @@ _CONSTANTS = (
 
 
 class Culprit(Struct, frozen=True):
-    """The operation as people call it, and where it is in the program, if that is known."""
+    """The name of the operation in its framework, and its place in the program, if known."""
 
     operation: str
     place: Place | None
 
 
 def printed_question(module: Any, pipeline: str) -> bytes:
-    """What `find_culprit` needs of a module, before a task runs the pipeline on it."""
+    """The input of `find_culprit` for a module. A task records it before it runs the pipeline."""
     text = module.operation.get_asm(
         enable_debug_info=True, large_elements_limit=_LONGEST, large_resource_limit=0
     )
@@ -46,8 +47,8 @@ def printed_question(module: Any, pipeline: str) -> bytes:
 
 
 def find_culprit(error: TaskError) -> Culprit | None:
-    """The operation at which a task ended that left a question; None where no single operation
-    does that."""
+    """The operation on which the failed task's pipeline crashes or does not terminate. None if the
+    task recorded no module, or if no single operation makes it fail."""
     if not error.left.startswith(b'{"pipeline"'):
         return None
     try:
@@ -61,13 +62,14 @@ def find_culprit(error: TaskError) -> Culprit | None:
 
 
 def _described(operation: str, location: str) -> str:
-    """`'torch.aten.sort'`; of ONNX also the node's name, which its location is."""
+    """`'torch.aten.sort'`. For ONNX, also the name of the node, which is in its location."""
     is_name = location.startswith('loc("') and location.endswith('")') and location != 'loc("")'
     return f"'{operation}'" + (f" (node '{location[5:-2]}')" if is_name else "")
 
 
 def tried(given: memoryview) -> bytes:
-    """The task of the fork server: runs the pipeline on each operation, and tells of it before."""
+    """The task of the fork server: runs the pipeline on each operation, and reports each before it
+    runs."""
     from torch_mlir import ir
     from torch_mlir.dialects import torch as torch_dialect
     from torch_mlir.passmanager import PassManager
@@ -95,7 +97,7 @@ def tried(given: memoryview) -> bytes:
 
 
 def _operations(module: Any) -> Iterator[tuple[Any, Any]]:
-    """The operations of functions' bodies, with their functions."""
+    """Yields the operations of functions' bodies, each with its function."""
     for function in module.body.operations:
         for region in function.operation.regions:
             for block in region:
@@ -106,7 +108,7 @@ def _operations(module: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _name(operation: Any) -> str:
-    """The operation's name; for ONNX's operations, which are all `torch.operator`, the name in
+    """The operation's name. For an operator of ONNX, which is a `torch.operator`, its name in
     ONNX."""
     if operation.name == "torch.operator":
         return str(operation.attributes["name"]).strip('"')
@@ -118,7 +120,7 @@ def _is_constant(operation: Any) -> bool:
 
 
 def _alone(ir: Any, function: Any, operation: Any) -> Any:
-    """A module with the operation alone, in a function like its own."""
+    """A module with only this operation, in a function with the attributes of the original one."""
     needed = [operation]
     for one in needed:  # which grows
         for operand in one.operands:

@@ -1,4 +1,4 @@
-"""Functions that a text of MLIR defines beside its last one."""
+"""Inlines the helper functions in MLIR text that a front end generates."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from aotc import ops
 
 
 def inline_helpers(module: Any, kept: Collection[str] = ()) -> Any:
-    """The last function of a module, in which calls of the others, but for those `kept`, are their
-    bodies. Each of them is called once."""
+    """Returns the last function of a module, with the calls of the other functions inlined, except
+    those in `kept`. Each helper must be called only once."""
     functions = {ops.symbol_of(one.operation): one.operation for one in module.body.operations}
     *_, function = functions.values()
     helpers = functions.keys() - set(kept)

@@ -1,7 +1,8 @@
-"""Imports a file by its front end, in a process whose crash or hang is an error.
+"""Imports a file by its front end in a separate process, so that a crash or a hang becomes an
+error.
 
-What front ends are made of (readers of formats, torch-mlir's passes) was not written for hostile
-files, and some ordinary programs crash it, hang it or fill the memory.
+The libraries that front ends use (readers of formats, torch-mlir's passes) are not hardened against
+hostile files. Some ordinary programs, too, make them crash, hang or exhaust the memory.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ from aotc.input.source import bytecode_of
 from aotc.processes.fork_server import FORK_SERVER, Limits, TaskError
 from aotc.processes.memory import available_memory
 
-# An import may take this many bytes of memory, and so many for each byte of its files.
+# The memory limit of an import: a constant, and a number of bytes for each byte of its files.
 _MEMORY, _MEMORY_FACTOR = 4 << 30, 16
-# ... this many seconds of processor time between two steps that it tells of. Steps are passes; and
-# what is written in Python, and takes longer, but does not hang.
+# The limit of processor seconds between two progress reports. Passes report progress, and so does
+# Python code that takes long.
 _SECONDS = 60
 
 
 def import_file(
     frontend: Frontend, path: Path, options: Mapping[str, str], *, named: str | None
 ) -> bytes:
-    """The bytecode of the module that the front end makes of the file. `named` is the front end's
-    name, if it was not chosen by the file's ending.
+    """Returns the bytecode of the module that the front end imports from the file. `named` is the
+    front end's name if it was given explicitly, and None if it was chosen by the file's extension.
 
-    Raises what `run_frontend` does; and InputError where the front end's process crashes, hangs
-    or takes more memory than there is, with the operation at which it does.
+    Raises the errors of `run_frontend`. Raises InputError, which names the operation, if the front
+    end's process crashes, hangs or exceeds the memory limit.
     """
     check_usable(frontend, path, options)
     limits = import_limits(_size(frontend, path))
@@ -50,7 +51,7 @@ def import_limits(size: int) -> Limits:
 
 
 def import_failure(error: TaskError) -> InputError:
-    """What to say of an import that ended otherwise than by an answer or an error."""
+    """The error for an import whose process ended without an answer or an error of its own."""
     how = {"SIGKILL": "was killed"}.get(error.reason, f"ended by {error.reason}")
     if error.reason.startswith("more than"):
         how = f"needs {error.reason}"
@@ -65,7 +66,7 @@ def import_failure(error: TaskError) -> InputError:
 
 
 def _size(frontend: Frontend, path: Path) -> int:
-    """The size in bytes of the file and of those beside it that belong to it."""
+    """The size in bytes of the file and of the files that belong to it."""
     try:
         return sum(one.stat().st_size for one in (path, *frontend.beside(path)))
     except Exception:  # of others' code, for a file that may be none: the import tells of it

@@ -1,14 +1,15 @@
-"""Sorts as merges of sorted runs, each twice as long as those before: `MergeSort` writes the text.
+"""Generates the MLIR text of a parallel merge sort (`MergeSort`).
 
-A thread sorts `CHUNK` adjacent elements. Then a thread of each merge writes `CHUNK` elements: by
-bisection, it finds how many elements of either run are before its first one, and takes one after
-the other. Threads are independent, and become a kernel. Elements that are equal keep their order.
+A thread sorts `CHUNK` adjacent elements. Then rounds of merges double the length of the sorted
+runs. In a merge, each thread writes `CHUNK` elements: by bisection, it finds how many elements of
+each of the two runs precede its first one, and then merges sequentially. The threads are
+independent, so each round becomes a kernel. The sort is stable.
 
-Where only the first elements are asked for, runs grow to as many of them, and not further: a merge
-of two such runs writes the first half of what they have, and half of the elements are left.
+If only the first elements are needed, runs grow up to that length only: a merge of two such runs
+writes only the first half, so that half of the elements remain.
 
-In between, element p is in row p % CHUNK and column p / CHUNK of a buffer: threads that are
-neighbours access neighbours.
+Between rounds, element p is in row p % CHUNK and column p / CHUNK of a buffer, so that neighbouring
+threads access neighbouring elements.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ from typing import Any
 
 from aotc.frontends.tensor_text import size_lines
 
-# Elements that a thread sorts or merges: a power of two.
+# The number of elements that a thread sorts or merges, a power of two.
 CHUNK = 8
 _DIGITS = CHUNK.bit_length() - 1
-# Columns of a buffer that nobody uses: with a power of two of them, all rows would be in the same
-# sets of a CPU's cache.
+# Unused columns of a buffer. With a power of two of columns, all rows would map to the same sets of
+# a CPU's cache.
 _PADDING = 16
 
 
 class MergeSort:
     """A function of tensors to tensors whose elements along `dimension` are sorted.
 
-    `types` are the tensors' types, all of one shape. `is_before` writes lines that make the i1
-    `%NAME`, whether the elements `%FIRST0`, ... belong before `%SECOND0`, ..., of these three
-    names. It must order all elements strictly and weakly: of equal ones neither is before the
-    other. With `first`, the results have that many elements along the dimension: the first ones.
+    `types` are the tensors' types, all of one shape. `is_before(NAME, FIRST, SECOND)` returns lines
+    that define the i1 `%NAME`: whether the elements `%FIRST0`, ... come before `%SECOND0`, .... It
+    must be a strict weak order. With `first`, the results have only that many elements along the
+    dimension.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class MergeSort:
         self._dimension = dimension % self._rank
         self._is_before = is_before
         self._first = first
-        # The buffers, and the part of each that a thread writes.
+        # The types of the buffers, and of the slice of each that a thread writes.
         sizes = [self._size(i) for i in range(self._rank)]
         self._buffers = [f"tensor<{self._around(sizes)}x{e}>" for e in self._elements]
         self._parts = [f"tensor<{CHUNK}x{e}>" for e in self._elements]
@@ -66,13 +67,14 @@ class MergeSort:
         return sizes
 
     def _around(self, sizes: Sequence[str]) -> str:
-        """The sizes of a buffer, as a type has them."""
+        """The sizes of a buffer, as in its type."""
         before, after = sizes[: self._dimension], sizes[self._dimension + 1 :]
         return "x".join([*before, str(CHUNK), "?", *after])
 
     def _each(self, form: str, separator: str = ", ") -> str:
-        """The form for each operand: {i} is its number, {t} its type, {e} that of its elements, {b}
-        that of its buffers, {p} that of a part, {r} that of its result."""
+        """The template instantiated for each operand: {i} is its number, {t} its type, {e} its
+        element type, {b} the type of its buffers, {p} that of a thread's slice, {r} that of its
+        result."""
         types = (self._types, self._elements, self._buffers, self._parts, self._results)
         return separator.join(
             form.format(i=i, t=type_, e=element, b=buffer, p=part, r=result)
@@ -80,17 +82,18 @@ class MergeSort:
         )
 
     def _lines(self, form: str) -> str:
-        """The form for each operand, a line each."""
+        """The template instantiated for each operand, one per line."""
         return self._each(form, "\n")
 
     def _along(self, along: str, others: str = "%d{i}") -> str:
-        """A list with `along` for the dimension, and `others` for each other one."""
+        """An index list with `along` for the sorted dimension, and `others` for each other
+        dimension."""
         places = [others.format(i=i) for i in range(self._rank)]
         places[self._dimension] = along
         return ", ".join(places)
 
     def _read(self, name: str, source: str, at: str) -> str:
-        """Lines that make %NAME0, ... of the elements at %AT of the buffers %SOURCE0, ..."""
+        """Lines that define %NAME0, ... as the elements number %AT of the buffers %SOURCE0, ...."""
         place = self._along(f"%{name}_row, %{name}_column")
         return f"""
         %{name}_row = arith.andi %{at}, %chunk_mask : index
@@ -98,16 +101,16 @@ class MergeSort:
         {self._lines(f"%{name}{{i}} = tensor.extract %{source}{{i}}[{place}] : {{b}}")}"""
 
     def _spare(self, name: str) -> str:
-        """Lines that make the buffers %NAME0, ..."""
+        """Lines that allocate the buffers %NAME0, ...."""
         sizes = [f"%size{i}" if self._size(i) == "?" else "" for i in range(self._rank)]
         sizes[self._dimension] = "%width"
         given = ", ".join(size for size in sizes if size)
         return self._lines(f"%{name}{{i}} = bufferization.alloc_tensor({given}) : {{b}}")
 
     def _chunks(self, made: str, target: str, body: str, chunks: str = "chunks") -> str:
-        """Makes %MADE0, ... of what `body` makes for each of %CHUNKS chunks, %done0, ... of the
-        parts %part0, ... of the buffers %TARGET0, ... The chunk's elements begin at %begin of the
-        dimension."""
+        """Lines that define %MADE0, ... as the buffers %TARGET0, ... with new chunks. For each of
+        %CHUNKS chunks, `body` defines %done0, ... from the slices %part0, .... The chunk begins at
+        %begin along the dimension."""
         counts = self._along(f"%{chunks}", "%size{i}")
         ones, sizes = ["1"] * (self._rank + 1), ["1"] * (self._rank + 1)
         sizes[self._dimension] = str(CHUNK)
@@ -131,12 +134,12 @@ class MergeSort:
     {self._lines(f"%{made}{{i}} = tensor.cast %{made}#{{i}} : {{b}} to {{b}}")}"""
 
     def _named(self, name: str) -> str:
-        """What is written before the = of an operation that has a result for each operand."""
+        """The left-hand side of an operation that has a result for each operand."""
         return f"%{name}:{len(self._types)}"
 
     def _sort_chunk(self) -> str:
-        """The body of a chunk: odd-even transposition, in which only neighbours change places, and
-        only if they must. What is behind the end never moves."""
+        """The body that sorts a chunk by odd-even transposition. Only neighbours are swapped, and
+        only if they are out of order, so the sort is stable. Elements after the end never move."""
         lines = []
         for k in range(CHUNK):
             place = self._along(f"%inside{k}")
@@ -147,7 +150,7 @@ class MergeSort:
                 f"%is_there{k} = arith.cmpi ult, %at{k}, %n : index",
                 self._lines(f"%x0_{k}_{{i}} = tensor.extract %given{{i}}[{place}] : {{t}}"),
             ]
-        # The names of the elements at each place.
+        # The names of the SSA values at each position.
         names = [f"x0_{k}_" for k in range(CHUNK)]
         for turn in range(CHUNK):
             for k in range(turn % 2, CHUNK - 1, 2):
@@ -174,14 +177,14 @@ class MergeSort:
         return "\n".join(lines)
 
     def _merge(self, made: str, target: str, source: str, merges: str) -> str:
-        """Makes %MADE0, ... in the buffers %TARGET0, ... of the runs of %SOURCE0, ..., which are
-        those after %MERGES merges."""
+        """Lines that define %MADE0, ... in the buffers %TARGET0, ... by merging the runs of
+        %SOURCE0, ..., which %MERGES merges have produced."""
         if self._first is None:
             counts = f"%{made}_run = arith.shli %chunk, %{merges} : index"
             body = self._merge_chunk(source, f"{made}_run", "n")
             return f"{counts}{self._chunks(made, target, body)}"
 
-        # Of the elements of each run, or of the last one, the first ones are there.
+        # Each run, except perhaps the last one, is truncated to its first elements.
         def left(name: str, merges: str) -> str:
             return f"""
     %{name}_covered = arith.shli %chunk, %{merges} : index
@@ -200,9 +203,9 @@ class MergeSort:
         return f"{left(made, merges)}{after}{self._chunks(made, target, body, f'{made}_chunks')}"
 
     def _merge_chunk(self, source: str, run: str, count: str, made: str = "both") -> str:
-        """The body of a chunk of the merges of `source`, whose %COUNT elements are in runs of %RUN.
-        The runs that are made have %MADE: as many as two together, or as one."""
-        # The first two results are places.
+        """The body that merges a chunk from `source`, which has %COUNT elements in runs of %RUN.
+        The new runs have the length %MADE: that of both runs together, or that of one."""
+        # The first two results of the loop are indices.
         done = "\n".join(
             f"%done{i} = tensor.cast %merged#{2 + i} : {part} to {part}"
             for i, part in enumerate(self._parts)
@@ -272,7 +275,7 @@ class MergeSort:
       {done}"""
 
     def _runs(self, made: str) -> str:
-        """Lines that make %runs, where the two runs begin."""
+        """Lines that define %runs, the start of the two runs."""
         if made == "both":
             return "%runs = arith.subi %begin, %place : index"
         return f"""
@@ -288,7 +291,8 @@ class MergeSort:
         dynamic = ", ".join(
             f"%size{i}" for i, size in enumerate(self._result_sizes()) if size == "?"
         )
-        # Two merges a round, there and back: two buffers are enough.
+        # Each iteration does two rounds, from one buffer to the other and back, so two buffers are
+        # enough.
         return f"""
 func.func @sort({self._each("%given{i}: {t}")}) -> ({results}) {{
   %c0 = arith.constant 0 : index

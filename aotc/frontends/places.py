@@ -1,4 +1,4 @@
-"""Errors of a front end, printed as aotc prints its own: place, message, line and caret."""
+"""Errors of a front end in the format of aotc's own: place, message, source line and caret."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from aotc.errors import InputError
 
 
 class Problem(Struct, frozen=True):
-    """What is wrong at a line and column (in bytes) of a file, both from 1.
+    """A problem at a line and column (in bytes) of a file, both counted from 1.
 
-    `severity` is "note" for another place that has to do with the problem before.
+    `severity` is "note" for an additional place that belongs to the previous problem.
     """
 
     line: int
@@ -25,8 +25,8 @@ class Problem(Struct, frozen=True):
 def input_error(
     path: str | PathLike[str], text: str, problems: Iterable[Problem], *, hint: str | None = None
 ) -> InputError:
-    """One error for all the problems of the file `path`, whose text is `text`."""
-    # It loads the bindings, and the command line is read without them.
+    """One error for all problems of the file `path`, whose content is `text`."""
+    # These modules load the bindings, which the parsing of the command line does not need.
     from aotc.input.place import Place
     from aotc.input.source import excerpt
 

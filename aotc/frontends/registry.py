@@ -1,4 +1,4 @@
-"""Which front ends there are, and which one a file is for."""
+"""Finds the installed front ends, and the front end for a file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import importlib.metadata
 
 GROUP = "aotc.frontends"
-# Text and bytecode of MLIR: the input of everything else, and of files with other endings.
+# MLIR as text or bytecode. Files with unknown endings are read as MLIR, too.
 MLIR = "mlir"
 MLIR_ENDINGS = (".mlir", ".mlirbc")
 
@@ -28,16 +28,17 @@ def _nothing(path: Path) -> Iterable[Path]:
 
 
 class Frontend(Struct, frozen=True):
-    """What makes MLIR of another format.
+    """An importer of another format to MLIR.
 
-    `endings` are those of its files, with the dot. `load(path, options)` gives an `ir.Module`, of
-    either package of bindings and in whatever context; the locations of its operations name `path`
-    as it was given, so that errors have the place. It raises `aotc.InputError` for what is wrong in
-    the file. `options` says what each option that it takes means, by name: the command's
-    `--frontend-option NAME=VALUE`. `missing` tells how to install what `load` needs and is not
-    there ("pip install 'aotc[torch]'"), None if nothing is: it is asked before `load` is.
-    `beside(path)` are other files that `load` reads for that one: what `-MD` writes down.
-    `is_extended` tells whether code of other packages takes part.
+    - `endings` are the extensions of its files, with the dot.
+    - `load(path, options)` returns an `ir.Module`, of either package of bindings and in any
+      context. The locations of its operations name `path` as it was given, so that errors have
+      the place. It raises `aotc.InputError` for errors in the file.
+    - `options` maps the name of each option (`--frontend-option NAME=VALUE`) to its description.
+    - `missing` returns how to install what `load` needs ("pip install 'aotc[torch]'"), or None if
+      nothing is missing. It is called before `load`.
+    - `beside(path)` returns the other files that `load` reads for that file, for `-MD`.
+    - `is_extended` returns whether code of other packages takes part in an import.
     """
 
     name: str
@@ -51,11 +52,12 @@ class Frontend(Struct, frozen=True):
 
     @property
     def is_own(self) -> bool:
-        """Whether it is one of aotc's, all of whose files are known to the build cache."""
+        """Whether it is one of aotc's own, whose source files are all part of the build cache's
+        key."""
         return self.load.__module__.startswith("aotc.") and not self.is_extended()
 
     def __post_init__(self) -> None:
-        """Raises ValueError for endings that would take files from others."""
+        """Raises ValueError for endings that are not valid, or are MLIR's."""
         if not isinstance(self.endings, tuple) or any(
             not ending.startswith(".") or ending in MLIR_ENDINGS for ending in self.endings
         ):
@@ -65,7 +67,8 @@ class Frontend(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """An entry point: the front end, or why it is none; and the distribution that brought it."""
+    """An entry point: the front end, or why it cannot be used, and the distribution that provides
+    it."""
 
     name: str
     distribution: str
@@ -73,7 +76,7 @@ class Found(Struct, frozen=True):
     failure: str | None = None
 
     def line(self) -> str:
-        """As `aotc --version` lists it."""
+        """The line that `aotc --version` prints."""
         if self.frontend is None:
             return f"{self.name:<14} {self.failure}"
         endings = " ".join(self.frontend.endings)
@@ -83,7 +86,7 @@ class Found(Struct, frozen=True):
 
 
 def frontends() -> tuple[Found, ...]:
-    """All that are installed, by name. One that cannot be imported is among them, with the
+    """All installed front ends, by name. One that cannot be imported is included, with the
     reason."""
     import importlib.metadata  # it takes as long to load as MLIR: not for MLIR's own endings
 
@@ -105,11 +108,11 @@ def _load(point: importlib.metadata.EntryPoint) -> Found:
 
 
 def frontend_for(path: Path, name: str | None) -> Frontend | None:
-    """The front end of that name, else the one for the file's ending; None for MLIR.
+    """The front end with that name; without a name, the one for the file's ending. None for MLIR.
 
-    Raises InputError for a name that none has, and for an ending that several have.
+    Raises InputError for an unknown name, and for an ending that several front ends have.
     """
-    # No front end takes MLIR's endings: it would not be heard, and need not be loaded.
+    # No front end can have MLIR's endings, so none is loaded for them.
     if name == MLIR or (name is None and path.name.endswith((*MLIR_ENDINGS, "-"))):
         return None
     found = frontends()
@@ -142,8 +145,8 @@ def _called(name: str, found: Iterable[Found]) -> Frontend:
 
 
 def check_usable(frontend: Frontend, path: Path, options: Mapping[str, str]) -> None:
-    """Raises InputError for options that the front end has not, and ToolError where it is not
-    whole."""
+    """Raises InputError for options that the front end does not have, and ToolError if packages
+    that it needs are missing."""
     for option in options:
         if option not in frontend.options:
             known = ", ".join(frontend.options) or "none"
@@ -159,8 +162,8 @@ def check_usable(frontend: Frontend, path: Path, options: Mapping[str, str]) -> 
 
 
 def run_frontend(frontend: Frontend, path: Path, options: Mapping[str, str]) -> Any:
-    """What the front end makes of the file. Raises InputError for a file that cannot be read, and
-    ToolError where it fails otherwise than by an error of aotc's families."""
+    """Returns the front end's module of the file. Raises InputError for a file that cannot be read,
+    and ToolError if the front end raises an error other than aotc's."""
     try:
         return frontend.load(path, options)
     except AotcError:

@@ -1,7 +1,7 @@
-"""Scans of rows: `RowScan` writes the text.
+"""Generates the MLIR text of scans along the last dimension (`RowScan`).
 
-A chunk of a row is a loop that the mapping recognizes as a scan of a row, which the threads of a
-block compute together.
+A chunk of a row is a loop that the mapping recognizes as a scan, which the threads of a block
+compute together.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from typing import Any
 
 from aotc.frontends.tensor_text import size_lines
 
-# Elements of a chunk, and what a row has at most that is one chunk.
+# The number of elements of a chunk, and the length up to which a row is a single chunk.
 _ROW_CHUNK, _LONGEST_ROW = 4096, 8192
 
 
 class RowScan:
-    """A scan along the last dimension, in chunks. If there may be several, the results of the
-    chunks are scanned first, and each chunk begins with that of the chunks before it.
+    """An inclusive scan along the last dimension, in chunks. If there may be several chunks, their
+    totals are scanned first, and each chunk begins with the total of the chunks before it.
 
-    `types` are those of the source, the result and the accumulators; `neutral` is the value to
-    begin with. `combination` is the name of an operation; without it, `@region` is called.
+    `types` are those of the source, the result and the accumulators; `neutral` is the initial
+    value. `combination` is the name of an operation; without it, `@region` is called.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class RowScan:
         self._rank, self._element = self._source.rank, self._source.element_type
         n = self._source.rank - 1
         self._length = None if self._source.is_dynamic_dim(n) else self._source.shape[n]
-        # The results of chunks are few: they are one row.
+        # The totals of chunks are few, so they are a single chunk.
         is_short = self._length is not None and self._length <= _LONGEST_ROW
         self._is_one_chunk = is_short or name != "scan"
         sizes = [
@@ -56,7 +56,7 @@ class RowScan:
         return ", ".join([*(f"%d{i}" for i in range(self._rank - 1)), last])
 
     def _chunk(self) -> str:
-        """Lines that make %chunk, the length of a chunk, and %chunks, their number."""
+        """Lines that define %chunk, the length of a chunk, and %chunks, the number of chunks."""
         n = f"%size{self._rank - 1}"
         if self._is_one_chunk:
             return f"%chunk = arith.maxui {n}, %c1 : index\n%chunks = arith.constant 1 : index"
@@ -72,7 +72,7 @@ class RowScan:
     %end = arith.minui %behind, %size{last} : index"""
 
     def _prefixes(self) -> str:
-        """Lines that make %prefixes, the results of each chunk and those before it."""
+        """Lines that define %prefixes, the inclusive scan of the chunks' totals."""
         e, totals, rank = self._element, self._totals, self._rank
         identity = ", ".join(f"d{i}" for i in range(rank))
         return f"""
@@ -95,7 +95,7 @@ class RowScan:
       : ({totals}, {totals}, {totals}) -> ({totals}, {totals})"""
 
     def _start(self) -> str:
-        """Lines that make %start, of all elements before a chunk."""
+        """Lines that define %start, the total of all elements before a chunk."""
         last, e = self._rank - 1, self._element
         return f"""
     %is_first = arith.cmpi eq, %d{last}, %c0 : index
@@ -105,7 +105,8 @@ class RowScan:
     %start = arith.select %is_first, %neutral, %before : {e}"""
 
     def text(self) -> str:
-        """The text of the function, and of one that it calls. `@region` is declared elsewhere."""
+        """The text of the function, and of a function that it calls. `@region` is declared
+        elsewhere."""
         e, source, result, rank = self._element, self._source, self._result, self._rank
         part = f"tensor<?x{e}>"
         inner, prefixes, start = "", "", f"%start = arith.constant {self._neutral} : {e}"

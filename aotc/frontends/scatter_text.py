@@ -1,15 +1,16 @@
-"""Scatters: texts of functions that combine updates with the elements of a tensor at given places.
+"""Generates the MLIR text of scatters, which combine updates with the elements of a tensor at given
+places.
 
-Several updates may have one place. The text depends on how they are combined:
+Several updates may have the same place. The algorithm depends on the combination:
 
-- If the last one is left, an atomic maximum finds its number for each place.
+- If the last update wins, an atomic maximum finds its number for each place.
 - If the order does not matter, updates are combined by atomic operations.
-- Otherwise the updates of a place are put together, in their order, and one thread for each element
-  combines them. An atomic counter for each place tells how many updates it has, and gives each of
-  them a slot, in an arbitrary order. The number of smaller numbers among those of the place then is
-  its rank. Where a place has so many updates that this takes too long, they are sorted instead.
+- Otherwise the updates of a place are grouped and put in order, and one thread for each element
+  combines them. An atomic counter for each place counts its updates and gives each of them a slot,
+  in an arbitrary order. The rank of an update is then the number of updates of the place that have
+  a smaller number. If a place has so many updates that this takes too long, they are sorted.
 
-So the result has the same bits whatever runs it, and no two threads write to one place.
+So the result is bitwise deterministic, and no two threads write to one place.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from aotc.frontends.merge_sort import MergeSort
 from aotc.frontends.row_scan import RowScan
 from aotc.frontends.tensor_text import size_lines
 
-# With more updates for each place, they are sorted.
+# With more updates per place on average, the updates are sorted.
 _MOST_OF_PLACE = 64
-# With more updates of one place, one thread puts them in order: it looks at the places of all.
+# With more updates of one place, a single thread orders them, by a search through all updates.
 _MOST_RANKED = 1024
-# Operations of integers whose order does not matter, as `memref.atomic_rmw` names them.
+# Integer operations that are associative and commutative → their kinds in `memref.atomic_rmw`.
 _ATOMIC = {
     "arith.addi": "addi",
     "arith.maxsi": "maxs",
@@ -41,16 +42,17 @@ _ATOMIC = {
 
 
 class Points(Struct, frozen=True):
-    """The places that updates have. A point is an index of the tensor of indices, but for a
-    dimension of coordinates; its number is its index along the dimension that updates of one place
-    differ in.
+    """The places of updates. A point is an index of the tensor of indices, without its coordinate
+    dimension. The number of a point is its index along the dimension in which updates of one place
+    differ.
 
-    `loops` are the names and the extents of a point's indices, `number` the one of these that is
-    the number. `lines` make %at0, ..., the coordinates of type i64 along the dimensions `named` of
-    the result; of these, those of `checked` may be out of bounds. `update` is an index of the
-    updates for %number, with `%d0`, ... for the other dimensions of the result and `%to0`, ... for
-    `named` ones. `count` is the number of points, and `most` the one along the number's dimension,
-    if these are known.
+    - `loops` are the names and extents of a point's indices, and `number` is the name of the one
+      that is its number.
+    - `lines` define %at0, ..., the coordinates of type i64 along the dimensions `named` of the
+      result. Only those in `checked` may be out of bounds.
+    - `update` is an index of the updates for %number, with `%d0`, ... for the other dimensions of
+      the result and `%to0`, ... for the dimensions `named`.
+    - `count` is the number of points, and `most` the extent of the number's dimension, if known.
     """
 
     loops: Sequence[tuple[str, str]]
@@ -64,9 +66,12 @@ class Points(Struct, frozen=True):
 
 
 class Scatter:
-    """`types` are those of the updates, the indices and the result. `operation` is the name of the
-    operation that combines, or "" if the update is left, or None of any other one: `@region` is
-    called for it, with an update and what was there."""
+    """Generates `func.func @scatter`.
+
+    `types` are those of the updates, the indices and the result. `operation` is the name of the
+    operation that combines an update with the old element; it is "" if the update replaces the
+    element, and None if `@region` is called with both.
+    """
 
     def __init__(
         self, ir: Any, types: tuple[Any, Any, Any], points: Points, operation: str | None
@@ -95,7 +100,7 @@ class Scatter:
         return f"{'?' if self._points.count is None else self._points.count}x{element}"
 
     def _allocate(self, name: str, type_: str) -> str:
-        """A buffer of an element for each point."""
+        """Allocates a buffer with an element for each point."""
         given = "%points" if type_.startswith("?") else ""
         return f"%{name} = memref.alloc({given}) : memref<{type_}>"
 
@@ -123,8 +128,9 @@ class Scatter:
   %places = arith.addi %places{len(self._points.named) - 1}, %c0 : index"""
 
     def _place(self) -> str:
-        """Lines that make %within, whether the place of a point exists, %key, its number among all
-        places, and %to0, ..., its coordinates; the first place, if it does not exist."""
+        """Lines that define %within, whether the place of a point is in bounds, %key, its linear
+        index, and %to0, ..., its coordinates. They are those of the first place if it is out of
+        bounds."""
         lines = [self._points.lines, "%within_ = arith.constant true"]
         within = "%within_"
         for j, of in enumerate(self._points.named):
@@ -144,7 +150,7 @@ class Scatter:
         return "\n".join([*lines, self._key()])
 
     def _key(self) -> str:
-        """Lines that make %key of the coordinates."""
+        """Lines that define %key, the linear index of the coordinates."""
         return _row_major("key", [(f"%size{of}", f"%to{of}") for of in self._points.named])
 
     def _checked_place(self) -> str:
@@ -162,14 +168,14 @@ class Scatter:
         return f"tensor<{'x'.join(['?', *'1' * (self._rank - 1), str(self._element)])}>"
 
     def _update_at(self, name: str) -> str:
-        """Lines that make %NAME of the update of %number and the place."""
+        """Lines that define %NAME as the update of the point %number."""
         return (
             f"%{name} = tensor.extract %updates[{', '.join(self._points.update)}] : {self._updates}"
         )
 
     def _write(self, loops: str, head: str, value: str) -> str:
-        """The loop that writes: `head` makes %length, 1 if the element at %to0, ... and %d0, ... is
-        to be changed, or 0, and `value` %new of it and of %was."""
+        """The loop that writes elements. `head` defines %length, which is 1 if the element at %to0,
+        ... and %d0, ... changes, and otherwise 0. `value` defines %new, which may use %was."""
         result, part, rank = self._result, self._part(), self._rank
         at = [f"%to{of}" if of in self._points.named else f"%d{of}" for of in range(rank)]
         slice_ = (
@@ -193,13 +199,14 @@ class Scatter:
   }}"""
 
     def _are_places_few(self) -> bool:
-        """Whether there are no more places than points, and a point: a thread for each element of
-        the result, then."""
+        """Whether there are no more places than points, and at least one point. Then there is a
+        thread for each element of the result."""
         count, places = self._points.count, self._places
         return bool(count) and places is not None and count is not None and places <= count
 
     def _compute(self, value: str) -> str:
-        """The loop over all elements: `value` makes %new of the place %key and of %was."""
+        """The loop over all elements of the result. `value` defines %new, which may use the place
+        %key and %was."""
         rank, e, result = self._rank, self._element, self._result
         dimensions = ", ".join(f"d{i}" for i in range(rank))
         identity = f"affine_map<({dimensions}) -> ({dimensions})>"
@@ -234,7 +241,7 @@ class Scatter:
     # --- Forms --------------------------------------------------------------------------------
 
     def text(self) -> str:
-        """The text of `func.func @scatter`, behind those that it calls."""
+        """The text of `func.func @scatter`, after the functions that it calls."""
         e = self._element
         helpers, body = self._form()
         region = f"func.func private @region({e}, {e}) -> {e}" if self._operation is None else ""
@@ -249,7 +256,7 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
 """
 
     def _is_small(self) -> str:
-        """Lines that assert that places and points have numbers of 32 bits."""
+        """Lines that assert that the numbers of places and of points fit into 32 bits."""
         if self._points.count is not None and self._places is not None:
             return ""
         return """
@@ -261,7 +268,7 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
 """
 
     def _form(self) -> tuple[str, str]:
-        """Functions that the form calls, and the lines that make %made."""
+        """The text of functions that the algorithm calls, and the lines that define %made."""
         count, places = self._points.count, self._places
         if self._operation == "" and max(count or 0, places or 0) < 1 << 31:
             return "", self._is_small() + self._assign()
@@ -274,7 +281,8 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
         return helpers, self._is_small() + body
 
     def _are_sorted(self) -> bool:
-        """Whether so many updates have one place, or so many places exist."""
+        """Whether there are so many updates per place, or so many places, that the updates are
+        sorted."""
         count, places = self._points.count or 0, self._places or 0
         return count > _MOST_OF_PLACE * places or max(count, places) >= 1 << 31
 
@@ -334,13 +342,13 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
   %made = bufferization.to_tensor %buffer restrict : {buffer} to {result}"""
 
     def _linear(self, made: str, number: str) -> str:
-        """Lines that make %MADE, the number of a point among all, `number` being its number."""
+        """Lines that define %MADE, the linear index of the point whose number is `number`."""
         own = self._points.number
         loops = self._points.loops
         return _row_major(made, [(size, number if name == own else name) for name, size in loops])
 
     def _range(self) -> str:
-        """Lines that make %begin and %end of the range of the place %key in lists."""
+        """Lines that define %begin and %end, the range of slots of the place %key."""
         of_places = self._of_places("i32")
         return f"""
       %is_first_place = arith.cmpi eq, %key, %c0 : index
@@ -358,8 +366,9 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
       %arrival = arith.index_cast %arrival_ : i32 to index"""
 
     def _rank_updates(self) -> tuple[str, str]:
-        """Each place has a range of lists of all points, whose end is in %ends. In `%arrived`, a
-        point has its number, and the number of its place in the digits above."""
+        """Groups the points by place. Each place has a range of slots, whose end is in %ends. An
+        element of `%arrived` has the number of a point in its low 32 bits, and that of its place in
+        the high ones."""
         points, listed = self._points, self._of_points("i64")
         of_places, of_points = self._of_places("i32"), self._of_points("i32")
         counts = self._ir.RankedTensorType(self._ir.Type.parse(f"tensor<{of_places}>"))
@@ -439,8 +448,8 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
         )
 
     def _order_many(self) -> str:
-        """Lines for the first point of a place that has more updates than are ranked: it looks for
-        the others along its line of points, in their order."""
+        """Lines for the first point of a place that has too many updates to rank: it searches the
+        points along the number's dimension for the others, in order."""
         if self._points.most is not None and self._points.most <= _MOST_RANKED:
             return ""
         of_points, extent = self._of_points("i32"), dict(self._points.loops)[self._points.number]
@@ -497,8 +506,8 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
         return self._write(self._points_and_others(), head, value)
 
     def _sort(self) -> tuple[str, str]:
-        """Sorts the numbers of points by their places. The first one of each place combines all
-        that follow it."""
+        """Sorts the points by place. The first one of each place combines all updates that follow
+        it."""
         keys, e, loop = self._of_points("i64"), self._element, self._points.loops[0]
         type_ = self._ir.RankedTensorType(self._ir.Type.parse(f"tensor<{keys}>"))
         sort = MergeSort(
@@ -562,8 +571,8 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
 
 
 def _row_major(made: str, digits: Sequence[tuple[str, str]]) -> str:
-    """Lines that make %MADE, the number of the element at some indices: pairs of a size and an
-    index, the slowest first."""
+    """Lines that define %MADE, the row-major linear index. `digits` are pairs of a size and an
+    index, the slowest dimension first."""
     lines, before = [], "%c0"
     for k, (size, index) in enumerate(digits):
         lines += [

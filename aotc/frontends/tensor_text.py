@@ -1,4 +1,4 @@
-"""Lines of MLIR on tensors that texts of front ends have in common."""
+"""Lines of MLIR text on tensors that several front ends generate."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def size_lines(name: str, tensor: str, type_: Any) -> str:
-    """Lines that make %NAME0, ..., the sizes of the tensor."""
+    """Lines that define %NAME0, ..., the sizes of the tensor."""
     return "\n".join(
         f"%{name}_d{i} = arith.constant {i} : index\n"
         f"%{name}{i} = tensor.dim {tensor}, %{name}_d{i} : {type_}"

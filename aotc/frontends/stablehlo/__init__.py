@@ -13,7 +13,7 @@ _HINT = "pip install torch-mlir"
 
 
 def _load(path: Path, options: Mapping[str, str]) -> Any:
-    # The bindings take longer to load than a build that the cache has.
+    # The bindings take longer to load than a build that is in the cache.
     from aotc.frontends.stablehlo.load import import_module
     from aotc.input.source import read_source
 

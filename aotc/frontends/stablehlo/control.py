@@ -1,7 +1,8 @@
-"""StableHLO's operations with regions → scf: the pass to linalg leaves these as they are.
+"""Lowers StableHLO's operations with regions to scf, because the pass to linalg does not lower
+them.
 
-Works on what that pass leaves: regions whose operations are lowered, ended by `stablehlo.return`.
-https://openxla.org/stablehlo/spec#while, #if, #case
+The input is the result of that pass: the operations in the regions are lowered, and
+`stablehlo.return` is the terminator. https://openxla.org/stablehlo/spec#while, #if, #case
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from aotc.frontends.stablehlo.sort import lower_sort
 
 
 def lower_regions(ir: Any, module: Any) -> None:
-    """Changes the module in place. `ir` are the bindings that it is of."""
+    """Changes the module in place. `ir` is the package of bindings that the module belongs to."""
     lowering = _Lowering(ir)
     with module.context:
-        # Inner ones first: the walk has those behind what they are in.
+        # Innermost operations first: the walk is in pre-order.
         for operation in reversed(ops.walk(module.operation)):
             lower = lowering.by_name.get(operation.name)
             if lower is not None:
@@ -51,12 +52,13 @@ class _Lowering:
         )
 
     def _element(self, tensor: Any) -> Any:
-        """The one element of a tensor of rank 0."""
+        """The element of a tensor of rank 0."""
         element = self._ir.RankedTensorType(tensor.type).element_type
         return self._create("tensor.extract", [tensor], [element]).result
 
     def _take(self, source: Any, target: Any, end: Callable[[list[Any]], None]) -> None:
-        """Moves a region's block; `end` makes its new end, given what the old one returns."""
+        """Moves the block of a region. `end` builds the new terminator from the operands of the old
+        one."""
         block = source.blocks[0]
         block.append_to(target)
         returned = ops.terminator(block)
@@ -89,7 +91,7 @@ class _Lowering:
         self._replace(operation, branch)
 
     def _case(self, operation: Any) -> None:
-        """A number that no branch has takes the last one."""
+        """An index that is out of range selects the last branch."""
         ir = self._ir
         results = [result.type for result in operation.results]
         number = self._element(operation.operands[0])

@@ -1,6 +1,6 @@
-"""StableHLO: text (`.stablehlo`) and portable artifacts, as JAX and others export them.
+"""Imports StableHLO text (`.stablehlo`) and portable artifacts, as JAX and others export them.
 
-The bindings carry the dialect, its deserializer and the pass to linalg.
+torch-mlir's bindings contain the dialect, its deserializer and the pass to linalg.
 https://openxla.org/stablehlo/bytecode
 """
 
@@ -17,7 +17,7 @@ from aotc.frontends.torch_mlir.entry import make_entry
 from aotc.input.source import Source, describe_diagnostics, input_error
 
 _BYTECODE_MAGIC = b"ML\xefR"
-# Of what JAX writes, CHLO's operations and composites are made of StableHLO's.
+# The first passes convert CHLO's operations and composites, which JAX exports, to StableHLO.
 _PASSES = (
     "func.func(stablehlo-legalize-composite-to-call)",
     "inline",
@@ -27,23 +27,25 @@ _PASSES = (
     "stablehlo-legalize-to-linalg",
     "stablehlo-convert-to-signless",
 )
-# Their lowering extends all integers by their sign.
+# The lowering of these operations sign-extends all integers.
 _MULTIPLYING = ("stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution")
 _CLEANING = ("canonicalize", "cse", "symbol-dce")
 
 
 @functools.cache
 def _dialect() -> Any:
-    """The bindings' StableHLO, whose passes MLIR knows from then on."""
+    """The bindings of StableHLO. The first call registers its passes."""
     dialect = importlib.import_module("torch_mlir._mlir_libs._stablehlo")
     dialect.register_stablehlo_passes()
     return dialect
 
 
 def import_module(data: bytes, name: str, entry: str) -> Any:
-    """The text, bytecode or portable artifact as an `ir.Module` with one entry: linalg on tensors.
+    """Imports text, bytecode or a portable artifact as an `ir.Module` of linalg on tensors, with
+    one entry.
 
-    `name` is what errors call it. Raises InputError for what cannot be read or lowered.
+    `name` is the name of the input in errors. Raises InputError for input that cannot be read or
+    lowered.
     """
     from torch_mlir import ir
     from torch_mlir.passmanager import PassManager
@@ -52,8 +54,8 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
     context = ir.Context()
     context.emit_error_diagnostics = False
     dialect.register_dialect(context)
-    # Calls of others' libraries may carry attributes of dialects that are not here: they are
-    # refused by name below, as are the operations of such dialects.
+    # Custom calls may have attributes of dialects that are not registered. They are refused by name
+    # below, as are the operations of such dialects.
     context.allow_unregistered_dialects = True
     is_binary = data.startswith(_BYTECODE_MAGIC)
     lines = () if is_binary else tuple(data.decode(errors="replace").split("\n"))
@@ -87,7 +89,7 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
 
 
 def _unsigned_results(ir: Any, function: Any) -> list[int]:
-    """The numbers of results of unsigned integers: the passes leave types without a sign."""
+    """The indices of results of unsigned integers. The passes make the types signless."""
     type_ = ops.function_type(function)
     return [
         number
@@ -99,9 +101,13 @@ def _unsigned_results(ir: Any, function: Any) -> list[int]:
 
 
 def _prepare(ir: Any, module: Any) -> None:
-    """Changes what the passes would refuse, or forget: a reduction over no dimension is what it is
-    of, and one of no elements what it begins with; a slice without elements at the end of a tensor
-    would begin outside of it; that integers are unsigned is in their type alone."""
+    """Rewrites operations that the passes would refuse or lower wrongly, in place.
+
+    A reduction over no dimension becomes its operand, and one of no elements its initial value. A
+    slice without elements becomes a constant, because at the end of a tensor it would begin out of
+    bounds. Unsigned operands are converted explicitly where only their type says that they are
+    unsigned.
+    """
     for operation in ops.find(module.operation, "stablehlo.slice"):
         _replace_empty(ir, operation)
     for operation in ops.find(module.operation, "stablehlo.reduce"):
@@ -117,7 +123,7 @@ def _prepare(ir: Any, module: Any) -> None:
 
 
 def _replace_by_initial(ir: Any, reduction: Any) -> None:
-    """Puts its initial values in the place of the reduction, in each element of its results."""
+    """Replaces a reduction by its initial values, broadcast to the types of its results."""
     count = len(reduction.results)
     for result, initial in zip(reduction.results, list(reduction.operands)[count:], strict=True):
         with reduction.location, ir.InsertionPoint(reduction):
@@ -132,7 +138,7 @@ def _replace_by_initial(ir: Any, reduction: Any) -> None:
 
 
 def _replace_empty(ir: Any, operation: Any) -> None:
-    """Puts a constant in the place of an operation whose result has no elements."""
+    """Replaces an operation whose result has no elements by a constant."""
     type_ = operation.results[0].type
     if 0 not in type_.shape:
         return
@@ -145,7 +151,8 @@ def _replace_empty(ir: Any, operation: Any) -> None:
 
 
 def _convert_unsigned(ir: Any, operation: Any, place: int, element: Any) -> None:
-    """Gives an operation its operand `place` as `element`, if that is of unsigned integers."""
+    """Converts the operand number `place` of an operation to `element`, if it has unsigned
+    integers."""
     type_ = operation.operands[place].type
     own = type_.element_type
     if not isinstance(own, ir.IntegerType) or not own.is_unsigned or own == element:
@@ -159,7 +166,7 @@ def _convert_unsigned(ir: Any, operation: Any, place: int, element: Any) -> None
 
 
 def _refuse_what_is_left(module: Any, name: str, lines: tuple[str, ...]) -> None:
-    """Raises InputError for the operations that the pass to linalg leaves as they are."""
+    """Raises InputError for the operations that the pass to linalg did not lower."""
     left = [
         operation
         for operation in ops.walk(module.operation)
@@ -181,7 +188,7 @@ def _name(operation: Any) -> str:
 
 
 def _argument_names(function: Any) -> list[str]:
-    """The names that JAX gives: the locations of arguments."""
+    """The names of the arguments, which JAX puts into their locations."""
     names = []
     for number, argument in enumerate(function.regions[0].blocks[0].arguments):
         text = str(argument.location)

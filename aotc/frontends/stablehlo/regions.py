@@ -1,8 +1,9 @@
-"""StableHLO's operations with a region over single elements → loops, by text that calls the region.
+"""Lowers StableHLO's operations whose region works on single elements to loops, by MLIR text that
+calls the region.
 
-The text is a module of two functions: the operation, of its operands to its results, and a private
-`@region`, whose calls become what the operation's region does, on numbers in place of tensors of
-rank 0. (In tensors each of them would be a buffer.)
+The text is a module with two functions: the operation, from its operands to its results, and a
+private `@region`. Calls of it are replaced by the operation's region, converted from tensors of
+rank 0 to scalars. (Each tensor would become a buffer.)
 """
 
 from __future__ import annotations
@@ -11,19 +12,19 @@ from typing import Any
 
 from aotc import ops
 
-# What the first function of a text is called with.
+# The declaration of the text's first function.
 DECLARATION = "func.func private @region({types}) -> ({results})\n"
 
 
 def declare_region(arguments: list[Any], results: list[Any]) -> str:
-    """The text that declares `@region`, of numbers of these types."""
+    """The declaration of `@region` with these scalar types."""
     return DECLARATION.format(
         types=", ".join(map(str, arguments)), results=", ".join(map(str, results))
     )
 
 
 def replace_by_text(ir: Any, operation: Any, text: str) -> None:
-    """Puts the body of the text's last function in the place of `operation`."""
+    """Replaces `operation` by the body of the text's last function."""
     parsed = ir.Module.parse(text)
     function = ops.terminator(parsed.body)
     body = function.regions[0].blocks[0]
@@ -35,8 +36,8 @@ def replace_by_text(ir: Any, operation: Any, text: str) -> None:
 
 
 def _on_numbers(ir: Any, block: Any, arguments: list[Any]) -> list[Any]:
-    """What the block, in linalg on tensors of rank 0, returns for these numbers: clones of what its
-    operations do, at the insertion point."""
+    """Clones the operations of a block of linalg on tensors of rank 0 at the insertion point,
+    converted to scalars. Returns the scalars that the block returns for `arguments`."""
     values = _Values(ir, dict(zip(block.arguments, arguments, strict=True)))
     *body, returned = block.operations
     for child in body:
@@ -48,8 +49,8 @@ def _on_numbers(ir: Any, block: Any, arguments: list[Any]) -> list[Any]:
 
 
 class _Values:
-    """What stands for the values of the block: `numbers` has the number in a tensor of rank 0,
-    `clones` the clone of a value."""
+    """Maps the values of the block. `numbers` has the scalar of a tensor of rank 0, and `clones`
+    the clone of a value."""
 
     def __init__(self, ir: Any, numbers: dict[Any, Any]) -> None:
         self._ir = ir
@@ -71,10 +72,10 @@ class _Values:
         self._clones.update(zip(operation.results, made.results, strict=True))
 
     def compute(self, generic: Any) -> None:
-        """Clones what a linalg.generic on tensors of rank 0 does with their numbers."""
+        """Clones the body of a linalg.generic on tensors of rank 0, applied to their scalars."""
         inner = generic.regions[0].blocks[0]
         for argument, value in zip(inner.arguments, generic.operands, strict=True):
-            # What a result was before is not used, but where it is made from it.
+            # The init operand of a result is only read if the body uses it.
             if any(True for _ in argument.uses):
                 self._clones[argument] = self.number(value)
         *steps, yielded = inner.operations
@@ -94,7 +95,7 @@ class _Values:
 
 
 def _is_of_numbers(ir: Any, operation: Any) -> bool:
-    """Whether it is a linalg.generic whose operands are all of rank 0."""
+    """Whether an operation is a linalg.generic whose operands all have rank 0."""
     return operation.name == "linalg.generic" and all(
         isinstance(value.type, ir.RankedTensorType) and value.type.rank == 0
         for value in operation.operands

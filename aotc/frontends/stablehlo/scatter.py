@@ -1,9 +1,10 @@
-"""`stablehlo.scatter` → loops over the updates, in their order: several may have one place.
+"""Lowers `stablehlo.scatter` to loops over the updates. The updates of one place are applied in
+order.
 
-A dimension of the updates that goes along one of the result which no index names is independent:
-a loop over it is around the others, and becomes a kernel. Of a single window all dimensions are.
-An update whose window is not within the result as a whole is dropped: so it is in XLA. (By the
-specification each element would be dropped for itself.)
+A dimension of the updates is independent if it corresponds to a dimension of the result that no
+index selects. The loops over independent dimensions are the outer ones, and become a kernel. For a
+single window, all dimensions are independent. An update whose window is not completely within the
+result is dropped, as in XLA. (The specification drops each element separately.)
 https://openxla.org/stablehlo/spec#scatter
 """
 
@@ -19,13 +20,16 @@ def lower_scatter(ir: Any, operation: Any) -> None:
     replace_by_text(ir, operation, _Scatter(ir, operation).text())
 
 
-# Lines, and the names of the tensors that they make.
+# Lines of MLIR, and the names of the values that they define.
 Made = tuple[list[str], list[str]]
 
 
 class _Scatter:
-    """A scatter. The updates' dimensions within a window each have a dimension of the result,
-    `along`; the others, `points`, select the indices. `%p0`, ... is an index of the updates."""
+    """Generates the text of a scatter.
+
+    `along` maps dimensions of the result to window dimensions of the updates. The other dimensions
+    of the updates, `points`, select the indices. `%p0`, ... is an index of the updates.
+    """
 
     def __init__(self, ir: Any, operation: Any) -> None:
         from torch_mlir._mlir_libs._stablehlo import ScatterDimensionNumbers
@@ -43,8 +47,8 @@ class _Scatter:
         window = list(numbers.update_window_dims)
         self._points = [d for d in range(self._update.rank) if d not in window]
         self._index_dimension = numbers.index_vector_dim
-        # Dimensions of the result: those that the indices name, in their order, and with which
-        # dimension of the updates each goes.
+        # The dimensions of the result that the indices select, in order; and the batching
+        # dimensions of the result, each with its dimension of the updates.
         self._named = list(numbers.scattered_dims_to_operand_dims)
         self._batching = {
             of: self._points[d if d < self._index_dimension else d - 1]
@@ -80,8 +84,8 @@ class _Scatter:
         )
 
     def _one(self, whole: list[str]) -> Made:
-        """The lines for a scatter of one window: all dimensions are independent, and the window is
-        inside of the result or is left out."""
+        """The lines for a scatter of one window. All dimensions are independent. A window that is
+        not within the result is left out."""
         points = [f"%p{d} = arith.constant 0 : index" for d in self._points]
         sums, place = self._place()
         every = set(range(self._result.rank))
@@ -102,8 +106,8 @@ class _Scatter:
         return [*points, *self._read_index(), *guarded[0]], guarded[1]
 
     def _several(self, whole: list[str]) -> Made:
-        """The lines for several windows: updates with the same independent indices are applied in
-        their order."""
+        """The lines for several windows. Updates with the same independent indices are applied in
+        order."""
         independent = {
             **self._batching,
             **{of: d for of, d in self._along.items() if of not in self._named},
@@ -125,7 +129,7 @@ class _Scatter:
         )
 
     def _types(self, ones: set[int]) -> list[str]:
-        """The types of the parts of the results that have one place along these dimensions."""
+        """The types of the slices of the results that have size 1 along the dimensions `ones`."""
         sizes = [
             "1"
             if of in ones
@@ -137,7 +141,8 @@ class _Scatter:
         return [f"tensor<{'x'.join([*sizes, str(element)])}>" for element in self._elements]
 
     def _place(self) -> Made:
-        """Lines for, and the names of, the place in the result that an update is for."""
+        """Lines that compute the index in the result of an update, and the names of its
+        components."""
         lines, place = [], []
         for of in range(self._result.rank):
             parts = [f"%start{self._named.index(of)}"] if of in self._named else []
@@ -156,8 +161,8 @@ class _Scatter:
         place: Made,
         inner: Callable[[list[str], list[str]], Made],
     ) -> Made:
-        """A loop over these dimensions of the updates; `inner` changes the parts of the results at
-        `place`, which have one place along the dimensions `ones`."""
+        """A parallel loop over these dimensions of the updates. `inner` changes the slices of the
+        results at `place`, which have size 1 along the dimensions `ones`."""
         types, parts = self._types(set()), self._types(ones)
         sizes = [
             "1"
@@ -191,7 +196,8 @@ class _Scatter:
         ], self._made("spread")
 
     def _in_order(self, whole: list[str], types: list[str], order: list[int], place: Made) -> Made:
-        """Loops over these dimensions of the updates, the others being known."""
+        """Sequential loops over these dimensions of the updates, inside the loops over the
+        others."""
         lines, ends = [], []
         for d in order:
             given = _list(f"%in{d}_{i} = {name}" for i, name in enumerate(whole))
@@ -210,8 +216,8 @@ class _Scatter:
         return lines, made
 
     def _read_index(self) -> list[str]:
-        """Lines that make %start0, ...: where the window begins along the named dimensions, and
-        %is_within."""
+        """Lines that define %start0, ..., the start of the window along the selected dimensions,
+        and %is_within."""
         lines, last = ["%true = arith.constant true"], "%true"
         for i, of in enumerate(self._named):
             place = [f"%p{d}" for d in self._points]
@@ -222,7 +228,8 @@ class _Scatter:
                 f"%component{i} = arith.constant {i} : index",
                 f"%number{i} = tensor.extract %indices[{_list(place)}] : {self._indices}",
                 f"%start{i} = arith.index_cast %number{i} : {self._indices.element_type} to index",
-                # It may begin at 0, ..., %last: nowhere if it is larger than the result.
+                # The start may be from 0 to %last. If the window is larger than the result, %last
+                # is negative.
                 f"%last{i} = arith.subi %size{of}, {size} : index",
                 f"%has_room{i} = arith.cmpi sge, %last{i}, %c0 : index",
                 f"%is_in{i} = arith.cmpi ule, %start{i}, %last{i} : index",
@@ -242,7 +249,7 @@ class _Scatter:
         ], self._made("kept")
 
     def _change(self, whole: list[str], types: list[str], place: list[str]) -> Made:
-        """One element, by the region, of what it was and its update."""
+        """Lines that update one element by the region, from its old value and the update."""
         at = _list(place)
         update = _list(f"%p{d}" for d in range(self._update.rank))
         values = [f"%{kind}{i}" for kind in ("was", "update") for i in range(self._count)]
@@ -265,16 +272,16 @@ class _Scatter:
         ], [f"%changed{i}" for i in range(self._count)]
 
     def _define(self, name: str) -> str:
-        """What is written before the = of an operation with a result for each of the results."""
+        """The left-hand side of an operation that has a result for each result of the scatter."""
         return f"%{name}:{self._count}" if self._count > 1 else f"%{name}"
 
     def _made(self, name: str) -> list[str]:
-        """Those results."""
+        """The names of these results."""
         return [f"%{name}#{i}" for i in range(self._count)] if self._count > 1 else [f"%{name}"]
 
 
 def _sizes(name: str, of: str, type_: Any) -> list[str]:
-    """Lines that make %NAME0, ...: the tensor's sizes."""
+    """Lines that define %NAME0, ..., the tensor's sizes."""
     return [
         f"%{name}_of{d} = arith.constant {d} : index\n"
         f"%{name}{d} = tensor.dim {of}, %{name}_of{d} : {type_}"

@@ -1,5 +1,5 @@
-"""`stablehlo.sort` → merges (`aotc.frontends.merge_sort`), which keep the order of equal elements
-whether the operation asks for it or not. https://openxla.org/stablehlo/spec#sort"""
+"""Lowers `stablehlo.sort` by `aotc.frontends.merge_sort`, which is stable whether or not the
+operation requires it. https://openxla.org/stablehlo/spec#sort"""
 
 from __future__ import annotations
 

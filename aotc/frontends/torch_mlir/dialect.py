@@ -1,4 +1,4 @@
-"""Makers of operations of torch-mlir's torch dialect, at the current insertion point."""
+"""Builders of operations of torch-mlir's torch dialect, at the current insertion point."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _TENSOR = re.compile(r"!torch\.vtensor<.*,(\w+)>")
 
 
 def load_casts(context: Any) -> None:
-    """Loads torch-mlir's dialect of casts between its tensors and MLIR's, as a pass does that makes
-    some: the bindings cannot register it."""
+    """Loads torch-mlir's dialect of casts between its tensors and MLIR's. The bindings cannot
+    register it, so a pass that depends on it is run on an empty module."""
     from torch_mlir import ir
     from torch_mlir.passmanager import PassManager
 
@@ -24,13 +24,14 @@ def load_casts(context: Any) -> None:
 
 
 def element_of(value: Any) -> str | None:
-    """The element type of a tensor, as its type spells it: `ui8`, `si64`, `f16`."""
+    """The element type of a tensor, as it is written in its type: `ui8`, `si64`, `f16`. None if the
+    value is not such a tensor."""
     found = _TENSOR.fullmatch(str(value.type))
     return found[1] if found else None
 
 
 def builtin_type(type_: Any) -> str:
-    """The type of a tensor as MLIR's own dialects have it, where integers have no sign."""
+    """The type of a tensor in MLIR's builtin dialect, in which integers are signless."""
     found = _SHAPE.fullmatch(str(type_))
     if found is None:
         raise InputError(f"A tensor of unknown rank or elements has no type in MLIR: {type_}")
@@ -40,8 +41,8 @@ def builtin_type(type_: Any) -> str:
 
 
 def reinterpreted(value: Any, type_: Any) -> Any:
-    """The same bits as elements of a type that MLIR's own dialects do not distinguish. The casts
-    have to be loaded (`load_casts`)."""
+    """Reinterprets a tensor as another type that has the same builtin type. The casts must be
+    loaded (`load_casts`)."""
     from torch_mlir import ir
 
     builtin = ir.Type.parse(builtin_type(value.type))
@@ -50,7 +51,7 @@ def reinterpreted(value: Any, type_: Any) -> Any:
 
 
 def known_tensor(value: Any) -> tuple[tuple[int, ...], str] | None:
-    """The shape and the element type of a tensor; None if a size is not known."""
+    """The shape and the element type of a tensor, or None if a size is not known."""
     found = _SHAPE.fullmatch(str(value.type))
     if found is None or "?" in found[1]:
         return None
@@ -58,14 +59,15 @@ def known_tensor(value: Any) -> tuple[tuple[int, ...], str] | None:
 
 
 def with_element(type_: Any, element: str) -> Any:
-    """The type of a tensor, of other elements."""
+    """The type of a tensor with another element type."""
     from torch_mlir import ir
 
     return ir.Type.parse(f"{str(type_).rpartition(',')[0]},{element}>")
 
 
 def create(name: str, type_: Any, *operands: Any, attributes: dict[str, Any] | None = None) -> Any:
-    """The result of `torch.NAME`. `type_`: a type, or the name of one of the dialect's."""
+    """Creates `torch.NAME`, and returns its result. `type_` is a type, or the name of a type of the
+    dialect."""
     from torch_mlir import ir
 
     result = ir.Type.parse(f"!torch.{type_}") if isinstance(type_, str) else type_
@@ -73,7 +75,7 @@ def create(name: str, type_: Any, *operands: Any, attributes: dict[str, Any] | N
 
 
 def integer(number: int) -> Any:
-    """A constant of Python's type int."""
+    """A constant of type `!torch.int`."""
     from torch_mlir import ir
 
     value = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
@@ -81,7 +83,7 @@ def integer(number: int) -> Any:
 
 
 def converted(value: Any, number: int, type_: Any) -> Any:
-    """A tensor as another type of elements, of PyTorch's number."""
+    """A tensor converted to another element type. `number` is PyTorch's number of that type."""
     from torch_mlir import ir
 
     false = create("constant.bool", "bool", attributes={"value": ir.BoolAttr.get(False)})

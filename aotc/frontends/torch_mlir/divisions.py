@@ -1,7 +1,8 @@
-"""Divisions of integers as torch-mlir writes them → those that no processor traps on.
+"""Makes the integer divisions that torch-mlir generates well-defined.
 
-PyTorch raises an error for a divisor of 0, and so does the entry. The quotient of the least integer
-and -1, which has one bit more, is the least integer again, as it is for PyTorch's other operations.
+For a divisor of 0, PyTorch raises an error, and so does the entry. The quotient of the least
+integer and -1, which would overflow, is the least integer, because PyTorch's other operations wrap
+around, too.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _MESSAGE = "an integer is divided by 0"
 
 
 def check_divisors(module: Any) -> None:
-    """Changes the divisions in the bodies of the module's `linalg.generic`."""
+    """Changes the divisions in the bodies of the module's `linalg.generic`, in place."""
     for generic in ops.find(module.operation, "linalg.generic"):
         for division in ops.find(generic, *_DIVISIONS):
             _check(division)

@@ -1,8 +1,8 @@
-"""Indices in torch-mlir's torch dialect as its lowering takes them.
+"""Normalizes indices in torch-mlir's torch dialect for its lowering.
 
-PyTorch counts a negative index from the end of its dimension. torch-mlir's lowering takes it so in
-reads (`x[i]`), and not in writes (`x[i] = y`). In reads it compares an index of 32 bits with one of
-64, which no pass accepts.
+In PyTorch, a negative index counts from the end of its dimension. torch-mlir's lowering does this
+in reads (`x[i]`), but not in writes (`x[i] = y`). In reads, it compares a 32-bit index with a
+64-bit one, which does not verify.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INT64 = 4  # PyTorch's number
 
 
 def normalize_indices(module: Any) -> None:
-    """Changes the indices of reads and writes in `module`, of the torch dialect, in place."""
+    """Changes the indices of reads and writes in a module of the torch dialect, in place."""
     from torch_mlir import ir
 
     with module.context:

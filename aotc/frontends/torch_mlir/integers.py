@@ -1,7 +1,7 @@
-"""Integer operations in torch-mlir's torch dialect that its lowering computes with floats.
+"""Rewrites integer operations in torch-mlir's torch dialect that its lowering computes in floats.
 
-A negation goes through f32 and a floor division through f64, which round large integers. Both are
-written here in terms of operations that stay integers.
+Its lowering negates through f32 and divides with rounding down through f64, which rounds large
+integers. Here both are rewritten by operations that stay in integers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from aotc import ops
 from aotc.frontends.torch_mlir.dialect import converted, create, element_of, integer, with_element
 
-# Element types, and PyTorch's numbers of them.
+# PyTorch's numbers of element types.
 _NUMBERS = {"ui8": 0, "si8": 1, "si16": 2, "si32": 3, "si64": 4}
 _FLOOR_DIVISIONS = (
     *("torch.aten.floor_divide", "torch.aten.floor_divide.Scalar"),
@@ -20,7 +20,7 @@ _FLOOR_DIVISIONS = (
 
 
 def keep_integers(module: Any) -> None:
-    """Changes `module`, of the torch dialect, in place."""
+    """Changes a module of the torch dialect, in place."""
     from torch_mlir import ir
 
     with module.context:
@@ -44,14 +44,15 @@ def _negated(operation: Any) -> Any:
 
 
 def _floor_divided(operation: Any, number: int) -> Any:
-    """The quotient that is cut off, less 1 where remainders of both kinds of division differ."""
+    """The truncated quotient, minus 1 where the remainders of floor division and of truncated
+    division differ."""
     from torch_mlir import ir
 
     left, right, *_ = operation.operands
     type_ = operation.results[0].type
     form = "Tensor" if "vtensor" in str(right.type) else "Scalar"
     if form == "Scalar" and not _is_constant(right):
-        # torch-mlir has remainders of constants alone.
+        # torch-mlir lowers remainders by a scalar only if it is a constant.
         form, right = "Tensor", create("prim.NumToTensor.Scalar", "vtensor<[],si64>", right)
     mode = create("constant.str", "str", attributes={"value": ir.StringAttr.get("trunc")})
     quotient = create(f"aten.div.{form}_mode", type_, left, right, mode)

@@ -1,9 +1,9 @@
-"""Maxima, minima and clamps as torch-mlir writes them → those that give NaN where they meet it.
+"""Makes the maxima, minima and clamps that torch-mlir generates propagate NaN.
 
-PyTorch and ONNX's reference give NaN for `maximum(nan, 1)`, `clamp(nan, 0, 1)` and `argmax` of what
-has one. torch-mlir makes a comparison and a selection of these, which give the number. It makes a
-`linalg.generic` of each of PyTorch's operations, so that what a program itself compares and selects
-stands in two of them, and is left as it is.
+PyTorch and ONNX's reference return NaN for `maximum(nan, 1)` and `clamp(nan, 0, 1)`, and their
+`argmax` finds it. torch-mlir generates a comparison and a selection, which return the number. It
+generates one `linalg.generic` for each of PyTorch's operations. So comparisons and selections of
+the program itself are in two of them, and are not changed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from aotc import ops
 
-# arith.cmpf's numbers.
+# Predicates of arith.cmpf.
 _OGT, _OLT, _ORD, _UGT, _ULT = 2, 4, 7, 9, 11
 _ORDERED = {_UGT: _OGT, _ULT: _OLT}
 _EXTREMUM = {_OGT: "arith.maximumf", _OLT: "arith.minimumf"}
@@ -20,7 +20,7 @@ _UNORDERED = {_OGT: _UGT, _OLT: _ULT}
 
 
 def propagate_nans(module: Any) -> None:
-    """Changes the operations in the bodies of the module's `linalg.generic`."""
+    """Changes the operations in the bodies of the module's `linalg.generic`, in place."""
     for generic in ops.find(module.operation, "linalg.generic"):
         for select in ops.find(generic, "arith.select"):
             comparison = ops.defining(select.operands[0])
@@ -43,11 +43,11 @@ def _correct(select: Any, comparison: Any) -> None:
             extremum = ops.binary(_EXTREMUM[predicate], a, b)
         ops.replace(select, [extremum])
     elif (yes, no) == (b, a) and predicate in _ORDERED:
-        # A clamp: with an ordered comparison, it leaves NaN where it is.
+        # This is a clamp. With an ordered comparison, it returns a NaN operand.
         with select.location, ir.InsertionPoint(select):
             select.operands[0] = _compare(comparison, _ORDERED[predicate], a, b)
     elif predicate in _UNORDERED and _is_index_of_extremum(select, comparison):
-        # The first NaN is the extremum, and stays it.
+        # The first NaN is the extremum, and no later element replaces it.
         with select.location, ir.InsertionPoint(select):
             is_beyond = _compare(comparison, _UNORDERED[predicate], a, b)
             select.operands[0] = ops.binary(
@@ -56,7 +56,7 @@ def _correct(select: Any, comparison: Any) -> None:
 
 
 def _compare(like: Any, predicate: int, a: Any, b: Any) -> Any:
-    """Another comparison at the current insertion point."""
+    """A comparison with another predicate, at the current insertion point."""
     from torch_mlir import ir
 
     number = ir.IntegerAttr.get(like.attributes["predicate"].type, predicate)
@@ -65,7 +65,7 @@ def _compare(like: Any, predicate: int, a: Any, b: Any) -> Any:
 
 
 def _is_index_of_extremum(select: Any, comparison: Any) -> bool:
-    """Whether an element is compared with the extremum so far, and an index is selected."""
+    """Whether an element is compared with the running extremum to select an index."""
     if str(select.results[0].type) not in ("i64", "i32", "index"):
         return False
     a, b = comparison.operands

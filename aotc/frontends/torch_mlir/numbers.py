@@ -1,5 +1,5 @@
-"""Functions of numbers in torch-mlir's torch dialect that it has no lowering for: powers, roots,
-maxima. Sizes are such numbers, and what is computed from them."""
+"""Lowers functions of scalars in torch-mlir's torch dialect that it has no lowering for: powers,
+roots, extrema. Sizes, and values that are computed from sizes, are such scalars."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from aotc import ops
 from aotc.frontends.torch_mlir.dialect import create, load_casts
 
-# By the operator: the type that it is computed in, and what computes it.
+# Maps the operator to the type that it is computed in, and the operation that computes it.
 _FUNCTIONS = {
     "torch.aten.pow.int_to_int": ("i64", "math.ipowi"),
     "torch.aten.pow.float": ("f64", "math.powf"),
@@ -20,7 +20,7 @@ _FUNCTIONS = {
 
 
 def lower_numbers(module: Any) -> None:
-    """Changes `module`, of the torch dialect, in place."""
+    """Changes a module of the torch dialect, in place."""
     from torch_mlir import ir
 
     load_casts(module.context)

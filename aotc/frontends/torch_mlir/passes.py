@@ -1,5 +1,5 @@
-"""Passes of torch-mlir on a module that a front end made, one by one, so that one that crashes or
-never ends can be named."""
+"""Runs passes of torch-mlir on an imported module, one by one, so that a pass that crashes or does
+not terminate can be named."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from aotc.input.source import bytecode_of, describe_diagnostics
 from aotc.pipeline_text import short_name, single_passes
 from aotc.processes.fork_server import FORK_SERVER, TaskError, task_progress
 
-# Of processor time for one pass, and for each operation: far more than any pass needs.
+# The limit of processor time for one pass: a constant, and an amount for each operation. It is far
+# more than any pass needs.
 _SECONDS, _SECONDS_EACH = 6.0, 0.01
 
 
@@ -25,7 +26,8 @@ def _explained(error: Exception) -> str:
 
 
 def without_verification(pipeline: str) -> str:
-    """The pipeline without the pass at its end that refuses calls of functions, among others."""
+    """The pipeline without its last pass, which verifies the result and refuses calls of functions,
+    among others."""
     from torch_mlir.passmanager import PassManager  # type: ignore[import-not-found, unused-ignore]
 
     passes = single_passes(str(PassManager.parse(f"builtin.module({pipeline})")))
@@ -35,11 +37,11 @@ def without_verification(pipeline: str) -> str:
 def run_passes(
     module: Any, pipeline: str, explained: Callable[[Exception], str] = _explained
 ) -> Any:
-    """The module after the passes of the pipeline, which may be another object: where this process
-    is no task of the fork server, a task runs them.
+    """Returns the module after the passes of the pipeline, which may be another object. If this
+    process is not a task of the fork server, such a task runs them.
 
-    Raises InputError with what MLIR says as `explained` has it (in a task), by default with the
-    place; and if the passes crash or never end.
+    Raises InputError if a pass fails, with MLIR's diagnostics as `explained` formats them (only in
+    a task; by default with the place), and if the passes crash or do not terminate.
     """
     progress = task_progress()
     if progress is None:
@@ -64,7 +66,7 @@ def run_passes(
 
 
 def _count(operation: Any) -> int:
-    """The operations in an operation: those that are nested two levels deep, as in a function."""
+    """The number of operations nested in an operation, up to two levels deep, as in a function."""
     blocks = [block for region in operation.regions for block in region]
     nested = [inner.operation for block in blocks for inner in block.operations]
     return len(nested) + sum(
@@ -89,17 +91,18 @@ def _run_in_a_task(module: Any, pipeline: str) -> Any:
 
 
 def passed(given: memoryview) -> bytes:
-    """The task of the fork server: a pipeline, and the bytecode of a module of torch-mlir's."""
+    """The task of the fork server. Its input is a pipeline, a newline, and the bytecode of a module
+    of torch-mlir's."""
     from torch_mlir import ir
     from torch_mlir.dialects import torch as torch_dialect
 
     context = ir.Context()
     torch_dialect.register_dialect(context)
     load_casts(context)
-    # The bytecode is not copied to find the line's end: it has all weights.
+    # Searching the view avoids a copy of the bytecode, which has all weights.
     end = next(place for place, byte in enumerate(given) if byte == ord("\n"))
     module = ir.Module.parse(bytes(given[end + 1 :]), context)
     module = run_passes(module, bytes(given[:end]).decode())
-    # Who asks has not all of torch-mlir's dialects.
+    # The calling process does not have all dialects of torch-mlir.
     check_dialects(module.operation)
     return bytecode_of(module.operation)

@@ -1,8 +1,10 @@
-"""Reads at an index that is an element of a tensor: within bounds, or an error of the call.
+"""Checks reads at an index that is an element of a tensor: an index out of bounds is an error of
+the call.
 
-torch-mlir checks the indices of some operators (`aten.gather`, `aten.embedding`), from below and
-from above, and not those of others (`aten.index`, `aten.index_select`, ONNX's Gather). Here each
-index is compared once. What is computed from positions alone is the importer's own, and right.
+torch-mlir checks the indices of some operators (`aten.gather`, `aten.embedding`) against both
+bounds, and does not check those of others (`aten.index`, `aten.index_select`, ONNX's Gather). Here
+each index is compared once. An index that is computed from loop indices only comes from the
+importer, and is in bounds.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ _CHECKS = ("index must be smaller than dim size", "index must be larger or equal
 
 
 def check_reads(module: Any) -> None:
-    """Checks the index of each `tensor.extract` in the bodies of the module's `linalg.generic`
-    that depends on an element."""
+    """Checks the index of each `tensor.extract` in the bodies of the module's `linalg.generic`, if
+    it depends on an element. Changes the module in place."""
     from torch_mlir import ir
 
     for generic in ops.find(module.operation, "linalg.generic"):
@@ -48,7 +50,8 @@ def _check(read: Any) -> None:
 
 
 def _is_of_element(value: Any, block: Any) -> bool:
-    """Whether what the value is computed from has an argument of the block in it."""
+    """Whether the value depends on an argument of the block, or on an element that the block
+    reads."""
     operation = ops.defining(value)
     if operation is None:
         return bool(value.owner == block)

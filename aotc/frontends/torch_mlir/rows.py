@@ -1,8 +1,8 @@
-"""Assignments to rows in torch-mlir's torch dialect → loops over the rows.
+"""Lowers assignments to rows in torch-mlir's torch dialect to loops over the rows.
 
-`x[:, rows] = y` and `index_copy` name whole rows of a tensor by one list of places. torch-mlir
-makes a list of the places of all elements of it, to be sorted. Here a loop writes the elements, and
-of a place that is named several times the last row, so that each run gives the same.
+`x[:, rows] = y` and `index_copy` select whole rows of a tensor by one 1-D index. torch-mlir would
+make an index of all their elements, to be sorted. Here a loop writes the elements. If a row is
+selected several times, only the last one is written, so the result is deterministic.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from msgspec import Struct
 from aotc import ops
 from aotc.frontends.torch_mlir.dialect import builtin_type, known_tensor, load_casts
 
-# Rows that are named at most: each is compared with all behind it.
+# The most rows that may be selected: each is compared with all that follow it.
 _MOST_ROWS = 1024
 _INTEGERS = {"si32": "i32", "si64": "i64"}
 
 
 def assign_rows(module: Any) -> None:
-    """Changes those assignments in `module`, of the torch dialect, whose sizes are known."""
+    """Lowers those assignments in a module of the torch dialect whose sizes are known, in place."""
     from torch_mlir import ir
 
     with module.context, ir.Location.unknown():
@@ -37,8 +37,8 @@ def assign_rows(module: Any) -> None:
 
 
 class _Rows(Struct, frozen=True):
-    """An assignment: the dimension of the rows, how many are named, the value of their places and
-    its element type; the shapes of the tensor and of what is assigned."""
+    """An assignment to rows: the dimension of the rows, their number, the value of their index and
+    its element type, and the shapes of the tensor and of the assigned values."""
 
     dimension: int
     count: int
@@ -49,7 +49,7 @@ class _Rows(Struct, frozen=True):
 
 
 def _rows_of(put: Any) -> _Rows | None:
-    """None for an assignment to other elements, or of sizes that are not known."""
+    """None for an assignment to other elements, or with sizes that are not known."""
     tensor, values = (known_tensor(put.operands[i]) for i in (0, 2))
     listed, accumulate = ops.defining(put.operands[1]), ops.defining(put.operands[3])
     if tensor is None or values is None or listed is None or accumulate is None:
@@ -94,7 +94,7 @@ def _replace(ir: Any, put: Any, rows: _Rows) -> None:
 
 
 def _text(rows: _Rows, types: Sequence[Any]) -> str:
-    """A function of the tensor, the places and what is assigned."""
+    """The text of a function of the tensor, the index and the assigned values."""
     tensor, _, values = types
     rank = len(rows.shape)
     loops = [f"%d{of}" for of in range(rank)]
@@ -112,7 +112,8 @@ def _text(rows: _Rows, types: Sequence[Any]) -> str:
     )
     before, key = _keys_of_several(rows, types[1], row)
     if rows.count == 1:
-        # Not a tensor of one element, which the host would compute, and wait for.
+        # A tensor with one element would be computed on the host, which would have to wait for the
+        # index.
         before, key = (
             "",
             f"{_key_lines(rows, types[1], '%c0')}\n%length = arith.addi %c0, %c1 : index",
@@ -149,7 +150,7 @@ func.func @rows(%given: {tensor}, %index: {types[1]}, %values: {values}) -> {ten
 
 
 def _key_lines(rows: _Rows, index: Any, position: str) -> str:
-    """Lines that make %key, the place of a row, counted from the start."""
+    """Lines that define %key, the index of a row counted from the start."""
     wide = "arith.extsi %read : i32 to i64"
     if rows.index == "i64":
         wide = "arith.addi %read, %zero : i64"
@@ -163,8 +164,8 @@ def _key_lines(rows: _Rows, index: Any, position: str) -> str:
 
 
 def _keys_of_several(rows: _Rows, index: Any, row: str) -> tuple[str, str]:
-    """Text in front of the loop, and lines in it that make %key, and %length: 0 for a row whose
-    place is named again."""
+    """Returns the text before the loop, and the lines in it that define %key and %length. %length
+    is 0 for a row that is selected again later."""
     keys, flags = f"tensor<{rows.count}xi64>", f"tensor<{rows.count}xi1>"
     generic = (
         'linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}'

@@ -1,8 +1,8 @@
-"""Shifts as torch-mlir writes them → those that have a value for any number of bits.
+"""Makes the shifts that torch-mlir generates well-defined for any shift amount.
 
-`arith.shli`, `arith.shrsi` and `arith.shrui` have no value where the number of bits is the type's
-width or more. PyTorch and ONNX give 0 there, also for a negative number; shifts to the right of
-signed integers leave copies of the sign.
+`arith.shli`, `arith.shrsi` and `arith.shrui` return poison if the shift amount is not less than the
+bit width. PyTorch and ONNX return 0 then, also for a negative amount; an arithmetic right shift
+returns copies of the sign bit.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _ULT = 6  # arith.cmpi's number
 
 
 def bound_shifts(module: Any) -> None:
-    """Changes the shifts in the bodies of the module's `linalg.generic`, but for those of indices:
-    no program has any."""
+    """Changes the shifts in the bodies of the module's `linalg.generic`, in place, except those of
+    type index, which programs do not have."""
     from torch_mlir import ir
 
     for generic in ops.find(module.operation, "linalg.generic"):

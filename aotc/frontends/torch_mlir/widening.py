@@ -1,13 +1,13 @@
-"""Operations of torch-mlir's torch dialect are given wider elements where its lowering needs them.
+"""Widens the element types of operations in torch-mlir's torch dialect where its lowering needs it.
 
-torch-mlir's lowering to linalg takes many unsigned integers for signed ones (division, comparison,
+torch-mlir's lowering to linalg treats many unsigned integers as signed ones (division, comparison,
 maximum, conversion from and to floats). Here an operation that interprets such elements gets them
-as signed integers of twice the width or more, and its result is cut off to the unsigned type. What
-only moves elements stays as it is.
+as signed integers of at least twice the width, and its result is truncated to the unsigned type.
+Operations that only move elements are not changed.
 
-Some operations on int8, which crash torch-mlir where it converts a bool or a number to it,
-comparisons of bool with numbers, which it cuts off to one bit, and means, norms and cumulative sums
-of floats of 16 bits, whose sums it keeps in these, are computed likewise.
+The same is done for some operations on int8, for which torch-mlir crashes when it converts a bool
+or a number to int8; for comparisons of bool with numbers, which torch-mlir truncates to one bit;
+and for means, norms and cumulative sums of 16-bit floats, which torch-mlir accumulates in 16 bits.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from aotc.frontends.torch_mlir.dialect import (
 )
 from aotc.input.source import find_place
 
-# By element type: the signed one that has all its values, PyTorch's numbers of both, and a mask.
-# (There is nothing wider than ui64.)
+# By element type: the signed type that has all its values, PyTorch's numbers of both types, and a
+# mask. (There is no wider type for ui64.)
 _WIDER = {
     "ui8": ("si32", 0, 3, 0xFF),
     "ui16": ("si32", 27, 3, 0xFFFF),
@@ -40,7 +40,7 @@ _WIDER = {
 }
 _SHORT = 2  # PyTorch's number of si16
 _UNSIGNED = frozenset({"ui8", "ui16", "ui32", "ui64"})
-# Of the other element types, the operations that are to have a wider one.
+# The operations that need wider elements, for the other element types.
 _ON_INT8 = frozenset(
     "torch.aten." + name
     for name in (
@@ -63,7 +63,7 @@ _ON_HALF = frozenset(
     )
 )
 _ON_BOOL = frozenset(f"torch.aten.{name}.Scalar" for name in ("lt", "le", "gt", "ge", "eq", "ne"))
-# Operations that torch-mlir has right for these two, too.
+# Operations that torch-mlir also lowers rightly for the unsigned types without a wider one.
 _RIGHT = frozenset(
     "torch.aten." + name
     for name in (
@@ -73,8 +73,9 @@ _RIGHT = frozenset(
         *("where.self", "cat"),
     )
 )
-# What gives elements as they are, makes them of an attribute, or asks for no element; and what has
-# unsigned elements of its own kind: quantized ones, and bits that are taken for another type.
+# Operations that do not interpret elements: they move them, make them of an attribute, or read only
+# the shape. Also those on unsigned elements of another kind: quantized ones, and bits that are
+# reinterpreted.
 _MOVES = frozenset(
     "torch.aten." + name
     for name in (
@@ -90,7 +91,7 @@ _MOVES = frozenset(
         *("_make_per_tensor_quantized_tensor", "int_repr", "quantize_per_tensor"),
     )
 )
-# Which operand is the element type of the result, by PyTorch's number.
+# The index of the operand that is PyTorch's number of the result's element type.
 _DTYPES = {
     "torch.prims.convert_element_type": 1,
     "torch.aten.to.dtype": 1,
@@ -113,9 +114,9 @@ _DTYPES = {
 
 
 def widen_elements(module: Any) -> None:
-    """Changes `module`, of the torch dialect, in place.
+    """Changes a module of the torch dialect, in place.
 
-    Raises InputError for operations on unsigned integers that no signed type here is wider than.
+    Raises InputError for operations on unsigned integers for which there is no wider signed type.
     """
     load_casts(module.context)
     with module.context:
@@ -126,7 +127,7 @@ def widen_elements(module: Any) -> None:
 
 
 class _Widening:
-    """An operation, and the element types that it is to have wider ones for."""
+    """An operation, and the element types that must be widened for it."""
 
     def __init__(self, operation: Any, cut: dict[Any, Any]) -> None:
         self._operation, self._cut, name = operation, cut, operation.name
@@ -177,7 +178,7 @@ class _Widening:
         ops.erase(operation)
 
     def _tensors(self) -> list[Any]:
-        """The operands, and those of lists."""
+        """The tensor operands, including those in lists."""
         found = []
         for value in self._operation.operands:
             owner = ops.defining(value)
@@ -188,12 +189,12 @@ class _Widening:
         return [value for value in found if "vtensor" in str(value.type)]
 
     def _taken(self, operand: Any) -> str | None:
-        """The element type of a tensor that is to be given as a wider one."""
+        """The element type of an operand that must be widened, or None."""
         element = element_of(operand)
         return element if element in self._operand_types else None
 
     def _given(self, result: Any) -> str | None:
-        """The element type that a result is cut off to."""
+        """The element type that a result must be truncated to, or None."""
         element = element_of(result)
         return element if element in self._types else None
 
@@ -207,26 +208,26 @@ class _Widening:
         return ops.create(owner.name, wide, [value.type]).result
 
     def _wide(self, value: Any) -> Any:
-        """The tensor converted to the wider type, with the same numbers."""
+        """The tensor with the same values in the wider type."""
         element = self._taken(value)
         if element is None:
             return value
         _, _, number, mask = _WIDER[element]
         if mask is None:
             return converted(value, number, _wide_type(value, element))
-        # However the conversion extends them: the mask leaves their own bits.
+        # However the conversion extends the elements, the mask keeps only their own bits.
         wide = self._cut.get(value) or converted(value, number, _wide_type(value, element))
         return create("aten.bitwise_and.Scalar", wide.type, wide, integer(mask))
 
     def _cut_off(self, wide: Any, old: Any) -> Any:
-        """The elements that have the lowest bits."""
+        """The tensor truncated to the narrow element type."""
         element = self._given(old)
         if element is None:
             return wide
         number = _WIDER[element][1]
         assert number is not None
         if element == "ui16":
-            # torch-mlir has a conversion to the signed type alone, whose bits are the same.
+            # torch-mlir supports only the conversion to the signed type, which has the same bits.
             short = converted(wide, _SHORT, with_element(old.type, "si16"))
             made = reinterpreted(short, old.type)
         else:
@@ -240,5 +241,5 @@ def _wide_type(value: Any, element: str) -> Any:
 
 
 def _dtype(given: Any, element: str) -> Any:
-    """PyTorch's number of the wider type, in place of the narrow one's; None stays."""
+    """PyTorch's number of the wider type. A dtype of None is not changed."""
     return integer(_WIDER[element][2]) if str(given.type) == "!torch.int" else given

@@ -1,4 +1,4 @@
-"""Replaces the operations of the dialect by the texts that the other modules write."""
+"""Replaces the operations of the dialect by the MLIR text that the other modules generate."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from aotc.frontends.torch_mlir.tm_tensor.sorts import sort_text, topk_text
 
 
 def lower_tm_tensor(module: Any) -> None:
-    """Replaces sorts, inclusive scans and scatters of elements and slices in a module of
-    torch-mlir's. Other operations of the dialect stay."""
+    """Replaces sorts, inclusive scans, and scatters of elements and slices in a module of
+    torch-mlir's. Other operations of the dialect are not changed."""
     from torch_mlir import ir
 
     texts = {
@@ -31,9 +31,8 @@ def lower_tm_tensor(module: Any) -> None:
 
 
 def _replace(ir: Any, operation: Any, text: str) -> None:
-    """Puts the body of the text's last function in the place of `operation`: in it, what the
-    operation's region does in the place of calls of `@region`, and the bodies of other functions of
-    the text in the place of their calls, of which each has one."""
+    """Replaces `operation` by the body of the text's last function. Calls of `@region` are replaced
+    by the body of the operation's region, and calls of other functions of the text are inlined."""
     parsed = ir.Module.parse(text)
     function = inline_helpers(parsed, kept=("region",))
     for call in ops.find(function, "func.call"):
@@ -45,8 +44,8 @@ def _replace(ir: Any, operation: Any, text: str) -> None:
 
 
 def _clone(block: Any, arguments: list[Any]) -> Any:
-    """What the block yields for these arguments: of clones of its operations, at the insertion
-    point."""
+    """Clones the operations of the block for these arguments at the insertion point, and returns
+    the value that it yields."""
     values = dict(zip(block.arguments, arguments, strict=True))
     *body, returned = block.operations
     for one in body:

@@ -1,8 +1,8 @@
-"""`tm_tensor.scan` → loops over chunks.
+"""Lowers `tm_tensor.scan` to loops over chunks.
 
 Along the last dimension, a chunk is a loop that the mapping recognizes as a scan of a row, which
-the threads of a block compute together. Along other dimensions, and by other operations than those
-that the mapping knows, each chunk is one thread's.
+the threads of a block compute together. Along other dimensions, and for combinations that the
+mapping does not recognize, one thread computes each chunk.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from aotc.frontends.row_scan import RowScan
 from aotc.frontends.tensor_text import size_lines
 from aotc.frontends.torch_mlir.tm_tensor.attributes import dimension_of
 
-# Elements of a chunk of a scan, at least; of one of a scan that may be longer than _LONG.
+# The least number of elements of a chunk, and the number for a scan that may be longer than _LONG.
 _LEAST_CHUNK, _CHUNK_OF_LONG = 32, 64
 _LONG = 4096
-# Operations that scans of rows combine by, and what changes no other value.
+# The combinations that row scans support, and their neutral elements.
 _NEUTRAL = {"arith.addf": "-0.0", "arith.addi": "0", "arith.mulf": "1.0", "arith.muli": "1"}
 
 
 def scan_text(ir: Any, operation: Any) -> str | None:
-    """An inclusive scan whose last accumulators nobody uses."""
+    """The text of an inclusive scan. None for other scans, and if the last accumulators are
+    used."""
     is_inclusive = bool(ir.BoolAttr(operation.attributes["inclusive"]).value)
     if not is_inclusive or any(True for _ in operation.results[1].uses):
         return None
@@ -37,14 +38,15 @@ def scan_text(ir: Any, operation: Any) -> str | None:
 
 
 class _Scan:
-    """A scan in chunks of the dimension. A first kernel combines the elements of each chunk. In a
-    second one, each chunk begins with the result of the chunks before it, and goes on along its own
-    elements. There are about as many chunks as a chunk has elements, and each combines the results
-    of those before it; but if the dimension may be long, chunks are short, and their results are
-    scanned in between.
+    """A scan in chunks along a dimension.
 
-    Elements are combined in the same order whatever runs it, so the result has the same bits.
-    `types` are those of the source, the result and the accumulators.
+    A first kernel combines the elements of each chunk to a total. In a second one, each chunk
+    begins with the total of the chunks before it, and scans its own elements. There are about as
+    many chunks as a chunk has elements, and each chunk combines the totals of those before it. If
+    the dimension may be long, chunks are short, and their totals are scanned in between.
+
+    The order of combination is fixed, so the result is bitwise deterministic. `types` are those of
+    the source, the result and the accumulators.
     """
 
     def __init__(self, types: list[Any], dimension: int, name: str = "scan") -> None:
@@ -59,7 +61,7 @@ class _Scan:
         self._is_long = name == "scan" and (is_unknown or self._source.shape[dimension] > _LONG)
 
     def _shape(self) -> list[str]:
-        """The sizes, as a type has them, but for the dimension's."""
+        """The sizes as in a type, with "?" for the scanned dimension."""
         sizes = [
             "?" if self._source.is_dynamic_dim(i) else str(self._source.shape[i])
             for i in range(self._rank)
@@ -71,8 +73,8 @@ class _Scan:
         return f"tensor<{'x'.join(shape)}x{self._element}>"
 
     def _along(self, dimension: str, others: str = "%d{i}") -> str:
-        """A list with one for the dimension and one for each of the others, where {i} is its
-        number."""
+        """An index list with `dimension` for the scanned dimension and `others` for each other one,
+        where {i} is its number."""
         each = [others.format(i=i) for i in range(self._rank)]
         each[self._dimension] = dimension
         return ", ".join(each)
@@ -82,8 +84,8 @@ class _Scan:
         return f"%{made} = func.call @region(%{first}, %{second}) : ({e}, {e}) -> {e}"
 
     def _combine_all(self, made: str, tensor: str, type_: str, bounds: tuple[str, str, str]) -> str:
-        """Lines that make %MADE of a tensor's elements at `bounds`: the first place, the one behind
-        it, and the end."""
+        """Lines that define %MADE, the combination of a tensor's elements. `bounds` are the first
+        index, the one after it, and the end."""
         first, second, end = bounds
         return f"""
       %{made}_0 = tensor.extract {tensor}[{self._along(first)}] : {type_}
@@ -101,7 +103,7 @@ class _Scan:
       %end = arith.minui %behind, {self._n} : index"""
 
     def _chunk(self) -> str:
-        """Lines that make %chunk, the number of a chunk's elements."""
+        """Lines that define %chunk, the number of elements of a chunk."""
         if self._is_long:
             return f"%chunk = arith.constant {_CHUNK_OF_LONG} : index"
         return f"""
@@ -118,7 +120,8 @@ class _Scan:
   %chunk = arith.maxui %power, %least : index"""
 
     def _before(self) -> str:
-        """Lines that make %before, of all elements before a chunk that is not the first."""
+        """Lines that define %before, the total of all elements before a chunk that is not the first
+        one."""
         if not self._is_long:
             bounds = ("%c0", "%c1", f"%d{self._dimension}")
             return self._combine_all("before", "%totals", self._totals, bounds)
@@ -127,7 +130,8 @@ class _Scan:
       %before = tensor.extract %prefixes#0[{self._along("%chunk_before")}] : {self._totals}"""
 
     def text(self, ir: Any) -> str:
-        """The text of the function, and of one that it calls. `@region` is declared elsewhere."""
+        """The text of the function, and of a function that it calls. `@region` is declared
+        elsewhere."""
         e, source, result, totals = self._element, self._source, self._result, self._totals
         part = self._type(["?" if i == self._dimension else "1" for i in range(self._rank)])
         inner, scanned = "", ""

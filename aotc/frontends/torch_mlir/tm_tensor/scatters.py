@@ -1,4 +1,4 @@
-"""`tm_tensor.scatter` → `aotc.frontends.scatter_text`."""
+"""Lowers `tm_tensor.scatter` by `aotc.frontends.scatter_text`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ _COMMUTATIVE = ("arith.addf", "arith.addi", "arith.mulf", "arith.muli")
 
 
 def scatter_text(ir: Any, operation: Any) -> str | None:
-    """A scatter of elements, or of slices that are whole along the dimensions not named."""
+    """The text of a scatter of elements, or of slices that are complete along the other dimensions.
+    None for other scatters."""
     types = updates, indices, result = tuple(
         ir.RankedTensorType(value.type) for value in operation.operands
     )
@@ -18,7 +19,7 @@ def scatter_text(ir: Any, operation: Any) -> str | None:
     if result.rank == 0:
         return None
     others = [of for of in range(result.rank) if of not in named]
-    # The dimensions of the updates behind the first: those of a window, or of a slice.
+    # The dimensions of the updates after the first one: those of a window, or of a slice.
     window = updates.rank - 1
     if window == result.rank and all(updates.shape[1 + of] == 1 for of in named):
         places = ["%c0" if of in named else f"%d{of}" for of in range(result.rank)]
@@ -59,7 +60,7 @@ def _coordinates(indices: Any, count: int) -> str:
 
 
 def _combination(operation: Any) -> str | None:
-    """As `Scatter` takes it."""
+    """The combination, as the parameter `operation` of `Scatter`."""
     block = operation.regions[0].blocks[0]
     *body, returned = block.operations
     (yielded,) = returned.operands

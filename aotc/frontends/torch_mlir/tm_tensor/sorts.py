@@ -1,4 +1,4 @@
-"""`tm_tensor.sort` and `topk` → merges: `aotc.frontends.merge_sort`."""
+"""Lowers `tm_tensor.sort` and `tm_tensor.topk` by `aotc.frontends.merge_sort`."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from aotc.frontends.merge_sort import MergeSort
 from aotc.frontends.tensor_text import size_lines
 from aotc.frontends.torch_mlir.tm_tensor.attributes import dimension_of
 
-# Predicates of arith.cmpi and arith.cmpf with which torch-mlir compares two elements that are in
-# order: ascending, and descending.
+# Predicates of arith.cmpi and arith.cmpf by which torch-mlir compares two elements, for ascending
+# and for descending order.
 _ASCENDING = {"arith.cmpi": (2, 3, 6, 7), "arith.cmpf": (4, 5, 11, 12)}
 _DESCENDING = {"arith.cmpi": (4, 5, 8, 9), "arith.cmpf": (2, 3, 9, 10)}
 
 
 def sort_text(ir: Any, operation: Any) -> str | None:
-    """Where slices alone use the results, and none of them ends behind a known place, the results
-    end there: `topk` is a sort, of which the first elements are taken."""
+    """The text of a sort. If only slices use the results, and all end before a known index, the
+    results end there: torch-mlir lowers `topk` to a sort whose first elements are taken."""
     types = [ir.RankedTensorType(value.type) for value in operation.operands]
     sort = _merge_sort(ir, operation, types, _used_length(operation, dimension_of(ir, operation)))
     return None if sort is None else sort.text()
 
 
 def _used_length(operation: Any, dimension: int) -> int | None:
-    """How many of the results' first elements along the dimension are used; None if all may be."""
+    """The number of the results' first elements along the dimension that are used, or None if all
+    may be used."""
     ends = [0]
     for use in (use for result in operation.results for use in result.uses):
         if use.owner.name != "tensor.extract_slice":
@@ -39,13 +40,14 @@ def _used_length(operation: Any, dimension: int) -> int | None:
 
 
 def topk_text(ir: Any, operation: Any) -> str | None:
-    """The first elements, of a tensor alone, and where they were."""
+    """The text of a function that returns the first elements of a sorted tensor, and their indices.
+    None if the operation has another number of operands."""
     if len(operation.operands) != 3:
         return None
     source, values, indices = (ir.RankedTensorType(value.type) for value in operation.operands)
     element, rank, dimension = indices.element_type, source.rank, dimension_of(ir, operation)
     places = ir.RankedTensorType.get(source.shape, element)
-    # Of a number that depends on sizes all are sorted.
+    # If the number of elements is not known, all elements are sorted.
     is_known = not values.is_dynamic_dim(dimension)
     known = values.shape[dimension] if is_known else None
     sort = _merge_sort(ir, operation, [source, places], known)
@@ -54,7 +56,7 @@ def topk_text(ir: Any, operation: Any) -> str | None:
     dimensions = ", ".join(f"d{i}" for i in range(rank))
     dynamic = ", ".join(f"%size{i}" for i in range(rank) if source.is_dynamic_dim(i))
     results = f"{values}, {indices}"
-    # The types of the sort's results, and what makes those of this function of them.
+    # The types of the sort's results, and the lines that make this function's results of them.
     sorted_types, first = results, f"return %sorted#0, %sorted#1 : {results}"
     if not is_known:
         counts = [
@@ -87,8 +89,8 @@ func.func @topk(%source: {source}, %values: {values}, %indices: {indices}) -> ({
 def _merge_sort(
     ir: Any, operation: Any, types: list[Any], first: int | None = None
 ) -> MergeSort | None:
-    """A sort by the operation's region. Of NaN, PyTorch says that it is larger than all else; the
-    region says nothing of use."""
+    """The sort with the order of the operation's region. As in PyTorch, NaN is greater than all
+    other elements; the comparison in the region does not order it."""
     *body, _ = operation.regions[0].blocks[0].operations
     comparisons = [one.operation for one in body]
     if len(comparisons) != 1 or comparisons[0].name not in _ASCENDING:
@@ -99,7 +101,7 @@ def _merge_sort(
     if not is_ascending and predicate not in _DESCENDING[comparison.name]:
         return None
     arguments = list(operation.regions[0].blocks[0].arguments)
-    # Two arguments for each tensor.
+    # The region has two arguments for each tensor.
     key = arguments.index(comparison.operands[0]) // 2
     element = types[key].element_type
 
