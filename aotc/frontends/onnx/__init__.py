@@ -1,7 +1,7 @@
-"""ONNX (`.onnx`), by torch-mlir's importer.
+"""The front end for ONNX models (`.onnx`), built on torch-mlir's importer.
 
-Weights in files of their own are found beside the model, where ONNX has them. What the importer
-knows is in torch-mlir's `TorchOnnxToTorch`; shapes are inferred by onnx before.
+External weights are read from files beside the model, as ONNX defines. Operators are lowered by
+torch-mlir's `TorchOnnxToTorch`; onnx infers shapes before.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from aotc.errors import InputError
 from aotc.frontends.registry import Frontend
 
 _HINT = "pip install 'aotc[onnx]'"
-# The operations' version that the importer covers best.
+# The opset that torch-mlir's importer covers best.
 _OPSET = 17
 
 
@@ -24,7 +24,7 @@ def _load(path: Path, options: Mapping[str, str]) -> Any:
     import onnx  # type: ignore[import-not-found, unused-ignore]
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped, unused-ignore]
 
-    # They load NumPy, which other front ends' files need not wait for.
+    # These modules load NumPy, which files of other front ends do not need.
     from aotc.frontends.onnx.checks import PROBLEMS, check_weights
     from aotc.frontends.onnx.held import put_held, take_held
     from aotc.frontends.onnx.preparation import take_weights
@@ -47,7 +47,8 @@ def _load(path: Path, options: Mapping[str, str]) -> Any:
     try:
         module = _imported(model, weights, name)
     except InputError as error:
-        # What has no lowering in its own version is not to get another meaning in a newer one.
+        # A model that was refused for its own opset must not be converted to one that gives it
+        # another meaning.
         newer = None if error.message.startswith(PROBLEMS) else _newer(original)
         if newer is None:
             raise
@@ -56,8 +57,8 @@ def _load(path: Path, options: Mapping[str, str]) -> Any:
 
 
 def _infer_outputs(model: Any) -> None:
-    """Gives the results of a model the types that onnx infers, where the model does not say them:
-    onnx asks for them, and ONNX Runtime does not. Their sizes are inferred later."""
+    """Gives the model's results without a declared shape the types that onnx infers. onnx requires
+    a type, and ONNX Runtime does not. Sizes are inferred later."""
     import onnx
 
     inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
@@ -70,8 +71,8 @@ def _infer_outputs(model: Any) -> None:
 
 
 def _imported(model: Any, weights: Mapping[str, bytes], name: str) -> Any:
-    """The module of a model. Where a node is refused for which ONNX defines a body, that is tried
-    in its place."""
+    """Imports a model. If a node is refused for which ONNX defines a function body, the import is
+    repeated with the body."""
     from aotc.frontends.onnx.checks import check_model
     from aotc.frontends.onnx.importer import import_model, refused_kinds
     from aotc.frontends.onnx.nodes import opset_of
@@ -79,7 +80,7 @@ def _imported(model: Any, weights: Mapping[str, bytes], name: str) -> Any:
 
     expanded: set[str] = set()
     while True:
-        # Preparing changes the model, and an import that of the weights.
+        # `prepare` changes the model in place, and the import changes the model with the weights.
         prepared = prepare(copy.deepcopy(model), expanded)
         try:
             check_model(prepared)
@@ -95,8 +96,8 @@ def _imported(model: Any, weights: Mapping[str, bytes], name: str) -> Any:
 
 
 def _newer(model: Any) -> Any:
-    """A model of old operations with the ones that torch-mlir knows best; None if it has those, or
-    onnx cannot convert it."""
+    """The model converted to the opset that torch-mlir covers best. None if its opset is not older,
+    or if onnx cannot convert it."""
     import onnx.version_converter  # type: ignore[import-not-found, unused-ignore]
 
     from aotc.frontends.onnx.nodes import opset_of
@@ -110,9 +111,9 @@ def _newer(model: Any) -> Any:
 
 
 def _beside(path: Path) -> list[Path]:
-    """The files that have the model's weights, where it has them not itself."""
-    # The key of such an entry (onnx.proto, TensorProto.external_data): to load onnx takes a
-    # fifth of a second.
+    """The files that have the model's external weights."""
+    # The key of an entry of external data (onnx.proto, TensorProto.external_data). This check
+    # avoids the import of onnx, which takes a fifth of a second.
     if b"location" not in path.read_bytes():
         return []
     import onnx  # type: ignore[import-not-found, unused-ignore]

@@ -1,4 +1,4 @@
-"""BitCast: the conversion of numbers that `rewrites.bitcasts` makes of it becomes one of bits."""
+"""Replaces the numeric conversions that `rewrites.bitcasts` makes of BitCast by `arith.bitcast`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CONVERSIONS = ("arith.sitofp", "arith.fptosi")
 
 
 def count_bitcasts(model: Any) -> int:
-    """The conversions that `lower_bitcasts` has to find."""
+    """The number of conversions that `lower_bitcasts` must find."""
     return sum(
         1
         for node in walk(model)
@@ -25,7 +25,8 @@ def count_bitcasts(model: Any) -> int:
 
 
 def lower_bitcasts(function: Any, count: int) -> None:
-    """Raises InputError where torch-mlir did not leave one conversion for each."""
+    """Replaces `count` conversions. Raises InputError if torch-mlir's result has another number of
+    them."""
     from torch_mlir import ir
 
     if not count:

@@ -1,4 +1,5 @@
-"""What torch-mlir would lower to another result than ONNX's, or crash on: refused before."""
+"""Refuses models for which torch-mlir would compute another result than ONNX defines, or would
+crash."""
 
 from __future__ import annotations
 
@@ -18,22 +19,23 @@ from aotc.frontends.onnx.elements import (
 from aotc.frontends.onnx.nodes import Node, sizes, walk
 from aotc.frontends.onnx.rewrites.runtime_values import REDUCTIONS
 
-# What an address has bits for.
+# The exclusive limit of a tensor's bytes: addresses have 47 bits.
 _MOST_BYTES = 1 << 47
-# How the message begins that lists what has no lowering.
+# The first line of the message that lists unsupported nodes.
 PROBLEMS = "This model cannot be lowered:"
-# Problems that one message lists.
+# The most problems that one message lists.
 _MOST_PROBLEMS = 20
 _LARGEST_SCALE = 1 << 31
-# Elements of tensors that have a lowering, as `TensorProto.DataType` names them.
+# Element types that have a lowering, by their names in `TensorProto.DataType`.
 _ELEMENTS = frozenset(
     "BOOL INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 UINT64 FLOAT16 BFLOAT16 FLOAT DOUBLE "
     "FLOAT8E4M3FN FLOAT8E5M2".split()
 )
-# The functions of recurrences that have a lowering.
+# The activations of recurrent operators that have a lowering.
 _ACTIVATIONS = frozenset(("Relu", "Sigmoid", "Tanh"))
 _F8 = (FLOAT8E4M3FN, FLOAT8E5M2)
-# torch-mlir knows operators by their names alone, in whatever domain: here are those that it means.
+# torch-mlir identifies operators by their names and ignores the domain. These are the operators of
+# com.microsoft that it means.
 _MICROSOFT = frozenset(
     "FusedMatMul GroupQueryAttention QLinearAdd QLinearAveragePool QLinearConcat "
     "QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul QLinearSigmoid RotaryEmbedding "
@@ -42,7 +44,7 @@ _MICROSOFT = frozenset(
 
 
 class Refusal(Struct, frozen=True):
-    """An operator that has no lowering where `applies` is true of its node, and why."""
+    """Refuses nodes of an operator for which `applies` is true, with the reason."""
 
     operator: str
     applies: Callable[[Node], Any]
@@ -50,14 +52,14 @@ class Refusal(Struct, frozen=True):
 
 
 def _has_other_lengths(node: Node) -> bool:
-    """Whether some sequences of the batch may end before the others."""
+    """Whether some sequences of the batch may be shorter than others."""
     shape, lengths = node.shape(0), node.constant(4)
     steps = shape[node.attribute("layout", 0)] if shape else None
     return node.has(4) and (lengths is None or steps is None or bool((lengths != steps).any()))
 
 
 def _has_other_activations(node: Node) -> bool:
-    """Whether functions are asked for that torch-mlir takes others for."""
+    """Whether the node has activations that torch-mlir would replace by others."""
     names = node.attribute("activations", None) or ()
     return any(
         (name.decode() if isinstance(name, bytes) else name) not in _ACTIVATIONS for name in names
@@ -77,12 +79,12 @@ def _has_indices(node: Node) -> bool:
 
 
 def _has_any_place(node: Node) -> bool:
-    """Whether a size behind those of the batch and the channels is not known."""
+    """Whether the size of a spatial dimension is not known."""
     return None in (node.shape(0) or (None, None, None))[2:]
 
 
 def _is_uneven(node: Node) -> bool:
-    """Whether a scale of Resize leaves a part of an element, which moves the corners."""
+    """Whether a scale of Resize gives a fractional size, which would move the corners."""
     if node.attribute("coordinate_transformation_mode") != "align_corners" or not node.has(2):
         return False
     scales, shape = node.constant(2), node.shape(0)
@@ -92,7 +94,7 @@ def _is_uneven(node: Node) -> bool:
 
 
 def _has_no_scale(node: Node) -> bool:
-    """Whether one of the scales of Resize leaves nothing, or more than can be counted."""
+    """Whether a scale of Resize is not positive or is too large."""
     scales = node.constant(2)
     return scales is not None and not bool(((scales > 0) & (scales < _LARGEST_SCALE)).all())
 
@@ -109,8 +111,8 @@ def _is_reflected_twice(node: Node) -> bool:
 
 
 def _has_unknown_end(node: Node) -> bool:
-    """Whether a step may be negative whose start may be past the end: torch-mlir begins there one
-    element too late."""
+    """Whether a step may be negative while its start may be past the end. torch-mlir begins one
+    element too late then."""
     steps, starts, shape = node.constant(4), node.constant(1), node.shape(0)
     if not node.has(4) or (steps is not None and (steps > 0).all()):
         return False
@@ -124,7 +126,7 @@ def _has_unknown_end(node: Node) -> bool:
 
 
 def _is_beyond(node: Node) -> bool:
-    """Whether an index of ScatterND that is a constant is out of bounds."""
+    """Whether a constant index of ScatterND is out of bounds."""
     indices, shape = node.constant(1), node.shape(0)
     if indices is None or shape is None:
         return False
@@ -139,7 +141,7 @@ def _is_of_scalars(node: Node) -> bool:
 
 
 def _is_narrowed(node: Node) -> bool:
-    """Whether the result has elements of f8, which aotc can read and not write."""
+    """Whether the result has 8-bit floats, which aotc supports only as inputs."""
     tensor = node.tensor(node.proto.output[0])
     return tensor is not None and tensor.elem_type in _F8
 
@@ -149,17 +151,17 @@ def _is_given(index: int) -> Callable[[Node], bool]:
 
 
 def _is_computed(index: int) -> Callable[[Node], bool]:
-    """Whether an input is known at run time alone."""
+    """Whether an input is known only at run time."""
     return lambda node: node.has(index) and node.constant(index) is None
 
 
 def _has_any_length(index: int) -> Callable[[Node], bool]:
-    """Whether it is not known how many numbers an input has."""
+    """Whether the number of elements of a 1-D input is not known."""
     return lambda node: node.has(index) and node.shape(index) == (None,)
 
 
 def _is_set(*names: str) -> Callable[[Node], bool]:
-    """Whether one of these attributes is other than 0 and empty."""
+    """Whether one of these attributes is neither 0 nor empty."""
     return lambda node: any(np.any(node.attribute(name, 0)) for name in names)
 
 
@@ -172,14 +174,14 @@ def _both(*conditions: Callable[[Node], bool]) -> Callable[[Node], bool]:
 
 
 def _is_padded_by_size(node: Node) -> bool:
-    """Whether the padding depends on a size that is not known: with strides it does."""
+    """Whether the padding depends on a size that is not known. That is so only with strides."""
     strides = node.attribute("strides", ())
     is_same = node.attribute("auto_pad", "NOTSET").startswith("SAME")
     return is_same and any(stride > 1 for stride in strides) and _has_any_place(node)
 
 
 def _is_padded_unevenly(node: Node) -> bool:
-    """Whether the ends of a dimension have other padding than their begins."""
+    """Whether the padding at the end of a dimension may differ from that at its start."""
     pads = list(node.attribute("pads", ()))
     half = len(pads) // 2
     is_same = node.attribute("auto_pad", "NOTSET").startswith("SAME")
@@ -307,7 +309,7 @@ REFUSALS = (
 
 
 def check_model(model: Any) -> None:
-    """Raises InputError for all that has no lowering, and for tensors without their data."""
+    """Raises InputError with all problems of a model that has no lowering."""
     problems = list(dict.fromkeys(_problems(model)))
     if problems:
         more = len(problems) - _MOST_PROBLEMS
@@ -317,8 +319,8 @@ def check_model(model: Any) -> None:
 
 
 def check_weights(model: Any) -> None:
-    """Raises InputError for tensors that have more or less data than their shapes say: weights in
-    files of their own and constants are checked by nobody else."""
+    """Raises InputError for tensors whose data does not have the size of their shapes. onnx does
+    not check this for external weights and constants."""
     for tensor in _tensors(model.graph):
         _check_data(tensor)
     for function in model.functions:
@@ -327,8 +329,8 @@ def check_weights(model: Any) -> None:
 
 
 def _tensors(graph: Any) -> Iterator[Any]:
-    """The tensors of a graph, or of a function, which has none but those of its nodes; of nested
-    graphs, too."""
+    """The constant tensors of a graph or of a function, including those of nested graphs. A
+    function has only those of its nodes."""
     yield from getattr(graph, "initializer", ())
     for attribute in (one for node in graph.node for one in node.attribute):
         if attribute.HasField("t"):
@@ -363,7 +365,7 @@ def _check_data(tensor: Any) -> None:
 
 
 def has_problems(node: Node, model: Any) -> bool:
-    """Whether a node of the model has no lowering, as `check_model` finds."""
+    """Whether `check_model` would refuse a node of the model."""
     ends = {value.name for value in (*model.graph.input, *model.graph.output)}
     return any(True for _ in _problems_of(node, ends))
 
@@ -376,7 +378,7 @@ def _problems(model: Any) -> Iterator[str]:
 
 
 def _problems_of(node: Node, ends: Set[str]) -> Iterator[str]:
-    """What is wrong with a node; `ends` are the model's own inputs and results."""
+    """Yields the problems of a node. `ends` are the names of the model's inputs and results."""
     if node.proto.domain not in ("", "ai.onnx") and not (
         node.proto.domain == "com.microsoft" and node.operator in _MICROSOFT
     ):
@@ -394,7 +396,7 @@ def _problems_of(node: Node, ends: Set[str]) -> Iterator[str]:
 
 
 def _element_name(number: int) -> str:
-    """ONNX's name of an element type; what it has no name for is that number."""
+    """ONNX's name of an element type. An unknown type is described by its number."""
     from onnx import TensorProto
 
     try:

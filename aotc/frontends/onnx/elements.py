@@ -1,5 +1,5 @@
-"""The numbers of element types in ONNX (`TensorProto.DataType`), which cannot be imported before a
-model is loaded."""
+"""ONNX's numbers of element types (`TensorProto.DataType`). They are repeated here because onnx
+must not be imported before a model is loaded."""
 
 from __future__ import annotations
 

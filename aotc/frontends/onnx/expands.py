@@ -1,7 +1,7 @@
-"""ONNX's Expand → torch-mlir's broadcast, to the sizes that ONNX gives it.
+"""Lowers ONNX's Expand to torch-mlir's broadcast, with the sizes that ONNX defines.
 
-torch-mlir itself keeps each size that it does not know to be 1: one that is 1 when the entry is
-called would not be repeated, and one that is too large not be refused.
+torch-mlir's own lowering of an unknown size assumes that it is not 1. If it is 1 at run time, it
+would not be broadcast, and a size that does not fit would not be refused.
 """
 
 from __future__ import annotations
@@ -21,22 +21,24 @@ from aotc.frontends.torch_mlir.dialect import (
     reinterpreted,
 )
 
-# Of a node: for each size of its result what it is, or how it is known.
+# The attribute of a node that has, for each dimension of its result, the size or one of the codes
+# below.
 _SIZES = "aotc_sizes"
-# The input's. (This is what torch-mlir calls it, too.)
+# The input's size. (torch-mlir uses the same code.)
 _KEPT = -1
-# The input's, if the shape has that, or 1.
+# The input's size, if the shape has the same size or 1.
 _ALIKE = -2
-# What the shape has, or the input's, if that is 1.
+# The size in the shape, or the input's size if that is 1.
 _ASKED = -3
-# Integers of 16 bits, as PyTorch numbers its types of elements.
+# PyTorch's numbers of the 16-bit integer types.
 _SHORT = {"si16": 2, "ui16": 27}
 _LONG = {"si64", "ui64"}
 _MESSAGE = "the sizes of the input and of the shape do not fit"
 
 
 def note_sizes(model: Any) -> None:
-    """Writes into the nodes that `lower_expands` will replace what is known of their results."""
+    """Adds an attribute to the nodes that `lower_expands` will replace: what is known of the sizes
+    of their results."""
     from onnx import helper
 
     for node in list(walk(model)):
@@ -47,7 +49,7 @@ def note_sizes(model: Any) -> None:
 
 
 def _is_open(node: Node) -> bool:
-    """Whether the types alone do not say what is repeated."""
+    """Whether the types do not determine which dimensions are broadcast."""
     shape, result = node.shape(0), node.tensor(node.proto.output[0])
     if shape is None or result is None or not sizes(result):
         return False
@@ -55,7 +57,8 @@ def _is_open(node: Node) -> bool:
 
 
 def _noted(node: Node, place: int) -> int:
-    """What is known of a size, which is counted from the last one."""
+    """The size or code for a dimension of the result. `place` is negative, counted from the last
+    dimension."""
     given, made = (node.tensor(one[0]).shape.dim for one in (node.proto.input, node.proto.output))
     asked, (count,) = node.constant(1), node.shape(1) or (None,)
     if count is not None and place < -count:
@@ -67,8 +70,8 @@ def _noted(node: Node, place: int) -> int:
 
 
 def lower_expands(module: Any) -> None:
-    """Replaces what the importer made of the nodes that have been noted, and of what is expected of
-    values."""
+    """Lowers the imported operators of nodes with this attribute, casts to 16-bit integers and
+    between 64-bit integers, and checks of expected values."""
     with module.context:
         for operation in ops.find(module.operation, "torch.operator"):
             if f"torch.onnx.{_SIZES}" in operation.attributes:
@@ -82,14 +85,15 @@ def lower_expands(module: Any) -> None:
 
 
 def _is_short_cast(operation: Any) -> bool:
-    """Whether it is a Cast to integers of 16 bits, which torch-mlir has of PyTorch alone."""
+    """Whether an operator is a Cast to 16-bit integers. torch-mlir supports this only for PyTorch's
+    operators."""
     is_cast = str(operation.attributes["name"]).strip('"') == "onnx.Cast"
     return is_cast and element_of(operation.results[0]) in _SHORT
 
 
 def _is_sign_cast(operation: Any) -> bool:
-    """Whether it is a Cast of integers of 64 bits to ones with the same bits, which torch-mlir has
-    not: it only reads or gives the highest bit as a sign."""
+    """Whether an operator is a Cast between signed and unsigned 64-bit integers, which keeps the
+    bits. torch-mlir does not support this."""
     is_cast = str(operation.attributes["name"]).strip('"') == "onnx.Cast"
     values = (*operation.operands, *operation.results)
     return is_cast and {element_of(value) for value in values} == _LONG
@@ -128,7 +132,7 @@ def _lower_expected(identity: Any) -> None:
 
 
 class _Expand:
-    """One of them: a tensor, and the vector of the sizes that it is brought to."""
+    """An Expand of a tensor to the sizes in a 1-D tensor."""
 
     def __init__(self, expand: Any) -> None:
         self._expand = expand
@@ -153,7 +157,7 @@ class _Expand:
         ops.erase(self._expand)
 
     def _size(self, place: int, noted: int) -> Any:
-        """What torch-mlir is asked for."""
+        """The size that is passed to torch-mlir's operator."""
         if noted >= _KEPT:
             return integer(noted)
         size = self._asked(place)
@@ -167,7 +171,7 @@ class _Expand:
         return integer(known)
 
     def _asked(self, place: int) -> Any:
-        """What the shape has, or, where that is 1, the tensor's."""
+        """The size in the shape, or the tensor's size if that is 1."""
         index = integer(self._count + place)
         selected = create("aten.select.int", "vtensor<[],si64>", self._shape, integer(0), index)
         asked = create("aten.item", "int", selected)
@@ -179,19 +183,19 @@ class _Expand:
         return create("aten.add.int", "int", asked, added)
 
     def _own(self, place: int) -> Any:
-        """The tensor's."""
+        """The tensor's size."""
         return create("aten.size.int", "int", self._tensor, integer(len(self._given) + place))
 
 
 def _sizes_of(value: Any) -> list[Any]:
-    """Those in the type of a tensor of torch-mlir's, None for one that is not known."""
+    """The sizes in the type of a tensor of torch-mlir's; None for a size that is not known."""
     found = re.search(r"<\[([^\]]*)\]", str(value.type))
     listed = found[1].split(",") if found and found[1] else []
     return [None if one == "?" else int(one) for one in listed]
 
 
 def _expect(one: Any, other: Any) -> None:
-    """That they are equal."""
+    """Asserts that two sizes are equal."""
     from torch_mlir import ir
 
     is_equal = create("aten.eq.int", "bool", one, other)

@@ -1,6 +1,6 @@
-"""What a model computes of constants and known sizes, as constants: sizes, axes and conditions.
+"""Folds the computations of a model on constants and known sizes: sizes, axes and conditions.
 
-Results of integers and booleans alone are computed here, and small ones. The rest is the build's.
+Only small results of integers and booleans are folded here. The build folds the rest.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from aotc.frontends.onnx.functions import PREFIX, first_number
 from aotc.frontends.onnx.nodes import Node, constant_of, opset_of, sizes
 from aotc.frontends.onnx.rewrites.body import EXPECTED
 
-# Operators whose reference evaluation is what ONNX says, for integers and booleans.
+# Operators for which onnx's reference evaluator is right on integers and booleans.
 _FOLDED = frozenset(
     "Abs Add And Cast CastLike Concat ConstantOfShape Div Equal Expand Flatten Gather Greater "
     "GreaterOrEqual Identity Less LessOrEqual Max Min Mod Mul Neg Not Or Range ReduceMax ReduceMin "
     "ReduceProd ReduceSum Reshape Shape Size Slice Squeeze Sub Tile Transpose Unsqueeze Where "
     "Xor".split()
 )
-# Elements of a result that is computed here, at most.
+# The most elements of a result that is folded.
 _MOST = 1 << 12
-# Integers of 8 bits and more, and booleans.
+# Integers of at least 8 bits, and booleans.
 _INTEGERS = frozenset((UINT8, INT8, UINT16, INT16, INT32, INT64, BOOL, UINT32, UINT64))
 
 
 def fold(model: Any) -> bool:
-    """Replaces nodes by constants, and each If whose condition is one by the branch taken. Gives
-    whether there were any."""
+    """Replaces nodes by constants, and each If with a constant condition by the branch that is
+    taken. Returns whether anything changed."""
     prefixes = (f"{PREFIX}{number}_" for number in itertools.count(first_number(model)))
     return _fold_graph(model.graph, opset_of(model), {}, {}, prefixes)
 
@@ -55,8 +55,8 @@ def _fold_graph(
     values: Mapping[str, Any],
     prefixes: Iterator[str],
 ) -> bool:
-    """Folds a graph. `types` and `values` are those of the values of the graphs around it, and
-    each prefix begins no name of the model."""
+    """Folds a graph. `types` and `values` are those of the enclosing graphs. No name of the model
+    begins with one of the `prefixes`."""
     from onnx import helper, numpy_helper
 
     own = _own_names(graph)
@@ -112,8 +112,9 @@ def _fold_graph(
 
 
 def _brought(graph: Any, outer: Mapping[str, Any]) -> dict[str, Any]:
-    """Constants of the graphs around that the nodes of a graph read, by the names that they get
-    there: onnx knows the values of a graph's own alone."""
+    """Copies constants of the enclosing graphs that nodes of this graph read, and renames their
+    uses, because onnx only sees the values of a graph itself. Returns the constants by their new
+    names."""
     brought = {}
     for proto in graph.node:
         for place, name in enumerate(proto.input):
@@ -125,7 +126,7 @@ def _brought(graph: Any, outer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parts(proto: Any, known: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The results of a Split of a constant, by name."""
+    """The results of a Split of a constant, by name. None for other nodes."""
     if proto.op_type != "Split" or proto.domain or any(one not in known for one in proto.input):
         return None
     value = known[proto.input[0]]
@@ -149,7 +150,7 @@ def _constants(values: Mapping[str, Any]) -> list[Any]:
 
 
 def _branch(proto: Any, known: Mapping[str, Any]) -> Any:
-    """The graph that an If runs whose condition is known."""
+    """The graph that an If with a known condition runs. None for other nodes."""
     if proto.op_type != "If" or proto.domain or proto.input[0] not in known:
         return None
     name = "then_branch" if bool(known[proto.input[0]].reshape(-1)[0]) else "else_branch"
@@ -157,21 +158,21 @@ def _branch(proto: Any, known: Mapping[str, Any]) -> Any:
 
 
 def _own_names(graph: Any) -> set[str]:
-    """The names of the values that a graph defines itself."""
+    """The names of the values that a graph itself defines."""
     given = (value.name for value in (*graph.input, *graph.initializer))
     return {*given, *(name for proto in graph.node for name in proto.output)} - {""}
 
 
 def _renamed(branch: Any, prefix: str) -> Any:
-    """A copy of a branch whose own values have a prefix: two branches may use the same names, and
-    the graph around them may not."""
+    """A copy of a branch whose own values have a prefix. Two branches may use the same names, and
+    the enclosing graph may not."""
     branch = type(branch).FromString(branch.SerializeToString())
     _rename(branch, {name: prefix + name for name in _own_names(branch)})
     return branch
 
 
 def _rename(graph: Any, names: Mapping[str, str]) -> None:
-    """Renames values in a graph, and in the graphs of its nodes, which may hide them."""
+    """Renames values in a graph and its nested graphs. A nested graph may shadow a name."""
     for value in (*graph.initializer, *graph.output, *graph.value_info):
         value.name = names.get(value.name, value.name)
     for proto in graph.node:
@@ -184,7 +185,7 @@ def _rename(graph: Any, names: Mapping[str, str]) -> None:
 
 
 def _taken(branch: Any, call: Any) -> list[Any]:
-    """The nodes of a branch, whose results are those of the If."""
+    """The nodes of a branch, which define the results of the If."""
     from onnx import helper
 
     nodes = []
@@ -202,7 +203,7 @@ def _taken(branch: Any, call: Any) -> list[Any]:
 def _value(
     proto: Any, opset: int, types: Mapping[str, Any], known: Mapping[str, Any]
 ) -> np.ndarray[Any, Any] | None:
-    """The value of a node of one result that is a small constant of integers."""
+    """The value of a node with one result, if it is a small constant of integers."""
     if proto.domain or len(proto.output) != 1:
         return None
     if any(one.name == EXPECTED for one in proto.attribute):
@@ -254,7 +255,8 @@ def _size(node: Node) -> np.ndarray[Any, Any] | None:
 
 
 def _evaluated(proto: Any, opset: int, given: Mapping[str, Any]) -> np.ndarray[Any, Any] | None:
-    """What the reference evaluator computes; None if it has no integers of it, or fails."""
+    """The result of onnx's reference evaluator. None if it is not a small tensor of integers, or if
+    the evaluation fails."""
     from onnx import TensorProto, helper
     from onnx.reference import ReferenceEvaluator
 

@@ -1,7 +1,7 @@
-"""The bodies that ONNX itself defines for operators, in the place of their calls.
+"""Replaces operators by the function bodies that ONNX defines for them.
 
-onnx's own inliner does not make the bodies that depend on the types of optional inputs, and stops
-at an assertion for some others. Here a body is put in node by node.
+onnx's own inliner does not support bodies that depend on the types of optional inputs, and fails an
+assertion for some others. Here each body is inlined node by node.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import Any
 
 from aotc.frontends.onnx.nodes import Node, walk
 
-# How the names of the values of bodies and inlined branches begin; a number follows.
+# The prefix of names in inlined bodies and branches. A number follows it.
 PREFIX = "aotc_"
-# The deepest nesting of functions in functions.
+# The deepest nesting of functions.
 _DEEPEST = 8
-# Operators in whose place a body is put, as torch-mlir has them wrong or not at all.
+# Operators that are always replaced by their body, because torch-mlir lowers them wrongly or not at
+# all.
 EXPANDED = frozenset(
     "AffineGrid Attention Bernoulli BlackmanWindow CausalConvWithState CenterCropPad "
     "DynamicQuantizeLinear FlexAttention HammingWindow HannWindow LinearAttention "
@@ -25,21 +26,22 @@ EXPANDED = frozenset(
 
 
 def kind_of(node: Node) -> str:
-    """What nodes have in common of which all or none are replaced."""
+    """A key for nodes of which either all or none are replaced: operator, element types and
+    attributes."""
     attributes = sorted(str(attribute) for attribute in node.proto.attribute)
     elements = [node.element(index) for index in range(len(node.proto.input))]
     return f"{node.proto.domain} {node.operator} {elements} {attributes}"
 
 
 def has_body(node: Node) -> bool:
-    """Whether ONNX defines a body for the operator of a node."""
+    """Whether ONNX defines a function body for the operator of a node."""
     schema = _schema(node)
     return schema is not None and (schema.has_function or schema.has_context_dependent_function)
 
 
 def bind_defaults(model: Any) -> None:
-    """Gives the nodes that a body always takes the place of the attributes that have a default:
-    onnx forgets those when it infers the types of a body."""
+    """Adds the default values of attributes to the nodes that are always replaced by a body. onnx
+    ignores these defaults when it infers the types of a body."""
     for node in walk(model):
         schema = _schema(node) if node.operator in EXPANDED else None
         if schema is None:
@@ -51,9 +53,9 @@ def bind_defaults(model: Any) -> None:
 
 
 def expand(model: Any, is_chosen: Callable[[Node], bool], infer: Callable[[Any], Any]) -> Any:
-    """The model with bodies in the place of the chosen nodes, and of those in the bodies that are
-    chosen; the same object where there is none, another one else. `infer` gives a model the types
-    of its values, which this one has."""
+    """Returns the model with the chosen nodes replaced by their bodies, recursively. It is the same
+    object if there are none. `infer` returns a model with the types of its values; the given model
+    must have these."""
     is_changed, number = False, first_number(model)
     for _ in range(_DEEPEST):
         if is_changed:
@@ -75,7 +77,7 @@ def expand(model: Any, is_chosen: Callable[[Node], bool], infer: Callable[[Any],
 
 
 def first_number(model: Any) -> int:
-    """The first number N for which no name of a value of the model begins with `PREFIX` and N, or a
+    """The first number N such that no name of a value in the model begins with `PREFIX` and N or a
     larger number."""
     names = (name for node in walk(model) for name in (*node.proto.output, *node.proto.input))
     found = [re.match(rf"{PREFIX}(\d+)_", name) for name in names]
@@ -83,7 +85,7 @@ def first_number(model: Any) -> int:
 
 
 def _key(proto: Any) -> tuple[str, ...]:
-    """What names a node of a graph: its results."""
+    """The identity of a node in a graph: its operator and results."""
     return (proto.op_type, *proto.output)
 
 
@@ -98,8 +100,8 @@ def _schema(node: Node) -> Any:
 
 
 def body_of(node: Node) -> Any:
-    """The body for a node, as a FunctionProto; None if there is none for its types, or none of
-    operators that its opset has."""
+    """The body of a node as a FunctionProto. None if there is none for its types, or if each uses
+    operators that the model's opset does not have."""
     import onnx
 
     schema = _schema(node)
@@ -128,8 +130,8 @@ def body_of(node: Node) -> Any:
 
 
 def _is_known(proto: Any, opset: int) -> bool:
-    """Whether a node of a body is one of the opset: of a newer body, or an older one, attributes
-    may have become inputs."""
+    """Whether the opset has the operator of a node with its attributes and number of inputs. In
+    another opset than that of the body, attributes may be inputs."""
     from onnx import defs
 
     if proto.domain:
@@ -143,7 +145,8 @@ def _is_known(proto: Any, opset: int) -> bool:
 
 
 def bind(body: Any, node: Node, schema: Any) -> None:
-    """Gives the nodes of a body the attributes of the call, or their defaults."""
+    """Replaces references to attributes in a body by the attributes of the call, or their
+    defaults."""
     values = {attribute.name: attribute for attribute in node.proto.attribute}
     for name, attribute in schema.attributes.items():
         if name not in values and attribute.default_value.name:
@@ -165,7 +168,7 @@ def bind(body: Any, node: Node, schema: Any) -> None:
 
 
 def all_nodes(protos: Iterable[Any]) -> Iterator[Any]:
-    """Nodes, and those of their graphs."""
+    """The nodes and those of their nested graphs."""
     for proto in protos:
         yield proto
         for attribute in proto.attribute:
@@ -174,7 +177,7 @@ def all_nodes(protos: Iterable[Any]) -> Iterator[Any]:
 
 
 def _replace(graph: Any, bodies: Mapping[tuple[str, ...], tuple[Node, Any]], number: int) -> int:
-    """Puts bodies into a graph and those in it. Gives the number of those that were put in."""
+    """Inlines bodies in a graph and its nested graphs. Returns the next number for a prefix."""
     protos = []
     for proto in graph.node:
         found = bodies.get(_key(proto))
@@ -193,7 +196,8 @@ def _replace(graph: Any, bodies: Mapping[tuple[str, ...], tuple[Node, Any]], num
 
 
 def inlined(body: Any, call: Any, prefix: str) -> list[Any]:
-    """The nodes of a body, with the values of a call. They are called as it is."""
+    """The nodes of a body, with its parameters replaced by the values of a call. They get the name
+    of the call."""
     from onnx import helper
 
     names = {"": ""}
@@ -204,7 +208,7 @@ def inlined(body: Any, call: Any, prefix: str) -> list[Any]:
         if not outer:
             continue
         if inner in names:
-            # A result that is an input, or another result, as it stands has a node of its own.
+            # A result that is also an input or another result needs a node of its own.
             copied.append(helper.make_node("Identity", [names[inner]], [outer], call.name))
         else:
             names[inner] = outer

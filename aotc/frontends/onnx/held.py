@@ -1,5 +1,5 @@
-"""Initializers that programs may replace: inputs of the graph while it is imported, so that nothing
-is computed from their values, and constants with their names afterwards."""
+"""Initializers that programs may replace. During the import they are inputs of the graph, so that
+nothing is folded from their values. Afterwards they are named constants."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from aotc.frontends.torch_mlir.entry import entry_of
 from aotc.input.blobs import named_resource
 from aotc.input.entries import NAME_ATTRIBUTE
 
-# Operators that take sizes, bounds and factors as tensors, which are to be known.
+# Operators whose tensor inputs are sizes, bounds and factors, which must be constants.
 _OF_NUMBERS = ("Clip", "Pad", "Resize", "Upsample")
 
 
 def take_held(model: Any, patterns: Sequence[str]) -> dict[str, bytes]:
-    """Makes inputs of the initializers whose names match one of the patterns; their data, by name.
-    What may be sizes, axes or factors stays: integers but those of 8 bits, and single numbers."""
+    """Makes inputs of the initializers whose names match one of the patterns, and returns their
+    data by name. Initializers that may be sizes, axes or factors are left: single numbers, and
+    integers wider than 8 bits."""
     from onnx import TensorProto as T  # type: ignore[import-not-found, unused-ignore]
     from onnx import helper, numpy_helper
 
@@ -50,7 +51,7 @@ def take_held(model: Any, patterns: Sequence[str]) -> dict[str, bytes]:
 
 
 def put_held(module: Any, held: Mapping[str, bytes]) -> Any:
-    """The imported module, with constants in the place of the arguments that `take_held` made."""
+    """Replaces the arguments that `take_held` made by constants in the imported module."""
     from torch_mlir import ir
 
     with module.context, ir.Location.unknown():

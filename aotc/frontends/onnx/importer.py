@@ -1,4 +1,4 @@
-"""ONNX's operations to linalg on tensors, by torch-mlir."""
+"""Lowers ONNX models to linalg on tensors, by torch-mlir."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from aotc.frontends.torch_mlir.shifts import bound_shifts
 from aotc.frontends.torch_mlir.widening import widen_elements
 
 _CANNOT = "torch-mlir cannot lower this model: "
-# Nodes that are lowered alone, at most, to find the one that cannot be.
+# The most nodes that are lowered separately to find the one that cannot be lowered.
 _MOST_TRIED = 30
 
-# From the operations of ONNX to linalg on tensors. What is legal stays whole until the second
-# pipeline, which has a shorter form of it.
+# The pipelines from ONNX's operators to linalg on tensors. The backend-legal operators are kept
+# until the second pipeline, which lowers them to a shorter form.
 _TO_TORCH = "func.func(convert-torch-onnx-to-torch)"
 _PIPELINE = (
     "torch-onnx-to-torch-backend-pipeline"
@@ -40,8 +40,8 @@ _PIPELINE = (
 
 
 def import_model(model: Any, name: str) -> Any:
-    """The model as an `ir.Module` with one entry: linalg on tensors. The names of its nodes are
-    what messages call them."""
+    """Imports a model as an `ir.Module` of linalg on tensors, with one entry. Messages refer to
+    nodes by their names."""
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = [value.name for value in model.graph.input if value.name not in weights]
     note_sizes(model)
@@ -87,7 +87,7 @@ def _lower(model: Any) -> Any:
         info = onnx_importer.ModelInfo(model, config=onnx_importer.Config())
         module = info.create_module(context=context)
         with warnings.catch_warnings():
-            # Results that a node leaves out have no type.
+            # Optional results that a node omits have no type, for which a warning would be printed.
             warnings.simplefilter("ignore")
             onnx_importer.NodeImporter.define_function(
                 info.main_graph, module.operation
@@ -112,7 +112,7 @@ def _lower(model: Any) -> Any:
 
 
 def refused_kinds(model: Any) -> set[str]:
-    """The kinds of nodes that are refused, of those for which there is a body."""
+    """The kinds of nodes that are refused, and for which there is a body or a rewrite."""
     found = set()
     tried: set[str] = set()
     for node in walk(model):
@@ -140,7 +140,7 @@ def _error_of(model: Any) -> InputError | None:
 
 
 def _of_one_node(model: Any) -> InputError | None:
-    """The error of the first node that cannot be lowered alone; None if there is none."""
+    """The error for the first node that cannot be lowered separately, or None."""
     tried: set[tuple[str, str]] = set()
     for node in walk(model):
         alone = _alone(node, model)
@@ -156,10 +156,10 @@ def _of_one_node(model: Any) -> InputError | None:
 
 
 def _alone(node: Node, model: Any) -> Any:
-    """A model of one node; None if it has graphs of its own."""
+    """A model with only this node. None if the node has nested graphs."""
     from onnx import AttributeProto, TensorProto, helper
 
-    # onnx's inliner leaves an empty graph in attributes of other types.
+    # onnx's inliner leaves an empty graph in attributes that are no graphs.
     of_graphs = AttributeProto.GRAPH, AttributeProto.GRAPHS
     if any(attribute.type in of_graphs for attribute in node.proto.attribute):
         return None
@@ -178,18 +178,19 @@ def _alone(node: Node, model: Any) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """What was refused: ONNX's operation, and the first that MLIR says of it."""
+    """The reason of a refusal: ONNX's operator, and MLIR's first diagnostic."""
     found = [_said(diagnostic) for diagnostic in getattr(error, "error_diagnostics", ())]
-    # Some are of operations without a place, because of one that has one.
+    # Some diagnostics have no location, but are caused by an operation that has one.
     placed = [text for text in found if text.startswith("onnx.")]
     said = [*placed, *found, str(error) or type(error).__name__][0]
-    # The operation of MLIR at which it stopped is none of the model's, and often a constant.
+    # The MLIR operation that could not be legalized is not the model's operator; often it is a
+    # constant.
     what = "torch-mlir has no lowering for it with these types and attributes"
     return re.sub(r"failed to legalize operation '[^']*'.*", what, said, flags=re.DOTALL)
 
 
 def _said(diagnostic: Any) -> str:
-    # Behind the message is the whole operation.
+    # The printed operation follows the message.
     message = str(diagnostic.message).partition(": %")[0]
     place = re.fullmatch(r'loc\("(onnx\..*)"\)', str(diagnostic.location))
     return f"{place[1]}: {message}" if place else message

@@ -1,4 +1,5 @@
-"""Nodes of an ONNX model, with what is known of the values that they read and make."""
+"""Nodes of an ONNX model, with the types and constants among the values that they read and
+define."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-# The attributes of Constant that have numbers, with the types of the elements.
+# The numeric attributes of Constant, and their element types.
 _CONSTANTS = {
     "value": None,
     "value_int": np.int64,
@@ -19,8 +20,8 @@ _CONSTANTS = {
 
 
 class Node(Struct, frozen=True):
-    """A node (`proto`), and what its graph and those around it know: the type of each value, and
-    those that are constants, by name."""
+    """A node (`proto`) with the types of the values that are visible in its graph and the enclosing
+    ones, and the constants among them, by name."""
 
     proto: Any
     opset: int
@@ -32,26 +33,28 @@ class Node(Struct, frozen=True):
         return str(self.proto.op_type)
 
     def has(self, index: int) -> bool:
-        """Whether the node is given the input; those that are optional may be left out."""
+        """Whether the node has this input. Optional inputs may be omitted."""
         return len(self.proto.input) > index and self.proto.input[index] != ""
 
     def tensor(self, name: str) -> Any:
-        """The type of a value that is a tensor; None for others, and where nothing is known."""
+        """The type of a value that is a tensor. None for other values, and if the type is not
+        known."""
         type_ = self.types.get(name)
         return None if type_ is None or not type_.HasField("tensor_type") else type_.tensor_type
 
     def element(self, index: int) -> int:
-        """What the elements of an input are: a value of `TensorProto.DataType`, 0 if unknown."""
+        """The element type of an input: a value of `TensorProto.DataType`, 0 if unknown."""
         tensor = self.tensor(self.proto.input[index]) if self.has(index) else None
         return 0 if tensor is None else int(tensor.elem_type)
 
     def shape(self, index: int) -> tuple[int | None, ...] | None:
-        """An input's sizes, None for one that is not known; None if the rank is not known."""
+        """The sizes of an input, with None for an unknown size. None if the rank is not known."""
         tensor = self.tensor(self.proto.input[index]) if self.has(index) else None
         return None if tensor is None else sizes(tensor)
 
     def constant(self, index: int) -> Any:
-        """An input's value as a NumPy array, or None if it is not a constant, or a large one."""
+        """The value of an input as a NumPy array. None if it is not a constant, or is stored
+        separately."""
         from onnx import numpy_helper
 
         found = self.constants.get(self.proto.input[index]) if self.has(index) else None
@@ -60,7 +63,7 @@ class Node(Struct, frozen=True):
         return numpy_helper.to_array(found)
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute's value, texts decoded."""
+        """The value of an attribute. A string is decoded."""
         from onnx import helper
 
         for attribute in self.proto.attribute:
@@ -71,7 +74,8 @@ class Node(Struct, frozen=True):
 
 
 def sizes(tensor: Any) -> tuple[int | None, ...] | None:
-    """The sizes in a tensor's type, None for one that is not known; None if the rank is not."""
+    """The sizes in the type of a tensor, with None for an unknown size. None if the rank is not
+    known."""
     if not tensor.HasField("shape"):
         return None
     return tuple(
@@ -81,12 +85,13 @@ def sizes(tensor: Any) -> tuple[int | None, ...] | None:
 
 
 def walk(model: Any) -> Iterator[Node]:
-    """Every node of the model, in order, those of nested graphs after the one that has them."""
+    """Yields every node of the model in order. The nodes of nested graphs follow the node that has
+    them."""
     return _walk(model.graph, opset_of(model), {}, {})
 
 
 def opset_of(model: Any) -> int:
-    """The version of ONNX's own operators that the model has; 0 if it has none."""
+    """The version of ONNX's default operator set that the model imports, or 0."""
     versions = [one.version for one in model.opset_import if one.domain in ("", "ai.onnx")]
     return max(versions, default=0)
 
@@ -94,7 +99,7 @@ def opset_of(model: Any) -> int:
 def _walk(
     graph: Any, opset: int, types: Mapping[str, Any], constants: Mapping[str, Any]
 ) -> Iterator[Node]:
-    # onnx has the results of a nested graph among its values, too, without their sizes.
+    # onnx also lists the results of a nested graph in its value_info, without their sizes.
     declared = (*graph.value_info, *graph.input, *graph.output)
     weights = {tensor.name: tensor for tensor in graph.initializer}
     types = {
@@ -114,7 +119,7 @@ def _walk(
 
 
 def constant_of(proto: Any) -> Any:
-    """The tensor that a Constant node has; None for other nodes, and other values."""
+    """The tensor of a Constant node. None for other nodes, and for values that are not numeric."""
     if proto.op_type == "Constant" and not proto.domain:
         for attribute in proto.attribute:
             if attribute.name in _CONSTANTS:
@@ -123,7 +128,7 @@ def constant_of(proto: Any) -> Any:
 
 
 def _tensor_of(attribute: Any) -> Any:
-    """The value of a Constant node."""
+    """The value of a Constant node's attribute as a TensorProto."""
     from onnx import helper, numpy_helper
 
     if attribute.name == "value":
@@ -149,7 +154,8 @@ def known_result(node: Node, index: int = 0) -> tuple[int, ...] | None:
 
 
 def result_sizes(node: Node) -> tuple[int | None, ...] | None:
-    """The first result's sizes, None for an unknown one; None if the rank is not known."""
+    """The sizes of the first result, with None for an unknown size. None if the rank is not
+    known."""
     tensor = node.tensor(node.proto.output[0])
     return None if tensor is None else sizes(tensor)
 

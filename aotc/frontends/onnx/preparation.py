@@ -1,4 +1,5 @@
-"""A model of ONNX as torch-mlir takes it: of operators that it has right, with shapes."""
+"""Prepares an ONNX model for torch-mlir: replaces operators that torch-mlir does not lower rightly,
+and infers shapes."""
 
 from __future__ import annotations
 
@@ -31,30 +32,33 @@ from aotc.frontends.onnx.rewrites.scores import DOMAIN as ESTIMATORS_DOMAIN
 from aotc.frontends.onnx.rewrites.support_vectors import SUPPORT_VECTOR_REWRITES
 from aotc.frontends.onnx.rewrites.trees import TREE_REWRITES
 
-# Rewrites of what the later steps do not know, or have to know more of.
+# Rewrites of operators that the later steps do not support or cannot analyze.
 _EARLY = (*EARLY_REWRITES, *NARROW_REWRITES)
 _SIZED = (*SIZED_CONVOLUTION_REWRITES, *SIZED_POOL_REWRITES)
 _ESTIMATORS = (*ESTIMATOR_REWRITES, *SUPPORT_VECTOR_REWRITES, *TREE_REWRITES)
-# Rounds of these: onnx knows the types of what such an operator makes only when it is rewritten,
-# and the next one may need them.
+# The most rounds of these rewrites. onnx can only infer the result types of such an operator after
+# it was rewritten, and the next operator may need them.
 _MOST_ROUNDS = 16
-# Weights of more bytes are set aside while the model is looked at: each step copies the model.
+# Larger weights (in bytes) are removed while the model is prepared, because each step copies the
+# model.
 _LARGE = 1 << 20
-# Foldings of a model, each of which has sizes from the one before.
+# The most rounds of folding. Each round may use sizes inferred after the one before.
 _MOST_FOLDS = 6
-# Operators of ai.onnx.ml for which onnx's inference of shapes ends the process where it does not
-# know the type of the input, and what they are called while it runs.
+# Operators of ai.onnx.ml, and their names during shape inference. onnx's inference aborts the
+# process if it does not know the type of their input.
 _HIDDEN = {name: f"Hidden{name}" for name in ("DictVectorizer", "LabelEncoder")}
-# ONNX's own operators for a model that has none.
+# The opset of ONNX's operators that is added to a model without one.
 _OPSET = 18
-# Of Slice. onnx counts in 32 bits what some larger ones leave.
+# The largest step of Slice. For some larger steps, onnx counts the elements in 32 bits.
 _LARGEST_STEP = 1 << 31
 
 
 def prepare(model: Any, kinds: Set[str] = frozenset()) -> Any:
-    """The model of operators that torch-mlir has right, with the types of values. Nodes of
-    these kinds, which torch-mlir refuses, are replaced by the body that ONNX defines, or by ours.
-    Raises InputError for shapes that do not fit."""
+    """Returns the model with operators that torch-mlir lowers rightly, and the types of its values.
+
+    Nodes of the `kinds`, which torch-mlir refuses, are replaced by the body that ONNX defines, or
+    by aotc's rewrite. Raises InputError for shapes that do not fit.
+    """
     _use_one_domain(model)
     _use_raw_data(model)
     label_nodes(model)
@@ -69,14 +73,14 @@ def prepare(model: Any, kinds: Set[str] = frozenset()) -> Any:
     _bound_steps(model)
     model = _infer(widened(model, rewrite))
     model = rewrite(model, kinds=kinds)
-    # A body may call a function of ONNX's that torch-mlir refuses.
+    # A body may use another function of ONNX's that torch-mlir refuses.
     model = _with_its_types(model, lambda inferred: _expanded(inferred, kinds))
     _drop_unread(model)
     return _infer(model)
 
 
 def _without_estimators(model: Any) -> Any:
-    """The model with others in the place of operators of ai.onnx.ml."""
+    """The model with operators of ai.onnx.ml rewritten."""
     if all(one.domain != ESTIMATORS_DOMAIN for one in model.opset_import):
         return model
     for _ in range(_MOST_ROUNDS):
@@ -88,8 +92,8 @@ def _without_estimators(model: Any) -> Any:
 
 
 def _with_right_sizes(model: Any) -> Any:
-    """The model with others in the place of nodes of which onnx infers other sizes than they have,
-    each by itself: what follows one of them has other sizes, too."""
+    """The model with rewrites of the nodes for which onnx infers wrong sizes. They are rewritten
+    one by one, because the sizes after such a node are wrong, too."""
     sized = ("auto_pad", "ceil_mode", "output_shape")
     attributes = [one.name for node in walk(model) for one in node.proto.attribute]
     for _ in range(sum(name in sized for name in attributes)):
@@ -98,14 +102,14 @@ def _with_right_sizes(model: Any) -> Any:
         )
         if made is model:
             break
-        # Sizes of what follows may have been inferred by onnx.
+        # The sizes of later values may have been inferred from the wrong ones.
         made.graph.ClearField("value_info")
         model = made
     return model
 
 
 def _drop_unread(model: Any) -> None:
-    """Takes weights out of the model that no node reads any more."""
+    """Removes weights that no node reads any more."""
     read = {name for node in walk(model) for name in node.proto.input}
     ends = {value.name for value in (*model.graph.input, *model.graph.output)}
     kept = [one for one in model.graph.initializer if one.name in read or one.name in ends]
@@ -116,8 +120,8 @@ def _drop_unread(model: Any) -> None:
 
 
 def _with_its_types(model: Any, changed: Callable[[Any], Any], *, strict: bool = True) -> Any:
-    """What is made of a model with inferred types, with the types that it has itself: of a call of
-    a function, onnx takes sizes that it does not know for 0."""
+    """Applies `changed` to the model with inferred types, and restores the model's own types in the
+    result. For calls of functions, onnx infers 0 for unknown sizes."""
     inferred = _infer(model, strict=strict)
     made = changed(inferred)
     if made is inferred:
@@ -136,14 +140,14 @@ def _is_expanded(node: Node, kinds: Set[str]) -> bool:
 
 
 def _expanded(model: Any, kinds: Set[str]) -> Any:
-    """The model without calls of functions; the same object where there are none."""
+    """The model with calls of functions inlined. It is the same object if there are none."""
     if model.functions:
         model = _infer(expand_functions(model))
     return expand(model, lambda node: _is_expanded(node, kinds), _infer)
 
 
 def _folded(model: Any) -> Any:
-    """The model with what is known of its sizes as constants, from which onnx infers more sizes."""
+    """The model with computations on known sizes folded, from which onnx infers further sizes."""
     for _ in range(_MOST_FOLDS):
         model = _infer(model)
         if not fold(model):
@@ -152,7 +156,7 @@ def _folded(model: Any) -> Any:
 
 
 def take_weights(model: Any) -> dict[str, bytes]:
-    """Takes the data of large weights out of the model, by name."""
+    """Removes the data of large weights from the model, and returns it by name."""
     weights = {}
     for tensor in model.graph.initializer:
         if len(tensor.raw_data) > _LARGE:
@@ -163,7 +167,7 @@ def take_weights(model: Any) -> dict[str, bytes]:
 
 
 def put_weights(model: Any, weights: Mapping[str, bytes]) -> None:
-    """Puts into a model what `take_weights` took out of the one that it was made of."""
+    """Restores the data that `take_weights` removed, in a model derived from that one."""
     for tensor in model.graph.initializer:
         if tensor.name in weights:
             tensor.raw_data = weights[tensor.name]
@@ -171,14 +175,14 @@ def put_weights(model: Any, weights: Mapping[str, bytes]) -> None:
 
 
 def _use_one_domain(model: Any) -> None:
-    """ONNX's own domain has two names."""
+    """Replaces the domain "ai.onnx", a second name of ONNX's default domain, by ""."""
     if not opset_of(model):
-        # Of operators of other domains alone, which are written in terms of ONNX's own.
+        # The model has only operators of other domains. They are rewritten in terms of ONNX's own.
         model.opset_import.add(domain="", version=_OPSET)
     for named in (*model.opset_import, *(node.proto for node in walk(model))):
         if named.domain == "ai.onnx":
             named.domain = ""
-    # Both may stand in a model; its operators are those of the newer.
+    # A model may import both names. The newer version counts.
     newest = opset_of(model)
     kept = [one for one in model.opset_import if one.domain]
     imports = [(one.domain, one.version) for one in kept]
@@ -188,8 +192,8 @@ def _use_one_domain(model: Any) -> None:
 
 
 def _use_raw_data(model: Any) -> None:
-    """Writes constants of 16 bits as their bytes: torch-mlir does not read those that stand as
-    integers of 32 bits."""
+    """Converts 16-bit constants that are stored as 32-bit integers to raw data, because torch-mlir
+    does not read the former."""
     from onnx import numpy_helper
 
     attributes = (one for node in walk(model) for one in node.proto.attribute)
@@ -200,9 +204,9 @@ def _use_raw_data(model: Any) -> None:
 
 
 def _bound_steps(model: Any) -> None:
-    """Gives the steps of Slice that are larger than the dimension its size, with the same result,
-    or, where that is not known, the largest step: with larger ones, onnx and torch-mlir compute
-    sums and opposites that wrap."""
+    """Clamps the steps of Slice to the size of the dimension, which does not change the result. If
+    the size is not known, they are clamped to the largest step. With larger ones, sums and
+    negations in onnx and torch-mlir overflow."""
     from onnx import numpy_helper
 
     for node in list(walk(model)):
@@ -222,14 +226,15 @@ def _bound_steps(model: Any) -> None:
 
 
 def _infer(model: Any, *, strict: bool = True) -> Any:
-    """The model with the shapes that onnx infers. Raises InputError for shapes that do not fit, if
-    `strict`."""
+    """The model with the shapes that onnx infers. If `strict`, raises InputError for shapes that do
+    not fit."""
     import onnx
 
     try:
         with _hidden_estimators(model):
             inferred = onnx.shape_inference.infer_shapes(model, strict_mode=strict, data_prop=True)
-    # The others are what C++'s library throws: for attributes that are no number of anything.
+    # ValueError, IndexError and RuntimeError come from exceptions of the C++ library, for
+    # attributes with invalid numbers.
     except (onnx.shape_inference.InferenceError, ValueError, IndexError, RuntimeError) as error:
         raise InputError(f"The shapes of this model do not fit: {str(error).strip()}") from None
     _rename_estimators(inferred, {hidden: name for name, hidden in _HIDDEN.items()})
@@ -242,7 +247,8 @@ def _infer(model: Any, *, strict: bool = True) -> Any:
 
 @contextmanager
 def _hidden_estimators(model: Any) -> Iterator[None]:
-    """Gives the operators of `_HIDDEN` names that onnx does not know."""
+    """Renames the operators of `_HIDDEN` while the context is active, so that onnx does not infer
+    their types."""
     _rename_estimators(model, _HIDDEN)
     try:
         yield
@@ -258,7 +264,8 @@ def _rename_estimators(model: Any, names: Mapping[str, str]) -> None:
 
 
 def _forget_twice_known(graph: Any) -> None:
-    """onnx has the results of a nested graph among its values, too, without their sizes."""
+    """Removes the results of nested graphs from their value_info, in which onnx lists them without
+    their sizes."""
     results = {value.name for value in graph.output}
     kept = [value for value in graph.value_info if value.name not in results]
     if len(kept) < len(graph.value_info):

@@ -1,4 +1,4 @@
-"""Sizes that torch-mlir takes for others than they are."""
+"""Checks of sizes about which torch-mlir makes wrong assumptions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _MESSAGE = "the batches of a product have several sizes, which are known at run 
 
 
 def check_sizes(function: Any) -> None:
-    """Raises InputError for sizes that torch-mlir computed from ones that it does not know: it has
-    negative numbers for these."""
+    """Raises InputError for sizes that torch-mlir computed from unknown ones. It represents unknown
+    sizes by negative numbers."""
     for operation in ops.walk(function):
         for result in operation.results:
             if re.search(r"[<x]-\d", str(result.type)):
@@ -26,7 +26,8 @@ def check_sizes(function: Any) -> None:
 
 
 def check_repeats(function: Any) -> None:
-    """Asserts that a Tile's number of repeats is not negative: torch-mlir keeps the size for -1."""
+    """Asserts that a Tile's number of repeats is not negative. torch-mlir treats -1 as an unchanged
+    size."""
     from torch_mlir import ir
 
     for select in ops.find(function, "arith.select"):
@@ -43,8 +44,8 @@ def check_repeats(function: Any) -> None:
 
 
 def check_batches(function: Any) -> None:
-    """Asserts that unknown batch sizes of a product's operands are equal: torch-mlir reads both
-    operands up to the larger size, also one of size 1, which ONNX broadcasts."""
+    """Asserts that unknown batch sizes of a matmul's operands are equal. torch-mlir reads both
+    operands up to the larger size, even if one has the size 1, which ONNX broadcasts."""
     from torch_mlir import ir
 
     for larger in list(ops.find(function, "arith.maxui")):

@@ -1,5 +1,5 @@
-"""Operators of ONNX in terms of others, which torch-mlir has right.
+"""Rewrites of ONNX operators in terms of others that torch-mlir lowers rightly.
 
-`apply` replaces the nodes of a model, `body` has the form in which the rewrites are written; the
-other modules have them, each for a family of operators.
+`apply` replaces the nodes of a model, and `body` defines the form of a rewrite. Each of the other
+modules has the rewrites for a family of operators.
 """

@@ -1,7 +1,7 @@
-"""Operators that torch-mlir lowers wrongly, or not at all, in terms of others.
+"""Applies rewrites: replaces operators that torch-mlir lowers wrongly or not at all by other
+operators.
 
-Some are functions that ONNX itself defines; the bodies of the others are written here, in ONNX's
-text.
+The body of a rewrite is written in ONNX's text format.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _DOMAIN = "aotc"
 
 
 def label_nodes(model: Any) -> None:
-    """Calls each node as messages do, by its operator and name. It is what torch-mlir makes the
-    locations of operations of."""
+    """Gives each node the name that messages use: its operator and its own name. torch-mlir makes
+    the locations of operations of it."""
     for node in list(walk(model)):
         domain = f"{node.proto.domain}." if node.proto.domain else ""
         name = f" '{node.proto.name}'" if node.proto.name else ""
@@ -43,7 +43,7 @@ def label_nodes(model: Any) -> None:
 
 
 def expand_functions(model: Any) -> Any:
-    """The model with its own functions in the place of their calls."""
+    """The model with its own functions inlined."""
     from onnx import helper, inliner
 
     _unify_opsets(model)
@@ -57,8 +57,9 @@ def expand_functions(model: Any) -> Any:
 
 
 def _unify_opsets(model: Any) -> None:
-    """Gives functions of other opsets than the model the model's, as onnx's inliner wants it. Both
-    have the same versions of all operators of the function: onnx loads no other model."""
+    """Sets the opset of each function to that of the model, which onnx's inliner requires. The
+    versions of the function's operators are the same in both opsets, because onnx does not load
+    other models."""
     for function in model.functions:
         for own in function.opset_import:
             if own.domain in ("", "ai.onnx"):
@@ -71,8 +72,8 @@ def rewrite(
     kinds: Set[str] = frozenset(),
     most: int | None = None,
 ) -> Any:
-    """The model with others in the place of operators that torch-mlir has wrong, or of nodes of
-    these kinds, which it has not; of the first `most` of them."""
+    """Returns the model with operators rewritten that torch-mlir lowers wrongly, and nodes of the
+    `kinds`, which it refuses. At most the first `most` nodes are rewritten."""
     functions: list[Any] = []
     for node, one in list(_rewritable(model, REWRITES if rewrites is None else rewrites)):
         if one.is_last and kind_of(node) not in kinds:
@@ -89,8 +90,8 @@ def rewrite(
 
 
 def check_values(model: Any, values: Sequence[ImpliedValue]) -> Any:
-    """The model with checks before the nodes whose values of a call determine sizes; the same
-    object where there are none."""
+    """Returns the model with checks of the run-time values that determine sizes, before the nodes
+    that read them. It is the same object if there are none."""
     from onnx import helper
 
     functions: list[Any] = []
@@ -115,7 +116,7 @@ def check_values(model: Any, values: Sequence[ImpliedValue]) -> Any:
 
 
 def _insert(graph: Any, calls: Mapping[str, list[Any]]) -> None:
-    """Puts nodes before those that make the results that they are listed for."""
+    """Inserts nodes before the node that defines the result under which they are listed."""
     protos = []
     for proto in graph.node:
         protos += [*calls.get(proto.output[0] if proto.output else "", ()), proto]
@@ -135,7 +136,7 @@ def _function(model: Any, name: str, signature: str, text: str) -> Any:
 
 
 def _inlined(model: Any, functions: list[Any]) -> Any:
-    """The model with functions of ours in the place of their calls."""
+    """The model with these functions of aotc's inlined."""
     from onnx import helper, inliner
 
     model.functions.extend(functions)
@@ -153,8 +154,8 @@ def _rewritable(model: Any, rewrites: Sequence[Rewrite]) -> Iterator[tuple[Node,
 
 
 def _labelled(model: Any, before: Any) -> Any:
-    """The model, in which the nodes of a function are called as its call was: they have no names,
-    and stand before what makes the results of the call."""
+    """Names the nodes that were inlined from a function after its call. They have no names, and are
+    before the node that defines the results of the call."""
     labels = {name: node.proto.name for node in walk(before) for name in node.proto.output if name}
     label = ""
     for node in reversed(list(walk(model))):
@@ -189,5 +190,5 @@ _LAST = frozenset((one.domain, one.operator) for one in REWRITES if one.is_last)
 
 
 def has_last_rewrite(node: Node) -> bool:
-    """Whether there is a body for nodes of the operator that torch-mlir refuses."""
+    """Whether there is a rewrite for nodes of this operator that torch-mlir refuses."""
     return (node.proto.domain, node.operator) in _LAST

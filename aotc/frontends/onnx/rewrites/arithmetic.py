@@ -1,4 +1,5 @@
-"""Arithmetic: unsigned integers of 64 bits, determinants, MatMul of a vector and a batch, Range."""
+"""Rewrites of arithmetic: unsigned 64-bit integers, determinants, MatMul of a vector and a batch,
+Range."""
 
 from __future__ import annotations
 
@@ -10,18 +11,18 @@ from aotc.frontends.onnx.rewrites.body import Body, Rewrite, scalar
 
 # The rank of a matrix.
 _MATRIX = 2
-# The opset in which the axes of Squeeze and Unsqueeze are an input first.
+# The first opset in which the axes of Squeeze and Unsqueeze are an input.
 _FIRST_AXES_INPUT = 13
-# The opset that has BitwiseAnd first.
+# The first opset that has BitwiseAnd.
 _FIRST_BITWISE_AND = 18
-# The opset in which the axes of ReduceProd are an input first.
+# The first opset in which the axes of ReduceProd are an input.
 _FIRST_PRODUCT_INPUT = 18
-# Rows of a matrix whose determinant is computed by minors, at most.
+# The most rows of a matrix whose determinant is computed by minors.
 _LARGEST_DETERMINANT = 6
 
 
 def _vector_product(node: Node) -> str | None:
-    """torch-mlir has no products of a vector and a batch of matrices."""
+    """torch-mlir does not lower the product of a vector and a batch of matrices."""
     left, right = node.shape(0), node.shape(1)
     if left is None or right is None or node.opset < _FIRST_AXES_INPUT:
         return None
@@ -39,7 +40,7 @@ def _vector_product(node: Node) -> str | None:
 
 
 def _range(node: Node) -> str | None:
-    """torch-mlir has no tensor for limits that no step leads to."""
+    """torch-mlir does not return an empty tensor if the step leads away from the limit."""
     if all(node.constant(index) is not None for index in range(3)):
         return None
     return "\n".join(
@@ -59,7 +60,7 @@ def _range(node: Node) -> str | None:
 
 
 def _narrow_range(node: Node) -> str | None:
-    """Of floats of 16 bits, in f32."""
+    """Computes a Range of 16-bit floats in f32."""
     made = known_result(node)
     if made is None or node.element(0) not in (FLOAT16, BFLOAT16):
         return None
@@ -80,23 +81,23 @@ def _is_uint64(node: Node) -> bool:
 
 
 def _quotient(body: Body) -> tuple[str, str]:
-    """The quotient of `a` and `b`, integers of 64 bits without sign, and what is left; as signed
-    integers of the same bits."""
+    """The quotient and the remainder of `a` and `b`, unsigned 64-bit integers, as signed integers
+    with the same bits."""
     one, two, zero = (body.integer(value) for value in (1, 2, 0))
     a, b = body.cast("a", INT64), body.cast("b", INT64)
-    # Half of the dividend has a sign bit of 0, also where the dividend has not.
+    # Half of the dividend is not negative as a signed integer, even if the dividend is.
     half = body("Div", body("Sub", a, body("Mod", a, two)), two)
     quarter = body.integer(1 << 62)
     is_large = body("Less", a, zero)
     half = body("Where", is_large, body("Add", body("Add", half, quarter), quarter), half)
     is_huge = body("Less", b, zero)
-    # A divisor of 0 stays one, which is an error.
+    # A divisor of 0 is kept, and is an error of the call.
     divisor = body("Where", is_huge, one, b)
     quotient = body("Mul", body("Div", half, divisor), two)
     rest = body("Sub", a, body("Mul", quotient, divisor))
     is_more = body("Or", body("Less", rest, zero), body("GreaterOrEqual", rest, divisor))
     quotient = body("Add", quotient, body.cast(is_more, INT64))
-    # A divisor with the highest bit set is there once, or not at all.
+    # The quotient by a divisor with the highest bit set is 0 or 1.
     is_once = body("And", is_large, body("GreaterOrEqual", a, b))
     quotient = body("Where", is_huge, body.cast(is_once, INT64), quotient)
     return quotient, body("Sub", a, body("Mul", quotient, b))
@@ -117,7 +118,7 @@ def _remainder(node: Node) -> str | None:
 
 
 def _shifted(node: Node) -> str | None:
-    """torch-mlir has shifts of signed integers: to the right, copies of the sign are left."""
+    """torch-mlir's right shift is that of signed integers, which copies the sign bit."""
     if not _is_uint64(node) or node.opset < _FIRST_BITWISE_AND:
         return None
     body = Body(node.opset)
@@ -134,7 +135,7 @@ def _shifted(node: Node) -> str | None:
 
 
 def _power(node: Node) -> str | None:
-    """Of integers, and an exponent that is one of 64 bits without sign, in f64."""
+    """Computes powers of integers, and those with an unsigned 64-bit exponent, in f64."""
     if node.element(0) not in FLOATS and node.element(1) != UINT64:
         body = Body(node.opset)
         made = body("Pow", body.cast("a", DOUBLE), body.cast("b", DOUBLE))
@@ -151,7 +152,7 @@ def _power(node: Node) -> str | None:
 
 
 def _determinant(node: Node) -> str | None:
-    """Of small matrices, by minors, in f64."""
+    """Computes determinants of small matrices by minors, in f64."""
     given = known_input(node, 0)
     if given is None or not 1 <= given[-1] <= _LARGEST_DETERMINANT:
         return None
@@ -162,7 +163,7 @@ def _determinant(node: Node) -> str | None:
     element = {
         (i, j): body.part(columns[j], i, i + 1, rank - 2) for i in range(size) for j in range(size)
     }
-    # The minors of the last rows, by their columns.
+    # The minors of the last rows, by their sets of columns.
     minors: dict[tuple[int, ...], str] = {(j,): element[size - 1, j] for j in range(size)}
     for count in range(2, size + 1):
         row = size - count
@@ -181,7 +182,7 @@ def _determinant(node: Node) -> str | None:
 
 
 def _scalar_einsum(node: Node) -> str | None:
-    """A product of scalars."""
+    """Lowers an Einsum of scalars, which is their product."""
     if any(node.shape(place) != () for place in range(len(node.proto.input))):
         return None
     body = Body(node.opset)

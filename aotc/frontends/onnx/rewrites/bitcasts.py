@@ -1,4 +1,5 @@
-"""BitCast, as the conversions of numbers that `aotc.frontends.onnx.bitcasts` makes ones of bits."""
+"""Rewrites BitCast as numeric conversions, which `aotc.frontends.onnx.bitcasts` later replaces by
+bitcasts."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ from aotc.frontends.onnx.elements import (
 from aotc.frontends.onnx.nodes import Node
 from aotc.frontends.onnx.rewrites.body import Body, Rewrite
 
-# Floats, with the integers of as many bits.
+# The float types, and the integer types of the same width.
 INTEGERS = {FLOAT: INT32, FLOAT16: INT16, DOUBLE: INT64, BFLOAT16: INT16}
 _SIGNED = {UINT16: INT16, UINT32: INT32, UINT64: INT64}
-# Elements of which a conversion of numbers is one of bits, or becomes one. It is neither for floats
-# of 8 bits and fewer.
+# Element types for which a numeric conversion keeps the bits, or can be replaced by a bitcast.
+# Floats of 8 bits and fewer have neither.
 _KNOWN = {*INTEGERS, BOOL, INT8, UINT8, INT16, UINT16, INT32, UINT32, INT64, UINT64}
 
 

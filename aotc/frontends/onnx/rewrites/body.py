@@ -1,4 +1,4 @@
-"""Bodies of functions that are written in ONNX's text, for the operators whose place they take."""
+"""Bodies of functions in ONNX's text format, which replace operators."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from msgspec import Struct
 from aotc.frontends.onnx.elements import DOUBLE, FLOAT, INT64
 from aotc.frontends.onnx.nodes import Node
 
-# The attribute of an Identity of a 64-bit integer that has to be 1 when the entry is called: what
-# is said if it is not.
+# The attribute of an Identity of a 64-bit integer that must be 1 at run time. Its value is the
+# message if it is not.
 EXPECTED = "aotc_expected"
-# The opset that has LessOrEqual and GreaterOrEqual first.
+# The first opset that has LessOrEqual and GreaterOrEqual.
 _FIRST_OR_EQUAL = 12
 # The opset in which the axes of Squeeze, Unsqueeze and ReduceSum became inputs.
 _FIRST_WITH_AXES = 13
 
 
 class Rewrite(Struct, frozen=True):
-    """A function for an operator: its inputs and results, and the text of its body for a node: None
-    where torch-mlir has the node right. Results that stand as `...`, and inputs as `***`, are as
-    many as the node's."""
+    """A rewrite of an operator: the signature of a function, and a callable that returns the text
+    of its body for a node, or None if torch-mlir lowers the node rightly. In the signature, `...`
+    stands for all results of the node, and `***` for all inputs."""
 
     operator: str
     signature: str
     body: Callable[[Node], str | None]
     domain: str = ""
-    # Whether it is for the nodes alone that torch-mlir refuses.
+    # Whether the rewrite is only for nodes that torch-mlir refuses.
     is_last: bool = False
 
     def signed(self, node: Node) -> str:
@@ -40,13 +40,13 @@ class Rewrite(Struct, frozen=True):
 
 
 def constant(name: str, values: Sequence[int]) -> str:
-    """A vector of 64-bit integers."""
+    """The text of a 1-D constant of 64-bit integers."""
     text = ", ".join(map(str, values))
     return f"{name} = Constant <value: tensor = int64[{len(values)}] {{{text}}}> ()"
 
 
 def scalar(name: str, value: float, element: int) -> str:
-    """A scalar of an element type that need not have a text form."""
+    """The text of a scalar constant. The element type need not have a form in ONNX's text."""
     return (
         f"{name}_f = Constant <value: tensor = float {{{value}}}> ()\n"
         f"{name} = Cast <to: int = {element}> ({name}_f)"
@@ -54,7 +54,7 @@ def scalar(name: str, value: float, element: int) -> str:
 
 
 def is_true(name: str, value: str, message: str) -> list[str]:
-    """That all of a tensor of booleans is true, which is found when the entry is called."""
+    """Lines that check at run time that all elements of a boolean tensor are true."""
     return [
         f"{name}_all = Cast <to: int = {INT64}> ({value})",
         f"{name}_least = ReduceMin <keepdims: int = 0> ({name}_all)",
@@ -63,14 +63,15 @@ def is_true(name: str, value: str, message: str) -> list[str]:
 
 
 class Body:
-    """A body that is written one operation after another, each of which gives a value's name."""
+    """Builds the text of a body, one operation after another. Each method returns the name of a
+    value."""
 
     def __init__(self, opset: int) -> None:
         self._opset = opset
         self._lines: list[str] = []
 
     def __call__(self, operator: str, *values: str, **attributes: Any) -> str:
-        """The result of an operation."""
+        """Adds an operation with one result."""
         if operator in ("LessOrEqual", "GreaterOrEqual") and self._opset < _FIRST_OR_EQUAL:
             strict = self(operator.removesuffix("OrEqual"), *values)
             return self("Or", strict, self("Equal", *values))
@@ -80,57 +81,57 @@ class Body:
     def several(
         self, count: int, operator: str, *values: str, **attributes: Any
     ) -> tuple[str, ...]:
-        """The results of an operation that has some."""
+        """Adds an operation with several results."""
         names = tuple(f"v{len(self._lines)}_{i}" for i in range(count))
         self._add(", ".join(names), operator, values, attributes)
         return names
 
     def end(self, **results: str) -> str:
-        """The text, in which results of the function are these values."""
+        """The text of the body. `results` are the values of the function's results."""
         for name, value in results.items():
             self._add(name, "Identity", (value,), {})
         return "\n".join(self._lines)
 
     def ints(self, values: Sequence[int], shape: Sequence[int] | None = None) -> str:
-        """A constant of 64-bit integers: a vector, or of a shape."""
+        """A constant of 64-bit integers, 1-D or with a given shape."""
         return self._constant("int64", [len(values)] if shape is None else shape, map(int, values))
 
     def integer(self, value: int) -> str:
-        """A scalar of 64 bits."""
+        """A scalar constant of 64-bit integers."""
         return self._constant("int64", [], [value])
 
     def numbers(self, values: Any, element: int = FLOAT) -> str:
-        """A constant of floats, with the shape that an array has."""
+        """A constant of floats, with the shape of the array."""
         array = np.asarray(values)
         kind = "double" if element == DOUBLE else "float"
         text = self._constant(kind, array.shape, map(float, array.reshape(-1)))
         return text if element in (FLOAT, DOUBLE) else self.cast(text, element)
 
     def cast(self, value: str, element: int) -> str:
-        """A value as elements of a type."""
+        """The value converted to an element type."""
         return self("Cast", value, to=element)
 
     def reshape(self, value: str, shape: Sequence[int]) -> str:
-        """A value in another shape."""
+        """The value with another shape."""
         return self("Reshape", value, self.ints(shape))
 
     def squeeze(self, value: str, axis: int) -> str:
-        """A value without a dimension of size 1."""
+        """The value without a dimension of size 1."""
         return self._along("Squeeze", value, axis)
 
     def unsqueeze(self, value: str, axis: int) -> str:
-        """A value with another dimension, of size 1."""
+        """The value with an additional dimension of size 1."""
         return self._along("Unsqueeze", value, axis)
 
     def reduce(self, operator: str, value: str, axes: Sequence[int], *, keeps: bool = False) -> str:
-        """A reduction along axes, which were an attribute before they became an input."""
+        """A reduction along axes. In older opsets the axes are an attribute."""
         since = _FIRST_WITH_AXES if operator == "ReduceSum" else 18
         if self._opset < since:
             return self(operator, value, axes=list(axes), keepdims=int(keeps))
         return self(operator, value, self.ints(axes), keepdims=int(keeps))
 
     def clamp(self, value: str, least: int, most: int) -> str:
-        """64-bit integers, brought into a range. (Max of integers is one of opset 12.)"""
+        """64-bit integers clamped to a range. (Max supports integers only since opset 12.)"""
         for operator, limit in (("Less", least), ("Greater", most)):
             bound = self.integer(limit)
             value = self("Where", self(operator, value, bound), bound, value)
@@ -141,30 +142,30 @@ class Body:
         return self("Slice", value, *(self.ints([one]) for one in (start, end, axis)))
 
     def within(self, places: str, sizes: str) -> str:
-        """Indices into dimensions of these sizes, where one that is out of bounds is an error of
-        the call."""
+        """Indices into dimensions of these sizes. An index out of bounds is an error of the
+        call."""
         is_in = self(
             "And", self("GreaterOrEqual", places, self.integer(0)), self("Less", places, sizes)
         )
-        # Of no indices, the least truth value is none.
+        # The minimum of an empty tensor is not defined, so the wrong indices are counted.
         wrong = self("ReduceSum", self.cast(self("Not", is_in), INT64), keepdims=0)
         self.expect(self("Equal", wrong, self.integer(0)), "an index is out of bounds")
         return places
 
     def wrapped(self, indices: str, sizes: str) -> str:
-        """64-bit indices into dimensions of these sizes, from indices that count from the end where
-        they are negative; one that is out of bounds is an error of the call."""
+        """64-bit indices into dimensions of these sizes, in which negative ones count from the end.
+        An index out of bounds is an error of the call."""
         places = self.cast(indices, INT64)
         is_negative = self("Less", places, self.integer(0))
         return self.within(self("Where", is_negative, self("Add", places, sizes), places), sizes)
 
     def expect(self, condition: str, message: str) -> None:
-        """That all of a tensor of booleans is true, which is found when the entry is called."""
+        """Checks at run time that all elements of a boolean tensor are true."""
         least = self("ReduceMin", self.cast(condition, INT64), keepdims=0)
         self("Identity", least, **{EXPECTED: message})
 
     def _along(self, operator: str, value: str, axis: int) -> str:
-        """An operation along an axis, which was an attribute before it became an input."""
+        """An operation along an axis. In older opsets the axis is an attribute."""
         if self._opset < _FIRST_WITH_AXES:
             return self(operator, value, axes=[axis])
         return self(operator, value, self.ints([axis]))

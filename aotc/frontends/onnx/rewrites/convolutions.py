@@ -1,5 +1,5 @@
-"""Convolutions and pooling: Col2Im, Conv of volumes, ConvTranspose, DeformConv, LpPool and
-MaxUnpool."""
+"""Rewrites of convolutions and pooling: Col2Im, depthwise 3-D Conv, ConvTranspose, DeformConv,
+LpPool and MaxUnpool."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from aotc.frontends.onnx.elements import BOOL, DOUBLE, FLOAT, INT64
 from aotc.frontends.onnx.nodes import Node, known_input, known_result
 from aotc.frontends.onnx.rewrites.body import Body, Rewrite
 
-# Copies of a body's part, at most: one for each place of a kernel.
+# The most copies of a part of a body, which is repeated for each position in a kernel.
 _MOST_PARTS = 128
 
 
-# Pairs of elements that are compared, at most.
+# The most pairs of elements that are compared.
 _MOST_PAIRS = 1 << 22
 
 
@@ -59,7 +59,7 @@ def _column_to_image(node: Node) -> str | None:
 def _overlapped(
     node: Node, body: Body, made: tuple[int, ...], block: tuple[int, ...], grid: list[int]
 ) -> str:
-    """The sum of blocks that stand on a grid of the image."""
+    """The sum of blocks that are placed on a grid of the image."""
     image, rank = made[2:], len(made) - 2
     pads = list(node.attribute("pads", [0] * (2 * rank)))
     strides = list(node.attribute("strides", [1] * rank))
@@ -90,7 +90,7 @@ def _overlapped(
 
 
 def _factorizations(number: int, count: int) -> list[tuple[int, ...]]:
-    """The ways to write a number as a product of so many."""
+    """All ways to write a number as a product of `count` factors."""
     if count == 1:
         return [(number,)]
     return [
@@ -165,8 +165,8 @@ def _deformed(node: Node) -> str | None:
 def _bilinear(
     body: Body, value: str, at: list[str], sizes: tuple[int, int], owners: str, compute: int
 ) -> str:
-    """Samples [batch, channels, number] at places [batch, groups, number] in two dimensions, where
-    what is outside is 0. `owners`: the group of each channel."""
+    """Samples `value` [batch, channels, height * width] at coordinates [batch, groups, number], two
+    of them for each sample. Elements outside are 0. `owners` has the group of each channel."""
     zero, one = body.numbers(0.0, compute), body.numbers(1.0, compute)
     befores = [body("Floor", place) for place in at]
     result = ""
@@ -193,8 +193,8 @@ def _bilinear(
 
 
 def _by_depth(node: Node) -> str | None:
-    """A convolution of volumes of which each group has one channel, which torch-mlir has of images
-    alone: the sum, over the taps of the depth, of convolutions of the images that they reach."""
+    """A depthwise 3-D convolution as the sum over the depth taps of 2-D convolutions. torch-mlir
+    lowers depthwise convolutions only in 2-D."""
     given, weights, made = known_input(node, 0), known_input(node, 1), known_result(node)
     if given is None or weights is None or made is None or 0 in given or 0 in made:
         return None
@@ -233,8 +233,8 @@ def _by_depth(node: Node) -> str | None:
 
 
 def _transpose(node: Node) -> str | None:
-    """Convolutions without padding, of whose result the padding is cut, or with it: one for each
-    group."""
+    """Lowers transposed convolutions without padding, which is cut off the result. If there is
+    none, a grouped one is lowered to one for each group."""
     return _padded_transpose(node) or _grouped_transpose(node)
 
 
@@ -260,7 +260,7 @@ def _padded_transpose(node: Node) -> str | None:
     else:
         sizes = asked or [given[i + 2] * strides[i] for i in range(rank)]
         totals = [whole - size for whole, size in zip(full, sizes, strict=True)]
-        # Behind what the windows of a large stride reach, there is the bias alone.
+        # After the last element that the windows reach, there is only the bias.
         extra = [more + max(0, -total) for more, total in zip(extra, totals, strict=True)]
         full = [whole + max(0, -total) for whole, total in zip(full, totals, strict=True)]
         if any(more >= max(*pair) for more, *pair in zip(extra, strides, dilations, strict=True)):
@@ -280,7 +280,7 @@ def _padded_transpose(node: Node) -> str | None:
 
 
 def _grouped_transpose(node: Node) -> str | None:
-    """A convolution for each group."""
+    """A ConvTranspose for each group."""
     if node.attribute("group", 1) == 1:
         return None
     attributes = {
@@ -302,7 +302,8 @@ def _grouped_transpose(node: Node) -> str | None:
 
 
 def _sized_transpose(node: Node) -> str | None:
-    """One with an output_shape, or whose auto_pad asks for more than its windows reach."""
+    """Lowers a ConvTranspose with an output_shape, or whose auto_pad requires more elements than
+    the windows reach."""
     weights = known_input(node, 1)
     if weights is None:
         return None
@@ -316,7 +317,7 @@ def _sized_transpose(node: Node) -> str | None:
 
 
 def _by_groups(node: Node, body: Body, attributes: dict[str, Any]) -> str | None:
-    """A ConvTranspose of these attributes for each group, side by side."""
+    """A ConvTranspose with these attributes for each group, concatenated."""
     given, weights = node.shape(0), node.shape(1)
     groups = node.attribute("group", 1)
     if groups == 1:
@@ -340,7 +341,7 @@ def _by_groups(node: Node, body: Body, attributes: dict[str, Any]) -> str | None
 
 
 def _norm_pool(node: Node) -> str | None:
-    """A root of sums, which convolutions of ones add up."""
+    """Lowers LpPool to a root of sums, which are convolutions with ones."""
     given, made = known_input(node, 0), known_result(node)
     if given is None or made is None or 0 in given or 0 in made or node.attribute("ceil_mode", 0):
         return None
@@ -374,7 +375,7 @@ def _norm_pool(node: Node) -> str | None:
 def pads_of(
     node: Node, given: tuple[int, ...], kernel: list[int], strides: list[int], dilations: list[int]
 ) -> list[int]:
-    """The padding of a convolution of known sizes: the begins, and the ends."""
+    """The padding of a convolution with known sizes: that at the starts, then that at the ends."""
     mode = node.attribute("auto_pad", "NOTSET")
     rank = len(kernel)
     if mode == "NOTSET":
@@ -392,7 +393,7 @@ def pads_of(
 
 
 def _max_unpool(node: Node) -> str | None:
-    """Each element of the result is the last of the input's that goes there."""
+    """Each element of the result is the last element of the input that is assigned to it."""
     given, made = known_input(node, 0), known_result(node)
     if given is None or made is None or 0 in given or 0 in made:
         return None
@@ -404,7 +405,7 @@ def _max_unpool(node: Node) -> str | None:
     else:
         is_equal = body("Equal", "output_shape", body.ints(made))
         body.expect(is_equal, "output_shape does not lead to the sizes of the result")
-        # The indices are those of the result that the attributes alone would lead to.
+        # The indices refer to the output shape that the attributes alone imply.
         inferred = [
             (size - 1) * stride + kernel
             for size, stride, kernel in zip(
@@ -451,5 +452,5 @@ CONVOLUTION_REWRITES = (
     Rewrite("MaxUnpool", "(x, indices, output_shape) => (y)", _max_unpool, is_last=True),
 )
 
-# What onnx infers other sizes of.
+# Rewrites of nodes for which onnx infers wrong sizes.
 SIZED_CONVOLUTION_REWRITES = (Rewrite("ConvTranspose", "(x, w, b) => (y)", _sized_transpose),)

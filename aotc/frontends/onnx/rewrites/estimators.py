@@ -1,4 +1,4 @@
-"""Linear models, and what prepares their features (ai.onnx.ml), for features that are numbers."""
+"""Rewrites of linear models and of feature preprocessing (ai.onnx.ml) with numeric features."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aotc.frontends.onnx.nodes import Node
 from aotc.frontends.onnx.rewrites.body import Body, Rewrite
 from aotc.frontends.onnx.rewrites.scores import DOMAIN, binary_scores, labels_of, transformed
 
-# What a norm is at least.
+# The least norm.
 _LEAST_NORM = 1e-30
 
 
@@ -21,7 +21,7 @@ def _computed(node: Node) -> int:
 
 
 def _linear(node: Node, body: Body, count: int) -> str | None:
-    """The products of rows of features with the coefficients of so many results."""
+    """The products of rows of features with the coefficients of `count` results."""
     shape = node.shape(0)
     coefficients = np.array(node.attribute("coefficients", []), np.float32)
     if shape is None or len(shape) != 2 or not count or coefficients.size % count:
@@ -95,7 +95,7 @@ def _normalizer(node: Node) -> str | None:
 
 
 def _binarizer(node: Node) -> str | None:
-    """An integer is above a threshold if it is above the next integer below that."""
+    """An integer is above a threshold if it is above the floor of the threshold."""
     body, element = Body(node.opset), node.element(0)
     threshold = float(node.attribute("threshold", 0.0))
     if element not in (FLOAT, DOUBLE, INT32, INT64):
@@ -144,12 +144,12 @@ def _imputer(node: Node) -> str | None:
 
 
 def _one_hot(node: Node) -> str | None:
-    """Of integers, where a row of zeros is a result, too."""
+    """Lowers OneHotEncoder of integers, in which an unknown category gives a row of zeros."""
     categories, shape = node.attribute("cats_int64s"), node.shape(0)
     if not categories or shape is None or not node.attribute("zeros", 1):
         return None
     if node.element(0) not in (INT32, INT64):
-        # onnxruntime rounds them, and ONNX's reference does not.
+        # onnxruntime rounds floats, and ONNX's reference does not.
         return None
     body = Body(node.opset)
     own = body.unsqueeze(body.cast("x", INT64), len(shape))
@@ -157,7 +157,7 @@ def _one_hot(node: Node) -> str | None:
 
 
 def _label_encoder(node: Node) -> str | None:
-    """Of numbers to numbers, which a table lists."""
+    """Lowers LabelEncoder from numbers to numbers, which a table lists."""
     (keys, values, default), shape = _table(node), node.shape(0)
     if shape is None or keys is None or values is None or not keys or len(keys) != len(values):
         return None

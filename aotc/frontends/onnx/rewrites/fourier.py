@@ -1,4 +1,5 @@
-"""DFT and STFT by matmuls with sines and cosines, each of which is computed in f64."""
+"""Rewrites of DFT and STFT as matmuls with matrices of sines and cosines, which are computed in
+f64."""
 
 from __future__ import annotations
 
@@ -8,9 +9,9 @@ from aotc.frontends.onnx.elements import DOUBLE, FLOAT, INT64
 from aotc.frontends.onnx.nodes import Node, known_input, known_result
 from aotc.frontends.onnx.rewrites.body import Body, Rewrite
 
-# Numbers of a matrix of sines, at most.
+# The most elements of a matrix of sines.
 _MOST = 1 << 20
-# Of a signal with real and imaginary parts, and of its last dimension.
+# The rank of a signal with real and imaginary parts, and the size of its last dimension.
 _RANK, _COMPLEX = 3, 2
 
 
@@ -54,7 +55,8 @@ def _ended(node: Node, body: Body, value: str | None) -> str | None:
 def _length(
     node: Node, body: Body, given: tuple[int, ...], made: tuple[int, ...], axis: int, chosen: str
 ) -> int | None:
-    """The number of points of the transform, which is checked if the axis is the chosen one."""
+    """The number of points of the transform. It is checked at run time if the axis is the chosen
+    one."""
     if not node.has(1):
         if node.attribute("onesided", 0) and node.attribute("inverse", 0):
             return made[axis]
@@ -80,7 +82,8 @@ def _dft_along(
     axis: int,
     chosen: str = "",
 ) -> str | None:
-    """The transform along an axis. `chosen`: whether the call asks for this axis."""
+    """The transform along an axis. `chosen` is the value that tells at run time whether the call
+    has this axis."""
     length = _length(node, body, given, made, axis, chosen)
     if length is None or given[axis] * made[axis] > _MOST:
         return None
@@ -90,7 +93,7 @@ def _dft_along(
     is_real_result = bool(inverse and onesided)
     used = min(given[axis], length // 2 + 1 if is_real_result else length)
     value = body.part(body.cast("x", compute), 0, used, axis)
-    # The axis is the last one but that of the parts.
+    # The transformed axis is the second to last, before that of the real and imaginary parts.
     order = [*(place for place in range(rank - 1) if place != axis), axis]
     value = body("Transpose", value, perm=[rank - 1, *order])
     angles = np.outer(np.arange(used), np.arange(made[axis])) % length * (2 * np.pi / length)
@@ -98,7 +101,8 @@ def _dft_along(
     if inverse:
         cosines, sines = cosines / length, -sines / length
     if is_real_result:
-        # Of a half that stands for both.
+        # Only half of the spectrum is given, so all points but the first and the middle one count
+        # twice.
         factors = np.array([1 if 2 * k in (0, length) else 2 for k in range(used)])[:, None]
         cosines, sines = cosines * factors, sines * factors
     cosine, sine = body.numbers(cosines, compute), body.numbers(sines, compute)
@@ -152,7 +156,7 @@ def _stft(node: Node) -> str | None:
 
 
 def _frame_lengths(node: Node, bins: int) -> list[int]:
-    """The lengths of a frame that lead to so many frequencies."""
+    """The lengths of a frame that give this number of frequencies."""
     window, constant = known_input(node, 2), node.constant(3)
     if window is not None:
         return [window[0]]
@@ -172,11 +176,12 @@ def _framed(
     made: tuple[int, ...],
     compute: int,
 ) -> str:
-    """The transforms of the frames of a signal; `sizes` are the signal's and a frame's."""
+    """The transforms of the frames of a signal. `sizes` are the lengths of the signal and of a
+    frame."""
     whole, length = sizes
     starts = body("Mul", body.ints(range(made[1]), [made[1], 1]), step)
     places = body("Add", starts, body.ints(range(length), [1, length]))
-    # Where another length is the one that is asked for, places may be outside.
+    # If the call has another frame length, places may be out of bounds.
     framed = body("Gather", signal, body.clamp(places, 0, whole - 1), axis=1)
     if node.has(2):
         framed = body("Mul", framed, body.cast("window", compute))

@@ -1,7 +1,8 @@
-"""Values of a call that determine the sizes of a node's result, where the model declares these.
+"""Checks the run-time values that determine the sizes of a node's result, if the model declares
+these sizes.
 
-torch-mlir takes the declared sizes for granted. Here the values are compared with them when the
-entry is called; where the sizes determine the values, the node gets these as constants.
+torch-mlir relies on the declared sizes. Here the values are compared with them when the entry is
+called. If the sizes determine the values, the node gets the values as constants.
 """
 
 from __future__ import annotations
@@ -19,25 +20,26 @@ from aotc.frontends.onnx.rewrites.body import Body
 from aotc.frontends.onnx.rewrites.runtime_values import checked_pads, checked_starts
 from aotc.frontends.onnx.rewrites.scatters import checked_rows
 
-# Sets of axes that lead to the same sizes, at most.
+# The most sets of axes that give the same sizes.
 _MOST_CHOICES = 64
-# Of a product of two floats, relative.
+# The relative rounding error of a product of two floats.
 _ROUNDING = 1e-6
 
 
 class ImpliedValue(Struct, frozen=True):
-    """An input of an operator, the names of all its inputs, and the text of a function of these
-    that checks it: None where nothing is to be checked. The result `y` takes its place."""
+    """A check of an operator's input. `inputs` are the names of all its inputs, and `body` returns
+    the text of a function of these for a node, or None if nothing is checked. The result `y`
+    replaces the input `index`."""
 
     operator: str
     inputs: str
     index: int
     body: Callable[[Node], str | None]
-    # Further inputs on which the sizes depend.
+    # The indices of further inputs on which the sizes depend.
     others: tuple[int, ...] = ()
 
     def applies(self, node: Node) -> bool:
-        """Whether one of the inputs is known at run time alone."""
+        """Whether one of the inputs is known only at run time."""
         return (
             node.operator == self.operator
             and not node.proto.domain
@@ -47,8 +49,8 @@ class ImpliedValue(Struct, frozen=True):
 
 
 def _implied(body: Body, node: Node, index: int, name: str, values: list[int | None]) -> str | None:
-    """The text that compares an input with the only values that it may have, of which some may be
-    unknown."""
+    """The text that compares an input with the values that the sizes imply. Some values may be
+    unknown (None)."""
     shape = known_input(node, index)
     if shape is None or math.prod(shape) != len(values):
         return None
@@ -75,7 +77,7 @@ def _shape_of_reshape(node: Node) -> str | None:
     fits = body("Equal", "shape", body.ints(made))
     fits = body("Or", fits, body("Equal", "shape", body.integer(-1)))
     if not node.attribute("allowzero", 0):
-        # A size of 0 stands for that of the input.
+        # A size of 0 means the size of the input.
         kept = [
             int(given[: place + 1][-1] == made[place]) if place < len(given) else 0
             for place in range(len(made))
@@ -135,14 +137,14 @@ def _scales_of_resize(node: Node) -> str | None:
         own = body.numbers([float(given[axis]) for axis in axes], element)
         return body("Floor", body("Mul", body.cast("scales", element), own))
 
-    # The product may be one of floats of 32 bits.
+    # The product may be computed in f32.
     fits = _is_one_of(body, declared, map(scaled, (FLOAT, DOUBLE)))
     body.expect(fits, "the input 'scales' does not lead to the sizes of the result")
     return body.end(y="scales")
 
 
 def _is_one_of(body: Body, declared: str, computed: Iterable[str]) -> str:
-    """Whether the declared sizes are those that one of these computations leads to."""
+    """Whether the declared sizes equal those of one of the computations."""
     same = [body("Equal", body.cast(sizes, INT64), declared) for sizes in computed]
     return functools.reduce(functools.partial(body, "Or"), same)
 
@@ -177,8 +179,8 @@ def _axes_of_squeeze(node: Node) -> str | None:
 
 
 def _chosen_axes(node: Node, longer: tuple[int, ...], shorter: tuple[int, ...]) -> str | None:
-    """Checks that the axes are ones of size 1 without which a shape is another one. Whichever they
-    are, the result is the same."""
+    """Checks that the axes have size 1 and that removing them from `longer` gives `shorter`. The
+    result is the same for each such choice."""
     rank, number = len(longer), len(longer) - len(shorter)
     if known_input(node, 1) != (number,) or not number:
         return None
@@ -215,7 +217,7 @@ def _limit_of_range(node: Node) -> str | None:
         count = body("Ceil", body("Div", body("Sub", limit, start), delta))
         return body("Max", count, body.numbers(0.0, element))
 
-    # The quotient may be one of floats of 32 bits.
+    # The quotient may be computed in f32.
     elements = (FLOAT, DOUBLE) if node.element(0) in FLOATS else (DOUBLE,)
     fits = _is_one_of(body, declared, map(counted, elements))
     body.expect(fits, "start, limit and delta do not lead to the size of the result")

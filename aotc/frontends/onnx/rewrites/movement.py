@@ -1,5 +1,5 @@
-"""DepthToSpace and SpaceToDepth of mode CRD, Slice with negative steps, Reshape of several unknown
-sizes."""
+"""Rewrites of DepthToSpace and SpaceToDepth with mode CRD, Slice with negative steps, and Reshape
+with several unknown sizes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aotc.frontends.onnx.rewrites.runtime_values import slice_by_indices
 
 
 def _space_to_depth(node: Node) -> str | None:
-    """torch-mlir has the order of channels of mode DCR."""
+    """torch-mlir always uses the channel order of mode DCR."""
     if (split := _split_channels(node)) is None:
         return None
     block, channels, places = split
@@ -29,7 +29,7 @@ def _space_to_depth(node: Node) -> str | None:
 
 
 def _depth_to_space(node: Node) -> str | None:
-    """torch-mlir splits the channels as mode DCR does, in CRD too: which is right where the result
+    """torch-mlir splits the channels as in mode DCR, even in CRD. That is right only if the result
     has as many channels as a block has rows."""
     if (split := _split_channels(node)) is None:
         return None
@@ -46,8 +46,8 @@ def _depth_to_space(node: Node) -> str | None:
 
 
 def _split_channels(node: Node) -> tuple[int, int, int] | None:
-    """Of a node of mode CRD: the rows of a block, the input's channels, and the places of a block.
-    None for other nodes."""
+    """The rows of a block, the number of the input's channels, and the number of elements of a
+    block, for a node with mode CRD. None for other nodes."""
     shape, block = node.shape(0), node.attribute("blocksize")
     if node.attribute("mode", "DCR") == "DCR" or shape is None or shape[1] is None:
         return None
@@ -55,7 +55,7 @@ def _split_channels(node: Node) -> tuple[int, int, int] | None:
 
 
 def _reversed_slice(node: Node) -> str | None:
-    """A start past the end is moved to the last element, where the step is negative."""
+    """If the step is negative, a start past the end is moved to the last element."""
     if node.shape(1) == (0,):
         return "y = Identity (x)"
     steps, starts, ends, shape = node.constant(4), node.constant(1), node.constant(2), node.shape(0)
@@ -73,7 +73,7 @@ def _reversed_slice(node: Node) -> str | None:
     for start, end, step, axis in zip(starts, ends, steps, axes, strict=True):
         size = shape[axis]
         if size is None:
-            # The last element, wherever it is.
+            # The last element, whose index is not known.
             start = -1 if step < 0 and start >= np.iinfo(np.int32).max else start
         elif step < 0:
             start, end, _ = slice(int(start), int(end), int(step)).indices(size)
@@ -99,7 +99,8 @@ def _reshape(node: Node) -> str | None:
 
 
 def _reshape_to_none(node: Node, made: Sequence[int]) -> str:
-    """torch-mlir divides by a size of 0 that the shape says, and does not copy."""
+    """Lowers a Reshape to no elements. torch-mlir divides by a size of 0 in the shape, and does not
+    copy sizes."""
     body = Body(node.opset)
     body.expect(
         body("Equal", body("Size", "x"), body.integer(0)),
@@ -110,8 +111,8 @@ def _reshape_to_none(node: Node, made: Sequence[int]) -> str:
 
 
 def _reshape_in_steps(node: Node) -> str | None:
-    """Unknown sizes that are not copied become one first: of two, torch-mlir takes one for 1. What
-    -1 stands for is copied where it is one of the input's sizes."""
+    """Collapses unknown sizes that are not copied into one first, because torch-mlir assumes that
+    one of two is 1. If -1 stands for one of the input's sizes, that size is copied."""
     given, shape, asked = node.shape(0), node.constant(1), _asked(node)
     if given is None or asked.count(-1) != 1:
         return None
@@ -142,8 +143,8 @@ def _reshape_in_steps(node: Node) -> str | None:
 
 
 def _asked(node: Node) -> list[int]:
-    """The sizes that Reshape is given. Of values of the call, they are those that are known of the
-    result, with -1 for the others; none if one is 0, which would copy a size."""
+    """The sizes of a Reshape. If they are values of the call, these are the known sizes of the
+    result, with -1 for the others. Empty if a known size is 0, which would copy a size."""
     shape, made = node.constant(1), result_sizes(node)
     if shape is not None:
         return [int(size) for size in shape]

@@ -1,8 +1,9 @@
-"""Elements of less than 8 bits, and 8-bit floats, as integers of 8 bits that a model computes with.
+"""Represents elements of less than 8 bits, and 8-bit floats, by 8-bit integers.
 
-Integers of 4 and 2 bits are int8 and uint8 of the same value. Floats of 8 and 4 bits are uint8 with
-their bits; so are they as arguments and results of an entry. E4M3FN and E5M2 that a model is given
-stay what they are, as aotc reads those; only what it makes of them is uint8.
+Integers of 4 and 2 bits become int8 and uint8 with the same value. Floats of 8 and 4 bits become
+uint8 with the same bits, also in the arguments and results of an entry. E4M3FN and E5M2 inputs of a
+model keep their types, because aotc can read these; only values of these types that the model
+computes are uint8.
 """
 
 from __future__ import annotations
@@ -39,27 +40,27 @@ from aotc.frontends.onnx.rewrites.body import Rewrite, constant
 
 
 class Integers(Struct, frozen=True):
-    """Integers of some bits: the least and the most."""
+    """An integer type: its least and its greatest value."""
 
     least: int
     most: int
 
     @property
     def storage(self) -> int:
-        """The element type that stands for them."""
+        """The element type that represents them."""
         return INT8 if self.least else UINT8
 
 
 class Floats(Struct, frozen=True):
-    """A kind of floats: its name in ml_dtypes, the code of the largest number, that of what is
-    larger, and of no number; and the bit of the sign, 0 if there is none."""
+    """A float type: its name in ml_dtypes, the code of the largest finite number, that of larger
+    numbers, and that of NaN; and the sign bit, 0 if there is none."""
 
     name: str
     last: int
     beyond: int
     nan: int
     sign: int
-    # Whether minus zero is no number of it.
+    # Whether it has no negative zero.
     has_one_zero: bool = False
 
     storage = UINT8
@@ -87,13 +88,13 @@ KINDS: dict[int, Integers | Floats] = {
     UINT2: Integers(0, 3),
     INT2: Integers(-2, 1),
 }
-# Of the floats of 4 bits.
+# The sign bit of 4-bit floats.
 _F4_SIGN = 8
-# UINT16 and INT16, which torch-mlir does not dequantize.
+# torch-mlir does not dequantize these.
 _SIXTEEN = (UINT16, INT16)
-# Those that aotc reads.
+# The float types that aotc can read.
 _READ = (FLOAT8E4M3FN, FLOAT8E5M2)
-# Operators that move elements, and do not look at them.
+# Operators that move elements without interpreting them.
 _MOVED = frozenset(
     "Concat Expand Flatten Gather Identity Reshape Shape Size Slice Split Squeeze Transpose "
     "Unsqueeze".split()
@@ -102,8 +103,9 @@ _COMPUTED = frozenset(("Cast", "CastLike", "DequantizeLinear", "QuantizeLinear")
 
 
 def widened(model: Any, rewrite: Any) -> Any:
-    """The model with integers of 8 bits in the place of narrower elements; as it is where there are
-    none, or an operator that has no lowering for them. `rewrite` puts in bodies of functions."""
+    """Returns the model with narrow elements represented by 8-bit integers. The model is not
+    changed if it has none, or if an operator has no lowering for them. `rewrite` applies
+    rewrites."""
     replaced = _replaced(model)
     if replaced is None:
         return model
@@ -132,7 +134,7 @@ def _tensors(model: Any) -> Iterator[Any]:
 
 
 def _stored(tensor: Any, kind: Integers | Floats) -> Any:
-    """A constant as the integers that stand for it."""
+    """The constant as the integers that represent it."""
     from onnx import numpy_helper
 
     array = numpy_helper.to_array(tensor)
@@ -144,8 +146,8 @@ def _stored(tensor: Any, kind: Integers | Floats) -> Any:
 
 
 def _replaced(model: Any) -> frozenset[str] | None:
-    """The values that integers stand for; None if there are none, or one of them is read by an
-    operator that has no lowering for it."""
+    """The names of the values that integers represent. None if there are none, or if an operator
+    that has no lowering for such a value reads it."""
     replaced: set[str] = set()
     kept: set[str] = set()
     has_narrow = False
@@ -195,7 +197,7 @@ def _element(node: Node, name: str) -> int:
 
 
 def _rewrites(replaced: frozenset[str]) -> Sequence[Rewrite]:
-    """Bodies for the operators that compute with the values that integers stand for."""
+    """The rewrites of operators that compute with the values that integers represent."""
 
     def with_stored(body: Callable[[Node, frozenset[int]], str | None]) -> Any:
         return lambda node: body(
@@ -235,7 +237,7 @@ def _quantize(node: Node, stored: frozenset[int]) -> str | None:
     ]
     kind = KINDS.get(target)
     if isinstance(kind, Floats):
-        # Of those of 8 bits the zero point is 0.
+        # The zero point of 8-bit floats is 0.
         moved = "scaled"
         if kind.sign == _F4_SIGN and node.has(2):
             zero = _zero_lines(node, "y_zero_point", stored)
@@ -261,7 +263,7 @@ def _quantize(node: Node, stored: frozenset[int]) -> str | None:
             f"most = Constant <value: tensor = float {{{most}}}> ()",
             "above = Max (moved, least)",
             "inside = Min (above, most)",
-            # torch-mlir has no conversion of floats to integers of 16 bits without sign.
+            # torch-mlir does not lower the conversion of floats to unsigned 16-bit integers.
             f"whole = Cast <to: int = {INT32}> (inside)",
             f"y = Cast <to: int = {kind.storage if kind else target}> (whole)",
         ]
@@ -295,7 +297,8 @@ def _dequantize(node: Node, stored: frozenset[int]) -> str | None:
 
 
 def _zero_lines(node: Node, name: str, stored: frozenset[int]) -> list[str] | None:
-    """`zero_f`: the zero points as f32, of the shape of the values."""
+    """Lines that define `zero_f`, the zero points as f32, broadcastable to the shape of the values.
+    None if they cannot be broadcast."""
     zero, decoded = _decoded(name, node.element(2), 2 in stored)
     spread = _spread(node, 2, zero, "zero")
     if spread is None:
@@ -314,14 +317,16 @@ def _limits(element: int) -> tuple[int, int]:
 
 
 def _scale_lines(node: Node, name: str, index: int) -> list[str] | None:
-    """`scale`: the scales, of the shape of the values; None if they cannot be spread."""
+    """Lines that define `scale`, the scales, broadcastable to the shape of the values. None if they
+    cannot be broadcast."""
     if node.element(index) in KINDS:
         return None
     return _spread(node, index, name, "scale")
 
 
 def _spread(node: Node, index: int, value: str, name: str) -> list[str] | None:
-    """The scales or zero points, along an axis or by blocks, so that they are broadcast."""
+    """Lines that reshape or repeat the scales or zero points, along an axis or by blocks, so that
+    they can be broadcast. None if this is not supported."""
     shape, own = node.shape(0), node.shape(index)
     if shape is None or own is None:
         return None
@@ -350,7 +355,8 @@ def _spread(node: Node, index: int, value: str, name: str) -> list[str] | None:
 
 
 def _decoded(name: str, element: int, is_stored: bool) -> tuple[str, list[str]]:
-    """The value of a tensor as others compute with it, and what makes it."""
+    """The name of the value of a tensor in a type that other operators support, and the lines that
+    define it."""
     kind = KINDS.get(element) if is_stored else None
     if isinstance(kind, Floats):
         return f"{name}_v", [
@@ -371,7 +377,8 @@ def _table(name: str, values: Any, element: str) -> str:
 def _encoded(
     name: str, value: str, source: int, target: int, is_saturated: bool, round_mode: str
 ) -> list[str]:
-    """A tensor as elements of a type. `source`: the type that it had before `_decoded`."""
+    """Lines that convert a value to the type `target`. `source` is the type that it had before
+    `_decoded`."""
     kind = KINDS.get(target)
     if kind is None:
         return [f"{name} = Cast <to: int = {target}> ({value})"]
@@ -395,7 +402,8 @@ def _encoded(
         f"{name}_abs = Abs ({name}_f)",
         _table(f"{name}_t", starts, element),
         f"{name}_z = Constant <value: tensor = int64 {{0}}> ()",
-        # The code is found bit by bit: the last one whose first number is not above this.
+        # The code is found by a bitwise binary search: it is the last one whose least number is at
+        # most this number.
         f"{name}_is = IsNaN ({name}_abs)",
         f"{name}_is_i = Cast <to: int = {INT64}> ({name}_is)",
         f"{name}_code_0 = Mul ({name}_is_i, {name}_z)",
@@ -428,7 +436,7 @@ def _encoded(
             f"{name}_neg = Less ({name}_side, {name}_zero)",
         ]
         if kind.has_one_zero:
-            # Also what is rounded to 0 has no sign, nor has what is no number.
+            # A number that is rounded to 0 has no sign, either; nor does a NaN.
             lines += [
                 f"{name}_some = Greater ({name}_finite, {name}_z)",
                 f"{name}_few = LessOrEqual ({name}_finite, {name}_max)",
@@ -461,8 +469,8 @@ def _encoded(
 
 @cache
 def _starts(target: int, element: str, round_mode: str) -> list[Any]:
-    """For each code, the least number that is rounded to it: those of a length that is a power of
-    two. Numbers halfway between two go to the even code."""
+    """For each code, the least number that is rounded to it, padded with infinities to a power of
+    two. A number halfway between two is rounded to the even code."""
     kind = KINDS[target]
     assert isinstance(kind, Floats)
     dtype = np.float64 if element == "double" else np.float32
@@ -471,7 +479,7 @@ def _starts(target: int, element: str, round_mode: str) -> list[Any]:
         starts = _powers(dtype, round_mode)
     else:
         values = kind.values[: kind.last + 1]
-        # What would follow the largest, where the last code has a number.
+        # The number that would follow the largest one.
         beyond = 2 * values[-1] - values[-2]
         ends = np.array([*values[1:], beyond])
         middles = ((values + ends) / 2).astype(dtype)
@@ -483,7 +491,7 @@ def _starts(target: int, element: str, round_mode: str) -> list[Any]:
 
 
 def _powers(dtype: Any, round_mode: str) -> list[Any]:
-    """Those of E8M0, whose codes are powers of two from 2^-127."""
+    """The same for E8M0, whose codes are powers of two from 2^-127."""
     infinite = dtype(np.inf)
     powers = [dtype(2.0) ** dtype(code - 127) for code in range(255)]
     if round_mode == "down":
@@ -496,12 +504,12 @@ def _powers(dtype: Any, round_mode: str) -> list[Any]:
 
 
 def _matmul(node: Node) -> str | None:
-    """A product of matrices of narrow elements, in terms of the operators above."""
+    """Lowers a quantized matmul of narrow elements in terms of the operators above."""
     elements = {node.element(index) for index in (0, 3, 7)}
     ranks = [len(node.shape(index) or ()) for index in (0, 3)]
     if not elements & set(KINDS) or min(ranks) < 1:
         return None
-    # A scale for each row of the first, and for each column of the second.
+    # The first operand has a scale for each row, and the second one for each column.
     axes = [max(0, ranks[0] - 2), ranks[1] - 1]
     return "\n".join(
         [
@@ -518,5 +526,5 @@ NARROW_REWRITES = (
         "QLinearMatMul", "(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero) => (y)", _matmul
     ),
 )
-# What torch-mlir has not of other integers: 16 bits, and scales of blocks.
+# The rewrites for other integers that torch-mlir does not lower: 16 bits, and blocked scales.
 QUANTIZED_REWRITES = _rewrites(frozenset())[2:]

@@ -1,4 +1,5 @@
-"""Normalizations of batches, instances and vectors, and the loss of a softmax with weights."""
+"""Rewrites of batch, instance and Lp normalization, and of the weighted softmax cross-entropy
+loss."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from aotc.frontends.onnx.rewrites.body import Body, Rewrite, constant, scalar
 
 
 def _reduced(name: str, operator: str, value: str, axes: Sequence[int], opset: int) -> list[str]:
-    """A reduction along axes, which were an attribute before they became an input."""
+    """Lines of a reduction along axes. In older opsets the axes are an attribute."""
     if opset < 18:
         listed = ", ".join(map(str, axes))
         return [f"{name} = {operator} <axes: ints = [{listed}], keepdims: int = 1> ({value})"]
@@ -21,8 +22,9 @@ def _reduced(name: str, operator: str, value: str, axes: Sequence[int], opset: i
 
 
 def _batch_normalization(node: Node) -> str | None:
-    """x * factor + shift, whose factor and shift are constants of the build, as those of PyTorch's
-    batch norms: torch-mlir subtracts the mean and multiplies by the deviation first."""
+    """x * factor + shift. Factor and shift are constants of the build, as in the lowering of
+    PyTorch's batch norm. torch-mlir subtracts the mean and multiplies by the reciprocal of the
+    deviation first."""
     shape = node.shape(0)
     if shape is None or node.attribute("training_mode", 0) or len(node.proto.output) > 1:
         return None
@@ -44,7 +46,7 @@ def _batch_normalization(node: Node) -> str | None:
 
 
 def _instance_normalization(node: Node) -> str | None:
-    """torch-mlir divides by another number of elements where it does not know the sizes."""
+    """torch-mlir divides by a wrong number of elements if some sizes are not known."""
     shape = node.shape(0)
     if shape is None or None not in shape:
         return None
@@ -70,7 +72,7 @@ def _instance_normalization(node: Node) -> str | None:
 
 
 def _lp_normalization(node: Node) -> str:
-    """A vector of zeros stays one."""
+    """A vector of zeros is not changed."""
     axis = node.attribute("axis", -1)
     return "\n".join(
         [
@@ -85,7 +87,7 @@ def _lp_normalization(node: Node) -> str:
 
 
 def _weighted_loss(node: Node) -> str | None:
-    """torch-mlir divides by another sum of weights."""
+    """torch-mlir divides by a wrong sum of weights."""
     if not node.has(2) or node.attribute("reduction", "mean") != "mean":
         return None
     ignored = node.attribute("ignore_index")

@@ -1,4 +1,4 @@
-"""The steps of optimizers: Adagrad, Adam and Momentum, for any number of tensors."""
+"""Rewrites of optimizer steps, for any number of tensors: Adagrad, Adam and Momentum."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DOMAIN = "ai.onnx.preview.training"
 
 
 class _Step:
-    """Arithmetic of one tensor, in its type."""
+    """Arithmetic in the element type of one tensor."""
 
     def __init__(self, node: Node, body: Body, element: int) -> None:
         self._node, self._body, self.element = node, body, element
@@ -86,7 +86,7 @@ def _momentum(node: Node, body: Body, step: _Step, x: str, gradient: str, *state
 
 
 def _stepped(states: int, one: Callable[..., list[str]]) -> Callable[[Node], str | None]:
-    """The body for tensors that have so many tensors of state each."""
+    """The body for tensors that have `states` state tensors each."""
 
     def body_of(node: Node) -> str | None:
         count = (len(node.proto.input) - 2) // (2 + states)

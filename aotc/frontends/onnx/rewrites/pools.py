@@ -1,4 +1,4 @@
-"""Pools with ceil_mode, and the indices of MaxPool."""
+"""Rewrites of pools with ceil_mode, and of the indices of MaxPool."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from aotc.frontends.onnx.nodes import Node, known_input
 from aotc.frontends.onnx.rewrites.body import Body, Rewrite
 from aotc.frontends.onnx.rewrites.convolutions import pads_of
 
-# The attribute of a MaxPool whose indices are torch-mlir's.
+# The attribute of a MaxPool whose indices are in torch-mlir's convention.
 _OWN = "aotc_own_indices"
 
 
 def _average_pool(node: Node) -> str | None:
-    """Averages of windows that end behind the padding, of which torch-mlir divides some by another
-    number: the mean of whole windows, times the window and divided by what counts of it."""
+    """Averages with windows that end after the padding. torch-mlir divides some of them by a wrong
+    count. Here the mean of a complete window is multiplied by its size and divided by the number of
+    elements that count."""
     given = node.shape(0)
     is_same = node.attribute("auto_pad", "NOTSET").startswith("SAME")
     if not node.attribute("ceil_mode", 0) or is_same or given is None:
@@ -31,7 +32,7 @@ def _average_pool(node: Node) -> str | None:
     for i, size in enumerate(spatial):
         room = size + pads[i] + pads[half + i] - dilations[i] * (kernel[i] - 1) - 1
         starts = np.arange(-(-room // strides[i]) + 1) * strides[i] - pads[i]
-        # No window begins behind the image.
+        # No window begins after the image.
         starts = starts[starts < size]
         taps = starts[:, None] + dilations[i] * np.arange(kernel[i])
         behind.append(max(int(taps.max()) + 1 - size, 0))
@@ -52,13 +53,14 @@ def _average_pool(node: Node) -> str | None:
 
 
 def _ended_average_pool(node: Node) -> str | None:
-    """Where onnx counts a window that begins behind the image."""
+    """Lowers an AveragePool for which onnx counts a window that begins after the image."""
     return _average_pool(node) if _has_window_behind(node) else None
 
 
 def _ended_pool(node: Node) -> str | None:
-    """MaxPool and LpPool with ceil_mode as ones that are padded up to the end of the last window.
-    torch-mlir has those of MaxPool, but onnx counts a window that begins behind the image."""
+    """Lowers MaxPool and LpPool with ceil_mode to ones that are padded up to the end of the last
+    window. torch-mlir supports this for MaxPool, but onnx counts a window that begins after the
+    image."""
     given = known_input(node, 0)
     if given is None or not node.attribute("ceil_mode", 0):
         return None
@@ -84,7 +86,8 @@ def _ended_pool(node: Node) -> str | None:
 
 
 def _has_window_behind(node: Node) -> bool:
-    """Whether the last window, by the formula alone, begins behind the image and its padding."""
+    """Whether the formula for ceil_mode alone would count a window that begins after the image and
+    its padding."""
     given = known_input(node, 0)
     is_same = node.attribute("auto_pad", "NOTSET").startswith("SAME")
     if given is None or is_same or not node.attribute("ceil_mode", 0):
@@ -101,13 +104,13 @@ def _has_window_behind(node: Node) -> bool:
 
 
 def _count(room: int, stride: int, end: int) -> int:
-    """The number of windows, none of which begins at `end`."""
+    """The number of windows that begin before `end`."""
     return min(-(-room // stride) + 1, -(-end // stride))
 
 
 def _max_pool(node: Node) -> str | None:
-    """ONNX's indices count through all images, and take none of the padding for an element.
-    torch-mlir's are those in an image, or in a padded one where its ends have other padding."""
+    """ONNX's indices are linear over the whole input tensor, without padding. torch-mlir's are
+    linear within one image, or within the padded image if the padding of its ends differs."""
     given = known_input(node, 0)
     results = node.proto.output
     if len(results) < 2 or not results[1] or node.attribute(_OWN) or given is None or 0 in given:
@@ -135,7 +138,8 @@ def _max_pool(node: Node) -> str | None:
     whole = ""
     before = ""
     for axis in range(half):
-        # Of the elements of an axis, and those of the axes before it. Older opsets have no Mod.
+        # The index along an axis together with those of the axes before it. Older opsets have no
+        # Mod.
         place = found = body("Div", own, body.integer(math.prod(sizes[axis + 1 :])))
         if before:
             place = body("Sub", found, body("Mul", before, body.integer(sizes[axis])))
@@ -156,15 +160,15 @@ def _max_pool(node: Node) -> str | None:
 
 
 def _dilated(dilations: list[int]) -> dict[str, list[int]]:
-    """The attribute, where it says something: older opsets have none."""
+    """The attribute `dilations`, unless all are 1: older opsets do not have it."""
     return {} if set(dilations) <= {1} else {"dilations": dilations}
 
 
 def _window(
     node: Node, spatial: tuple[int, ...]
 ) -> tuple[list[int], list[int], list[int], list[int]]:
-    """The kernel's sizes, the strides, the dilations, and the padding: at the starts, then at the
-    ends."""
+    """The sizes of the kernel, the strides, the dilations, and the padding: at the starts, then at
+    the ends."""
     kernel = list(node.attribute("kernel_shape"))
     strides = list(node.attribute("strides", [1] * len(kernel)))
     dilations = list(node.attribute("dilations", [1] * len(kernel)))
@@ -176,7 +180,7 @@ POOL_REWRITES = (
     Rewrite("MaxPool", "(x) => (y, indices)", _max_pool),
 )
 
-# What onnx infers other sizes of.
+# Rewrites of nodes for which onnx infers wrong sizes.
 SIZED_POOL_REWRITES = (
     Rewrite("AveragePool", "(x) => (y)", _ended_average_pool),
     Rewrite("LpPool", "(x) => (...)", _ended_pool),

@@ -1,5 +1,5 @@
-"""DequantizeLinear and QuantizeLinear along an axis; products and convolutions of quantized tensors
-that torch-mlir does not have."""
+"""Rewrites of DequantizeLinear and QuantizeLinear along an axis, and of quantized matmuls and
+convolutions that torch-mlir does not lower."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from aotc.frontends.onnx.elements import DOUBLE, FLOAT, INT32, UINT8
 from aotc.frontends.onnx.nodes import Node, known_input
 from aotc.frontends.onnx.rewrites.body import Body, Rewrite, constant
 
-# The largest difference of two integers of 8 bits, and the first integer that f32 may not have.
+# The largest difference of two 8-bit integers, and the first integer from which f32 does not
+# represent all integers.
 _MOST_OF_8_BITS, _FIRST_WITHOUT_FLOAT = 255, 1 << 24
 
 
@@ -45,7 +46,7 @@ def _dequantize(node: Node) -> str | None:
 
 
 def _quantize(node: Node) -> str | None:
-    """torch-mlir has 8 bits, and one scale."""
+    """torch-mlir supports only 8 bits and a single scale."""
     shape, scales = node.shape(0), node.shape(1)
     element = node.element(2) or node.attribute("output_dtype", 0) or UINT8
     type_ = _numpy_type(element)
@@ -76,7 +77,8 @@ def _quantize(node: Node) -> str | None:
 
 
 def _saturated(element: int) -> list[str]:
-    """What makes `y` of the floats `moved`: integers, in whose range they are first brought."""
+    """Lines that define `y`: the floats `moved`, clamped to the range of the integer type and
+    converted."""
     limits = np.iinfo(_numpy_type(element))
     return [
         f"least = Constant <value: tensor = float {{{limits.min}}}> ()",
@@ -88,7 +90,7 @@ def _saturated(element: int) -> list[str]:
 
 
 def _quantized_matmul(node: Node) -> str | None:
-    """torch-mlir has the zero points of matrices alone, and one scale for each."""
+    """torch-mlir supports zero points only for 2-D operands, and a single scale for each."""
     scales = [node.shape(index) for index in (1, 4)]
     ranks = [len(node.shape(index) or ()) for index in (0, 3)]
     if ranks == [2, 2] and all(scale in ((), (1,)) for scale in scales):
@@ -118,7 +120,7 @@ def _quantized_matmul(node: Node) -> str | None:
 
 
 def _integer_matmul(node: Node) -> str | None:
-    """torch-mlir has one zero point for A, and one for each column of B."""
+    """torch-mlir supports a single zero point for A, and one for each column of B."""
     zeros = [node.shape(index) if node.has(index) else () for index in (2, 3)]
     ranks = [len(zero) for zero in zeros if zero is not None]
     is_own = zeros[0] in ((), (1,)) and max(ranks) < 2
@@ -135,8 +137,8 @@ def _integer_matmul(node: Node) -> str | None:
 
 
 def _quantized_convolution(node: Node) -> str | None:
-    """torch-mlir forgets the scales of channels for the bias, has no convolution of vectors, and
-    crashes on groups of signed bytes, and on a bias with the scale of one channel."""
+    """torch-mlir ignores per-channel scales for the bias, does not lower 1-D convolutions, and
+    crashes for groups of signed bytes and for a bias with the scale of one channel."""
     shape = node.shape(0)
     if shape is None:
         return None
@@ -156,15 +158,16 @@ def _quantized_convolution(node: Node) -> str | None:
 
 
 def _integer_convolution(node: Node) -> str | None:
-    """torch-mlir has no padding of it."""
+    """torch-mlir does not support its padding."""
     body = Body(node.opset)
     sums = _integer_sums(node, body, ("x", 0), ("w", 1), ("x_zero", 2), ("w_zero", 3))
     return None if sums is None else body.end(y=sums)
 
 
 def _integer_sums(node: Node, body: Body, *inputs: tuple[str, int]) -> str | None:
-    """The convolution of 8-bit integers as 32-bit ones, from the names and places of the image, the
-    weights, and their zero points. The sums are exact in floats of enough bits."""
+    """A convolution of 8-bit integers with 32-bit results. `inputs` are the names and indices of
+    the image, the weights, and their zero points. The sums are exact, because the float type has
+    enough bits."""
     (x, place), (w, weights), (x_zero, of_x), (w_zero, of_w) = inputs
     shape, element = node.shape(place), _exact(node, weights, of_w)
     if shape is None or element is None:
@@ -174,7 +177,8 @@ def _integer_sums(node: Node, body: Body, *inputs: tuple[str, int]) -> str | Non
         for name in ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
         if (found := node.attribute(name)) is not None
     }
-    # Differences are integers, by which the convolution is seen to be one of these.
+    # The differences are computed as integers, so that the convolution can be recognized as one of
+    # integers.
     image, filters = body.cast(x, INT32), body.cast(w, INT32)
     if node.has(of_x):
         image = body("Sub", image, body.reshape(body.cast(x_zero, INT32), []))
@@ -186,8 +190,8 @@ def _integer_sums(node: Node, body: Body, *inputs: tuple[str, int]) -> str | Non
 
 
 def _exact(node: Node, weights: int, zero: int) -> int | None:
-    """Floats that have every sum of products of 8-bit integers with the weights, of which a filter
-    has no more than it can hold, or has the values that are known; None for unknown sizes."""
+    """The float type that represents every sum of products exactly, for known weights or for any
+    weights of this shape. None if the shape is not known."""
     sizes, values = known_input(node, weights), node.constant(weights)
     zeros = node.constant(zero) if node.has(zero) else np.zeros((), np.int8)
     if sizes is None:
@@ -200,7 +204,8 @@ def _exact(node: Node, weights: int, zero: int) -> int | None:
 
 
 def _column(name: str, shape: Any, element: int, is_column: bool) -> list[str]:
-    """A value of an element type, that is a column where it has one number for each row."""
+    """Lines that define a value of an element type. It is a column if it has an element for each
+    row."""
     cast = f"Cast <to: int = {element}> ({name})"
     if not (is_column and shape is not None and len(shape) == 1 and shape[0] != 1):
         return [f"{name}_c = {cast}"]

@@ -1,4 +1,4 @@
-"""GRU, LSTM and RNN that run backward, in terms of ones that run forward."""
+"""Rewrites of GRU, LSTM and RNN that run backward, in terms of ones that run forward."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ _DEFAULTS = {"GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"], "R
 
 
 def _backward(node: Node) -> str | None:
-    """A recurrence of each direction is one that runs forward, of the steps in reverse order."""
+    """Each direction becomes a forward recurrence. For the backward one, the order of the steps is
+    reversed."""
     direction = node.attribute("direction", "forward")
     shape = known_input(node, 0)
     if direction == "forward" or shape is None:

@@ -1,7 +1,6 @@
-"""Operators whose axes, sizes or pads are known at run time alone, and the sizes of whose results
-are known: from these follows what the values are, or which few they may be. What they are is
-checked when the entry is called.
-"""
+"""Rewrites of operators whose axes, sizes or pads are known only at run time, but whose result has
+known sizes. The sizes determine the values, or restrict them to a few choices, which is checked
+when the entry is called."""
 
 from __future__ import annotations
 
@@ -17,12 +16,12 @@ REDUCTIONS = (
     "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
     "ReduceSum ReduceSumSquare"
 ).split()
-# Sets of axes of which one is chosen when the entry is called: each is a reduction.
+# The most sets of axes among which the call chooses. Each is a reduction.
 _MOST_CHOICES = 8
 
 
 def _reduction(node: Node) -> str | None:
-    """One of the reductions that lead to the sizes of the result."""
+    """Chooses among the reductions that give the sizes of the result."""
     given, made, listed = known_input(node, 0), known_result(node), known_input(node, 1)
     if given is None or made is None or listed is None or node.constant(1) is not None:
         return None
@@ -75,21 +74,21 @@ def _reduction(node: Node) -> str | None:
 
 
 def _summed(name: str, value: str, opset: int) -> list[str]:
-    """Sums along the last dimension of a matrix."""
+    """Lines that sum a matrix along its last dimension."""
     if opset < 13:
         return [f"{name} = ReduceSum <axes: ints = [1], keepdims: int = 0> ({value})"]
     return [f"{name} = ReduceSum <keepdims: int = 0> ({value}, last)"]
 
 
 def _reduced(given: tuple[int, ...], axes: tuple[int, ...], keeps: bool) -> tuple[int, ...]:
-    """The sizes of a reduction along axes."""
+    """The sizes of the result of a reduction along axes."""
     if keeps:
         return tuple(1 if place in axes else size for place, size in enumerate(given))
     return tuple(size for place, size in enumerate(given) if place not in axes)
 
 
 def _split(node: Node) -> str | None:
-    """Parts of the sizes that the results have."""
+    """Parts with the sizes of the results."""
     if not node.has(1) or node.constant(1) is not None or node.shape(0) is None:
         return None
     axis = node.attribute("axis", 0)
@@ -108,7 +107,7 @@ def _split(node: Node) -> str | None:
 
 
 def _affine_grid(node: Node) -> str | None:
-    """The size of the image, but for its channels, of which nothing depends."""
+    """The size of the image, except for its channels, on which nothing depends."""
     made, count = known_result(node), known_input(node, 1)
     if made is None or count is None or node.constant(1) is not None:
         return None
@@ -129,7 +128,7 @@ def _affine_grid(node: Node) -> str | None:
 
 
 def _by_axis(rank: int) -> list[str]:
-    """`hits`: for each axis of a tensor, which of the numbers that are given are its."""
+    """Lines that define `hits`: for each axis of a tensor, which of the given axes equal it."""
     return [
         constant("column", [rank, 1]),
         constant("all", range(rank)),
@@ -147,13 +146,13 @@ def _by_axis(rank: int) -> list[str]:
 
 
 def _size(given: tuple[int | None, ...]) -> str:
-    """`size`: the sizes of the input `x`."""
+    """The line that defines `size`, the sizes of the input `x`."""
     known = [size for size in given if size is not None]
     return constant("size", known) if len(known) == len(given) else "size = Shape (x)"
 
 
 def _compared(made: tuple[int | None, ...]) -> list[str]:
-    """`is_equal`: whether `length` has the sizes of the result that are known."""
+    """Lines that define `is_equal`: whether `length` equals the known sizes of the result."""
     places = [axis for axis, size in enumerate(made) if size is not None]
     return [
         constant("places_m", places),
@@ -164,7 +163,7 @@ def _compared(made: tuple[int | None, ...]) -> list[str]:
 
 
 def _chosen(name: str, values: str, default: str, opset: int) -> list[str]:
-    """For each axis, the number that is given for it, or the default."""
+    """Lines that define, for each axis, the value that is given for it, or the default."""
     return [
         f"{name}_more = Sub ({values}, {default})",
         f"{name}_hit = Where (hits, {name}_more, zero)",
@@ -174,8 +173,8 @@ def _chosen(name: str, values: str, default: str, opset: int) -> list[str]:
 
 
 def _slice_checks(node: Node) -> list[str] | None:
-    """What makes `start` and `step` for each axis, and checks that they lead to the sizes of the
-    result; None where these are not known."""
+    """Lines that define `start` and `step` for each axis, and check that they give the sizes of the
+    result. None if these are not known."""
     given, made = node.shape(0), result_sizes(node)
     count = known_input(node, 1)
     if not given or made is None or count is None:
@@ -190,7 +189,8 @@ def _slice_checks(node: Node) -> list[str] | None:
         *(f"{name}_l = Cast <to: int = {INT64}> ({name})" for name in ("starts", "ends", "by")),
         *_chosen("start_a", "starts_l", "zero", node.opset),
         *_chosen("step_a", "by_l", "one", node.opset),
-        # An end has another default for each axis: it is counted from behind.
+        # The default of an end is the size of its axis. A large number stands for it, which is
+        # clamped below.
         "least = Constant <value: tensor = int64 {-4611686018427387904}> ()",
         "most = Constant <value: tensor = int64 {4611686018427387904}> ()",
         "ends_low = Max (ends_l, least)",
@@ -230,7 +230,7 @@ def _slice_checks(node: Node) -> list[str] | None:
 
 
 def checked_starts(node: Node) -> str | None:
-    """The starts of a Slice forward, whose length is checked."""
+    """The starts of a Slice with positive steps, whose length is checked."""
     steps = node.constant(4)
     if node.has(3) and node.constant(3) is None:
         return None
@@ -245,7 +245,7 @@ def checked_starts(node: Node) -> str | None:
 
 
 def slice_by_indices(node: Node) -> str | None:
-    """A slice of steps of any sign: each dimension is looked up."""
+    """Lowers a Slice with steps of any sign to a Gather for each dimension."""
     given, made = known_input(node, 0), known_result(node)
     lines = _slice_checks(node)
     if given is None or made is None or lines is None:
@@ -269,7 +269,7 @@ def slice_by_indices(node: Node) -> str | None:
 
 
 def _pad(node: Node) -> str | None:
-    """Padding by what the tensor has: each dimension is looked up."""
+    """Lowers padding by elements of the tensor to a Gather for each dimension."""
     mode = node.attribute("mode", "constant")
     given, made, count = known_input(node, 0), known_result(node), known_input(node, 1)
     if mode == "constant" or given is None or made is None or count is None or 0 in given:
@@ -291,7 +291,8 @@ def _pad(node: Node) -> str | None:
 
 
 def _cut_pads(node: Node) -> str | None:
-    """Negative pads, which torch-mlir has not, or wrong, as a slice before the others."""
+    """Lowers negative pads, which torch-mlir lowers wrongly or not at all, to a Slice before the
+    other pads."""
     pads, axes, shape = node.constant(1), node.constant(3), node.shape(0)
     if pads is None or shape is None or (node.has(3) and axes is None) or (pads >= 0).all():
         return None
@@ -316,7 +317,7 @@ def _cut_pads(node: Node) -> str | None:
 
 
 def checked_pads(node: Node) -> str | None:
-    """The pads of a Pad by a constant, whose sums are checked."""
+    """The pads of a Pad with a constant, whose sums are checked."""
     given, made, count = node.shape(0), result_sizes(node), known_input(node, 1)
     mode = node.attribute("mode", "constant")
     if mode != "constant" or not given or made is None or count is None:
@@ -331,7 +332,7 @@ def checked_pads(node: Node) -> str | None:
 def _pad_checks(
     node: Node, given: tuple[int | None, ...], made: tuple[int | None, ...], number: int
 ) -> list[str]:
-    """What makes `begin` for each axis, and checks the padding of so many axes."""
+    """Lines that define `begin` for each axis, and check the padding of `number` axes."""
     rank = len(given)
     lines = ["along = Identity (axes)" if node.has(3) else constant("along", range(number))]
     return [
@@ -352,11 +353,12 @@ def _pad_checks(
 
 
 def _is_looked_up(node: Node, mode: str, given: tuple[int, ...]) -> bool:
-    """Whether torch-mlir has the padding not: of values of the call, of more than there is."""
+    """Whether torch-mlir does not lower the padding: for pads that are values of the call, or are
+    larger than the tensor."""
     pads = node.constant(1)
     if pads is None or mode == "wrap" or node.has(3):
         return True
-    # torch-mlir pads one or two dimensions, behind others, by less than they have.
+    # torch-mlir pads only the last one or two dimensions, by less than their size.
     padded = [axis for axis, pair in enumerate(pads.reshape(2, -1).T) if pair.any()]
     if padded and (len(given) not in (3, 4) or padded[0] < len(given) - 2):
         return True

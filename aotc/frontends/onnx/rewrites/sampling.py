@@ -1,7 +1,8 @@
-"""Resize, GridSample and RoiAlign: where each element of the result is in the input, and with what
-weights its neighbours add up to it. Along each axis alone for Resize, which is separable.
+"""Rewrites of Resize, GridSample and RoiAlign: for each element of the result, they compute its
+coordinates in the input and the weights of its neighbours. Resize is separable, and is computed
+along each axis separately.
 
-Places are computed in f64, as an error of one unit moves an element to its neighbour.
+Coordinates are computed in f64, because a rounding error may change which neighbour is selected.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from aotc.frontends.onnx.elements import DOUBLE, FLOAT, INT64
 from aotc.frontends.onnx.nodes import Node, known_input, known_result
 from aotc.frontends.onnx.rewrites.body import Body, Rewrite
 
-# Neighbours of an element that are added up, at most, where antialiasing takes many.
+# The most neighbours that contribute to an element. Antialiasing uses many.
 _MOST_TAPS = 64
 
 
@@ -68,7 +69,7 @@ def _resize(node: Node) -> str | None:
 def _scales(
     node: Node, body: Body, given: tuple[int, ...], made: tuple[int, ...], axes: list[int]
 ) -> list[str | None]:
-    """The scale of each of the axes as a scalar of f64; None where nothing is to be done."""
+    """The scale of each axis as an f64 scalar. None if the axis is not changed."""
     is_cropped = node.attribute("coordinate_transformation_mode") == "tf_crop_and_resize"
     if node.has(2) and known_input(node, 2) != (0,):
         constant = node.constant(2)
@@ -98,12 +99,12 @@ def _scales(
 def _coordinate(
     node: Node, body: Body, size: int, made: int, scale: str, place: int, count: int
 ) -> str:
-    """Where the elements of the result are along an axis of the input."""
+    """The coordinates of the result's elements along an axis of the input."""
     mode = node.attribute("coordinate_transformation_mode", "half_pixel")
     steps = body.numbers([float(step) for step in range(made)], DOUBLE)
     half, one = body.numbers(0.5, DOUBLE), body.numbers(1.0, DOUBLE)
     zero = body.numbers(0.0, DOUBLE)
-    # The size before it is rounded down.
+    # The size of the result before it is rounded down.
     wide = body("Mul", scale, body.numbers(float(size), DOUBLE))
     last = body.numbers(size - 1.0, DOUBLE)
     if mode == "asymmetric":
@@ -127,12 +128,12 @@ def _coordinate(
         return body("Add", body("Mul", start, last), body("Mul", steps, factor))
     centre = body("Sub", body("Div", body("Add", steps, half), scale), half)
     if mode == "pytorch_half_pixel":
-        # Of one element, whatever is left of it.
+        # The result has at most one element before its size is rounded.
         is_one = body("LessOrEqual", wide, one)
         none = body("Mul", steps, zero)
         return body("Where", is_one, none, centre)
     if mode == "half_pixel_symmetric":
-        # The width that is there, of the one that would be.
+        # The ratio of the actual width to the unrounded one.
         kept = body("Div", body.numbers(float(made), DOUBLE), wide)
         offset = body("Mul", body.numbers(size / 2, DOUBLE), body("Sub", one, kept))
         return body("Add", offset, centre)
@@ -156,11 +157,12 @@ def _inside(body: Body, index: str, size: int) -> str:
 
 
 def _taps(node: Node, size: int, made: int, mode: str, antialias: bool) -> range | None:
-    """The neighbours of an element, counted from the one before it."""
+    """The offsets of the neighbours from the element before the coordinate. None if there are too
+    many."""
     reach = 2 if mode == "cubic" else 1
     if not antialias or made >= size:
         return range(1 - reach, reach + 1)
-    # As wide as the scale is small, and one more for its rounding.
+    # The support grows as the scale decreases. One more is added for its rounding.
     wide = int(reach * (size + 1) / made) + 2
     return range(1 - wide, wide + 1) if 2 * wide <= _MOST_TAPS else None
 
@@ -253,7 +255,7 @@ def _grid_sample(node: Node) -> str | None:
     number = 1
     for size in grid[1:-1]:
         number *= size
-    # The last coordinate of the grid is that of the first axis.
+    # The last coordinate of the grid is that of the first spatial axis.
     ats = [
         _unnormalized(node, body, body.part(places, count - 1 - axis, count - axis, 2), size)
         for axis, size in enumerate(spatial)
@@ -294,7 +296,7 @@ def _grid_sample(node: Node) -> str | None:
 
 
 def _unnormalized(node: Node, body: Body, place: str, size: int) -> str:
-    """A coordinate from -1 to 1 as one of elements."""
+    """Converts a coordinate from -1 to 1 to one in elements."""
     one = body("Add", place, body.numbers(1.0, DOUBLE))
     if node.attribute("align_corners", 0):
         return body("Mul", one, body.numbers((size - 1) / 2, DOUBLE))
@@ -305,10 +307,10 @@ def _unnormalized(node: Node, body: Body, place: str, size: int) -> str:
 def _neighbours(
     node: Node, body: Body, mode: str, at: str, size: int
 ) -> list[tuple[str, str, str]]:
-    """The elements of which one is made along an axis: their places, weights, and whether they are
-    in the input, where that is not always so."""
+    """The neighbours along an axis: their indices, weights, and whether they are in the input. The
+    last is empty if they always are."""
     padding = node.attribute("padding_mode", "zeros")
-    # A cubic's places are brought in one by one.
+    # For cubic interpolation, each neighbour is moved into the input separately.
     if padding != "zeros" and mode != "cubic":
         at = _padded(node, body, at, size)
     if mode == "nearest":
@@ -330,7 +332,7 @@ def _placed(node: Node, body: Body, index: str, size: int, weight: str) -> tuple
         is_in = body("And", body("GreaterOrEqual", index, zero), body("LessOrEqual", index, last))
     else:
         index = _padded(node, body, index, size)
-    # What is no number is at no place.
+    # NaN has no integer value.
     limit = body.numbers(float(size), DOUBLE)
     low = body("Max", index, body.numbers(-1.0, DOUBLE))
     bounded = body("Min", low, limit)
@@ -339,7 +341,7 @@ def _placed(node: Node, body: Body, index: str, size: int, weight: str) -> tuple
 
 
 def _padded(node: Node, body: Body, at: str, size: int) -> str:
-    """A place outside of the input as one inside."""
+    """Moves a coordinate outside of the input into it."""
     zero, last = body.numbers(0.0, DOUBLE), body.numbers(size - 1.0, DOUBLE)
     if node.attribute("padding_mode", "zeros") == "border":
         return body("Min", body("Max", at, zero), last)
@@ -356,7 +358,8 @@ def _padded(node: Node, body: Body, at: str, size: int) -> str:
 
 
 def _aligned(node: Node) -> str | None:
-    """Means of samples, which are products with the weights of rows and of columns."""
+    """Lowers RoiAlign to means of samples, which are matmuls with the weights of rows and of
+    columns."""
     given, made = known_input(node, 0), known_result(node)
     ratio = node.attribute("sampling_ratio", 0)
     if given is None or made is None or 0 in given or 0 in made or ratio < 1:

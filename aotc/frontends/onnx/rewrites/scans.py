@@ -1,4 +1,5 @@
-"""CumSum and CumProd: each step adds what is twice as far away as in the one before."""
+"""Rewrites of CumSum and CumProd as a Hillis-Steele scan: each step combines elements at twice the
+distance of the step before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ScatterElements, ScatterND and TensorScatter."""
+"""Rewrites of ScatterElements, ScatterND and TensorScatter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from aotc.frontends.onnx.elements import INT64
 from aotc.frontends.onnx.nodes import Node, known_input
 from aotc.frontends.onnx.rewrites.body import Body, Rewrite
 
-# Pairs of elements that are compared, at most.
+# The most pairs of elements that are compared.
 _MOST_PAIRS = 1 << 22
 
 
@@ -25,7 +25,7 @@ def _scatter(node: Node) -> str | None:
 
 
 def _scatter_rows(node: Node) -> str | None:
-    """Of ScatterND: rows of what is left of the dimensions."""
+    """Lowers ScatterND: the remaining dimensions are collapsed into rows."""
     given, places, updates = (known_input(node, index) for index in range(3))
     if not given or not places or updates is None or 0 in (*given, *places, *updates):
         return None
@@ -45,7 +45,7 @@ def _scatter_rows(node: Node) -> str | None:
 
 
 def checked_rows(node: Node) -> str | None:
-    """The indices of ScatterND, of which torch-mlir checks those into one dimension alone."""
+    """The indices of ScatterND, checked. torch-mlir only checks indices into a single dimension."""
     places = node.shape(1)
     if not places or not places[-1] or 0 in places:
         return None
@@ -62,9 +62,9 @@ def _scattered(
     updates: tuple[int, ...],
     axis: int,
 ) -> str:
-    """A tensor, in which each element looks for the updates that go there: in order, along an axis.
-    `values`: the tensor, the places along the axis (64-bit integers within bounds) and the
-    updates."""
+    """The tensor in which each element finds the updates that are written to it, along an axis and
+    in order. `values` are the tensor, the indices along the axis (64-bit integers within bounds)
+    and the updates."""
     data, places, written = values
     size, count = given[axis], updates[axis]
     rank, element = len(given), node.element(0)
@@ -100,7 +100,7 @@ def _scattered(
         terms = body("Where", hits, wide, other)
         made = body(combined, own, body.reduce(operator, terms, [rank]))
     made = body("Transpose", made, perm=back)
-    # What no update has coordinates for stays.
+    # Elements outside the extent of the updates are kept.
     for place in reversed(range(rank)):
         if place != axis and updates[place] < given[place]:
             rest = data

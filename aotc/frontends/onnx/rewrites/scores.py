@@ -1,4 +1,4 @@
-"""Scores of classes (ai.onnx.ml): their transforms, and the labels that they lead to."""
+"""Scores of classes (ai.onnx.ml): post-transforms, and the labels with the largest score."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DOMAIN = "ai.onnx.ml"
 
 
 def transformed(body: Body, scores: str, transform: str) -> str | None:
-    """Scores [rows, classes] after a `post_transform`; None for one that has no lowering."""
+    """Scores [rows, classes] after a `post_transform`. None for one that has no lowering."""
     if transform == "NONE":
         return scores
     if transform == "LOGISTIC":
@@ -21,8 +21,8 @@ def transformed(body: Body, scores: str, transform: str) -> str | None:
 
 
 def binary_scores(body: Body, score: str, *, is_opposite: bool) -> str:
-    """The scores of two classes, of which one [rows, 1] is known: the other is its opposite, or
-    what it lacks of 1."""
+    """The scores of two classes, given that of the second, [rows, 1]. The first is its negation if
+    `is_opposite`, and otherwise 1 minus it."""
     other = body("Neg", score) if is_opposite else body("Sub", body.numbers(1.0), score)
     return body("Concat", other, score, axis=1)
 

@@ -1,7 +1,6 @@
-"""Operators that choose elements by their values: TopK, Unique, Compress, NonZero and
-NonMaxSuppression, where the model says how many there are. Each element is compared with each other
-one, in parallel.
-"""
+"""Rewrites of operators that select elements by value, if the model declares how many there are:
+TopK, Unique, Compress, NonZero and NonMaxSuppression. Each element is compared with all others, in
+parallel."""
 
 from __future__ import annotations
 
@@ -11,12 +10,13 @@ from aotc.frontends.onnx.elements import BOOL, FLOATS, INT64
 from aotc.frontends.onnx.nodes import Node, known_input, known_result
 from aotc.frontends.onnx.rewrites.body import Body, Rewrite
 
-# Elements that are compared with each other, at most; and boxes, one after another.
+# The most elements that are compared with each other, and the most boxes, which are selected
+# sequentially.
 _MOST, _MOST_BOXES = 1024, 64
 
 
 def _positions(body: Body, flags: str, size: int, count: int) -> str:
-    """The places of those of a vector of 0 and 1 that are 1, which have to be so many."""
+    """The indices of the ones in a vector of 0 and 1. Their number must be `count`."""
     row, column = body.ints(range(size), [1, size]), body.ints(range(size), [size, 1])
     before = body.cast(body("LessOrEqual", row, column), INT64)
     sums = body.reduce("ReduceSum", body("Mul", before, flags), [1])
@@ -60,7 +60,7 @@ def _non_zero(node: Node) -> str | None:
 
 
 def _unravelled(body: Body, places: str, shape: tuple[int, ...], count: int) -> str:
-    """A row of indices for each dimension."""
+    """Converts linear indices to a row of indices for each dimension."""
     rows, stride = [], math.prod(shape)
     for size in shape:
         stride //= size
@@ -71,8 +71,8 @@ def _unravelled(body: Body, places: str, shape: tuple[int, ...], count: int) -> 
 
 
 def _is_before(body: Body, element: int, one: str, other: str, *, largest: bool) -> tuple[str, str]:
-    """Whether one comes before the other, and whether they are equal. What is no number is larger
-    than all numbers, and equal to its like."""
+    """Whether one element comes before the other, and whether they are equal. NaN is greater than
+    all numbers, and equal to NaN."""
     before = body("Greater" if largest else "Less", one, other)
     equal = body("Equal", one, other)
     if element in FLOATS:
@@ -131,7 +131,7 @@ def _unique(node: Node) -> str | None:
     order = [axis, *(place for place in range(len(given)) if place != axis)]
     table = value if node.attribute("axis") is None else body("Transpose", value, perm=order)
     table = body.reshape(table, [rows, width])
-    # [i, j, p]: whether row j is before row i at place p, if they are equal up to there.
+    # [i, j, p]: whether row j is before row i at place p, provided that they are equal before p.
     own, other = body.reshape(table, [rows, 1, width]), body.reshape(table, [1, rows, width])
     before, equal = _is_before(body, node.element(0), other, own, largest=False)
     differs = body("Sub", body.integer(1), body.cast(equal, INT64))
@@ -152,7 +152,7 @@ def _unique(node: Node) -> str | None:
         body("Less", body.ints(range(rows), [1, rows]), body.ints(range(rows), [rows, 1])), INT64
     )
     twins = body.reduce("ReduceSum", body("Mul", is_same, sooner), [1])
-    # Whether a row is the first of its like.
+    # Whether a row is the first of its group of equal rows.
     leads = body.cast(body("Equal", twins, body.integer(0)), INT64)
     total = body.reduce("ReduceSum", leads, [0])
     body.expect(
@@ -161,7 +161,8 @@ def _unique(node: Node) -> str | None:
     if node.attribute("sorted", 1):
         ranks = body.reduce("ReduceSum", body("Mul", is_less, body.reshape(leads, [1, rows])), [1])
     else:
-        # The place of the first of its like, of which those before it are counted.
+        # The index of the first row of each row's group. The groups whose first row is before it
+        # are counted.
         places = body.ints(range(rows), [1, rows])
         mine = body("Mul", is_same, body.reshape(leads, [1, rows]))
         firsts = body.reduce("ReduceSum", body("Mul", mine, places), [1])
@@ -208,7 +209,7 @@ def _non_max_suppression(node: Node) -> str | None:
         ]
     spans = [body("Sub", high, low) for low, high in sides]
     areas = body("Mul", *spans)
-    # [batch, 1, i, j]: how much two boxes have in common.
+    # [batch, 1, i, j]: the area of the intersection of two boxes.
     common = ""
     for low, high in sides:
         lows = body(

@@ -1,4 +1,4 @@
-"""Support vector machines (ai.onnx.ml)."""
+"""Rewrites of support vector machines (ai.onnx.ml)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _numbers(node: Node, name: str) -> np.ndarray:
 
 
 def _kernels(node: Node, body: Body, count: int, element: int) -> str | None:
-    """The kernel of each row of features and each of `count` support vectors."""
+    """The kernel function of each row of features and each of `count` support vectors."""
     shape, vectors = node.shape(0), _numbers(node, "support_vectors")
     parameters = _numbers(node, "kernel_params")
     kind = node.attribute("kernel_type", "LINEAR").upper()
@@ -27,7 +27,7 @@ def _kernels(node: Node, body: Body, count: int, element: int) -> str | None:
         return None
     vectors, x = vectors.reshape(count, -1), body.cast("x", element)
     if kind == "RBF":
-        # The difference first: that of the squares would lose what makes close rows different.
+        # The difference is computed first: a difference of squares would cancel for close rows.
         away = body("Sub", body.unsqueeze(x, 1), body.numbers(vectors, element))
         distance = body.reduce("ReduceSum", body("Mul", away, away), [2])
         return body("Exp", body("Mul", distance, body.numbers(-parameters[0], element)))
@@ -65,8 +65,8 @@ def _regressor(node: Node) -> str | None:
 
 
 def _classifier(node: Node) -> str | None:
-    """Each two classes vote for one of them; the scores are what they vote by. Probabilities, which
-    are found by iterating, have no lowering."""
+    """Each pair of classes votes for one of the two; the scores are the decision values of the
+    pairs. Probabilities, which are found iteratively, have no lowering."""
     classes, counts = node.attribute("classlabels_ints"), node.attribute("vectors_per_class")
     coefficients, rho = _numbers(node, "coefficients"), _numbers(node, "rho")
     if not classes or not counts or len(classes) != len(counts) or len(classes) < 2:
@@ -78,7 +78,7 @@ def _classifier(node: Node) -> str | None:
     if node.attribute("prob_a") or node.attribute("post_transform", "NONE") != "NONE":
         return None
     if len(pairs) == 1 and (coefficients >= 0).all():
-        # ONNX has another rule for the label there.
+        # ONNX defines another rule for the label in this case.
         return None
     body, element = Body(node.opset), _computed(node)
     kernels = _kernels(node, body, vectors, element)

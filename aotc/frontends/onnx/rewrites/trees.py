@@ -1,7 +1,6 @@
-"""Ensembles of decision trees (ai.onnx.ml), as gathers from arrays of nodes: each step of as many
-as the deepest tree has levels goes from the nodes that were reached to their children, and leaves
-are their own children. All trees and rows go at a time.
-"""
+"""Rewrites of decision tree ensembles (ai.onnx.ml) as gathers from arrays of nodes. Each step goes
+from the current nodes to their children, for all trees and rows at once; a leaf is its own child.
+There are as many steps as the deepest tree has levels."""
 
 from __future__ import annotations
 
@@ -25,20 +24,23 @@ _MODES = {
     "BRANCH_NEQ": "Different",
     "LEAF": "",
 }
-# As TreeEnsemble numbers them; the sets of BRANCH_MEMBER have no lowering.
+# TreeEnsemble's numbers. BRANCH_MEMBER, which tests for membership in a set, has no lowering.
 _NUMBERED_MODES = dict(
     enumerate(["LessOrEqual", "Less", "GreaterOrEqual", "Greater", "Equal", "Different"])
 )
 _NUMBERED_SUMS = ("AVERAGE", "SUM", "MIN", "MAX")
 _NUMBERED_TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC")
-# Nodes of all trees, and levels of one, at most.
+# The most nodes of all trees, and the most levels of a tree.
 _MOST_NODES, _DEEPEST = 1 << 20, 64
 
 
 class _Forest(Struct, frozen=True):
-    """The nodes of all trees, by their place in arrays: the comparison of each (empty for a leaf),
-    the feature and the value compared, and the places of its children; whether NaN goes to the
-    first; the places of the roots; and for each leaf what it adds to which result."""
+    """The nodes of all trees, by index in arrays.
+
+    A node has a comparison (empty for a leaf), a feature and a value that are compared, the indices
+    of its two children, and whether NaN goes to the first child. `roots` are the indices of the
+    roots. `weights` has, for each leaf, the results that it contributes to, and its weights.
+    """
 
     comparisons: list[str]
     features: list[int]
@@ -49,7 +51,7 @@ class _Forest(Struct, frozen=True):
     weights: dict[int, list[tuple[int, float]]]
 
     def has_trees(self, features: int | None, results: int) -> bool:
-        """Whether all places are ones of nodes, of so many features, and of results."""
+        """Whether all indices of nodes, features and results are in bounds."""
         count = len(self.comparisons)
         lists = self.features, self.values, *self.children, self.is_nan_true
         written = [result for added in self.weights.values() for result, _ in added]
@@ -63,7 +65,8 @@ class _Forest(Struct, frozen=True):
         )
 
     def depth(self) -> int | None:
-        """The levels of the deepest tree; None for nodes that are no trees."""
+        """The number of levels of the deepest tree. None if there are too many, as in a cyclic
+        graph."""
         level, depth = set(self.roots), 0
         while True:
             level = {place for place in level if self.comparisons[place]}
@@ -88,7 +91,7 @@ def _malformed(node: Node) -> InputError:
 
 
 def _tensor(node: Node, name: str) -> list[Any]:
-    """The numbers of an attribute, which may be a list, or a tensor of another name."""
+    """The numbers of an attribute, which may be a list, or a tensor with another name."""
     from onnx import numpy_helper
 
     listed = node.attribute(name)
@@ -119,7 +122,7 @@ def _listed_forest(node: Node, kind: str) -> _Forest | None:
         roots.setdefault(tree, place)
     if set(modes) - set(_MODES):
         return None
-    # A child that there is not has a place that no node has.
+    # A child that does not exist has an index that is out of bounds.
     sides = [
         [
             place if mode == "LEAF" else places.get((trees[place], child), -1)
@@ -142,7 +145,7 @@ def _listed_forest(node: Node, kind: str) -> _Forest | None:
         raise _malformed(node)
     return _Forest(
         [_MODES[mode] for mode in modes],
-        # That of a leaf may be any number, and is looked up all the same.
+        # The feature of a leaf may be any number, but is gathered, too.
         [one if mode != "LEAF" else 0 for mode, one in zip(modes, features, strict=True)],
         _tensor(node, "nodes_values"),
         (sides[0], sides[1]),
@@ -153,7 +156,7 @@ def _listed_forest(node: Node, kind: str) -> _Forest | None:
 
 
 def _numbered_forest(node: Node) -> _Forest | None:
-    """The trees of a TreeEnsemble, whose leaves stand behind the other nodes here."""
+    """The trees of a TreeEnsemble. The leaves follow the other nodes in the arrays."""
     modes = _tensor(node, "nodes_modes")
     if set(modes) - set(_NUMBERED_MODES):
         return None
@@ -170,7 +173,7 @@ def _numbered_forest(node: Node) -> _Forest | None:
             raise _malformed(node)
         own = [child + count * bool(leaf) for child, leaf in zip(children, is_leaf, strict=True)]
         sides.append([*own, *leaves])
-    # A tree that is one leaf has a node whose children are both that leaf.
+    # A tree with a single leaf has a node whose children are both that leaf.
     missing = node.attribute("nodes_missing_value_tracks_true") or [0] * count
     none = [0] * len(results)
     return _Forest(
@@ -203,7 +206,7 @@ def _sums(
         return None
     compute = DOUBLE if node.element(0) == DOUBLE else FLOAT
     x = body.cast("x", compute)
-    # Zeros for each row, of which there may be any number, whatever the row has.
+    # Zeros for each row. The number of rows may be unknown, and the elements may be anything.
     first = body.part(x, 0, 1, 1)
     zeros = body.cast(body("Less", first, first), INT64)
     at = body("Add", zeros, body.ints(forest.roots, [1, len(forest.roots)]))
@@ -224,7 +227,7 @@ def _sums(
 
 
 def _children(body: Body, forest: _Forest, x: str, at: str, compute: int) -> str:
-    """The children of the nodes [rows, trees]."""
+    """The children of the nodes `at` [rows, trees]."""
 
     def own(values: list[int]) -> str:
         return body("Gather", body.ints(values), at, axis=0)
@@ -235,7 +238,7 @@ def _children(body: Body, forest: _Forest, x: str, at: str, compute: int) -> str
     is_true = ""
     for operator in used:
         if operator == "Different":
-            # NaN is, of any value.
+            # NaN differs from every value.
             fits = body("Not", body("Equal", value, limit))
         else:
             fits = body(operator, value, limit)
@@ -289,7 +292,8 @@ def _classifier(node: Node) -> str | None:
         return None
     offsets = _tensor(node, "base_values")
     if is_binary:
-        # One score, whichever class it is written for, and what it lacks of 1, or its opposite.
+        # There is one score, whichever class it is listed for. The other is 1 minus it, or its
+        # negation.
         rows = {place: [(0, one) for _, one in added] for place, added in forest.weights.items()}
         forest = _Forest(
             forest.comparisons,
