@@ -92,7 +92,7 @@ def tried(given: memoryview) -> bytes:
             try:
                 manager.run(_alone(ir, function, operation).operation)
             except (ir.MLIRError, ValueError):
-                continue  # refused, or no module: neither crashes
+                continue  # the passes refuse it, or it is not a valid module
     return b""
 
 
@@ -122,7 +122,7 @@ def _is_constant(operation: Any) -> bool:
 def _alone(ir: Any, function: Any, operation: Any) -> Any:
     """A module with only this operation, in a function with the attributes of the original one."""
     needed = [operation]
-    for one in needed:  # which grows
+    for one in needed:  # the list grows during the iteration
         for operand in one.operands:
             maker = getattr(operand.owner, "operation", None)
             if maker is not None and _is_constant(maker) and maker not in needed:

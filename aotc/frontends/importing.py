@@ -69,7 +69,7 @@ def _size(frontend: Frontend, path: Path) -> int:
     """The size in bytes of the file and of the files that belong to it."""
     try:
         return sum(one.stat().st_size for one in (path, *frontend.beside(path)))
-    except Exception:  # of others' code, for a file that may be none: the import tells of it
+    except Exception:  # of any front end, e.g. for a missing file: the import reports it
         return 0
 
 

@@ -211,9 +211,9 @@ class MergeSort:
             for i, part in enumerate(self._parts)
         )
         return f"""
-      // The place of its first element in the two runs together, and where they begin and end.
+      // The position of its first element in the merged run, and the bounds of the two runs.
       %both = arith.addi %{run}, %{run} : index
-      // Runs are as long as a power of two.
+      // The lengths of runs are powers of two.
       %mask = arith.subi %{made}, %c1 : index
       %place = arith.andi %begin, %mask : index
       {self._runs(made)}
@@ -223,7 +223,7 @@ class MergeSort:
       %end = arith.minui %both_end, %{count} : index
       %firsts = arith.subi %middle, %runs : index
       %seconds = arith.subi %end, %middle : index
-      // How many before it are of the first run: from %least to %most.
+      // Bisects the number of elements of the first run before it, from %least to %most.
       %beyond = arith.subi %place, %seconds : index
       %least = arith.maxsi %beyond, %c0 : index
       %most = arith.minsi %place, %firsts : index
@@ -254,7 +254,7 @@ class MergeSort:
           -> (index, index, {self._each("{p}")}) {{
         %has_first = arith.cmpi ult, %i, %middle : index
         %has_no_second = arith.cmpi uge, %j, %end : index
-        // Within the tensor also where a run has no more.
+        // In bounds even if a run is exhausted.
         %first = arith.minui %i, %last : index
         %second = arith.minui %j, %last : index
         {self._read("a", source, "first")}
@@ -308,7 +308,7 @@ func.func @sort({self._each("%given{i}: {t}")}) -> ({results}) {{
   %some = arith.maxui %n, %c1 : index
   %last = arith.subi %some, %c1 : index
   %chunks = arith.ceildivui %n, %chunk : index
-  // As many merges as the number of the last chunk has digits: none for one chunk, or none.
+  // The number of merges is the bit length of the last chunk's index: 0 for at most one chunk.
   %some_chunks = arith.maxui %chunks, %c1 : index
   %last_chunk = arith.subi %some_chunks, %c1 : index
   %number = arith.index_cast %last_chunk : index to i64

@@ -88,7 +88,7 @@ class Found(Struct, frozen=True):
 def frontends() -> tuple[Found, ...]:
     """All installed front ends, by name. One that cannot be imported is included, with the
     reason."""
-    import importlib.metadata  # it takes as long to load as MLIR: not for MLIR's own endings
+    import importlib.metadata  # takes as long to load as MLIR
 
     points = importlib.metadata.entry_points(group=GROUP)
     return tuple(_load(point) for point in sorted(points, key=lambda point: point.name))

@@ -85,7 +85,7 @@ class Scatter:
         is_known = not any(self._result.is_dynamic_dim(of) for of in points.named)
         self._places = math.prod(sizes) if is_known else None
 
-    # --- What forms have in common -----------------------------------------------------------
+    # --- Shared by all algorithms -------------------------------------------------------------
 
     def _names(self) -> str:
         return ", ".join(name for name, _ in self._points.loops)
@@ -238,7 +238,7 @@ class Scatter:
             return f"%{made} = func.call @region(%{update}, %{was}) : ({e}, {e}) -> {e}"
         return f"%{made} = {self._operation} %{update}, %{was} : {e}"
 
-    # --- Forms --------------------------------------------------------------------------------
+    # --- Algorithms ---------------------------------------------------------------------------
 
     def text(self) -> str:
         """The text of `func.func @scatter`, after the functions that it calls."""

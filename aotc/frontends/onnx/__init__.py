@@ -106,7 +106,7 @@ def _newer(model: Any) -> Any:
         return None
     try:
         return onnx.version_converter.convert_version(model, _OPSET)
-    except Exception:  # of many kinds: the model stays as it is
+    except Exception:  # of many types; the model cannot be converted
         return None
 
 

@@ -273,7 +273,7 @@ def _evaluated(proto: Any, opset: int, given: Mapping[str, Any]) -> np.ndarray[A
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             (value,) = ReferenceEvaluator(model).run(None, dict(given))
-    except Exception:  # of many kinds: the node stays as it is
+    except Exception:  # of many types; the node is not folded
         return None
     value = np.asarray(value)
     return value if value.dtype.kind in "iub" and value.size <= _MOST else None

@@ -8,7 +8,7 @@ from typing import Any
 from aotc import ops
 from aotc.errors import InputError
 
-_EQ, _SGE = 0, 5  # of arith.cmpi
+_EQ, _SGE = 0, 5  # predicates of arith.cmpi
 _MESSAGE = "the batches of a product have several sizes, which are known at run time alone"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 Tensor = Any
 
-_SUM, _MEAN, _MAX = 0, 1, 2  # PyTorch's numbers
+_SUM, _MEAN, _MAX = 0, 1, 2  # PyTorch's numbers of the modes
 
 
 def bag_decompositions(aten: Any) -> dict[Any, Any]:

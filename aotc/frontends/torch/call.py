@@ -73,4 +73,4 @@ def _written(spec: Any) -> str | None:
     try:
         return str(_pytree.treespec_dumps(spec))
     except (NotImplementedError, TypeError, ValueError):
-        return None  # of a class that is registered without a name
+        return None  # it has a class that is registered without a name

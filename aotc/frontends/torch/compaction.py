@@ -31,7 +31,7 @@ func.func @repeat_interleave(%ends: {ends}, %size: {size}) -> {result} {{
   %known = arith.constant {known or 0} : i64
   %is_size = arith.cmpi {is_size} : i64
   cf.assert %is_size, "{message}"
-  // What follows the assertion is computed, too.
+  // The code after a failed assertion runs, too, so the length must be valid.
   %some = arith.maxsi %count, %zero : i64
   %length = arith.index_cast %some : i64 to index
   %empty = tensor.empty({length}) : {result}
@@ -102,7 +102,7 @@ func.func @masked_scatter(%x: {x}, %mask: {mask}, %ends: {ends}, %size: {count},
 {numbers}
     %place_ = arith.subi %end, %one : i64
     %place = arith.index_cast %place_ : i64 to index
-    // Also where the assertion has failed.
+    // In bounds even if the assertion has failed.
     %is_there = arith.cmpi ult, %place, %n : index
     %is_new = arith.andi %is_true, %is_there : i1
     %new = scf.if %is_new -> ({element}) {{

@@ -325,7 +325,7 @@ def _equal(x: Tensor, y: Tensor) -> Tensor:
 
 def _isfinite(x: Tensor) -> Tensor:
     if x.dtype.is_floating_point:
-        return x.abs() < math.inf  # also of NaN
+        return x.abs() < math.inf  # false for NaN
     return x == x
 
 

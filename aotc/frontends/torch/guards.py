@@ -236,7 +236,7 @@ _OPERATIONS: dict[str, tuple[str | None, str | None]] = {
     "Or": ("arith.ori", None),
 }
 _DIVISIONS = ("arith.floordivsi", "arith.divsi", "arith.remsi")
-_NE = 1  # arith.cmpi's number
+_NE = 1  # a predicate of arith.cmpi
 # The predicates of arith.cmpi (signed) and of arith.cmpf.
 _RELATIONS = {
     "Equality": (0, 1),

@@ -49,7 +49,7 @@ def _functions() -> dict[Callable[..., Any], tuple[Any, Any]]:
         torch.sym_min: (prim.min.int, prim.min.float),
         operator.pow: powers,
         pow: powers,
-        torch.sym_sqrt: (None, aten.sqrt.float),  # what strict export makes of math.sqrt
+        torch.sym_sqrt: (None, aten.sqrt.float),  # strict export converts math.sqrt to this
     }
 
 

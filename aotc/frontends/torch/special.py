@@ -109,7 +109,7 @@ def _inverse(y: Tensor, rest: Tensor) -> Tensor:
     far = torch.where(y < 0, -size, size)
     found = torch.where(w > 5, far, near)
     found = torch.where(rest == 0, y * math.inf, found)
-    return torch.where(rest >= 0, found, math.nan)  # also of NaN
+    return torch.where(rest >= 0, found, math.nan)  # NaN also if rest is NaN
 
 
 def _normal_quantile(p: Tensor) -> Tensor:

@@ -116,7 +116,7 @@ def _value(node: Any, values: dict[Any, Any]) -> Any | None:
     try:
         found = node.target(*args, **kwargs)
     except (RuntimeError, TypeError):
-        return None  # as an integer divided by 0, which is an error of the call
+        return None  # e.g. an integer division by 0, an error of the call
     is_same = isinstance(found, torch.Tensor) and found.dtype == made.dtype
     return found.reshape(of_one) if is_same and found.numel() == 1 else None
 

@@ -16,7 +16,7 @@ _DIVISIONS = (
     *("arith.divsi", "arith.divui", "arith.remsi", "arith.remui"),
     *("arith.ceildivsi", "arith.ceildivui", "arith.floordivsi"),
 )
-_EQ, _NE = 0, 1  # arith.cmpi's numbers
+_EQ, _NE = 0, 1  # predicates of arith.cmpi
 _MESSAGE = "an integer is divided by 0"
 
 

@@ -17,7 +17,7 @@ _READS = (
     "torch.aten._unsafe_index.Tensor",
 )
 _WRITES = ("torch.aten.index_put", "torch.aten.index_put.hacked_twin")
-_INT64 = 4  # PyTorch's number
+_INT64 = 4  # PyTorch's number of the type
 
 
 def normalize_indices(module: Any) -> None:

@@ -15,7 +15,7 @@ from aotc import ops
 from aotc.rewrites.checks import create_check
 
 OUT_OF_BOUNDS = "an index is out of bounds"
-_ULT = 6  # arith.cmpi's number
+_ULT = 6  # a predicate of arith.cmpi
 _CHECKS = ("index must be smaller than dim size", "index must be larger or equal to 0")
 
 

@@ -131,7 +131,7 @@ func.func @rows(%given: {tensor}, %index: {types[1]}, %values: {values}) -> {ten
   %made = scf.forall ({", ".join(loops)}) in ({", ".join(counts)}) shared_outs(%shared = %given)
       -> ({tensor}) {{
     {key}
-    // Within the tensor also where the assertion has failed.
+    // In bounds even if the assertion has failed.
     %some = arith.minui %key, %last : i64
     %to = arith.index_cast %some : i64 to index
     %value = tensor.extract %values[{", ".join(read)}] : {values}

@@ -12,7 +12,7 @@ from typing import Any
 from aotc import ops
 
 _SHIFTS = ("arith.shli", "arith.shrsi", "arith.shrui")
-_ULT = 6  # arith.cmpi's number
+_ULT = 6  # a predicate of arith.cmpi
 
 
 def bound_shifts(module: Any) -> None:

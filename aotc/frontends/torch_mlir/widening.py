@@ -120,7 +120,7 @@ def widen_elements(module: Any) -> None:
     """
     load_casts(module.context)
     with module.context:
-        cut: dict[Any, Any] = {}  # values that were cut off, to what they were
+        cut: dict[Any, Any] = {}  # truncated values → the wide ones
         for operation in ops.walk(module.operation):
             if operation.name.startswith(("torch.aten.", "torch.prims.")):
                 _Widening(operation, cut).replace()

@@ -107,7 +107,7 @@ class _Scan:
         if self._is_long:
             return f"%chunk = arith.constant {_CHUNK_OF_LONG} : index"
         return f"""
-  // A power of two that is at least the square root of n.
+  // The chunk size: a power of two that is at least the square root of n.
   %c2 = arith.constant 2 : index
   %bits = arith.constant 65 : i64
   %number = arith.index_cast {self._n} : index to i64
