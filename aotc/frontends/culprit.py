@@ -20,7 +20,7 @@ from aotc.processes.fork_server import FORK_SERVER, Limits, TaskError, task_prog
 _LIMITS = Limits(memory=4 << 30, seconds=3)
 # Larger constants and all resources are elided in the text. MLIR prints a resource to learn its
 # length, unless the limit is 0.
-_LONGEST = 64
+_LARGEST_CONSTANT = 64
 # Operations that are not nodes of a program, but are copied together with the nodes that use them.
 _CONSTANTS = (
     "torch.constant.",
@@ -38,10 +38,10 @@ class Culprit(Struct, frozen=True):
     place: Place | None
 
 
-def printed_question(module: Any, pipeline: str) -> bytes:
+def serialized_module(module: Any, pipeline: str) -> bytes:
     """The input of `find_culprit` for a module. A task records it before it runs the pipeline."""
     text = module.operation.get_asm(
-        enable_debug_info=True, large_elements_limit=_LONGEST, large_resource_limit=0
+        enable_debug_info=True, large_elements_limit=_LARGEST_CONSTANT, large_resource_limit=0
     )
     return json.dumps({"pipeline": pipeline, "module": text}).encode()
 
@@ -52,29 +52,29 @@ def find_culprit(error: TaskError) -> Culprit | None:
     if not error.left.startswith(b'{"pipeline"'):
         return None
     try:
-        FORK_SERVER.call(f"{__name__}:tried", error.left, limits=_LIMITS)
+        FORK_SERVER.call(f"{__name__}:run_each_operation", error.left, limits=_LIMITS)
     except TaskError as again:
         if not again.step:
             return None
         operation, location = json.loads(again.step)
-        return Culprit(_described(operation, location), find_place(location, ""))
+        return Culprit(_describe(operation, location), find_place(location, ""))
     return None
 
 
-def _described(operation: str, location: str) -> str:
+def _describe(operation: str, location: str) -> str:
     """`'torch.aten.sort'`. For ONNX, also the name of the node, which is in its location."""
     is_name = location.startswith('loc("') and location.endswith('")') and location != 'loc("")'
     return f"'{operation}'" + (f" (node '{location[5:-2]}')" if is_name else "")
 
 
-def tried(given: memoryview) -> bytes:
+def run_each_operation(given: memoryview) -> bytes:
     """The task of the fork server: runs the pipeline on each operation, and reports each before it
     runs."""
     from torch_mlir import ir
     from torch_mlir.dialects import torch as torch_dialect
     from torch_mlir.passmanager import PassManager
 
-    question = json.loads(bytes(given))
+    request = json.loads(bytes(given))
     progress = task_progress()
     assert progress is not None
     context = ir.Context()
@@ -82,15 +82,15 @@ def tried(given: memoryview) -> bytes:
     torch_dialect.register_dialect(context)
     seen = set()
     with context, ir.Location.unknown():
-        manager = PassManager.parse(f"builtin.module({question['pipeline']})")
-        for function, operation in _operations(ir.Module.parse(question["module"])):
+        manager = PassManager.parse(f"builtin.module({request['pipeline']})")
+        for function, operation in _operations(ir.Module.parse(request["module"])):
             key = operation.get_asm(use_local_scope=True).partition("=")[2]
             if key in seen:
                 continue
             seen.add(key)
             progress.tell(json.dumps([_name(operation), str(operation.location)]))
             try:
-                manager.run(_alone(ir, function, operation).operation)
+                manager.run(_isolated(ir, function, operation).operation)
             except (ir.MLIRError, ValueError):
                 continue  # the passes refuse it, or it is not a valid module
     return b""
@@ -119,7 +119,7 @@ def _is_constant(operation: Any) -> bool:
     return operation.name.startswith(_CONSTANTS) or _name(operation) == "onnx.Constant"
 
 
-def _alone(ir: Any, function: Any, operation: Any) -> Any:
+def _isolated(ir: Any, function: Any, operation: Any) -> Any:
     """A module with only this operation, in a function with the attributes of the original one."""
     needed = [operation]
     for one in needed:  # the list grows during the iteration

@@ -37,10 +37,10 @@ def import_file(
     """
     check_usable(frontend, path, options)
     limits = import_limits(_size(frontend, path))
-    question = {"frontend": named, "path": str(path), "options": dict(options)}
+    request = {"frontend": named, "path": str(path), "options": dict(options)}
     try:
-        given = json.dumps(question).encode()
-        return FORK_SERVER.call(f"{__name__}:imported", given, limits=limits)
+        given = json.dumps(request).encode()
+        return FORK_SERVER.call(f"{__name__}:import_task", given, limits=limits)
     except TaskError as error:
         raise import_failure(error) from None
 
@@ -73,14 +73,14 @@ def _size(frontend: Frontend, path: Path) -> int:
         return 0
 
 
-def imported(given: memoryview) -> bytes:
+def import_task(given: memoryview) -> bytes:
     """The task of the fork server."""
-    question = json.loads(bytes(given))
-    path = Path(question["path"])
-    frontend = frontend_for(path, question["frontend"])
+    request = json.loads(bytes(given))
+    path = Path(request["path"])
+    frontend = frontend_for(path, request["frontend"])
     assert frontend is not None
     mlir.with_classes()
-    module = run_frontend(frontend, path, question["options"])
+    module = run_frontend(frontend, path, request["options"])
     operation = getattr(module, "operation", module)
     if not hasattr(operation, "write_bytecode"):
         raise ToolError(

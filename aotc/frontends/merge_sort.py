@@ -51,7 +51,7 @@ class MergeSort:
         self._first = first
         # The types of the buffers, and of the slice of each that a thread writes.
         sizes = [self._size(i) for i in range(self._rank)]
-        self._buffers = [f"tensor<{self._around(sizes)}x{e}>" for e in self._elements]
+        self._buffers = [f"tensor<{self._buffer_shape(sizes)}x{e}>" for e in self._elements]
         self._parts = [f"tensor<{CHUNK}x{e}>" for e in self._elements]
         made = "".join(f"{size}x" for size in self._result_sizes())
         self._results = [f"tensor<{made}{e}>" for e in self._elements]
@@ -66,14 +66,14 @@ class MergeSort:
             sizes[self._dimension] = str(self._first)
         return sizes
 
-    def _around(self, sizes: Sequence[str]) -> str:
+    def _buffer_shape(self, sizes: Sequence[str]) -> str:
         """The sizes of a buffer, as in its type."""
         before, after = sizes[: self._dimension], sizes[self._dimension + 1 :]
         return "x".join([*before, str(CHUNK), "?", *after])
 
-    def _each(self, form: str, separator: str = ", ") -> str:
-        """The template instantiated for each operand: {i} is its number, {t} its type, {e} its
-        element type, {b} the type of its buffers, {p} that of a thread's slice, {r} that of its
+    def _join(self, form: str, separator: str = ", ") -> str:
+        """The template instantiated for each operand, joined: {i} is its number, {t} its type, {e}
+        its element type, {b} the type of its buffers, {p} that of a thread's slice, {r} that of its
         result."""
         types = (self._types, self._elements, self._buffers, self._parts, self._results)
         return separator.join(
@@ -83,38 +83,38 @@ class MergeSort:
 
     def _lines(self, form: str) -> str:
         """The template instantiated for each operand, one per line."""
-        return self._each(form, "\n")
+        return self._join(form, "\n")
 
-    def _along(self, along: str, others: str = "%d{i}") -> str:
+    def _index_list(self, along: str, others: str = "%d{i}") -> str:
         """An index list with `along` for the sorted dimension, and `others` for each other
         dimension."""
         places = [others.format(i=i) for i in range(self._rank)]
         places[self._dimension] = along
         return ", ".join(places)
 
-    def _read(self, name: str, source: str, at: str) -> str:
+    def _read_elements(self, name: str, source: str, at: str) -> str:
         """Lines that define %NAME0, ... as the elements number %AT of the buffers %SOURCE0, ...."""
-        place = self._along(f"%{name}_row, %{name}_column")
+        place = self._index_list(f"%{name}_row, %{name}_column")
         return f"""
         %{name}_row = arith.andi %{at}, %chunk_mask : index
         %{name}_column = arith.shrui %{at}, %chunk_digits : index
         {self._lines(f"%{name}{{i}} = tensor.extract %{source}{{i}}[{place}] : {{b}}")}"""
 
-    def _spare(self, name: str) -> str:
+    def _allocate_buffers(self, name: str) -> str:
         """Lines that allocate the buffers %NAME0, ...."""
         sizes = [f"%size{i}" if self._size(i) == "?" else "" for i in range(self._rank)]
         sizes[self._dimension] = "%width"
         given = ", ".join(size for size in sizes if size)
         return self._lines(f"%{name}{{i}} = bufferization.alloc_tensor({given}) : {{b}}")
 
-    def _chunks(self, made: str, target: str, body: str, chunks: str = "chunks") -> str:
+    def _chunk_loop(self, made: str, target: str, body: str, chunks: str = "chunks") -> str:
         """Lines that define %MADE0, ... as the buffers %TARGET0, ... with new chunks. For each of
         %CHUNKS chunks, `body` defines %done0, ... from the slices %part0, .... The chunk begins at
         %begin along the dimension."""
-        counts = self._along(f"%{chunks}", "%size{i}")
+        counts = self._index_list(f"%{chunks}", "%size{i}")
         ones, sizes = ["1"] * (self._rank + 1), ["1"] * (self._rank + 1)
         sizes[self._dimension] = str(CHUNK)
-        slice_ = f"[{self._along('0, %column')}] [{', '.join(sizes)}] [{', '.join(ones)}]"
+        slice_ = f"[{self._index_list('0, %column')}] [{', '.join(sizes)}] [{', '.join(ones)}]"
         parts = self._lines(
             f"%part{{i}} = tensor.extract_slice %shared{{i}}{slice_} : {{b}} to {{p}}"
         )
@@ -122,8 +122,8 @@ class MergeSort:
             f"tensor.parallel_insert_slice %done{{i}} into %shared{{i}}{slice_} : {{p}} into {{b}}"
         )
         return f"""
-    {self._named(made)} = scf.forall ({self._along("%column")}) in ({counts})
-        shared_outs({self._each(f"%shared{{i}} = %{target}{{i}}")}) -> ({self._each("{b}")}) {{
+    {self._left_hand_side(made)} = scf.forall ({self._index_list("%column")}) in ({counts})
+        shared_outs({self._join(f"%shared{{i}} = %{target}{{i}}")}) -> ({self._join("{b}")}) {{
       %begin = arith.shli %column, %chunk_digits : index
       {parts}
       {body}
@@ -133,7 +133,7 @@ class MergeSort:
     }}
     {self._lines(f"%{made}{{i}} = tensor.cast %{made}#{{i}} : {{b}} to {{b}}")}"""
 
-    def _named(self, name: str) -> str:
+    def _left_hand_side(self, name: str) -> str:
         """The left-hand side of an operation that has a result for each operand."""
         return f"%{name}:{len(self._types)}"
 
@@ -142,7 +142,7 @@ class MergeSort:
         only if they are out of order, so the sort is stable. Elements after the end never move."""
         lines = []
         for k in range(CHUNK):
-            place = self._along(f"%inside{k}")
+            place = self._index_list(f"%inside{k}")
             lines += [
                 f"%offset{k} = arith.constant {k} : index",
                 f"%at{k} = arith.addi %begin, %offset{k} : index",
@@ -182,10 +182,10 @@ class MergeSort:
         if self._first is None:
             counts = f"%{made}_run = arith.shli %chunk, %{merges} : index"
             body = self._merge_chunk(source, f"{made}_run", "n")
-            return f"{counts}{self._chunks(made, target, body)}"
+            return f"{counts}{self._chunk_loop(made, target, body)}"
 
         # Each run, except perhaps the last one, is truncated to its first elements.
-        def left(name: str, merges: str) -> str:
+        def truncated_runs(name: str, merges: str) -> str:
             return f"""
     %{name}_covered = arith.shli %chunk, %{merges} : index
     %{name}_run = arith.minui %{name}_covered, %kept : index
@@ -197,10 +197,11 @@ class MergeSort:
 
         after = f"""
     %{made}_merges = arith.addi %{merges}, %c1 : index
-    {left(f"{made}_after", f"{made}_merges")}
+    {truncated_runs(f"{made}_after", f"{made}_merges")}
     %{made}_chunks = arith.ceildivui %{made}_after_count, %chunk : index"""
         body = self._merge_chunk(source, f"{made}_run", f"{made}_count", f"{made}_after_run")
-        return f"{left(made, merges)}{after}{self._chunks(made, target, body, f'{made}_chunks')}"
+        loop = self._chunk_loop(made, target, body, f"{made}_chunks")
+        return f"{truncated_runs(made, merges)}{after}{loop}"
 
     def _merge_chunk(self, source: str, run: str, count: str, made: str = "both") -> str:
         """The body that merges a chunk from `source`, which has %COUNT elements in runs of %RUN.
@@ -216,7 +217,7 @@ class MergeSort:
       // The lengths of runs are powers of two.
       %mask = arith.subi %{made}, %c1 : index
       %place = arith.andi %begin, %mask : index
-      {self._runs(made)}
+      {self._run_start(made)}
       %run_end = arith.addi %runs, %{run} : index
       %middle = arith.minui %run_end, %{count} : index
       %both_end = arith.addi %runs, %both : index
@@ -238,8 +239,8 @@ class MergeSort:
         %others = arith.subi %place, %half : index
         %behind_second = arith.addi %middle, %others : index
         %from_second = arith.subi %behind_second, %c1 : index
-        {self._read("p", source, "from_first")}
-        {self._read("q", source, "from_second")}
+        {self._read_elements("p", source, "from_first")}
+        {self._read_elements("q", source, "from_second")}
         {self._is_before("is_less", "q", "p")}
         %after_half = arith.addi %half, %c1 : index
         %new_low = arith.select %is_less, %low, %after_half : index
@@ -250,15 +251,15 @@ class MergeSort:
       %taken = arith.subi %place, %found#0 : index
       %second_place = arith.addi %middle, %taken : index
       %merged:{2 + len(self._types)} = scf.for %k = %c0 to %chunk step %c1
-          iter_args(%i = %first_place, %j = %second_place, {self._each("%to{i} = %part{i}")})
-          -> (index, index, {self._each("{p}")}) {{
+          iter_args(%i = %first_place, %j = %second_place, {self._join("%to{i} = %part{i}")})
+          -> (index, index, {self._join("{p}")}) {{
         %has_first = arith.cmpi ult, %i, %middle : index
         %has_no_second = arith.cmpi uge, %j, %end : index
         // In bounds even if a run is exhausted.
         %first = arith.minui %i, %last : index
         %second = arith.minui %j, %last : index
-        {self._read("a", source, "first")}
-        {self._read("b", source, "second")}
+        {self._read_elements("a", source, "first")}
+        {self._read_elements("b", source, "second")}
         {self._is_before("second_is_less", "b", "a")}
         %true = arith.constant true
         %first_is_not_more = arith.xori %second_is_less, %true : i1
@@ -270,11 +271,11 @@ class MergeSort:
         %new_i = arith.select %is_first, %next_i, %i : index
         %new_j = arith.select %is_first, %j, %next_j : index
         {self._lines("%put{i} = tensor.insert %v{i} into %to{i}[%k] : {p}")}
-        scf.yield %new_i, %new_j, {self._each("%put{i}")} : index, index, {self._each("{p}")}
+        scf.yield %new_i, %new_j, {self._join("%put{i}")} : index, index, {self._join("{p}")}
       }}
       {done}"""
 
-    def _runs(self, made: str) -> str:
+    def _run_start(self, made: str) -> str:
         """Lines that define %runs, the start of the two runs."""
         if made == "both":
             return "%runs = arith.subi %begin, %place : index"
@@ -285,7 +286,11 @@ class MergeSort:
 
     def text(self) -> str:
         """The text of `func.func @sort`."""
-        results, buffers, count = self._each("{r}"), self._each("{b}"), len(self._types)
+        results, buffers, count = (
+            self._join("{r}"),
+            self._join("{b}"),
+            len(self._types),
+        )
         dimensions = ", ".join(f"d{i}" for i in range(self._rank))
         identity = f"affine_map<({dimensions}) -> ({dimensions})>"
         dynamic = ", ".join(
@@ -294,7 +299,7 @@ class MergeSort:
         # Each iteration does two rounds, from one buffer to the other and back, so two buffers are
         # enough.
         return f"""
-func.func @sort({self._each("%given{i}: {t}")}) -> ({results}) {{
+func.func @sort({self._join("%given{i}: {t}")}) -> ({results}) {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -316,29 +321,29 @@ func.func @sort({self._each("%given{i}: {t}")}) -> ({results}) {{
   %digits = arith.subi %bits, %zeros : i64
   %merges = arith.index_cast %digits : i64 to index
   %width = arith.addi %chunks, %padding : index
-  {self._spare("from")}
-  {self._spare("spare")}
-  {self._chunks("sorted", "from", self._sort_chunk())}
+  {self._allocate_buffers("from")}
+  {self._allocate_buffers("spare")}
+  {self._chunk_loop("sorted", "from", self._sort_chunk())}
   %kept = arith.constant {max(CHUNK, 1 << ((self._first or 1) - 1).bit_length())} : index
   %round:{2 * count} = scf.for %merge = %c0 to %merges step %c2
-      iter_args({self._each("%x{i} = %sorted{i}")}, {self._each("%y{i} = %spare{i}")})
+      iter_args({self._join("%x{i} = %sorted{i}")}, {self._join("%y{i} = %spare{i}")})
       -> ({buffers}, {buffers}) {{
     %next_merge = arith.addi %merge, %c1 : index
     {self._merge("there", "y", "x", "merge")}
     {self._merge("back", "x", "there", "next_merge")}
-    scf.yield {self._each("%back{i}")}, {self._each("%there{i}")} : {buffers}, {buffers}
+    scf.yield {self._join("%back{i}")}, {self._join("%there{i}")} : {buffers}, {buffers}
   }}
-  {self._each("%empty{i} = tensor.empty(" + dynamic + ") : {r}", chr(10))}
-  {self._named("plain") if count > 1 else "%plain"} = linalg.generic {{
+  {self._join("%empty{i} = tensor.empty(" + dynamic + ") : {r}", chr(10))}
+  {self._left_hand_side("plain") if count > 1 else "%plain"} = linalg.generic {{
       indexing_maps = [{", ".join([identity] * count)}],
       iterator_types = [{", ".join(['"parallel"'] * self._rank)}]}}
-      outs({self._each("%empty{i}")} : {results}) {{
-  ^bb0({self._each("%unused{i}: {e}")}):
+      outs({self._join("%empty{i}")} : {results}) {{
+  ^bb0({self._join("%unused{i}: {e}")}):
     {chr(10).join(f"%d{i} = linalg.index {i} : index" for i in range(self._rank))}
     {self._lines("%last_round{i} = tensor.cast %round#{i} : {b} to {b}")}
-    {self._read("v", "last_round", f"d{self._dimension}")}
-    linalg.yield {self._each("%v{i}")} : {self._each("{e}")}
+    {self._read_elements("v", "last_round", f"d{self._dimension}")}
+    linalg.yield {self._join("%v{i}")} : {self._join("{e}")}
   }} -> ({results})
-  return {self._each("%plain#{i}") if count > 1 else "%plain"} : {results}
+  return {self._join("%plain#{i}") if count > 1 else "%plain"} : {results}
 }}
 """

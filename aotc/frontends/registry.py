@@ -19,11 +19,11 @@ MLIR = "mlir"
 MLIR_ENDINGS = (".mlir", ".mlirbc")
 
 
-def _has_all() -> str | None:
+def _none_missing() -> str | None:
     return None
 
 
-def _nothing(path: Path) -> Iterable[Path]:
+def _no_files(path: Path) -> Iterable[Path]:
     return ()
 
 
@@ -46,8 +46,8 @@ class Frontend(Struct, frozen=True):
     load: Callable[[Path, Mapping[str, str]], Any]
     about: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
-    missing: Callable[[], str | None] = _has_all
-    beside: Callable[[Path], Iterable[Path]] = _nothing
+    missing: Callable[[], str | None] = _none_missing
+    beside: Callable[[Path], Iterable[Path]] = _no_files
     is_extended: Callable[[], bool] = bool
 
     @property
@@ -117,7 +117,7 @@ def frontend_for(path: Path, name: str | None) -> Frontend | None:
         return None
     found = frontends()
     if name is not None:
-        return _called(name, found)
+        return _frontend_named(name, found)
     fitting = [
         one.frontend
         for one in found
@@ -131,7 +131,7 @@ def frontend_for(path: Path, name: str | None) -> Frontend | None:
     return fitting[0] if fitting else None
 
 
-def _called(name: str, found: Iterable[Found]) -> Frontend:
+def _frontend_named(name: str, found: Iterable[Found]) -> Frontend:
     called = [one for one in found if one.name == name]
     if len(called) > 1:
         packages = " and ".join(one.distribution for one in called)

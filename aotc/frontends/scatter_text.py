@@ -93,10 +93,10 @@ class Scatter:
     def _loops(self) -> str:
         return f"({self._names()}) in ({', '.join(extent for _, extent in self._points.loops)})"
 
-    def _of_places(self, element: str) -> str:
+    def _places_shape(self, element: str) -> str:
         return f"{'?' if self._places is None else self._places}x{element}"
 
-    def _of_points(self, element: str) -> str:
+    def _points_shape(self, element: str) -> str:
         return f"{'?' if self._points.count is None else self._points.count}x{element}"
 
     def _allocate(self, name: str, type_: str) -> str:
@@ -157,14 +157,14 @@ class Scatter:
         return f'{self._place()}\ncf.assert %within, "an index is out of bounds"'
 
     def _fill(self, name: str, value: str) -> str:
-        type_ = self._of_places("i32")
+        type_ = self._places_shape("i32")
         return f"""
   %{name} = memref.alloc({"%places" if self._places is None else ""}) : memref<{type_}>
   scf.forall (%p) in (%places) {{
     memref.store {value}, %{name}[%p] : memref<{type_}>
   }}"""
 
-    def _part(self) -> str:
+    def _slice_type(self) -> str:
         return f"tensor<{'x'.join(['?', *'1' * (self._rank - 1), str(self._element)])}>"
 
     def _update_at(self, name: str) -> str:
@@ -176,7 +176,7 @@ class Scatter:
     def _write(self, loops: str, head: str, value: str) -> str:
         """The loop that writes elements. `head` defines %length, which is 1 if the element at %to0,
         ... and %d0, ... changes, and otherwise 0. `value` defines %new, which may use %was."""
-        result, part, rank = self._result, self._part(), self._rank
+        result, part, rank = self._result, self._slice_type(), self._rank
         at = [f"%to{of}" if of in self._points.named else f"%d{of}" for of in range(rank)]
         slice_ = (
             f"[{', '.join(at)}] [{', '.join(['%length', *'1' * (rank - 1)])}] "
@@ -243,7 +243,7 @@ class Scatter:
     def text(self) -> str:
         """The text of `func.func @scatter`, after the functions that it calls."""
         e = self._element
-        helpers, body = self._form()
+        helpers, body = self._algorithm()
         region = f"func.func private @region({e}, {e}) -> {e}" if self._operation is None else ""
         return f"""{helpers}
 {region}
@@ -255,7 +255,7 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
 }}
 """
 
-    def _is_small(self) -> str:
+    def _assert_32_bits(self) -> str:
         """Lines that assert that the numbers of places and of points fit into 32 bits."""
         if self._points.count is not None and self._places is not None:
             return ""
@@ -267,20 +267,20 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
   cf.assert %are_few, "more than 2147483647 places or updates of a scatter"
 """
 
-    def _form(self) -> tuple[str, str]:
+    def _algorithm(self) -> tuple[str, str]:
         """The text of functions that the algorithm calls, and the lines that define %made."""
         count, places = self._points.count, self._places
         if self._operation == "" and max(count or 0, places or 0) < 1 << 31:
-            return "", self._is_small() + self._assign()
+            return "", self._assert_32_bits() + self._assign()
         if self._operation in _ATOMIC and str(e := self._element) in ("i32", "i64"):
             return "", self._combine_atomically(_ATOMIC[self._operation], str(e))
         is_known = count is not None and places is not None
-        if len(self._points.loops) == 1 and is_known and self._are_sorted():
+        if len(self._points.loops) == 1 and is_known and self._needs_sort():
             return self._sort()
         helpers, body = self._rank_updates()
-        return helpers, self._is_small() + body
+        return helpers, self._assert_32_bits() + body
 
-    def _are_sorted(self) -> bool:
+    def _needs_sort(self) -> bool:
         """Whether there are so many updates per place, or so many places, that the updates are
         sorted."""
         count, places = self._points.count or 0, self._places or 0
@@ -292,7 +292,7 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
         if self._points.count == 1:
             head = f"{self._checked_place()}\n%length = arith.select %within, %c1, %c0 : index"
             return self._write(loops, head, value)
-        of_places = self._of_places("i32")
+        of_places = self._places_shape("i32")
         lasts = f"""
   %none = arith.constant -1 : i32
   {self._fill("lasts", "%none")}
@@ -341,7 +341,7 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
   }}
   %made = bufferization.to_tensor %buffer restrict : {buffer} to {result}"""
 
-    def _linear(self, made: str, number: str) -> str:
+    def _linear_index(self, made: str, number: str) -> str:
         """Lines that define %MADE, the linear index of the point whose number is `number`."""
         own = self._points.number
         loops = self._points.loops
@@ -349,7 +349,7 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
 
     def _range(self) -> str:
         """Lines that define %begin and %end, the range of slots of the place %key."""
-        of_places = self._of_places("i32")
+        of_places = self._places_shape("i32")
         return f"""
       %is_first_place = arith.cmpi eq, %key, %c0 : index
       %less = arith.subi %key, %c1 : index
@@ -362,15 +362,15 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
 
     def _arrival(self) -> str:
         return f"""
-      %arrival_ = memref.load %arrivals[%point] : memref<{self._of_points("i32")}>
+      %arrival_ = memref.load %arrivals[%point] : memref<{self._points_shape("i32")}>
       %arrival = arith.index_cast %arrival_ : i32 to index"""
 
     def _rank_updates(self) -> tuple[str, str]:
         """Groups the points by place. Each place has a range of slots, whose end is in %ends. An
         element of `%arrived` has the number of a point in its low 32 bits, and that of its place in
         the high ones."""
-        points, listed = self._points, self._of_points("i64")
-        of_places, of_points = self._of_places("i32"), self._of_points("i32")
+        points, listed = self._points, self._points_shape("i64")
+        of_places, of_points = self._places_shape("i32"), self._points_shape("i32")
         counts = self._ir.RankedTensorType(self._ir.Type.parse(f"tensor<{of_places}>"))
         scan = RowScan(self._ir, [counts] * 3, "0", combination="arith.addi")
         return (
@@ -382,7 +382,7 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
   %nowhere = arith.constant -1 : index
   scf.forall {self._loops()} {{
     {self._checked_place()}
-    {self._linear("point", points.number)}
+    {self._linear_index("point", points.number)}
     %known = arith.select %within, %key, %nowhere : index
     %stored = arith.index_cast %known : index to i32
     memref.store %stored, %keys[%point] : memref<{of_points}>
@@ -401,7 +401,7 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
   %most_ranked = arith.constant {_MOST_RANKED} : index
   %digits = arith.constant 32 : i64
   scf.forall {self._loops()} {{
-    {self._linear("point", points.number)}
+    {self._linear_index("point", points.number)}
     %key_ = memref.load %keys[%point] : memref<{of_points}>
     %key = arith.index_cast %key_ : i32 to index
     %within = arith.cmpi sge, %key, %c0 : index
@@ -452,7 +452,7 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
         points along the number's dimension for the others, in order."""
         if self._points.most is not None and self._points.most <= _MOST_RANKED:
             return ""
-        of_points, extent = self._of_points("i32"), dict(self._points.loops)[self._points.number]
+        of_points, extent = self._points_shape("i32"), dict(self._points.loops)[self._points.number]
         return f"""
       %count = arith.subi %end, %begin : index
       %is_large = arith.cmpi ugt, %count, %most_ranked : index
@@ -460,7 +460,7 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
       %orders = arith.andi %is_large, %is_first : i1
       scf.if %orders {{
         %filled = scf.for %n = %c0 to {extent} step %c1 iter_args(%next = %begin) -> (index) {{
-          {self._linear("other", "%n")}
+          {self._linear_index("other", "%n")}
           %other_key = memref.load %keys[%other] : memref<{of_points}>
           %is_same = arith.cmpi eq, %other_key, %key_ : i32
           %behind = scf.if %is_same -> (index) {{
@@ -479,7 +479,7 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
         e = self._element
         value = f"""
       %new = scf.for %k = %begin to %end step %c1 iter_args(%value = %was) -> ({e}) {{
-        %number_ = memref.load %numbers[%k] : memref<{self._of_points("i32")}>
+        %number_ = memref.load %numbers[%k] : memref<{self._points_shape("i32")}>
         %number = arith.index_cast %number_ : i32 to index
         {self._update_at("update")}
         {self._combine("more", "update", "value")}
@@ -497,7 +497,7 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
             return self._write(f"({names}) in ({sizes})", head, value)
         head = f"""
     {self._place()}
-    {self._linear("point", self._points.number)}
+    {self._linear_index("point", self._points.number)}
     {self._range()}
     {self._arrival()}
     %is_first = arith.cmpi eq, %arrival, %c0 : index
@@ -508,7 +508,7 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
     def _sort(self) -> tuple[str, str]:
         """Sorts the points by place. The first one of each place combines all updates that follow
         it."""
-        keys, e, loop = self._of_points("i64"), self._element, self._points.loops[0]
+        keys, e, loop = self._points_shape("i64"), self._element, self._points.loops[0]
         type_ = self._ir.RankedTensorType(self._ir.Type.parse(f"tensor<{keys}>"))
         sort = MergeSort(
             [type_, type_],

@@ -56,7 +56,7 @@ class _Lowering:
         element = self._ir.RankedTensorType(tensor.type).element_type
         return self._create("tensor.extract", [tensor], [element]).result
 
-    def _take(self, source: Any, target: Any, end: Callable[[list[Any]], None]) -> None:
+    def _move_block(self, source: Any, target: Any, end: Callable[[list[Any]], None]) -> None:
         """Moves the block of a region. `end` builds the new terminator from the operands of the old
         one."""
         block = source.blocks[0]
@@ -78,8 +78,8 @@ class _Lowering:
             self._create("scf.condition", [self._element(values[0]), *arguments])
 
         arguments += operation.regions[0].blocks[0].arguments
-        self._take(operation.regions[0], loop.regions[0], go_on)
-        self._take(operation.regions[1], loop.regions[1], self._yield)
+        self._move_block(operation.regions[0], loop.regions[0], go_on)
+        self._move_block(operation.regions[1], loop.regions[1], self._yield)
         self._replace(operation, loop)
 
     def _if(self, operation: Any) -> None:
@@ -87,7 +87,7 @@ class _Lowering:
         condition = self._element(operation.operands[0])
         branch = self._create("scf.if", [condition], results, regions=2)
         for old, new in zip(operation.regions, branch.regions, strict=True):
-            self._take(old, new, self._yield)
+            self._move_block(old, new, self._yield)
         self._replace(operation, branch)
 
     def _case(self, operation: Any) -> None:
@@ -102,7 +102,7 @@ class _Lowering:
             "scf.index_switch", [index], results, regions=len(regions), cases=cases
         )
         for old, new in zip([regions[-1], *regions[:-1]], switch.regions, strict=True):
-            self._take(old, new, self._yield)
+            self._move_block(old, new, self._yield)
         self._replace(operation, switch)
 
     def _replace(self, operation: Any, by: Any) -> None:

@@ -28,8 +28,8 @@ _PASSES = (
     "stablehlo-convert-to-signless",
 )
 # The lowering of these operations sign-extends all integers.
-_MULTIPLYING = ("stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution")
-_CLEANING = ("canonicalize", "cse", "symbol-dce")
+_CONTRACTIONS = ("stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution")
+_CLEANUP_PASSES = ("canonicalize", "cse", "symbol-dce")
 
 
 @functools.cache
@@ -80,11 +80,11 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
         try:
             PassManager.parse(f"builtin.module({','.join(_PASSES)})").run(module.operation)
             lower_regions(ir, module)
-            PassManager.parse(f"builtin.module({','.join(_CLEANING)})").run(module.operation)
+            PassManager.parse(f"builtin.module({','.join(_CLEANUP_PASSES)})").run(module.operation)
         except ir.MLIRError as error:
             said = describe_diagnostics(error, name, lines)
             raise InputError(f"Cannot lower the StableHLO of {name}:\n{said}") from None
-        _refuse_what_is_left(module, name, lines)
+        _refuse_unlowered(module, name, lines)
     return make_entry(module, entry, arguments, unsigned=unsigned)
 
 
@@ -117,7 +117,7 @@ def _prepare(ir: Any, module: Any) -> None:
             _replace_by_initial(ir, operation)
     for operation in ops.find(module.operation, "stablehlo.scatter"):
         _convert_unsigned(ir, operation, len(operation.results), ir.IntegerType.get_signless(64))
-    for operation in ops.find(module.operation, *_MULTIPLYING):
+    for operation in ops.find(module.operation, *_CONTRACTIONS):
         for place in range(2):
             _convert_unsigned(ir, operation, place, operation.results[0].type.element_type)
 
@@ -165,7 +165,7 @@ def _convert_unsigned(ir: Any, operation: Any, place: int, element: Any) -> None
         )
 
 
-def _refuse_what_is_left(module: Any, name: str, lines: tuple[str, ...]) -> None:
+def _refuse_unlowered(module: Any, name: str, lines: tuple[str, ...]) -> None:
     """Raises InputError for the operations that the pass to linalg did not lower."""
     left = [
         operation

@@ -30,39 +30,39 @@ def replace_by_text(ir: Any, operation: Any, text: str) -> None:
     body = function.regions[0].blocks[0]
     for call in ops.find(function, "func.call"):
         with operation.location, ir.InsertionPoint(call):
-            made = _on_numbers(ir, operation.regions[0].blocks[0], list(call.operands))
+            made = _clone_on_scalars(ir, operation.regions[0].blocks[0], list(call.operands))
         ops.replace(call, made)
     ops.replace_by_body(operation, body, operation.operands)
 
 
-def _on_numbers(ir: Any, block: Any, arguments: list[Any]) -> list[Any]:
+def _clone_on_scalars(ir: Any, block: Any, arguments: list[Any]) -> list[Any]:
     """Clones the operations of a block of linalg on tensors of rank 0 at the insertion point,
     converted to scalars. Returns the scalars that the block returns for `arguments`."""
     values = _Values(ir, dict(zip(block.arguments, arguments, strict=True)))
     *body, returned = block.operations
     for child in body:
-        if _is_of_numbers(ir, child.operation):
+        if _is_scalar_generic(ir, child.operation):
             values.compute(child.operation)
         else:
             values.clone(child.operation)
-    return [values.number(value) for value in returned.operands]
+    return [values.scalar(value) for value in returned.operands]
 
 
 class _Values:
     """Maps the values of the block. `numbers` has the scalar of a tensor of rank 0, and `clones`
     the clone of a value."""
 
-    def __init__(self, ir: Any, numbers: dict[Any, Any]) -> None:
+    def __init__(self, ir: Any, scalars: dict[Any, Any]) -> None:
         self._ir = ir
-        self._numbers = numbers
+        self._scalars = scalars
         self._clones: dict[Any, Any] = {}
 
-    def number(self, tensor: Any) -> Any:
-        if tensor not in self._numbers:
+    def scalar(self, tensor: Any) -> Any:
+        if tensor not in self._scalars:
             element = self._ir.RankedTensorType(tensor.type).element_type
             value = self._clones.get(tensor, tensor)
-            self._numbers[tensor] = self._create("tensor.extract", element, value)
-        return self._numbers[tensor]
+            self._scalars[tensor] = self._create("tensor.extract", element, value)
+        return self._scalars[tensor]
 
     def clone(self, operation: Any) -> None:
         made = operation.clone()
@@ -77,16 +77,16 @@ class _Values:
         for argument, value in zip(inner.arguments, generic.operands, strict=True):
             # The init operand of a result is only read if the body uses it.
             if any(True for _ in argument.uses):
-                self._clones[argument] = self.number(value)
+                self._clones[argument] = self.scalar(value)
         *steps, yielded = inner.operations
         for step in steps:
             self.clone(step.operation)
         for result, value in zip(generic.results, yielded.operands, strict=True):
-            self._numbers[result] = self._operand(value)
+            self._scalars[result] = self._operand(value)
 
     def _operand(self, value: Any) -> Any:
-        if value not in self._clones and value in self._numbers:
-            made = self._create("tensor.from_elements", value.type, self._numbers[value])
+        if value not in self._clones and value in self._scalars:
+            made = self._create("tensor.from_elements", value.type, self._scalars[value])
             self._clones[value] = made
         return self._clones.get(value, value)
 
@@ -94,7 +94,7 @@ class _Values:
         return self._ir.Operation.create(name, results=[type_], operands=[operand]).result
 
 
-def _is_of_numbers(ir: Any, operation: Any) -> bool:
+def _is_scalar_generic(ir: Any, operation: Any) -> bool:
     """Whether an operation is a linalg.generic whose operands all have rank 0."""
     return operation.name == "linalg.generic" and all(
         isinstance(value.type, ir.RankedTensorType) and value.type.rank == 0

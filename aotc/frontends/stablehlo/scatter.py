@@ -21,7 +21,7 @@ def lower_scatter(ir: Any, operation: Any) -> None:
 
 
 # Lines of MLIR, and the names of the values that they define.
-Made = tuple[list[str], list[str]]
+LinesAndNames = tuple[list[str], list[str]]
 
 
 class _Scatter:
@@ -70,7 +70,11 @@ class _Scatter:
         sizes = [
             None if self._update.is_dynamic_dim(d) else self._update.shape[d] for d in self._points
         ]
-        lines, made = self._one(whole) if all(size == 1 for size in sizes) else self._several(whole)
+        lines, made = (
+            self._single_window(whole)
+            if all(size == 1 for size in sizes)
+            else self._several_windows(whole)
+        )
         return "\n".join(
             [
                 declare_region(self._elements * 2, self._elements),
@@ -83,7 +87,7 @@ class _Scatter:
             ]
         )
 
-    def _one(self, whole: list[str]) -> Made:
+    def _single_window(self, whole: list[str]) -> LinesAndNames:
         """The lines for a scatter of one window. All dimensions are independent. A window that is
         not within the result is left out."""
         points = [f"%p{d} = arith.constant 0 : index" for d in self._points]
@@ -97,15 +101,15 @@ class _Scatter:
                 dimensions,
                 every,
                 (sums, place),
-                lambda parts, types: self._change(parts, types, first),
+                lambda parts, types: self._update_element(parts, types, first),
             )
         else:
-            lines, names = self._change(whole, self._types(set()), place)
+            lines, names = self._update_element(whole, self._types(set()), place)
             made = [*sums, *lines], names
         guarded = self._if_within(made, whole, self._types(set()))
         return [*points, *self._read_index(), *guarded[0]], guarded[1]
 
-    def _several(self, whole: list[str]) -> Made:
+    def _several_windows(self, whole: list[str]) -> LinesAndNames:
         """The lines for several windows. Updates with the same independent indices are applied in
         order."""
         independent = {
@@ -115,7 +119,7 @@ class _Scatter:
         order = [d for d in range(self._update.rank) if d not in independent.values()]
         sums, place = self._place()
         if not independent:
-            return self._in_order(whole, self._types(set()), order, (sums, place))
+            return self._sequential_loops(whole, self._types(set()), order, (sums, place))
         inner = ["%c0" if of in independent else at for of, at in enumerate(place)]
         outer = [
             f"%p{independent[of]}" if of in independent else "0" for of in range(self._result.rank)
@@ -125,7 +129,7 @@ class _Scatter:
             sorted(independent.values()),
             set(independent),
             ([], outer),
-            lambda parts, types: self._in_order(parts, types, order, (sums, inner)),
+            lambda parts, types: self._sequential_loops(parts, types, order, (sums, inner)),
         )
 
     def _types(self, ones: set[int]) -> list[str]:
@@ -140,7 +144,7 @@ class _Scatter:
         ]
         return [f"tensor<{'x'.join([*sizes, str(element)])}>" for element in self._elements]
 
-    def _place(self) -> Made:
+    def _place(self) -> LinesAndNames:
         """Lines that compute the index in the result of an update, and the names of its
         components."""
         lines, place = [], []
@@ -158,9 +162,9 @@ class _Scatter:
         whole: list[str],
         dimensions: list[int],
         ones: set[int],
-        place: Made,
-        inner: Callable[[list[str], list[str]], Made],
-    ) -> Made:
+        place: LinesAndNames,
+        inner: Callable[[list[str], list[str]], LinesAndNames],
+    ) -> LinesAndNames:
         """A parallel loop over these dimensions of the updates. `inner` changes the slices of the
         results at `place`, which have size 1 along the dimensions `ones`."""
         types, parts = self._types(set()), self._types(ones)
@@ -178,7 +182,7 @@ class _Scatter:
         places = _list(f"%p{d}" for d in dimensions)
         counts = _list(f"%count{d}" for d in dimensions)
         return [
-            f"{self._define('spread')} = scf.forall ({places}) in ({counts}) "
+            f"{self._left_hand_side('spread')} = scf.forall ({places}) in ({counts}) "
             f"shared_outs({shared}) -> ({_list(types)}) {{",
             *place[0],
             *(
@@ -193,26 +197,28 @@ class _Scatter:
                 for i in range(self._count)
             ),
             "}\n}",
-        ], self._made("spread")
+        ], self._result_names("spread")
 
-    def _in_order(self, whole: list[str], types: list[str], order: list[int], place: Made) -> Made:
+    def _sequential_loops(
+        self, whole: list[str], types: list[str], order: list[int], place: LinesAndNames
+    ) -> LinesAndNames:
         """Sequential loops over these dimensions of the updates, inside the loops over the
         others."""
         lines, ends = [], []
         for d in order:
             given = _list(f"%in{d}_{i} = {name}" for i, name in enumerate(whole))
             lines.append(
-                f"{self._define(f'out{d}')} = scf.for %p{d} = %c0 to %count{d} step %c1 "
+                f"{self._left_hand_side(f'out{d}')} = scf.for %p{d} = %c0 to %count{d} step %c1 "
                 f"iter_args({given}) -> ({_list(types)}) {{"
             )
             whole = [f"%in{d}_{i}" for i in range(self._count)]
             ends.append(f"out{d}")
-        change, made = self._change(whole, types, place[1])
+        change, made = self._update_element(whole, types, place[1])
         inner, made = self._if_within(([*place[0], *change], made), whole, types)
         lines += [*self._read_index(), *inner]
         for end in reversed(ends):
             lines.append(f"scf.yield {_list(made)} : {_list(types)}\n}}")
-            made = self._made(end)
+            made = self._result_names(end)
         return lines, made
 
     def _read_index(self) -> list[str]:
@@ -239,21 +245,25 @@ class _Scatter:
             last = f"%within{i}"
         return [*lines, f"%is_within = arith.andi {last}, %true : i1"]
 
-    def _if_within(self, then: Made, otherwise: list[str], types: list[str]) -> Made:
+    def _if_within(
+        self, then: LinesAndNames, otherwise: list[str], types: list[str]
+    ) -> LinesAndNames:
         lines, made = then
         return [
-            f"{self._define('kept')} = scf.if %is_within -> ({_list(types)}) {{",
+            f"{self._left_hand_side('kept')} = scf.if %is_within -> ({_list(types)}) {{",
             *lines,
             f"scf.yield {_list(made)} : {_list(types)}\n}} else {{",
             f"scf.yield {_list(otherwise)} : {_list(types)}\n}}",
-        ], self._made("kept")
+        ], self._result_names("kept")
 
-    def _change(self, whole: list[str], types: list[str], place: list[str]) -> Made:
+    def _update_element(
+        self, whole: list[str], types: list[str], place: list[str]
+    ) -> LinesAndNames:
         """Lines that update one element by the region, from its old value and the update."""
         at = _list(place)
         update = _list(f"%p{d}" for d in range(self._update.rank))
         values = [f"%{kind}{i}" for kind in ("was", "update") for i in range(self._count)]
-        new = self._made("new")
+        new = self._result_names("new")
         return [
             *(
                 f"%was{i} = tensor.extract {whole[i]}[{at}] : {types[i]}"
@@ -263,7 +273,7 @@ class _Scatter:
                 f"%update{i} = tensor.extract %from{i}[{update}] : {type_}"
                 for i, type_ in enumerate(self._updates)
             ),
-            f"{self._define('new')} = func.call @region({_list(values)}) : "
+            f"{self._left_hand_side('new')} = func.call @region({_list(values)}) : "
             f"({_list(self._elements * 2)}) -> ({_list(self._elements)})",
             *(
                 f"%changed{i} = tensor.insert {new[i]} into {whole[i]}[{at}] : {types[i]}"
@@ -271,11 +281,11 @@ class _Scatter:
             ),
         ], [f"%changed{i}" for i in range(self._count)]
 
-    def _define(self, name: str) -> str:
+    def _left_hand_side(self, name: str) -> str:
         """The left-hand side of an operation that has a result for each result of the scatter."""
         return f"%{name}:{self._count}" if self._count > 1 else f"%{name}"
 
-    def _made(self, name: str) -> list[str]:
+    def _result_names(self, name: str) -> list[str]:
         """The names of these results."""
         return [f"%{name}#{i}" for i in range(self._count)] if self._count > 1 else [f"%{name}"]
 

@@ -95,7 +95,7 @@ def _correct_gelus(function: Any) -> None:
     from torch_mlir import ir
 
     for tanh in ops.find(function, "math.tanh"):
-        product = _maker(tanh.operands[0])
+        product = ops.defining(tanh.operands[0])
         if product is None or product.name != "arith.mulf":
             continue
         with product.location, ir.InsertionPoint(product):
@@ -104,7 +104,7 @@ def _correct_gelus(function: Any) -> None:
                 for factor in (_WRONG_FACTOR, _RIGHT_FACTOR)
             )
             for i, operand in enumerate(product.operands):
-                factor = _maker(operand)
+                factor = ops.defining(operand)
                 if factor is None or factor.name != "arith.constant":
                     continue
                 if factor.attributes["value"] == wrong:
@@ -120,11 +120,11 @@ def _multiply_in_gelus(function: Any) -> None:
     from torch_mlir import ir
 
     for erf in ops.find(function, "math.erf"):
-        quotient = _maker(erf.operands[0])
+        quotient = ops.defining(erf.operands[0])
         if quotient is None or quotient.name != "arith.divf" or quotient.block != erf.block:
             continue
         value, divisor = quotient.operands
-        constant = _maker(divisor)
+        constant = ops.defining(divisor)
         if constant is None or constant.name != "arith.constant":
             continue
         with quotient.location, ir.InsertionPoint(quotient):
@@ -142,8 +142,3 @@ def _divide_by_zero(function: Any) -> None:
     for assertion in ops.find(function, "cf.assert"):
         if "tensor with zero element" in str(assertion.attributes["msg"]):
             ops.erase(assertion)
-
-
-def _maker(value: Any) -> Any:
-    """The operation that defines a value, or None for an argument."""
-    return getattr(value.owner, "operation", None)

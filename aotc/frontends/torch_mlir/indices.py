@@ -29,7 +29,7 @@ def normalize_indices(module: Any) -> None:
             indices = ops.defining(operation.operands[1])
             if indices is None or indices.name != "torch.prim.ListConstruct":
                 continue
-            change = _counted if operation.name in _WRITES else _widened
+            change = _counted_from_start if operation.name in _WRITES else _extended
             with operation.location, ir.InsertionPoint(operation):
                 changed = [
                     change(operation.operands[0], dimension, index)
@@ -41,13 +41,13 @@ def normalize_indices(module: Any) -> None:
                 operation.operands[1] = made.result
 
 
-def _widened(_tensor: Any, _dimension: int, index: Any) -> Any:
+def _extended(_tensor: Any, _dimension: int, index: Any) -> Any:
     if element_of(index) == "si64":
         return index
     return converted(index, _INT64, with_element(index.type, "si64"))
 
 
-def _counted(tensor: Any, dimension: int, index: Any) -> Any:
+def _counted_from_start(tensor: Any, dimension: int, index: Any) -> Any:
     size = create("aten.size.int", "int", tensor, integer(dimension))
     is_negative = create("aten.lt.Scalar", with_element(index.type, "i1"), index, integer(0))
     from_start = create("aten.add.Scalar", index.type, index, size, integer(1))

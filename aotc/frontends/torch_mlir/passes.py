@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from aotc.errors import InputError
-from aotc.frontends.culprit import printed_question
+from aotc.frontends.culprit import serialized_module
 from aotc.frontends.torch_mlir.dialect import load_casts
 from aotc.frontends.torch_mlir.entry import check_dialects
 from aotc.frontends.torch_mlir.tm_tensor.lower import lower_tm_tensor
@@ -20,7 +20,7 @@ from aotc.processes.fork_server import FORK_SERVER, TaskError, task_progress
 _SECONDS, _SECONDS_EACH = 6.0, 0.01
 
 
-def _explained(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     said = describe_diagnostics(error, "", ())
     return f"torch-mlir cannot lower this program:\n{said}"
 
@@ -35,7 +35,7 @@ def without_verification(pipeline: str) -> str:
 
 
 def run_passes(
-    module: Any, pipeline: str, explained: Callable[[Exception], str] = _explained
+    module: Any, pipeline: str, describe_error: Callable[[Exception], str] = _describe_error
 ) -> Any:
     """Returns the module after the passes of the pipeline, which may be another object. If this
     process is not a task of the fork server, such a task runs them.
@@ -51,7 +51,7 @@ def run_passes(
 
     context = module.context
     context.emit_error_diagnostics = False
-    progress.leave(printed_question(module, pipeline))
+    progress.leave(serialized_module(module, pipeline))
     seconds = _SECONDS + _SECONDS_EACH * _count(module.operation)
     with context:
         for one in single_passes(str(PassManager.parse(f"builtin.module({pipeline})"))):
@@ -59,7 +59,7 @@ def run_passes(
             try:
                 PassManager.parse(f"builtin.module({one})").run(module.operation)
             except ir.MLIRError as error:
-                raise InputError(explained(error)) from None
+                raise InputError(describe_error(error)) from None
     progress.tell("what follows torch-mlir's passes")
     lower_tm_tensor(module)
     return module
@@ -83,14 +83,14 @@ def _run_in_a_task(module: Any, pipeline: str) -> Any:
     line = f"{pipeline}\n".encode()
     try:
         lowered = FORK_SERVER.call(
-            f"{__name__}:passed", line, bytecode, limits=import_limits(len(bytecode))
+            f"{__name__}:run_passes_task", line, bytecode, limits=import_limits(len(bytecode))
         )
     except TaskError as error:
         raise import_failure(error) from None
     return ir.Module.parse(lowered, module.context)
 
 
-def passed(given: memoryview) -> bytes:
+def run_passes_task(given: memoryview) -> bytes:
     """The task of the fork server. Its input is a pipeline, a newline, and the bytecode of a module
     of torch-mlir's."""
     from torch_mlir import ir

@@ -40,7 +40,7 @@ def _check(read: Any) -> None:
     tensor, *indices = read.operands
     with read.location, ir.InsertionPoint(read):
         for dimension, index in enumerate(indices):
-            if not _is_of_element(index, read.block):
+            if not _depends_on_element(index, read.block):
                 continue
             size = ops.dim(tensor, dimension)
             message = ir.StringAttr.get(OUT_OF_BOUNDS)
@@ -49,7 +49,7 @@ def _check(read: Any) -> None:
             )
 
 
-def _is_of_element(value: Any, block: Any) -> bool:
+def _depends_on_element(value: Any, block: Any) -> bool:
     """Whether the value depends on an argument of the block, or on an element that the block
     reads."""
     operation = ops.defining(value)
@@ -57,5 +57,5 @@ def _is_of_element(value: Any, block: Any) -> bool:
         return bool(value.owner == block)
     return operation.block == block and (
         operation.name == "tensor.extract"
-        or any(_is_of_element(operand, block) for operand in operation.operands)
+        or any(_depends_on_element(operand, block) for operand in operation.operands)
     )

@@ -64,7 +64,7 @@ _ON_HALF = frozenset(
 )
 _ON_BOOL = frozenset(f"torch.aten.{name}.Scalar" for name in ("lt", "le", "gt", "ge", "eq", "ne"))
 # Operations that torch-mlir also lowers rightly for the unsigned types without a wider one.
-_RIGHT = frozenset(
+_CORRECT_UNWIDENED = frozenset(
     "torch.aten." + name
     for name in (
         *("add.Tensor", "sub.Tensor", "mul.Tensor", "maximum", "minimum", "amax", "argmax"),
@@ -140,8 +140,8 @@ class _Widening:
 
     def replace(self) -> None:
         operation = self._operation
-        given = [self._taken(value) for value in self._tensors()]
-        made = [self._given(value) for value in operation.results]
+        given = [self._operand_element(value) for value in self._tensors()]
+        made = [self._result_element(value) for value in operation.results]
         taken = [one for one in (*given, *made) if one is not None]
         if not taken or operation.name in _MOVES:
             return
@@ -150,7 +150,7 @@ class _Widening:
         missing = [one for one in taken if one not in _WIDER]
         if not missing:
             self._replace()
-        elif operation.name not in _RIGHT:
+        elif operation.name not in _CORRECT_UNWIDENED:
             place = find_place(str(operation.location), "")
             where = f"{place}: error: " if place else ""
             raise InputError(
@@ -167,14 +167,14 @@ class _Widening:
             at = _DTYPES.get(operation.name)
             results = []
             for result in operation.results:
-                element = self._given(result)
+                element = self._result_element(result)
                 results.append(result.type if element is None else _wide_type(result, element))
                 if at is not None and element is not None:
                     operands[at] = _dtype(operation.operands[at], element)
             attributes = ops.attributes_of(operation)
             made = ops.create(operation.name, operands, results, attributes)
             for old, new in zip(operation.results, made.results, strict=True):
-                old.replace_all_uses_with(self._cut_off(new, old))
+                old.replace_all_uses_with(self._truncated(new, old))
         ops.erase(operation)
 
     def _tensors(self) -> list[Any]:
@@ -188,12 +188,12 @@ class _Widening:
                 found.append(value)
         return [value for value in found if "vtensor" in str(value.type)]
 
-    def _taken(self, operand: Any) -> str | None:
+    def _operand_element(self, operand: Any) -> str | None:
         """The element type of an operand that must be widened, or None."""
         element = element_of(operand)
         return element if element in self._operand_types else None
 
-    def _given(self, result: Any) -> str | None:
+    def _result_element(self, result: Any) -> str | None:
         """The element type that a result must be truncated to, or None."""
         element = element_of(result)
         return element if element in self._types else None
@@ -202,14 +202,14 @@ class _Widening:
         owner = ops.defining(value)
         if owner is None or owner.name != "torch.prim.ListConstruct":
             return self._wide(value)
-        if all(self._taken(one) is None for one in owner.operands):
+        if all(self._operand_element(one) is None for one in owner.operands):
             return value
         wide = [self._wide(one) for one in owner.operands]
         return ops.create(owner.name, wide, [value.type]).result
 
     def _wide(self, value: Any) -> Any:
         """The tensor with the same values in the wider type."""
-        element = self._taken(value)
+        element = self._operand_element(value)
         if element is None:
             return value
         _, _, number, mask = _WIDER[element]
@@ -219,9 +219,9 @@ class _Widening:
         wide = self._cut.get(value) or converted(value, number, _wide_type(value, element))
         return create("aten.bitwise_and.Scalar", wide.type, wide, integer(mask))
 
-    def _cut_off(self, wide: Any, old: Any) -> Any:
+    def _truncated(self, wide: Any, old: Any) -> Any:
         """The tensor truncated to the narrow element type."""
-        element = self._given(old)
+        element = self._result_element(old)
         if element is None:
             return wide
         number = _WIDER[element][1]
