@@ -13,7 +13,7 @@ from aotc.pipeline_text import pipeline_text, short_name, single_passes
 from aotc.processes.record import running_pass
 from aotc.rewrites.unreachable import erase_unreachable_blocks, fold_branches
 
-# After these, no block is unreachable if none was before `canonicalize`.
+# After `canonicalize`, which erases unreachable blocks itself, these make no others.
 _KEEP_BLOCKS = frozenset({"canonicalize", "cse", "reconcile-unrealized-casts"})
 
 
@@ -98,8 +98,8 @@ def run_pipeline(
             # It does not end on unreachable blocks that branch to each other.
             fold_branches(operation)
         run_group(operation, group, verifies_each=verifies_each, is_users=is_users, watch=watch)
-    # `canonicalize` erases unreachable blocks itself.
-    if not _KEEP_BLOCKS.issuperset(groups[-1]):
+    last = groups[-1]
+    if last[:1] != ["canonicalize"] or not _KEEP_BLOCKS.issuperset(last):
         erase_unreachable_blocks(operation)
     if not verifies_each:
         operation.verify()

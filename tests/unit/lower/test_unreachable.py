@@ -52,6 +52,15 @@ func.func @f(%c: i1) {
 }
 """
 
+BEHIND_THE_END = """
+func.func @f(%one: i32) {
+  return
+^again(%i: i32):
+  %j = arith.addi %i, %one : i32
+  cf.br ^again(%j : i32)
+}
+"""
+
 REACHED = """
 func.func @f(%c: i1) {
   cf.cond_br %c, ^a, ^b
@@ -186,3 +195,12 @@ def test_what_canonicalize_would_find_constant(branch: str) -> None:
         run_pipeline(module, ["canonicalize"])
         assert "cf." not in str(module)
         assert "memref.store %arg2" in str(module)
+
+
+@pytest.mark.parametrize("passes", [(), ("cse",), ("canonicalize",), ("canonicalize", "cse")])
+def test_passes_leave_no_block_that_is_not_reached(passes: tuple[str, ...]) -> None:
+    """`cse` alone erases no blocks."""
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(BEHIND_THE_END).operation
+        run_pipeline(module, passes)
+        assert "cf.br" not in str(module)
