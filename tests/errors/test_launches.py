@@ -273,3 +273,27 @@ func.func @f(%x: f64, %y: f32, %maybe: i1) attributes {{llvm.emit_c_interface}} 
     assert done.code == (2 if message else 0), done.stderr
     if "scf.if" in around:
         assert message in done.stderr
+
+
+@pytest.mark.parametrize("kernel", ["@device::@other", "@device::@none"])
+def test_kernels_launch_no_kernels(kernel: str, aotc: Aotc, mlir_file: MlirFile) -> None:
+    sizes = "blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)"
+    path = mlir_file(f"""module attributes {{gpu.container_module}} {{
+gpu.module @device {{
+  gpu.func @other() kernel {{ gpu.return }}
+  gpu.func @k() kernel {{
+    %c1 = arith.constant 1 : index
+    gpu.launch_func {kernel} {sizes}
+    gpu.return
+  }}
+}}
+func.func @f() attributes {{llvm.emit_c_interface}} {{
+  %c1 = arith.constant 1 : index
+  gpu.launch_func @device::@k {sizes}
+  return
+}}
+}}
+""")
+    done = aotc("build", path, "--emit", "mlir", "-o", "-", "--chip", "sm_90a")
+    assert done.code == 2
+    assert "6:5: error: gpu.launch_func is not supported in kernels: host code" in done.stderr

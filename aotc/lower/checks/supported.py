@@ -13,9 +13,10 @@ from aotc.errors import InputError
 from aotc.input.source import Source, input_error
 from aotc.mlir import ir
 
-# Operations that are lowered to calls of host functions → what to do in a kernel instead. None:
-# only some of them are.
-_HOST_CALLS = {
+# Operations of host code → why kernels have none, or what they have instead. None: only some of
+# them are of host code.
+_HOST_ONLY = {
+    "gpu.launch_func": "host code launches kernels, one after the other",
     "vector.print": "they print by gpu.printf, which aotc-decompose makes of it",
     "memref.copy": None,
 }
@@ -92,8 +93,8 @@ def check_kernels(source: Source) -> None:
             if _is_constant_memory(target.type) or _is_constant_memory(root_of(target).type):
                 said = f"{operation.name} writes to constant memory, which kernels can only read."
                 raise _refused(source, operation, said)
-        for operation in ops.find(gpu_module, *_HOST_CALLS):
-            reason = _HOST_CALLS[operation.name]
+        for operation in ops.find(gpu_module, *_HOST_ONLY):
+            reason = _HOST_ONLY[operation.name]
             if reason is not None or _is_unranked_copy(operation):
                 reason = reason or "ranks must be known in kernels"
                 said = f"{operation.name} is not supported in kernels: {reason}."
