@@ -40,3 +40,17 @@ func.func @channels(%x: tensor<3x1x?x5xf32>, %w: tensor<2x3xf32>, %y: tensor<3x?
 // CHECK: %[[OUT:.*]] = tensor.cast %arg2 : tensor<3x?x3x1xf32> to tensor<3x1x3x1xf32>
 // CHECK: %[[POOL:.*]] = linalg.pooling_nchw_sum {{.*}}outs(%[[OUT]] : tensor<3x1x3x1xf32>) -> tensor<3x1x3x1xf32>
 // CHECK: tensor.cast %[[POOL]] : tensor<3x1x3x1xf32> to tensor<3x?x3x1xf32>
+
+// An image that the windows read as a whole is no slice, which could not be read as a matrix.
+func.func @whole(%x: tensor<2x?x?x64xf32>, %w: tensor<1x1x64x32xf32>) -> tensor<2x?x?x32xf32> {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %height = tensor.dim %x, %c1 : tensor<2x?x?x64xf32>
+  %width = tensor.dim %x, %c2 : tensor<2x?x?x64xf32>
+  %y = tensor.empty(%height, %width) : tensor<2x?x?x32xf32>
+  %r = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<2x?x?x64xf32>, tensor<1x1x64x32xf32>) outs(%y : tensor<2x?x?x32xf32>) -> tensor<2x?x?x32xf32>
+  return %r : tensor<2x?x?x32xf32>
+}
+
+// CHECK-LABEL: @whole
+// CHECK: linalg.conv_2d_nhwc_hwcf ins(%arg0, %arg1

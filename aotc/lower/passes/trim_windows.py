@@ -14,6 +14,8 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.generics import loops_in
 from aotc.lower.passes.base import Lowering, OwnPass
+from aotc.lower.tensors.size_polynomials import Facts
+from aotc.lower.tensors.size_values import Sizes
 from aotc.mlir import ir, linalg
 
 
@@ -23,17 +25,24 @@ class TrimWindows(OwnPass, frozen=True):
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
-            for operation in ops.walk(lowering.module.operation):
-                if not operation.name.startswith("linalg.") or len(operation.regions) != 1:
-                    continue
-                attributes = linalg.get_indexing_maps(operation)
-                if attributes is None:
-                    continue
-                maps = [ir.AffineMapAttr(map_).value for map_ in attributes]
-                # The canonicalizer does so for operations whose maps have loops alone.
-                if not all(map_.is_projected_permutation for map_ in maps):
-                    _declare_sizes(operation, maps)
-                    _trim(operation, maps)
+            for function in ops.find(lowering.module.operation, "func.func"):
+                if not ops.is_declaration(function):
+                    _trim_in(function)
+
+
+def _trim_in(function: Any) -> None:
+    sizes = Sizes(function, Facts())
+    for operation in ops.walk(function):
+        if operation.name.startswith("linalg.") and len(operation.regions) == 1:
+            attributes = linalg.get_indexing_maps(operation)
+            maps = [ir.AffineMapAttr(map_).value for map_ in attributes or ()]
+            # The canonicalizer does so for operations whose maps have loops alone.
+            if not all(map_.is_projected_permutation for map_ in maps):
+                _declare_sizes(operation, maps)
+                _trim(operation, maps, sizes)
+        for result in operation.results:
+            if isinstance(result.type, ir.RankedTensorType) and not result.type.has_static_shape:
+                sizes.all_of(result)
 
 
 def _tensors(operation: Any, maps: list[Any]) -> list[tuple[int, Any, Any]]:
@@ -82,19 +91,23 @@ def _declare_sizes(operation: Any, maps: list[Any]) -> None:
             result.replace_all_uses_except(back.result, back)
 
 
-def _trim(operation: Any, maps: list[Any]) -> None:
+def _trim(operation: Any, maps: list[Any], sizes: Sizes) -> None:
     operands, extents = _tensors(operation, maps), _extents(operation, maps)
     for i, operand, map_ in operands:
-        sizes = _sizes(operand)
+        declared = _sizes(operand)
         with operation.location, ir.InsertionPoint(operation):
             read = [
                 size if _is_whole(result, extents) else _read_size(result, size, extents, operands)
-                for result, size in zip(map_.results, sizes, strict=True)
+                for result, size in zip(map_.results, declared, strict=True)
             ]
+            for dimension, size in enumerate(read):
+                # A slice of what is read as a whole would hide from others how it is laid out.
+                if isinstance(size, ir.Value) and sizes.value(size) == sizes.of(operand, dimension):
+                    read[dimension] = declared[dimension]
             # Values are equal to values alone.
             if any(
                 isinstance(one, ir.Value) or one != size
-                for one, size in zip(read, sizes, strict=True)
+                for one, size in zip(read, declared, strict=True)
             ):
                 operation.operands[i] = _first(operand, read)
 
