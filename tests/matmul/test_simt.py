@@ -201,6 +201,17 @@ def test_a_small_product_is_one_kernel(size: tuple[int, int, int]) -> None:
     assert -(-m // variant.m) * -(-n // variant.n) >= 120, variant
 
 
+def test_the_smallest_tiles_are_for_few_of_them() -> None:
+    """The tiles of all batches count."""
+    a, b, c = (
+        Matrix(f"memref<12x{rows}x{columns}xf32>", "f32", (rows, columns), columns, 16)
+        for rows, columns in ((128, 64), (64, 128), (128, 128))
+    )
+    batched = Problem(a, b, c, "f32", batched=True)
+    assert 16 not in {variant.m for variant in SIMT.able(batched)}
+    assert 16 in {variant.m for variant in SIMT.able(_of(128, 128, 64))}
+
+
 @pytest.mark.parametrize("size", [(0, 0, 4), (3, 0, 4), (0, 5, 0)], ids=str)
 def test_there_may_be_nothing_to_do(
     program: Path, size: tuple[int, int, int], tmp_path: Path

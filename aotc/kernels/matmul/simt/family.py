@@ -126,12 +126,12 @@ def _is_worth_splitting(problem: Problem, variant: Variant, split_k: int) -> boo
 
 
 def _fits_smallest(problem: Problem) -> bool:
-    """Whether C has at most one tile of `_SMALLEST` for each multiprocessor."""
+    """Whether C, of all batches, has at most one tile of `_SMALLEST` for each multiprocessor."""
     rows, columns, _ = _SMALLEST[0]
     m, n = problem.m, problem.n
     if m is None or n is None:
         return False
-    return -(-m // rows) * -(-n // columns) <= H100.multiprocessors
+    return -(-m // rows) * -(-n // columns) * problem.likely_batch <= H100.multiprocessors
 
 
 def _split_k(variant: Variant, m: Number, n: Number, k: Number, batches: Number) -> Number:
