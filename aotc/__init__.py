@@ -1,17 +1,17 @@
-"""aotc: builds native programs and libraries from MLIR, with the GPU code inside them.
+"""aotc builds native programs and libraries from MLIR, with the GPU code embedded in them.
 
     artifact = aotc.build("matmul.mlir", emit="shared", out="out/")
     library = aotc.load(artifact)
     library.matmul(A, B, C)
 
-Errors are `InputError` (yours), `ToolError` and `InternalError` (ours), all `AotcError`.
+Errors are `InputError` (the caller's), `ToolError` and `InternalError` (aotc's), all `AotcError`.
 """
 
 from __future__ import annotations
 
 from aotc.version import __version__
 
-# Not typing's: the command loads this before it hears interrupts.
+# A constant instead of typing.TYPE_CHECKING: the command loads this before it handles interrupts.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -33,7 +33,7 @@ __all__ = [
     "load",
 ]
 
-# Loaded when it is asked for: some of it brings the MLIR bindings, which take a sixth of a second.
+# Loaded on first access: some names import the MLIR bindings, which takes a sixth of a second.
 _LATE = {
     **dict.fromkeys(("AotcError", "InputError", "InternalError", "ToolError"), "aotc.errors"),
     "Artifact": "aotc.api",
@@ -41,13 +41,13 @@ _LATE = {
     "Library": "aotc.library.opened",
     "LibraryError": "aotc.library.opened",
     "load": "aotc.library.opened",
-    # What SCons asks of a tool, of which the package is one by that: tools=["default", "aotc"].
+    # SCons accepts the package as a tool, tools=["default", "aotc"], and calls these functions.
     "generate": "aotc.scons",
     "exists": "aotc.scons",
 }
 
 
-# Type checkers know the names above, and no others.
+# Type checkers see only the names above.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:

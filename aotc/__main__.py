@@ -1,4 +1,4 @@
-"""The command `aotc`, and `python -m aotc`: the command line, under a supervisor."""
+"""The command `aotc` and `python -m aotc`: runs the command line under a supervisor."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 
 def main() -> NoReturn:
-    """Runs the command line and exits: 0, or as `aotc.errors` says."""
+    """Runs the command line and exits with 0, or with an exit code of `aotc.errors`."""
     _take_names_for_utf8()
-    # Before anything else is loaded: the supervisor hears what came until then.
+    # Block the signals before anything else is loaded: the supervisor then receives those that
+    # arrived in the meantime.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
     from aotc.processes.supervisor import supervised
 
@@ -22,10 +23,10 @@ def main() -> NoReturn:
 
 
 def _take_names_for_utf8() -> None:
-    """Starts anew where Python takes the names of files for ASCII (`LC_ALL=C PYTHONUTF8=0`): what
-    aotc writes them into is UTF-8."""
+    """Restarts Python in UTF-8 mode if it decodes file names as ASCII (`LC_ALL=C PYTHONUTF8=0`),
+    because aotc writes file names into UTF-8 text."""
     if sys.getfilesystemencoding() == "ascii":
-        os.environ["PYTHONUTF8"] = "1"  # for our workers, too
+        os.environ["PYTHONUTF8"] = "1"  # for worker processes, too
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
 
 

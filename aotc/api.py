@@ -1,4 +1,4 @@
-"""`aotc.build`: what the command does, as a function of Python."""
+"""`aotc.build`: the Python function that corresponds to the command `aotc build`."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 class Artifact(Struct, frozen=True):
-    """What a build made.
+    """The result of a build.
 
-    `path` is the first file of the kind that was asked for first; `paths` has the first of each
-    kind, by its name in `--emit`, and `files` all of them: a build for two chips makes two
-    `cubin`. `manifest` says what the module offers (None where the build ended before that is
-    known). `times` are the stages' seconds, by the clock on the wall; `cache` among them is what
-    the cache took.
+    `path` is the first file of the first requested kind. `paths` maps the name of each kind in
+    `--emit` to its first file, and `files` to all of its files: a build for two chips makes two
+    `cubin` files. `manifest` describes what the module offers; it is None if the build stopped
+    before the manifest was made. `times` maps each stage to its wall-clock seconds; `cache` among
+    them is the time spent in the cache.
     """
 
     path: Path
@@ -83,22 +83,23 @@ def build(
     tools: Mapping[str, str | os.PathLike[str]] | None = None,
     cache: bool | str | os.PathLike[str] = True,
 ) -> Artifact:
-    """Builds a module, as `aotc build` does; the options are the command's.
+    """Builds a module, as `aotc build` does; the options are those of the command.
 
     `source` is a path, the text of a module (a `str` with a line break or a brace in it), text or
-    bytecode as `bytes`, or an `ir.Module` of either package of bindings, which stays as it is.
-    `name` is what a module without a file is called (default: its symbol, else `module`).
+    bytecode as `bytes`, or an `ir.Module` of either package of bindings, which is not modified.
+    `name` names a module without a file (default: the module's symbol, else `module`).
 
-    `out` is a file, or a folder: one that is there, or that ends in /, or where several kinds go.
-    A library alone goes into the file `out`, in a folder it is a package. By default files go into
-    the current folder. `weights` is a file for large constants, which then are not in the artifact;
-    with `add_weights` it keeps what it has, for other artifacts that share it. Those whose names
-    match `replaceable` can be replaced (see `Library.weights`).
-    `tuned` is what `aotc tune` measured.
-    `frontend` reads another format than MLIR (see `aotc.frontends`), by default the one for the
-    file's ending. `warnings` are what stands behind `-W` (`no-NAME`, `error=NAME`); `tools` are
-    programs to use, by name. `cache` is the folder of what builds made before (True: where the
-    command has it; False: none). Nothing is printed: the warnings are in the result.
+    `out` is a file or a folder. It is a folder if it exists as one, if it ends in /, or if several
+    kinds are made. A library alone is written to the file `out`; in a folder it becomes a package.
+    By default files are written to the current folder. `weights` is a file for large constants,
+    which are then not part of the artifact; with `add_weights` the file keeps the constants it
+    has, so that several artifacts can share it. Constants whose names match `replaceable` can be
+    replaced (see `Library.weights`). `tuned` is a file that `aotc tune` wrote.
+
+    `frontend` reads a format other than MLIR (see `aotc.frontends`); the default is the front end
+    for the file's suffix. `warnings` has the values of `-W` (`no-NAME`, `error=NAME`); `tools`
+    maps names to the programs to use. `cache` is the folder of cached builds (True: the command's;
+    False: no cache). Nothing is printed: the warnings are part of the result.
 
     Raises InputError, with the place in the module, ToolError or InternalError. May be called
     from several threads at once.
@@ -150,8 +151,8 @@ def build(
 
 
 class _Done(Struct, frozen=True):
-    """The files of a build, where they were put, and what there is to say of them. `manifest` is
-    its JSON."""
+    """The files of a build with their paths, its warnings, its manifest as JSON, and the seconds
+    of each stage."""
 
     places: Sequence[tuple[ArtifactKind, Path]]
     warnings: Iterable[BuildWarning]
@@ -207,7 +208,7 @@ def _make(
     cache: BuildCache | None = None,
     content: bytes | None = None,
 ) -> _Done:
-    # With the bindings: not for what the cache has.
+    # Imported here because they load the MLIR bindings, which a cached build does not need.
     from aotc.observers import SaveTemps, TimeReport
     from aotc.pipeline import new_build, run_build
 
@@ -227,20 +228,20 @@ def _make(
 
 
 def _words(words: str | Iterable[str]) -> tuple[str, ...]:
-    """Several words, or one text of them with commas, as the command line has it."""
+    """A sequence of words, or the words of a comma-separated text, as on the command line."""
     if isinstance(words, str):
         return tuple(words.split(","))
     return tuple(words)
 
 
 def _spelled(path: str | os.PathLike[str]) -> str:
-    """The path as it is written: a / at the end says that it is a folder."""
+    """The path as given; a / at the end means a folder, which `Path` would drop."""
     return os.fspath(path)
 
 
 def _source(source: Any, name: str | None) -> tuple[Path, bytes | None, bool]:
-    """The path that names the module, what is in it if that is no file, and whether the bindings in
-    use have written that."""
+    """The path that names the module, its content if it is not a file, and whether the bindings in
+    use have just written that content."""
     if isinstance(source, str) and any(mark in source for mark in "\n{}"):
         return Path(name or "module"), source.encode(), False
     if isinstance(source, bytes):
@@ -260,11 +261,11 @@ def _source(source: Any, name: str | None) -> tuple[Path, bytes | None, bool]:
 
     place = Path(name or _symbol(operation) or "module")
     try:
-        operation.verify()  # writing an operation that lacks what it needs would crash
+        operation.verify()  # writing an operation without a required part would crash
     except Exception as error:
         if not hasattr(error, "error_diagnostics"):
             raise
-        # An MLIRError, of whichever package's bindings.
+        # An MLIRError, of either package of bindings.
         said = describe_diagnostics(error, str(place), ())
         raise InputError(f"MLIR refuses the module '{place}':\n{said}") from None
     return place, bytecode_of(operation), isinstance(operation, ir.Operation)

@@ -1,6 +1,6 @@
-"""`ArtifactKind`: what a row of the table of artifacts says, and the rows that targets begin with.
+"""`ArtifactKind`: a row of the table of artifacts; and the rows that targets start from.
 
-They are apart from the table, `aotc.artifacts`, to which each target adds rows of its own.
+They are separate from the table, `aotc.artifacts`, because each target adds its own rows to it.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from msgspec import Struct
 class ArtifactKind(Struct, frozen=True, eq=False):
     """A kind of artifact, and the stage of the same name that makes it.
 
-    `files` are the paths of its files in a package, as patterns: `{name}` is the module's name,
-    `{library}` the library's. A kind with one file for each gpu.module has `{gpu_module}` in its
-    path, and one with a file for each image `{chip}` as well.
+    `files` are the path patterns of its files in a package: `{name}` is the module's name,
+    `{library}` the library's. The path of a kind with one file per gpu.module contains
+    `{gpu_module}`; with one file per image it contains `{chip}` as well.
 
-    `stage` is the stage's function (MODULE.FUNCTION in `aotc`): it is called with the build and the
-    result of each of the stages `takes`, then of `may_take`, which is None where the build has no
-    such stage. Where there are `of_targets`, which are kinds that targets bring, it is called with
-    one tuple of their results, too. A stage that `is_concurrent` runs in another thread while later
-    stages run, until one of them takes its result. It runs tools, and touches no MLIR module:
-    `begin` is the function that does so before, if that is needed; the stage is called with its
-    result, too.
+    `stage` is the stage's function (MODULE.FUNCTION in `aotc`). Its arguments are the build, the
+    results of the stages in `takes`, and the results of those in `may_take`, each of which is None
+    if the build has no such stage. If there are `of_targets`, which are kinds that targets define,
+    one tuple with their results follows. A stage that `is_concurrent` runs in another thread while
+    later stages run, until one of them needs its result. It runs tools and must not access an MLIR
+    module; if it needs data of one, `begin` is a function that is called before and whose result
+    is passed to the stage.
 
-    Without `is_named`, --emit does not know the kind: it is a part of others. `has_code` holds for
-    machine code of the host. `needs` is what the module must have: nothing more (a module of
-    kernels alone has device code), an entry, or the argument types of its entries, which an entry
-    in the LLVM dialect no longer has. "types" are those of the entries that it has, and it may be
-    one of kernels alone.
+    --emit does not accept a kind that is not `is_named`: such a kind is part of others. `has_code`
+    is true for machine code of the host. `needs` is the requirement on the module: nothing (a
+    module of kernels alone has device code), an entry, or the argument types of its entries, which
+    an entry in the LLVM dialect has lost. "types" refers to the entries that exist, and accepts a
+    module of kernels alone.
     """
 
     name: str
@@ -52,7 +52,7 @@ class ArtifactKind(Struct, frozen=True, eq=False):
         return self.name
 
     def paths(self, **words: str) -> tuple[str, ...]:
-        """The files' paths. Without a chip, one path stands for those of all chips."""
+        """The files' paths. Without a chip, one path stands for the files of all chips."""
         files = self.files
         if "chip" not in words:
             files = tuple(path.replace(".{chip}", "") for path in files)
@@ -60,7 +60,7 @@ class ArtifactKind(Struct, frozen=True, eq=False):
 
     @property
     def folder(self) -> str:
-        """The folder of its (first) file in a package."""
+        """The folder of its first file in a package."""
         return self.files[0].rpartition("/")[0]
 
     @property
@@ -75,6 +75,6 @@ MLIR = ArtifactKind(
 
 
 def own_kinds(names: Mapping[str, Any]) -> tuple[ArtifactKind, ...]:
-    """The rows that a target's module `artifacts` defines, in its order: `names` are its names."""
+    """The rows that a target's module `artifacts` defines, in order; `names` is its namespace."""
     rows = (value for value in names.values() if isinstance(value, ArtifactKind))
     return tuple(row for row in rows if row not in (LOAD, MLIR))

@@ -1,7 +1,7 @@
 """The kinds of artifacts: one row for each, in the order in which the stages make them.
 
-The command line, the pipeline, the places of output files and the cache all read `KINDS`, so a new
-kind takes one row here, or in a target, and one function of a stage. The table is apart from
+The command line, the pipeline, the paths of output files and the cache all read `KINDS`. A new kind
+needs one row here, or in a target, and one function of a stage. The table is separate from
 `request` because the cache and the stages need it without a request.
 """
 
@@ -19,9 +19,9 @@ from aotc.target import TARGETS
 
 
 class ArtifactFile(Struct, frozen=True):
-    """A file that a stage made: its kind, its name as an output, and its bytes on demand.
+    """A file that a stage made: its kind, its name as an output, and a function for its bytes.
 
-    `folder` is its place in a library's package. `path` is a file that has the bytes, if any.
+    `folder` is its folder in a library's package. `path` is a file that has the bytes, if any.
     """
 
     kind: ArtifactKind
@@ -44,12 +44,12 @@ def _kind(name: str) -> ArtifactKind:
 
 
 def named_kinds() -> list[ArtifactKind]:
-    """Those that --emit knows."""
+    """The kinds that --emit accepts."""
     return [kind for kind in KINDS.values() if kind.is_named]
 
 
 def parse_kind(text: str) -> ArtifactKind:
-    """The kind that --emit calls `text`. Raises InputError with near names."""
+    """The kind that --emit calls `text`. Raises InputError, with similar names."""
     names = [kind.name for kind in named_kinds()]
     if text in names:
         return KINDS[text]
@@ -62,7 +62,7 @@ def parse_kind(text: str) -> ArtifactKind:
 
 
 def needed_for(kinds: Iterable[ArtifactKind]) -> list[ArtifactKind]:
-    """The kinds whose stages make `kinds`: with all that they take, in order."""
+    """The kinds whose stages are needed to make `kinds`, including all their inputs, in order."""
     needed: set[ArtifactKind] = set()
     pending = list(kinds)
     while pending:
@@ -76,7 +76,7 @@ def needed_for(kinds: Iterable[ArtifactKind]) -> list[ArtifactKind]:
 HOST_MLIR = ArtifactKind(
     "host-mlir", "stages.host.lower_to_host", ("{name}.host.mlir",), takes=(MLIR,), needs="entry"
 )
-# Before the manifest, which describes the file. It goes where --weights says.
+# Before the manifest, which describes the file. --weights gives its path.
 WEIGHTS = ArtifactKind(
     "weights",
     "stages.weights.take",
@@ -85,7 +85,7 @@ WEIGHTS = ArtifactKind(
     is_named=False,
     is_text=False,
 )
-# After the images: what the tools say of each kernel is part of it.
+# After the images, because it contains what the tools report for each kernel.
 MANIFEST = ArtifactKind(
     "manifest",
     "stages.manifest.describe",
@@ -169,5 +169,5 @@ KINDS = {
         *(WEIGHTS, MANIFEST, HEADER, PACKAGE, HOST_LL, ASM, OBJ, STATIC, SHARED, EXE),
     )
 }
-# In another process a kind is that one's row.
+# Pickled by name: in another process a kind is the row of that process.
 copyreg.pickle(ArtifactKind, lambda kind: (_kind, (kind.name,)))

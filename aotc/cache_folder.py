@@ -1,7 +1,7 @@
-"""aotc's cache folder, and `make_once`: an entry of it, made whole or not at all, and checked by
-its hashes before it is used.
+"""aotc's cache folder, and `make_once`, which makes an entry atomically and checks its hashes
+before each use.
 
-The tools' runtime and the results of builds (`aotc.cache`) are both kept in the folder.
+The folder holds the tools' runtime and the results of builds (`aotc.cache`).
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from pathlib import Path
 from aotc.errors import InternalError, ToolError
 from aotc.processes.record import note_file
 
-# What begins with the SHA-256 of the rest: what no name tells the hash of.
+# Bytes of the SHA-256 at the start of content whose hash is not part of its name.
 SEAL_SIZE = 64
-# Why something that was kept cannot be used.
+# Reasons why an entry cannot be used.
 ABSENT = "not there"
 DAMAGED = "damaged: its hash was wrong"
-# What zig makes for links, in aotc's cache.
+# The folder for what zig caches for links.
 ZIG_FOLDER = "zig"
-# In each entry that is made once: the SHA-256 and the name of each of its files, after their own.
+# The file, in each entry that is made once, with the SHA-256 and the name of each other file.
 _HASHES = ".hashes"
 
 
 def zig_cache(environment: Mapping[str, str], program: str) -> Path:
-    """Where the entries of one installation of zig are, whose `program` that is.
+    """The cache folder of the zig installation that contains `program`.
 
-    Two installations of one cache take each other's start-up code for changed, make it again, and
-    hold locks that the other one waits for: two links at once waited forever (seen with zig 0.17
-    in two virtual environments).
+    If two installations share a cache, each considers the other's start-up code changed and makes
+    it again, and holds locks that the other waits for: two concurrent links waited forever (seen
+    with zig 0.17 in two virtual environments).
     """
-    # What zig tells files apart by: one that was installed anew is another, too.
+    # zig compares files by the same attributes; a reinstalled zig gets a new folder, too.
     status = Path(program).stat()
     text = f"{Path(program).resolve()} {status.st_ino} {status.st_mtime_ns} {status.st_size}"
     return (
@@ -46,10 +46,10 @@ def zig_cache(environment: Mapping[str, str], program: str) -> Path:
 
 
 def cache_root(environment: Mapping[str, str]) -> Path:
-    """The cache folder, made if need be.
+    """The cache folder, created if necessary.
 
-    `XDG_CACHE_HOME/aotc`, else `HOME/.cache/aotc`, else (where neither can be written: a
-    container without a home) a folder of this user's in the folder for temporary files.
+    `XDG_CACHE_HOME/aotc`, else `HOME/.cache/aotc`. If neither can be written (a container without
+    a home directory), a folder of this user in the folder for temporary files.
     """
     for place in _wanted(environment):
         with contextlib.suppress(OSError):
@@ -75,14 +75,14 @@ def _wanted(environment: Mapping[str, str]) -> list[Path]:
 
 @functools.cache
 def _temporary_cache(parent: str) -> Path:
-    """A private folder under `parent`, the same in the next process where that is safe."""
+    """A private folder under `parent`; later processes get the same one if that is safe."""
     import tempfile
 
     try:
         place = Path(parent) / f"aotc-cache-{os.getuid()}"
         with contextlib.suppress(FileExistsError):
             place.mkdir(mode=0o700)
-        # Anybody may have put something of that name there.
+        # Any user may have created something with this name.
         status = place.lstat()
         private = status.st_uid == os.getuid() and stat.S_IMODE(status.st_mode) & 0o077 == 0
         if stat.S_ISDIR(status.st_mode) and private:
@@ -103,12 +103,12 @@ def make_once(
     expected: Sequence[str],
     tell: Callable[[str], None] = lambda why: None,
 ) -> Path:
-    """The folder `place`; if it is not there, what `make` puts into an empty folder.
+    """The folder `place`; if it does not exist, it is created with what `make` writes.
 
-    Of several processes that need the entry at once one makes it, and the others wait; where
-    folders cannot be locked, each makes it, whole, and one wins. `expected` are the names of files
-    that `make` makes. Each file is checked by its hash: where one was damaged or removed since,
-    the entry is made again, and `tell` is called with the reason.
+    `make` is called with an empty folder. If several processes need the entry at once, one makes it
+    and the others wait; if folders cannot be locked, each makes it and one rename succeeds.
+    `expected` are names of files that `make` must write. Each file is checked by its hash: if one
+    was damaged or removed, the entry is made again, and `tell` is called with the reason.
     """
     if _trouble(place, expected) is None:
         return place
@@ -121,7 +121,7 @@ def make_once(
 
 
 def _make_folder(folder: Path) -> None:
-    """Makes a folder of the cache; a file that stands in its place is no part of a cache."""
+    """Creates a folder of the cache; removes a file of the same name, which is not part of it."""
     if os.path.lexists(folder) and not folder.is_dir():
         folder.unlink()
     folder.mkdir(parents=True, exist_ok=True)
@@ -136,7 +136,7 @@ def _make(
     import shutil
 
     trouble = _trouble(place, expected)
-    if trouble is None:  # made by whoever had the lock
+    if trouble is None:  # made by the process that held the lock
         return place
     try:
         draft = place.with_name(f".{place.name}-{os.urandom(4).hex()}")
@@ -152,11 +152,11 @@ def _make(
         _write_hashes(draft)
         if _trouble(draft, expected) is not None:
             raise InternalError(f"Making {place.name} left out one of: {', '.join(expected)}.")
-        draft.chmod(0o755)  # whatever the umask: others may share the cache
+        draft.chmod(0o755)  # regardless of the umask: other users may share the cache
         try:
             draft.rename(place)
         except OSError:
-            if _trouble(place, expected) is not None:  # else the other process won
+            if _trouble(place, expected) is not None:  # otherwise the other process succeeded
                 raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -164,7 +164,7 @@ def _make(
 
 
 def _take_away(place: Path) -> None:
-    """Removes an entry, of whatever kind it has become: what cannot be removed is set aside."""
+    """Removes an entry of any file type; one that cannot be removed is renamed."""
     import shutil
     import tempfile
 
@@ -181,7 +181,7 @@ def _write_hashes(folder: Path) -> None:
 
 
 def _trouble(place: Path, expected: Sequence[str]) -> str | None:
-    """Why the entry is not what was made; None if it is."""
+    """Why the entry differs from what was made; None if it does not."""
     name = _HASHES
     try:
         if not (place / name).is_file():
@@ -224,7 +224,7 @@ def _cannot_write(error: OSError) -> ToolError:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Holds a lock on the folder, which ends with this process, however that ends."""
+    """Holds a lock on the folder, which the system releases when this process ends."""
     import fcntl
 
     try:
@@ -233,7 +233,7 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
         return
     try:
-        with contextlib.suppress(OSError):  # some file systems have no locks
+        with contextlib.suppress(OSError):  # some file systems do not support locks
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:

@@ -1,5 +1,5 @@
-"""`check`: what is wrong with an input, as values: diagnostics in the shape of the Language Server
-Protocol (3.17), without anything being built."""
+"""`check`: the problems of an input, as diagnostics of the Language Server Protocol (3.17), without
+a build."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from aotc.warnings import BuildWarning, Severity
 
 _SEVERITIES = {"error": 1, "warning": 2}
 _CODES = {EXIT_INPUT: "input", EXIT_TOOL: "tool", EXIT_INTERNAL: "internal"}
-# "file:1:2: error: message"; what follows are excerpts, notes, and words for all of it.
+# "file:1:2: error: message"; excerpts, notes and general text follow.
 _PLACED = re.compile(r"(.+?):(\d+):(\d+): (error|warning|note): (.*)")
 _NAMED = re.compile(r"(.*) \[-W(?:error=)?([a-z-]+)\]")
 _EXCERPT = "  "
-# What an editor underlines: a word of MLIR, or a character.
+# The text that an editor underlines: a word of MLIR, or one character.
 _WORD = re.compile(r"""[\w.$%@#^!"-]+|.""")
 
 
 class Position(Struct, frozen=True):
-    """From 0 on; the character in UTF-16 code units."""
+    """A zero-based line and character; characters count UTF-16 code units."""
 
     line: int = 0
     character: int = 0
 
 
 class Range(Struct, frozen=True):
-    """From `start` on, before `end`."""
+    """The half-open range from `start` to `end`."""
 
     start: Position = Position()
     end: Position = Position()
@@ -48,15 +48,15 @@ class Location(Struct, frozen=True):
 
 
 class Related(Struct, frozen=True):
-    """A note: what is said of another place."""
+    """A note that refers to another place."""
 
     location: Location
     message: str
 
 
 class Diagnostic(Struct, frozen=True, rename="camel"):
-    """Something that is wrong, or may be. `severity` is 1 for an error and 2 for a warning; `code`
-    the name of a warning, or whose fault an error is: input, tool, internal."""
+    """A problem, or a possible problem. `severity` is 1 for an error and 2 for a warning. `code` is
+    the name of a warning, or the family of an error: input, tool, internal."""
 
     range: Range
     severity: int
@@ -67,7 +67,7 @@ class Diagnostic(Struct, frozen=True, rename="camel"):
 
 
 class Checked(Struct, frozen=True):
-    """All that is said of an input; `failure` is the error that a build would end with."""
+    """All diagnostics of an input; `failure` is the error that a build would end with."""
 
     uri: str
     diagnostics: tuple[Diagnostic, ...]
@@ -76,7 +76,7 @@ class Checked(Struct, frozen=True):
 
 
 def check(request: BuildRequest, folder: Path, tools: Mapping[str, Path]) -> Checked:
-    """Reads the input and lowers it until its kernels are outlined, in `folder`."""
+    """Reads the input and lowers it up to kernel outlining; `folder` is for temporary files."""
     request = replace(request, emit=(MLIR,), out=None)
     failure: AotcError | None = None
     warnings: list[BuildWarning] = []
@@ -94,14 +94,14 @@ def check(request: BuildRequest, folder: Path, tools: Mapping[str, Path]) -> Che
         is not Severity.HIDDEN
     ]
     if failure is not None:
-        # Warnings that are errors are in both.
+        # Warnings that are treated as errors are in both.
         found += [one for one in _of_failure(failure, lines) if one not in found]
     ordered = sorted(found, key=lambda one: (one.range.start.line, one.range.start.character))
     return Checked(lines.uri, tuple(ordered), tuple(dict.fromkeys(warnings)), failure)
 
 
 class _Lines:
-    """The text of the input, in which places are found."""
+    """The lines of the input, for converting places to ranges."""
 
     def __init__(self, request: BuildRequest) -> None:
         self.name = "<stdin>" if str(request.source) == "-" else str(request.source)
@@ -112,7 +112,7 @@ class _Lines:
         self._lines = (content or b"").split(b"\n")
 
     def range(self, line: int, column: int) -> Range:
-        """The word at a line and a column in bytes, which count from 1."""
+        """The range of the word at a line and a column, both one-based; columns count bytes."""
         if not 0 < line <= len(self._lines):
             return Range()
         text = self._lines[line - 1].rstrip(b"\r")
@@ -159,10 +159,10 @@ def _notes(texts: Iterable[str], lines: _Lines) -> Iterator[Related]:
 
 
 def _of_failure(failure: AotcError, lines: _Lines) -> list[Diagnostic]:
-    """The problems of an error's message, each at its place; all of it at the beginning of the
-    file if it has none there."""
+    """The problems in an error's message, each at its place. If none has a place in the file, the
+    whole message at the start of the file."""
     code = _CODES[failure.exit_code]
-    hint = f"\n{failure.hint}" if failure.hint else ""  # for the first problem
+    hint = f"\n{failure.hint}" if failure.hint else ""  # appended to the first problem
     found: list[Diagnostic] = []
     text = failure.message.split("\n")
     for placed in filter(None, map(_PLACED.match, text)):

@@ -1,13 +1,13 @@
-"""What is known of each GPU: one table, which every other module asks.
+"""The hardware properties of each GPU: the one table that all other modules use.
 
-GPUs are told by their compute capability, written as 10 times the major plus the minor number: 90
-for 9.0. Sizes are bytes.
+GPUs are identified by their compute capability, written as 10 times the major plus the minor
+number: 90 for 9.0. Sizes are in bytes.
 
 Sources:
 
 - CUDA C++ Programming Guide, "Compute Capabilities": the tables of features and of technical
   specifications (warps, blocks, shared memory, registers, sizes of blocks, grids and clusters).
-- cuda_occupancy.h of CUDA's headers: units in which shared memory and registers are given out, and
+- cuda_occupancy.h of CUDA's headers: allocation granularity of shared memory and registers, and
   barriers. A test compares the occupancy of every row with that calculator.
 - NVIDIA's whitepapers of the A100, H100 (the H200's multiprocessors are the same), Ada and RTX
   Blackwell GPUs, the data sheets of A40, L40S and HGX B200: multiprocessors and peaks.
@@ -23,35 +23,35 @@ KIB = 1024
 WARP = 32
 
 # The same for every GPU of the table.
-REGISTERS = 1 << 16  # of a multiprocessor, and the most of a block
+REGISTERS = 1 << 16  # per multiprocessor, and the maximum per block
 MAX_THREAD_REGISTERS = 255
-REGISTER_UNIT = 256  # registers are given to warps, so many at a time
-PARTITIONS = 4  # of a multiprocessor, each with as many of its registers
+REGISTER_UNIT = 256  # allocation granularity of registers per warp
+PARTITIONS = 4  # per multiprocessor; each has an equal share of its registers
 MAX_BLOCK = (1024, 1024, 64)  # threads along x, y and z
 MAX_BLOCK_THREADS = 1024
 MAX_GRID = (2**31 - 1, 65535, 65535)  # blocks along x, y and z
-# Shared memory of a block that needs not ask for it, and the most that ptxas takes as static.
+# The shared memory of a block without opt-in, and the most static shared memory that ptxas accepts.
 STATIC_SHARED_BYTES = 48 * KIB
-# Blocks of a cluster: with the kernel's consent, for which our runtime asks. Without, GPUs promise
-# 8.
+# The maximum number of blocks in a cluster, if the kernel allows non-portable sizes, which our
+# runtime requests. The portable maximum is 8.
 MAX_CLUSTER = 16
 
-# The least capability that has: asynchronous copies to shared memory; clusters; an "a" variant of
-# its name, which has instructions of its own (wgmma, tcgen05) and code for it alone.
+# The first capability with: asynchronous copies to shared memory; clusters; an "a" variant, whose
+# additional instructions (wgmma, tcgen05) run on that architecture alone.
 FIRST_WITH_ASYNC_COPIES = 80
 FIRST_WITH_CLUSTERS = 90
 FIRST_WITH_VARIANT = 90
-# Orin, a system on a chip: its GPU takes no other's cubins, nor another its. (CUDA C++ Programming
-# Guide, "Binary Compatibility".)
+# Orin, a system on a chip: its GPU does not run the cubins of other GPUs, nor the reverse. (CUDA
+# C++ Programming Guide, "Binary Compatibility".)
 TEGRA = (87,)
 
 
 class Limits(Struct, frozen=True):
-    """What a multiprocessor has, and what one of its blocks may have.
+    """The limits of a multiprocessor and of one of its blocks.
 
-    `shared` is the multiprocessor's, `block_shared` the most of a block whose launch asks for it.
-    The driver keeps `reserved_shared` in each block. `barriers`: how many there are for each block
-    that can be resident; 0: enough (up to 8.x the calculator does not count them).
+    `shared` is the multiprocessor's shared memory, `block_shared` the maximum of a block whose
+    launch opts in. The driver reserves `reserved_shared` in each block. `barriers` is the number of
+    barriers per resident block; 0 means no limit (up to 8.x the calculator does not count them).
     """
 
     warps: int
@@ -64,7 +64,7 @@ class Limits(Struct, frozen=True):
 
 
 def _with(warps: int, blocks: int, shared_kib: int, *, barriers: int = 0) -> Limits:
-    # A block can have all but the KiB that the driver keeps.
+    # A block can use all but the 1 KiB that the driver reserves.
     shared = shared_kib * KIB
     return Limits(warps, blocks, shared, shared - KIB, barriers=barriers)
 
@@ -84,28 +84,28 @@ LIMITS = {
 
 
 def block_shared_of(capabilities: Iterable[int]) -> int:
-    """The shared memory that a block may have on every one of these GPUs."""
+    """The shared memory that a block may use on every one of these GPUs."""
     return min(LIMITS[capability].block_shared for capability in capabilities)
 
 
-# What it is on all that have kernels of their own for matmuls.
+# The shared memory of a block on all GPUs that have their own matmul kernels.
 BLOCK_SHARED_BYTES = block_shared_of(one for one in LIMITS if one >= FIRST_WITH_ASYNC_COPIES)
 
 
 class Peak(Struct, frozen=True):
-    """The peak rate for an element type: multiply-adds of a multiprocessor per clock, and the GPU's
-    10^12 operations per second, where a multiply-add counts as two."""
+    """The peak rate for an element type: multiply-adds per multiprocessor and clock, and the GPU's
+    rate in 10^12 operations per second, where a multiply-add counts as two."""
 
     multiply_adds: int
     teraflops: float
 
 
 class Gpu(Struct, frozen=True):
-    """A GPU that stands for its architecture: the largest for data centers or workstations.
+    """A GPU that represents its architecture: the largest for data centers or workstations.
 
-    Peaks are without sparsity, sums in f32 (of f64 in f64, of i8 in i32). `teraflops` are as NVIDIA
-    prints them; with the number of multiprocessors and the clock they give the multiply-adds
-    (A100: 312e12 / 2 / 108 / 1.41e9 = 1024).
+    Peaks are without sparsity, with accumulation in f32 (f64 for f64, i32 for i8). `teraflops` are
+    as NVIDIA publishes them; with the number of multiprocessors and the clock they give the
+    multiply-adds (A100: 312e12 / 2 / 108 / 1.41e9 = 1024).
     """
 
     name: str
@@ -113,7 +113,7 @@ class Gpu(Struct, frozen=True):
     peaks: Mapping[str, Peak]
 
 
-# "tf32": of f32 where that may be rounded.
+# "tf32" is the rate for f32 operands that may be rounded to tf32.
 GPUS = {
     80: Gpu(
         "A100",
@@ -187,16 +187,16 @@ GPUS = {
     ),
 }
 
-# The GPUs that kernels were fitted to.
+# The GPUs that kernels were tuned for.
 A100, H100 = GPUS[80], GPUS[90]
-# Threads that fill a large GPU: as many as are resident at once on an H100.
+# The number of threads that fills a large GPU: all resident threads of an H100.
 LARGE_GPU_THREADS = H100.multiprocessors * LIMITS[90].warps * WARP
-# By the size of a cluster: how many blocks in such run at once on an H200, as measured. Clusters
-# lie in parts of the chip, and not all of these have as many multiprocessors.
+# Maps a cluster size to the number of blocks in such clusters that run at once on an H200, as
+# measured. A cluster runs within one GPC, and not all GPCs have the same number of multiprocessors.
 H200_BLOCKS_IN_CLUSTERS = {2: 132, 3: 132, 4: 120, 8: 112}
 
 
 def gpu_of(capability: int) -> Gpu:
-    """The GPU that stands for a capability: of it, or of the next below that is here."""
+    """The GPU that represents a capability: its own, or that of the next lower one in the table."""
     below = [one for one in GPUS if one <= capability]
     return GPUS[max(below, default=min(GPUS))]

@@ -1,4 +1,4 @@
-"""argv → a command of `aotc.commands`; prints errors, and says how the process exits."""
+"""argv → a command of `aotc.commands`; prints errors and returns the exit code."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from aotc.processes.garbage import THRESHOLD
 from aotc.processes.record import record_handle
 from aotc.version import __version__
 
-# What of a file that is written, and is none that we name, is the user's to mend.
+# Errors of writing an unnamed file that the user can fix.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-# Paths that no file can have, or that this user may not use, wherever they were given.
+# Errors of paths that are invalid or that this user may not access, in any option.
 _UNUSABLE = (
     *(errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR),
     *(errno.EACCES, errno.EPERM, errno.EROFS),
@@ -48,19 +48,19 @@ _COMMANDS = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line in a process of aotc's own; its exit code, when all is written."""
+    """Runs the command line in a process of its own; returns the exit code after all output."""
     PROCESS.is_ours = True
     gc.set_threshold(THRESHOLD)
-    # A thread whose tool has ended need not wait long for its turn.
+    # A thread whose tool has ended should get the interpreter lock soon.
     sys.setswitchinterval(0.0005)
     code = run(arguments)
-    # The caller ends the process at once: to take down the interpreter and all of MLIR, one by
-    # one, takes longer than a stage.
+    # The caller ends the process immediately after this: destroying the interpreter and MLIR's
+    # objects takes longer than a stage.
     atexit._run_exitfuncs()
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        pass  # whoever read it has had enough
+        pass  # the reader of the output has closed it
     except OSError as error:
         code = code or _no_output(error)
     sys.stderr.flush()
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; its exit code. Errors are printed on stderr."""
+    """Runs the command line and returns its exit code. Errors are printed on stderr."""
     try:
         with _terminable():
             result = command_line.main(args=arguments, prog_name="aotc", standalone_mode=False)
@@ -84,7 +84,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         _print_error(error)
         return error.exit_code
     except BrokenPipeError:
-        # Whoever read our output has had enough.
+        # The reader of the output has closed it.
         _drop_output()
         return EXIT_OK
     except MemoryError:
@@ -123,7 +123,7 @@ def _no_output(error: OSError) -> int:
 
 
 def _is_closed(error: OSError) -> bool:
-    """Whether it is of a standard output that was closed when the process began."""
+    """Whether the error is due to a standard output that was closed when the process started."""
     if error.errno != errno.EBADF:
         return False
     return fcntl.fcntl(sys.stdout.fileno(), fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
@@ -140,19 +140,19 @@ def _interrupted() -> int:
 
 @contextlib.contextmanager
 def _terminable() -> Iterator[None]:
-    """Makes SIGTERM end a build as Ctrl-C does: with nothing left behind."""
+    """Makes SIGTERM end a build like Ctrl-C, without leaving files behind."""
 
     parent = os.getppid()
 
     def interrupt(number: int, frame: Any) -> None:
-        # A supervisor that lives hears it, too, and ends this process; the same signal tells that
-        # it has ended itself.
+        # A running supervisor receives the signal, too, and ends this process. If the supervisor
+        # has ended itself, this signal is how the process learns of it.
         if record_handle() is None or os.getppid() != parent:
             raise KeyboardInterrupt
 
     try:
         before = signal.signal(signal.SIGTERM, interrupt)
-    except ValueError:  # not in the main thread: signals are the caller's
+    except ValueError:  # not the main thread: signals belong to the caller
         yield
         return
     try:
@@ -197,7 +197,7 @@ def _print_cmake_dir(context: click.Context, parameter: Any, value: bool) -> Non
 
 
 class _Commands(click.Group):
-    """The commands; what one of them imports is none of the others' time."""
+    """The group of commands; each command is imported only when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -220,7 +220,7 @@ class _Commands(click.Group):
 
 
 def _suggestion(name: str) -> str:
-    """What the word in the place of a command may have been meant as."""
+    """A hint for a word that is not a command: what the user may have meant."""
     import difflib
 
     if Path(name).is_file():

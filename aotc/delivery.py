@@ -1,4 +1,4 @@
-"""Where the files of a build go: a file, a folder, a library's package."""
+"""Writes the files of a build to their destinations: a file, a folder, or a library's package."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from aotc.request import BuildRequest
 from aotc.toolchain.data import SHARED_RUNTIME
 from aotc.weights_file import add_weights
 
-# Of a file's name on Linux, less what a temporary name beside it adds.
+# The limit for file names on Linux, minus what a temporary name adds.
 _LONGEST_NAME = 255 - 20
 
 
 def check_output(request: BuildRequest, environment: Mapping[str, str] = os.environ) -> None:
-    """Refuses an output place that cannot work, and one for temporary files, before anything is
-    built. Raises InputError."""
+    """Checks the output path and the folder for temporary files before anything is built. Raises
+    InputError."""
     _check_names(request)
     check_temporary(environment)
     if request.save_temps is not None:
@@ -72,7 +72,7 @@ def places_read(request: BuildRequest) -> list[Place]:
 
 
 def places_written(request: BuildRequest) -> list[Place]:
-    """The files that are known before the build: see `known_outputs`."""
+    """The files whose paths are known before the build: see `known_outputs`."""
     weights = [] if request.weights is None else [_weights_place(request.weights)]
     if request.out == "-":
         return weights
@@ -85,10 +85,10 @@ def _weights_place(path: Path) -> Place:
 
 
 def _check_names(request: BuildRequest) -> None:
-    """What is in artifacts is UTF-8, and so are the names in them: the input's, and the outputs'
-    without their folders."""
+    """Checks that the names of the input and of the output files (without folders), which become
+    part of artifacts, are UTF-8, as the contents of artifacts are."""
     check_name("input", str(request.source))
-    # What debuggers find the input by has its folder, too.
+    # Debug information contains the input's path with its folder.
     check_characters("input", str(request.source) if request.has_lines else request.source.name)
     if request.weights is not None:
         check_name("--weights", str(request.weights))
@@ -103,7 +103,7 @@ def _check_names(request: BuildRequest) -> None:
 
 
 def _check_count(request: BuildRequest) -> None:
-    """Where the chips alone say that there are several files, nothing need be built to know it."""
+    """Rejects several chips for one output file without building, if the chips alone decide it."""
     if request.emit[0].is_per_chip and len(request.chips) > 1:
         names = ", ".join(chip.name for chip in request.chips)
         raise InputError(
@@ -113,7 +113,7 @@ def _check_count(request: BuildRequest) -> None:
 
 
 def check_room(request: BuildRequest, kind: ArtifactKind, names: Sequence[str]) -> None:
-    """Raises InputError where -o has room for one file, and there will be several of `kind`."""
+    """Raises InputError if -o is a single file and the build makes several files of `kind`."""
     is_one = request.out is not None and not request.names_folder
     if is_one and kind in request.emit and len(names) > 1:
         raise _no_room(request, names)
@@ -127,7 +127,7 @@ def _no_room(request: BuildRequest, names: Sequence[str]) -> InputError:
 
 
 def the_only_one(request: BuildRequest, files: Sequence[ArtifactFile]) -> ArtifactFile:
-    """The one file of a build whose output has room for one. Raises InputError for more."""
+    """The only file of a build whose output is a single file. Raises InputError for more."""
     if len(files) > 1:
         raise _no_room(request, [file.file_name for file in files])
     return files[0]
@@ -140,8 +140,8 @@ def deliver(
     reads: Sequence[Place] = (),
     writes: Sequence[Place] = (),
 ) -> list[tuple[ArtifactKind, Path]]:
-    """Writes the files, whole or not at all; where they are, by kind. `reads` and `writes` are the
-    command's other files. Raises InputError."""
+    """Writes the files atomically and returns their paths with their kinds. `reads` and `writes`
+    are the other files of the command. Raises InputError."""
     _check_apart(request, files, reads, writes)
     if request.out is not None and not request.names_folder:
         the_only_one(request, [file for file in files if file.kind is not WEIGHTS])
@@ -157,9 +157,9 @@ def deliver(
 
 @contextmanager
 def _added(new: Sequence[NewFile], weights: Path | None) -> Iterator[list[NewFile]]:
-    """The files, where the file of weights has those of the one that is there, too; without it, if
-    that has them all. Other builds that add weights wait. Raises InputError where the file that is
-    there is another one."""
+    """The files, with the weights of an existing weights file merged into the new one; without the
+    weights file, if the existing one has all of them. Concurrent builds that add weights wait.
+    Raises InputError if the existing file is not a weights file."""
     assert weights is not None
     place = weights.resolve()
     with told_of(weights), ExitStack() as stack:
@@ -186,7 +186,7 @@ def _added(new: Sequence[NewFile], weights: Path | None) -> Iterator[list[NewFil
 
 
 def _place(request: BuildRequest, file: ArtifactFile) -> Path:
-    """Where a file goes: -o FILE itself, or under its own name into a folder."""
+    """The path of a file: -o FILE itself, or the file's own name in a folder."""
     return _place_of(request, file.kind, file.folder, file.file_name)
 
 
@@ -202,10 +202,10 @@ def _place_of(request: BuildRequest, kind: ArtifactKind, inside: str, name: str)
 
 
 def known_outputs(request: BuildRequest) -> list[Path]:
-    """The files that a build will have made, in the order of --emit: for build systems.
+    """The files that a build will write, in the order of --emit, for build systems.
 
-    Of a kind with files for each gpu.module, which only the build knows, it is one path, which
-    stands for them all.
+    If a kind has one file per gpu.module, whose names only the build knows, one path stands for
+    all of them.
     """
     places = [
         _place_of(request, kind, *os.path.split(path))
@@ -218,8 +218,8 @@ def known_outputs(request: BuildRequest) -> list[Path]:
 
 
 def weights_from_artifact(request: BuildRequest) -> str:
-    """The path from the folder of what is built to its weights. Raises InputError where there is
-    none, or several."""
+    """The path of the weights file relative to the folder of the artifact. Raises InputError if
+    there is no such path, or several."""
     assert request.weights is not None
     if request.weights.is_dir():
         raise InputError(f"--weights {request.weights} is a directory: name a file.")
@@ -251,8 +251,8 @@ def _check_apart(
     reads: Sequence[Place],
     writes: Sequence[Place],
 ) -> None:
-    """Compares the names that only the build has made, too. (Of several outputs where there is room
-    for one, another error tells.)"""
+    """Checks also the names that only the build determines. (Several outputs for a single file are
+    a separate error.)"""
     made = [
         _weights_place(place) if file.kind is WEIGHTS else Place("output", place, "-o")
         for place, file in {_place(request, file): file for file in files}.items()

@@ -1,4 +1,4 @@
-"""The elements of dense constants, as bytes."""
+"""The contents of dense constants, as bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from aotc.errors import InputError
 from aotc.mlir import ir
 
-# Of bytecode, shorter pieces than these bytes may be names.
+# Shorter chunks of bytecode may be names instead of elements.
 _LONGEST_NAME = 1 << 12
 _DIGITS = re.compile(r': "0x[0-9A-F]{8}([0-9A-F]*)"')
 
@@ -18,7 +18,7 @@ def is_splat(attribute: Any) -> bool:
 
 
 def element_of(splat: Any) -> bytes | None:
-    """The bytes of one element; None for the types to which the bindings give no access."""
+    """The bytes of a splat's element; None for types that the bindings do not support."""
     with ir.Location.unknown(splat.context):
         one = ir.RankedTensorType.get([1], ir.ShapedType(splat.type).element_type)
     try:
@@ -28,8 +28,8 @@ def element_of(splat: Any) -> bytes | None:
 
 
 def content_of(attribute: Any, size: int) -> bytes | memoryview:
-    """The elements of what is no splat, `size` bytes together. Raises InputError when it has
-    another number."""
+    """The elements of a constant that is not a splat. Raises InputError if they are not `size`
+    bytes."""
     try:
         content: bytes | memoryview = memoryview(attribute).cast("B")
     except (BufferError, TypeError):
@@ -43,21 +43,21 @@ def content_of(attribute: Any, size: int) -> bytes | memoryview:
 
 
 def _written(attribute: Any, size: int) -> bytes:
-    """The elements of a resource, or of a type of which the bindings show none: from what MLIR
-    writes of it."""
+    """The elements of a resource, or of a type that the bindings do not support, extracted from the
+    text or bytecode that MLIR writes."""
     with attribute.context, ir.Location.unknown():
         module = ir.Module.create()
     module.operation.attributes["aotc.constant"] = attribute
     if size <= _LONGEST_NAME and (digits := _DIGITS.search(module.operation.get_asm())):
         return bytes.fromhex(digits[1])
-    # In bytecode the elements are one piece.
+    # Bytecode is written in chunks, and the elements are one chunk.
     pieces = _Pieces()
     module.operation.write_bytecode(pieces)
     return pieces.largest
 
 
 class _Pieces:
-    """A file that keeps the largest of what is written to it."""
+    """A file object that keeps only the largest chunk written to it."""
 
     def __init__(self) -> None:
         self.largest = b""

@@ -1,4 +1,4 @@
-"""Depfiles: what an output was made of, as Make and Ninja read it (`-MD` of compilers)."""
+"""Depfiles (`-MD` of compilers): the inputs of an output, in the format of Make and Ninja."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from aotc.request import BuildRequest
 
 
 class Depfile(Struct, frozen=True):
-    """A depfile to be: its `path`, and what the build itself does not know.
+    """A depfile to write: its `path`, and the parts that the build itself does not know.
 
-    `targets` stand before the colon, as they are, in place of the outputs' paths. `inputs` are
-    files that options name: a pipeline's, tools.
+    `targets` replace the paths of the outputs before the colon and are not quoted. `inputs` are
+    files that options name: the file of a pipeline, tools.
     """
 
     path: Path
@@ -24,7 +24,7 @@ class Depfile(Struct, frozen=True):
 
 
 def quote(path: str) -> str:
-    r"""A path as a word of a rule: GNU Make's escapes, which Ninja reads, too.
+    r"""Quotes a path for a rule with GNU Make's escapes, which Ninja reads, too.
 
     A space is `\ `, with backslashes before it doubled; `#` is `\#`, `:` is `\:`, `$` is `$$`.
     (GNU Make's manual, 4.2 "Rule Syntax" and 4.3; Ninja's src/depfile_parser.in.cc.)
@@ -36,8 +36,8 @@ def quote(path: str) -> str:
 def depfile_text(targets: Iterable[str], inputs: Iterable[Path]) -> str:
     """The rule: quoted `targets` depend on `inputs`, the first of which is the source.
 
-    The others have an empty rule each, so that Make goes on where one of them is gone: then
-    the targets are made again.
+    Each other input has an empty rule of its own, so that Make continues if one of them was
+    deleted; the targets are then rebuilt.
     """
     source, *others = dict.fromkeys(quote(str(path)) for path in inputs)
     words = " \\\n  ".join([source, *others])
@@ -45,8 +45,8 @@ def depfile_text(targets: Iterable[str], inputs: Iterable[Path]) -> str:
 
 
 def files_read(request: BuildRequest) -> list[Path]:
-    """The files that a build reads for its input: the source, if it is one, and what a front end
-    reads beside it."""
+    """The files that a build reads as its input: the source, if it is a file, and the files that a
+    front end reads in addition."""
     if str(request.source) == "-" or request.content is not None:
         return []
     from aotc.frontends.registry import frontend_for

@@ -1,7 +1,8 @@
 """Installed distributions, by the names of their `.dist-info` folders and what METADATA says there.
 
-As importlib.metadata tells (Python Packaging User Guide, «Recording installed projects»), which
-takes longer to load than MLIR does; it is asked about those that are installed in another way.
+This does what importlib.metadata does (Python Packaging User Guide, «Recording installed
+projects»), whose import takes longer than MLIR's. It is used for distributions that are installed
+in another way.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from pathlib import Path
 
 
 def version_of(name: str) -> str | None:
-    """The version of a distribution, None where it is not installed."""
+    """The version of a distribution, None if it is not installed."""
     folder = info_folder(name)
     if folder is not None:
         with (folder / "METADATA").open(encoding="utf-8") as file:
             for line in file:
                 if line.startswith("Version:"):
                     return line.partition(":")[2].strip()
-                if not line.strip():  # the description follows
+                if not line.strip():  # the description starts after the headers
                     break
     import importlib.metadata
 

@@ -1,11 +1,11 @@
-"""The failures aotc reports, in three families, each with its exit code.
+"""The failures that aotc reports, in three families, each with its exit code.
 
 * `InputError` (2): the user's module or command line is at fault.
 * `ToolError` (3): a tool that aotc runs is missing or failed.
 * `InternalError` (4): aotc is at fault, by a bug or by a known limit.
 
 A message says what was found, what was expected and what is available.
-Only `aotc.cli.main` turns one into an exit.
+Only `aotc.cli.main` converts an error to an exit code.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ class AotcError(Exception):
         self.hint = hint
 
     def renamed(self, file: str, name: str) -> Self:
-        """This error, in whose message `file` is called `name`."""
+        """A copy of this error whose message calls `file` by `name`."""
         self.message = self.message.replace(file, name)
         self.args = (self.message,)
         return self
 
     def text(self, name: str = "aotc") -> str:
-        """How it reads on a terminal, without a line break at the end.
+        """The text for a terminal, without a line break at the end.
 
-        `name` stands first where the message has no place in a file: the input's, if there are
-        others.
+        `name` is the prefix of a message without a place in a file: the input's name, if there are
+        several inputs.
         """
         message = self.message
         lines = [message if _PLACED.match(message) else f"{name}: error: {message}"]
@@ -68,8 +68,8 @@ class InputError(AotcError):
 class ToolError(AotcError):
     """A tool is missing or failed.
 
-    `command` is the argument list that was run (empty if none was), `stderr` the
-    tool's own words, untouched. `is_crash`: the tool's own fault ended it.
+    `command` is the argument list that was run (empty if none was), and `stderr` is the tool's
+    output, unmodified. `is_crash` is true if the tool ended by a fault of its own.
     """
 
     exit_code = EXIT_TOOL
@@ -98,13 +98,13 @@ class ToolError(AotcError):
 
 
 class InternalError(AotcError):
-    """A bug of aotc, or a limit of it that is known and written down."""
+    """A bug of aotc, or a known and documented limit."""
 
     exit_code = EXIT_INTERNAL
 
 
 def near_names(word: str, known: Iterable[str], *, most: int, cutoff: float = 0.6) -> list[str]:
     """At most `most` of `known`, the most similar first; `cutoff` is difflib's ratio."""
-    import difflib  # for errors alone
+    import difflib  # only needed for errors
 
     return difflib.get_close_matches(word, list(known), n=most, cutoff=cutoff)

@@ -1,4 +1,4 @@
-"""What was found, as values; as text and as JSON."""
+"""The findings of `aotc doctor`, as values, text and JSON."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Struct
 
-# The section that says again, by what users want, what the others say by thing.
+# The section that summarizes the others by what a user wants to do.
 ABILITIES = "what works"
 
 
 class Status(enum.Enum):
     OK = "ok"
-    # Something else does without it.
+    # Missing, but something else works without it.
     ABSENT = "absent"
-    # Without it nothing can be built.
+    # Missing, and nothing can be built without it.
     FAILED = "failed"
 
 
 class Check(Struct, frozen=True):
-    """One thing that was looked at.
+    """One checked item.
 
-    `found` is its version, or what is wrong; `source` how it was found ("package", or the variable
-    that named it), `about` what it is for, `mend` the command that would make it be there.
+    `found` is its version, or the problem; `source` is how it was found ("package", or the
+    variable that names it), `about` its purpose, `mend` the command that installs it.
     """
 
     name: str
@@ -38,14 +38,14 @@ class Check(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """The checks by section, in order; `title` says of what machine."""
+    """The checks by section, in order; `title` names the machine."""
 
     title: str
     sections: dict[str, tuple[Check, ...]]
 
     @property
     def works(self) -> bool:
-        """Whether a build can work."""
+        """Whether builds can work."""
         return not self.failures
 
     @property

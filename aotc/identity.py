@@ -1,4 +1,4 @@
-"""Which aotc this is, for build systems: what is made again when aotc or a tool of it changes."""
+"""The identity of this aotc, for build systems: targets are rebuilt when aotc or a tool changes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from aotc.version import __version__
 
 _PACKAGE = Path(__file__).resolve().parent
 _DATA = ("runtime_c", "templates")
-# What decides the bytes that aotc makes.
+# The distributions that determine the bytes of artifacts.
 _DISTRIBUTIONS = ("aotc", "mlir-python-bindings", "torch-mlir", *DECIDING_PACKAGES)
 
 
 def own_files() -> list[Path]:
-    """Files of which one changes, or is gone, when aotc or a package that it builds with changes.
+    """Files of which at least one changes or disappears when aotc or a package it builds with does.
 
-    Of an installed package that is its METADATA, whose path has the version. (Installers may keep
-    a file's old time, so that time alone does not tell.) Of a checkout it is every source, too.
+    For an installed package this is its METADATA, whose path contains the version. (Installers may
+    preserve a file's time, so times alone are not enough.) For a checkout it is every source, too.
     """
     found = [_PACKAGE / "__init__.py"]
     for name in _DISTRIBUTIONS:
@@ -32,7 +32,7 @@ def own_files() -> list[Path]:
 
 
 def identity() -> str:
-    """A line that is another one when aotc or a package that it builds with is another one."""
+    """A line that changes when aotc or a package that it builds with changes."""
     found = ((name, version_of(name)) for name in _DISTRIBUTIONS)
     versions = [f"{name} {version}" for name, version in found if version is not None]
     digest = hashlib.sha256()
@@ -43,7 +43,7 @@ def identity() -> str:
 
 
 def _checkout() -> list[Path]:
-    """The sources, where aotc is not installed but used from a checkout."""
+    """The sources, if aotc runs from a checkout instead of an installed package."""
     try:
         folders = [data_dir(name) for name in _DATA]
     except InternalError:

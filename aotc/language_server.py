@@ -1,6 +1,6 @@
-"""A language server for MLIR: what `aotc check` says of the text in an editor, as it is written.
+"""A language server for MLIR that publishes the diagnostics of `aotc check` while a file is edited.
 
-Each check is a process of its own: one that crashes or takes long does not take the server with it.
+Each check is a separate process: if it crashes or takes long, the server is not affected.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pygls.uris import to_fs_path
 
 from aotc.version import __version__
 
-_PAUSE = 0.2  # seconds without a key before a check
+_PAUSE = 0.2  # seconds after the last change before a check starts
 
 
 class Server(LanguageServer):
@@ -27,7 +27,7 @@ class Server(LanguageServer):
         super().__init__("aotc", f"v{__version__}")
         self._options = options
         self._checks: dict[str, asyncio.Task[None]] = {}
-        # Functions: it writes attributes into them.
+        # Registered as functions, because the library sets attributes on them.
         for method in (types.TEXT_DOCUMENT_DID_OPEN, types.TEXT_DOCUMENT_DID_CHANGE):
             self.feature(method)(lambda params: self._changed(params))
         self.feature(types.TEXT_DOCUMENT_DID_CLOSE)(lambda params: self._closed(params))
@@ -65,7 +65,7 @@ class Server(LanguageServer):
             raise
         try:
             found = json.loads(out)["diagnostics"]
-        except ValueError:  # it crashed, or its options make no sense
+        except ValueError:  # it crashed, or its options are invalid
             start = {"line": 0, "character": 0}
             message = said.decode(errors="replace").strip()
             found = [{"range": {"start": start, "end": start}, "severity": 1, "message": message}]

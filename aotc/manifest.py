@@ -1,4 +1,4 @@
-"""What a module offers, as data: entries, arguments, kernels, chips, tools used.
+"""The manifest of a module, as data: entries, arguments, kernels, chips, tools used.
 
 `Manifest.to_json` gives the text that `--emit manifest` writes. Shapes and strides count
 elements; a dynamic size, stride or offset is null.
@@ -21,14 +21,14 @@ from aotc.errors import InputError
 from aotc.pipes import read_file
 
 SCHEMA_VERSION = 2
-# Among the C functions of an entry, the one that tells the sizes of what the entry returns.
+# The C function of an entry that computes the sizes of its results.
 RESULT_SHAPES = "result_shapes"
-# The one that tells how much memory it needs for temporaries.
+# The C function of an entry that computes the memory it needs for temporaries.
 WORKSPACE = "workspace_size"
 
 
 class Dtype(Enum):
-    """An element type, by its name in the manifest."""
+    """An element type, with its name in the manifest as the value."""
 
     BOOL = "bool"
     I8 = "i8"
@@ -63,10 +63,10 @@ _BYTES = {dtype: _bytes(dtype) for dtype in Dtype}
 
 
 class Memory(Enum):
-    """Where a buffer must be for an entry to use it on a GPU; of a result, where it is.
+    """Where a buffer must be for an entry to use it on a GPU; for a result, where it is.
 
-    `caller`: in the device's memory where all memrefs of the call are, and in calls on a stream,
-    else managed."""
+    `CALLER`: device memory if all memrefs of the call are there, and in calls on a stream;
+    otherwise managed memory."""
 
     HOST = "host"
     DEVICE = "device"
@@ -77,12 +77,13 @@ class Memory(Enum):
 class Value(Struct, frozen=True, forbid_unknown_fields=True):
     """An argument or a result of an entry. `shape` is None for a scalar.
 
-    `strides` is None for a row-major contiguous memref. For arguments, `is_read` and
-    `is_written` say what the entry does with the buffer. For memref results, `aliases` is
-    the argument that the result is, and `memory` says how to free it where `is_owned`:
-    `host` by free(), else by mgpuMemFree. `state` is the field of the library's state that the
-    argument is: callers give the state in its place. `result` is the place of the value among the
-    results of the module's function: also of an argument, where the entry writes a result into it.
+    `strides` is None for a row-major contiguous memref. For arguments, `is_read` and `is_written`
+    state how the entry accesses the buffer. For memref results, `aliases` is the index of the
+    argument that is returned, if any. If the caller owns a result (`is_owned`), `memory` determines
+    how to free it: `host` by free(), otherwise by mgpuMemFree. `state` is the field of the
+    library's state that the argument is; callers pass the state instead. `result` is the index of
+    the value among the results of the module's function; an argument has one, too, if the entry
+    writes a result into it.
     """
 
     name: str
@@ -105,8 +106,8 @@ class Value(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Leaf(Struct, frozen=True, forbid_unknown_fields=True):
-    """An input or a result of a program of PyTorch: a tensor of `dtype` (PyTorch's name), a whole
-    number, or a constant, as Python writes it, for which the entry has neither an argument nor a
+    """An input or a result of a PyTorch program: a tensor of `dtype` (PyTorch's name), an int, or a
+    constant, written as Python literal, for which the entry has neither an argument nor a
     result."""
 
     dtype: str | None = None
@@ -114,11 +115,11 @@ class Leaf(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Call(Struct, frozen=True, forbid_unknown_fields=True):
-    """How PyTorch calls the module that an entry was made of.
+    """The calling convention of the PyTorch module that an entry was built from.
 
-    `inputs` and `outputs` are what `torch.utils._pytree.treespec_dumps` makes of the structures
-    of (args, kwargs) and of what is returned; None for classes that PyTorch cannot write down.
-    Their leaves are `given` and `returned`. `names` are the parameters given by position.
+    `inputs` and `outputs` are the structures of (args, kwargs) and of the return value, as
+    `torch.utils._pytree.treespec_dumps` writes them; None for classes that PyTorch cannot
+    serialize. `given` and `returned` are their leaves. `names` are the positional parameters.
     """
 
     inputs: str | None
@@ -129,11 +130,11 @@ class Call(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SparseTensor(Struct, frozen=True, forbid_unknown_fields=True):
-    """A sparse tensor that an entry takes or returns as several values: `arrays` says what they
-    are (`positions1`, `coordinates1`, `values`, `size0`, ...), `first` which of the entry's
-    arguments, or results, is the first.
+    """A sparse tensor that an entry takes or returns as several values: `arrays` names these
+    (`positions1`, `coordinates1`, `values`, `size0`, ...), and `first` is the index of the first
+    one among the entry's arguments or results.
 
-    `format` is SciPy's word for its levels: csr, csc, coo or bsr; None for others. `order` has the
+    `format` is SciPy's name of the format: csr, csc, coo or bsr; None for others. `order` has the
     dimension of each level (of coo), `block` the rows and columns of a block (of bsr).
     """
 
@@ -151,13 +152,13 @@ class SparseTensor(Struct, frozen=True, forbid_unknown_fields=True):
 class Entry(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """A function that other programs call.
 
-    `functions` are its C functions in a library, by what they do: `call`, `async` (unless
-    `why_not_async` says why there is none), `memref`, `c_interface`, `result_shapes` where it
-    returns memrefs whose sizes are not known, and `workspace_size` where it has temporaries on a
-    GPU: `workspace_bytes` is their size, null where it depends on the arguments.
-    `state` is the C type of the object that callers give
-    in place of the arguments that are state, if there are any. `call` is there for a module of
-    PyTorch. `sparse` has the sparse tensors among its arguments and results.
+    `functions` maps each purpose to the C function in a library: `call`, `async` (unless
+    `why_not_async` gives the reason for its absence), `memref`, `c_interface`, `result_shapes` if
+    the entry returns memrefs with dynamic sizes, and `workspace_size` if it has temporaries on a
+    GPU. `workspace_bytes` is the size of the temporaries, null if it depends on the arguments.
+    `state` is the C type of the object that callers pass instead of the arguments that are state,
+    if there are any. `call` is set for a module of PyTorch. `sparse` has the sparse tensors among
+    the arguments and results.
     """
 
     name: str
@@ -173,22 +174,22 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
 
     @functools.cached_property
     def given(self) -> tuple[Value, ...]:
-        """The arguments that callers give one by one: all but those that are state."""
+        """The arguments that callers pass one by one: all except those that are state."""
         return tuple(value for value in self.arguments if value.state is None)
 
     @property
     def lowered_symbol(self) -> str:
-        """What MLIR calls the C interface."""
+        """The symbol of the C interface in MLIR."""
         return f"_mlir_ciface_{self.name}"
 
     @property
     def symbol(self) -> str:
-        """What the C interface is called in the end."""
+        """The symbol of the C interface in the artifact."""
         return self.functions.get("c_interface", self.lowered_symbol)
 
 
 class Resources(Struct, frozen=True, forbid_unknown_fields=True):
-    """What ptxas says that one kernel needs on one chip; sizes in bytes."""
+    """The resources of one kernel on one chip, as ptxas reports them; sizes in bytes."""
 
     chip: str
     registers: int
@@ -200,8 +201,8 @@ class Resources(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Kernel(Struct, frozen=True, forbid_unknown_fields=True):
-    """A gpu.func. `built_for` names its images, as `sm_90a` and (PTX) `compute_80`;
-    `why_no_cpu_form` is None where it runs on the cpu device."""
+    """A gpu.func. `built_for` names its images: `sm_90a`, or `compute_80` for PTX.
+    `why_no_cpu_form` is None if the kernel runs on the CPU device."""
 
     module: str
     name: str
@@ -211,12 +212,12 @@ class Kernel(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def built_for_text(images: Sequence[str]) -> str:
-    """`sm_80, sm_90a, PTX compute_80`: as messages say it."""
+    """The images as messages name them: `sm_80, sm_90a, PTX compute_80`."""
     return ", ".join(f"PTX {name}" if name.startswith("compute_") else name for name in images)
 
 
 class NamedWeight(Struct, frozen=True, forbid_unknown_fields=True):
-    """A constant that programs may replace: contiguous, of known shape. `type` is a memref's."""
+    """A constant that programs may replace: contiguous, of static shape. `type` is a memref's."""
 
     name: str
     type: str
@@ -230,9 +231,9 @@ class NamedWeight(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Weights(Struct, frozen=True, forbid_unknown_fields=True):
-    """The file that has the large constants: its path from the artifact's folder, its size, and the
-    SHA-256 that its header has, in hexadecimal digits, both as the build alone would write it; and
-    what of it may be replaced."""
+    """The file of the large constants: its path relative to the artifact's folder, its size and the
+    SHA-256 in its header, in hexadecimal digits. Size and hash are those of a file that this build
+    alone would write. `replaceable` are the weights that may be replaced."""
 
     file: str
     bytes: int
@@ -241,9 +242,9 @@ class Weights(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Field(Struct, frozen=True, forbid_unknown_fields=True):
-    """A tensor of the state: contiguous, of known shape, in `memory` on a GPU. `initial` has the
-    bytes, in hexadecimal digits, of the element that all begin with; None if they differ, and the
-    artifact has them."""
+    """A tensor of the state: contiguous, of static shape, in `memory` on a GPU. `initial` has the
+    bytes, in hexadecimal digits, of the initial value that all elements share; None if they differ,
+    in which case the artifact contains them."""
 
     name: str
     type: str
@@ -259,13 +260,13 @@ class Field(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything about one build that a program using it may want to know.
+    """Everything about one build that a program using it may need to know.
 
-    `library` is what its files are called as a library, `functions` the library's own by what
-    they do: `last_error`, `set_device`, ... `weights` is None where all of it is in the artifact.
-    `state` has the fields of the objects that entries take as their state; where there are some,
-    `functions` makes such objects (`state_create`), and so on; where weights can be replaced, it
-    does so (`set_weight`).
+    `library` is the base name of its files as a library. `functions` maps purposes to the
+    functions of the library itself: `last_error`, `set_device`, ... `weights` is None if the
+    artifact contains all constants. `state` has the fields of the state objects; if there are any,
+    `functions` includes those that manage such objects (`state_create`, ...). If weights can be
+    replaced, it includes those for that (`set_weight`, ...).
     """
 
     name: str
@@ -291,7 +292,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest in a file that `--emit manifest` wrote. Raises InputError for another."""
+    """Reads a file that `--emit manifest` wrote. Raises InputError for any other file."""
     try:
         text = read_file(path).decode()
     except OSError as error:
@@ -302,7 +303,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def parse_manifest(text: str, name: str) -> Manifest:
-    """The manifest that is the JSON `text`, which messages call `name`. Raises InputError."""
+    """The manifest in the JSON `text`; `name` is used in messages. Raises InputError."""
     try:
         document = json.loads(text)
         version = document.pop("manifest_version")
@@ -316,12 +317,12 @@ def parse_manifest(text: str, name: str) -> Manifest:
 
 
 def call_text(call: Call) -> str:
-    """A `Call` as front ends write it on a function."""
+    """A `Call` in the form in which front ends attach it to a function."""
     return json.dumps(msgspec.to_builtins(call))
 
 
 def parse_call(text: str) -> Call:
-    """What `call_text` wrote. Raises InputError for another text."""
+    """The inverse of `call_text`. Raises InputError for any other text."""
     try:
         return msgspec.convert(json.loads(text), Call)
     except (ValueError, RecursionError, MsgspecError):
@@ -329,12 +330,12 @@ def parse_call(text: str) -> Call:
 
 
 def sparse_text(tensors: Sequence[SparseTensor]) -> str:
-    """Sparse tensors as they are written on an entry's function."""
+    """Sparse tensors in the form in which they are attached to an entry's function."""
     return json.dumps(msgspec.to_builtins(tensors))
 
 
 def parse_sparse(text: str) -> tuple[SparseTensor, ...]:
-    """What `sparse_text` wrote. Raises InputError for another text."""
+    """The inverse of `sparse_text`. Raises InputError for any other text."""
     try:
         return msgspec.convert(json.loads(text), tuple[SparseTensor, ...])
     except (ValueError, RecursionError, MsgspecError):

@@ -1,10 +1,10 @@
 """The provider of the MLIR Python bindings.
 
 Nothing else in aotc imports the bindings by their package's name. Two distributions
-offer the same API: `mlir` (upstream's own) and `torch_mlir`. `mlir` is taken when it is
-importable and complete, else `torch_mlir`.
+offer the same API: `mlir` (upstream's own) and `torch_mlir`. `mlir` is used if it is
+importable and complete, otherwise `torch_mlir`.
 
-The bindings carry no type information worth having: everything here is `Any`.
+The bindings have no useful type information: everything here is `Any`.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def _load_provider() -> tuple[str, Any, Any, Any, Any, Any]:
         try:
             ir = importlib.import_module(f"{package}.ir")
             passmanager = importlib.import_module(f"{package}.passmanager")
-            # What the packages of these dialects have beside classes for operations, which take
-            # longer to make than most modules to build.
+            # Import the internal modules of these dialects rather than the public packages, whose
+            # classes for operations take longer to create than most modules take to build.
             llvm, gpu, linalg = (
                 importlib.import_module(f"{package}._mlir_libs._mlirDialects{name}")
                 for name in ("LLVM", "GPU", "Linalg")
             )
-            # Incomplete builds lack a dialect or the translation: find out now.
+            # Incomplete builds lack a dialect or the translation: detect this now.
             llvm.translate_module_to_llvmir  # noqa: B018
             gpu.ObjectAttr  # noqa: B018
             linalg.get_indexing_maps  # noqa: B018
@@ -54,7 +54,7 @@ def _load_provider() -> tuple[str, Any, Any, Any, Any, Any]:
 
 
 class _LateNumpy(types.ModuleType):
-    """Stands for NumPy until something of it is used."""
+    """Stands for NumPy until one of its attributes is used."""
 
     def __getattr__(self, name: str) -> Any:
         if sys.modules.get(self.__name__) is self:
@@ -63,8 +63,9 @@ class _LateNumpy(types.ModuleType):
 
 
 def _put_off_numpy() -> None:
-    """The bindings import NumPy for three builders of attributes, and it takes longer than they do
-    (not importlib's LazyLoader: an import statement makes its modules load)."""
+    """Delays the import of NumPy: the bindings use it for three attribute builders, and it takes
+    longer to import than they do. (importlib's LazyLoader does not help: an import statement loads
+    its modules.)"""
     if PROCESS.is_ours and "numpy" not in sys.modules:
         sys.modules["numpy"] = _LateNumpy("numpy")
 
@@ -76,10 +77,12 @@ _DIALECTS = f"{PROVIDER}.dialects"
 
 
 def without_classes() -> None:
-    """From now on, operations are of the bindings' general class, not of one for their name.
+    """Makes operations instances of the bindings' general class from now on, instead of a class per
+    operation.
 
-    For the command's process: aotc needs no other, and those of a dialect are made, for all its
-    operations, when the first of them is looked at: that takes longer than many builds.
+    For the command's process only: aotc needs no other class, and the bindings create the classes
+    of all operations of a dialect when its first operation is accessed, which takes longer than
+    many builds.
     """
     if PROCESS.is_ours:
         _globals.dialect_search_modules = [
@@ -88,13 +91,13 @@ def without_classes() -> None:
 
 
 def with_classes() -> None:
-    """Takes `without_classes` back, for what is not aotc's own: front ends."""
+    """Reverts `without_classes`, for code outside aotc, such as front ends."""
     if _DIALECTS not in _globals.dialect_search_modules:
         _globals.append_dialect_search_prefix(_DIALECTS)
 
 
 class Bindings(Struct, frozen=True):
-    """The bindings in use: the package, its version and place, and the LLVM it was built from."""
+    """The bindings in use: package, version and path, and the LLVM they were built from."""
 
     package: str
     version: str
@@ -111,7 +114,7 @@ def bindings() -> Bindings:
     return Bindings(PROVIDER, version, str(ir.__file__), _llvm_versions[0])
 
 
-# One, as soon as there was a context: to make another takes as long as a stage.
+# Cached by the first context: creating another takes as long as a stage.
 _llvm_versions: list[str] = []
 
 
@@ -123,12 +126,12 @@ def _llvm_version(context: Any) -> str:
 
 
 def dialect(name: str) -> Any:
-    """The bindings' classes and functions of a dialect: `dialect("linalg").transpose(...)`."""
+    """The module of a dialect's bindings, as in `dialect("linalg").transpose(...)`."""
     return importlib.import_module(f"{PROVIDER}.dialects.{name}")
 
 
 def operations_of(dialect: str) -> tuple[str, ...]:
-    """The names of a dialect's operations; none where it is not one of the bindings'."""
+    """The names of a dialect's operations; empty if the bindings do not have the dialect."""
     try:
         module = importlib.import_module(f"{PROVIDER}.dialects._{dialect}_ops_gen")
     except ImportError:
@@ -139,10 +142,10 @@ def operations_of(dialect: str) -> tuple[str, ...]:
 
 
 def make_context() -> Any:
-    """A context with every dialect, whose diagnostics arrive in exceptions and not on stderr."""
+    """A context with all dialects; diagnostics are raised as exceptions, not printed on stderr."""
     context = ir.Context()
     context.emit_error_diagnostics = False
-    # Modules are small: a thread pool costs more than it saves, and one thread is one order.
+    # Modules are small: a thread pool costs more than it saves, and one thread is deterministic.
     context.enable_multithreading(False)
     if not _llvm_versions:
         _llvm_versions.append(_llvm_version(context))

@@ -1,67 +1,67 @@
-"""Names in a module by which one stage of the lowering tells a later one something."""
+"""Names of attributes and functions that pass information between stages of the lowering."""
 
 from __future__ import annotations
 
 from aotc.chips import FIRST_WITH_ASYNC_COPIES
 
-# An attribute of functions: all that the function enqueues goes to one stream.
+# Attribute of a function: it enqueues all work on one stream.
 ONE_STREAM = "aotc.one_stream"
-# A function without a body: its call waits for the calling function's stream.
+# Declared function: its call waits for the calling function's stream.
 WAIT = "aotc_wait"
-# Another: what GPU the function's launches go to, 90 for compute capability 9.0; 0 for the CPU
-# device. runtime_c/include/aotc_runtime.h
+# Declared function: the compute capability of the GPU that the function's launches go to, 90 for
+# 9.0; 0 for the CPU device. See runtime_c/include/aotc_runtime.h.
 CAPABILITY = "aotc_compute_capability"
-# The least one that has kernels of its own for matmuls: with asynchronous copies.
+# The lowest capability with its own matmul kernels, which need asynchronous copies.
 LEAST_CAPABILITY = FIRST_WITH_ASYNC_COPIES
-# Functions of the runner that read what they are given, and keep nothing, begin so.
+# Prefix of the runner's functions that only read their arguments, and keep no reference to them.
 PRINTS = "printMemref"
-# Calls that touch no memory.
+# Calls that do not access memory.
 QUIET_CALLS = (WAIT, CAPABILITY)
-# An attribute of gpu.alloc: the host-shared memory is a result's, which no host code touches.
-# Before it, the runtime is told so, by a function without a body.
+# Attribute of gpu.alloc: the host-shared memory is for a result, and no host code accesses it.
+# A call of PREPARE_RESULT, a declared function, precedes it and tells the runtime so.
 RESULT = "aotc.result"
 PREPARE_RESULT = "aotc_result_prepare"
-# An attribute of gpu.alloc: it is a temporary that aotc has made, and no buffer of the module's.
+# Attribute of gpu.alloc: a temporary that aotc created, as opposed to a buffer of the module.
 TEMPORARY = "aotc.temporary"
-# The device's copy of constant NAME: a memref.global without a value.
+# Prefix: the device's copy of constant NAME, a memref.global without an initial value.
 DEVICE_COPY = "aotc_device_"
-# Copies of constant NAME that kernels of the CPU device read, likewise: a matrix whose columns are
-# packed, and filters that are transformed for Winograd's convolution.
+# Prefixes: copies of constant NAME that kernels of the CPU device read, also without initial
+# values: a matrix with packed columns, and filters transformed for Winograd convolution.
 PACKED_COPY = "aotc_packed_"
 WINOGRAD_COPY = "aotc_winograd_"
-# How the runtime's functions call these.
+# The runtime functions' names for these copies.
 CPU_COPIES = {PACKED_COPY: "packed", WINOGRAD_COPY: "winograd"}
-# Their attribute that names the constant.
+# Attribute of these copies: the name of the constant.
 COPY_OF = "aotc.copy_of"
-# An attribute of a memref.global: the name of the weight that it is, which a program may replace.
+# Attribute of a memref.global: the name of the weight that it holds, which a program may replace.
 WEIGHT = "aotc.weight"
-# Another, in the host's module: the entry returns an error unless its argument is true.
+# Declared function in the host module: the entry returns an error unless its argument is true.
 CHECK = "aotc_check"
-# On its call: the assertion's message, with its place.
+# Attribute of a call of CHECK: the assertion's message, with its place.
 MESSAGE = "aotc.message"
-# The same for an assertion that says two numbers, its further arguments: the message is a format of
-# C's printf.
+# Like CHECK, for an assertion that reports two numbers, the further arguments. The message is a
+# printf format.
 CHECK_NUMBERS = "aotc_check_numbers"
-# Another: whether the function that was called last came to its end.
+# Declared function: whether the function that was called last ran to completion.
 GOES_ON = "aotc_task_goes_on"
-# Others begin so, with a number behind it: they make a sparse tensor of arrays and the sizes that
-# its type does not tell. Their attribute has that type.
+# Prefix, followed by a number, of functions that assemble a sparse tensor from arrays and from the
+# sizes that its type does not contain. An attribute of the function has that type.
 ASSEMBLE = "aotc_assemble"
 ASSEMBLED = "aotc.assembled"
-# Of a function that computes a Fourier transform: a dictionary of its `kind` (c2c, r2c, c2r), its
-# `length`, the `sign` of the exponent, and how what it reads and writes lies, `in` and `out`
-# (points_last, rows_last).
+# Attribute of a function that computes a Fourier transform: a dictionary of its `kind` (c2c, r2c,
+# c2r), its `length`, the `sign` of the exponent, and the layouts of its input and output, `in` and
+# `out` (points_last, rows_last).
 FOURIER = "aotc.fourier"
-# Of a load in a kernel: what it reads is a constant, which no kernel writes.
+# Attribute of a load in a kernel: it reads a constant, which no kernel writes.
 READS_CONSTANT = "aotc.reads_constant"
-# Of a `vector.vscale`: it is the level of the CPU's instruction set (`kernels/cpu/levels.py`), and
-# vectors are not scalable.
+# Attribute of a `vector.vscale`: it stands for the level of the CPU's instruction set
+# (`kernels/cpu/levels.py`); vectors are not scalable.
 CPU_LEVEL = "aotc.cpu_level"
-# Behind the name of an entry: the function that computes the sizes of what the entry returns.
+# Suffix of an entry's name: the function that computes the sizes of the entry's results.
 RESULT_SIZES = ".result_sizes"
-# Likewise: the function that computes the bytes of its temporaries on a GPU; and the attribute of
-# an entry for which that is one number.
+# Suffix: the function that computes the bytes of an entry's temporaries on a GPU; and the attribute
+# of an entry for which this is a constant.
 WORKSPACE_SIZE = ".workspace_size"
 WORKSPACE_BYTES = "aotc.workspace_bytes"
-# The types of the numbers among their arguments: what sizes are computed from.
+# Types of the scalar arguments of these functions, from which sizes are computed.
 SIZE_NUMBERS = frozenset(("index", "i1", "i8", "i16", "i32", "i64", "f32", "f64"))

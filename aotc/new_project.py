@@ -1,4 +1,4 @@
-"""The files of a new project (`aotc new`), which builds and tests a kernel of its author's."""
+"""The files of a new project (`aotc new`), which builds and tests a kernel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aotc.emit.names import is_taken
 from aotc.errors import InputError
 from aotc.toolchain.data import data_dir
 
-# By what builds it: the folders of templates/new whose files it has.
+# Maps each build system to the folders of templates/new whose files the project has.
 KINDS = {
     "cmake": ("any", "c", "cmake"),
     "make": ("any", "c", "make"),
@@ -25,8 +25,8 @@ _HIDDEN = {"gitignore": ".gitignore"}
 
 
 def project_files(name: str, kind: str) -> dict[Path, str]:
-    """The text of each file, by its path in the project. Raises InputError for a name that the
-    kernel's function cannot have."""
+    """The text of each file, by its path in the project. Raises InputError for a name that is not a
+    valid function name."""
     _check(name, kind)
     words = {_NAME: name, _CLASS: "".join(word.capitalize() for word in name.split("_"))}
     folders = [data_dir("templates") / "new" / folder for folder in KINDS[kind]]
@@ -34,7 +34,7 @@ def project_files(name: str, kind: str) -> dict[Path, str]:
         Path(_filled(_HIDDEN.get(file.name, file.name), words)): _filled(file.read_text(), words)
         for folder in folders
         for file in sorted(folder.iterdir())
-        if file.is_file()  # pip compiles what is Python
+        if file.is_file()  # skips the folders that pip makes when it compiles Python files
     }
 
 

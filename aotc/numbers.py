@@ -1,8 +1,8 @@
-"""Numbers of kernels: Python's, where they are known while a kernel is built, or values.
+"""Numbers in kernel builders: Python ints, if known while the kernel is built, or SSA values.
 
-A number is a Python int, or a `Scalar`: a value of type index or of an integer type. Both are
-computed with by the same operators, so `row * 64 + lane` makes operations only for what is not
-known. Operations are inserted at the current insertion point of the bindings.
+A number is a Python int, or a `Scalar`: a value of type index or of an integer type. Both have the
+same operators, so `row * 64 + lane` creates operations only for operands that are not known.
+Operations are inserted at the current insertion point of the bindings.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge
 class Scalar(ir.Value):  # type: ignore[misc]
     """A value of type index or of an integer type, with Python's operators.
 
-    Division, remainder and shifts are of unsigned numbers. An operand that is a Python int becomes
-    a constant of this value's type; what it leaves unchanged (`x + 0`, `x * 1`) makes no operation.
-    The operators of values of type i1 (`&`, `|`) take a bool as well. There is no comparison by
-    operator, as `==` of values says whether they are the same one: see `compare`.
+    Division, remainder and right shift are unsigned. An operand that is a Python int becomes a
+    constant of this value's type; an identity (`x + 0`, `x * 1`) creates no operation. The
+    operators of i1 values (`&`, `|`) accept a bool as well. There are no comparison operators,
+    because `==` tests whether two values are the same SSA value: see `compare`.
     """
 
     def __add__(self, other: Number) -> Scalar:
@@ -92,7 +92,7 @@ class Scalar(ir.Value):  # type: ignore[misc]
 
 
 Number = int | Scalar
-# A value of type i1, or what is known while the kernel is built.
+# A value of type i1, or a bool that is known while the kernel is built.
 Condition = bool | Scalar
 
 
@@ -101,13 +101,13 @@ def is_equal(number: Number, known: int) -> bool:
 
 
 def constant_of(type_: Any, number: int) -> Scalar:
-    """An `arith.constant` of an index or integer type of the bindings."""
+    """Inserts an `arith.constant` of an index or integer type of the bindings."""
     attribute = ir.IntegerAttr.get(type_, number)
     return Scalar(create("arith.constant", (), [type_], {"value": attribute}).result)
 
 
 def _operands(left: Number, right: Number) -> tuple[Value, Value, Any]:
-    """Two numbers as values, and their type: index where none of them is a value."""
+    """Two numbers as values, and their type: index if neither is a value."""
     value = right if isinstance(left, int) else left
     type_ = ir.IndexType.get() if isinstance(value, int) else value.type
     first = constant_of(type_, left) if isinstance(left, int) else left
@@ -121,8 +121,8 @@ def _binary(name: str, left: Number, right: Number) -> Scalar:
 
 
 class Float(ir.Value):  # type: ignore[misc]
-    """A value of a float type, with Python's operators. Each of them rounds: none may become one
-    operation with another."""
+    """A value of a float type, with Python's operators. Each operator rounds: no two of them may be
+    contracted into one operation."""
 
     def __add__(self, other: Float) -> Float:
         return _float("arith.addf", self, other)
@@ -150,64 +150,64 @@ def fma(x: Float, y: Float, z: Float) -> Float:
 
 
 def maximum_number(x: Float, y: Float) -> Float:
-    """The larger one of two floats; of a number and a NaN, the number."""
+    """The maximum of two floats; if one of them is NaN, the other one."""
     return _float("arith.maxnumf", x, y)
 
 
 def minimum(left: Number, right: Number) -> Number:
-    """The smaller one of two unsigned numbers."""
+    """The minimum of two unsigned numbers."""
     if isinstance(left, int) and isinstance(right, int):
         return min(left, right)
     return _binary("arith.minui", left, right)
 
 
 def maximum(left: Number, right: Number) -> Number:
-    """The larger one of two unsigned numbers."""
+    """The maximum of two unsigned numbers."""
     if isinstance(left, int) and isinstance(right, int):
         return max(left, right)
     return _binary("arith.maxui", left, right)
 
 
 def signed_minimum(left: Number, right: Number) -> Number:
-    """The smaller one of two signed numbers."""
+    """The minimum of two signed numbers."""
     if isinstance(left, int) and isinstance(right, int):
         return min(left, right)
     return _binary("arith.minsi", left, right)
 
 
 def signed_maximum(left: Number, right: Number) -> Number:
-    """The larger one of two signed numbers."""
+    """The maximum of two signed numbers."""
     if isinstance(left, int) and isinstance(right, int):
         return max(left, right)
     return _binary("arith.maxsi", left, right)
 
 
 def divide_up(left: Number, right: Number) -> Number:
-    """The quotient, rounded up: (left + right - 1) // right, which must not wrap."""
+    """The quotient, rounded up: (left + right - 1) // right; the sum must not overflow."""
     return (left + (right - 1)) // right
 
 
 def ceil_divide(left: Number, right: Number) -> Number:
-    """The quotient, rounded up, as one operation (`arith.ceildivui`), which does not wrap."""
+    """The quotient, rounded up, as one operation (`arith.ceildivui`), which cannot overflow."""
     if isinstance(left, int) and isinstance(right, int):
         return -(-left // right)
     return _binary("arith.ceildivui", left, right)
 
 
 def compare_values(predicate: str, left: Value, right: Value) -> Value:
-    """`arith.cmpi` of two values, numbers or vectors, of one type."""
+    """Inserts an `arith.cmpi` of two values of the same type, scalars or vectors."""
     return wrap(ops.compare(_PREDICATES.index(predicate), left, right))
 
 
 def compare(predicate: str, left: Number, right: Number) -> Scalar:
-    """`arith.cmpi`. `predicate`: eq, ne, or slt, sle, sgt, sge of signed numbers, or ult, ule, ugt,
-    uge of unsigned ones. Two ints are compared as index."""
+    """Inserts an `arith.cmpi`. `predicate`: eq, ne; slt, sle, sgt, sge for signed numbers; ult,
+    ule, ugt, uge for unsigned ones. Two ints are compared as index."""
     first, second, _ = _operands(left, right)
     return Scalar(compare_values(predicate, first, second))
 
 
 def select(condition: Condition, yes: Number, no: Number) -> Number:
-    """One of two numbers."""
+    """`yes` if the condition holds, otherwise `no`."""
     if isinstance(condition, bool):
         return yes if condition else no
     if isinstance(yes, int) and isinstance(no, int) and yes == no:
@@ -217,8 +217,8 @@ def select(condition: Condition, yes: Number, no: Number) -> Number:
 
 
 def unravel(number: Number, *counts: Number) -> list[Number]:
-    """The digits of `number` in the mixed radix of `counts`, which are the extents of all digits
-    but the first. The last digit varies fastest."""
+    """The digits of `number` in a mixed radix; `counts` are the extents of all digits except the
+    first. The last digit varies fastest."""
     digits: list[Number] = []
     for count in reversed(counts):
         digits.insert(0, number % count)
@@ -227,8 +227,8 @@ def unravel(number: Number, *counts: Number) -> list[Number]:
 
 
 def wrap(value: Value) -> Value:
-    """A value of an integer type as a `Scalar`, of a float type as a `Float`; any other as it
-    is."""
+    """A value of an integer type as a `Scalar`, of a float type as a `Float`; any other value
+    unchanged."""
     kind = _WRAPPERS.get(type(value.type))
     return value if kind is None else kind(value)
 

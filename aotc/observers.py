@@ -1,4 +1,4 @@
-"""Watchers of a build: intermediates on disk, times, progress on a terminal."""
+"""Observers of a build: intermediates on disk, times, progress on a terminal."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from aotc.output import write_file
 if TYPE_CHECKING:
     from aotc.artifacts import ArtifactFile
 
-# Constants of more elements are left out of texts that are written only to be read.
+# Constants with more elements are elided in texts that are only meant for reading.
 LONGEST_SAVED = 1 << 16
-# Seconds: a build that takes longer is worth a word to whoever waits for it.
+# Seconds after which the progress of a build is shown.
 _PROGRESS_DELAY = 2.0
 
 
@@ -41,7 +41,7 @@ class SaveTemps:
 class TimeReport:
     """Measures each stage: `times` in seconds of wall time; `text` is a table, in milliseconds.
 
-    Concurrent stages count for themselves: the total is less than their sum.
+    The times of concurrent stages overlap: the total is less than their sum.
     """
 
     def __init__(self) -> None:
@@ -70,14 +70,14 @@ class TimeReport:
 
 
 class Progress:
-    """Shows on the terminal what a build is doing, once it has taken a while; nothing of it stays.
+    """Shows what a build is doing on the terminal after a delay, and erases it at the end.
 
-    `counts` says how many of the tasks that run side by side are done, and how many there are; None
-    where there are none.
+    `counts` returns how many concurrent tasks are done, and how many there are; None if there are
+    none.
     """
 
     def __init__(self, counts: Callable[[], tuple[int, int] | None]) -> None:
-        # rich costs more to import than a short build takes: only when it shows something.
+        # Importing rich takes longer than a short build: it is imported when something is shown.
         self._counts = counts
         self._stage = ""
         self._timer: threading.Timer | None = None
@@ -97,7 +97,7 @@ class Progress:
         pass
 
     def close(self) -> None:
-        """Takes away what is shown: also when a stage fails."""
+        """Erases what is shown; called also when a stage fails."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -107,7 +107,7 @@ class Progress:
                 self._status = None
 
     def __rich__(self) -> str:
-        """What it shows now: it is asked again and again."""
+        """The current text, which rich requests repeatedly."""
         counts = self._counts()
         of_all = f" ({counts[0]} of {counts[1]})" if counts else ""
         return f"aotc: {self._stage}{of_all} ..."

@@ -1,4 +1,4 @@
-"""Puts files down, whole or not at all."""
+"""Writes files atomically."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHUNK = 1 << 20
 
 
 class NewFile(NamedTuple):
-    """A file to be: its bytes, or another file that has them, and is not written to any more."""
+    """A file to write: its bytes, or the path of a file with them that is no longer modified."""
 
     path: Path
     content: bytes | Path
@@ -31,12 +31,11 @@ def write_file(path: Path, content: bytes | Path, *, executable: bool = False) -
 
 
 def write_files(files: Sequence[NewFile]) -> None:
-    """Writes files by way of temporary ones beside them, which are renamed when all are there.
+    """Writes files to temporary files beside them, and renames these when all are complete.
 
-    Folders on the way are made, but not those that a symbolic link leads to: its target is what is
-    replaced. What is there and
-    is no regular file (a device, a pipe) is written to. Raises InputError where a place cannot be
-    written: then nothing is changed.
+    Parent folders are created, except those in the target of a symbolic link; the target of a link
+    is replaced, not the link. An existing file that is not regular (a device, a pipe) is written
+    to directly. Raises InputError if a path cannot be written; then nothing is changed.
     """
     drafts: list[tuple[NewFile, Path | None]] = []
     try:
@@ -59,7 +58,7 @@ def write_files(files: Sequence[NewFile]) -> None:
 
 @contextlib.contextmanager
 def told_of(path: Path) -> Iterator[None]:
-    """Says of which file an error is."""
+    """Converts an OSError to an InputError that names the file."""
     try:
         yield
     except OSError as error:
@@ -67,7 +66,7 @@ def told_of(path: Path) -> Iterator[None]:
 
 
 def _draft(file: NewFile) -> Path | None:
-    """The temporary file, whole; None for what is written to where it is."""
+    """The complete temporary file; None for a device or pipe, which is written to directly."""
     if is_special(file.path):
         return None
     check_links(file.path)
@@ -92,8 +91,8 @@ def _draft(file: NewFile) -> Path | None:
 
 
 def _link(content: bytes | Path, draft: Path) -> bool:
-    """Whether the draft is the other file now, under one more name: of gigabytes, a copy takes
-    long. Not so on another file system."""
+    """Whether the draft is now a hard link to the content's file, which is faster than a copy for
+    gigabytes. False on another file system."""
     if not isinstance(content, Path):
         return False
     link = draft.with_name(f"{draft.name}.link")
@@ -115,8 +114,8 @@ def _copy(content: bytes | Path, target: BinaryIO) -> None:
 
 
 def check_links(path: Path) -> None:
-    """Raises InputError for a file that is a link into a folder that is not there, or in one: no
-    folder is made where a link leads."""
+    """Raises InputError if the file is, or is in, a symbolic link whose target folder does not
+    exist: no folder is created in the target of a link."""
     _check_folder_links(path.parent)
     if path.is_symlink():
         target = path.resolve()
@@ -136,9 +135,9 @@ def _check_folder_links(folder: Path) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Raises InputError when nothing can be put into `folder`, before work is spent on it.
+    """Raises InputError if `folder` is not writable, before a build starts.
 
-    The folder itself need not be there yet: then its nearest parent is asked.
+    If the folder does not exist, its nearest existing parent is checked.
     """
     _check_folder_links(folder)
     existing = folder
@@ -151,15 +150,15 @@ def check_writable(folder: Path) -> None:
 
 
 def check_temporary(environment: Mapping[str, str]) -> None:
-    """Raises InputError when TMPDIR names no folder for temporary files: Python would take another,
-    and the tools would fail."""
+    """Raises InputError if TMPDIR is not a usable folder for temporary files: Python would select
+    another one, and the tools would fail."""
     folder = environment.get("TMPDIR")
     if folder and not (Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK)):
         raise InputError(f"TMPDIR is '{folder}', which is no directory that can be written.")
 
 
 def _mode(*, executable: bool) -> int:
-    """What a new file of this kind gets under the user's umask."""
+    """The mode of a new file of this kind under the user's umask."""
     mask = os.umask(0)
     os.umask(mask)
     everything = stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO

@@ -1,4 +1,4 @@
-"""Whose process this is: the command's, or that of a program that calls aotc."""
+"""The owner of this process: the aotc command, or a program that calls aotc."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Process(Struct):
-    """`is_ours`: nothing but aotc runs in it, so that it may fork while it has one thread."""
+    """`is_ours`: only aotc runs in the process, so it may fork while it has one thread."""
 
     is_ours: bool = False
 

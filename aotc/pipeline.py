@@ -1,7 +1,8 @@
 """Runs the stages of a build in the order of `aotc.artifacts.KINDS`.
 
-A stage takes the results of stages before it and makes artifacts of one kind, named alike
-everywhere: `--emit NAME` stops there, `--save-temps` writes them, the time report lists them.
+A stage takes the results of earlier stages and makes artifacts of one kind. Stages and artifacts
+have the same names everywhere: `--emit NAME` stops there, `--save-temps` writes them, the time
+report lists them.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from aotc.warnings import raise_errors
 
 
 class Observer(Protocol):
-    """Told of stages, in their order; timing, saving and progress are observers.
+    """Receives the start and end of each stage, in order: timing, saving and progress.
 
-    A concurrent stage is told of when it is first waited for, and when it has ended.
+    A concurrent stage is reported when another stage first waits for it, and when it has ended.
     """
 
     def stage_started(self, name: str) -> None: ...
@@ -42,19 +43,18 @@ class Observer(Protocol):
     def stage_finished(
         self, name: str, artifacts: Sequence[ArtifactFile], seconds: tuple[float, float]
     ) -> None:
-        """`seconds`: when it began and ended, by `time.perf_counter`."""
+        """`seconds`: start and end of the stage, by `time.perf_counter`."""
 
 
 class Built(Struct, frozen=True):
-    """What a build hands out: the files that were asked for, and the text of its manifest, if it
-    came to that."""
+    """The result of a build: the requested files, and the text of its manifest, if one was made."""
 
     files: tuple[ArtifactFile, ...]
     manifest: str | None = None
 
 
 def stages_for(kinds: Iterable[ArtifactKind]) -> tuple[Stage, ...]:
-    """The stages that make `kinds`, with all that they take, in order."""
+    """The stages that are needed to make `kinds`, including all their inputs, in order."""
     return tuple(
         Stage(
             kind.name,
@@ -70,8 +70,8 @@ def stages_for(kinds: Iterable[ArtifactKind]) -> tuple[Stage, ...]:
 
 
 def _late(function: str) -> Callable[..., Any]:
-    """A stage's function, whose module is loaded when it is called: not for builds that end before
-    it, and while tools run for the others."""
+    """A function that imports a stage's module when it is called. Builds that end before the stage
+    do not import it; the others import it while tools run."""
     module, _, name = function.rpartition(".")
 
     def call(*inputs: Any) -> Any:
@@ -91,16 +91,16 @@ def new_build(
     content: bytes | None = None,
     recorder: Printer | None = None,
 ) -> Build:
-    """A build that has not begun; its files will be in `folder`, which the caller removes.
+    """A build that has not started. Its files will be in `folder`, which the caller removes.
 
-    `tools` are those to use in place of the installed ones, by name; `watch_commands` is given
-    each command line as it runs; `jobs` is how many of them run at a time (default: the cores);
-    `content` are the input's bytes, if they were read. `recorder` is told of the module after each
-    pass, with places in the input.
+    `tools` maps names to programs to use instead of the installed ones. `watch_commands` is called
+    with each command line as it runs. `jobs` is the number of commands that run at once (default:
+    the number of cores). `content` are the input's bytes, if they were already read. `recorder` is
+    called with the module after each pass, with places in the input.
     """
     context = mlir.make_context()
     if PROCESS.is_ours:
-        FORK_SERVER.begin(context)  # before there are threads
+        FORK_SERVER.begin(context)  # before any thread is started
     toolchain = Toolchain(os.environ, tools or {})
     if PROCESS.is_ours and request.makes_code:
         toolchain.expect_clang()
@@ -128,10 +128,10 @@ def new_build(
 
 
 def run_build(build: Build, observers: Sequence[Observer] = ()) -> Built:
-    """Runs the stages that the request asks for; the artifacts that it asks for.
+    """Runs the stages that the request needs; returns the requested artifacts.
 
-    Concurrent stages run one after the other in a thread. Which failure is raised, and in which
-    order observers and warnings come, does not depend on who was faster.
+    Concurrent stages run one after the other in a thread. The failure that is raised, and the order
+    of observers and warnings, do not depend on timing.
     """
     wanted: list[ArtifactFile] = []
     warnings, options = build.log.warnings, build.request.warnings
@@ -173,7 +173,7 @@ def run_build(build: Build, observers: Sequence[Observer] = ()) -> Built:
 
 
 def _find_module(build: Build, loaded: Loaded, observers: Sequence[Observer]) -> Built | None:
-    """The artifacts that were made of the same module before, if the cache has them."""
+    """The artifacts of an earlier build of the same module, if the cache has them."""
     if build.cache is None:
         return None
     for observer in observers:

@@ -1,4 +1,4 @@
-"""Pass pipelines as text: `builtin.module(a,func.func(b,c){option=1})`, as mlir-opt reads it."""
+"""Pass pipelines as text in mlir-opt's syntax: `builtin.module(a,func.func(b,c){option=1})`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def pipeline_text(passes: Sequence[str], anchor: str = "builtin.module") -> str:
 
 
 def split_list(text: str) -> list[str]:
-    """The parts of a list between its commas: those that are in no brackets."""
+    """Splits a list at the commas that are not inside brackets."""
     parts, depth, start = [], 0, 0
     for place, sign in enumerate(text):
         if sign in "({[<":
@@ -38,5 +38,5 @@ def single_passes(pipeline: str) -> list[str]:
 
 
 def short_name(one: str) -> str:
-    """The name of a single pass, without its nest and its options."""
+    """The name of a single pass, without its nesting and options."""
     return one.partition("{")[0].rpartition("(")[2].rstrip(")")

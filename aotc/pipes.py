@@ -1,5 +1,5 @@
-"""Files that may be pipes: who is to open one at its other end may never come, and is not waited
-for without end."""
+"""Reads and writes files that may be pipes, with a time limit for opening a pipe that no other
+process has open."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from aotc.errors import InputError
 
 _PATIENCE = 5.0  # seconds
 _STEP = 0.02
-# Of what is no regular file, and may have no end: /dev/zero, or a process that writes for ever.
+# The limit for anything but a regular file, which may never end: /dev/zero, or an endless writer.
 LARGEST_STREAM = 4 << 30
-# An input is in memory as bytes and as what is made of them.
+# Memory for an input, as a multiple of its size: the bytes and what is made from them.
 _COPIES = 2
 _CHUNK = 1 << 20
-# There is always room for it.
+# An input of this size is read without checking the available memory.
 _SMALL = 16 << 20
 
 
 def is_special(path: Path) -> bool:
-    """Whether it is there, and neither a regular file nor a folder: a pipe, or a device."""
+    """Whether the path exists and is neither a regular file nor a folder: a pipe, or a device."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -36,8 +36,8 @@ def is_special(path: Path) -> bool:
 
 
 def read_file(path: Path) -> bytes:
-    """The bytes of a file or a pipe. Raises OSError; InputError for a pipe that no process opens
-    to write within some seconds, and for more bytes than memory has room for."""
+    """The bytes of a file or a pipe. Raises OSError; raises InputError if no process opens a pipe
+    for writing within some seconds, and if the memory cannot hold the bytes."""
     if not is_special(path):
         size = path.stat().st_size
         if size > _SMALL and size > (most := _room()):
@@ -46,7 +46,7 @@ def read_file(path: Path) -> bytes:
                 f"{_gibibytes(most)}."
             )
         return path.read_bytes()
-    # Unbuffered: what a look at the pipe reads is the beginning.
+    # Unbuffered, because a byte that is read to test the pipe is the beginning of the content.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", 0) as file:
         first = b""
         if stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
@@ -56,12 +56,12 @@ def read_file(path: Path) -> bytes:
 
 
 def read_stdin() -> bytes:
-    """The bytes of standard input. Raises InputError for more of them than are taken."""
+    """The bytes of standard input. Raises InputError if they exceed the limit."""
     return _read_stream(sys.stdin.buffer, "standard input")
 
 
 def _read_stream(file: IO[bytes], name: str, first: bytes = b"") -> bytes:
-    """All that comes, after `first`; what has no end is not waited for until memory is full."""
+    """All bytes, after `first`. Raises InputError at a limit, before memory is full."""
     most = min(LARGEST_STREAM, _room())
     found = io.BytesIO()
     found.write(first)
@@ -75,7 +75,7 @@ def _read_stream(file: IO[bytes], name: str, first: bytes = b"") -> bytes:
 
 
 def _room() -> int:
-    """For how many bytes of an input memory has room."""
+    """The largest input, in bytes, that fits into the available memory."""
     from aotc.processes.memory import available_memory
 
     return available_memory() // _COPIES
@@ -88,7 +88,7 @@ def _gibibytes(size: int) -> str:
 
 
 def open_to_write(path: Path) -> BinaryIO:
-    """A device or a pipe, opened; likewise, for a pipe that no process opens to read."""
+    """Opens a device or a pipe. Raises InputError for a pipe that no process opens for reading."""
     end = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -107,7 +107,7 @@ def open_to_write(path: Path) -> BinaryIO:
 
 
 def _await_writer(descriptor: int, path: Path) -> bytes:
-    """Waits for a process that writes to the pipe; what it read to know that."""
+    """Waits until a process writes to the pipe; returns the bytes that were read to detect it."""
     end = time.monotonic() + _PATIENCE
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
@@ -115,9 +115,9 @@ def _await_writer(descriptor: int, path: Path) -> bytes:
         try:
             first = os.read(descriptor, 1)
         except BlockingIOError:
-            return b""  # it may be slow
+            return b""  # a writer is there, but has not written yet
         if first:
             return first
         if any(not event & select.POLLIN for _, event in poll.poll(1000 * _STEP)):
-            return b""  # it has been there, and has closed its end
+            return b""  # a writer has closed its end without writing
     raise InputError(f"Cannot read '{path}': it is a pipe that no process writes to.")

@@ -1,4 +1,4 @@
-"""The files that a command reads and writes: no two may be one, or data is lost."""
+"""Checks that no two files that a command reads and writes are the same, which would lose data."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from msgspec import Struct
 from aotc.errors import InputError
 from aotc.pipes import is_special
 
-# How the files of --save-temps begin.
+# The prefix of the files of --save-temps.
 _NUMBERED = re.compile(r"\d\d+-")
 
 
 class Place(Struct, frozen=True):
-    """A file that a command reads or writes: what it is, its path, and the option that names it."""
+    """A file that a command reads or writes: its role, its path, and the option that names it."""
 
     what: str
     path: Path
@@ -28,10 +28,10 @@ class Place(Struct, frozen=True):
 def check_apart(
     reads: Iterable[Place], writes: Iterable[Place], *, numbered: Path | None = None
 ) -> None:
-    """Raises InputError where a file to be written is one that is read, is one with another, or
-    would have to be a folder for another. `numbered` is the folder of --save-temps.
+    """Raises InputError if a file to be written is also read, is written twice, or would have to be
+    the parent folder of another one. `numbered` is the folder of --save-temps.
 
-    Devices and pipes are no such files: nothing in them is replaced.
+    Devices and pipes are exempt: their contents are not replaced.
     """
     read = [place for place in reads if not is_special(place.path)]
     written = [place for place in writes if not is_special(place.path)]
@@ -61,7 +61,7 @@ def check_apart(
 
 
 def _check_numbered(folder: Path, read: Sequence[Place], written: Sequence[Place]) -> None:
-    """Which numbers and names there will be, only the build knows."""
+    """Rejects all numbered names in the folder, because only the build knows which it will use."""
     real = os.path.realpath(folder)
     for place in written:
         if os.path.realpath(place.path) == real:
@@ -80,7 +80,7 @@ def _shown(read: Place) -> str:
 
 
 def _identities(path: Path) -> list[object]:
-    """What two paths of one file have in common: where they lead, and the file that is there."""
+    """Keys that two paths of the same file share: the resolved path, and the file's identity."""
     found: list[object] = [os.path.realpath(path)]
     try:
         status = path.stat()
@@ -90,7 +90,7 @@ def _identities(path: Path) -> list[object]:
 
 
 def check_name(what: str, text: str) -> None:
-    """Raises InputError for a name that artifacts will have in them, and which is not UTF-8."""
+    """Raises InputError for a name that becomes part of artifacts and is not UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -98,8 +98,7 @@ def check_name(what: str, text: str) -> None:
 
 
 def check_characters(what: str, text: str) -> None:
-    """Raises InputError for a name with characters that mean something else in the text of C and of
-    PTX."""
+    """Raises InputError for a name with characters that have a special meaning in C and PTX."""
     for character in text:
         if character in '"\\' or unicodedata.category(character) == "Cc":
             raise InputError(

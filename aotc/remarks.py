@@ -1,4 +1,4 @@
-"""What the lowering decided, and why: for `--explain`."""
+"""The decisions of the lowering and their reasons, for `--explain`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aotc.warnings import BuildWarning
 
 
 class Remark(Struct, frozen=True):
-    """One decision: the step of the pipeline that took it, where in the input, and its reason."""
+    """One decision: the pipeline step that made it, its location in the input, its reason."""
 
     step: str
     place: Place | None
@@ -23,8 +23,8 @@ class Remark(Struct, frozen=True):
 
 
 class ChosenKernels(Struct, frozen=True):
-    """The kernels that a matmul of the input has, as the kernel library describes them: the
-    problem, a choice for each kernel on GPUs with its reason, and the chips of the build."""
+    """The kernels of one matmul of the input, as the kernel library describes them: the problem, a
+    choice for each kernel on GPUs with its reason, and the chips of the build."""
 
     place: Place | None
     text: str
@@ -35,8 +35,8 @@ class ChosenKernels(Struct, frozen=True):
 
 
 class PlacedBuffer(Struct, frozen=True):
-    """A buffer of host code that kernels use: where it is made, the memory that it is in, and
-    why."""
+    """A buffer of host code that kernels use: where it is allocated, its memory space, and the
+    reason for that."""
 
     place: Place | None
     function: str
@@ -46,20 +46,20 @@ class PlacedBuffer(Struct, frozen=True):
 
 
 class Remarks(Struct):
-    """The decisions of one build, in the order in which they were taken."""
+    """The decisions of one build, in order."""
 
     source: Source
     taken: list[Remark] = field(default_factory=list)
-    # The matmuls that kernels were chosen for, as the kernel library describes them.
+    # The matmuls with generated kernels, as the kernel library describes them.
     products: list[Any] = field(default_factory=list)
     chosen: list[ChosenKernels] = field(default_factory=list)
     buffers: list[PlacedBuffer] = field(default_factory=list)
     warnings: list[BuildWarning] = field(default_factory=list)
 
     def add(self, step: str, location: Any, text: str) -> None:
-        """Notes what `step` decided at `location`, in words that end without a period."""
+        """Records a decision of `step` about the operation at `location`; `text` has no period."""
         self.taken.append(Remark(step, self.source.place(location), text))
 
     def warn(self, name: str, location: Any, text: str) -> None:
-        """Notes a warning of the build."""
+        """Records a warning of the build."""
         self.warnings.append(BuildWarning.at(self.source, name, location, text))

@@ -1,7 +1,7 @@
-"""The values of one build: `BuildRequest` and what it is made of, all frozen.
+"""The values that describe one build: `BuildRequest` and its parts, all frozen.
 
-`Chip` and `HostTarget` know their own spelling and refuse what they cannot mean with an
-`InputError` that lists near names; the kinds of artifacts are in `aotc.artifacts`.
+`Chip` and `HostTarget` parse their own spelling and reject anything else with an `InputError` that
+lists similar names. The kinds of artifacts are in `aotc.artifacts`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from aotc.warnings import WarningOptions
 
 T = TypeVar("T")
 
-# The chips that both ptxas 13.5 (`ptxas --help`, --gpu-name) and clang 22 know, from the oldest
-# that MLIR's NVVM target still lowers for. "a" chips run on that architecture alone.
+# The chips that both ptxas 13.5 (`ptxas --help`, --gpu-name) and clang 22 support, from the oldest
+# that MLIR's NVVM target still supports. Code for an "a" chip runs on that architecture alone.
 KNOWN_CHIPS = [
     f"sm_{capability}{variant}"
     for capability in LIMITS
@@ -34,9 +34,9 @@ KNOWN_CHIPS = [
     if not variant or capability >= FIRST_WITH_VARIANT
 ]
 
-# A cubin runs on later minor versions of its major version: these, with the PTX below,
-# cover every GPU from Ampere on without a just-in-time compilation on the common ones.
-# (docs/decisions.md has what code for sm_86 and sm_89 would be.)
+# A cubin also runs on later minor versions of its major version: these, with the PTX below, cover
+# every GPU from Ampere on, without just-in-time compilation on the common ones.
+# (docs/decisions.md explains why sm_86 and sm_89 are not among them.)
 DEFAULT_CHIPS = ("sm_80", "sm_90", "sm_100", "sm_120")
 DEFAULT_PTX = "compute_80"
 
@@ -54,7 +54,7 @@ class Chip(Struct, frozen=True, order=True):
 
     @property
     def number(self) -> str:
-        """`90a` of `sm_90a`: what `fatbinary` calls it."""
+        """The chip as `fatbinary` names it: `90a` for `sm_90a`."""
         return self.name.removeprefix("sm_")
 
     @property
@@ -72,21 +72,21 @@ class Chip(Struct, frozen=True, order=True):
         return LIMITS[self.capability]
 
     def runs_on(self, capability: int) -> bool:
-        """Whether GPUs of that compute capability run a cubin for this chip: later ones of its
-        major version."""
+        """Whether GPUs of that compute capability run a cubin for this chip: those with the same
+        major version and at least its minor version."""
         if self.name.endswith("a") or {capability, self.capability} & set(TEGRA):
             return capability == self.capability
         return capability >= self.capability and capability // 10 == self.capability // 10
 
     def compiles_for(self, capability: int) -> bool:
-        """Whether the driver compiles PTX of this number for GPUs of that compute capability."""
+        """Whether the driver compiles this chip's PTX for GPUs of that compute capability."""
         return capability >= self.capability if self.name[-1] != "a" else self.runs_on(capability)
 
 
 def _unknown(
     message: str, text: str, known: Sequence[str], other: str, *, most_near: int
 ) -> InputError:
-    """The error for a word that is none of `known` (nor `other`): with near names, and all."""
+    """The error for a word that is neither in `known` nor `other`, with similar and all names."""
     near = near_names(text, known, most=most_near, cutoff=0.5)
     hint = f" Near names: {', '.join(near)}." if near else ""
     return InputError(f"{message}{hint} Known: {', '.join(known)}, {other}.")
@@ -119,12 +119,12 @@ class HostTarget(Struct, frozen=True):
 
     _ARCHITECTURES: ClassVar[tuple[str, ...]] = ("x86_64", "aarch64")
     _FLOOR: ClassVar[str] = "2.28"
-    # What zig 0.17 has stubs for: older x86_64 and aarch64 systems, and the newest release.
+    # The versions that zig 0.17 has stubs for: from older x86_64 and aarch64 systems to the newest.
     _GLIBC: ClassVar[tuple[str, str]] = ("2.17", "2.44")
 
     @staticmethod
     def parse(text: str) -> HostTarget:
-        """From zig's spelling: `x86_64-linux-gnu.2.28`, `aarch64-linux-musl`."""
+        """Parses zig's spelling: `x86_64-linux-gnu.2.28`, `aarch64-linux-musl`."""
         found = _TARGET.fullmatch(text)
         if found is None or found[1] not in HostTarget._ARCHITECTURES:
             raise InputError(
@@ -148,7 +148,7 @@ class HostTarget(Struct, frozen=True):
 
     @staticmethod
     def native() -> HostTarget:
-        """This machine's architecture, with the oldest glibc that we promise to run on."""
+        """This machine's architecture, with the oldest glibc that aotc supports."""
         machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(
             platform.machine().lower(), platform.machine().lower()
         )
@@ -156,7 +156,7 @@ class HostTarget(Struct, frozen=True):
 
     @property
     def triple(self) -> str:
-        """As `zig cc -target` takes it."""
+        """The target as `zig cc -target` accepts it."""
         suffix = f".{self.version}" if self.version else ""
         return f"{self.architecture}-linux-{self.library}{suffix}"
 
@@ -166,7 +166,7 @@ class HostTarget(Struct, frozen=True):
 
 
 class MemoryMode(Enum):
-    """Where the buffers of host code that kernels use are: see `aotc.lower.placement`."""
+    """Where buffers of host code that kernels use are placed: see `aotc.lower.placement`."""
 
     AUTO = "auto"
     EXPLICIT = "explicit"
@@ -174,7 +174,7 @@ class MemoryMode(Enum):
 
 
 def parse_block(text: str) -> tuple[int, ...]:
-    """Threads of a block along x, y, z from `256`, `32x8` or `8x8x4`."""
+    """Parses the threads of a block along x, y, z: `256`, `32x8` or `8x8x4`."""
     if not re.fullmatch(r"[0-9]{1,9}(x[0-9]{1,9}){0,2}", text):
         raise InputError(f"--block '{text}' is not a block: write 256, 32x8 or 8x8x4.")
     sizes = tuple(int(part) for part in text.split("x"))
@@ -189,13 +189,13 @@ def parse_block(text: str) -> tuple[int, ...]:
 
 
 def unique(items: Iterable[T]) -> tuple[T, ...]:
-    """The items in order, each once."""
+    """The items in order, without duplicates."""
     return tuple(dict.fromkeys(items))
 
 
 class PrintIr(Struct, frozen=True):
-    """The passes by name before and after which the module is printed, ALL for each; `folder` gets
-    a file for each time, where it is not standard error."""
+    """The names of the passes before and after which the module is printed; ALL means all passes.
+    If `folder` is set, each module is written to a file there instead of standard error."""
 
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
@@ -209,27 +209,30 @@ class PrintIr(Struct, frozen=True):
 
 
 class BuildRequest(Struct, frozen=True):
-    """Everything that decides what a build makes.
+    """Everything that determines the result of a build.
 
-    `content` is built in place of what the file `source` has, which then only names it. It
-    `is_module` where the bindings in use have just written it.
-    `frontend` makes MLIR of it: by default the one whose files end like the source's, if any.
-    `chips` empty means the default set; `ptx` is the one whose PTX the image has, None for no PTX.
-    `block` is the size of the blocks that loops are mapped to, where the loop does not say itself.
-    `cpu` is LLVM's name of the oldest processor that host code is for: by default the oldest of the
-    target's architecture.
-    `debug`: host and device code have the input's lines; `lineinfo`: device code alone, which is
-    otherwise the same. `verify`: operations are verified at run time.
-    `allow_tf32`: products of f32 may round their operands to tf32; `allow_3xtf32`: they may be sums
-    of three products of tf32. `untested_kernels`: kernels may be taken that no GPU has run yet.
-    `allow_file_directives`: host code may have files read when it is assembled and linked.
-    `prefix` stands in front of all that a library exports; it `shares_runtime` when
-    libmlir_cuda_runtime.so is a file beside it.
-    `out` is a file, a directory, None (beside the current directory, by name) or "-".
-    `weights` is the file for large constants, which are otherwise in the artifact; `replaceable`
-    are patterns for the names of those that programs may replace. A build that `adds_weights` keeps
-    what the file has.
-    `tuned` is the text of what was measured: see `aotc.kernels.matmul.tuned`.
+    `content` is built instead of the content of the file `source`, which then only names it. It
+    `is_module` if it is bytecode that the bindings in use have just written.
+    `frontend` converts the input to MLIR; the default is the front end for the source's suffix, if
+    there is one.
+    `chips`: empty means the default set. `ptx` is the chip whose PTX the fatbin contains, None for
+    no PTX.
+    `block` is the block size of loops that are mapped to threads, unless a loop specifies it.
+    `cpu` is LLVM's name of the oldest processor that host code runs on; the default is the oldest
+    of the target's architecture.
+    `debug`: host and device code have line information for the input; `lineinfo`: device code
+    alone, which is otherwise unchanged. `verify`: operations are verified at run time.
+    `allow_tf32`: f32 matmuls may round their operands to tf32. `allow_3xtf32`: they may be sums of
+    three tf32 matmuls. `untested_kernels`: kernels that have not run on any GPU may be selected.
+    `allow_file_directives`: host code may contain directives that include files when it is
+    assembled and linked.
+    `prefix` is prepended to every symbol that a library exports. The library `shares_runtime` if
+    libmlir_cuda_runtime.so is a separate file beside it.
+    `out` is a file, a directory, None (the current directory, under the module's name) or "-".
+    `weights` is the file for large constants, which are otherwise part of the artifact;
+    `replaceable` are patterns for the names of those that programs may replace. A build that
+    `adds_weights` keeps the existing contents of the file.
+    `tuned` is the text of the measurements: see `aotc.kernels.matmul.tuned`.
     """
 
     source: Path
@@ -269,22 +272,22 @@ class BuildRequest(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The program's or library's name: the input's, without its ending."""
+        """The program's or library's name: the source's, without its suffix."""
         return "stdin" if str(self.source) == "-" else self.source.name.split(".")[0] or "module"
 
     @property
     def library(self) -> str:
-        """What the files of a library are called."""
+        """The base name of a library's files."""
         return f"{self.prefix}{self.name}"
 
     @property
     def makes_code(self) -> bool:
-        """Whether objects are made of the host's code, and of the CPU's kernels."""
+        """Whether the build compiles the host code and the CPU kernels to objects."""
         return OBJ in needed_for(self.emit)
 
     @property
     def has_lines(self) -> bool:
-        """Whether what is made has places in the input."""
+        """Whether artifacts contain line information for the input."""
         return self.debug or self.lineinfo
 
     @property
@@ -293,20 +296,20 @@ class BuildRequest(Struct, frozen=True):
 
     @property
     def outputs(self) -> tuple[ArtifactKind, ...]:
-        """What goes where `out` says."""
+        """The kinds whose files are written to `out`."""
         return tuple(kind for kind in self.emit if kind is not WEIGHTS)
 
     def paths_of(self, kind: ArtifactKind, **words: str) -> tuple[str, ...]:
-        """The paths of a kind's files in a package; `words` say which files of a gpu.module or an
-        image. Without them, one path stands for all."""
+        """The paths of a kind's files in a package; `words` select the gpu.module or image. Without
+        them, one path stands for all."""
         weights = "" if self.weights is None else self.weights.name
         own = {"name": self.name, "library": self.library, "weights": weights}
         return kind.paths(**{**own, "gpu_module": self.name, **words})
 
     @property
     def names_folder(self) -> bool:
-        """Whether `out` is a directory: it is one, has a slash at its end, or is to hold several
-        kinds and is not there yet."""
+        """Whether `out` is a directory: it exists as one, ends in a slash, or does not exist and is
+        for several kinds."""
         if self.out is None or self.out == "-":
             return False
         is_new = len(self.outputs) > 1 and not self.out_is_file
@@ -314,7 +317,7 @@ class BuildRequest(Struct, frozen=True):
 
     @property
     def out_is_file(self) -> bool:
-        """Whether `out` is there, and is no directory."""
+        """Whether `out` exists and is not a directory."""
         return self.out is not None and os.path.lexists(self.out) and not Path(self.out).is_dir()
 
     @property
@@ -324,7 +327,7 @@ class BuildRequest(Struct, frozen=True):
 
     @property
     def soname(self) -> str:
-        """What programs look for that were linked with the shared library."""
+        """The name that programs linked with the shared library look up."""
         is_file = self.out not in (None, "-") and not self.names_folder
         return Path(str(self.out)).name if is_file else f"lib{self.library}.so"
 
@@ -338,7 +341,7 @@ class BuildRequest(Struct, frozen=True):
 
     @property
     def is_for_trying(self) -> bool:
-        """Whether the build shall be quick rather than what it makes: -O1."""
+        """Whether a short build time matters more than the generated code: -O1."""
         return self.optimization == 1
 
     @property

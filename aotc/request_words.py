@@ -1,4 +1,4 @@
-"""What a build's caller says, in words → `BuildRequest`: for the command line and for Python."""
+"""Options of a build as text → `BuildRequest`, for the command line and the Python API."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def make_request(
     frontend: str | None = None,
     frontend_options: Iterable[str] = (),
 ) -> BuildRequest:
-    """The request that these options make, spelled as the command line has them.
+    """The request for these options, which are spelled as on the command line.
 
-    `content` is what is built instead of what the file `source` has, which then only names it; it
-    `is_module` where the bindings in use have just written it.
-    Raises InputError for a word that no option takes, and for words that do not go together.
+    `content` is built instead of the content of the file `source`, which then only names it; it
+    `is_module` if it is bytecode that the bindings in use have just written.
+    Raises InputError for invalid values, and for options that exclude each other.
     """
     if print_ir is not None and print_ir.folder is not None and not print_ir.is_on:
         raise InputError("--print-ir-dir goes with --print-ir-before and --print-ir-after.")
@@ -130,7 +130,7 @@ def make_request(
         warnings=WarningOptions.parse(warnings),
     )
     if request.is_package:
-        # A package: with all that a program needs to use the library.
+        # A package has everything that a program needs to use the library.
         package = (MANIFEST, HEADER, PACKAGE)
         return replace(request, emit=unique([*kinds, *package]))
     return request
@@ -168,7 +168,7 @@ def _chips(words: Iterable[str]) -> tuple[Chip, ...]:
 
 
 def _default_chips(optimization: int) -> tuple[Chip, ...]:
-    """The chips where none is named: with -O1 this machine's GPU, or the first of the others."""
+    """The default chips: with -O1 this machine's GPU, or the first default; otherwise all."""
     chips = tuple(Chip(name) for name in DEFAULT_CHIPS)
     if optimization != 1:
         return chips
@@ -198,7 +198,7 @@ def _pipeline(text: str | None) -> str | None:
 
 
 def read_tuned(path: Path) -> str:
-    """The text of what was measured. Raises InputError for a file that is not that."""
+    """The text of the measurements in a file. Raises InputError for any other file."""
     from aotc.kernels.matmul.tuned import parse_tuned
 
     try:

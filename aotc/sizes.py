@@ -7,14 +7,14 @@ from typing import Any
 
 from aotc.mlir import ir
 
-# In bytes: no processor has wider addresses. (MAX_BYTES of runtime_c/src/entry_check.c)
+# In bytes: no processor has wider addresses. Equal to MAX_BYTES of runtime_c/src/entry_check.c.
 LARGEST_MEMORY = 1 << 56
 
 
 def dense_bytes(type_: Any) -> int | None:
-    """The bytes of a tensor or memref of static shape; None where elements are no whole bytes.
+    """The bytes of a tensor or memref of static shape; None if elements are not whole bytes.
 
-    They are, in this order, what a dense constant of that type holds and what a variable has.
+    This is the size of the contents of a dense constant of that type, and of a variable.
     """
     size = element_bytes(type_.element_type)
     return None if size is None else math.prod(type_.shape) * size
@@ -30,5 +30,5 @@ def element_bytes(type_: Any) -> int | None:
         bits = int(type_.width)
     except AttributeError:
         return None
-    # 80-bit numbers have padding.
+    # 80-bit numbers are padded.
     return bits // 8 if bits in (8, 16, 32, 64, 128) else None

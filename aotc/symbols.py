@@ -1,4 +1,4 @@
-"""The symbols of a gpu.module, and which of them a kernel reaches."""
+"""The symbols of a gpu.module, and those that a kernel uses directly or indirectly."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def symbols_of(module: Any) -> dict[str, Any]:
 
 
 def is_kernel(operation: Any) -> bool:
-    """Whether it is a gpu.func that hosts launch."""
+    """Whether it is a gpu.func that the host launches."""
     return operation.name == "gpu.func" and "kernel" in operation.attributes
 
 
 def has_body(function: Any) -> bool:
-    """Whether a function is defined here, not only declared."""
+    """Whether a function is defined, not only declared."""
     return len(function.regions[0].blocks) > 0
 
 
 def reach(start: Any, symbols: dict[str, Any]) -> dict[str, Any]:
-    """What `start` uses, by name: itself first, then the functions and globals behind it."""
+    """The symbols that `start` uses, by name: itself, then functions and globals, transitively."""
     reached: dict[str, Any] = {}
     waiting = [symbol_of(start)]
     while waiting:

@@ -1,8 +1,9 @@
-"""`DeviceTarget`: what a kind of device that kernels run on brings; `TARGETS` are all of them.
+"""`DeviceTarget`: the interface of a kind of device that runs kernels; `TARGETS` are all of them.
 
-A target is a folder here, whose module `target` has it as `TARGET`. It is looked up by its name:
-what a target has in its folder needs the request and the table of artifacts, which its rows are in.
-So such a module imports little; its methods import what they need.
+A target is a package under `aotc/targets` whose module `target` defines it as `TARGET`. It is
+loaded by name, because its modules import the request and the table of artifacts, which in turn
+contains its rows. For that reason the module `target` imports little; its methods import what they
+need.
 """
 
 from __future__ import annotations
@@ -25,62 +26,62 @@ if TYPE_CHECKING:
 
 
 class DeviceTarget(Protocol):
-    """A kind of device: its artifacts, with the stages that make them; what others ask of it."""
+    """A kind of device: its artifacts with the stages that make them, and its properties."""
 
     @property
     def kinds(self) -> tuple[ArtifactKind, ...]:
-        """The kinds of artifacts that its stages make of the outlined module, in the order in which
-        they are made. What needs only the module comes before the host's half, the rest after."""
+        """The kinds of artifacts that its stages make from the outlined module, in order. Those
+        that need only that module come before the host's artifacts, the others after."""
 
     @property
     def described(self) -> ArtifactKind:
-        """The one after which all is known that the manifest says of the kernels. The result of its
-        stage is a `KernelCode`."""
+        """The kind after which everything that the manifest reports about kernels is known. The
+        result of its stage is a `KernelCode`."""
 
     @property
     def embedded(self) -> ArtifactKind:
-        """The one that goes into the host's module: images, or functions of the host. The result of
+        """The kind that is embedded into the host module: images, or host functions. The result of
         its stage is a `KernelCode`."""
 
     @property
     def linked(self) -> tuple[ArtifactKind, ...]:
-        """Those that are linked with the host's object. The results of their stages are
+        """The kinds that are linked with the host's object. The results of their stages are
         `KernelObjects`."""
 
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
-        """The tools that it needs beside the host's (zig, clang), and its driver's headers."""
+        """The tools that it needs besides the host's (zig, clang), and its driver's headers."""
 
     def native_chips(self) -> tuple[Chip, ...]:
-        """One chip for each kind of this target's devices in this machine that --chip can name.
-        Raises NoGpuError (`aotc.targets.native`), with the reason, where there should be one."""
+        """One chip for each kind of device of this target in this machine that --chip can name.
+        Raises NoGpuError (`aotc.targets.native`), with the reason, if a device cannot be used."""
 
     def check_devices(self) -> tuple[Check, ...]:
-        """What `aotc doctor` says of the target's driver and of its devices in this machine, under
-        names that no other target has."""
+        """The checks of `aotc doctor` for the target's driver and its devices in this machine. The
+        names must be unique among targets."""
 
     def find_abilities(self, checks: Mapping[str, Check]) -> tuple[Check, ...]:
-        """What works with the target here, and what does not, as far as the checks tell (by their
-        names: the tools', and those of `check_devices`)."""
+        """Which abilities of the target work on this machine, derived from the checks of the tools
+        and of `check_devices`, by name."""
 
     def passes(self) -> tuple[str, ...]:
-        """The passes of MLIR that its stages run, as texts of pipelines: --print-ir knows them."""
+        """The MLIR passes that its stages run, as pipeline texts, for --print-ir."""
 
     def gpus_for(self, kernel: Any, chips: tuple[Chip, ...]) -> tuple[Chip, ...]:
-        """The target's GPUs that run the code of a kernel (or of a gpu.launch) that is made for the
-        chips, each as a chip. A chip that lacks one of its operations has no code of it."""
+        """The target's GPUs, each as a chip, that run the code that is built of a kernel (or
+        gpu.launch) for the chips. A chip without one of its operations gets no code for it."""
 
     def given_binaries(self, source: Source) -> tuple[GivenBinary, ...]:
-        """The gpu.binary operations of the input, if their images are this target's. Raises
-        InputError, with the place, for what is no image, and for a kernel that is not in it."""
+        """The gpu.binary operations of the input whose images are this target's. Raises InputError,
+        with the place, for invalid images, and for kernels that an image does not contain."""
 
     def image_format(self, view: View) -> str | None:
-        """What `aotc inspect` calls a file that is an image of this target's as a whole; None for
-        another. Raises InputError for one that is damaged."""
+        """The name that `aotc inspect` uses for a file that is entirely an image of this target;
+        None for other files. Raises InputError for a damaged image."""
 
     def find_images(self, view: View) -> Iterator[Found]:
-        """The target's images in a file, wherever they are, in order. What is damaged is an image
-        with a problem."""
+        """The target's images at any position in a file, in order. A damaged image is returned with
+        a problem."""
 
     def image_text(
         self,
@@ -89,9 +90,9 @@ class DeviceTarget(Protocol):
         environment: Mapping[str, str],
         overrides: Mapping[str, Path],
     ) -> str:
-        """An image in text, below a line that says what it is: assembly as it is, and machine code
-        disassembled. Raises ToolError where the tool for that is missing, or fails. `overrides`
-        names tools, see `Toolchain`."""
+        """An image as text, below a line that describes it: PTX is unchanged, machine code is
+        disassembled. Raises ToolError if the disassembler is missing or fails. `overrides` maps
+        names to tools, see `Toolchain`."""
 
 
 _NAMES = ("cuda", "cpu")

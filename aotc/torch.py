@@ -1,10 +1,10 @@
-"""`aotc.torch.build`: a PyTorch module, exported, imported and built in one call; and called as the
-module is.
+"""`aotc.torch.build`: exports, imports and builds a PyTorch module in one call; the result is
+called like the module.
 
 import aotc.torch
 model = aotc.torch.build(model, (x,), out="out/")
 y = model(x)
-model = aotc.torch.load("out/")     # later, elsewhere: PyTorch, but neither a build nor the module
+model = aotc.torch.load("out/")     # later, elsewhere: needs PyTorch, but no compiler
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["ModuleArtifact", "OperatorCall", "OperatorLowering", "build", "load"
 
 
 def __getattr__(name: str) -> Any:
-    # What loads a library needs no compiler.
+    # Imported on access: loading a library needs no compiler.
     if name in ("OperatorCall", "OperatorLowering", "register"):
         from aotc.frontends.torch import operators
 
@@ -36,14 +36,14 @@ def __getattr__(name: str) -> Any:
 
 
 class ModuleArtifact(Artifact, frozen=True, dict=True):
-    """What was built of a module: also a function with the module's own signature, where a shared
-    library is among it (see `Module`). `structures` are those of its arguments and results."""
+    """The result of building a module. If it includes a shared library, it can be called with the
+    module's own signature (see `Module`). `structures` describe its arguments and results."""
 
     structures: tuple[Any, Any]
 
     @functools.cached_property
     def module(self) -> Module:
-        """The library's entry as a function. Raises InputError where no library was built."""
+        """The library's entry as a function. Raises InputError if no library was built."""
         if "shared" not in self.paths:
             raise InputError(
                 f"Only a shared library can be called, and '{self.path}' is none.",
@@ -67,16 +67,16 @@ def build(
     emit: Any = "shared",
     **options: Any,
 ) -> ModuleArtifact:
-    """Builds what `torch.export.export(module, args, kwargs, dynamic_shapes=...)` gives, or an
-    ExportedProgram that is there already.
+    """Builds the result of `torch.export.export(module, args, kwargs, dynamic_shapes=...)`, or an
+    existing ExportedProgram.
 
-    The entry is `name`, by default the module's class in small letters with underscores. Its
-    arguments are the inputs, by their names in `forward`; a result whose shape is known is one
-    more argument, which the entry writes. The weights are constants. `options` are those of
-    `aotc.build`; the result is called with the arguments of `forward`.
+    The entry is called `name`, by default the module's class name in snake case. Its arguments are
+    the inputs, with their names in `forward`. A result of known shape is an additional argument,
+    which the entry writes. The weights are constants. `options` are those of `aotc.build`. The
+    result is called with the arguments of `forward`.
 
-    Raises InputError for what torch-mlir cannot lower, ToolError without PyTorch; what
-    torch.export raises is raised as it is.
+    Raises InputError for operations that torch-mlir cannot lower, ToolError without PyTorch, and
+    the exceptions of torch.export unchanged.
     """
     from aotc.frontends.torch import ALONE, FRONTEND, import_program
 
@@ -98,10 +98,10 @@ def build(
 
 
 def load(path: str | os.PathLike[str], entry: str | None = None) -> Module:
-    """Opens a library that was built of a module of PyTorch, as a function with its signature.
+    """Opens a library that was built from a PyTorch module, as a function with its signature.
 
-    `path` is what `aotc.load` takes. `entry` is needed where the library has several. Raises
-    InputError where one of them is not there, and for an entry that is no module of PyTorch.
+    `path` is the same as for `aotc.load`. `entry` is required if the library has several entries.
+    Raises InputError if the path or entry does not exist, or if the entry is not a PyTorch module.
     """
     library = load_library(path)
     names = [name for name in library if library[name].entry.call is not None]

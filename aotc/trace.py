@@ -1,9 +1,9 @@
-"""`--trace FILE`: where the time of builds goes, for chrome://tracing and ui.perfetto.dev.
+"""`--trace FILE`: a trace of the time of builds, for chrome://tracing and ui.perfetto.dev.
 
-The format is Google's "Trace Event Format", its JSON array: one complete event (ph X) for each
+The format is the JSON array of Google's "Trace Event Format": one complete event (ph X) for each
 build, stage and command of a tool, with `ts` and `dur` in microseconds on the machine's monotonic
-clock, which all processes share. A process is a row of its own, and in it builds, stages and
-commands; what overlaps is on several lines.
+clock, which all processes share. Each process has separate rows for builds, stages and commands;
+events that overlap are on separate rows.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from aotc.output import told_of
 if TYPE_CHECKING:
     from aotc.artifacts import ArtifactFile
 
-# The lines of a process: the first of each kind.
+# Thread ids of the first row of each kind in a process.
 _BUILDS, _STAGES, _COMMANDS = 0, 100, 200
 _TITLES = {_BUILDS: "builds", _STAGES: "stages", _COMMANDS: "commands"}
 
 
 class Span(Struct, frozen=True):
-    """Something that took time: `begin` and `end` by `time.perf_counter`, in seconds."""
+    """A span of time: `begin` and `end` by `time.perf_counter`, in seconds."""
 
     name: str
     begin: float
@@ -38,7 +38,7 @@ class Span(Struct, frozen=True):
 
 
 class Trace:
-    """An observer of one build of `title`: of its stages, and of `spans` of its commands."""
+    """Observer of the stages of one build; `title` names the build, `spans` are its commands."""
 
     def __init__(self, title: str) -> None:
         self._title = title
@@ -54,7 +54,7 @@ class Trace:
         self._stages.append(Span(name, *seconds, ", ".join(file.file_name for file in artifacts)))
 
     def append_to(self, path: Path, commands: Iterable[Span] = ()) -> None:
-        """Adds this build, which ends now, to a file that `begin_trace` began."""
+        """Appends this build, which ends now, to a file that `begin_trace` created."""
         build = Span(self._title, self._began, time.perf_counter())
         events = [
             *_events([build], _BUILDS),
@@ -62,13 +62,13 @@ class Trace:
             *_events(commands, _COMMANDS),
         ]
         text = "".join(f"{json.dumps(event)},\n" for event in events)
-        # Whole, whoever else adds to it: one write at the file's end.
+        # One write at the end of the file is atomic, even if other processes append to it.
         with told_of(path), path.open("ab", buffering=0) as file:
             file.write(text.encode())
 
 
 def begin_trace(path: Path) -> None:
-    """Makes the file, empty. Raises InputError where it cannot be."""
+    """Creates the file, empty. Raises InputError if that fails."""
     if path.is_fifo():
         raise InputError(f"Cannot write '{path}': it is a pipe, and a trace is written in parts.")
     with told_of(path), path.open("wb") as file:
@@ -76,15 +76,15 @@ def begin_trace(path: Path) -> None:
 
 
 def end_trace(path: Path) -> None:
-    """Makes it whole: until then it lacks its end, which readers of traces forgive."""
+    """Completes the file: until then its JSON lacks the end, which trace viewers accept."""
     end = {"name": "end", "ph": "i", "ts": _microseconds(time.perf_counter()), "pid": os.getpid()}
     with told_of(path), path.open("ab") as file:
         file.write(json.dumps({**end, "tid": 0, "s": "g"}).encode() + b"\n]\n")
 
 
 def _events(spans: Iterable[Span], first_line: int) -> list[dict[str, Any]]:
-    """On as many lines as overlap, each that begins first on the first line that is free."""
-    free: list[float] = []  # by line: when it is
+    """The events; each span is on the first row that is free at its start."""
+    free: list[float] = []  # for each row, the time from which it is free
     found: list[dict[str, Any]] = []
     process = os.getpid()
     for span in sorted(spans, key=lambda span: span.begin):

@@ -1,4 +1,4 @@
-"""Warnings by name: what each means, which are shown or are errors, and how they are printed.
+"""Warnings by name: their default severities, the options that change them, their output.
 
 The options are those of C compilers: `-Wno-NAME`, `-Werror=NAME`, `-Wno-error=NAME`, `-Werror`,
 `-Wno-error`, `-WNAME`; a later one wins, and one that has a name wins over one that has none.
@@ -14,21 +14,21 @@ from msgspec import Struct
 
 from aotc.errors import MOST_SHOWN, InputError, near_names
 
-if TYPE_CHECKING:  # it loads the bindings, and the command line is read without them
+if TYPE_CHECKING:  # it imports the MLIR bindings, which parsing the command line does not need
     from aotc.input.place import Place
     from aotc.input.source import Source
 
 
 class Severity(Enum):
-    """What becomes of a warning."""
+    """How a warning is treated."""
 
     HIDDEN = "hidden"
     WARNING = "warning"
     ERROR = "error"
 
 
-# Name → what it is without an option; docs/warnings.md says what each means. None begins with
-# `no-`, which -W reads itself.
+# Maps each name to its default severity; docs/warnings.md explains each one. No name begins with
+# `no-`, which -W parses itself.
 WARNINGS = {
     "assembler-crash": Severity.WARNING,
     "block-size": Severity.ERROR,
@@ -51,7 +51,7 @@ WARNINGS = {
 
 
 class Explanation(Struct, frozen=True):
-    """What docs/warnings.md says of a warning: what it means, and what to do (perhaps nothing)."""
+    """The entry of a warning in docs/warnings.md: its meaning, and what to do (perhaps nothing)."""
 
     meaning: str
     solution: str
@@ -70,10 +70,11 @@ def explanations() -> dict[str, Explanation]:
 
 
 class BuildWarning(Struct, frozen=True):
-    """Something about a build that its user should know: by name, and where in the input.
+    """A fact about a build that its user should know: its name, and the place in the input.
 
-    `excerpt` is the line of the input and a caret, where there is one; `notes` name more places.
-    What is not `is_sure` may never come to pass: it is no error unless an option says so.
+    `excerpt` is the line of the input with a caret, if there is one; `notes` name more places.
+    The problem of a warning that is not `is_sure` may never occur: such a warning is an error only
+    if an option says so.
     """
 
     name: str
@@ -101,9 +102,9 @@ class BuildWarning(Struct, frozen=True):
         return BuildWarning(name, message, place, text, tuple(notes), is_sure)
 
     def text(self, severity: Severity, file: str = "aotc") -> str:
-        """As it is printed: place, severity, message and name; line and caret; notes.
+        """The printed form: place, severity, message and name; line and caret; notes.
 
-        `file` stands first where there is no place: the input's name, if there are others.
+        `file` is the prefix if there is no place: the input's name, if there are several inputs.
         """
         start = str(self.place) if self.place else file
         option = f"-Werror={self.name}" if severity is Severity.ERROR else f"-W{self.name}"
@@ -112,19 +113,19 @@ class BuildWarning(Struct, frozen=True):
 
 
 class WarningOptions(Struct, frozen=True):
-    """What the `-W` options say, in their order."""
+    """The values of the `-W` options, in order."""
 
     hidden: frozenset[str] = frozenset()
-    # Those that are errors, and are none, because an option says so by name.
+    # The names that options made errors, and those that options explicitly made no errors.
     fatal: frozenset[str] = frozenset()
     harmless: frozenset[str] = frozenset()
     all_fatal: bool = False
 
     @staticmethod
     def parse(words: Iterable[str]) -> WarningOptions:
-        """From what stands behind each `-W`: `no-NAME`, `error=NAME`, `error`, ...
+        """Parses the values of the `-W` options: `no-NAME`, `error=NAME`, `error`, ...
 
-        Raises InputError for a name that no warning has.
+        Raises InputError for the name of an unknown warning.
         """
         hidden: set[str] = set()
         fatal: set[str] = set()
@@ -148,7 +149,7 @@ class WarningOptions(Struct, frozen=True):
         return WarningOptions(frozenset(hidden), frozenset(fatal), frozenset(harmless), all_fatal)
 
     def severity(self, name: str, *, is_sure: bool = True) -> Severity:
-        """What becomes of the warnings of that name."""
+        """The severity of the warnings with that name."""
         if name in self.hidden:
             return Severity.HIDDEN
         if name in self.fatal:
@@ -161,7 +162,7 @@ class WarningOptions(Struct, frozen=True):
 
 
 def check_name(name: str, where: str = "") -> None:
-    """Raises InputError for a name that no warning has; `where` it stands follows the name."""
+    """Raises InputError for the name of an unknown warning; the message ends with `where`."""
     if name in WARNINGS:
         return
     near = near_names(name, WARNINGS, most=3, cutoff=0.5)
@@ -180,13 +181,13 @@ def raise_errors(found: Iterable[BuildWarning], options: WarningOptions) -> None
         if options.severity(warning.name, is_sure=warning.is_sure) is Severity.ERROR
     ]
     if texts:
-        # The command line writes what stands before the first, where that has no place.
+        # The command line writes the file's name before the first warning if that has no place.
         shown = first_of(texts, "errors")
         raise InputError("\n".join(shown).removeprefix("aotc: error: "))
 
 
 def first_of(texts: Iterable[str], what: str) -> list[str]:
-    """The texts of a screen, each once, and how many more there are."""
+    """The first distinct texts, as many as fit on a screen, and the number of the others."""
     unique = list(dict.fromkeys(texts))
     more = len(unique) - MOST_SHOWN
     return [*unique[:MOST_SHOWN], *([f"and {more} more {what}"] if more > 0 else [])]

@@ -1,4 +1,4 @@
-"""The file of weights: constants by the SHA-256 of their bytes, for any number of artifacts.
+"""The file of weights: constants identified by the SHA-256 of their bytes, shared by artifacts.
 
 docs/weights.md has the format.
 """
@@ -26,7 +26,7 @@ Pieces = Callable[[], Iterable[bytes | memoryview]]
 
 
 class Content(Struct, frozen=True):
-    """The bytes of a weight, in pieces, and what a file has of it."""
+    """A weight to write: its bytes, in chunks, and its metadata in the file."""
 
     name: str
     digest: bytes
@@ -53,7 +53,7 @@ def digest_of(pieces: Iterable[bytes | memoryview]) -> bytes:
 
 
 def write_weights_file(place: Path, contents: Sequence[Content]) -> tuple[int, bytes]:
-    """Writes the file, which has equal weights once; its size, and the digest in its header."""
+    """Writes the file, with equal weights stored once; returns its size and its header's digest."""
     by_digest: dict[bytes, Content] = {}
     for content in contents:
         known = by_digest.get(content.digest)
@@ -85,7 +85,7 @@ def write_weights_file(place: Path, contents: Sequence[Content]) -> tuple[int, b
 
 
 def read_weights_file(place: Path) -> dict[bytes, Row]:
-    """The weights of a file by their digests. Raises InputError for another file."""
+    """The weights of a file by digest. Raises InputError for any other file."""
     wrong = InputError(f"'{place}' is no file of weights that this aotc made.")
     with place.open("rb") as file:
         header = file.read(HEADER.size)
@@ -113,7 +113,8 @@ def _read_rows(table: bytes, count: int, wrong: InputError) -> Iterator[bytes]:
 
 
 def add_weights(old: Path, new: Path, merged: Path) -> bool:
-    """Whether `old` lacks a weight of `new`: then `merged` is written, which has those of both."""
+    """Writes `merged`, with the weights of both, if `old` lacks a weight of `new`; returns whether
+    it does."""
     kept, given = read_weights_file(old), read_weights_file(new)
     if given.keys() <= kept.keys():
         return False
