@@ -1,8 +1,8 @@
-"""`ToolCache`: what a tool makes, by its command and by what it reads.
+"""`ToolCache`: the outputs of tools, by their commands and inputs.
 
-The key has the tool's identity, its arguments and the contents of the files that it reads: not
-where they are, nor where aotc is installed, nor their names, if these do not matter. So it is the
-same in every build's folder.
+The key consists of the tool's identity, its arguments and the contents of the files that it reads.
+It contains neither paths nor where aotc is installed, and file names only if they matter. So it is
+the same for every build folder.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from aotc.cache.identity import Identities
 from aotc.cache.results import Made, Results
 from aotc.toolchain.runner import Completed, FileCommand
 
-# Of files that are read and made together: to link or to copy more takes as long as to keep it.
+# Total size of the files read and written: for more, linking or copying is as fast as caching.
 LARGEST = 64 << 20
 
 
 class ToolCache:
-    """Runs tools by way of the cache: `Runner` asks it. For several threads."""
+    """Runs tools through the cache, for `Runner`. Thread-safe."""
 
     def __init__(self, results: Results, identities: Identities) -> None:
         self._results = results
         self._identities = identities
-        # Of files outside of the build's folder, which do not change during it.
+        # Digests of files outside the build's folder, which do not change during the build.
         self._digests: dict[Path, str] = {}
 
     def run(self, command: FileCommand, execute: Callable[[], Completed]) -> tuple[Completed, bool]:
-        """What `command` makes, and whether it was run for that, by `execute`."""
+        """The result of `command`, and whether `execute` had to run it."""
         folder, names = command.folder, _names(command)
         step = ", ".join(command.writes)
         if _size_of(folder, command.reads) > LARGEST:
@@ -42,7 +42,7 @@ class ToolCache:
         if found is not None:
             for name in command.writes:
                 data = found.files[names[name]]
-                # Away with what was there: another link to it may be somebody's file.
+                # Unlink an existing file: a hard link to it may belong to another program.
                 (folder / name).unlink(missing_ok=True)
                 (folder / name).write_bytes(data)
                 if names[name] in found.executables:
@@ -54,7 +54,7 @@ class ToolCache:
         return done, True
 
     def tell_made_again(self, step: str, why: str) -> None:
-        """Reports something that is made once, and was damaged."""
+        """Reports an entry that is made once, and was damaged."""
         self._results.report.made_again(step, why)
 
     def _keep(
@@ -82,7 +82,7 @@ class ToolCache:
     def _components(self, command: FileCommand, names: Mapping[str, str]) -> dict[str, str]:
         files = {str(path): self._digest(command.folder, path) for path in command.reads}
         arguments = list(command.words[1:])
-        # What a file has matters, and which of them it is; not where it is.
+        # The key has the contents and the order of the files, not their paths.
         places = {path: f"<{i}>/{Path(path).name}" for i, path in enumerate(files)}
         for path in sorted(filter(lambda path: path.startswith("/"), files), key=len, reverse=True):
             arguments = [text.replace(path, places[path]) for text in arguments]
@@ -95,7 +95,7 @@ class ToolCache:
             "command": json.dumps(arguments),
             "environment": json.dumps(sorted(command.env.items())),
             **{
-                # Two of one name: each has its own line.
+                # Files with the same name have separate lines.
                 f"{names.get(path, Path(path).name)}{'' if i == 0 else f' ({i})'}": f"#{digest}"
                 for i, path, digest in _numbered(files)
             },
@@ -118,8 +118,8 @@ class ToolCache:
 
 
 def _names(command: FileCommand) -> dict[str, str]:
-    """How the key and the result call the files in the folder, by their names: if these do not
-    matter, by their suffixes (`*.ptx`), and a number where several have one."""
+    """Maps the files in the folder to their names in the key and in the result. If names do not
+    matter, these are the suffixes (`*.ptx`), with a number if several files share one."""
     own = [str(path) for path in command.reads if not Path(path).is_absolute()]
     if command.names_matter:
         return {name: Path(name).name for name in own} | {name: name for name in command.writes}
@@ -133,7 +133,7 @@ def _names(command: FileCommand) -> dict[str, str]:
 
 
 def _numbered(files: Mapping[str, str]) -> list[tuple[int, str, str]]:
-    """Each file with the number of those before it that have its name."""
+    """Each file with the number of earlier files that have the same name."""
     seen: dict[str, int] = {}
     numbered = []
     for path, digest in files.items():

@@ -1,10 +1,14 @@
 """`BuildCache`: the cache as one build uses it.
 
-Looked for are, in this order, the *build*: by the bytes of the input, which finds the files before
-MLIR is loaded. For an input of a front end, these are the bytes of all files that it read when the
-same input was built before, and the packages that are installed (`imports`). The *module*: by what
-the input says, without comments, spaces and names of values, which finds them before anything is
-lowered. The LLVM IR of each gpu.module (`device_code`). And what each tool makes (`actions`).
+A build looks up, in this order:
+
+1. The *build*, by the bytes of the input, before MLIR is loaded. For an input of a front end, the
+   key has the bytes of all files that the front end read when it imported the same input before,
+   and the installed packages (`imports`).
+2. The *module*, by its operations without comments, whitespace and value names, before it is
+   lowered.
+3. The LLVM IR of each gpu.module (`device_code`).
+4. The output of each tool (`actions`).
 """
 
 from __future__ import annotations
@@ -40,17 +44,18 @@ if TYPE_CHECKING:
     from aotc.cache.remote import Remote
 
 BUILD, MODULE, IMPORT = "build", "module", "import"
-# Of what a build reads, and of what it makes: constants of gigabytes are not written twice.
+# Limit for inputs and for outputs: constants of gigabytes are not stored a second time.
 LARGEST = 256 << 20
-# Of an input whose module is printed, to compare it: that takes a hundredth of a second a MiB.
+# Limit for inputs whose module is printed as a key: printing takes a hundredth of a second per MiB.
 _LARGEST_TEXT = 8 << 20
 _MLIR_ENDINGS = (".mlir", ".mlirbc")
-# Passes with options like these read files that we do not see.
+# Passes with such options read files that are not part of the key.
 _READS_FILES = re.compile(r"librar|path|file", re.IGNORECASE)
 
 
 class FoundBuild(Struct, frozen=True):
-    """What a build made and said. `manifest` is its JSON, `explanation` what --explain prints."""
+    """The files and messages of a build. `manifest` is its JSON, `explanation` the output of
+    --explain."""
 
     files: tuple[ArtifactFile, ...]
     warnings: tuple[BuildWarning, ...]
@@ -59,8 +64,8 @@ class FoundBuild(Struct, frozen=True):
 
 
 class BuildCache:
-    """Looks for what `request` makes, and keeps it. `explains`: the build must tell why it does
-    what it does, as `--explain` has it.
+    """Looks up and stores the result of `request`. `explains`: the result must include the
+    explanation for `--explain`.
     """
 
     def __init__(
@@ -89,15 +94,15 @@ class BuildCache:
 
     @property
     def tools(self) -> ToolCache:
-        """For the build's runner."""
+        """The cache for the build's runner."""
         from aotc.cache.actions import ToolCache
 
         return ToolCache(self._results, self._identities)
 
     @functools.cached_property
     def device_code(self) -> DeviceCode | None:
-        """For the build's gpu.modules; None where their lowering is shown, or has lines in it (with
-        -g and --lineinfo)."""
+        """The cache for the build's gpu.modules; None if their lowering is printed, or if it
+        contains line information (-g and --lineinfo)."""
         from aotc.cache.device_code import DeviceCode
 
         r = self._request
@@ -109,8 +114,8 @@ class BuildCache:
         )
 
     def find_build(self) -> tuple[FoundBuild | None, bytes | None]:
-        """What a build of the same bytes made; and these bytes, where they were read: the input
-        may be another when it is read again."""
+        """The result of an earlier build of the same bytes; and these bytes, if they were read,
+        because the input may have changed when it is read again."""
         if self._is_for_frontend and self._why_not() is None:
             return self._find_imported(), None
         content, why_not = self._read_input()
@@ -127,7 +132,7 @@ class BuildCache:
         return self._find(BUILD, self._build), content
 
     def _find_imported(self) -> FoundBuild | None:
-        """What a build of the same input of a front end made."""
+        """The result of an earlier build of the same input of a front end."""
         if self._identities.packages is None:
             self.report.pass_by(BUILD, "a framework is imported from a folder of sources")
             return None
@@ -144,7 +149,7 @@ class BuildCache:
         return self._find(BUILD, self._build)
 
     def note_import(self, beside: Iterable[Path]) -> None:
-        """Notes what a front end of aotc's own has read for the input, besides the input."""
+        """Records the files that one of aotc's front ends read besides the input."""
         if self._import is None:
             return
         try:
@@ -171,7 +176,7 @@ class BuildCache:
         return {**self._import_key(read), "kind": BUILD, "files": f"#{files}"}
 
     def find_module(self, module: Any, size: int) -> FoundBuild | None:
-        """What a build of the same module made, which was just read from `size` bytes."""
+        """The result of an earlier build of the same module, which was read from `size` bytes."""
         text = self._module_text(module, size)
         if text is None:
             return None
@@ -182,7 +187,7 @@ class BuildCache:
             **self._common(),
         }
         if self._explains:
-            # In what it prints, there are places of the input.
+            # The printed IR contains places of the input.
             return None
         found = self._find(MODULE, self._module)
         if found is not None and self._build is not None:
@@ -190,7 +195,7 @@ class BuildCache:
         return found
 
     def keep(self, found: FoundBuild) -> None:
-        """Keeps what this build made and said."""
+        """Stores the result and messages of this build."""
         if self._build is None and self._module is None:
             return
         size = sum(file.path.stat().st_size for file in found.files if file.path is not None)
@@ -201,19 +206,19 @@ class BuildCache:
         if self._build is not None:
             self._keep(self._build, found)
         if self._module is not None and not _has_places(found):
-            # Its explanation has places, which are those of this input.
+            # Its explanation contains places, which are valid for this input alone.
             self._keep(self._module, FoundBuild(found.files, found.warnings, found.manifest, None))
 
     def close(self, *, is_done: bool = True) -> None:
-        """At the end of the build. After one that failed, or was interrupted, nobody waits for
-        what is on its way to the server."""
+        """Ends the use of the cache. After a build that failed or was interrupted, it does not wait
+        for uploads to the server."""
         if self._remote is not None:
             self._remote.close(waits=is_done)
         self.report.save()
         note_use(self._store, self.report.found, self.report.missed, self._limit)
 
     def troubles(self) -> list[str]:
-        """What the user should know: once a build."""
+        """Problems of the cache to report to the user, once per build."""
         told = []
         if self._store.trouble is not None:
             told.append(f"nothing is kept in the cache {self._store.root}: {self._store.trouble}")
@@ -223,8 +228,8 @@ class BuildCache:
         return told
 
     def _read_input(self) -> tuple[bytes | None, str | None]:
-        """The input's bytes, and why they do not tell what a build makes. (What was read of
-        standard input cannot be read again.)"""
+        """The input's bytes, and the reason why they do not determine the build's result, if any.
+        (Standard input, once read, cannot be read again.)"""
         r = self._request
         why_not = self._why_not()
         if r.content is not None or str(r.source) == "-":
@@ -235,7 +240,7 @@ class BuildCache:
         try:
             why_not = self._too_large(r.source.stat().st_size)
             return (read_file(r.source) if why_not is None else None), why_not
-        except OSError as error:  # the build will say it
+        except OSError as error:  # reported by the build
             return None, error.strerror or str(error)
 
     def _too_large(self, size: int) -> str | None:
@@ -256,12 +261,12 @@ class BuildCache:
     @property
     def _is_for_frontend(self) -> bool:
         r = self._request
-        # Front ends go by the ending; MLIR's are none of theirs.
+        # Front ends are selected by the file's suffix; none of them is for MLIR's suffixes.
         is_mlir = "." not in r.source.name or r.source.suffix in _MLIR_ENDINGS
         return r.frontend != "mlir" and not (r.frontend is None and is_mlir)
 
     def _common(self) -> dict[str, str]:
-        """All but the input that artifacts depend on."""
+        """The key components other than the input."""
         return {
             **_options(self._request),
             "aotc": self._identities.aotc,
@@ -269,8 +274,8 @@ class BuildCache:
         }
 
     def _module_text(self, module: Any, size: int) -> str | None:
-        """The module without what makes no difference, or None where that is not to be had: with
-        -g and --lineinfo, places are in the artifact."""
+        """The module's text without irrelevant parts. None if it is not available: with -g and
+        --lineinfo, places are part of the artifact."""
         if self._build is None or self._request.has_lines:
             return None
         if size > _LARGEST_TEXT:
@@ -301,7 +306,7 @@ class BuildCache:
 
 
 def _options(request: BuildRequest) -> dict[str, str]:
-    """The request as words, but for the input, and for where its files go."""
+    """The request as text, without the input and the output paths."""
     r = request
     is_shared = SHARED in r.emit
     weights = "" if r.weights is None else f"{weights_from_artifact(r)} {r.weights.name}"
@@ -345,7 +350,7 @@ def _warning_words(request: BuildRequest) -> str:
 
 
 def _pack(found: FoundBuild) -> Made:
-    """A build's files under numbers; what it said, and what the files are, as JSON."""
+    """A build's files, numbered; its messages and the files' names as JSON."""
     files = {f"{i}/{file.file_name}": file.content() for i, file in enumerate(found.files)}
     document = {
         "files": [
@@ -360,12 +365,12 @@ def _pack(found: FoundBuild) -> Made:
 
 
 def _unpack(made: Made) -> FoundBuild:
-    """Raises ValueError, KeyError or TypeError for another action's result."""
+    """The inverse of `_pack`. Raises ValueError, KeyError or TypeError for any other result."""
     document = json.loads(made.stdout)
     files = []
     for i, file in enumerate(document["files"]):
         for name in (file["file_name"], *Path(file["folder"]).parts):
-            # Whoever wrote this: a name is no way out of the output's folder.
+            # The entry may be malicious: a name must not leave the output folder.
             if name in ("", ".", "..") or "/" in name:
                 raise ValueError(f"no name of a file: {name!r}")
         data = made.files[f"{i}/{file['file_name']}"]
@@ -404,8 +409,8 @@ def _warning(document: Mapping[str, Any]) -> BuildWarning:
 
 
 def _has_places(found: FoundBuild) -> bool:
-    """Whether something of it says where in the input something is: another input with the same
-    module has it elsewhere."""
+    """Whether the result contains a place in the input, which differs for another input with the
+    same module."""
     said = json.dumps([_warning_document(warning) for warning in found.warnings]).encode()
     if found.warnings and (any(w.place for w in found.warnings) or PLACE.search(said)):
         return True

@@ -1,7 +1,6 @@
-"""`DeviceCode`: the LLVM IR of a gpu.module, by what the gpu.module says.
+"""`DeviceCode`: the LLVM IR of a gpu.module, by the text of the gpu.module.
 
-It is lowered by itself, whatever is around it: what hosts do, and other gpu.modules, make no
-difference.
+A gpu.module is lowered independently of the host code and of other gpu.modules.
 """
 
 from __future__ import annotations
@@ -13,23 +12,23 @@ from aotc.cache.result import Digest
 from aotc.cache.results import PLACE, Made, Results
 from aotc.ops import symbol_of
 
-# Of a text that is compared: to print more takes too long.
+# Limit for texts that are used as keys: printing larger ones takes too long.
 _LARGEST = 8 << 20
 
 
 class DeviceCode:
-    """Finds and keeps texts; `common` is all that they depend on beside the gpu.module."""
+    """Finds and stores LLVM IR texts; `common` has their inputs other than the gpu.module."""
 
     def __init__(self, results: Results, common: Mapping[str, str]) -> None:
         self._results = results
         self._common = common
-        # Of those that were looked for in vain, by the file's name.
+        # The key components of failed lookups, by the file's name.
         self._missed: dict[str, dict[str, str]] = {}
 
     def find(self, file: str, gpu_module: Any) -> str | None:
         """The LLVM IR text that the operation was lowered to before. `file` is its name."""
         name = symbol_of(gpu_module)
-        # Its name is in no LLVM IR: another input has the same kernels in another gpu.module.
+        # LLVM IR does not contain the gpu.module's name: inputs with other names share the entry.
         text: str = gpu_module.get_asm(enable_debug_info=False)
         text = text.replace(f"gpu.module @{name} ", "gpu.module ", 1)
         if len(text) > _LARGEST:
@@ -47,8 +46,8 @@ class DeviceCode:
         return made.files["device.ll"].decode()
 
     def keep(self, file: str, llvm_ir: str) -> None:
-        """Keeps what was made, if it was looked for; but what says where in the input something
-        is, for another input with that gpu.module has it elsewhere."""
+        """Stores the text, if it was looked up before. A text with places in the input is not
+        stored, because they differ for another input with the same gpu.module."""
         components = self._missed.get(file)
         data = llvm_ir.encode()
         if components is not None and not PLACE.search(data):

@@ -1,8 +1,8 @@
-"""What a build is made with: aotc's own sources, the bindings, each tool; as texts for keys.
+"""The identity of everything that builds: aotc's sources, the bindings, each tool; as key texts.
 
-A text says the same on every machine, of the same contents: `ziglang 0.17.1 #4f1d…`. To tell it
-takes longer than a build may that finds all it needs: so it is remembered, with the size, the time
-and the inode of what was looked at. No tool is started for it.
+The text is the same on every machine for the same contents: `ziglang 0.17.1 #4f1d…`. Computing it
+takes longer than a fully cached build may take, so it is stored together with the size, time and
+inode of the files that it depends on. No tool is started for it.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from aotc.cache.store import Miss, Store
 from aotc.version import __version__
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-# What computes parts of an artifact, and something that only the real one has: the bindings, of
-# which the first that is whole is imported, and a library.
+# Packages that compute parts of an artifact, each with a file that only a complete one has: the
+# bindings, of which the first complete package is imported, and a library.
 _IMPORTED = {"mlir": "_mlir_libs", "torch_mlir": "_mlir_libs", "numpy": "__init__.py"}
-# What aotc's front ends read their formats with.
+# The packages that aotc's front ends read their formats with.
 _FRAMEWORKS = ("torch", "onnx")
-# A file that is this much younger than its package's list, in seconds, is not the package's.
+# A file that is newer than its package's RECORD by more than this, in seconds, was modified.
 _INSTALLATION = 60
 
 
 class Identities:
-    """Tells identities, and remembers them in the store. For several threads.
+    """Computes identities, and stores them in the store. Thread-safe.
 
     `environment` is the user's, `tools` the files that options name.
     """
@@ -46,7 +46,7 @@ class Identities:
 
     @functools.cached_property
     def aotc(self) -> str:
-        """That of aotc's own files."""
+        """The identity of aotc's own files."""
         folders = [_PACKAGE, *_data_folders()]
         signature = _digest(
             f"{path} {status.st_size} {status.st_mtime_ns} {status.st_ino}"
@@ -67,9 +67,9 @@ class Identities:
 
     @functools.cached_property
     def installed(self) -> dict[str, str]:
-        """Those of the bindings, of libraries and of every tool, by name. A tool that is not there
+        """The identities of the bindings, of libraries and of every tool, by name. A missing tool
         is `none`: whatever needs it fails."""
-        # Not by sys.path: `python -m` has the current folder in it.
+        # Not found by sys.path, which contains the current folder with `python -m`.
         packages = _imported_packages()
         place = self._place(f"installed {sys.version} {sys.prefix} {packages} {self._named()}")
         remembered = self._recall(place)
@@ -83,16 +83,16 @@ class Identities:
 
     @functools.cached_property
     def packages(self) -> str | None:
-        """That of all that is installed beside aotc, by names and versions: what front ends are
-        made of. None where a framework is not imported from what is installed: then it may change
-        under one version."""
+        """The identity of all packages installed besides aotc, by names and versions, which
+        determine what front ends import. None if a framework is imported from elsewhere: then it
+        may change without a new version."""
         installed = _installed_packages()
         if any(_is_elsewhere(framework, installed) for framework in _FRAMEWORKS):
             return None
         return f"#{_digest(installed)}"
 
     def of_program(self, path: Path) -> str:
-        """That of a program, or of a file that programs read."""
+        """The identity of a program, or of a file that programs read."""
         name = str(path)
         if name not in self._programs:
             self._programs[name] = self._recall_program(path)
@@ -109,7 +109,7 @@ class Identities:
         return identity
 
     def _named(self) -> list[str]:
-        """The tools that the user names."""
+        """The tools that the user selected."""
         variables = [
             f"{name}={value}"
             for name, value in self._environment.items()
@@ -120,7 +120,7 @@ class Identities:
     def _find_installed(
         self, packages: Mapping[str, str | None]
     ) -> tuple[list[str], dict[str, str]]:
-        """Where to look whether they are still the same, and what they are."""
+        """The paths to check for changes, and the identities of what is installed."""
         from aotc.errors import AotcError
         from aotc.toolchain.tools import DECIDING_TOOLS, Toolchain, header_of
 
@@ -129,7 +129,7 @@ class Identities:
             identities[name] = "none" if folder is None else _library_identity(Path(folder))
             if folder is not None:
                 paths += [folder, *map(str, _shared_objects(Path(folder)))]
-        # Packages come and go in them.
+        # Packages are installed into and removed from these.
         paths += [entry for entry in sys.path if entry.endswith("-packages")]
         toolchain = Toolchain(self._environment, self._tools)
         for name in DECIDING_TOOLS:
@@ -172,7 +172,7 @@ def _installed_packages() -> list[str]:
 
 
 def _is_elsewhere(package: str, installed: list[str]) -> bool:
-    """Whether a package is imported from a folder of sources: by PYTHONPATH, or installed so."""
+    """Whether a package is imported from a source folder: by PYTHONPATH or an editable install."""
     for entry in sys.path:
         if os.path.exists(f"{entry or '.'}/{package}/__init__.py"):  # noqa: PTH110 (as above)
             return not entry.endswith("-packages")
@@ -180,7 +180,7 @@ def _is_elsewhere(package: str, installed: list[str]) -> bool:
 
 
 def _imported_packages() -> dict[str, str | None]:
-    """Where the bindings and the libraries are imported from; None where they are not there."""
+    """The folders that the bindings and libraries are imported from; None for missing ones."""
     found: dict[str, str | None] = {}
     for package, mark in _IMPORTED.items():
         places = (f"{entry or '.'}/{package}" for entry in sys.path)
@@ -193,7 +193,7 @@ def _imported_packages() -> dict[str, str | None]:
 
 
 def _look(paths: Iterable[str]) -> list[list[int] | None]:
-    """Size, time and inode of each; None where there is none."""
+    """The size, time and inode of each path; None for a path that does not exist."""
     seen: list[list[int] | None] = []
     for path in paths:
         try:
@@ -208,13 +208,13 @@ def _look(paths: Iterable[str]) -> list[list[int] | None]:
 def _data_folders() -> list[Path]:
     from aotc.toolchain.data import data_dir
 
-    # The runtime's tests change no artifact.
+    # The runtime's tests do not affect artifacts.
     runtime = data_dir("runtime_c")
     return [*(runtime / name for name in ("include", "programs", "src")), data_dir("templates")]
 
 
 def _own_files(folders: Iterable[Path]) -> Iterator[tuple[str, os.stat_result]]:
-    """The files under the folders, in an order that is the same everywhere."""
+    """The files under the folders, in an order that is the same on every machine."""
     for folder in folders:
         with os.scandir(folder) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
@@ -226,8 +226,8 @@ def _own_files(folders: Iterable[Path]) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _package_identity(path: Path) -> str | None:
-    """The identity of the package that brought a file; None for a file of no package of ours, and
-    for one that was changed since."""
+    """The identity of the package that installed a file; None for a file that belongs to none of
+    our packages, and for one that was modified since."""
     from aotc.toolchain.tools import TOOL_PACKAGES
 
     for site in path.parents:
@@ -236,7 +236,7 @@ def _package_identity(path: Path) -> str | None:
         name = f"\n{path.relative_to(site).as_posix()},".encode(errors="surrogateescape")
         records = _records(site)
         own = [record for one in TOOL_PACKAGES if (record := records.get(one.replace("-", "_")))]
-        # The longest list last: most are of one program.
+        # The longest RECORD last: most of the files in it are of one program.
         for record in sorted(own, key=lambda record: record.stat().st_size):
             if name in b"\n" + record.read_bytes():
                 return _record_identity(record) if _is_of(path, record) else None
@@ -244,7 +244,7 @@ def _package_identity(path: Path) -> str | None:
 
 
 def _records(site: Path) -> dict[str, Path]:
-    """The lists of files of what is installed in a folder, by the packages' names."""
+    """The RECORD files of the packages installed in a folder, by the packages' names."""
     with contextlib.suppress(OSError):
         return {
             name.partition("-")[0].lower(): site / name / "RECORD"
@@ -255,12 +255,12 @@ def _records(site: Path) -> dict[str, Path]:
 
 
 def _is_of(file: Path, record: Path) -> bool:
-    """Whether a file is as its package brought it."""
+    """Whether a file is unchanged since its package was installed."""
     return file.stat().st_mtime < record.stat().st_mtime + _INSTALLATION
 
 
 def _library_identity(package: Path) -> str:
-    """The identity of an imported package: by its list of files, else by its contents."""
+    """The identity of an imported package: from its RECORD, otherwise from its contents."""
     records = _records(package.parent)
     for name in (package.name, "mlir_python_bindings"):
         if name in records:
@@ -272,8 +272,8 @@ def _library_identity(package: Path) -> str:
 
 
 def _record_identity(record: Path) -> str:
-    """From a package's list of its files, with their hashes (PEP 376, PEP 627): its name, version
-    and the hash of the list, without what an installation adds."""
+    """The identity from a package's list of files with hashes (RECORD; PEP 376, PEP 627): its name,
+    its version and the hash of the list without the lines that an installer adds."""
     return _identity_of_list(record, record.stat().st_mtime_ns)
 
 

@@ -1,1 +1,1 @@
-"""The commands of `aotc`, a module of the same name for each: loaded when it is called."""
+"""The commands of `aotc`: one module per command, with its name, imported when it is used."""

@@ -128,7 +128,7 @@ def _tuned_places(jobs: Sequence[Job], file: Path | None) -> list[Place]:
 
 
 def _with_tuning(job: Job, file: Path | None, options: dict[str, Any]) -> Job:
-    """The job with what is measured now."""
+    """The job with the tuning file that is measured now."""
     from aotc.commands.tune import tune_here
 
     text = read_tuned(tune_here(job.request, file, options))
@@ -137,7 +137,7 @@ def _with_tuning(job: Job, file: Path | None, options: dict[str, Any]) -> Job:
 
 @contextlib.contextmanager
 def traced(path: Path | None) -> Iterator[None]:
-    """Around the builds of one command: the file of --trace is whole when they have ended."""
+    """A context for the builds of one command: completes the file of --trace at the end."""
     if path is None:
         yield
         return
@@ -158,11 +158,11 @@ def build_one(
     work: Path | None = None,
     name: str = "aotc",
 ) -> Sequence[Path]:
-    """Builds a module and puts its outputs down, and says where they are; for the command, and for
-    its workers.
+    """Builds a module, writes its outputs and prints their paths; used by the command and by its
+    worker processes. Returns the paths.
 
-    `watch` is one more observer, `work` where intermediates go, `name` stands before warnings
-    that have no place in the input.
+    `watch` is an additional observer, `work` is the folder for intermediates, and `name` is the
+    prefix of warnings without a place in the input.
     """
     request = job.request
     with work_folder(work) as folder:
@@ -182,7 +182,7 @@ def build_one(
 
 
 def write_depfile(job: Job, made: Sequence[Path]) -> None:
-    """Writes what `made` was made of, once it is made."""
+    """Writes the depfile of the outputs `made`, after they exist."""
     from aotc.depfile import depfile_text, files_read, quote
     from aotc.identity import own_files
 
@@ -206,8 +206,7 @@ def run_stages(
     watch: Any = None,
     name: str = "aotc",
 ) -> tuple[ArtifactFile, ...]:
-    """What the request asks for: from the cache, or made in `folder`. Prints what there is to say
-    of it."""
+    """The requested files, from the cache, or made in `folder`. Prints warnings and reports."""
     tools = named_tools(options)
     make = functools.partial(_make, request, folder, tools, options, watch=watch, name=name)
     cache = open_cache(cache_choice(options), request, tools, explains=options["explain"])
@@ -232,7 +231,7 @@ def _find_or_make(
     make: Callable[..., tuple[ArtifactFile, ...]],
     name: str,
 ) -> tuple[ArtifactFile, ...]:
-    """What the cache has of the build, told as if it were made; else what `make` makes."""
+    """The cached result of the build, with its warnings printed; otherwise the result of `make`."""
     started = time.perf_counter()
     found, content = cache.find_build()
     if found is None:
@@ -267,8 +266,8 @@ def _make(
     cache: BuildCache | None = None,
     content: bytes | None = None,
 ) -> tuple[ArtifactFile, ...]:
-    # The bindings take a sixth of a second to load: not for --help, a usage error or what the
-    # cache has.
+    # The bindings take a sixth of a second to load: not needed for --help, usage errors and cached
+    # results.
     from aotc.observers import Progress, SaveTemps, TimeReport
     from aotc.pipeline import new_build, run_build
     from aotc.trace import Trace
@@ -301,7 +300,7 @@ def _make(
         if options["trace"] is not None:
             trace.append_to(options["trace"], build.runner.spans)
         if options["explain"] and build.log.explanation is not None:
-            # Where the build failed, too.
+            # Printed also if the build failed.
             _print_explanation(build.log.explanation.text(), options)
         if not options["quiet"]:
             print_warnings(build.log.warnings, request.warnings, name)
@@ -311,7 +310,7 @@ def _make(
 
 
 def _print_explanation(text: str, options: dict[str, Any]) -> None:
-    # Standard output may be an artifact's, or the program's.
+    # Standard output may be used for an artifact, or by the program that runs.
     print(text, file=sys.stdout if options["stdout_is_free"] else sys.stderr)
 
 

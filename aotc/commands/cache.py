@@ -1,4 +1,4 @@
-"""`aotc cache`: what is kept of builds, and taking it away."""
+"""`aotc cache`: shows, trims and clears the build cache."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _not_removed(store: Store) -> InputError:
 
 
 def _check(store: Store) -> None:
-    """Raises InputError for a folder of something else, from which nothing is to be removed."""
+    """Raises InputError for a folder that is not a cache: nothing may be removed from it."""
     if store.root.exists() and not store.is_ours and store.root != cache_root(os.environ):
         raise InputError(f"'{store.root}' is no cache of aotc's: nothing was removed.")
 

@@ -25,7 +25,7 @@ def completion(context: click.Context, shell: str) -> int:
     assert kind is not None
     try:
         text = kind(context.find_root().command, {}, "aotc", "_AOTC_COMPLETE").source()
-    except RuntimeError as error:  # of a bash that is too old
+    except RuntimeError as error:  # raised for versions of bash that are too old
         raise ToolError(str(error)) from error
     click.echo(text)
     return EXIT_OK

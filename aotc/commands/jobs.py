@@ -1,4 +1,4 @@
-"""`aotc build` with its words: the jobs that they mean, and running many of them."""
+"""The jobs of an `aotc build` command, and running several of them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def jobs_of(
     sources: Sequence[Path], options: Mapping[str, Any], given: frozenset[str]
 ) -> list[Job]:
-    """The modules to build: the inputs, or what aotc.toml has. `given` are the options that the
-    user wrote. Raises InputError for what cannot be built, before anything is."""
+    """The modules to build: the inputs, or the targets of aotc.toml. `given` are the options on
+    the command line. Raises InputError for invalid jobs, before anything is built."""
     chosen = chosen_targets(sources)
     if chosen is not None:
         project, names = chosen
@@ -77,17 +77,17 @@ def _jobs(
 
 
 def build_all(jobs: list[Job], build: BuildJob, options: Mapping[str, Any]) -> int:
-    """Builds several modules, each by `build`, and tells how they ended; the exit code."""
+    """Builds several modules with `build`, reports their results and returns the exit code."""
     from aotc.many.pool import run_jobs
     from aotc.many.progress import Reporter
     from aotc.toolchain.runner import cores
 
     workers = min(options["jobs"] or cores(), len(jobs))
-    # The tools of one build run at a time, too: all together should not be more than the cores.
+    # Each build runs tools in parallel, too: limit the total to the number of cores.
     shared = {**options, "tool_jobs": max(1, cores() // workers)}
     quiet, verbose = options["quiet"], options["verbose"]
     began = time.monotonic()
-    # Whose commands, times or cache entries they are.
+    # Output of several builds needs the name of the build.
     lines = verbose or options["time_report"] or options["explain_cache"]
     reporter = Reporter(jobs, lines=lines, live=sys.stderr.isatty() and not (quiet or verbose))
     with contextlib.closing(reporter):

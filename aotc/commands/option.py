@@ -1,4 +1,4 @@
-"""`option`: click's, for every option of every command; an empty text is no value."""
+"""`option`: like click's, for the options of all commands; an empty value means no value."""
 
 from __future__ import annotations
 

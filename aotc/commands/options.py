@@ -1,4 +1,4 @@
-"""The options that decide what a build makes, and the request that they mean."""
+"""The options that determine the result of a build, and their conversion to a request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from aotc.request import DEFAULT_CHIPS, DEFAULT_PTX, BuildRequest, MemoryMode, P
 from aotc.request_words import make_request
 from aotc.toolchain.tools import DECIDING_TOOLS
 
-# Options of the command that `make_request` takes as they are.
+# Options of the command that are passed to `make_request` unchanged.
 _SAME_NAME = (
     *("ptx", "target", "cpu", "optimization", "debug", "lineinfo", "pipeline", "memory"),
     *("block", "prefix", "runtime", "tuned", "save_temps", "warnings", "frontend"),
@@ -27,7 +27,7 @@ _SAME_NAME = (
 
 
 class Commas(click.ParamType[list[str]]):
-    """Words separated by commas; the option may be repeated, too. Shells complete `known` ones."""
+    """A comma-separated list; the option may also be repeated. Shells complete `known` words."""
 
     name = "LIST"
 
@@ -43,7 +43,7 @@ class Commas(click.ParamType[list[str]]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """The last word's completions, behind the words before it."""
+        """The completions of the last word, each preceded by the words before it."""
         before, comma, begun = incomplete.rpartition(",")
         return [
             CompletionItem(f"{before}{comma}{word}")
@@ -57,7 +57,7 @@ def flat(lists: Sequence[list[str]]) -> list[str]:
 
 
 def cache_options() -> list[Any]:
-    """Which cache a build has."""
+    """The options that select the cache of a build."""
     return [
         option("--no-cache", is_flag=True, help="Build all of it, and keep nothing."),
         option(
@@ -102,7 +102,7 @@ def build_options(command: Any) -> Any:
 
 
 def explore_options(command: Any) -> Any:
-    """Those that decide what is built, without what shows it in other ways."""
+    """The options that determine what is built, without those that print it in other forms."""
     options = [*_deciding_options(), _warning_option(), _quiet_option(), *_tool_options()]
     for add in reversed(options):
         command = add(command)
@@ -110,7 +110,7 @@ def explore_options(command: Any) -> Any:
 
 
 def _deciding_options() -> list[Any]:
-    """What decides what a build makes."""
+    """The options that determine the result of a build."""
     return [
         option(
             "--chip",
@@ -252,7 +252,7 @@ def _deciding_options() -> list[Any]:
 
 
 def _showing_options() -> list[Any]:
-    """What shows the module on its way."""
+    """The options that print the module or the decisions during the build."""
     return [
         option(
             "--save-temps",
@@ -302,7 +302,7 @@ def _warning_option() -> Any:
 
 
 def _reporting_options() -> list[Any]:
-    """What tells how a build went."""
+    """The options that report on the build."""
     return [
         option(
             "--explain-cache",
@@ -338,7 +338,7 @@ def _tool_options() -> list[Any]:
 
 
 def many_options(command: Any) -> Any:
-    """The options of `build` that are for several inputs, and for build systems."""
+    """The options of `build` for several inputs and for build systems."""
     options = [
         option(
             "-j",
@@ -380,7 +380,7 @@ def many_options(command: Any) -> Any:
 
 
 def given_options(context: click.Context) -> frozenset[str]:
-    """The options that stand on the command line, by their parameters' names."""
+    """The options that the command line contains, by their parameters' names."""
     source = click.core.ParameterSource.COMMANDLINE
     return frozenset(
         name for name in context.params if context.get_parameter_source(name) is source
@@ -388,7 +388,7 @@ def given_options(context: click.Context) -> frozenset[str]:
 
 
 def named_tools(options: Mapping[str, Any]) -> dict[str, Path]:
-    """The tools in place of the packages' that the options name, by name."""
+    """The tools that options name, to use instead of the packages'."""
     return {
         name: path
         for name in DECIDING_TOOLS
@@ -397,7 +397,7 @@ def named_tools(options: Mapping[str, Any]) -> dict[str, Path]:
 
 
 def request_words(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What the command's options are for `make_request`."""
+    """The command's options as keyword arguments of `make_request`."""
     return {
         "emit": flat(options.get("emit", ())),
         "out": options.get("out"),

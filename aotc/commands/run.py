@@ -1,4 +1,4 @@
-"""`aotc run`: builds an executable, and runs it."""
+"""`aotc run`: builds an executable and runs it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from aotc.places import Place, check_apart
 
 
 class _Run(click.Command):
-    """Says where the program's own options go, which look like those of the command."""
+    """Adds a hint to the error for an unknown option: the program's own options follow --."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -39,7 +39,7 @@ def run(source: Path, arguments: tuple[str, ...], **options: Any) -> int:
     request = request_of(source, options)
     if not request.target.is_native:
         raise InputError(f"Cannot run a program for {request.target.triple} on this machine.")
-    # In time for what a trace would overwrite. (There is no output.)
+    # Checked now, because a trace could overwrite a file. (There is no output.)
     reads = [
         *places_read(request),
         *(Place("file", tool) for tool in named_tools(options).values()),
@@ -48,7 +48,7 @@ def run(source: Path, arguments: tuple[str, ...], **options: Any) -> int:
     with work_folder() as folder:
         with traced(options["trace"]):
             (made,) = run_stages(request, folder, {**options, "stdout_is_free": False})
-        # In a folder of its own: the stages' files have names like it.
+        # In a separate folder, because files of the stages have similar names.
         program = folder / "run" / made.file_name
         write_file(program, made.content(), executable=True)
         code = subprocess.run([program, *arguments], check=False).returncode

@@ -1,4 +1,4 @@
-"""`aotc tune`: which kernels of matmuls are fastest on a GPU."""
+"""`aotc tune`: finds the fastest matmul kernels on a GPU."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ def tune(source: Path, bundle: Path | None, **options: Any) -> int:
 
 
 def tuned_file(request: BuildRequest) -> Path:
-    """Where it is noted what was measured for an input, if no option says that."""
+    """The default file for the measurements of an input."""
     if str(request.source) == "-":
         raise InputError("Standard input has no place for what is measured: name a file, --tuned.")
     return request.source.with_suffix(".tune.json")
 
 
 def tune_here(request: BuildRequest, file: Path | None, options: Mapping[str, Any]) -> Path:
-    """Times the kernels of a module's matmuls on this machine's GPU; the file that was written.
+    """Times the kernels of a module's matmuls on this machine's GPU; returns the written file.
 
-    Raises InputError where there is no GPU, or nothing to choose, and ToolError where timing fails.
+    Raises InputError if there is no GPU or no choice of kernels, and ToolError if timing fails.
     """
     from aotc.targets.native import NoGpuError, found_chips
 
@@ -111,7 +111,7 @@ def _write(
     target: HostTarget,
     options: Mapping[str, Any],
 ) -> int:
-    """Builds what is to be timed; how many kernels."""
+    """Builds the programs to be timed; returns the number of kernels."""
     from aotc.toolchain.runner import cores
     from aotc.tuning.candidates import find_products, write_candidates
 
@@ -126,7 +126,7 @@ def _write(
 
 
 def _run(command: list[str], tell: Callable[[str], None]) -> None:
-    """Runs it, and tells what it says meanwhile."""
+    """Runs the command, and passes each line of its output to `tell`."""
     said = []
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace"

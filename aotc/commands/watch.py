@@ -1,4 +1,4 @@
-"""`aotc build --watch`: builds again when a file changes."""
+"""`aotc build --watch`: rebuilds when a file changes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 def watch_jobs(
     plan: Callable[[], list[Job]], build: BuildJob, options: Mapping[str, Any]
 ) -> NoReturn:
-    """Builds what `plan` says, and again what a changed file belongs to, until it is interrupted.
-    Raises InputError for what cannot be built before anything is."""
+    """Builds the jobs of `plan`, and rebuilds those that a changed file belongs to, until it is
+    interrupted. Raises InputError for invalid jobs before anything is built."""
     jobs = pending = plan()
     for job in jobs:
         if str(job.request.source) == "-" or job.request.out == "-":
             raise InputError("--watch is for files: neither the input nor -o can be '-'.")
     made: dict[Path, Made] = {}
     while True:
-        # Before the build: what changes while it runs is seen.
+        # Read before the build, so that changes during the build are detected.
         seen = states_of(file for job in jobs for file in files_of(job))
         if pending:
             _build(pending, build, options, made)
@@ -37,7 +37,7 @@ def watch_jobs(
         changed = wait_for_change(seen)
         try:
             jobs = plan()
-        except AotcError as error:  # of aotc.toml
+        except AotcError as error:  # in aotc.toml
             print(error.text(), file=sys.stderr, flush=True)
             pending = []
             continue
@@ -45,21 +45,21 @@ def watch_jobs(
 
 
 def _key(job: Job) -> Path:
-    """What one build of the job shares with the next, and with no other job."""
+    """A path that identifies a job across repeated builds."""
     return known_outputs(job.request)[0]
 
 
 def _build(
     jobs: Sequence[Job], build: BuildJob, options: Mapping[str, Any], made: dict[Path, Made]
 ) -> None:
-    """Builds in processes of their own: one that crashes does not end this one. Adds to `made`."""
+    """Builds in child processes, so that a crash does not end this one. Updates `made`."""
     workers = min(options["jobs"] or cores(), len(jobs))
     shared = {**options, "tool_jobs": max(1, cores() // workers)}
     run_jobs(jobs, build, shared, _Reporter(jobs, options, made), workers=workers)
 
 
 class _Reporter:
-    """Says of each build what it printed, and in one line what it made; or why it failed."""
+    """Prints the output of each build, and one line with its outputs or its failure."""
 
     def __init__(
         self, jobs: Sequence[Job], options: Mapping[str, Any], made: dict[Path, Made]
