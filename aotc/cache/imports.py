@@ -1,8 +1,8 @@
-"""An input of a front end, and the files that were read for it, as far as a key needs them.
+"""The input of a front end and the files that were read for it, as components of a cache key.
 
-Which files a front end reads beside its input (the weights of an ONNX model) is known only when it
-has read them. So the first build notes their names and hashes; a later one, of the same bytes of
-the input, compares the files that were noted.
+The files that a front end reads besides its input (the weights of an ONNX model) are known only
+after it has read them. So the first build records their names and hashes; a later build of the same
+input bytes compares the recorded files.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 
 class ImportedInput(Struct, frozen=True):
-    """The hash of the input, what is known of its file, and by path the hashes of the others."""
+    """The input's hash and file status, and the hashes of the other files by path."""
 
     path: Path
     digest: str
@@ -27,15 +27,15 @@ class ImportedInput(Struct, frozen=True):
 
     @staticmethod
     def of(path: Path, largest: int) -> ImportedInput:
-        """Reads the file. Raises OSError, and ValueError for one of more than `largest` bytes."""
+        """Reads the file. Raises OSError, and ValueError if it exceeds `largest` bytes."""
         if not path.is_file():
             raise ValueError("the input is no file")
         status = _status(path)
         return ImportedInput(path, _hash(path, largest), status, largest)
 
     def with_files(self, beside: Iterable[Path]) -> ImportedInput | None:
-        """With the files that were read for it; None if the input was changed meanwhile, or if they
-        are too large. Raises OSError for a file that is not there."""
+        """A copy with the files that were read for the input; None if the input has changed since,
+        or if they are too large. Raises OSError for a missing file."""
         try:
             files = {str(path): _hash(path, self.largest) for path in beside}
         except ValueError:
@@ -46,7 +46,7 @@ class ImportedInput(Struct, frozen=True):
         return json.dumps(dict(sorted(self.files.items()))).encode()
 
     def matching(self, document: bytes) -> ImportedInput | None:
-        """With the files of a document, if all have the contents that it says."""
+        """A copy with the files of a document, if all files still have the recorded hashes."""
         try:
             files = json.loads(document)
             if any(_hash(Path(path), self.largest) != known for path, known in files.items()):

@@ -1,4 +1,4 @@
-"""Which cache a build has: options, AOTC_CACHE, AOTC_REMOTE_CACHE → `BuildCache`."""
+"""Opens the cache of a build: options, AOTC_CACHE, AOTC_REMOTE_CACHE → `BuildCache`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FOLDER_VARIABLE = "AOTC_CACHE"
 REMOTE_VARIABLE = "AOTC_REMOTE_CACHE"
 UPLOAD_VARIABLE = "AOTC_REMOTE_CACHE_UPLOAD"
 _SWITCH = {"1": True, "yes": True, "on": True, "0": False, "no": False, "off": False}
-# In place of a folder.
+# The value that disables the cache, in place of a folder.
 OFF = "off"
 
 
 class CacheChoice(Struct, frozen=True):
-    """What the options say; else the environment does."""
+    """The choices that the options make; otherwise the environment decides."""
 
     is_on: bool = True
     folder: Path | None = None
@@ -33,7 +33,7 @@ class CacheChoice(Struct, frozen=True):
 
 
 def folder_of(choice: CacheChoice) -> Path | None:
-    """The folder for results; None where there is to be none."""
+    """The folder for results; None if there is no cache."""
     if not choice.is_on:
         return None
     if choice.folder is not None:
@@ -51,7 +51,7 @@ def open_cache(
     *,
     explains: bool = False,
 ) -> BuildCache | None:
-    """The build's cache, or None. Raises InputError for a variable that makes no sense."""
+    """The build's cache, or None. Raises InputError for an invalid variable."""
     folder = folder_of(choice)
     if folder is None:
         return None

@@ -1,8 +1,8 @@
-"""`Remote`: a cache on a server, by the HTTP protocol of Bazel's remote caches.
+"""`Remote`: a cache server that speaks the HTTP protocol of Bazel's remote caches.
 
-`GET` and `PUT` of `/ac/KEY` (an `ActionResult`) and `/cas/SHA256` (its blobs), under the URL's
-path. The server is a help and no need: whatever it does, a build goes on without it after a few
-seconds at most, and asks it no more.
+`GET` and `PUT` of `/ac/KEY` (an `ActionResult`) and `/cas/SHA256` (its blobs), relative to the
+URL's path. The server is optional: after a failure, or a few seconds at most, a build continues
+without it and sends it no more requests.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ from collections.abc import Callable, Iterator, Sequence
 from aotc.cache.result import Digest
 from aotc.errors import InputError
 
-# In seconds. A server that is near answers in milliseconds; to be slower than a build is no help.
+# In seconds. A nearby server answers in milliseconds; one slower than a build does not help.
 CONNECT_TIMEOUT = 1.0
 TIMEOUT = 3.0
-# For all that a build waits for: what it fetches, and what it puts there.
+# Total time that a build waits for downloads and uploads.
 TOTAL = 5.0
-# How long a process asks a server no more that had failed: its next build would wait again.
+# After a failure a process sends no requests for this time, so that its next build does not wait.
 PAUSE = 60.0
 _CHUNK = 1 << 16
-# What requests may not have, and Python refuses when it sends one, or leaves out.
+# Characters that must not occur in a request: Python's client rejects or drops them.
 _NO_URL = re.compile(r"[^\x21-\x7e]")
-# Of a result, which is a list of digests.
+# Limit for a result, which is a list of digests.
 _LARGEST_RESULT = 1 << 20
 
 
-# By URL: until when, by the monotonic clock.
+# By URL: the end of the pause, on the monotonic clock.
 _paused: dict[str, float] = {}
 
 
 class RemoteError(Exception):
-    """The server did not do its part. Never reaches the user but as a note."""
+    """A failure of the server. The user sees it only as a note."""
 
 
 class Remote:
-    """One build's view of a server. For several threads.
+    """One build's connection to a server. Thread-safe.
 
-    `trouble` is why the server is asked no more, if so; `was_told` whether a build of this process
-    before had that trouble, and told of it.
+    `trouble` is the reason why no more requests are sent, if so; `was_told` is true if an earlier
+    build of this process had the same trouble and reported it.
     """
 
     def __init__(self, url: str, *, uploads: bool = True) -> None:
-        """Raises InputError for a URL that is none of HTTP's."""
+        """Raises InputError for a URL that is not an HTTP URL."""
         self._server = _Server(url)
         self.name = self._server.name
         self._url = url
@@ -64,11 +64,11 @@ class Remote:
         self._uploader = _Worker()
 
     def get_result(self, key: str) -> bytes | None:
-        """The result of that key; None where there is none, or no server."""
+        """The result for that key; None if there is none, or no server."""
         return self._wait(lambda: self._server.get(f"ac/{key}", _LARGEST_RESULT))
 
     def get_blob(self, digest: Digest) -> bytes | None:
-        """The blob, if it is there and is the one."""
+        """The blob, if the server has it and its digest is right."""
         data = self._wait(lambda: self._server.get(f"cas/{digest.hash}", digest.size))
         if data is None:
             return None
@@ -78,7 +78,7 @@ class Remote:
         return data
 
     def put(self, key: str, result: bytes, blobs: Sequence[bytes]) -> None:
-        """Puts a result there, after its blobs, while the build goes on."""
+        """Uploads the blobs and then the result, in the background."""
         if not self._uploads or self.trouble is not None:
             return
         server = self._server
@@ -96,11 +96,11 @@ class Remote:
         self._uploader.start(upload)
 
     def distrust(self, what: str) -> None:
-        """Asks no more after the server gave `what`."""
+        """Sends no more requests, because the server's response `what` was wrong."""
         self._give_up(f"it gave {what}")
 
     def close(self, *, waits: bool = True) -> None:
-        """Waits until what was put is there, as long as there is time; or does not wait."""
+        """Waits for uploads within the time limit, unless `waits` is false."""
         if waits and self.trouble is None and not self._uploader.wait(self._left):
             self._give_up("it takes too long to store what was built")
         for worker in (self._fetcher, self._uploader):
@@ -108,7 +108,7 @@ class Remote:
         self._server.abandon()
 
     def _wait(self, ask: Callable[[], bytes | None]) -> bytes | None:
-        """What `ask` gives, from another thread: no name service, no slow server can hold us."""
+        """Runs `ask` in another thread: a slow name service or server cannot block this one."""
         with self._lock:
             if self.trouble is not None:
                 return None
@@ -140,7 +140,7 @@ class Remote:
 
 
 class _Worker:
-    """A thread that does one thing after the other, and keeps no process alive."""
+    """A daemon thread that runs tasks in order."""
 
     def __init__(self) -> None:
         self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -153,7 +153,7 @@ class _Worker:
             self._thread.start()
 
     def wait(self, seconds: float) -> bool:
-        """Whether all is done, after `seconds` at most."""
+        """Waits at most `seconds`; returns whether all tasks are done."""
         if self._thread is None:
             return True
         done = threading.Event()
@@ -161,7 +161,7 @@ class _Worker:
         return done.wait(max(0.0, seconds))
 
     def stop(self) -> None:
-        """Ends the thread after what it does now."""
+        """Ends the thread after its current task."""
         self._tasks.put(None)
 
     def _run(self) -> None:
@@ -170,7 +170,7 @@ class _Worker:
 
 
 class _Server:
-    """Requests, over a connection of each thread's own."""
+    """HTTP requests, with one connection per thread."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -194,7 +194,7 @@ class _Server:
         self._is_abandoned = False
 
     def get(self, path: str, largest: int) -> bytes | None:
-        """The content, of at most `largest` bytes; None where there is none. Raises
+        """The content, of at most `largest` bytes; None if the server does not have it. Raises
         RemoteError."""
         with self._told():
             response = self._ask("GET", path)
@@ -216,17 +216,17 @@ class _Server:
             self._finish(response)
 
     def abandon(self) -> None:
-        """Ends what is under way."""
+        """Aborts the requests in progress."""
         self._is_abandoned = True
         for connection in self._connections:
             with contextlib.suppress(OSError, AttributeError):
-                # A thread that reads from it wakes up.
+                # This wakes up a thread that reads from the socket.
                 connection.sock.shutdown(socket.SHUT_RDWR)
             with contextlib.suppress(OSError):
                 connection.close()
 
     def _finish(self, response: http.client.HTTPResponse) -> None:
-        """Reads what is left, of an error's page; what is too long ends the connection."""
+        """Reads the rest of an error response; closes the connection if it is too long."""
         response.read(_CHUNK)
         if not response.isclosed():
             self._own.connection.close()
@@ -242,7 +242,7 @@ class _Server:
         except (http.client.RemoteDisconnected, ConnectionError):
             if is_fresh:
                 raise
-        # A server may close a connection that it kept open for a while.
+        # A server may close an idle connection that it had kept open.
         self._own.connection.close()
         self._own.connection = None
         connection = self._connection()
@@ -265,7 +265,7 @@ class _Server:
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
-        """Makes RemoteError of all that can go wrong."""
+        """Converts all errors of a request to RemoteError."""
         try:
             yield
         except RemoteError:
@@ -273,7 +273,7 @@ class _Server:
         except TimeoutError:
             raise RemoteError("no answer") from None
         except (OSError, http.client.HTTPException, ValueError, AttributeError) as error:
-            # (AttributeError: a connection that was closed in this moment.)
+            # (AttributeError: another thread closed the connection at this moment.)
             text = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise RemoteError(text) from None
 

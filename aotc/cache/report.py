@@ -1,7 +1,7 @@
-"""What the cache did for a build, and why it did not: `--explain-cache`.
+"""The report of the cache on a build, for `--explain-cache`: hits, misses and their reasons.
 
-Beside the results there is a note of the last build of the same input and kinds: what each step's
-key was made of. What differs from that is why a step missed.
+The cache stores a note about the last build of the same input and kinds, with the components of
+each step's key. The components that differ from it are the reasons for a miss.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from msgspec import Struct
 from aotc.cache.store import Miss, Store
 from aotc.cache_folder import ABSENT
 
-# Of what is in a note: enough to tell one digest from another.
+# Length of digests in a note, enough to distinguish them.
 _SHORT = 12
 
 
 class Line(Struct, frozen=True):
-    """What became of one step: "found", "missed", "passed by" or "made again", and why."""
+    """The outcome of one step: "found", "missed", "passed by" or "made again", and the reason."""
 
     step: str
     outcome: str
@@ -34,8 +34,8 @@ class Line(Struct, frozen=True):
 
 
 class Report:
-    """Collects lines, from several threads; reads and writes the note `about`, which names the
-    input and the kinds."""
+    """Collects lines from several threads, and reads and writes the note `about`, which identifies
+    the input and the kinds."""
 
     def __init__(self, store: Store, about: str) -> None:
         self._store = store
@@ -58,7 +58,7 @@ class Report:
             self.lines.append(Line(step, "found", where))
 
     def miss(self, step: str, key: str, components: Mapping[str, str], reason: str) -> None:
-        """`reason` is the store's: that there is nothing is explained by what changed."""
+        """`reason` is the store's; if the entry is absent, changed components explain it."""
         with self._lock:
             before = self._last().get(step)
             self._note(step, key, components)
@@ -67,12 +67,12 @@ class Report:
             self.lines.append(Line(step, "missed", why))
 
     def pass_by(self, step: str, why: str) -> None:
-        """Notes that a step was not looked for, or not kept."""
+        """Records that a step was not looked up, or not stored."""
         with self._lock:
             self.lines.append(Line(step, "passed by", why))
 
     def made_again(self, step: str, why: str) -> None:
-        """Notes that something was damaged which is made once, for all builds."""
+        """Records that an entry that all builds share was damaged and is made again."""
         with self._lock:
             self.lines.append(Line(step, "made again", why))
 
@@ -80,7 +80,7 @@ class Report:
         return "\n".join(f"aotc: cache: {line.text()}" for line in self.lines)
 
     def save(self) -> None:
-        """Leaves the note for the next build."""
+        """Writes the note for the next build."""
         last = self._last()
         merged = {**last, **self._now}
         if merged != last:
@@ -101,7 +101,7 @@ class Report:
 
 
 def _shorten(value: str) -> str:
-    """Digests are cut, and long texts are digests."""
+    """Shortens digests, and replaces long texts by digests."""
     if len(value) > 80:
         value = "#" + hashlib.sha256(value.encode(errors="surrogateescape")).hexdigest()
     return value[: _SHORT + 1] if value.startswith("#") else value
@@ -133,5 +133,5 @@ def _change(name: str, was: str | None, now: str | None) -> str:
 
 
 def note_of(folder: Path, input_: str, kinds: str) -> str:
-    """What a note is about: the input by its full path, and the kinds that are made of it."""
+    """The identifier of a note: the input's full path and the requested kinds."""
     return f"{folder / input_} {kinds}"

@@ -1,9 +1,9 @@
-"""`ActionResult`: what an action made, by digests, as Bazel's remote caches store it.
+"""`ActionResult`: the outputs of an action, by digest, as Bazel's remote caches store it.
 
-The bytes are those of the message of that name in build/bazel/remote/execution/v2/
-remote_execution.proto (bazelbuild/remote-apis): servers may check them. Of its fields we write
-output_files (2), exit_code (4, zero and so absent), stdout_digest (6), stderr_digest (8) and, of
-execution_metadata (9), worker (1). Others are passed over.
+The encoding is that of the message of that name in build/bazel/remote/execution/v2/
+remote_execution.proto (bazelbuild/remote-apis), because servers may check it. aotc writes the
+fields output_files (2), exit_code (4, zero and so absent), stdout_digest (6), stderr_digest (8)
+and, of execution_metadata (9), worker (1). Other fields are ignored.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Digest(Struct, frozen=True):
 
 
 class OutputFile(Struct, frozen=True):
-    """A file that an action made: its path in the action's folder, and its bytes' digest."""
+    """An output file of an action: its path in the action's folder, and its digest."""
 
     path: str
     digest: Digest
@@ -44,8 +44,8 @@ class OutputFile(Struct, frozen=True):
 
 
 class ActionResult(Struct, frozen=True):
-    """What an action that succeeded made and said. `worker` says who did it, and which action it
-    was, so that another one's result is known as such."""
+    """The outputs of a successful action. `worker` identifies the producer and the action, to
+    detect the result of a different action."""
 
     files: tuple[OutputFile, ...]
     stdout: Digest | None = None
@@ -54,7 +54,7 @@ class ActionResult(Struct, frozen=True):
 
     @property
     def digests(self) -> tuple[Digest, ...]:
-        """All that must be there for the result to be of use, each once."""
+        """The digests of all blobs that the result needs, without duplicates."""
         said = [digest for digest in (self.stdout, self.stderr) if digest is not None]
         return tuple(dict.fromkeys([*(file.digest for file in self.files), *said]))
 
@@ -70,7 +70,7 @@ class ActionResult(Struct, frozen=True):
 
     @staticmethod
     def from_bytes(data: bytes) -> ActionResult:
-        """Raises ValueError for what is no such message, or one of a failed action."""
+        """Parses the message. Raises ValueError if it is invalid, or if the action failed."""
         files: list[OutputFile] = []
         digests: dict[int, Digest] = {}
         worker = ""
@@ -120,7 +120,7 @@ def _read_digest(data: bytes) -> Digest:
             digits = _bytes(value).decode()
         elif number == _DIGEST_SIZE and isinstance(value, int):
             size = value
-    # It becomes a path, and a part of a URL.
+    # The digits become a path, and part of a URL.
     if not re.fullmatch(r"[0-9a-f]{64}", digits):
         raise ValueError("no SHA-256 in a digest")
     return Digest(digits, size)
@@ -144,7 +144,7 @@ def _varint(value: int) -> bytes:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """(number, value) of each field. Raises ValueError where the message is cut."""
+    """(number, value) of each field. Raises ValueError if the message is truncated."""
     at = 0
     while at < len(data):
         key, at = _read_varint(data, at)

@@ -1,4 +1,4 @@
-"""`Results`: finds and keeps what actions made, in the folder and on the server."""
+"""`Results`: looks up and stores the outputs of actions, in the folder and on the server."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from aotc.version import __version__
 if TYPE_CHECKING:
     from aotc.cache.remote import Remote
 
-# A place in a source file, as warnings have it and the messages of assertions in an artifact.
+# A place in a source file, as in warnings and in messages of assertions in an artifact.
 PLACE = re.compile(rb":\d+:\d+")
-# In every key: results of another layout are not found.
+# Part of every key, so that results with another layout are not found.
 _LAYOUT = "aotc cache 1"
 
 
 class Made(Struct, frozen=True):
-    """What an action made: the bytes of its files by path, and what it said."""
+    """The outputs of an action: the bytes of its files by path, its stdout and stderr."""
 
     files: Mapping[str, bytes]
     executables: frozenset[str] = frozenset()
@@ -39,13 +39,13 @@ class Made(Struct, frozen=True):
 
 
 def key_of(components: Mapping[str, str]) -> str:
-    """The key of an action: a SHA-256 of all that its result depends on."""
+    """The key of an action: the SHA-256 of everything that its result depends on."""
     text = json.dumps([_LAYOUT, *components.items()], ensure_ascii=True)
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
 
 class Results:
-    """Looks in the folder first, and keeps there what the server has. For several threads."""
+    """Looks in the folder first; results of the server are copied to it. Thread-safe."""
 
     def __init__(self, store: Store, report: Report, remote: Remote | None = None) -> None:
         self.store = store
@@ -55,8 +55,8 @@ class Results:
     def find(
         self, step: str, components: Mapping[str, str], paths: Sequence[str] | None = None
     ) -> Made | None:
-        """What an action made, or None; the report is told. `paths` are those that it must have
-        made, all and no others."""
+        """The outputs of an action, or None; adds a line to the report. `paths`, if given, are
+        exactly the files that it must have."""
         key = key_of(components)
         try:
             made = self._read(key, paths)
@@ -72,7 +72,7 @@ class Results:
         return made
 
     def keep(self, components: Mapping[str, str], made: Made) -> None:
-        """Keeps what an action made, as far as it can be kept."""
+        """Stores the outputs of an action, if possible."""
         key = key_of(components)
         store = self.store
         files = tuple(
@@ -83,7 +83,7 @@ class Results:
         result = ActionResult(
             files, stdout if made.stdout else None, stderr if made.stderr else None, _worker(key)
         )
-        # After the blobs: whoever finds the result finds them.
+        # Stored after the blobs, so that the blobs exist when a process finds the result.
         data = result.to_bytes()
         store.write_result(key, data)
         if self.remote is not None:
@@ -99,7 +99,7 @@ class Results:
             self.store.remove_result(key)
             raise Miss(DAMAGED) from None
         except Miss as miss:
-            # Without one of its blobs, it is of no use to anybody.
+            # Without one of its blobs the result is useless.
             self.store.remove_result(key)
             raise Miss(f"a file of it was {miss.reason}") from None
 
@@ -108,7 +108,7 @@ class Results:
         return _made(result, blobs)
 
     def _fetch(self, key: str, paths: Sequence[str] | None) -> Made | None:
-        """What the server has, checked; it is kept in the folder, too."""
+        """The verified outputs from the server, which are also stored in the folder."""
         if self.remote is None:
             return None
         data = self.remote.get_result(key)
@@ -139,7 +139,7 @@ def _worker(key: str) -> str:
 
 
 def _checked(data: bytes, key: str, paths: Sequence[str] | None) -> ActionResult:
-    """Raises ValueError for bytes that are not this action's result."""
+    """The parsed result. Raises ValueError if the bytes are not a result of this action."""
     result = ActionResult.from_bytes(data)
     if not result.worker.startswith("aotc ") or not result.worker.endswith(f" {key}"):
         raise ValueError("another action's result")

@@ -1,4 +1,4 @@
-"""How large the cache may be: AOTC_CACHE_SIZE, `aotc cache trim --size`."""
+"""The limit for the cache's size: AOTC_CACHE_SIZE, `aotc cache trim --size`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMED = (("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30))
 
 
 def limit_of(environment: Mapping[str, str]) -> int:
-    """The limit in bytes. Raises InputError for what is no size."""
+    """The limit in bytes. Raises InputError for an invalid size."""
     text = environment.get(VARIABLE)
     return parse_size(text, VARIABLE) if text else DEFAULT
 
@@ -29,7 +29,7 @@ def parse_size(text: str, what: str) -> int:
 
 
 def size_text(size: float) -> str:
-    """`1.5 GiB`: for people."""
+    """The size in readable form: `1.5 GiB`."""
     if size < 1 << 10:
         return f"{size:.0f} B"
     name, unit = next((n, u) for n, u in _NAMED if size < u << 10 or n == "GiB")

@@ -1,7 +1,7 @@
-"""`Store`: blobs by their SHA-256 and results by their action's key, as files of one folder.
+"""`Store`: blobs by their SHA-256 and results by their action's key, as files in one folder.
 
-A file appears whole, by a rename, or not at all, and is checked by its hash when it is read: what
-another process does meanwhile, a kill, a full disk or a damaged file make misses, never errors.
+Files are written atomically, by a rename, and checked by their hashes when they are read. Other
+processes, a kill, a full disk or a damaged file cause misses, never errors.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from pathlib import Path
 from aotc.cache.result import Digest
 from aotc.cache_folder import ABSENT, DAMAGED, SEAL_SIZE, seal
 
-# As https://bford.info/cachedir/ has it.
+# As specified by https://bford.info/cachedir/.
 _TAG = "CACHEDIR.TAG"
 _TAG_TEXT = "Signature: 8a477f597d28d172789f06886806bc55\n# What aotc built: it may be removed.\n"
 
 
-class Miss(Exception):  # noqa: N818 (it is none)
-    """Something is not there, or not as it was: `reason` says which."""
+class Miss(Exception):  # noqa: N818 (not an error)
+    """A file is missing or damaged: `reason` says which."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -27,9 +27,9 @@ class Miss(Exception):  # noqa: N818 (it is none)
 
 
 class Store:
-    """The files under `root`. One object serves several threads.
+    """The files under `root`. Thread-safe.
 
-    `trouble` is the first reason why something could not be kept; then no more is tried.
+    `trouble` is the first reason why something could not be stored; after it nothing is stored.
     """
 
     def __init__(self, root: Path) -> None:
@@ -40,7 +40,7 @@ class Store:
     # --- blobs
 
     def read_blob(self, digest: Digest) -> bytes:
-        """Raises Miss; a damaged file is removed."""
+        """The blob. Raises Miss; a damaged file is removed."""
         if digest.size == 0:
             return b""
         place = self._place("cas", digest.hash)
@@ -51,7 +51,7 @@ class Store:
         return data
 
     def write_blob(self, data: bytes) -> Digest:
-        """Keeps bytes, if they can be kept."""
+        """Stores the bytes, if possible."""
         digest = Digest.of(data)
         if digest.size:
             place = self._place("cas", digest.hash)
@@ -62,22 +62,22 @@ class Store:
     # --- results, by key
 
     def read_result(self, key: str) -> bytes:
-        """Raises Miss; a damaged file is removed."""
+        """The result. Raises Miss; a damaged file is removed."""
         return self.read_sealed(self._place("ac", key))
 
     def write_result(self, key: str, data: bytes) -> None:
         self._keep(self._place("ac", key), seal(data) + data)
 
     def remove_result(self, key: str) -> None:
-        """Away with a result whose blobs are not all there."""
+        """Removes a result some of whose blobs are missing."""
         _remove(self._place("ac", key))
 
     def touch(self, key: str) -> None:
-        """Notes that a result was of use: the time of its file is what `trim` goes by."""
+        """Marks a result as used: `trim` compares the times of the files."""
         with contextlib.suppress(OSError):
             os.utime(self._place("ac", key))
 
-    # --- other small files: notes that nobody misses
+    # --- other small files: notes, whose loss does not matter
 
     def read_sealed(self, place: Path) -> bytes:
         """The content of a file that `write_sealed` wrote. Raises Miss; removes a damaged one."""
@@ -93,7 +93,7 @@ class Store:
             self._write(place, seal(content) + content)
 
     def append(self, name: str, line: bytes) -> None:
-        """A line more in a file of the folder."""
+        """Appends a line to a file of the folder."""
         with contextlib.suppress(OSError), (self.root / name).open("ab") as file:
             file.write(line)
 
@@ -101,13 +101,13 @@ class Store:
         return self.root / part / name[:2] / name
 
     def _make(self) -> None:
-        """The folder, and the mark by which backups pass it by, and `is_ours` knows it."""
+        """Creates the folder with the tag by which backups skip it and `is_ours` detects it."""
         (self.root / "tmp").mkdir(parents=True, exist_ok=True)
         (self.root / _TAG).write_text(_TAG_TEXT)
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is a cache, and not a folder of something else."""
+        """Whether the folder is a cache of aotc."""
         try:
             return (self.root / _TAG).read_text() == _TAG_TEXT
         except (OSError, UnicodeDecodeError):
@@ -122,7 +122,7 @@ class Store:
             self.trouble = error.strerror or str(error)
 
     def _write(self, place: Path, data: bytes) -> None:
-        """Raises OSError; then nothing of it stays."""
+        """Writes a file. Raises OSError, in which case no part of the file remains."""
         draft = self.root / "tmp" / f"{os.getpid()}-{os.urandom(8).hex()}"
         try:
             try:
@@ -142,7 +142,7 @@ class Store:
 
 def _read(place: Path) -> bytes:
     try:
-        # A pipe in its place is empty, and is not waited for.
+        # If the path is a pipe, it is opened without waiting and reads as empty.
         with open(
             place, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)
         ) as file:
@@ -154,13 +154,13 @@ def _read(place: Path) -> bytes:
 
 
 def _is_there(place: Path, size: int) -> bool:
-    """Whether the file is there; then it is as good as new, and `trim` leaves it alone."""
+    """Whether the file exists; if so, updates its time, so that `trim` keeps it."""
     try:
         if place.stat().st_size != size:
             return False
         os.utime(place)
     except OSError:
-        # Not ours to touch, or removed in this moment.
+        # Owned by another user, or just removed.
         return place.exists()
     return True
 

@@ -1,7 +1,7 @@
-"""How much is in the cache, and taking the least recently used out of it.
+"""Measures the cache's size, and removes the least recently used entries.
 
-A journal has a line for each process that used the cache: results found, results missed, bytes
-added. Its sum tells when to look at the folder, which takes long, and how often the cache helped.
+A journal has one line per process that used the cache: results found, results missed, bytes added.
+Their sum determines when to measure the folder, which takes long, and the hit rate.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ from aotc.cache.store import Miss, Store
 from aotc.cache_folder import ZIG_FOLDER
 
 JOURNAL = "journal"
-# What aotc and zig make once for a host target: not the results of builds.
+# Folders of what aotc and zig make once per host target, as opposed to results of builds.
 RUNTIME_FOLDERS = ("runtime", "utilities", "harness")
-# What the store's files are called, by their folders: others there are not ours to remove.
+# The patterns of the store's file names, by folder: other files must not be removed.
 _NAMES = {
     **dict.fromkeys(("ac", "cas"), re.compile(r"[0-9a-f]{64}")),
     **dict.fromkeys(("last", "identity"), re.compile(r"[0-9a-f]{32}")),
     "tmp": re.compile(r"\d+-[0-9a-f]{16}"),
 }
-# A journal of this many bytes is made one line.
+# A journal with more bytes than this is merged into one line.
 _LONG_JOURNAL = 1 << 16
-# A draft, or a blob without a result, may be another process's that is about to need it.
+# Seconds for which a draft, or a blob without a result, is kept: another process may need it.
 _GRACE = 3600.0
-# When this part of the limit was added, we look; what is taken away then makes room for it.
+# The folder is measured after this fraction of the limit (1 / _PART) was added; trimming frees as
+# much.
 _PART = 8
 
 
 class Usage(Struct, frozen=True):
-    """What the folder holds: sizes in bytes; `found` and `missed` count since the last clear."""
+    """The contents of the folder: sizes in bytes; `found` and `missed` since the last clear."""
 
     results: int
     blobs: int
@@ -52,14 +53,14 @@ class Usage(Struct, frozen=True):
 
 
 class Trimmed(Struct, frozen=True):
-    """What was taken out."""
+    """What was removed."""
 
     results: int
     bytes: int
 
 
 def note_use(store: Store, found: int, missed: int, limit: int) -> None:
-    """At the end of a process's use: writes it down, and trims where much was added."""
+    """Records the use by this process at its end, and trims if much was added."""
     store.append(JOURNAL, b"%d %d %d\n" % (found, missed, store.bytes_added))
     if store.trouble is not None:
         return
@@ -74,7 +75,7 @@ def note_use(store: Store, found: int, missed: int, limit: int) -> None:
 
 
 def usage(store: Store, shared: Path | None = None) -> Usage:
-    """What is in the store, and in the folder `shared` of what is made once for host targets."""
+    """The usage of the store, and of the folder `shared` with what is made once per host target."""
     root = store.root
     shared = shared or root
     results, blobs, drafts = (list(_own(root, name)) for name in ("ac", "cas", "tmp"))
@@ -93,10 +94,10 @@ def usage(store: Store, shared: Path | None = None) -> Usage:
 
 
 def trim(store: Store, limit: int) -> Trimmed:
-    """Removes the results that were not used for longest, until blobs and results are at most
-    `limit` bytes; blobs that no result needs; drafts that a kill left behind.
+    """Removes the least recently used results until blobs and results are at most `limit` bytes,
+    and blobs without a result, and drafts of killed processes.
 
-    One process does it at a time: another finds nothing to do.
+    A lock ensures that only one process trims at a time; others do nothing.
     """
     with _lock(store.root) as is_ours:
         if not is_ours:
@@ -110,7 +111,7 @@ def _trim(store: Store, limit: int) -> Trimmed:
     root = store.root
     now = time.time()
     for name in ("tmp", "last", "identity"):
-        # The notes of builds that nobody did for long, too.
+        # Also removes the notes of builds that were not repeated for long.
         for path, status in _own(root, name):
             if now - status.st_mtime > (_GRACE if name == "tmp" else 720 * _GRACE):
                 _unlink(path)
@@ -132,7 +133,7 @@ def _trim(store: Store, limit: int) -> Trimmed:
         kept_bytes += size
         needed.update(new)
     for name, (path, status) in blobs.items():
-        # With no room left there is none for blobs that may be of use to another process.
+        # If the limit is exceeded, blobs that another process may be about to use go, too.
         if name not in needed and (is_full or now - status.st_mtime > _GRACE):
             _unlink(path)
             removed_bytes += status.st_size
@@ -140,7 +141,7 @@ def _trim(store: Store, limit: int) -> Trimmed:
 
 
 def clear(store: Store, shared: Path | None = None) -> None:
-    """Removes all results, and from the folder `shared` what was built once for host targets."""
+    """Removes all results, and from the folder `shared` what was made once per host target."""
     for name in _NAMES:
         for path, _ in _own(store.root, name):
             _unlink(path)
@@ -152,7 +153,7 @@ def clear(store: Store, shared: Path | None = None) -> None:
 
 
 def _remove_empty(folder: Path) -> None:
-    """Removes a folder and those in it, as far as nothing is left in them."""
+    """Removes a folder and its subfolders that are empty."""
     with contextlib.suppress(OSError):
         for inner in folder.iterdir():
             with contextlib.suppress(OSError):
@@ -168,7 +169,7 @@ def _own(root: Path, name: str) -> Iterator[tuple[Path, os.stat_result]]:
 
 
 def _needs(store: Store, result: Path) -> list[str] | None:
-    """The names of the blobs that a result needs; None for a result that is damaged."""
+    """The names of the blobs that a result needs; None for a damaged result."""
     try:
         digests = ActionResult.from_bytes(store.read_sealed(result)).digests
     except (Miss, ValueError):
@@ -177,7 +178,7 @@ def _needs(store: Store, result: Path) -> list[str] | None:
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """The files under a folder, as far as it can be read; others may remove them meanwhile."""
+    """The readable files under a folder; other processes may remove them at any time."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
@@ -192,7 +193,7 @@ def _size(folder: Path) -> int:
 
 
 def _read_journal(place: Path) -> tuple[int, int, int]:
-    """Found, missed, bytes added since the last look. Lines that are none count nothing."""
+    """Found, missed, bytes added since the last measurement. Invalid lines are ignored."""
     try:
         lines = place.read_bytes().split(b"\n")
     except OSError:
@@ -208,7 +209,7 @@ def _read_journal(place: Path) -> tuple[int, int, int]:
 
 
 def _shorten_journal(store: Store, *, reset: bool) -> None:
-    """One line for all. (What another process writes in this moment may be lost: it counts.)"""
+    """Merges the journal into one line. (A concurrent write may be lost: it is only statistics.)"""
     place = store.root / JOURNAL
     found, missed, added = _read_journal(place)
     with contextlib.suppress(OSError):
@@ -219,11 +220,11 @@ def _shorten_journal(store: Store, *, reset: bool) -> None:
 
 @contextlib.contextmanager
 def _lock(root: Path) -> Iterator[bool]:
-    """Whether nobody else has the lock."""
+    """Takes the lock, if it is free; yields whether this process has it."""
     try:
         file = (root / "lock").open("wb")
     except OSError:
-        # A folder that cannot be written, or a full disk: then room must be made.
+        # The folder is not writable, or the disk is full; if it is full, trim without the lock.
         yield os.access(root, os.W_OK)
         return
     with file:
@@ -232,7 +233,7 @@ def _lock(root: Path) -> Iterator[bool]:
         except BlockingIOError:
             yield False
             return
-        except OSError:  # a file system without locks
+        except OSError:  # a file system that does not support locks
             pass
         yield True
 

@@ -1,12 +1,12 @@
-"""aotc's own processes: who supervises the command, and who does what may crash, hang or grow.
+"""aotc's own processes: supervision of the command, and isolation of work that may crash or hang.
 
-Two rules hold everywhere. A process with threads is never forked: a child would wait forever for
-locks that its parent's other threads hold, or keep their pipes open. And what reads bytes of
-others, or may crash (MLIR's readers, translation to LLVM IR, front ends), runs in a child whose
-end is an error and no crash.
+Two rules hold everywhere. A process with threads is never forked: the child could deadlock on locks
+that its parent's other threads hold, or keep their pipes open. Code that reads untrusted bytes or
+may crash (MLIR's readers, translation to LLVM IR, front ends) runs in a child process, whose crash
+becomes an error.
 
-* `supervisor`: the command's first process. It forks the one that works, and waits for signals.
+* `supervisor`: the command's first process. It forks the working process, and waits for signals.
 * `fork_server`: a process without threads that forks a child for each task.
-* `record`: what a killed process leaves to be removed, and what it was doing.
-* `garbage`: how often Python looks for cyclic garbage during a build.
+* `record`: a killed process's unfinished files, and its last step.
+* `garbage`: the frequency of Python's cyclic garbage collection during a build.
 """

@@ -1,9 +1,9 @@
-"""`FORK_SERVER`: runs tasks in processes of their own, by a process that forks one for each.
+"""`FORK_SERVER`: runs each task in a separate process, forked by a server process.
 
-The server has one thread, the MLIR bindings and a context, and nothing else. Where this process is
-aotc's and has one thread, it is forked from it; else it is a fresh Python. What a task is given and
-what it answers are in files in memory, so that nobody waits for a reader, and any number of tasks
-may be asked for at once; as many run at a time as there are cores.
+The server has one thread, the MLIR bindings and a context, and nothing else. If this process is
+aotc's own and has one thread, the server is forked from it; otherwise it is a new Python process.
+The inputs and answers of tasks are in-memory files, so that no process blocks on a reader. Any
+number of tasks may be started at once; as many run concurrently as there are cores.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ from aotc.owner import PROCESS
 from aotc.processes.memory import gibibytes, processor_seconds, resident_memory
 from aotc.processes.signals import end_with_parent, signal_name, uninterrupted
 
-# Of a message to the server.
+# Maximum size of a message to the server.
 _LARGEST = 1 << 16
-# How often tasks with limits are looked at, in seconds: memory can grow by gigabytes in one.
+# Interval for checking limits, in seconds: memory use can grow by gigabytes in a second.
 _LOOK = 0.05
-# A task that uses no processor time waits for something that never comes; in units of its limit.
+# A task that uses no processor time is blocked; it may wait for this multiple of its time limit.
 _IDLE = 10
-# What a task reads, copies or hashes in a second of processor time, of a slow machine.
+# Bytes that a task reads, copies or hashes per second of processor time, on a slow machine.
 _BYTES_A_SECOND = 20_000_000
-# Tasks whose files may be open at a time: a process may have a thousand files.
+# Tasks whose files may be open at once: a process may be limited to a thousand open files.
 _MOST_OPEN = 64
 _ANSWER, _ERROR, _BUG = b"a", b"e", b"b"
 
 
 class Limits(Struct, frozen=True):
-    """What a task may use: resident memory in bytes; and seconds of processor time until it ends,
-    or tells of progress. What it is given to read, of `size` bytes, may take its time in each step:
-    a second for `_BYTES_A_SECOND`."""
+    """The limits of a task: resident memory in bytes; and seconds of processor time until it ends
+    or reports progress. In each step an input of `size` bytes adds a second per
+    `_BYTES_A_SECOND`."""
 
     memory: int
     seconds: float
@@ -61,11 +61,11 @@ class Limits(Struct, frozen=True):
 
 
 class TaskError(Exception):
-    """A task that ended without an answer.
+    """A task ended without an answer.
 
-    `reason` says how: "SIGSEGV", "more than 4.0 GiB of memory", "no progress in 10 s".
-    `step` is the last that it told of its progress, `said` what it wrote to stderr, and `left`
-    what it left for this case.
+    `reason` says how: "SIGSEGV", "more than 4.0 GiB of memory", "no progress in 10 s". `step` is
+    the last step that it reported, `said` its stderr, and `left` the content that it stored with
+    `Progress.leave`.
     """
 
     def __init__(self, reason: str, step: str, said: str, left: bytes = b"") -> None:
@@ -74,38 +74,38 @@ class TaskError(Exception):
 
 
 class Progress(Struct, frozen=True):
-    """Reports the progress and the answer of a task, through the file descriptors of its files."""
+    """Reports the progress and the answer of a task through the descriptors of its files."""
 
     step: int
     answer: int
 
     def tell(self, step: str, seconds: float | None = None) -> None:
-        """Tells what the task does now. Its time without progress begins anew: `seconds` of
-        processor time, by default as its limits say."""
+        """Reports the current step of the task, and restarts its time limit: `seconds` of processor
+        time, by default that of its limits."""
         content = f"{'' if seconds is None else seconds}\n{step}".encode(errors="replace")
         os.ftruncate(self.step, 0)
         os.pwrite(self.step, content, 0)
 
     def leave(self, content: bytes) -> None:
-        """Leaves something for the case that there is no answer."""
+        """Stores content for the case that the task ends without an answer."""
         os.ftruncate(self.answer, 0)
         _write(self.answer, content)
 
 
-# A task: what it is given → its answer. Named "module:function".
+# A task maps its input to its answer. It is named "module:function".
 Task = Callable[[memoryview], bytes]
 
-# Of the task that this process is, if it is one.
+# The progress of the task that this process runs, if any.
 _progress: Progress | None = None
 
 
 def task_progress() -> Progress | None:
-    """For a task, its progress; None in a process that is none."""
+    """The progress of the task that this process runs; None in other processes."""
     return _progress
 
 
 class _Files(Struct, frozen=True):
-    """The files in memory of a task, by their descriptors."""
+    """The descriptors of a task's in-memory files."""
 
     given: int
     answer: int
@@ -118,7 +118,7 @@ class _Files(Struct, frozen=True):
 
 
 class _Outcome(Struct, frozen=True):
-    """How a task ended, and what its files had then."""
+    """How a task ended, and the final contents of its files."""
 
     how: str
     answer: bytes
@@ -127,7 +127,7 @@ class _Outcome(Struct, frozen=True):
 
 
 class Pending:
-    """A task on its way."""
+    """A task that was started."""
 
     def __init__(self, files: _Files, ended: socket.socket) -> None:
         self._files = files
@@ -136,8 +136,8 @@ class Pending:
         self._outcome: _Outcome | None = None
 
     def answer(self) -> bytes:
-        """Waits for it, in any thread. Raises what the task raised if that is an AotcError,
-        InternalError for another exception, and TaskError where it ended otherwise."""
+        """Waits for the answer, in any thread. Raises the task's exception if it is an AotcError,
+        InternalError for any other exception, and TaskError if the task ended in another way."""
         outcome = self.wait()
         if outcome.how != "exit":
             reason = outcome.how or "the end of its parent"
@@ -153,7 +153,7 @@ class Pending:
         return answer
 
     def wait(self) -> _Outcome:
-        """How it ended; nothing of it stays open."""
+        """Waits for the outcome, and closes the task's files."""
         with self._lock:
             if self._outcome is None:
                 how = self._ended.recv(_LARGEST).decode()
@@ -172,13 +172,13 @@ def _content(handle: int) -> bytes:
     size = os.fstat(handle).st_size
     content = bytearray(size)
     done = 0
-    while done < size:  # a read gives two gigabytes at most
+    while done < size:  # one read returns at most two gigabytes
         done += os.preadv(handle, [memoryview(content)[done:]], done)
     return bytes(content)
 
 
 def has_one_thread() -> bool:
-    """Whether this process is known to have no thread but this one: those of libraries count."""
+    """Whether this process certainly has only one thread; threads of libraries count, too."""
     try:
         return len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208
     except OSError:
@@ -186,27 +186,27 @@ def has_one_thread() -> bool:
 
 
 class ForkServer:
-    """The server of this process, which starts with the first task, and ends with this process."""
+    """The fork server of this process, which starts with the first task and ends with it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._control: socket.socket | None = None
-        # A child of the program must not share its parent's.
+        # The process that started the server: a forked child must not use its parent's server.
         self._parent = 0
         self._process: subprocess.Popen[bytes] | None = None
-        # Tasks whose files are open, the oldest first.
+        # Tasks with open files, oldest first.
         self._open: deque[Pending] = deque()
 
     def begin(self, context: Any) -> None:
-        """Starts the server now, while this process has one thread: a fresh Python takes longer.
-        It will use the MLIR context."""
+        """Starts the server now, while this process has one thread, because starting a new Python
+        takes longer. The server uses the MLIR context."""
         global _context
         with self._lock:
             _context = context
             self._begin()
 
     def start(self, task: str, *given: bytes, limits: Limits | None = None) -> Pending:
-        """Has the task "module:function" called with the bytes given, one after the other."""
+        """Starts the task "module:function" with the concatenation of `given` as input."""
         files = _Files(*(os.memfd_create(f"aotc-{name}") for name in ("in", "out", "err", "step")))
         for part in given:
             _write(files.given, part)
@@ -217,7 +217,7 @@ class ForkServer:
         handles = [files.given, files.answer, files.said, files.step, theirs.fileno()]
         with theirs, self._lock:
             control = self._begin()
-            # Of one that has ended, the closed socket says so.
+            # If the server has ended, the closed socket `ended` reports it.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 socket.send_fds(control, [json.dumps(words).encode()], handles)
             pending = Pending(files, ours)
@@ -228,11 +228,11 @@ class ForkServer:
         return pending
 
     def call(self, task: str, *given: bytes, limits: Limits | None = None) -> bytes:
-        """The answer of the task; see `Pending.answer`."""
+        """Runs the task and returns its answer; see `Pending.answer`."""
         return self.start(task, *given, limits=limits).answer()
 
     def stop(self) -> None:
-        """When its socket is closed, it ends, and with it the tasks."""
+        """Closes the socket, which ends the server and its tasks."""
         with self._lock:
             self._drop()
 
@@ -289,22 +289,22 @@ def _start_server(theirs: socket.socket) -> subprocess.Popen[bytes]:
         f"server.main({theirs.fileno()})"
     )
     return subprocess.Popen(
-        # -P: a file of the current folder is no module.
+        # -P: do not import modules from the current folder.
         [_python(), "-P", "-c", code],
         stdin=subprocess.DEVNULL,
         pass_fds=[theirs.fileno()],
-        process_group=0,  # the terminal's Ctrl-C is for the program that waits
+        process_group=0,  # so that the terminal's Ctrl-C reaches only the waiting program
     )
 
 
 def _python() -> str:
-    """Python's program: an interpreter inside of another program may not know its own."""
+    """Python's executable; an interpreter embedded in another program may not know its own."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     return sys.executable or str(Path(sys.exec_prefix, "bin", version))
 
 
 def main(handle: int) -> NoReturn:
-    """In a fresh Python: serves the socket with that file descriptor."""
+    """Entry point of a new Python process: serves the socket with that file descriptor."""
     global _context
     PROCESS.is_ours = True
     from aotc.mlir import make_context
@@ -317,7 +317,7 @@ _context: Any = None
 
 
 def server_context() -> Any:
-    """For a task: the server's MLIR context, which it has when it begins."""
+    """For a task: the MLIR context that the server passed on, if any."""
     return _context
 
 
@@ -325,8 +325,8 @@ def _serve(control: socket.socket) -> NoReturn:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    faulthandler.disable()  # it would tell of crashes that are expected
-    # What waits for the end of our parent's output need not wait for us.
+    faulthandler.disable()  # crashes of tasks are expected
+    # Detach from the parent's output: a process that waits for its end must not wait for this one.
     null = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(null, stream)
@@ -339,7 +339,7 @@ def _serve(control: socket.socket) -> NoReturn:
 
 
 class _Running(Struct):
-    """A task that runs: its process, which holds the other end of `alive`."""
+    """A running task: its process, which holds the other end of `alive`."""
 
     pid: int
     alive: int
@@ -352,7 +352,7 @@ class _Running(Struct):
     allowed: float = 0.0
 
     def excess(self) -> str | None:
-        """Which limit the process has passed."""
+        """The limit that the process has exceeded, if any."""
         if self.limits is None:
             return None
         if resident_memory(self.pid) > self.limits.memory:
@@ -364,7 +364,7 @@ class _Running(Struct):
             own = os.pread(self.files.step, 32, 0).partition(b"\n")[0]
             seconds = float(own) if own else self.limits.seconds
             self.allowed = seconds + self.limits.size / _BYTES_A_SECOND
-        # Of several threads, the clock counts.
+        # A task with several threads uses processor time faster: bounded by the wall clock.
         spent = min(used - self.seconds, now - self.clock)
         if spent > self.allowed or now - self.clock > _IDLE * self.allowed:
             return f"no progress in {self.allowed:.0f} s"
@@ -379,9 +379,9 @@ class _Server:
         self._most = len(os.sched_getaffinity(0))
 
     def hear(self) -> bool:
-        """Waits for what comes next, and does what is due; False when nobody asks any more."""
+        """Waits for the next event and handles what is due; False after the client has closed."""
         limited = any(one.limits is not None for one in self._running)
-        # More are not taken than wait: their files are open.
+        # Limits the accepted tasks, because their files are open.
         control = [self._control.fileno()] if len(self._waiting) < _MOST_OPEN else []
         alive = [one.alive for one in self._running]
         ready = select.select([*control, *alive], [], [], _LOOK if limited else None)[0]
@@ -407,7 +407,7 @@ class _Server:
         pid = os.fork()
         if pid == 0:
             end_with_parent(signal.SIGKILL)
-            # Whoever waits for the server's end does not wait for this process.
+            # A process that waits for the server's end must not wait for this one.
             for one in (self._control, ended, *(other.ended for other in self._running)):
                 one.close()
             _work(words, files)
@@ -424,7 +424,7 @@ class _Server:
             how = signal_name(os.WTERMSIG(status))
         elif os.WEXITSTATUS(status):
             how = f"exit code {os.WEXITSTATUS(status)}"
-        with contextlib.suppress(OSError), one.ended:  # whoever asked may be gone
+        with contextlib.suppress(OSError), one.ended:  # the client may have ended
             one.ended.send(how.encode())
         os.close(one.alive)
         one.files.close()
@@ -436,7 +436,7 @@ class _Server:
 
 
 def _work(words: dict[str, Any], files: _Files) -> NoReturn:
-    """In the task's process."""
+    """Runs a task, in the task's process."""
     code = 1
     try:
         os.dup2(files.said, 1)

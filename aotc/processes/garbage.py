@@ -1,4 +1,4 @@
-"""How often Python looks for cyclic garbage during a build."""
+"""The frequency of Python's cyclic garbage collection during a build."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import gc
 import threading
 from collections.abc import Iterator
 
-# Allocations between two collections. Most objects of a build live until its end, so a collection
+# Allocations between collections. Most objects of a build live until its end: a collection frees
+# little, and each one visits all objects, including PyTorch's.
 # finds little, and each one visits all objects, of PyTorch too.
 THRESHOLD = 200_000
 
@@ -18,8 +19,8 @@ _before = (0, 0, 0)
 
 @contextlib.contextmanager
 def rare_collections() -> Iterator[None]:
-    """Makes collections rare while at least one thread is inside; then, the caller's thresholds
-    hold again."""
+    """Makes collections rare while at least one thread is inside; afterwards the caller's
+    thresholds apply again."""
     global _builds, _before
     with _lock:
         _builds += 1

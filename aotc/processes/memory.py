@@ -1,4 +1,4 @@
-"""How much memory there is, and how much a process uses; in bytes."""
+"""The available memory, and the memory and processor time of processes; sizes in bytes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 
 def available_memory() -> int:
-    """The memory that new processes may use: what the system says is available (proc(5),
-    MemAvailable), and not more than the control groups of this process leave (cgroup v2)."""
+    """The memory that new processes may use: the smaller of what the system reports as available
+    (proc(5), MemAvailable) and what the control groups of this process leave (cgroup v2)."""
     free = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     with contextlib.suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text().splitlines()
@@ -28,7 +28,7 @@ def available_memory() -> int:
 
 
 def resident_memory(pid: int) -> int:
-    """What the process holds in memory (proc(5), statm); 0 if it has ended."""
+    """The resident memory of the process (proc(5), statm); 0 if it has ended."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     except (OSError, IndexError, ValueError):
@@ -37,10 +37,9 @@ def resident_memory(pid: int) -> int:
 
 
 def processor_seconds(pid: int) -> float:
-    """The processor time that all threads of the process have used, in seconds; 0 if it has
-    ended."""
+    """The processor time of all threads of the process, in seconds; 0 if it has ended."""
     try:
-        # Behind the name, which may have spaces: state, ..., utime, stime (proc(5), stat).
+        # The name may contain spaces; after it come: state, ..., utime, stime (proc(5), stat).
         words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         ticks = int(words[11]) + int(words[12])
     except (OSError, IndexError, ValueError):

@@ -1,7 +1,7 @@
-"""What must be known of a process when it is killed: its unfinished files, and what it was doing.
+"""The record of a command's processes, for when they are killed: unfinished files and last step.
 
-The record is a file in memory that the supervisor and all the processes under it share. Each of
-them appends to it, and the supervisor reads it when they have ended.
+The record is an in-memory file that the supervisor and all processes under it share. Each of them
+appends to it, and the supervisor reads it when they have ended.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ _FILE, _READING, _WORK, _PASS = b"f", b"r", b"w", b"p"
 
 
 class Step(NamedTuple):
-    """What a process does: "the stage 'mlir' of x.mlir". A crash while it reads the input is the
-    input's fault, and else a bug. A pass (`is_pass`) of the user's pipeline has a limit."""
+    """What a process is doing: "the stage 'mlir' of x.mlir". A crash while it reads the input is
+    attributed to the input, any other crash is a bug. A pass of the user's pipeline (`is_pass`) has
+    a time limit."""
 
     name: str
     reads_input: bool = False
@@ -28,14 +29,14 @@ class Step(NamedTuple):
 
 
 class Record:
-    """The record with the given file descriptor; a new one by default."""
+    """The record with the given file descriptor; by default a new one."""
 
     def __init__(self, handle: int | None = None) -> None:
         self.handle = os.memfd_create("aotc-record") if handle is None else handle
         if handle is None:
             import fcntl
 
-            # Several processes write to it: each write goes to the end, whole.
+            # Several processes write to it: O_APPEND makes each write atomic, at the end.
             fcntl.fcntl(self.handle, fcntl.F_SETFL, os.O_APPEND)
 
     def _append(self, kind: bytes, content: bytes) -> None:
@@ -49,16 +50,16 @@ class Record:
         self._append(kind, step.name.encode(errors="replace"))
 
     def size(self) -> int:
-        """What is larger when something was noted."""
+        """The size in bytes, which grows with each entry."""
         return os.fstat(self.handle).st_size
 
     def _lines(self, kinds: bytes) -> list[str]:
-        """Those of one of the kinds, which are a letter each."""
+        """The entries of the given kinds; each kind is one letter."""
         content = os.pread(self.handle, os.fstat(self.handle).st_size, 0)
         return [os.fsdecode(line) for line in content.split(_END)[:-1] if line[0] in kinds]
 
     def last_step(self) -> Step | None:
-        """What was done last, if anything was noted."""
+        """The last recorded step, if any."""
         lines = self._lines(_READING + _WORK + _PASS)
         if not lines:
             return None
@@ -66,7 +67,7 @@ class Record:
         return Step(lines[-1][1:], reads_input=kind == _READING, is_pass=kind == _PASS)
 
     def remove_files(self) -> None:
-        """Removes the files and folders that were noted, and are still there."""
+        """Removes the recorded files and folders that still exist."""
         for path in (line[1:] for line in self._lines(_FILE)):
             if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
                 shutil.rmtree(path, ignore_errors=True)
@@ -75,7 +76,7 @@ class Record:
                     os.unlink(path)  # noqa: PTH108
 
 
-# This process's, if it has a supervisor, and what it noted last.
+# The record of this process, if it has a supervisor, and the step that it recorded last.
 _record: Record | None = None
 _latest: Step | None = None
 
@@ -86,18 +87,18 @@ def use_record(record: Record) -> None:
 
 
 def record_handle() -> int | None:
-    """The file descriptor of the record, for a process to be started; None if there is none."""
+    """The file descriptor of the record, to pass to a new process; None if there is no record."""
     return None if _record is None else _record.handle
 
 
 def note_file(path: str | Path) -> None:
-    """Notes a file or folder that must not outlive the command; before it is made."""
+    """Records a file or folder that must not outlive the command, before it is created."""
     if _record is not None:
         _record.add_file(str(path))
 
 
 def note_step(step: Step) -> None:
-    """Notes what this process does now."""
+    """Records what this process is doing."""
     global _latest
     _latest = step
     if _record is not None:
@@ -106,7 +107,7 @@ def note_step(step: Step) -> None:
 
 @contextlib.contextmanager
 def running_pass(name: str) -> Iterator[None]:
-    """Notes that this process runs a pass of the user's pipeline."""
+    """Records that this process runs a pass of the user's pipeline."""
     before = _latest
     note_step(Step(f"the pass '{name}'", is_pass=True))
     try:
@@ -117,8 +118,8 @@ def running_pass(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def temporary_folder(parent: str | Path | None = None) -> Iterator[Path]:
-    """A folder of intermediates, in the folder for temporary files by default. It is removed at
-    the end, also when this process is killed."""
+    """A folder for intermediates, by default in the folder for temporary files. It is removed at
+    the end, also if this process is killed."""
     place = Path(parent or tempfile.gettempdir()) / f"aotc-{os.urandom(8).hex()}"
     note_file(place)
     place.mkdir(mode=0o700)

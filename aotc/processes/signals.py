@@ -1,5 +1,4 @@
-"""Signals: their names, waiting for one, and `uninterrupted`: a few lines that Ctrl-C cannot cut in
-two."""
+"""Signals: their names, waiting for them, and `uninterrupted`, which delays Ctrl-C for a block."""
 
 from __future__ import annotations
 
@@ -16,12 +15,12 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 # prctl(2).
 _PR_SET_PDEATHSIG = 1
-# Of a sigset_t, in glibc and in musl.
+# Size of a sigset_t in glibc and in musl.
 _SIGSET_BYTES = 128
 
 
 def end_with_parent(number: int) -> None:
-    """This process gets the signal when its parent ends, however that ends."""
+    """Requests the signal for this process when its parent ends, for any reason."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
@@ -38,11 +37,11 @@ class _Timespec(ctypes.Structure):
 
 
 def wait_for_signal(numbers: Iterable[int], seconds: float) -> int | None:
-    """Takes one of these signals, which are blocked; None where none has come after `seconds`, or
-    where this process was stopped (SIGSTOP) and goes on.
+    """Accepts one of these blocked signals; None if none arrives within `seconds`, or if this
+    process was stopped (SIGSTOP) and continued.
 
-    `signal.sigtimedwait` returns a signal that nobody sent if this process was stopped for longer
-    than `seconds`: CPython fills its result from a structure that it has not initialized.
+    `signal.sigtimedwait` returns a signal that was not sent if this process was stopped for longer
+    than `seconds`: CPython then reads a structure that it has not initialized.
     """
     libc = ctypes.CDLL(None)
     waited = ctypes.create_string_buffer(_SIGSET_BYTES)
@@ -57,12 +56,12 @@ def wait_for_signal(numbers: Iterable[int], seconds: float) -> int | None:
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """What interrupts the main thread in here does so at the end of it.
+    """Delays interrupts of the main thread until the end of the block.
 
-    Python calls a signal's handler between any two steps of the main thread, also between the
-    start of a process and the assignment that remembers it: nobody could end it then. Only
-    handlers of Python's wait, those that the program has now. In other threads, which
-    signals do not interrupt, it does nothing.
+    Python calls a signal handler between any two bytecode instructions of the main thread, also
+    between the start of a process and the assignment that records it, so that the process could
+    not be ended. Only Python handlers that are installed at the start are delayed. In other
+    threads, which signals do not interrupt, it has no effect.
 
     >>> with uninterrupted():
     ...     process = subprocess.Popen(command)
@@ -76,7 +75,7 @@ def uninterrupted() -> Iterator[None]:
     is_over = False
 
     def remember(number: int, frame: FrameType | None) -> None:
-        if is_over:  # and not replaced yet
+        if is_over:  # called after the block, before the handler was restored
             handlers[number](number, frame)
         else:
             came.setdefault(number, frame)

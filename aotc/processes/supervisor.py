@@ -1,9 +1,9 @@
-"""`supervised`: runs the command in a child process, and ends as it should whatever happens there.
+"""`supervised`: runs the command in a child process, and handles crashes and interrupts of it.
 
-The parent has no threads, loads nothing and does nothing but wait, so that an interrupt is heard
-at once, also while MLIR is in a pass that hears none. It then kills all processes of the command,
-removes what they left, and the exit code is 130. A child that crashes, or needs more memory than
-there is, becomes an error.
+The parent has no threads, loads nothing and only waits, so it handles an interrupt immediately,
+also while MLIR is in a pass, which cannot be interrupted. It then kills all processes of the
+command, removes their unfinished files and exits with 130. A child that crashes, or uses too much
+memory, becomes an error.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _INTERRUPTED = 130
 # prctl(2).
 _PR_SET_CHILD_SUBREAPER = 36
-# How often the child's memory is looked at, in seconds.
+# Interval for checking the child's memory, in seconds.
 _LOOK = 0.2
-# How long processes that were told to end may take for it, in seconds.
+# Time that processes get to end after they were told to, in seconds.
 _REAP = 0.1
-# Of the available memory, for the rest of the machine.
+# The fraction of the available memory that is left for the rest of the machine.
 _SPARED = 0.1
-# The processor time, in seconds, that a pass of the user's pipeline may take (0: any), and what it
+# The variable for the processor time, in seconds, of a pass of the user's pipeline (0: unlimited),
+# and its default.
 # is if the environment does not say.
 _PASS_SECONDS = "AOTC_PASS_SECONDS"
 _DEFAULT_PASS_SECONDS = "600"
@@ -47,13 +48,13 @@ def supervised(work: Callable[[], int], mask: Iterable[int]) -> NoReturn:
     """Runs `work` in a child, with the given signal mask, and exits with its result."""
     _claim_streams()
     pass_seconds = _pass_seconds()
-    # Ignored ones (nohup, a shell's background job) stay so.
+    # Signals that are ignored (nohup, a shell's background job) stay ignored.
     interrupts = [one for one in _INTERRUPTS if signal.getsignal(one) is not signal.SIG_IGN]
     heard = {*interrupts, signal.SIGCHLD}
     signal.pthread_sigmask(signal.SIG_BLOCK, heard)
     record = Record()
     use_record(record)
-    # Tools whose parent was killed become our children, who are killed, too.
+    # Orphaned tools become children of this process, which kills them, too.
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     parent = os.getpid()
     child = os.fork()
@@ -80,9 +81,9 @@ def _pass_seconds() -> int:
 
 
 def _claim_streams() -> None:
-    """Standard streams that are closed must not be the next files that are opened. What is written
-    to standard output then fails; what is said on stderr is lost."""
-    # In this order: each gets the lowest number that is free.
+    """Replaces closed standard streams, so that files that are opened later do not get their
+    descriptors. Writing to standard output then fails; output to stderr is lost."""
+    # In this order: each gets the lowest free descriptor.
     if sys.stdin is None:
         sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115
     if sys.stdout is None:
@@ -92,15 +93,15 @@ def _claim_streams() -> None:
 
 
 def _hear_our_parent_alone(interrupts: Iterable[signal.Signals]) -> None:
-    """The terminal's Ctrl-C goes to all processes. A handler that does nothing is not inherited by
-    programs that this process starts, as ignoring a signal would be."""
+    """Ignores the terminal's Ctrl-C, which goes to all processes. It does so with a handler that
+    does nothing: unlike an ignored signal, it is not inherited by programs that are started."""
     for one in interrupts:
         if one is not signal.SIGTERM:
             signal.signal(one, lambda number, frame: None)
 
 
 def _wait(child: int, heard: set[signal.Signals], record: Record, pass_seconds: int) -> int:
-    """Waits for the child, or for a signal to end it; the command's exit code."""
+    """Waits for the child, or for a signal to end it; returns the command's exit code."""
     limit = int(available_memory() * (1 - _SPARED))
     clock = _PassClock(child, record, pass_seconds)
     while True:
@@ -116,7 +117,7 @@ def _wait(child: int, heard: set[signal.Signals], record: Record, pass_seconds: 
                 record.remove_files()
                 return _tell_of_pass(step, clock.limit)
         elif came != signal.SIGCHLD:
-            # What a command that has just ended wrote stays.
+            # If the command has just ended, its outputs are kept.
             ended, status = os.waitpid(child, os.WNOHANG)
             _end_all(None if ended else child)
             if not (ended and os.WIFEXITED(status)):
@@ -126,7 +127,7 @@ def _wait(child: int, heard: set[signal.Signals], record: Record, pass_seconds: 
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended and os.WIFEXITED(status):
                 _reap()
-                # What comes after the outputs are written is heard, too: `aotc build && ...` ends.
+                # A signal after the outputs were written still counts: `aotc build && ...` ends.
                 if signal.sigpending() & (heard - {signal.SIGCHLD}):
                     return _tell_of_interrupt()
                 return os.WEXITSTATUS(status)
@@ -137,7 +138,7 @@ def _wait(child: int, heard: set[signal.Signals], record: Record, pass_seconds: 
 
 
 class _PassClock:
-    """How long the child has been in one pass of the user's pipeline."""
+    """Measures how long the child has been in one pass of the user's pipeline."""
 
     def __init__(self, child: int, record: Record, limit: int) -> None:
         self._child = child
@@ -157,8 +158,8 @@ class _PassClock:
 
 
 def _end_all(child: int | None) -> None:
-    """Kills the command's process, unless it has ended, and all our other children, and theirs,
-    which become ours when their parents end."""
+    """Kills the command's process, unless it has ended, and all other children of this process,
+    including those that are reparented to it when their parents end."""
     if child is not None:
         os.kill(child, signal.SIGKILL)
     while True:
@@ -172,8 +173,8 @@ def _end_all(child: int | None) -> None:
 
 
 def _reap() -> None:
-    """Waits for what the child has told to end, the fork server: without an init process nobody
-    would. What a program of the user's left behind is not waited for."""
+    """Waits for the fork server, which the child has told to end: without an init process nothing
+    else would. Programs that the user's code left running are not waited for."""
     until = time.monotonic() + _REAP
     with contextlib.suppress(ChildProcessError):
         while time.monotonic() < until:
@@ -182,7 +183,7 @@ def _reap() -> None:
 
 
 def _tell_of_interrupt() -> int:
-    # A terminal has ^C on the line.
+    # The terminal shows ^C on the current line.
     print("\naotc: interrupted", file=sys.stderr, flush=True)
     return _INTERRUPTED
 
