@@ -1,4 +1,4 @@
-"""`aotc doctor`: what is here, what works with it, and the command that mends what does not."""
+"""`aotc doctor`: reports what is installed, what works, and the commands that fix what does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What works here and what does not, from the checks; and this machine's C library."""
+"""What works on this machine, derived from the checks; and the check of its C library."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Sections = Mapping[str, tuple[Check, ...]]
 
 
 def check_libc() -> Check:
-    """Whether programs for the default target run here."""
+    """Checks whether programs for the default target run on this machine."""
     about = "programs and libraries run on it"
     target = HostTarget.native()
     try:
@@ -33,7 +33,7 @@ def check_libc() -> Check:
 
 
 def find_abilities(sections: _Sections) -> tuple[Check, ...]:
-    """One line for each thing that users want, as far as the checks of `sections` tell."""
+    """One check per purpose that users have, derived from the checks of `sections`."""
     checks = {check.name: check for section in sections.values() for check in section}
     trial = checks.get("build")
     failed = [check for check in checks.values() if check.status is Status.FAILED]

@@ -1,4 +1,4 @@
-"""Everything that a build needs, looked at; and a build, tried."""
+"""Checks everything that a build needs, and tries a build."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ func.func @trial(%x: memref<64xf32>) attributes {llvm.emit_c_interface} {
 
 
 def examine(environment: Mapping[str, str]) -> Report:
-    """Looks at all of it. Runs tools, and writes to the cache and to folders for temporary files
-    alone."""
+    """Runs all checks. They run tools, and write only to the cache and to temporary folders."""
     tools = (_attempt("mlir", _check_bindings), *_check_tools(environment))
     cache = _attempt("cache", lambda: _check_cache(environment))
     sections = {
@@ -51,7 +50,7 @@ def examine(environment: Mapping[str, str]) -> Report:
 
 
 def _attempt(name: str, check: Callable[[], Check], about: str = "") -> Check:
-    """The check, or how it failed: nothing may keep the others from being looked at."""
+    """The check, or its failure: an exception must not prevent the other checks."""
     try:
         return check()
     except AotcError as error:
@@ -72,7 +71,7 @@ def _check_bindings() -> Check:
 
 def _check_tools(environment: Mapping[str, str]) -> tuple[Check, ...]:
     toolchain = Toolchain(environment, asks=True)
-    # Those that may be missing come last.
+    # Optional tools come last.
     names = sorted(TOOL_NAMES, key=lambda name: name in OPTIONAL_TOOLS)
     return tuple(
         _attempt(name, functools.partial(_check_tool, toolchain, name), purpose_of(name))
@@ -97,7 +96,7 @@ def _check_frontends() -> tuple[Check, ...]:
     try:
         from aotc.frontends import frontends
     except AotcError:
-        return ()  # the bindings are missing, which was said
+        return ()  # the bindings are missing, which was reported
     checks = []
     for one in frontends():
         if one.frontend is None:

@@ -1,1 +1,1 @@
-"""Binary files that are read: ELF, views of bytes, and what is found in them."""
+"""Readers of binary files: ELF, bounded views of bytes, and the images in a file."""

@@ -1,7 +1,7 @@
-"""ELF files of others, which may be damaged: sections, symbols, notes, what is needed to load them.
+"""Reader for untrusted ELF files, which may be damaged: sections, symbols, notes, dependencies.
 
-`aotc.host.elf` reads files that aotc's own tools made, where damage is a bug of ours; here it is
-what the user asks about, and everything is bounded. Sources are the same: the System V gABI
+`aotc.host.elf` reads files that aotc's own tools wrote, in which damage is a bug of aotc. This one
+reads files that users name, so everything is bounded. The sources are the same: the System V gABI
 (https://gabi.xinuos.com), and the Linux Standard Base for symbol versions. Field names in comments
 are theirs.
 """
@@ -41,18 +41,18 @@ SHT_NOBITS = 8
 _SHT_NOTE = 7
 _DT_SONAME, _DT_FLAGS_1 = 14, 0x6FFFFFFB
 _DF_1_PIE = 0x08000000
-# The file header behind e_ident.
+# The file header after e_ident.
 _AFTER_IDENTIFICATION = struct.Struct(FILE_HEADER.format.replace("16s", ""))
 _NOTE = struct.Struct("<III")
 
-# More than any compiler makes, and what memory a file may cost.
+# More than any compiler emits, and a bound for the memory that a file may cost.
 _MOST_SECTIONS = 1 << 18
 _MOST_SYMBOLS = 1 << 22
 _MOST_NOTES = 1 << 12
 _MOST_DYNAMIC = 1 << 14
 _LONGEST_NOTE = 1 << 26
 _LONGEST_OWNER = 256
-# Names may lie in one another: of all that are read.
+# Names may overlap: this bounds the total size of all names that are read.
 _MOST_NAME_BYTES = 1 << 26
 
 
@@ -65,7 +65,7 @@ class Note(NamedTuple):
 
 
 class Dynamic(NamedTuple):
-    """DT_NEEDED, DT_SONAME, and whether it is a position-independent executable."""
+    """DT_NEEDED, DT_SONAME, and whether the file is a position-independent executable."""
 
     needed: tuple[str, ...]
     soname: str | None
@@ -73,7 +73,7 @@ class Dynamic(NamedTuple):
 
 
 class ElfFile:
-    """A 64-bit little-endian ELF file. Raises InputError where it is none, or is damaged."""
+    """A 64-bit little-endian ELF file. Raises InputError for other files and for damaged ones."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -95,12 +95,12 @@ class ElfFile:
         self._names = names
         self._name_bytes = _MOST_NAME_BYTES
         if headers == 0:
-            return  # a linked file can do without
+            return  # section headers are optional in linked files
         if size != SECTION_HEADER.size:
             raise view.damaged(f"its section headers have {size} bytes, not {SECTION_HEADER.size}")
         if count == 0 or names == SHN_XINDEX:
             first = Section._make(view.unpack(SECTION_HEADER, headers, "the first section header"))
-            # Too many for e_shnum and e_shstrndx: the first header has them.
+            # If the values exceed e_shnum and e_shstrndx, the first section header has them.
             count = count or first.size
             self._names = first.link if names == SHN_XINDEX else names
         if count > _MOST_SECTIONS:
@@ -124,7 +124,7 @@ class ElfFile:
         return text
 
     def content(self, index: int, what: str) -> View:
-        """The bytes of a section in the file: none, where it is zeros."""
+        """The bytes of a section in the file; empty if it has none, such as .bss."""
         if not 0 <= index < len(self.sections):
             raise self.view.damaged(f"{what} would be section {index} of {len(self.sections)}")
         section = self.sections[index]
@@ -142,12 +142,12 @@ class ElfFile:
         return [index for index, section in enumerate(self.sections) if section.type == type]
 
     def symbols(self) -> Iterator[tuple[Symbol, str]]:
-        """The symbols from number 1 on; of a linked file, those that the dynamic linker sees."""
+        """The symbols from index 1; in a linked file, those of the dynamic symbol table."""
         wanted = (SHT_SYMTAB,) if self.type == ET_REL else (SHT_DYNSYM, SHT_SYMTAB)
         return self._symbols_of(next((i for type in wanted for i in self.find(type)), None))
 
     def symbol_table(self) -> Iterator[tuple[Symbol, str]]:
-        """The symbols of .symtab, from number 1 on."""
+        """The symbols of .symtab, from index 1."""
         return self._symbols_of(next(iter(self.find(SHT_SYMTAB)), None))
 
     def _symbols_of(self, index: int | None) -> Iterator[tuple[Symbol, str]]:
@@ -165,7 +165,7 @@ class ElfFile:
             yield symbol, self._string(strings, symbol.name, "a symbol's name") if has_name else ""
 
     def defined(self) -> Iterator[str]:
-        """The symbols that other files may refer to."""
+        """The names of the symbols that other files may refer to."""
         for symbol, name in self.symbols():
             if not symbol.is_local and symbol.section != SHN_UNDEF:
                 yield name
@@ -174,7 +174,8 @@ class ElfFile:
         left = _MOST_NOTES
         for index in self.find(_SHT_NOTE):
             section = self.content(index, "a note section")
-            # By the gABI 8 in 64-bit files; in fact it is 4, but for sections that say otherwise.
+            # The gABI says 8 in 64-bit files; in practice it is 4, unless the section is aligned
+            # to 8.
             unit = 8 if self.sections[index].alignment == 8 else 4
             at = 0
             while at + _NOTE.size <= section.size:
@@ -193,7 +194,7 @@ class ElfFile:
 
     @functools.cached_property
     def dynamic(self) -> Dynamic:
-        """What the dynamic linker is told; nothing in a file that is not for it."""
+        """The information for the dynamic linker; empty for a file without it."""
         needed: list[str] = []
         soname: str | None = None
         flags = 0
@@ -213,7 +214,7 @@ class ElfFile:
         return Dynamic(tuple(needed), soname, bool(flags & _DF_1_PIE))
 
     def versions_needed(self) -> set[str]:
-        """The symbol versions that the file asks of others: GLIBC_2.17, ..."""
+        """The symbol versions that the file requires: GLIBC_2.17, ..."""
         found: set[str] = set()
         left = _MOST_DYNAMIC
         for index in self.find(SHT_GNU_VERNEED)[:1]:
@@ -238,7 +239,7 @@ class ElfFile:
         return found
 
     def comments(self) -> tuple[str, ...]:
-        """What compilers and linkers say of themselves (.comment)."""
+        """The identification strings of compilers and linkers (.comment)."""
         section = self.named(".comment")
         if section is None:
             return ()

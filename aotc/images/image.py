@@ -8,10 +8,10 @@ from aotc.images.view import View
 
 
 class DeviceKernel(Struct, frozen=True):
-    """A kernel in an image; sizes in bytes, None where neither the file nor its manifest says.
+    """A kernel in an image. Sizes are in bytes, None if neither the file nor its manifest has them.
 
-    `stack_bytes` (with what is spilled) and the spills are a thread's, `shared_bytes` a block's
-    without what a launch adds.
+    `stack_bytes` (including spills) and the spills are per thread. `shared_bytes` is per block,
+    without dynamic shared memory.
     """
 
     name: str
@@ -28,11 +28,11 @@ class DeviceKernel(Struct, frozen=True):
 
 
 class Image(Struct, frozen=True):
-    """Device code: `kind` is cubin or ptx, or another that a fat binary has.
+    """Device code: `kind` is cubin or ptx, or another kind in a fat binary.
 
-    `chip` is sm_90a, or compute_80 for PTX of version `ptx_version`. `offset` is where it (or its
-    fat binary) begins in the file, `stored_bytes` what it takes there; `bytes` is its size without
-    the `compression`. `problem` says what is damaged, where something is.
+    `chip` is sm_90a, or compute_80 for PTX of version `ptx_version`. `offset` is the position of
+    the image (or its fat binary) in the file, `stored_bytes` its size there; `bytes` is its size
+    without `compression`. `problem` describes damage, if there is any.
     """
 
     kind: str
@@ -49,7 +49,7 @@ class Image(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """An image, and its content while it is looked at; None where it is damaged."""
+    """An image, and its content while the file is open; None if the image is damaged."""
 
     image: Image
     content: View | None

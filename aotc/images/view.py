@@ -1,7 +1,7 @@
-"""`View`: a part of a file, or bytes that were decompressed, of which nothing outside can be read.
+"""`View`: bounds-checked access to a part of a file, or to decompressed bytes.
 
-All readers here stand on it: what a damaged file says of itself (offsets, sizes, counts) is
-compared with what is there before it is used, and a loop that the file controls has a limit.
+All readers here are based on it. Offsets, sizes and counts in a file are checked against the actual
+size before they are used, and a loop whose length the file determines has a limit.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from aotc.errors import InputError
 
 Data = bytes | mmap.mmap
 
-# Names longer than this are no names: C++ reaches tens of thousands of bytes.
+# Longer names are not accepted: C++ names reach tens of thousands of bytes.
 LONGEST_NAME = 1 << 16
 
 
 def printable(line: str) -> str:
-    """The line with escapes for what is no printable character."""
+    """The line with unprintable characters escaped."""
     if line.isprintable():
         return line
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
@@ -29,9 +29,9 @@ def damaged(name: str, problem: str) -> InputError:
 
 
 class View:
-    """`size` bytes of `data` from `start` on; `name` is what messages call them.
+    """`size` bytes of `data` from `start` on; `name` identifies them in messages.
 
-    Offsets count from the view's own start. What does not lie within it raises InputError.
+    Offsets are relative to the view's start. Access outside the view raises InputError.
     """
 
     __slots__ = ("data", "name", "size", "start")
@@ -50,7 +50,7 @@ class View:
             raise self.damaged(f"{what} would be bytes {offset} to {offset + size} of {self.size}")
 
     def part(self, offset: int, size: int, what: str, *, name: str | None = None) -> View:
-        """The bytes of `what`, as a view of their own."""
+        """The bytes of `what`, as a separate view."""
         self.check(offset, size, what)
         return View(self.data, name or self.name, self.start + offset, size)
 
@@ -72,7 +72,7 @@ class View:
         return layout.unpack_from(self.data, self.start + offset)
 
     def find(self, wanted: bytes, offset: int = 0) -> int:
-        """Where `wanted` is at or behind `offset`; -1 if it is nowhere."""
+        """The first position of `wanted` at or after `offset`; -1 if there is none."""
         found = self.data.find(wanted, self.start + offset, self.start + self.size)
         return found - self.start if found >= 0 else -1
 

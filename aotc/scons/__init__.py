@@ -1,4 +1,4 @@
-"""A SCons tool, with builders for what `aotc build` makes.
+"""A SCons tool with builders for the artifacts of `aotc build`.
 
     import aotc.scons
 
@@ -8,18 +8,18 @@
     env.AotcUse(package)
     env.Program("main", "main.c")
 
-`AotcProgram` and `AotcObject` make a file; `AotcSharedLibrary`, `AotcStaticLibrary` and
-`AotcLibrary` (both) a package in the folder that is their target: library, header, manifest, and
-what CMake and pkg-config want. The library is the first of the nodes that they return. `AotcUse`
-has an environment's compilers and linkers find it. Construction variables:
+`AotcProgram` and `AotcObject` make a file. `AotcSharedLibrary`, `AotcStaticLibrary` and
+`AotcLibrary` (both) make a package in the folder that is their target: library, header, manifest,
+and the files for CMake and pkg-config. The library is the first of the nodes that they return.
+`AotcUse` makes an environment's compilers and linkers find it. Construction variables:
 
     AOTC        the command (default: this Python's aotc)
     AOTCCHIPS   chips to build for, a list or a text
     AOTCFLAGS   any options of `aotc build`
-    AOTCCOMSTR  what is printed in place of the command
+    AOTCCOMSTR  what is printed instead of the command
 
-Whatever decides an output is a dependency of it: the module and what its front end reads beside it,
-the files that $AOTCFLAGS names, aotc and the packages of its tools.
+Everything that determines an output is a dependency of it: the module and the files that its front
+end reads, the files that $AOTCFLAGS names, aotc and the packages of its tools.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ from aotc.request_words import make_request
 from aotc.toolchain.runtime import SYSTEM_LIBRARIES
 
 _AOTC = (sys.executable, "-P", "-m", "aotc")
-# Where aotc's cache is, and where Python finds aotc: SCons starts tools with neither. None of them
-# decides what a build makes.
+# Variables for aotc's cache folder and for Python's search path, which SCons does not pass to
+# tools. None of them affects the result of a build.
 _ENVIRONMENT = (
     *("HOME", "XDG_CACHE_HOME", "TMPDIR", "PYTHONPATH"),
     *("AOTC_CACHE", "AOTC_CACHE_SIZE", "AOTC_REMOTE_CACHE", "AOTC_REMOTE_CACHE_UPLOAD"),
@@ -59,7 +59,7 @@ _COMMAND = "$AOTC build $SOURCE --emit $_AOTCEMIT $_AOTCCHIPS $AOTCFLAGS -o $_AO
 
 
 def toolpath() -> str:
-    """The folder in which SCons finds the tool `aotc`: the package, which has these functions."""
+    """The folder in which SCons finds the tool `aotc`: the parent of this package."""
     return str(Path(__file__).parent.parent.parent)
 
 
@@ -108,12 +108,12 @@ def _package_builder(env: Any, emit: str) -> Any:
     return Builder(
         action=Action("$AOTCCOM", "$AOTCCOMSTR"),
         emitter=_emit_package,
-        # By default it would be a file.
+        # The default is a file.
         target_factory=env.fs.Entry,
         src_suffix=".mlir",
         single_source=True,
         _AOTCEMIT=emit,
-        # The library is the first, and in a folder of the package.
+        # The library is the first target, in a subfolder of the package.
         _AOTCOUT="${TARGET.dir.dir}/",
     )
 
@@ -130,7 +130,7 @@ def _emit_file(target: list[Any], source: list[Any], env: Any) -> tuple[list[Any
 
 
 def _emit_package(target: list[Any], source: list[Any], env: Any) -> tuple[list[Any], list[Any]]:
-    """In place of the folder, all files that are put there."""
+    """Replaces the target folder by all files that are written to it."""
     options = _options(env, target, source)
     folder = env.Dir(target[0].get_abspath())
     request = make_request(
@@ -146,7 +146,7 @@ def _emit_package(target: list[Any], source: list[Any], env: Any) -> tuple[list[
 
 
 def _options(env: Any, target: Any, source: Any) -> dict[str, Any]:
-    """The options of `aotc build` in $AOTCFLAGS, by the command's own parser."""
+    """The options of `aotc build` in $AOTCFLAGS, parsed by the command's own parser."""
     from aotc.commands.build import build
 
     words = [str(word) for word in env.subst_list("$AOTCFLAGS", 0, target, source)[0]]

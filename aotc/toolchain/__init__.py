@@ -25,7 +25,7 @@ __all__ = [
     "utilities_library",
 ]
 
-# When they are asked for: a build that finds all in the cache needs few of them.
+# Imported on access: a fully cached build needs few of them.
 _MODULES = {
     "data": ("data_dir",),
     "runner": ("Completed", "RecordingRunner", "Runner"),

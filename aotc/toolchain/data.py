@@ -1,4 +1,4 @@
-"""`data_dir`: the C sources and templates that travel with aotc; and what is made of them."""
+"""`data_dir`: the C sources and templates that aotc includes; and the names of what they build."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aotc.errors import InternalError
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 RUNTIME_NAME = "mlir_cuda_runtime"
-# The runtime of libraries that share one.
+# The runtime library of libraries that share one.
 SHARED_RUNTIME = f"lib{RUNTIME_NAME}.so"
 
 

@@ -1,13 +1,13 @@
-"""LLVM IR text as the MLIR bindings print it → text that the older clang reads.
+"""LLVM IR text as the MLIR bindings print it → text that the older clang accepts.
 
-The bindings are made of a newer LLVM than clang, and text is what passes between them.
-`downlevel` knows each difference between the two, in one table, by the version that
-first reads the new spelling. What it cannot express in the old language it leaves as it
-is: clang then refuses it (`explain_refusal` finds the line), or takes an intrinsic that
-it does not know for an external function (`unknown_intrinsics` finds it in the output).
+The bindings are built with a newer LLVM than clang, and they exchange LLVM IR as text.
+`downlevel` handles each difference between the two, in one table, by the first version
+that reads the new spelling. What the old syntax cannot express is left unchanged: clang
+then rejects it (`explain_refusal` finds the line), or treats an intrinsic that it does not
+know as an external function (`unknown_intrinsics` finds it in the output).
 
-The text is worked on line by line, and only outside quotes and comments. A line's quotes
-are well formed: LLVM writes a quote inside a string as `\\22`.
+The text is processed line by line, and only outside quotes and comments. A line's quotes
+are balanced: LLVM writes a quote inside a string as `\\22`.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from aotc.toolchain.version import Version
 # --- Floating-point literals ---------------------------------------------------------
 #
 # LLVM 24 prints `float f0x322BCC77`, `double +inf`, `half -qnan`, `float +nan(0x1)`,
-# `float +snan(0x1)`, and decimals that are the shortest way to a value but not the value
-# (`float 1.000000e-01`). All LLVMs read the older hexadecimal forms, which are exact.
+# `float +snan(0x1)`, and the shortest decimal that rounds to a value, although it is not equal
+# to it (`float 1.000000e-01`). All LLVMs read the older hexadecimal forms, which are exact.
 
 
 class _Format(Struct, frozen=True):
-    """A binary floating-point type: how many bits, and how older LLVMs spell them."""
+    """A binary floating-point type: its bit widths, and its spelling in older LLVMs."""
 
     exponent_bits: int
     fraction_bits: int
     prefix: str
     digits: int
-    # x87 stores the significand's leading one, which the others imply.
+    # x87 stores the leading one of the significand, which is implicit in the other formats.
     has_integer_bit: bool = False
 
     @property
@@ -51,7 +51,7 @@ class _Format(Struct, frozen=True):
         return (1 << self.exponent_bits) - 1
 
     def pack(self, negative: bool, exponent: int, fraction: int) -> int:
-        """The bits of a sign, a biased exponent and a fraction (without a leading one)."""
+        """The bits of a sign, a biased exponent and a fraction (without the leading one)."""
         significand = fraction
         width = self.fraction_bits
         if self.has_integer_bit:
@@ -67,7 +67,7 @@ class _Format(Struct, frozen=True):
         power = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
         if magnitude < Fraction(2) ** power:
             power -= 1
-        # Below the least normal exponent the spacing stays: those are the subnormals.
+        # Below the smallest normal exponent the spacing is constant: these are the subnormals.
         spacing = max(power, 1 - self.bias) - self.fraction_bits
         count = round(magnitude / Fraction(2) ** spacing)  # Fraction rounds ties to even
         if count >> (self.fraction_bits + 1):  # rounded up to the next power of two
@@ -119,12 +119,12 @@ def _bits(form: _Format, literal: str) -> int:
 def _quick_float_bits(double: float) -> int | None:
     """The bits of the float nearest to a decimal whose nearest double is `double`.
 
-    None where rounding twice may be wrong: where the double lies just between two floats.
+    None if double rounding may be wrong: if the double is exactly halfway between two floats.
     """
     try:
         packed = struct.pack("<f", double)
         single: float = struct.unpack("<f", packed)[0]
-        # Exact, and as far from `double` on its other side as `single` on this.
+        # Exact; it is as far from `double` as `single` is, on the other side.
         mirrored = 2 * double - single
         if single != double and struct.unpack("<f", struct.pack("<f", mirrored))[0] == mirrored:
             return None
@@ -135,9 +135,9 @@ def _quick_float_bits(double: float) -> int | None:
 
 
 def _widen(bits: int) -> int:
-    """A float's bits → the bits of the double which the old language spells it by."""
+    """A float's bits → the bits of the double that spells it in the old syntax."""
     sign, exponent, fraction = bits >> 31, (bits >> 23) & 0xFF, bits & 0x7FFFFF
-    if exponent == 0xFF:  # infinities and NaNs: a payload moves up, signaling stays so
+    if exponent == 0xFF:  # infinities and NaNs: the payload moves up, a signaling NaN stays one
         return _DOUBLE.pack(bool(sign), 0x7FF, fraction << 29)
     value: float = struct.unpack("<f", struct.pack("<I", bits))[0]
     widened: int = struct.unpack("<Q", struct.pack("<d", value))[0]
@@ -145,7 +145,7 @@ def _widen(bits: int) -> int:
 
 
 def _spell(type_name: str, literal: str) -> str:
-    """One literal in the old language. Exact for every type; `_spell_run` is the quick way."""
+    """Spells one literal in the old syntax. Exact for every type; `_spell_run` is faster."""
     form = _FORMATS[type_name]
     bits = _bits(form, literal)
     if form is _FLOAT:
@@ -156,7 +156,7 @@ def _spell(type_name: str, literal: str) -> str:
 
 
 class _Spelling(dict[str, str]):
-    """Spellings of one 16-bit type, which has few values: each is worked out once."""
+    """The spellings of one 16-bit type, which has few values: each is computed once."""
 
     def __init__(self, type_name: str) -> None:
         super().__init__()
@@ -171,7 +171,7 @@ _SMALL = {name: _Spelling(name) for name in ("half", "bfloat")}
 
 
 def _digits(doubles: array[float]) -> list[str]:
-    """The bits of each double, as 16 digits. The array's content is used up."""
+    """The bits of each double, as 16 hexadecimal digits. Modifies the array."""
     if not doubles:
         return []
     if sys.byteorder == "little":
@@ -179,15 +179,15 @@ def _digits(doubles: array[float]) -> list[str]:
     return doubles.tobytes().hex(" ", 8).upper().split(" ")
 
 
-# A double just between two floats: the bits below a float's are 1000…
+# A double exactly halfway between two floats: its bits below a float's are 1000…
 _TIE = re.compile(r"[13579BDF]0{7}$")
 
 
 def _float_decimal_digits(literals: list[str]) -> list[str]:
-    """Decimals of type float, by way of double: quick, and right except near ties.
+    """Spells decimals of type float by converting them to double: fast, and right except near ties.
 
-    Rounding twice (to double, then to float) is wrong only where the double lies exactly
-    between two floats. Lists that have such a one, a subnormal or an overflow are spelled
+    Double rounding (to double, then to float) is wrong only if the double is exactly halfway
+    between two floats. Lists that contain such a double, a subnormal or an overflow are spelled
     one by one.
     """
     doubles = array("d", map(float, literals))
@@ -200,7 +200,7 @@ def _float_decimal_digits(literals: list[str]) -> list[str]:
 
 
 def _float_pattern_digits(literals: list[str]) -> list[str]:
-    """Bit patterns (`f0x…`) of type float."""
+    """Spells bit patterns (`f0x…`) of type float."""
     text = "".join(literals).replace("f0x", "")
     if len(text) != _FLOAT.digits * len(literals):  # the printer writes leading zeros
         return [_spell("float", literal)[2:] for literal in literals]
@@ -208,14 +208,14 @@ def _float_pattern_digits(literals: list[str]) -> list[str]:
     patterns.frombytes(bytes.fromhex(text))
     if sys.byteorder == "little":
         patterns.byteswap()
-    # The processor would make a signaling NaN quiet.
+    # The processor would convert a signaling NaN to a quiet one.
     if not all(map(math.isfinite, patterns)):
         return [_spell("float", literal)[2:] for literal in literals]
     return _digits(array("d", patterns))
 
 
 def _spell_run(type_name: str, literals: list[str]) -> list[str]:
-    """Many literals of one type: what a large constant array needs."""
+    """Spells many literals of one type, as in a large constant array."""
     if type_name in _SMALL:
         return list(map(_SMALL[type_name].__getitem__, literals))
     if type_name not in ("float", "double") or len(literals) < _RUN_PAYS:
@@ -234,7 +234,7 @@ def _spell_run(type_name: str, literals: list[str]) -> list[str]:
             for literal in literals
         ]
     spelled: list[str] = []
-    for literal in literals:  # with infinities or NaNs among them
+    for literal in literals:  # some of them are infinities or NaNs
         if literal[0] == "f":
             spelled.append(f"0x{next(pattern_digits)}")
         elif literal[-1].isdigit():
@@ -244,25 +244,25 @@ def _spell_run(type_name: str, literals: list[str]) -> list[str]:
     return spelled
 
 
-# Below this many literals in a row, setting up the quick way costs more than it saves.
+# For fewer consecutive literals, the setup of the fast path costs more than it saves.
 _RUN_PAYS = 16
 
 _LITERAL = (
     r"(?:f0x[0-9A-Fa-f]+|[+-]?[0-9]+\.[0-9]*(?:[eE][+-]?[0-9]+)?"
     r"|[+-](?:inf|qnan|s?nan\(0x[0-9A-Fa-f]+\)))(?![\w.$-])"
 )
-# `(?<!…)`: no part of a name such as %my.float or @float.
+# `(?<!…)`: not part of a name such as %my.float or @float.
 _TYPE = r"(?<![\w.$%@!#-])(half|bfloat|float|double|x86_fp80|fp128|ppc_fp128)(?![\w.$-])"
 # LLVM puts a space before every literal.
 _ANY_LITERAL = re.compile(f"(?<= ){_LITERAL}")
-# A type, and with it the literals of that type that follow it at once, or a bare literal.
-# In runs of bounded length: the matcher remembers each turn. (A possessive `*+` would not, but
+# A type with the literals of that type that directly follow it, or a literal alone. Runs have a
+# bounded length, because the matcher keeps state per repetition. (A possessive `*+` would not, but
 # CPython before 3.11.5 loses the group around it.)
 _SCAN = re.compile(f"{_TYPE}(?: ({_LITERAL}(?:, \\1 {_LITERAL}){{0,4095}}))?|(?<= )({_LITERAL})")
 
 
 class _Line:
-    """What the rewriting of one line must remember from piece to piece."""
+    """State that is kept between the pieces of a line."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -270,7 +270,7 @@ class _Line:
 
 
 def _rewrite_literals(piece: str, line: _Line) -> str:
-    """Each literal, by the nearest floating-point type to its left on the line."""
+    """Spells each literal by the nearest floating-point type to its left on the line."""
 
     def rewrite(found: re.Match[str]) -> str:
         type_name, run, bare = found.groups()
@@ -299,9 +299,9 @@ def _rewrite_literals(piece: str, line: _Line) -> str:
 
 # --- Attributes ----------------------------------------------------------------------
 
-# Attributes of functions that LLVM 22 has no word for. None changes what a program may
-# do: noipa, nooutline and flatten steer optimizations that we do not run between
-# modules, prefalign is an alignment that is only preferred.
+# Function attributes that LLVM 22 does not know. None of them affects semantics: noipa, nooutline
+# and flatten control optimizations that aotc does not run between modules, prefalign is only a
+# preferred alignment.
 _NEW_ATTRIBUTES = re.compile(r" (?:noipa|nooutline|flatten|prefalign\(\d+\)|prefalign=\d+)(?= |$)")
 
 
@@ -315,7 +315,7 @@ _DEAD_ON_RETURN = re.compile(r" dead_on_return\(\d+\)")
 
 
 def _drop_dead_on_return_size(piece: str, line: _Line) -> str:
-    """`dead_on_return(8)` names the dead bytes; the old word means all of them: too many."""
+    """Removes `dead_on_return(8)`: it names the dead bytes, the old attribute means all bytes."""
     return _DEAD_ON_RETURN.sub("", piece)
 
 
@@ -324,9 +324,9 @@ _TARGET_MEMORY = re.compile(r"target_mem\d*: (\w+)")
 
 
 def _drop_target_memory(piece: str, line: _Line) -> str:
-    """`memory(read, target_mem0: none)` says more than the old words can; what is left says less.
+    """Removes `target_mem0: none` from `memory(read, target_mem0: none)`; the rest is weaker.
 
-    A function that does use such memory loses the whole attribute, and may then do anything.
+    A function that does access such memory loses the whole attribute, which permits any access.
     """
 
     def rewrite(found: re.Match[str]) -> str:
@@ -339,7 +339,7 @@ def _drop_target_memory(piece: str, line: _Line) -> str:
 
 
 def _fill_group(piece: str) -> str:
-    """An empty attribute group is refused, and its number may be in use anywhere."""
+    """Fills an empty attribute group, which the old syntax rejects; other lines may refer to it."""
     return _EMPTY_GROUP.sub('= { "downleveled" }', piece)
 
 
@@ -356,7 +356,7 @@ _DENORMAL_WORDS = {
 
 
 def _spell_denormal_modes(piece: str, line: _Line) -> str:
-    """`denormal_fpenv(ieee, float: preservesign|dynamic)` was two attributes, with strings."""
+    """Spells `denormal_fpenv(ieee, float: preservesign|dynamic)` as two string attributes."""
 
     def modes(text: str) -> str:
         words = [_DENORMAL_WORDS[word.strip()] for word in text.strip(", ").split("|")]
@@ -385,9 +385,9 @@ _TMA_OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 
 
 def _name_tma_reduction(piece: str, line: _Line) -> str:
-    """The operation of a TMA reduction is an argument now; it was a part of the name.
+    """Moves the operation of a TMA reduction from an argument into the intrinsic's name.
 
-    The declaration goes: an intrinsic that has none gets it from its call.
+    The declaration is removed: an undeclared intrinsic is declared by its call.
     """
     if line.text.startswith("declare "):
         return ""
@@ -404,7 +404,7 @@ _MOVMATRIX = re.compile(r"@llvm\.nvvm\.movmatrix\.sync\.aligned\.m8n8\.trans\.b1
 
 
 def _assemble_movmatrix(piece: str, line: _Line) -> str:
-    """LLVM 22 has no intrinsic for this instruction, but it passes assembly on."""
+    """Replaces this intrinsic, which LLVM 22 does not have, by inline assembly."""
     if line.text.startswith("declare "):
         return ""
     return _MOVMATRIX.sub(
@@ -421,9 +421,9 @@ _Rewrite = Callable[[str, _Line], str]
 class _Difference(Struct, frozen=True):
     """A spelling that LLVM reads from version `read_from` on.
 
-    `needles` are strings one of which every occurrence has: a text without them is not
-    searched. Some differences may be older than said: only LLVM 22 was seen to refuse
-    them and LLVM 24 to write them, and the old spelling is right for both.
+    Every occurrence contains one of `needles`: a text without them is not searched. Some
+    differences may be older than stated: what is known is that LLVM 22 rejects them and LLVM 24
+    writes them, and the old spelling is valid for both.
     """
 
     read_from: Version
@@ -450,7 +450,7 @@ _DIFFERENCES = (
 )
 
 
-# A module's lines of assembly stand in one `module asm` since then, each in quotes.
+# From this version on, a module's assembly lines are in one `module asm`, each in quotes.
 _ASSEMBLY_LINES = Version(24)
 _MANY_ASSEMBLY_LINES = re.compile(r'^module asm\n((?:[ \t]+"[^"\n]*"\n)+)', re.MULTILINE)
 
@@ -460,9 +460,9 @@ def _one_by_one(found: re.Match[str]) -> str:
 
 
 def downlevel(text: str, *, writer: Version, reader: Version) -> str:
-    """`text`, written by LLVM `writer`, as LLVM `reader` reads it.
+    """`text`, written by LLVM `writer`, in the syntax of LLVM `reader`.
 
-    The same text when `reader` is not older than `writer`.
+    Unchanged if `reader` is not older than `writer`.
     """
     if reader >= writer:
         return text
@@ -480,8 +480,8 @@ def downlevel(text: str, *, writer: Version, reader: Version) -> str:
         return text
     literals_only = [rewrite for _, rewrite in rewrites] == [_rewrite_literals]
     for number, line in enumerate(lines):
-        # Most lines have nothing to rewrite. One with quotes may hold an image of many
-        # megabytes, which only the splitting at quotes passes over quickly.
+        # Most lines need no change. A line with quotes may contain an image of many megabytes,
+        # which only splitting at quotes skips quickly.
         if literals_only and '"' not in line and _ANY_LITERAL.search(line) is None:
             continue
         lines[number] = _rewrite_line(line, rewrites)
@@ -489,11 +489,11 @@ def downlevel(text: str, *, writer: Version, reader: Version) -> str:
 
 
 def _rewrite_line(text: str, rewrites: list[tuple[tuple[str, ...], _Rewrite]]) -> str:
-    # Splitting first keeps embedded images cheap: nothing but this looks at their bytes.
+    # Splitting first keeps embedded images cheap: nothing else scans their bytes.
     pieces = text.split('"')
     for needles, rewrite in rewrites:
         line = _Line(text)
-        for index in range(0, len(pieces), 2):  # the odd ones are quoted
+        for index in range(0, len(pieces), 2):  # pieces with an odd index are quoted
             code, semicolon, comment = pieces[index].partition(";")
             if not needles or any(needle in code for needle in needles):
                 pieces[index] = rewrite(code, line) + semicolon + comment
@@ -504,14 +504,14 @@ def _rewrite_line(text: str, rewrites: list[tuple[tuple[str, ...], _Rewrite]]) -
 
 # --- When clang refuses ----------------------------------------------------------------
 
-# Places in <inline asm> are not in our text.
+# Places in <inline asm> do not refer to this text.
 _PLACED = re.compile(r"^(?!<inline asm>)[^\n]*?:(\d+):(\d+): error: (.*)$", re.MULTILINE)
 _NAMED = re.compile(r"@(\"[^\"\n]*\"|[\w.$-]+)|intrinsic %(llvm\.[\w.]+)")
 _EXCERPT = 120
 
 
 def _excerpt(line: str, column: int) -> str:
-    """`line` around `column`: a line may hold an image of many megabytes."""
+    """The part of `line` around `column`: a line may contain an image of many megabytes."""
     if len(line) <= _EXCERPT:
         return line
     start = max(0, min(column - _EXCERPT // 2, len(line) - _EXCERPT))
@@ -520,10 +520,10 @@ def _excerpt(line: str, column: int) -> str:
 
 
 def explain_refusal(stderr: str, text: str) -> str | None:
-    """The line of `text` that clang's `stderr` is about, with a caret; None when it names none.
+    """The line of `text` that clang's `stderr` refers to, with a caret; None if there is none.
 
-    Errors of the parser have a place. Errors of the verifier and of instruction selection
-    only name a function or an intrinsic: then it is the first line that has that name.
+    Errors of the parser have a place. Errors of the verifier and of instruction selection only
+    name a function or an intrinsic: the result is the first line that contains the name.
     """
     lines = text.split("\n")
     placed = _PLACED.search(stderr)
@@ -548,9 +548,9 @@ _INTRINSIC = re.compile(rb"(?<![\w.$])llvm\.[a-z][\w.]*")
 
 
 def unknown_intrinsics(output: bytes) -> list[str]:
-    """The intrinsics that clang did not know, from the PTX or the object that it made.
+    """The intrinsics that clang did not know, from the PTX or the object that it wrote.
 
-    Clang takes them for external functions and compiles the call: only the name is left.
+    Clang treats them as external functions and compiles the call: only the name remains.
     """
     if output.startswith(b"\x7fELF"):
         found = re.findall(rb"\x00(llvm\.[a-z][\w.]*)(?=\x00)", output)
@@ -562,9 +562,9 @@ def unknown_intrinsics(output: bytes) -> list[str]:
 
 
 def check_intrinsics(made: bytes) -> None:
-    """Raises InternalError when PTX or an object calls an intrinsic that clang did not know.
+    """Raises InternalError if PTX or an object calls an intrinsic that clang did not know.
 
-    Clang takes such a one for a function of somebody else's, without a word.
+    Clang treats it as an external function, without a warning.
     """
     unknown = unknown_intrinsics(made)
     if unknown:

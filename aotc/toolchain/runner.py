@@ -1,4 +1,4 @@
-"""`Runner`: runs command lists, and turns a failure into a `ToolError` that says everything."""
+"""`Runner`: runs commands, and converts a failure to a `ToolError` with all details."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEEP_HINT = "keep the intermediates with --save-temps DIR"
 
 
 class Completed(Struct, frozen=True):
-    """A command that succeeded, and what it said."""
+    """A command that succeeded, with its output."""
 
     command: tuple[str, ...]
     stdout: str = ""
@@ -37,11 +37,11 @@ class Completed(Struct, frozen=True):
 
 
 class FileCommand(Struct, frozen=True):
-    """A command that makes files of files, in `folder`.
+    """A command that makes files from files in `folder`.
 
-    `env` adds to the tools' environment. `reads` are files, or folders of headers; relative ones,
-    and all of `writes`, are in `folder`. `names_matter`: whether what it makes depends on their
-    names.
+    `env` is added to the tools' environment. `reads` are files, or folders of headers. Relative
+    paths, and all of `writes`, are relative to `folder`. `names_matter`: whether the outputs depend
+    on the files' names.
     """
 
     words: tuple[str, ...]
@@ -53,7 +53,7 @@ class FileCommand(Struct, frozen=True):
 
 
 class CommandCache(Protocol):
-    """Runs commands, or gives what they made before: see `aotc.cache.actions`."""
+    """Runs commands, or returns their earlier outputs: see `aotc.cache.actions`."""
 
     def run(
         self, command: FileCommand, execute: Callable[[], Completed]
@@ -63,18 +63,18 @@ class CommandCache(Protocol):
 
 
 class StoppedError(Exception):
-    """The runner was stopped while, or before, this command ran. Never reaches the user."""
+    """The runner was stopped before or while this command ran. Users never see it."""
 
 
 def cores() -> int:
-    """How many this process may use: a container or `taskset` may leave it fewer than there are."""
+    """The number of cores this process may use; a container or `taskset` may reduce it."""
     return len(os.sched_getaffinity(0))
 
 
 def tool_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The whole environment of every tool, from the user's.
+    """The complete environment of every tool, derived from the user's.
 
-    Small on purpose: with CPATH, LIBRARY_PATH, CFLAGS or a locale in it, the same input
+    It is small on purpose: with CPATH, LIBRARY_PATH, CFLAGS or a locale in it, the same input
     would not give the same bytes.
     """
     tools = {
@@ -90,14 +90,14 @@ def tool_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def zig_environment(command: Sequence[str], folder: Path | None) -> Iterator[dict[str, str]]:
-    """What `zig cc` needs besides: a folder for its cache, which it would look for at HOME.
+    """Additional variables for `zig cc`: a folder for its cache, which would otherwise be at HOME.
 
-    It is an empty one, below `folder`: zig does not check by its hash what it finds in its cache.
+    The folder is empty, below `folder`, because zig does not verify the hashes of cached files.
     """
     if tuple(command[1:2]) != ("cc",):
         yield {}
         return
-    # (Children of a zig that was killed may still write there.)
+    # (Children of a killed zig may still write to it.)
     with tempfile.TemporaryDirectory(
         prefix=".zig-", dir=folder, ignore_cleanup_errors=True
     ) as place:
@@ -105,14 +105,14 @@ def zig_environment(command: Sequence[str], folder: Path | None) -> Iterator[dic
 
 
 def tool_name(command: Sequence[str]) -> str:
-    """How messages call the tool of `command`: `ptxas`, or `zig cc`, which is one of several."""
+    """The name of a command's tool in messages: `ptxas`, or `zig cc`, one of several in zig."""
     name = Path(command[0]).name
     if name == "zig" and len(command) > 1:
         return f"zig {command[1]}"
     return name
 
 
-# Signals that a process gets for what it does itself.
+# Signals that are caused by the process itself.
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 
 
@@ -126,12 +126,12 @@ def _ending(code: int) -> str:
 
 
 class Runner:
-    """Runs tools. One object serves several threads.
+    """Runs tools. Thread-safe.
 
-    `environment` is the user's (tools get `tool_environment` of it). `observer` is called
-    with each command line, quoted for a shell, before it runs, one at a time. `jobs` is how many
-    tools run at a time, by default as many as there are cores for this process. `cache` has what
-    commands made before.
+    `environment` is the user's (tools get `tool_environment` of it). `observer` is called with
+    each command line, quoted for a shell, before it runs; calls do not overlap. `jobs` is the
+    number of tools that run at once, by default the number of cores available to this process.
+    `cache` has the outputs of earlier commands.
     """
 
     def __init__(
@@ -149,19 +149,19 @@ class Runner:
         self._lock = threading.Lock()
         self._live: set[subprocess.Popen[bytes]] = set()
         self._stopped = False
-        # Of each set of tasks that run side by side: how many are done, and how many there are.
+        # For each set of concurrent tasks: the number of completed tasks, and of all tasks.
         self._batches: list[list[int]] = []
         self._tool_environment: dict[str, str] | None = None
-        # The commands that ran: what they made, when, and by which tool.
+        # The commands that ran: their product, times and tool.
         self.spans: list[Span] = []
 
     def note(self, text: str) -> None:
-        """Tells the observer something between commands."""
+        """Passes a text to the observer between commands."""
         if self._observer is not None:
             self._observer(f"# {text}")
 
     def tell_made_again(self, step: str, why: str) -> None:
-        """Says that something kept is made again, and why."""
+        """Reports that a cached entry is made again, and why."""
         with self._lock:
             self.note(f"made again: {step} ({why})")
         if self._cache is not None:
@@ -180,14 +180,14 @@ class Runner:
         names_matter: bool = True,
         prepare: Callable[[], Mapping[str, str]] | None = None,
     ) -> Completed:
-        """Runs `command` to its end, after `prepare`. `making` names its product, for messages.
+        """Runs `command` to its end, after `prepare`. `making` names its product in messages.
 
-        `env` adds to the tools' environment, and so does what `prepare` returns, which makes no
-        difference to what the command makes. `reads` and `writes` are all the files that make a
-        difference to what it does, and that it makes, from `cwd`: with them, a command that was
-        run before need not run again; if not `names_matter`, even for files of other names, with
-        the same content. Raises ToolError when the tool cannot be started or fails.
-        When this thread is interrupted, the tool and its children are killed.
+        `env` and the result of `prepare`, which must not affect the outputs, are added to the
+        tools' environment. `reads` and `writes` are all the files that affect the outputs, and all
+        outputs, relative to `cwd`: with them, the outputs of an earlier run can be reused; if not
+        `names_matter`, also the outputs for files with other names and the same contents. Raises
+        ToolError if the tool cannot be started or fails. If this thread is interrupted, the tool
+        and its children are killed.
         """
 
         def execute() -> Completed:
@@ -247,18 +247,18 @@ class Runner:
         cwd: Path | None,
         env: Mapping[str, str],
     ) -> tuple[subprocess.Popen[bytes], bytes, bytes]:
-        """Runs `command` to its end; the process, and what it wrote to stdout and stderr."""
+        """Runs `command` to its end; returns the process, its stdout and stderr."""
         process = None
         began = time.perf_counter()
         try:
             with uninterrupted():
                 process = self._start(command, making, input, cwd, env)
-            if self._stopped:  # between our caller's look and now
+            if self._stopped:  # set after the caller checked it
                 raise StoppedError(making)
             return process, *process.communicate(input)
         finally:
             if process is not None:
-                # After a normal end there is nothing left to kill.
+                # A process that has ended need not be killed.
                 if process.returncode is None:
                     _kill(process)
                 with self._lock:
@@ -273,7 +273,7 @@ class Runner:
         cwd: Path | None,
         env: Mapping[str, str],
     ) -> subprocess.Popen[bytes]:
-        """Starts `command`, one of those that `stop` ends from now on."""
+        """Starts `command`, and registers it to be killed by `stop`."""
         assert self._tool_environment is not None
         try:
             process = subprocess.Popen(
@@ -283,7 +283,7 @@ class Runner:
                 stderr=subprocess.PIPE,
                 cwd=cwd,
                 env={**self._tool_environment, **env},
-                # A group of its own: zig starts children, and all of them must go at once.
+                # A separate process group: zig starts children, and all must be killed together.
                 process_group=0,
             )
         except OSError as error:
@@ -302,14 +302,14 @@ class Runner:
         return ToolError(
             f"{tool_name(command)} could not make {making}: {_ending(code)}",
             command=command,
-            # Some tools complain on stdout.
+            # Some tools write errors to stdout.
             stderr=_text(stderr) or _text(stdout),
             hint=KEEP_HINT,
             is_crash=-code in _CRASHES,
         )
 
     def stop(self) -> None:
-        """Kills every running tool, and refuses to start another. For any thread."""
+        """Kills all running tools, and rejects new ones. May be called from any thread."""
         with self._lock:
             self._stopped = True
             live = list(self._live)
@@ -317,10 +317,10 @@ class Runner:
             _signal_group(process)
 
     def in_parallel(self, tasks: Sequence[Callable[[], T]], *, jobs: int | None = None) -> list[T]:
-        """Calls every task, several at a time; their results, in order.
+        """Calls all tasks, several at once; returns their results in order.
 
-        When one fails, or the caller is interrupted, every tool that this runner runs is
-        killed; the failure that came first, in the order of the tasks, is raised.
+        If a task fails, or the caller is interrupted, all tools of this runner are killed. The
+        failure that is raised is the first in the order of the tasks.
         """
         batch = [0, len(tasks)]
 
@@ -339,8 +339,8 @@ class Runner:
                 self._batches = [one for one in self._batches if one is not batch]
 
     def counts(self) -> tuple[int, int] | None:
-        """How many of the tasks that run side by side now are done, and how many there are; None
-        where there are no several."""
+        """The numbers of completed and of all current concurrent tasks; None if there are not
+        several."""
         with self._lock:
             done, all_ = (sum(batch[i] for batch in self._batches) for i in (0, 1))
         return (done, all_) if all_ > 1 else None
@@ -348,7 +348,8 @@ class Runner:
     def _in_parallel(self, tasks: Sequence[Callable[[], T]], jobs: int | None) -> list[T]:
         if len(tasks) < 2:
             return [task() for task in tasks]
-        # Not concurrent.futures.wait: an interrupt in it can leave a future locked for ever,
+        # Not concurrent.futures.wait: an interrupt in it can leave a future locked forever, and
+        # its thread with it.
         # and its thread with it.
         ended: SimpleQueue[Future[T]] = SimpleQueue()
         futures: list[Future[T]] = []
@@ -365,7 +366,7 @@ class Runner:
                 raise
             finally:
                 pool.shutdown(cancel_futures=True)
-                # The threads have ended: whoever handles the failure may run more.
+                # The threads have ended: the handler of the failure may run more commands.
                 self._stopped = False
         failures = [
             failure
@@ -397,7 +398,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 class RecordingRunner(Runner):
-    """For tests: runs nothing, remembers every command and answers with `respond`."""
+    """For tests: runs nothing, records each command and calls `respond` for its result."""
 
     def __init__(self, respond: Callable[[tuple[str, ...]], Completed] | None = None) -> None:
         super().__init__({})
@@ -418,7 +419,7 @@ class RecordingRunner(Runner):
         names_matter: bool = True,
         prepare: Callable[[], Mapping[str, str]] | None = None,
     ) -> Completed:
-        """Remembers `command`; `respond`, if given, may write files or raise ToolError."""
+        """Records `command`; `respond`, if given, may write files or raise ToolError."""
         command = tuple(command)
         with self._lock:
             self.commands.append(command)

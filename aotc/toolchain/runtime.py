@@ -1,7 +1,7 @@
-"""The runtime, what programs call beside it, and the harness, compiled for a host target: made on
-first use, and kept.
+"""The runtime, the runner utilities and the harness, compiled for a host target on first use, and
+cached.
 
-A cache entry's name has everything in it that the bytes depend on: the sources, the flags
+The name of a cache entry is a hash of everything that the bytes depend on: the sources, the flags
 and the compiler's version. Its files are checked by their hashes before they are used.
 """
 
@@ -22,7 +22,7 @@ from aotc.toolchain.tools import Toolchain
 
 Kind = Literal["static", "shared"]
 
-# SConstruct builds with the same.
+# Also used by SConstruct.
 C_FLAGS = (
     "-std=c11",
     "-D_GNU_SOURCE",
@@ -32,12 +32,12 @@ C_FLAGS = (
     "-fvisibility=hidden",
     "-ffunction-sections",
     "-fdata-sections",
-    # zig cc adds UBSan, and with it a runtime that aborts, wherever it may.
+    # zig cc enables UBSan by default, and with it a runtime that aborts.
     "-fno-sanitize=all",
 )
-# The static runtime goes into executables and libraries that keep it to themselves.
+# For the static runtime, whose symbols executables and libraries must not export.
 STATIC_DEFINES = ("-DAOTC_RUNTIME_HIDDEN",)
-# The runner utilities and the async runtime: under upstream's names, for those who call them.
+# The runner utilities and the async runtime, with upstream's symbol names.
 UTILITIES_NAME = "mlir_runner_utils"
 _FILE_NAMES: dict[Kind, str] = {
     "static": f"lib{RUNTIME_NAME}.a",
@@ -49,9 +49,9 @@ SHARED_LINK_FLAGS = (
     "-Wl,--gc-sections",
     "-s",
 )
-# Before glibc 2.34 these were libraries of their own.
+# Separate libraries before glibc 2.34.
 SYSTEM_LIBRARIES = ("pthread", "dl", "m")
-# The main of a module that brings its own; all other files are the harness's.
+# The `main` for a module that defines its own; all other files belong to the harness.
 _PROGRAM_MAIN = "program_main.c"
 
 
@@ -63,16 +63,16 @@ def runtime_library(
     kind: Kind,
     source: Path | None = None,
 ) -> Path:
-    """`libmlir_cuda_runtime.a` or `.so` for `target`, a triple as `zig cc -target` takes it.
+    """`libmlir_cuda_runtime.a` or `.so` for `target`, a triple as `zig cc -target` accepts it.
 
-    `source` is the folder `runtime_c`, for tests of another than aotc's own.
+    `source` is a folder to use instead of aotc's `runtime_c`, for tests.
     """
     source = source or data_dir("runtime_c")
     sources = _sources(source / "src")
     headers = [*source.glob("include/*.h"), *source.glob("src/**/*.h")]
     defines = STATIC_DEFINES if kind == "static" else ()
     name = _FILE_NAMES[kind]
-    # Their types and constants alone: drivers are opened when they are needed.
+    # Only types and constants are used: drivers are loaded at run time.
     drivers = toolchain.driver_headers()
     versions = (f"{tool.name} {tool.version}" for tool in drivers)
     flags = (kind, *versions, *C_FLAGS, *defines)
@@ -86,9 +86,9 @@ def runtime_library(
 def utilities_library(
     toolchain: Toolchain, runner: Runner, target: str, *, source: Path | None = None
 ) -> Path:
-    """`libmlir_runner_utils.a` for `target`: each file in it is linked where it is called.
+    """`libmlir_runner_utils.a` for `target`; a program links those of its files that it calls.
 
-    It goes with the static and with the shared runtime: what it declares is as visible as there.
+    It works with the static and with the shared runtime, whose symbol visibility it has.
     """
     source = source or data_dir("runtime_c")
     sources = _sources(source / "programs")
@@ -109,8 +109,8 @@ def _make_library(
     flags: Iterable[str],
     library: Path,
 ) -> Path:
-    """Makes `library`, an archive or a shared library, of the sources in a folder, if it is not
-    there."""
+    """Builds `library`, an archive or a shared library, from the sources in a folder, if it does
+    not exist."""
     name = library.name
     is_shared = library.suffix == ".so"
 
@@ -144,10 +144,10 @@ def harness_objects(
     source: Path | None = None,
     runtime_source: Path | None = None,
 ) -> list[Path]:
-    """The objects that make an executable of a module's object and the runtime, for `target`.
+    """The objects that make an executable with a module's object and the runtime, for `target`.
 
-    With `program_main`, the module has a main of its own, and they only call it. The folders
-    are for tests of others than aotc's own.
+    With `program_main`, the module has its own main, and the objects only call it. The folders
+    replace aotc's own in tests.
     """
     source = source or data_dir("templates") / "harness"
     include = (runtime_source or data_dir("runtime_c")) / "include"
@@ -171,10 +171,10 @@ def harness_objects(
 def prepare_links(
     toolchain: Toolchain, runner: Runner, target: str, *, debug: bool = False
 ) -> dict[str, str]:
-    """What zig adds to programs for `target`, start-up code and stubs of the C library, made if
-    it is not there: the variable by which `zig cc` finds it when it links.
+    """Makes the files that zig adds to programs for `target`, start-up code and stubs of the C
+    library, if they do not exist. Returns the variable by which `zig cc` finds them when it links.
 
-    zig would make it in the first link, and in each of several first links.
+    Otherwise zig would make them in the first link, and in each of several concurrent first links.
     """
     kind = "debug" if debug else "stripped"
     name = f"{toolchain.zig.version}-{target}-{kind}"
@@ -192,7 +192,7 @@ def prepare_links(
             *("-o", "program"),
         ]
         runner.run(command, making=making, cwd=draft, env=_found_at(draft))
-        # What is left of making it: forms of zig's own sources, most of all.
+        # Left over: mostly compiled forms of zig's own sources.
         for folder in ("tmp", "z"):
             shutil.rmtree(draft / folder, ignore_errors=True)
         for file in (program, draft / "program"):
@@ -203,7 +203,7 @@ def prepare_links(
 
 
 def _found_at(place: Path) -> dict[str, str]:
-    """The variable that names the folder of what zig makes for all programs."""
+    """The variable that names the folder of the files that zig makes for all programs."""
     return {"ZIG_GLOBAL_CACHE_DIR": str(place)}
 
 
@@ -215,7 +215,7 @@ def _sources(folder: Path) -> list[Path]:
 
 
 def _object_name(source: Path, folder: Path) -> str:
-    """`cuda_context.o` for `cuda/context.c` in `folder`."""
+    """The name of the object for a source: `cuda_context.o` for `cuda/context.c` in `folder`."""
     return "_".join(source.relative_to(folder).with_suffix(".o").parts)
 
 
@@ -223,7 +223,7 @@ def _key(toolchain: Toolchain, files: Iterable[Path], flags: Iterable[str]) -> s
     digest = hashlib.sha256()
     for part in (f"zig {toolchain.zig.version}", f"clang {toolchain.clang.version}", *flags):
         digest.update(part.encode() + b"\0")
-    # By name, not by place: the same sources elsewhere give the same bytes.
+    # By name, not by path: the same sources in another folder give the same bytes.
     for file in sorted(files, key=lambda file: (file.parent.name, file.name)):
         content = file.read_bytes()
         digest.update(f"{file.parent.name}/{file.name} {len(content)}\0".encode() + content)
@@ -238,7 +238,7 @@ def _compile(
     draft: Path,
     flags: Iterable[str],
 ) -> list[str]:
-    """Compiles the sources in `folder` into `draft`; the objects' names."""
+    """Compiles the sources in `folder` into `draft`; returns the names of the objects."""
     tasks = []
     names = []
     for source in _sources(folder):
@@ -249,7 +249,7 @@ def _compile(
             *("-target", target),
             *C_FLAGS,
             *flags,
-            # No path of this machine gets into the object, as by __FILE__.
+            # Keeps paths of this machine out of the object, as by __FILE__.
             f"-ffile-prefix-map={source.parent}=.",
             *("-c", str(source), "-o", name),
         ]

@@ -1,4 +1,4 @@
-"""`ToolSpec`: a row of the table of tools, which targets add theirs to."""
+"""`ToolSpec`: a row of the table of tools; targets add rows."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from msgspec import Struct
 
 
 class ToolSpec(Struct, frozen=True):
-    """How to find one tool, and what to say when it is not there.
+    """How to find a tool, and what to report if it is missing.
 
-    `files` are ends of paths in the package's list of files, the first that is there wins.
-    `probe` are the arguments that make it print its version; None for a file that is not
-    a program. In what it prints, `answer` finds the version: another program does not print that.
-    Its version is its package's, unless `has_own_version`. One that `is_folder` is the folder of a
-    driver's headers, with which the runtime is compiled; its file is a header in there. One that
-    `is_optional` may be missing. One that `decides_artifacts` is a part of the cache's keys, and
-    the commands that build have an option that names another.
+    `files` are suffixes of paths in the package's list of files; the first that exists is used.
+    `probe` are the arguments that make it print its version; None for a file that is not a program.
+    `answer` finds the version in that output; the output of any other program does not match. The
+    version is that of the package, unless `has_own_version`. A tool that `is_folder` is the folder
+    of a driver's headers, which the runtime is compiled with; its file is a header in it. A tool
+    that `is_optional` may be missing. A tool that `decides_artifacts` is part of cache keys, and
+    the commands that build have an option to replace it.
     """
 
     name: str
@@ -32,7 +32,7 @@ class ToolSpec(Struct, frozen=True):
 
     @property
     def header(self) -> str:
-        """The name of the header in a folder."""
+        """The name of a header in the folder."""
         return Path(self.files[0]).name
 
     @property

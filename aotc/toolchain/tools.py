@@ -1,9 +1,9 @@
-"""`Toolchain`: every tool, from the installed packages or where the user says.
+"""`Toolchain`: finds every tool, in the installed packages or where the user says.
 
-PATH, CUDA_HOME and conda's folders are not looked at: a machine may have an older CUDA
-there, and what a build gives must not depend on that. For the same reason the finders of
-cuda-pathfinder are not used, which look at all of them when a package lacks a file: a
-package's own list of files says what it brought.
+PATH, CUDA_HOME and conda's folders are not searched: a machine may have an older CUDA there, and
+the result of a build must not depend on it. For the same reason the finders of cuda-pathfinder are
+not used: they search all of these if a package lacks a file. A package's own list of files says
+what it installed.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class Tool(Struct, frozen=True):
     """A program, or a file that programs read.
 
-    `source` says who chose it: "package", or the option ("--ptxas") or the variable
-    ("AOTC_PTXAS") that named it. `arguments` come before all others: zig is many tools.
+    `source` says how it was selected: "package", or the option ("--ptxas") or the variable
+    ("AOTC_PTXAS") that names it. `arguments` precede all others: zig contains several tools.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Tool(Struct, frozen=True):
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The start of every command list for this tool."""
+        """The first words of every command for this tool."""
         return (str(self.path), *self.arguments)
 
 
@@ -72,10 +72,10 @@ _SPECS = {
     )
 }
 
-# What an override may name, in the order in which `aotc --version` lists the tools.
+# The names that an override may have, in the order in which `aotc --version` lists the tools.
 TOOL_NAMES = tuple(_SPECS)
 OPTIONAL_TOOLS = tuple(spec.name for spec in _SPECS.values() if spec.is_optional)
-# Those that decide the bytes of artifacts.
+# The tools that determine the bytes of artifacts.
 _DECIDING = [spec for spec in _SPECS.values() if spec.decides_artifacts]
 DECIDING_TOOLS = tuple(spec.name for spec in _DECIDING)
 
@@ -84,37 +84,37 @@ def _packages_of(specs: Iterable[ToolSpec]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for spec in specs for name in spec.packages))
 
 
-# What brings the tools: all, and those that decide the bytes of artifacts.
+# The packages of the tools: of all, and of those that determine the bytes of artifacts.
 TOOL_PACKAGES = _packages_of(_SPECS.values())
 DECIDING_PACKAGES = _packages_of(_DECIDING)
 
 
 def purpose_of(name: str) -> str:
-    """What the tool of `TOOL_NAMES` does: "assembles PTX"."""
+    """The purpose of a tool of `TOOL_NAMES`: "assembles PTX"."""
     return _SPECS[name].purpose
 
 
 def package_of(name: str) -> str:
-    """The package that brings the tool of `TOOL_NAMES`."""
+    """The package that contains a tool of `TOOL_NAMES`."""
     return _SPECS[name].packages[0]
 
 
 def header_of(name: str) -> str:
-    """The header in the folder that the tool of `TOOL_NAMES` is."""
+    """The header in the folder that is a tool of `TOOL_NAMES`."""
     return _SPECS[name].header
 
 
-# A command that says a version, and its environment.
+# A command that prints a version, and its environment.
 _Question = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
 
 
 class Toolchain:
-    """The tools. Each is looked for when it is first used, and once.
+    """The tools. Each is looked up once, when it is first used.
 
-    `environment` is the user's; `overrides` maps names of `TOOL_NAMES` to the files that the
-    options name. An option wins over a variable, and both over the packages. A tool that is
-    not there raises ToolError. With `asks`, programs of packages are asked for their version, too:
-    whether they run at all.
+    `environment` is the user's; `overrides` maps names of `TOOL_NAMES` to files that options name.
+    An option takes precedence over a variable, and both over the packages. A missing tool raises
+    ToolError. With `asks`, the programs of packages are run to print their versions, too, which
+    tests whether they run.
     """
 
     def __init__(
@@ -133,25 +133,25 @@ class Toolchain:
             raise InputError(f"No such tools: {', '.join(unknown)}")
 
     def tool(self, name: str) -> Tool:
-        """The tool of that name of `TOOL_NAMES`. Raises ToolError where there is none."""
+        """The tool of `TOOL_NAMES` with that name. Raises ToolError if it is missing."""
         if name not in self._found:
             self._found[name] = self._find_clang() if name == "clang" else self._find(name)
         return self._found[name]
 
     def look_for(self, name: str) -> Tool | None:
-        """The tool of that name of `TOOL_NAMES`; None for an optional one that is not there."""
+        """The tool of `TOOL_NAMES` with that name; None if it is optional and missing."""
         spec = _SPECS[name]
         is_there = self._named(name) is not None or _package_file(spec) is not None
         return self.tool(name) if is_there or not spec.is_optional else None
 
     @property
     def zig(self) -> Tool:
-        """The program that is `zig cc`, `zig ar` and `zig ld.lld`."""
+        """The program that contains `zig cc`, `zig ar` and `zig ld.lld`."""
         return self.tool("zig")
 
     @property
     def clang(self) -> Tool:
-        """Plain clang, without zig's target handling: for LLVM IR."""
+        """Plain clang, without zig's handling of targets, for LLVM IR."""
         return self.tool("clang")
 
     @property
@@ -161,21 +161,21 @@ class Toolchain:
 
     @property
     def zig_ar(self) -> Tool:
-        """Makes static libraries."""
+        """Creates static libraries."""
         return replace(self.zig, name="zig ar", arguments=("ar",))
 
     @property
     def zig_ld(self) -> Tool:
-        """The bare linker."""
+        """The linker itself."""
         return replace(self.zig, name="zig ld.lld", arguments=("ld.lld",))
 
     def driver_headers(self) -> list[Tool]:
-        """The folders of the headers with which the runtime is compiled."""
+        """The folders of headers that the runtime is compiled with."""
         return [self.tool(spec.name) for spec in _SPECS.values() if spec.is_folder]
 
     def place_of(self, name: str) -> Path:
-        """Where the tool of that name of `TOOL_NAMES` is. Starts nothing. Raises ToolError where
-        there is none."""
+        """The path of the tool of `TOOL_NAMES` with that name. Runs nothing. Raises ToolError if it
+        is missing."""
         spec = _SPECS[name]
         named = self._named(name)
         if named is None and name == "clang":
@@ -188,7 +188,7 @@ class Toolchain:
         return path
 
     def tools(self) -> list[Tool | ToolError]:
-        """Every tool that is there, and for each that should be and is not, the reason."""
+        """Every tool that exists, and a ToolError for each missing tool that is required."""
         found: list[Tool | ToolError] = []
         for name in TOOL_NAMES:
             try:
@@ -201,7 +201,7 @@ class Toolchain:
         return found
 
     def _named(self, name: str) -> tuple[Path, str] | None:
-        """The file that the user named for this tool, and how."""
+        """The file that the user selected for this tool, and by which option or variable."""
         spec = _SPECS[name]
         if name in self._overrides:
             return Path(self._overrides[name]), spec.option
@@ -213,7 +213,7 @@ class Toolchain:
         named = self._named("zig")
         if self._named("clang") is not None:
             return self._find("clang")
-        if named is not None:  # the clang of the zig that the user named
+        if named is not None:  # the clang of the zig that the user selected
             path = _named_file(_SPECS["zig"], *named)
             return self._tool("clang", path, named[1], ("clang",))
         return self._find("clang", ("clang",))
@@ -240,7 +240,7 @@ class Toolchain:
         return Tool(name, path, version, source, arguments)
 
     def expect_clang(self) -> None:
-        """Lets the packages' clang say its version while others work: it is needed soon."""
+        """Starts the packages' clang in the background to print its version, needed soon."""
         path = _package_file(_SPECS["clang"])
         if path is None or self._named("clang") or self._named("zig"):
             return
@@ -266,7 +266,7 @@ def _missing(spec: ToolSpec) -> ToolError:
 
 
 def _named_file(spec: ToolSpec, path: Path, source: str) -> Path:
-    """`path`, made absolute, if it is what the tool must be."""
+    """`path`, made absolute, if it is a valid file for the tool."""
     path = path.expanduser().absolute()
     if not path.exists():
         problem = "which does not exist"
@@ -283,7 +283,7 @@ def _named_file(spec: ToolSpec, path: Path, source: str) -> Path:
 
 @functools.cache
 def _package_file(spec: ToolSpec) -> Path | None:
-    """The tool's file in its package; a folder's is that of its header."""
+    """The tool's file in its package; for a folder, its header."""
     for package in spec.packages:
         for place in _package_places(package, spec.files):
             if place.is_file() and (spec.probe is None or os.access(place, os.X_OK)):
@@ -293,7 +293,7 @@ def _package_file(spec: ToolSpec) -> Path | None:
 
 def _package_places(package: str, ends: tuple[str, ...]) -> list[Path]:
     if package == "ziglang":
-        # Its list has twenty thousand files: the module's place says the same at once.
+        # Its list has twenty thousand files: the module's path is found faster.
         module = PathFinder.find_spec("ziglang")
         folders = (module.submodule_search_locations or []) if module is not None else []
         return [Path(folder) / "zig" for folder in folders]
@@ -317,7 +317,7 @@ def _package_version(spec: ToolSpec) -> Version:
 def _probe(
     name: str, source: str, command: tuple[str, ...], environment: tuple[tuple[str, str], ...]
 ) -> Version:
-    """The version that the tool says it has. Once a process: it costs a start of the tool."""
+    """The version that the tool prints. Cached per process, because it starts the tool."""
     import subprocess
 
     errors = b""
@@ -346,7 +346,7 @@ def _probe(
         ) from None
 
 
-# What was started before it was asked for, until it is.
+# Probes that were started in advance and not yet read.
 _expected: dict[_Question, subprocess.Popen[bytes] | None] = {}
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class Version(Struct, frozen=True, order=True):
-    """Three numbers. A suffix (`24.0.0git`) is not part of the order, so it is dropped."""
+    """Three numbers. A suffix (`24.0.0git`) is dropped: it is not part of the order."""
 
     major: int
     minor: int = 0
@@ -16,7 +16,8 @@ class Version(Struct, frozen=True, order=True):
 
     @staticmethod
     def parse(text: str) -> Version:
-        """The first dotted number in `text`: of `24.0.0git`, or of a whole `--version` answer."""
+        """The first dotted number in `text`: a version such as `24.0.0git`, or the output of
+        `--version`."""
         found = re.search(r"\d{1,9}(?:\.\d{1,9}){1,2}", text) or re.search(r"\d{1,9}", text)
         if found is None:
             raise ValueError(f"no version number in {text!r}")
@@ -28,5 +29,5 @@ class Version(Struct, frozen=True, order=True):
         return f"{self.major}.{self.minor}.{self.patch}"
 
 
-# Of a file that does not say its version. Older than all others.
+# The version of a file that does not state one. It precedes all others.
 UNKNOWN = Version(0)
