@@ -1,1 +1,1 @@
-"""`aotc bench`: executables of aotc's, timed in turns, tabulated, compared and plotted."""
+"""`aotc bench`: times executables that aotc built, in turns; tabulates, compares and plots."""

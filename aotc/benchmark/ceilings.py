@@ -1,4 +1,4 @@
-"""What the device that programs run on can: a copy's bandwidth, and f32 multiply-adds."""
+"""Measured limits of a device: the bandwidth of a copy, and the rate of f32 multiply-adds."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from aotc.benchmark.results import Ceilings, Row
 from aotc.errors import ToolError
 from aotc.processes.record import temporary_folder
 
-# Of each element: chains of multiply-adds, without a loop, so that a CPU's are vectorized, too.
+# Per element: chains of multiply-adds, unrolled, so that a CPU's code is vectorized, too.
 _CHAINS, _LINKS = 8, 32
 _FLOPS_EACH = 2 * _CHAINS * _LINKS
-# More than caches hold; of multiply-adds as many as fill a GPU many times.
+# More elements than caches hold; for multiply-adds, enough to fill a GPU many times.
 _COPIED = {"cpu": 1 << 25, "gpu": 1 << 28}
 _COMPUTED = {"cpu": 1 << 20, "gpu": 1 << 26}
 
@@ -31,7 +31,7 @@ func.func @{name}({arguments}) attributes {{llvm.emit_c_interface}} {{
 
 
 def measure_ceilings(device: str | None, *, on_cpu: bool) -> Ceilings:
-    """Builds the two programs and runs them on the device. Raises ToolError where they fail."""
+    """Builds the two programs and runs them on the device. Raises ToolError if they fail."""
     from aotc.api import build
 
     kind = "cpu" if on_cpu else "gpu"
@@ -62,8 +62,8 @@ def _module() -> str:
 
 
 def _multiply_adds() -> Iterator[str]:
-    """Each chain begins with another value: they cannot be one. What is contracted is so where
-    the device has an instruction for both (`math.fma` is a call where it has none)."""
+    """Each chain begins with a different value, so that chains cannot be merged. A multiply-add is
+    contracted if the device has an instruction for it (`math.fma` is a call if it has none)."""
     yield "%b = arith.constant 0.999 : f32"
     yield "%c = arith.constant 0.001 : f32"
     for chain in range(1, _CHAINS):

@@ -1,4 +1,4 @@
-"""What a user computes of a size: `2*n**3` → a number."""
+"""Arithmetic expressions of a size, from options: `2*n**3` → a number."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _LARGEST_POWER = 64
 
 
 def evaluate(text: str, names: Mapping[str, float]) -> float:
-    """The value of an expression of numbers, `names`, + - * / // ** and parentheses. Raises
-    InputError for another."""
+    """The value of an expression with numbers, `names`, + - * / // ** and parentheses. Raises
+    InputError for any other expression."""
     try:
         return float(_value(ast.parse(text, mode="eval").body, names))
     except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError):

@@ -1,4 +1,4 @@
-"""Results as pictures: time against size, and a roofline. By matplotlib, where it is installed."""
+"""Plots of results: time against size, and a roofline. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ENDINGS = (".png", ".svg", ".pdf")
 
 
 def check_plot(path: Path) -> None:
-    """Raises InputError for an ending that is none of a picture's, ToolError without matplotlib."""
+    """Raises InputError for a suffix that is not an image format, ToolError without matplotlib."""
     if path.suffix not in _ENDINGS:
         raise InputError(f"'{path}' is no picture: end it in {', '.join(_ENDINGS)}.")
     try:
@@ -24,7 +24,7 @@ def check_plot(path: Path) -> None:
 
 
 def plot_sizes(results: Results, path: Path) -> None:
-    """Time of a call against size, on logarithmic axes; a line for each entry."""
+    """Plots the time of a call against the size, on logarithmic axes; one line per entry."""
     lines: dict[tuple[str, str], list[Row]] = {}
     for row in results.rows:
         if row.device_ms and row.size is not None:
@@ -48,7 +48,7 @@ def plot_sizes(results: Results, path: Path) -> None:
 
 
 def plot_roofline(results: Results, path: Path) -> None:
-    """GFLOP/s against operations per byte, under what the device reached in the same run."""
+    """Plots GFLOP/s against operations per byte, below the peaks that the device reached."""
     if results.ceilings is None:
         raise InputError("The results have no ceilings: run with --roofline.")
     rows = [row for row in results.rows if row.gigaflops is not None and row.bytes]
@@ -80,7 +80,7 @@ def _label(program: str, entry: str) -> str:
 
 
 def _figure(results: Results) -> tuple[Any, Any]:
-    # Not by pyplot, which looks for a screen.
+    # Without pyplot, which needs a display.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4.5), layout="constrained")
@@ -97,7 +97,7 @@ def _finish(figure: Any, axes: Any, path: Path) -> None:
 
     axes.legend(fontsize="small")
     try:
-        # The same results give the same picture.
+        # Makes the output deterministic.
         with matplotlib.rc_context({"svg.hashsalt": "aotc"}):
             figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
     except OSError as error:

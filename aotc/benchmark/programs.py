@@ -1,4 +1,4 @@
-"""Runs executables that aotc built: their entries in turns, round after round."""
+"""Runs executables that aotc built: their entries alternately, for several rounds."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from aotc.benchmark.results import Results, Row
 from aotc.errors import InputError
 from aotc.version import __version__
 
-# Bytes of NumPy's types, by name, which the programs' reports have.
+# The bytes of NumPy types, by the names in the programs' reports.
 _BYTES = {"bool": 1, "bfloat16": 2}
-# Of what is no JSON, or other JSON.
+# Exceptions of parsing text that is not JSON, or not a report.
 _OTHER_TEXT = (ValueError, KeyError, TypeError, RecursionError)
 
 
 class Plan(Struct, frozen=True):
-    """What is run: `programs`, with `arguments` for each, in which {n} stands for a size.
+    """The runs: `programs`, with `arguments` for each, in which {n} stands for a size.
 
-    `entries` are those asked for, by default every one. `flops` and `bytes` are expressions of n.
+    `entries` are the requested entries, by default all. `flops` and `bytes` are expressions of n.
     """
 
     programs: tuple[Path, ...]
@@ -44,7 +44,7 @@ class Plan(Struct, frozen=True):
 
 
 class _Case(Struct):
-    """One entry at one size, and what its rounds have told."""
+    """One entry at one size, and the reports of its rounds."""
 
     program: Path
     name: str
@@ -57,22 +57,22 @@ class _Case(Struct):
 
 
 def run_programs(plan: Plan, tell: Callable[[str], None] = lambda line: None) -> Results:
-    """Runs all of it; `tell` is called with what is about to run. A program that fails has a row
-    that says why. Raises InputError for files that are no programs of aotc's, and for options
-    that no program can have."""
+    """Runs all cases; `tell` is called with the name of each case before it runs. A program that
+    fails has a row with the reason. Raises InputError for files that are not programs of aotc, and
+    for options that no program accepts."""
     if not plan.sizes and any("{n}" in word for word in plan.arguments):
         raise InputError("{n} stands for a size: say which with --sizes.")
     names = [program.name for program in plan.programs]
     cases = [
         case
         for program in plan.programs
-        # Two of one name are told apart by their places.
+        # Programs with the same name are distinguished by their paths.
         for case in _cases(
             program, program.name if names.count(program.name) == 1 else str(program), plan
         )
     ]
     for number in range(plan.rounds):
-        # In another order each time: what runs before must not always be the same.
+        # Rotates the order, so that no case always follows the same one.
         start = number % len(cases)
         for case in (*cases[start:], *cases[:start]):
             if case.failure is None:
@@ -170,8 +170,8 @@ def _row(case: _Case, plan: Plan) -> Row:
 
 
 def _least_bytes(entry: Mapping[str, Any], report: Mapping[str, Any]) -> int:
-    """What is read and written of buffers, each once."""
-    # Of a scalar it is not said.
+    """The bytes of buffers that are read and written, each counted once."""
+    # A report has no access information for scalars.
     uses = {
         one["name"]: one.get("is_read", False) + one.get("is_written", False)
         for one in entry["arguments"]
@@ -192,7 +192,7 @@ def _size(value: Mapping[str, Any]) -> int:
 
 
 def words_of(arguments: str) -> tuple[str, ...]:
-    """The words of --args, as a shell parts them. Raises InputError for an open quotation."""
+    """The words of --args, split as a shell does. Raises InputError for an unclosed quotation."""
     try:
         return tuple(shlex.split(arguments))
     except ValueError as error:
@@ -200,7 +200,7 @@ def words_of(arguments: str) -> tuple[str, ...]:
 
 
 def parse_sizes(words: Sequence[str]) -> tuple[int, ...]:
-    """`256`, `4K`, `1M`, `2G`: powers of two. Raises InputError for other words."""
+    """Parses sizes: `256`, `4K`, `1M`, `2G`, with powers of two. Raises InputError for others."""
     sizes = []
     for word in words:
         number, factor = word, 1

@@ -1,4 +1,4 @@
-"""Result files of `aotc bench`: what was measured, as values and as JSON."""
+"""Result files of `aotc bench`: the measurements, as values and as JSON."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ VERSION = 1
 class Row(Struct, frozen=True):
     """An entry of a program at a size.
 
-    `device_ms` and `wall_ms` have the median of each round's calls, in milliseconds. `bytes` is
-    the least that a call must move: what it reads, and what it writes; `flops` what the user says
-    that it computes. `size` is None where no sizes were asked for. `failure` is why there are no
-    times.
+    `device_ms` and `wall_ms` have the median of each round's calls, in milliseconds. `bytes` is the
+    minimum that a call must move: what it reads and what it writes. `flops` is the number of
+    operations that the user specified. `size` is None if no sizes were given. `failure` is the
+    reason why there are no times.
     """
 
     program: str
@@ -39,12 +39,12 @@ class Row(Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, str, int | None]:
-        """What it has in common with the same in another file."""
+        """The key that identifies the same case in another file."""
         return self.program, self.entry, self.size
 
     @property
     def median(self) -> float:
-        """The device's time of a call, in milliseconds: the median of the rounds'."""
+        """The device time of a call, in milliseconds: the median of the rounds."""
         return statistics.median(self.device_ms)
 
     @property
@@ -58,15 +58,15 @@ class Row(Struct, frozen=True):
 
 
 class Ceilings(Struct, frozen=True):
-    """What the device reached in the same run: a copy's bandwidth in GB/s, read and written, and
-    GFLOP/s of fused f32 multiply-adds without tensor cores."""
+    """The performance of the device in the same run: the bandwidth of a copy in GB/s, read and
+    written, and GFLOP/s of fused f32 multiply-adds without tensor cores."""
 
     gigabytes_per_second: float
     gigaflops: float
 
 
 class Results(Struct, frozen=True):
-    """One run of `aotc bench`: on which device, with how many rounds of `repeat` calls."""
+    """One run of `aotc bench`: the device, and the number of rounds of `repeat` calls."""
 
     aotc: str
     device: str
@@ -85,8 +85,8 @@ class Results(Struct, frozen=True):
 
 
 def results_text(path: Path) -> bytes | None:
-    """What is in a file that may be one of results, by its beginning, or in a pipe; None for what
-    may be a program. Raises InputError as `read_file` does."""
+    """The content of a pipe, or of a file that, by its beginning, may be a result file; None for
+    what may be a program. Raises InputError as `read_file` does."""
     try:
         if not is_special(path):
             with path.open("rb") as file:
@@ -98,7 +98,7 @@ def results_text(path: Path) -> bytes | None:
 
 
 def parse_results(text: bytes, path: Path) -> Results:
-    """The results that are the JSON `text` of a file. Raises InputError for another."""
+    """The results in the JSON `text` of a file. Raises InputError for any other text."""
     try:
         document: dict[str, Any] = json.loads(text)
         if document.pop("format") != FORMAT:
@@ -114,12 +114,12 @@ def parse_results(text: bytes, path: Path) -> Results:
 
 
 def differs(first: Sequence[float], second: Sequence[float]) -> float:
-    """How likely it is that two samples of one distribution lie as far apart as these: p, by the
-    exact two-sided test of Mann and Whitney (Annals of Mathematical Statistics 18, 1947)."""
+    """The probability p that two samples of one distribution differ as much as these, by the exact
+    two-sided test of Mann and Whitney (Annals of Mathematical Statistics 18, 1947)."""
     n, m = len(first), len(second)
     if not n or not m:
         return 1.0
-    # In how many of all pairs the first is smaller; what is equal counts half.
+    # The number of pairs in which the first is smaller; equal values count half.
     u = sum((a < b) + 0.5 * (a == b) for a in first for b in second)
     smaller = math.ceil(min(u, n * m - u))
     counts = _orders(n, m)
@@ -128,7 +128,8 @@ def differs(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def _orders(n: int, m: int) -> list[int]:
-    """For each u from 0 to n·m: how many orders of n and m numbers have it (their recurrence)."""
+    """For each u from 0 to n·m, the number of orders of n and m numbers that have it, by the
+    recurrence of that paper."""
     rows: dict[tuple[int, int], list[int]] = {}
     for i in range(n + 1):
         for j in range(m + 1):
@@ -136,9 +137,9 @@ def _orders(n: int, m: int) -> list[int]:
                 rows[i, j] = [1]
                 continue
             found = [0] * (i * j + 1)
-            for u, count in enumerate(rows[i - 1, j]):  # the largest is of the first sample
+            for u, count in enumerate(rows[i - 1, j]):  # the largest is in the first sample
                 found[u] += count
-            for u, count in enumerate(rows[i, j - 1]):  # of the second: larger than all i
+            for u, count in enumerate(rows[i, j - 1]):  # in the second: it exceeds all i
                 found[u + i] += count
             rows[i, j] = found
     return rows[n, m]

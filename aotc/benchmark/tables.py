@@ -1,4 +1,4 @@
-"""Results as text: a table of one run, and of two beside each other."""
+"""Results as text: a table of one run, and a comparison of two."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from collections.abc import Sequence
 
 from aotc.benchmark.results import Results, Row, differs
 
-# A difference is marked if it would come by chance in less than one of a hundred comparisons, and
+# A difference is marked if its probability by chance is below one percent, and if it exceeds the
+# resolution of a clock.
 # is more than a clock's resolution.
 SIGNIFICANT = 0.01
 LEAST = 0.01
 
 
 def table(results: Results) -> str:
-    """A line for each row: the device's time of a call, its spread over the rounds, wall time,
-    bandwidth, and the rate of computing where it is known."""
+    """A line for each row: the device time of a call, its spread over the rounds, wall time,
+    bandwidth, and the compute rate if it is known."""
     has_flops = any(row.flops is not None for row in results.rows)
     head = ["program", "entry", "n", "device ms", "spread", "wall ms", "GB/s"]
     head += ["GFLOP/s"] if has_flops else []
@@ -51,7 +52,7 @@ def table(results: Results) -> str:
 
 
 def comparison(old: Results, new: Results) -> str:
-    """A line for each row that both have; what is faster or slower beyond doubt is marked."""
+    """A line for each row that both have; significant differences are marked faster or slower."""
     before = {row.key: row for row in old.rows}
     lines = [["program", "entry", "n", "before ms", "now ms", "ratio", ""]]
     for row in new.rows:
@@ -73,7 +74,7 @@ def comparison(old: Results, new: Results) -> str:
     lines += [[*_names(row), "not now"] for row in before.values()]
     title = f"{old.device} → {new.device}" if old.device != new.device else new.device
     few = min(old.rounds, new.rounds)
-    # The least chance that so many rounds can have, when all of one side are faster.
+    # The smallest p that is possible with this number of rounds.
     if 2 / math.comb(old.rounds + new.rounds, few) >= SIGNIFICANT:
         closing = f"Nothing can be marked by {old.rounds} and {new.rounds} rounds: 5 of each can."
     else:
@@ -82,7 +83,7 @@ def comparison(old: Results, new: Results) -> str:
 
 
 def verdict(old: Row, new: Row) -> str:
-    """`faster`, `slower`, or nothing where it may be chance."""
+    """`faster`, `slower`, or nothing if the difference may be chance."""
     if differs(old.device_ms, new.device_ms) >= SIGNIFICANT:
         return ""
     if abs(new.median / old.median - 1) < LEAST:
@@ -99,7 +100,7 @@ def _names(row: Row) -> list[str]:
 
 
 def _spread(row: Row) -> float:
-    """Half of the distance between the quartiles of the rounds, as a part of the median."""
+    """Half of the interquartile range of the rounds, relative to the median."""
     if len(row.device_ms) < 2 or not row.median:
         return 0.0
     low, _, high = statistics.quantiles(row.device_ms, n=4, method="inclusive")
@@ -111,7 +112,7 @@ def _milliseconds(value: float) -> str:
 
 
 def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
-    """Names to the left, numbers to the right; what is last and alone is not cut."""
+    """Aligned columns: names to the left, numbers to the right; a last single cell is not cut."""
     columns = len(lines[0])
     whole = [line for line in lines if len(line) == columns]
     widths = [max(len(line[i]) for line in whole) for i in range(columns)]

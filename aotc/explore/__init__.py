@@ -1,5 +1,5 @@
-"""`aotc explore`: a build's module after each pass and stage, as one HTML page.
+"""`aotc explore`: one HTML page that shows the module of a build after each pass and stage.
 
-`recorder` watches a build, `text` says from which lines of an earlier text each line comes,
-`facts` has the kernels and buffers, `timeline` a run's events, and `page` writes all of it.
+`recorder` observes a build, `text` maps each line to the lines of earlier texts that it comes from,
+`facts` has the kernels and buffers, `timeline` the events of a run, and `page` writes the page.
 """

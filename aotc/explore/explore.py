@@ -1,4 +1,4 @@
-"""`explore`: a build that is recorded → `Exploration`."""
+"""`explore`: records a build → `Exploration`."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from aotc.pipeline import new_build, run_build
 from aotc.request import BuildRequest
 from aotc.toolchain import Runner, Toolchain
 
-# All others are made on the way, as far as the module has something for them.
+# All other kinds are made as inputs of these, if the module needs them.
 _KINDS = (HOST_LL, MANIFEST)
-# What nvdisasm reads, and the other kinds of images.
+# The kind that nvdisasm reads, and the other kinds of images.
 _CUBIN, _IMAGES = "cubin", ("ptx", "cubin", "fatbin")
 # nvdisasm takes a third of a second for a cubin.
 _MOST_DISASSEMBLED = 64
@@ -35,8 +35,8 @@ _NO_OUTLINE = Outline({}, {}, {}, ())
 def explore(
     request: BuildRequest, folder: Path, tools: Mapping[str, Path], run: Run | None
 ) -> tuple[Exploration, list[Any]]:
-    """Builds what the request says, up to the host's LLVM IR, in `folder`; all that there is to
-    see of it, and the warnings. Raises as a build does."""
+    """Builds the request up to the host's LLVM IR, in `folder`; returns everything that the page
+    shows, and the warnings. Raises the errors of a build."""
     try:
         return _explore(replace(request, emit=_KINDS), folder, tools, run)
     except KernelsAloneError:
@@ -120,7 +120,7 @@ def _machine_code(
     recorder: Recorder,
     notes: list[str],
 ) -> list[Text]:
-    """The cubins as text, if there is an nvdisasm."""
+    """The disassembled cubins, if nvdisasm is available."""
     cubins = [file for file in recorder.artifacts if file.kind.name == _CUBIN]
     if not cubins:
         return []

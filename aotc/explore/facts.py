@@ -1,5 +1,5 @@
-"""What a page says of kernels, matmuls and buffers, as values: read from the outlined module, the
-build's remarks and its manifest."""
+"""The kernels, matmuls and buffers on a page, as values, from the outlined module, the build's
+remarks and its manifest."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from aotc.remarks import ChosenKernels, PlacedBuffer
 from aotc.request import Chip
 from aotc.symbols import is_kernel
 
-# Rivals of a kernel that a page lists, for each chip.
+# The number of rivals of a kernel that a page lists for each chip.
 _MOST_RIVALS = 8
 _VIEWS = ("memref.view", "memref.reinterpret_cast", "memref.cast", "memref.subview")
 
 
 class Launch(Struct, frozen=True):
-    """A launch of a kernel: its line in the outlined module, the function that launches it, and
-    grid, block and cluster, where None is a size that is computed. `shared_bytes` is the dynamic
-    shared memory."""
+    """A launch of a kernel: its line in the outlined module, the function that contains it, and the
+    grid, block and cluster; None is a size that is computed. `shared_bytes` is the dynamic shared
+    memory."""
 
     line: int | None
     function: str
@@ -39,7 +39,7 @@ class Launch(Struct, frozen=True):
 
 
 class Copy(Struct, frozen=True):
-    """A copy between host and device that host code makes, by its line in the outlined module."""
+    """A copy between host and device in host code, with its line in the outlined module."""
 
     line: int | None
     function: str
@@ -50,8 +50,8 @@ class Copy(Struct, frozen=True):
 
 
 class Outline(Struct, frozen=True):
-    """The kernels of an outlined module by (gpu.module, name): the line of each, what it is for if
-    not everything, and its launches. And the copies of buffers."""
+    """The kernels of an outlined module by (gpu.module, name): the line of each, the chips it is
+    limited to, if any, and its launches; and the copies of buffers."""
 
     lines: Mapping[tuple[str, str], int | None]
     targets: Mapping[tuple[str, str], str]
@@ -60,7 +60,8 @@ class Outline(Struct, frozen=True):
 
 
 class OnChip(Struct, frozen=True):
-    """A kernel's image for a chip: what ptxas says of it, and its theoretical occupancy."""
+    """A kernel's image for a chip: its resources as ptxas reports them, and its theoretical
+    occupancy."""
 
     needs: Resources
     blocks: int | None
@@ -84,8 +85,7 @@ class KernelFacts(Struct, frozen=True):
 
 
 class Rival(Struct, frozen=True):
-    """A variant that the kernel library has for a matmul, and the clocks that the cost model
-    expects of it."""
+    """A variant of the kernel library that could compute a matmul, and its estimated clocks."""
 
     name: str
     words: str
@@ -94,7 +94,7 @@ class Rival(Struct, frozen=True):
 
 
 class Candidates(Struct, frozen=True):
-    """The variants of a choice's family on a chip, from the fewest clocks on."""
+    """The variants of a choice's family on a chip, in increasing order of clocks."""
 
     chip: str
     count: int
@@ -102,7 +102,7 @@ class Candidates(Struct, frozen=True):
 
 
 class ChoiceFacts(Struct, frozen=True):
-    """A kernel that a matmul has: its name, when and why it is taken, and its rivals."""
+    """A kernel of a matmul: its name, when and why it is selected, and its rivals."""
 
     kernel: str
     words: str
@@ -111,7 +111,7 @@ class ChoiceFacts(Struct, frozen=True):
 
 
 class MatmulFacts(Struct, frozen=True):
-    """A matmul of the input: where it is, its sizes (None: known at run time), and its kernels."""
+    """A matmul of the input: its place, its sizes (None: known at run time), and its kernels."""
 
     place: str
     line: int | None
@@ -182,7 +182,7 @@ def _copy(operation: Any, function: str, file: str) -> Copy:
 
 
 def _side(value: Any) -> str:
-    """Where a buffer is: as what it is made by says."""
+    """The memory that a buffer is in, according to the operation that makes it."""
     owner = ops.defining(value)
     while owner is not None and owner.name in _VIEWS:
         owner = ops.defining(owner.operands[0])
@@ -227,7 +227,7 @@ def _choice_of(kernel: str, chosen: Mapping[str, int]) -> int | None:
 
 
 def _on_chip(resources: Resources, launches: Sequence[Launch]) -> OnChip:
-    """With the occupancy of the kernel's first launch of known size."""
+    """The image with the occupancy of the kernel's first launch of static size."""
     sizes = [
         (x * y * z, launch.shared_bytes)
         for launch in launches
@@ -238,7 +238,7 @@ def _on_chip(resources: Resources, launches: Sequence[Launch]) -> OnChip:
     if sizes and 0 < sizes[0][0] <= MAX_BLOCK_THREADS:
         try:
             limits = limits_of(Chip(resources.chip))
-        except InputError:  # of a newer ptxas
+        except InputError:  # a chip of a newer ptxas
             limits = None
         if limits is not None:
             threads, dynamic = sizes[0]
@@ -259,7 +259,7 @@ def _on_chip(resources: Resources, launches: Sequence[Launch]) -> OnChip:
 
 
 def matmuls_of(chosen: Iterable[ChosenKernels]) -> tuple[MatmulFacts, ...]:
-    """The matmuls that have kernels of the library, and the rivals of these."""
+    """The matmuls that use kernels of the library, and the rivals of these kernels."""
     found = []
     for one in chosen:
         choices = [
@@ -285,9 +285,9 @@ def matmuls_of(chosen: Iterable[ChosenKernels]) -> tuple[MatmulFacts, ...]:
 
 
 def _candidates(choice: Any, chips: Iterable[Chip]) -> Iterable[Candidates]:
-    """What the cost model expects of the choice's rivals, on the chips that it is for."""
+    """The cost model's estimates for the choice's rivals, on the chips of the choice."""
     family, problem = choice.family, choice.problem
-    # A variant that stands for several kernels is no rival of single ones.
+    # A variant that consists of several kernels cannot be compared with single kernels.
     if not family.has_cost_model or choice.variant not in (able := family.legal_variants(problem)):
         return
     for chip in dict.fromkeys(chips):
@@ -316,7 +316,7 @@ def _candidates(choice: Any, chips: Iterable[Chip]) -> Iterable[Candidates]:
 
 
 class BufferFacts(Struct, frozen=True):
-    """A buffer: an argument or result of an entry, or one that host code makes."""
+    """A buffer: an argument or result of an entry, or one that host code allocates."""
 
     function: str
     name: str
@@ -328,7 +328,7 @@ class BufferFacts(Struct, frozen=True):
 
 
 def buffers_of(manifest: Manifest, placed: Iterable[PlacedBuffer]) -> tuple[BufferFacts, ...]:
-    """Every buffer of a build: those of the entries' callers first."""
+    """Every buffer of a build; arguments and results of entries come first."""
     found = []
     for entry in manifest.entries:
         for value in (*entry.arguments, *entry.results):
@@ -372,7 +372,7 @@ def _memory_words(value: Any) -> str:
 
 
 def _copies_words(value: Any) -> str:
-    """When a call copies the buffer, if the caller has it on the other side."""
+    """When a call copies the buffer, if the caller's buffer is on the other side."""
     if value.is_owned:
         return "the entry returns it"
     before = "is copied before the call" if value.is_read else ""

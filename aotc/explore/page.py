@@ -1,4 +1,4 @@
-"""`Exploration` → one HTML file: the templates, with the data compressed in it."""
+"""`Exploration` → one HTML file: the templates with the compressed data."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from aotc.explore.text import Line, Text
 from aotc.explore.timeline import Run
 from aotc.toolchain import data_dir
 
-# Lines of the table of lines that are compressed at once: the browser takes only what it shows.
+# Lines per compressed block of the line table: the browser decompresses only those it shows.
 _CHUNK = 20_000
 _ORIGINS = "\x1f"
-# What stands in the template for the module's name and the data; and its styles and scripts.
+# The placeholders in the template for the module's name and the data; and for styles and scripts.
 _TITLE, _DATA = "<!-- aotc:title -->", "<!-- aotc:data -->"
 _LINKED = re.compile(r'<link rel="stylesheet" href="([\w.]+)">|<script src="([\w.]+)"></script>')
 
@@ -45,8 +45,8 @@ class Decision(Struct, frozen=True):
 
 
 class Exploration(Struct, frozen=True):
-    """All that a page shows of one build. `chips` are as messages write them; `stages` are the
-    seconds that each took; `notes` say what is missing, and why."""
+    """The data of a page about one build. `chips` are as in messages; `stages` are the seconds of
+    each stage; `notes` say what is missing, and why."""
 
     title: str
     aotc: str
@@ -74,7 +74,7 @@ def page_of(exploration: Exploration) -> str:
         return f"<style>\n{text}</style>" if found[1] else _script(text)
 
     template = (folder / "page.html").read_text(encoding="utf-8")
-    # The templates first: what is put in after them is not looked at again.
+    # The templates first, so that inserted data is not scanned.
     template = _LINKED.sub(inlined, template)
     before, _, after = template.partition(_DATA)
     data = "\n".join(_blobs(exploration))
@@ -82,7 +82,7 @@ def page_of(exploration: Exploration) -> str:
 
 
 def _script(text: str) -> str:
-    # A browser ends a script at this, wherever it stands.
+    # A browser ends a script at this text, also inside a string.
     text = text.replace("</script", "<\\/script")
     return f"<script>\n{text}</script>"
 
@@ -121,16 +121,16 @@ def _blob(name: str, text: str) -> str:
 
 
 class _LineTable:
-    """Every line once, with its origins, in the order in which they come first.
+    """A table of distinct lines with their origins, in the order of first occurrence.
 
-    A pass leaves most lines as they are: a text is then a few runs of lines of the table.
+    A pass leaves most lines unchanged: a text is then a few runs of lines of the table.
     """
 
     def __init__(self) -> None:
         self._numbers: dict[Line, int] = {}
 
     def runs_of(self, lines: Sequence[Line]) -> list[int]:
-        """The text as first line and count of each run."""
+        """The text as pairs of first line and count, one per run."""
         runs: list[int] = []
         for line in lines:
             number = self._numbers.setdefault(line, len(self._numbers))

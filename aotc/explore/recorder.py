@@ -1,4 +1,4 @@
-"""`Recorder`: watches a build, and keeps the module's text after each pass and stage."""
+"""`Recorder`: observes a build, and keeps the module's text after each pass and stage."""
 
 from __future__ import annotations
 
@@ -34,12 +34,13 @@ if TYPE_CHECKING:
     from aotc.lower.passes.base import Pass
 
 INPUT = "input"
-# Elements of constants: texts are read by people.
+# Constants with more elements are elided: the texts are for reading.
 _LONGEST_CONSTANT = 32
-# Of so many gpu.modules the text after each pass is kept; of others, of which there may be a
+# For at most this many gpu.modules the text after each pass is kept; for others, of which there may
+# be a thousand, only the text of each stage.
 # thousand, that of each stage.
 _MOST_WATCHED = 16
-# A file that no text has: operations are numbered by its lines while they are looked for.
+# A file name that no text has: its lines are numbers of operations while these are being located.
 _NUMBERS = "aotc-operations"
 _LOADED = "as it was loaded"
 
@@ -48,7 +49,7 @@ def _unlocated(text: str, files: Files) -> tuple[Line, ...]:
     return plain(text)
 
 
-# By the ending of an artifact's file: the language, and what finds the places of its lines.
+# By the suffix of an artifact's file: the language, and the function that locates its lines.
 _LANGUAGES: dict[str, tuple[str, Callable[[str, Files], tuple[Line, ...]]]] = {
     "ll": ("llvm", located_llvm),
     "ptx": ("ptx", located_ptx),
@@ -63,18 +64,18 @@ def _is_of_gpu_module(kind: ArtifactKind) -> bool:
 class Recorder:
     """The `Printer` and an observer of one build.
 
-    `texts` has what was recorded, the input first, and `artifacts` every stage's files. The
-    outlined module, and each device's and the host's module before translation, become the files
-    of locations: what is made of them later says from which of their lines it comes.
-    `outlined` is called with the outlined module, whose
-    operations' locations name its lines by then, and with the index of its text.
+    `texts` has the recorded texts, the input first, and `artifacts` the files of every stage. The
+    outlined module, and each device's and the host's module before translation, are recorded as
+    files of locations: later texts refer to their lines.
+    `outlined` is called with the outlined module, whose operations have locations of its lines by
+    then, and with the index of its text.
     """
 
     def __init__(self, outlined: Callable[[Any, int], None]) -> None:
         self.texts: list[Text] = []
         self.artifacts: list[ArtifactFile] = []
         self._files: dict[str, int] = {}
-        # What recording took, by stage: it is no part of the build.
+        # The time of recording by stage, which is not part of the build's time.
         self.seconds: dict[str, float] = {}
         self._outlined = outlined
         self._source: Source | None = None
@@ -83,7 +84,7 @@ class Recorder:
         self._watched: dict[str, int] = {}  # gpu.modules in the order of their passes
 
     def begin(self, build: Build) -> None:
-        """Tells of the build that is recorded: before it begins."""
+        """Sets the build that is recorded, before it begins."""
         self._build = build
 
     def watch(self, stage: str) -> PassWatch:
@@ -91,7 +92,7 @@ class Recorder:
         return _Watch(self, stage)
 
     def recorded(self, stage: str, began: float) -> None:
-        """Notes that something was recorded in a stage, since `began`."""
+        """Adds the time since `began` to the time of recording in a stage."""
         self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - began
 
     def finished(self, kind: ArtifactKind, operation: Any, words: dict[str, str]) -> None:
@@ -127,24 +128,24 @@ class Recorder:
             self._add(Text(title, name, language, lines, unit, chip, is_final=True))
 
     def unit_of(self, file: ArtifactFile) -> str:
-        """The gpu.module that a file was made of; "" for one of all."""
+        """The gpu.module that a file belongs to; "" if it belongs to all."""
         if not _is_of_gpu_module(file.kind):
             return ""
         stems = [one for one in self._units if file.file_name.startswith(f"{one}.")]
         return self._units[max(stems, key=len)] if stems else ""
 
     def chip_of(self, file: ArtifactFile) -> str:
-        """The chip that a file is for; "" for one of all."""
+        """The chip that a file is for; "" if it is for all."""
         return file.file_name.split(".")[-2] if file.kind.is_per_chip else ""
 
     @property
     def files(self) -> dict[str, int]:
-        """The texts, by the files of locations."""
+        """Maps the names of files of locations to the texts."""
         return self._files
 
     def passed(self, name: str, stage: str, unit: str, operation: Any, seconds: float) -> None:
-        """A pass ended: keeps the module's text if the pass changed it."""
-        if self._source is None:  # partitioning, which comes before the plan
+        """Records the end of a pass: keeps the module's text if the pass changed it."""
+        if self._source is None:  # during partitioning, which precedes the plan
             return
         if unit and self._watched.setdefault(unit, len(self._watched)) >= _MOST_WATCHED:
             return
@@ -160,12 +161,13 @@ class Recorder:
             self._add(Text(name, stage, "mlir", lines, unit, seconds=seconds))
 
     def lowered(self, stage: str, unit: str, operation: Any) -> None:
-        """A module is about to get debug information: what LLVM makes of it names its lines."""
+        """Records a module that is about to get debug information, by which LLVM IR names its
+        lines."""
         ending = ".host.mlir" if stage == HOST_MLIR.name else f".{unit}.mlir"
         self._number_lines(operation, self._name(ending), stage, unit=unit)
 
     def load(self, operation: Any) -> None:
-        """Begins with the input: its own text, or the module that a front end made."""
+        """Records the input: its own text, or the module that a front end imported."""
         if self._source is not None or self._build is None:
             return
         explanation = self._build.log.explanation
@@ -181,7 +183,7 @@ class Recorder:
             self._number_lines(operation, _LOADED, INPUT, keep=True)
 
     def with_reasons(self, passes: Iterable[Pass]) -> list[Text]:
-        """The texts; those of the plan's passes have its reasons."""
+        """The texts; those of the plan's passes with the plan's reasons."""
         reasons: list[tuple[str, str]] = []
         for one in passes:
             pipeline = pipeline_text([one.text])
@@ -216,8 +218,8 @@ class Recorder:
     def _number_lines(
         self, operation: Any, file: str, stage: str, *, unit: str = "", keep: bool = False
     ) -> int:
-        """Adds the text of a module as a final one, and puts its lines into the locations of its
-        operations: beside the places that they have (`keep`), or in place of them."""
+        """Adds the text of a module as a final one, and sets the locations of its operations to
+        lines of it: in addition to their locations (`keep`), or instead of them."""
         lines = self._lines(operation)
         operations = ops.walk(operation)
         places = [one.location for one in operations]
@@ -230,7 +232,7 @@ class Recorder:
             del self._files[_NUMBERS]
             for number, (one, place) in enumerate(zip(operations, places, strict=True), 1):
                 line = found.get(number)
-                if line is None:  # it is not printed, as the end of a loop's body
+                if line is None:  # it is not printed, such as the terminator of a loop's body
                     one.location = place
                     continue
                 own = ir.Location.file(file, line, 0)

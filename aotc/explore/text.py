@@ -1,7 +1,7 @@
-"""`Text`: the module at one point of a build, and where each of its lines comes from.
+"""`Text`: the module at one point of a build, and the origins of its lines.
 
-The texts form a graph. The lines of a text come from lines of its parents: of the input for MLIR
-that passes changed, of the lowered device module for LLVM IR, PTX and machine code.
+The texts form a graph. The lines of a text come from lines of its parents: MLIR that passes changed
+comes from the input; LLVM IR, PTX and machine code come from the lowered device module.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-# A line of a text: the text's index among all of them, and the line's number from 1.
+# A line of a text: the text's index among all texts, and the one-based line number.
 Origin = tuple[int, int]
 
 
@@ -25,11 +25,10 @@ class Line(Struct, frozen=True):
 class Text(Struct, frozen=True):
     """The module, or one gpu.module, at one point of a build.
 
-    `stage` is the artifact's kind by its name in `--emit`, or the stage whose pass `title` is.
-    `unit` is the gpu.module that it is of, if it is of one, and `chip` the chip that it is for.
-    `language` is mlir, llvm, ptx, sass or text. A pass has the seconds that it took, and its
-    reason where the plan gives one. `is_final` holds for artifacts, as opposed to the texts after
-    passes.
+    `stage` is the artifact's kind as in `--emit`, or the stage that ran the pass `title`. `unit` is
+    the gpu.module and `chip` the chip that it is for, if it is for one. `language` is mlir, llvm,
+    ptx, sass or text. A pass has its duration in seconds, and its reason if the plan gives one.
+    `is_final` is true for artifacts, as opposed to the texts after passes.
     """
 
     title: str
@@ -48,7 +47,7 @@ class Text(Struct, frozen=True):
         return sum(len(line.text.encode()) + 1 for line in self.lines)
 
 
-# Files of locations → the texts that have their lines.
+# Maps files of locations to the texts whose lines they refer to.
 Files = Mapping[str, int]
 
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
@@ -57,10 +56,10 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def located_mlir(assembly: str, files: Files) -> tuple[Line, ...]:
-    """The lines of MLIR that was printed with debug information, without it.
+    """The lines of MLIR text that was printed with debug information, without the locations.
 
-    The location of an operation with regions is behind its last line, and holds for its first one,
-    too. Where a location has lines of several texts, the latest of these counts: it is nearest.
+    The location of an operation with regions follows its last line, and applies to its first line,
+    too. If a location refers to several texts, the last of these is used: it is the nearest.
     """
     rows, aliases = [], {}
     for row in assembly.split("\n"):
@@ -93,7 +92,7 @@ def _nearest(origins: Iterable[Origin]) -> tuple[Origin, ...]:
 
 
 def _without_locations(row: str) -> tuple[str, str]:
-    """A printed line without its locations, and the last of these if the line ends with it."""
+    """A printed line without its locations; and the last location, if the line ends with it."""
     if "loc(" not in row:
         return row, ""
     last = ""
@@ -112,7 +111,7 @@ def _without_locations(row: str) -> tuple[str, str]:
 
 
 def _closing(row: str, opening: int) -> int:
-    """The place of the parenthesis that closes the one at `opening`."""
+    """The index of the parenthesis that closes the one at `opening`."""
     depth, at = 0, opening
     while at < len(row):
         sign = row[at]
@@ -129,10 +128,10 @@ def _closing(row: str, opening: int) -> int:
 def _leaves(
     location: str, aliases: Mapping[str, str], files: Files, known: dict[str, frozenset[Origin]]
 ) -> frozenset[Origin]:
-    """The lines that a location names, of the texts that are known."""
+    """The lines of known texts that a location refers to."""
     if location in known:
         return known[location]
-    known[location] = frozenset()  # no location has itself
+    known[location] = frozenset()  # ends a cycle
     found: set[Origin] = set()
     for alias, file, line in _LEAF.findall(location):
         if alias:
@@ -151,7 +150,7 @@ _FILE_NAME = re.compile(r'filename: "((?:[^"\\]|\\.)*)"')
 
 
 def located_llvm(assembly: str, files: Files) -> tuple[Line, ...]:
-    """The lines of LLVM IR, by its debug information, which the text keeps."""
+    """The lines of LLVM IR with their origins by debug information, which the text keeps."""
     nodes = {
         found[1]: (found[2], found[3])
         for row in assembly.split("\n")
@@ -159,7 +158,7 @@ def located_llvm(assembly: str, files: Files) -> tuple[Line, ...]:
     }
 
     def file_of(number: str) -> str:
-        for _ in range(64):  # scopes are nested, and a damaged one may have itself
+        for _ in range(64):  # scopes are nested, and damaged ones may form a cycle
             _, body = nodes.get(number, ("", ""))
             if (file := _SCOPE_FILE.search(body)) is not None:
                 named = _FILE_NAME.search(nodes.get(file[1], ("", ""))[1])
@@ -189,7 +188,7 @@ _PTX_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
 
 
 def located_ptx(assembly: str, files: Files) -> tuple[Line, ...]:
-    """The lines of PTX: an instruction comes from the line that the last `.loc` names."""
+    """The lines of PTX: an instruction comes from the line that the last `.loc` refers to."""
     rows = assembly.rstrip("\n").split("\n")
     numbers = {
         found[1]: index
@@ -213,13 +212,13 @@ def _text_of_file(path: str, files: Files) -> int | None:
     return files.get(path, files.get(path.rpartition("/")[2]))
 
 
-# nvdisasm puts instructions far to the right.
+# nvdisasm indents instructions far to the right.
 _SASS_MARGIN = re.compile(r"^\s*(/\*[0-9a-f]+\*/)\s+")
 _SASS_LINE = re.compile(r'//## File "([^"]*)", line (\d+)')
 
 
 def located_sass(disassembly: str, files: Files) -> tuple[Line, ...]:
-    """The lines of nvdisasm's `-g`, without its marks of lines, by these."""
+    """The lines of `nvdisasm -g`, without its line markers, which give the origins."""
     lines: list[Line] = []
     now: tuple[Origin, ...] = ()
     for row in disassembly.rstrip("\n").split("\n"):
@@ -235,12 +234,12 @@ def located_sass(disassembly: str, files: Files) -> tuple[Line, ...]:
 
 
 def plain(text: str) -> tuple[Line, ...]:
-    """The lines of a text that comes from no other."""
+    """The lines of a text without origins."""
     return tuple(Line(row) for row in text.rstrip("\n").split("\n"))
 
 
 def number_lines(lines: Sequence[Line], index: int) -> dict[int, int]:
-    """For lines whose origins in text `index` are operations' numbers: the first line of each."""
+    """Maps operation numbers, which are the origins in text `index`, to their first lines."""
     found: dict[int, int] = {}
     for number, line in enumerate(lines, 1):
         for text, operation in line.origins:

@@ -1,4 +1,4 @@
-"""What a run of a built program or library tells: a trace of its calls, launches and copies
+"""The events of a run of a built program or library: a trace of its calls, launches and copies
 (`AOTC_TRACE=FILE`), or the report of the harness (`--json`)."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MOST_EVENTS = 200_000
 
 
 class Event(Struct, frozen=True):
-    """Something that took time: microseconds from the first event's begin, on a row."""
+    """A timed event: microseconds since the start of the first event, on a row."""
 
     name: str
     kind: str
@@ -37,7 +37,7 @@ class Run(Struct, frozen=True):
 
 def read_run(path: Path) -> Run:
     """Reads a trace in Chrome's trace event format, or a report of the harness. Raises InputError
-    for another file."""
+    for any other file."""
     try:
         text = read_file(path).decode()
     except OSError as error:
@@ -55,7 +55,7 @@ def read_run(path: Path) -> Run:
 
 
 def _parse(text: str) -> Any:
-    """JSON; a trace whose writer was ended early lacks its end, which the format allows."""
+    """Parses JSON; a trace whose writer was killed lacks its end, which the format allows."""
     stripped = text.rstrip()
     if stripped.startswith("[") and not stripped.endswith("]"):
         return json.loads(stripped.removesuffix(",") + "]")
@@ -92,7 +92,7 @@ def _events(events: Sequence[Mapping[str, Any]]) -> list[Event]:
 
 
 def _report(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The parts of the harness's report that tell of time."""
+    """The parts of the harness's report that concern time."""
     device, times = document["device"], document["times"]
     lines = [
         ("program", str(document["program"])),

@@ -1,4 +1,4 @@
-"""What is in a built file: `inspect` gives a `Report` of an executable, a library, an image."""
+"""The contents of a built file: `inspect` returns a `Report` on an executable, library or image."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["Report", "inspect", "opened"]
 
 
 def inspect(path: Path) -> Report:
-    """Reads the file. Raises InputError where it cannot, or where it is none of those."""
+    """Reads the file. Raises InputError if it cannot be read, or has an unknown format."""
     with opened(path) as view:
         return report_of(view)
 
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[View]:
-    """The content of a file, mapped into memory: only what is looked at is read."""
+    """The content of a file, mapped into memory: only the parts that are accessed are read."""
     try:
         if not path.is_file():
             path.stat()

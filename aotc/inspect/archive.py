@@ -1,7 +1,7 @@
 """Static libraries (`ar`): their members.
 
-Source: ar(5) of System V and of 4.4BSD: a line, then members, each behind a header of 60 bytes in
-text. Long names are in a member of their own (`//`, System V) or before the content (`#1/`, BSD).
+Source: ar(5) of System V and of 4.4BSD: a line, then members, each after a header of 60 bytes of
+text. Long names are in a separate member (`//`, System V) or before the content (`#1/`, BSD).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MOST_MEMBERS = 1 << 17
 
 
 def members(view: View) -> Iterator[tuple[str, View]]:
-    """(name, content) of each member, without the archive's own tables. Raises InputError."""
+    """(name, content) of each member, except the archive's own tables. Raises InputError."""
     if view.starts_with(THIN_MAGIC):
         raise InputError(
             f"{view.name} is a thin archive: it names files, and has nothing of them.",

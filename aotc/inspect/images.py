@@ -1,4 +1,4 @@
-"""Text of a file's images, and the occupancy of their kernels."""
+"""The text of a file's images, and the occupancy of their kernels."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ def image_texts(
     environment: Mapping[str, str],
     overrides: Mapping[str, Path],
 ) -> Iterator[str]:
-    """The images of a kind in a file, as text: all of them, or those for a chip or with a kernel of
-    that name.
+    """The images of a kind in a file, as text: all of them, or those for the chip, or with the
+    kernel, that `name` is.
 
-    Raises InputError where there is none, and ToolError where the tool that makes the text is not
-    there, or fails.
+    Raises InputError if there is none, and ToolError if the tool for the text is missing or fails.
     """
     seen: list[Image] = []
     count = 0
@@ -59,10 +58,10 @@ def image_texts(
 def occupancy_rows(
     report: Report, chip: Chip, threads: int | None
 ) -> list[tuple[str, str, Occupancy | None]]:
-    """(image's chip, kernel, occupancy) for the images that run on `chip`; with blocks of `threads`
-    threads, else the largest that the kernel takes. None where the image does not say enough.
+    """(image's chip, kernel, occupancy) for the images that run on `chip`, for blocks of `threads`
+    threads, by default the largest blocks of the kernel. None if the image lacks information.
 
-    Raises InputError where no image runs there.
+    Raises InputError if no image runs on the chip.
     """
     limits = limits_of(chip)
     images = _images_for(report, chip)
@@ -84,8 +83,8 @@ def occupancy_rows(
 
 
 def _images_for(report: Report, chip: Chip) -> list[Image]:
-    """The cubins that the driver would take: those for the chip itself or, for lack of them, for
-    the nearest smaller minor version of its major one."""
+    """The cubins that the driver would select: those for the chip itself; if there are none, those
+    for the nearest smaller minor version of the same major version."""
     cubins = [image for image in report.images if image.kind == "cubin" and image.problem is None]
     if own := [image for image in cubins if image.chip == chip.name]:
         return own
@@ -107,7 +106,7 @@ def _images_for(report: Report, chip: Chip) -> list[Image]:
 
 
 def occupancy_text(rows: Sequence[tuple[str, str, Occupancy | None]], chip: Chip) -> str:
-    """A table of them."""
+    """The rows as a table."""
     cells: list[tuple[str, ...]] = [
         ("image", "kernel", "block", "blocks", "warps", "occupancy", "limited by")
     ]

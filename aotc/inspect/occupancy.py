@@ -22,8 +22,8 @@ from aotc.request import Chip
 
 
 class Occupancy(Struct, frozen=True):
-    """`blocks` of `threads` threads fit, which are `warps` of `most_warps`; `limits` says what
-    there is no more of: warps, blocks, registers, shared memory, barriers.
+    """`blocks` blocks of `threads` threads fit, which are `warps` of `most_warps` warps; `limits`
+    names the limiting resources: warps, blocks, registers, shared memory, barriers.
     """
 
     threads: int
@@ -34,7 +34,7 @@ class Occupancy(Struct, frozen=True):
 
 
 def limits_of(chip: Chip) -> Limits:
-    """Raises InputError for a chip that is not in the table."""
+    """The limits of the chip. Raises InputError if it is not in the table."""
     if chip.capability not in LIMITS:
         known = ", ".join(f"sm_{number}" for number in LIMITS)
         raise InputError(f"The limits of {chip.name} are not known here. Known: {known}.")
@@ -56,7 +56,7 @@ def occupancy(
     shared = _up(shared_bytes + limits.reserved_shared, limits.shared_unit)
     fits = {"warps": limits.warps // warps, "blocks": limits.blocks}
     if warp_registers:
-        # A launch is checked as if every partition had the same number of its warps.
+        # The driver checks a launch as if all partitions had the same number of warps.
         is_launchable = warp_registers * _up(warps, PARTITIONS) <= REGISTERS
         resident = REGISTERS // PARTITIONS // warp_registers * PARTITIONS
         fits["registers"] = resident // warps if is_launchable else 0

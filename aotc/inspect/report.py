@@ -1,4 +1,4 @@
-"""What `aotc inspect` found in a file, as values."""
+"""The findings of `aotc inspect` about a file, as values."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _MOST_MANIFEST_BYTES = 1 << 26
 
 
 class Function(Struct, frozen=True):
-    """A C function of an entry: what it `does` (call, async, memref, c_interface), its symbol, how
-    C declares it (None for MLIR's own), and whether the file has it for others.
+    """A C function of an entry: its purpose `does` (call, async, memref, c_interface), its symbol,
+    its C declaration (None for MLIR's own), and whether the file exports it.
     """
 
     does: str
@@ -45,7 +45,7 @@ class Function(Struct, frozen=True):
 
 
 class EntryReport(Struct, frozen=True):
-    """An entry: as the module has it, and in C."""
+    """An entry, as it is in the module and in C."""
 
     name: str
     signature: str
@@ -53,7 +53,7 @@ class EntryReport(Struct, frozen=True):
 
 
 class KernelReport(Struct, frozen=True):
-    """A kernel as its module has it; `why_no_cpu_form` is None where it has one."""
+    """A kernel of a module; `why_no_cpu_form` is None if it has a CPU form."""
 
     module: str
     name: str
@@ -63,8 +63,8 @@ class KernelReport(Struct, frozen=True):
 
 
 class ModuleReport(Struct, frozen=True):
-    """A module that aotc built into the file; `weights` is the file that it needs beside it,
-    `replaceable` names what of that a program can replace."""
+    """A module that aotc built into the file; `weights` is the weights file that it needs,
+    `replaceable` names the weights in it that a program can replace."""
 
     name: str
     aotc: str
@@ -78,8 +78,8 @@ class ModuleReport(Struct, frozen=True):
 
 
 class Host(Struct, frozen=True):
-    """The half of the file that the CPU runs. `glibc` is the newest version that it asks for,
-    `made_by` what compilers and linkers left (.comment), `members` are an archive's."""
+    """The part of the file for the CPU. `glibc` is the newest version that it requires, `made_by`
+    has the identifications of compilers and linkers (.comment), `members` are an archive's."""
 
     architecture: str
     needed: tuple[str, ...] = ()
@@ -92,8 +92,8 @@ class Host(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """All of a file. `format` is executable, shared library, object, static library, fatbin, cubin
-    or ptx; `host` is None for the last three, `modules` are aotc's."""
+    """The report on a file. `format` is executable, shared library, object, static library, fatbin,
+    cubin or ptx; `host` is None for the last three, `modules` are aotc's."""
 
     file: str
     bytes: int
@@ -118,7 +118,7 @@ class _HostParts(Struct, frozen=True):
 
 
 def report_of(view: View) -> Report:
-    """What is in a file. Raises InputError where it is none that has device code or could have."""
+    """The report on a file. Raises InputError for a file that cannot contain device code."""
     parts = None
     form = _image_format(view)
     if view.starts_with(archive.MAGIC) or view.starts_with(archive.THIN_MAGIC):
@@ -155,7 +155,7 @@ def report_of(view: View) -> Report:
 
 
 def _image_format(view: View) -> str:
-    """What a file is that is an image as a whole; "" for another."""
+    """The format of a file that is entirely an image; "" for other files."""
     return next(filter(None, (target.image_format(view) for target in TARGETS)), "")
 
 
@@ -222,7 +222,7 @@ def _read_archive(view: View) -> _HostParts:
 
 
 def _exported(view: View, wanted: set[str]) -> frozenset[str]:
-    """Those of the symbols `wanted` that the file defines for others."""
+    """Those of the symbols `wanted` that the file exports."""
     is_archive = view.starts_with(archive.MAGIC)
     contents = (content for _, content in archive.members(view)) if is_archive else iter((view,))
     return frozenset(
@@ -265,8 +265,8 @@ def _kernel(kernel: Kernel) -> KernelReport:
 
 
 def _with_spills(images: Iterable[Image], manifests: Iterable[Manifest]) -> list[Image]:
-    """The images, whose kernels have the spills that ptxas told of when they were built: cubins do
-    not say. Where two modules have a kernel of one name and differ, nothing is said."""
+    """The images with the spills of their kernels that ptxas reported when they were built, which
+    cubins do not contain. If two modules have different kernels with one name, there are none."""
     told: dict[tuple[str, str], set[Resources]] = {}
     for manifest in manifests:
         for kernel in manifest.kernels:

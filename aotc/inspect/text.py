@@ -1,4 +1,4 @@
-"""A report as text for people: sections, and tables whose columns are as wide as they must be."""
+"""A report as text: sections, and tables with columns of the necessary width."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COLUMNS = (
 
 
 def to_text(report: Report) -> str:
-    """Lines, ready to print: what the file calls itself cannot move the cursor."""
+    """The lines to print; control characters in a file's names are escaped."""
     lines = [f"{report.file}: {_title(report)}, {_size(report.bytes)}"]
     if report.host is not None:
         lines += _host(report.host, report.format)
@@ -38,7 +38,7 @@ def to_text(report: Report) -> str:
 
 
 def kind_words(kind: str) -> str:
-    """A kind of image, or the format of a file, as people write it."""
+    """The readable name of a kind of image, or of the format of a file."""
     return "PTX" if kind == "ptx" else kind
 
 
@@ -109,7 +109,7 @@ def _module(module: ModuleReport) -> list[str]:
 def _functions(entry: EntryReport) -> list[str]:
     exported = [function for function in entry.functions if function.is_exported]
     if not exported:
-        # Of an executable its harness calls them.
+        # An executable's entries are called by its harness.
         call = next((f for f in entry.functions if f.does == "call"), None)
         return [f"    {call.prototype}  (not exported)"] if call and call.prototype else []
     return [f"    {function.prototype or function.symbol}" for function in exported]
@@ -148,7 +148,7 @@ def _image_name(image: Image) -> str:
 def _kernel(kernel: DeviceKernel, image: Image) -> tuple[str, ...]:
     threads = _threads(kernel)
     if image.kind == "ptx":
-        # The driver's assembler will decide.
+        # Not known before the driver compiles the PTX.
         return ("", "", "", "", threads, "")
     spills = UNKNOWN
     if kernel.spill_stores is not None and kernel.spill_loads is not None:
@@ -165,7 +165,7 @@ def _kernel(kernel: DeviceKernel, image: Image) -> tuple[str, ...]:
 
 
 def _shortened(name: str) -> str:
-    """C++ has names of thousands of characters: both ends of them. JSON has them whole."""
+    """Shortens a C++ name of thousands of characters to its two ends. JSON has the whole name."""
     half = _LONGEST_NAME // 2
     return name if len(name) <= _LONGEST_NAME else f"{name[:half]}…{name[-half:]}"
 

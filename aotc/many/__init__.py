@@ -1,1 +1,1 @@
-"""Builds of many modules: which they are (`plan`, `project`), and how they run (`pool`)."""
+"""Builds of many modules: selecting them (`plan`, `project`), and running them (`pool`)."""

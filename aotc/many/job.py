@@ -1,4 +1,4 @@
-"""`Job`: one of the modules of a command, and what is said of it."""
+"""`Job`: the build of one module of a command; and its outcome."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from aotc.request import BuildRequest
 
 
 class Job(Struct, frozen=True):
-    """A module to build, and the depfile to write when that is done.
+    """A module to build, and the depfile to write after it is built.
 
-    `title` is what messages call it: by default its source. `reads` are files that options name: a
+    `title` is its name in messages, by default the source. `reads` are files that options name: a
     pipeline's, tools, aotc.toml.
     """
 
@@ -30,10 +30,10 @@ class Job(Struct, frozen=True):
 
 
 class Ended(Struct, frozen=True):
-    """How a build ended: with which exit code, and what it printed before.
+    """The outcome of a build: its exit code, and what it printed.
 
-    `failure` is the text of the error, if it failed; `made` are its outputs, if it did not, and
-    `seconds` what it took.
+    `failure` is the text of the error if it failed; `made` are its outputs if it succeeded.
+    `seconds` is its duration.
     """
 
     code: int = EXIT_OK
@@ -45,14 +45,14 @@ class Ended(Struct, frozen=True):
 
 
 class Tally(Struct):
-    """How the jobs ended, by their number; those that are not there were not begun."""
+    """The outcomes of the jobs, by number; jobs that were not started are missing."""
 
     jobs: list[Job]
     ended: dict[int, Ended] = field(default_factory=dict)
 
     @property
     def failed(self) -> list[int]:
-        """In the order of the inputs."""
+        """The numbers of the failed jobs, in the order of the inputs."""
         return [number for number in sorted(self.ended) if self.ended[number].code != EXIT_OK]
 
     @property
@@ -61,11 +61,11 @@ class Tally(Struct):
 
     @property
     def code(self) -> int:
-        """The worst family's: of a tool's failure (3) and an input's (2) it is 3."""
+        """The most severe exit code: of a tool's failure (3) and an input's (2) it is 3."""
         return max((one.code for one in self.ended.values()), default=EXIT_OK)
 
     def summary(self) -> str:
-        """`48 built, 2 failed: a.mlir, b.mlir`."""
+        """The summary: `48 built, 2 failed: a.mlir, b.mlir`."""
         parts = [f"{self.built} built"]
         if skipped := len(self.jobs) - len(self.ended):
             parts.append(f"{skipped} not begun")

@@ -1,4 +1,4 @@
-"""Files by patterns, as Python's `glob` has them with `recursive=True`, in folders of any size.
+"""Files by patterns, as Python's `glob` with `recursive=True`, but with a limit on its work.
 
 `**` does not follow links to folders.
 """
@@ -13,20 +13,22 @@ from pathlib import Path
 
 from aotc.errors import InputError
 
-# What one pattern may look at: some seconds. A pattern like "/**" would read a whole disk.
+# Maximum number of entries that one pattern visits, which takes some seconds. A pattern like "/**"
+# would visit a whole disk.
 MOST = 200_000
 _ANY = "**"
 
 
 def find_files(pattern: str, folder: Path) -> list[str]:
-    """The regular files that fit the pattern, sorted; spelled from `folder`, or from the root.
-    Raises InputError where more than `MOST` files and folders would have to be looked at."""
+    """The regular files that match the pattern, sorted, relative to `folder` or absolute. Raises
+    InputError if more than `MOST` files and folders would have to be visited."""
     if pattern.endswith("/"):
         return []
     words = [word for word in pattern.split("/") if word]
     parts = [word for i, word in enumerate(words) if word != _ANY or words[i - 1 : i] != [_ANY]]
     found: set[str] = set()
-    # A folder, and how many of the parts it fits: each once, for "**/a/**" comes to it many times.
+    # Pairs of a folder and the number of matched parts; each is visited once, although "**/a/**"
+    # reaches it many times.
     pending = [("/" if pattern.startswith("/") else "", 0)]
     known = set(pending)
     looked_at = 0
@@ -58,7 +60,7 @@ def find_files(pattern: str, folder: Path) -> list[str]:
 def _following(
     entries: Iterable[os.DirEntry[str]], part: str, number: int, *, is_last: bool
 ) -> Iterator[tuple[str, int]]:
-    """The entries that fit the part, each with the number of the part that fits what is in it."""
+    """The entries that match the part, each with the number of the part for its own entries."""
     for entry in entries:
         if not _fits(entry.name, part):
             continue
@@ -71,7 +73,7 @@ def _following(
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # a name that is too long, a folder that may not be read
+    except OSError:  # a name that is too long, or a folder that is not readable
         return False
 
 
@@ -84,7 +86,7 @@ def _add(
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """What is in the folder, as far as it can be read; no more than one pattern may look at."""
+    """The readable entries of the folder; at most as many as one pattern may visit."""
     found: list[os.DirEntry[str]] = []
     try:
         with os.scandir(folder) as entries:
@@ -98,7 +100,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Links are none: they may lead in a circle."""
+    """Whether the entry is a folder; links are not followed, because they may form a cycle."""
     try:
         return entry.is_dir(follow_symlinks=False)
     except OSError:
@@ -106,7 +108,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _fits(name: str, part: str) -> bool:
-    """Hidden names are those of patterns that begin with a dot."""
+    """Whether the name matches; hidden names match only patterns that begin with a dot."""
     if name.startswith(".") and not part.startswith("."):
         return False
     return part == _ANY or fnmatch.fnmatchcase(name, part)

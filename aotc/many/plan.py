@@ -1,4 +1,4 @@
-"""Inputs → jobs: each with its outputs, of which no two are one file."""
+"""Inputs → jobs with distinct outputs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from aotc.toolchain.data import SHARED_RUNTIME
 
 
 def requests_for(sources: Sequence[Path], request: BuildRequest) -> list[BuildRequest]:
-    """The request, which is the first source's, for each of the sources. Raises InputError where
-    its outputs have room for one alone."""
+    """One request per source; `request` is that of the first source. Raises InputError if its
+    output is a single file."""
     if len(sources) == 1:
         return [request]
     count = f"there are {len(sources)} inputs"
@@ -53,8 +53,8 @@ def _name(request: BuildRequest, source: Path) -> str:
 
 
 def check_jobs(jobs: Sequence[Job], writes: Sequence[Place] = ()) -> None:
-    """Refuses, before anything is built, outputs that cannot be. `writes` are the command's own
-    files, as a trace's. Raises InputError."""
+    """Checks the outputs of all jobs before anything is built. `writes` are the command's own
+    files, such as a trace. Raises InputError."""
     for request in dict.fromkeys(job.request for job in jobs):
         check_output(request)
     if len(jobs) > 1:
@@ -70,20 +70,20 @@ def check_jobs(jobs: Sequence[Job], writes: Sequence[Place] = ()) -> None:
 
 
 def _inputs(request: BuildRequest) -> list[Place]:
-    """The input, and what a front end reads beside it."""
+    """The input, and the other files that a front end reads."""
     places = places_read(request)
-    with contextlib.suppress(Exception):  # of a file that may be none: the build tells of it
+    with contextlib.suppress(Exception):  # the file may be missing: the build reports it
         places += [Place("file", path) for path in files_read(request)[1:]]
     return places
 
 
 def other_reads(job: Job) -> list[Place]:
-    """What a build reads beside its input."""
+    """The files that a build reads besides its input."""
     return [Place("file", path) for path in job.reads]
 
 
 def other_writes(job: Job) -> list[Place]:
-    """What a build writes beside its artifacts."""
+    """The files that a build writes besides its artifacts."""
     return [] if job.depfile is None else [Place("depfile", job.depfile.path, "-MF")]
 
 
@@ -92,14 +92,14 @@ def trace_place(path: Path | None) -> list[Place]:
 
 
 def _check_names(jobs: Sequence[Job]) -> None:
-    """Raises InputError, with all of them, where several inputs make files of one name."""
+    """Raises one InputError for all outputs of several inputs that have the same path."""
     by_place: dict[Path, list[str]] = {}
     for job in jobs:
         for place in known_outputs(job.request):
-            if place.name == SHARED_RUNTIME:  # one that they share
+            if place.name == SHARED_RUNTIME:  # shared by all packages
                 continue
             by_place.setdefault(place.resolve(), []).append(job.title)
-    # Of a package's files, which clash together, the first.
+    # The files of a package clash together: report the first one.
     clashes = {tuple(titles): place for place, titles in reversed(by_place.items())}
     lines = [
         f"{' and '.join(titles)} would both be '{_shown(place)}'."
@@ -126,10 +126,10 @@ def depfile_for(
     quoted_targets: Sequence[str],
     inputs: Sequence[Path],
 ) -> Depfile:
-    """The depfile of a build: `path` (-MF), else beside the output, as compilers name it.
+    """The depfile of a build: `path` (-MF), otherwise beside the output, named as compilers do.
 
-    `targets` (-MT) are as they are, `quoted_targets` (-MQ) get quoted. Raises InputError where
-    it has no place.
+    `targets` (-MT) are used as they are, `quoted_targets` (-MQ) are quoted. Raises InputError if
+    the depfile has no path.
     """
     for word in (str(request.source), request.out or "", *quoted_targets, *map(str, inputs)):
         if "\n" in word:
@@ -141,7 +141,7 @@ def depfile_for(
         if request.out == "-":
             raise InputError("-MD with -o - needs -MF FILE: there is no output to put it beside.")
         if request.out is None or request.names_folder:
-            # Both have files of several names; an executable, one of the module's.
+            # Both kinds have several files; an executable has the module's name.
             name = request.library if request.makes_library else request.name
             path = Path(request.out or "") / f"{name}.d"
         else:
@@ -154,7 +154,7 @@ def depfile_for(
 def named_inputs(
     pipeline: str | None, tools: Sequence[Path], tuned: Path | None = None
 ) -> list[Path]:
-    """The files that options name: `@FILE` of --pipeline, what was measured, and tools in place of
-    the packages'."""
+    """The files that options name: `@FILE` of --pipeline, the file of --tuned, and tools that
+    replace those of the packages."""
     pipelines = [Path(pipeline[1:])] if pipeline and pipeline.startswith("@") else []
     return [*pipelines, *([] if tuned is None else [tuned]), *tools]

@@ -1,4 +1,4 @@
-"""`run_jobs`: jobs on workers, several at a time; what they say, told in the order of the jobs."""
+"""`run_jobs`: runs jobs on worker processes, several at once, and reports them in order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from aotc.many.worker import BuildJob, Orders, Stage
 from aotc.processes.record import record_handle, temporary_folder
 from aotc.processes.signals import uninterrupted
 
-# How long a worker that was told to end may take, in seconds: MLIR's passes hear nothing.
+# Seconds that a worker may take to end: MLIR's passes cannot be interrupted.
 _PATIENCE = 5.0
 _START = (
     "import sys; sys.path[:] = sys.argv[4:]; from aotc.many.worker import main; "
@@ -30,7 +30,7 @@ _START = (
 
 
 class Watcher(Protocol):
-    """Told what the jobs, by their numbers, do."""
+    """Receives the events of jobs, which are identified by their numbers."""
 
     def started(self, number: int) -> None: ...
 
@@ -40,12 +40,12 @@ class Watcher(Protocol):
 
 
 class _Worker:
-    """A process that builds, and the connection to it."""
+    """A worker process, and the connection to it."""
 
     def __init__(self, orders: Orders) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            # -P: a file of the current folder is no module.
+            # -P: do not import modules from the current folder.
             record = record_handle()
             handles = [theirs.fileno(), *([] if record is None else [record])]
             numbers = [theirs.fileno(), os.getpid(), -1 if record is None else record]
@@ -53,7 +53,7 @@ class _Worker:
                 [sys.executable, "-P", "-c", _START, *map(str, numbers), *sys.path],
                 stdin=subprocess.DEVNULL,
                 pass_fds=handles,
-                # Ctrl-C on the terminal is for its parent alone.
+                # Ctrl-C on the terminal must reach only the parent.
                 process_group=0,
             )
         self.connection = Connection(ours.detach())
@@ -65,7 +65,7 @@ class _Worker:
         self._send(job)
 
     def _send(self, message: Orders | Job) -> None:
-        # Where it has ended, its connection will say so.
+        # If the worker has ended, its connection reports that.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.connection.send(message)
 
@@ -86,7 +86,7 @@ class _Worker:
 
 
 def _children(pid: int) -> list[int]:
-    """The processes that its threads have started: tools, each with a group of its own."""
+    """The processes that its threads have started: tools, each with its own process group."""
     found = []
     for place in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):
@@ -103,10 +103,10 @@ def run_jobs(
     workers: int,
     fail_fast: bool = False,
 ) -> Tally:
-    """Builds every job by `build`, `workers` at a time; how each ended.
+    """Builds every job with `build`, `workers` at once; returns the outcomes.
 
-    A failure stops none of the others, unless `fail_fast`: then those that run are ended, and no
-    more begun. When the caller is interrupted, all processes end, and their files go.
+    A failure does not affect other jobs, unless `fail_fast`: then running jobs are ended, and no
+    more are started. If the caller is interrupted, all processes end and their files are removed.
     """
     tally = Tally(list(jobs))
     with temporary_folder() as folder:
@@ -127,7 +127,7 @@ def run_jobs(
 
 
 class _Pool:
-    """The workers, and the jobs that none of them has begun."""
+    """The workers, and the jobs that were not started yet."""
 
     def __init__(self, jobs: Sequence[Job], watcher: Watcher, orders: Orders) -> None:
         self._jobs = jobs
@@ -154,7 +154,7 @@ class _Pool:
         return any(worker.number is not None for worker in self._workers.values())
 
     def hear(self) -> Iterator[tuple[int, Ended]]:
-        """Waits for words of the workers; the jobs that ended. Their workers have new ones."""
+        """Waits for messages of workers; yields the jobs that ended, and gives out new ones."""
         busy = [one.connection for one in self._workers.values() if one.number is not None]
         for connection in wait(busy):
             assert isinstance(connection, Connection)
@@ -164,7 +164,7 @@ class _Pool:
             try:
                 message = connection.recv()
             except (EOFError, ConnectionResetError):
-                # What MLIR or a tool of the system killed takes no other module with it.
+                # A crash of a worker, by MLIR or by the system, affects only its own module.
                 message = Ended(EXIT_INTERNAL, failure=self._death(worker, number))
                 del self._workers[connection]
                 connection.close()
@@ -185,7 +185,7 @@ class _Pool:
         return bug.text(self._jobs[number].title)
 
     def end(self) -> None:
-        """Ends the workers: those that build, with what they have started."""
+        """Ends the workers; those that are building, with all processes that they started."""
         for worker in self._workers.values():
             worker.tell_to_end()
         end = time.monotonic() + _PATIENCE

@@ -1,4 +1,4 @@
-"""What a command of many builds says while it runs: what each has to say, and what runs now."""
+"""The output of a command of many builds while it runs: their messages, and what runs now."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _SPINNER = 2  # columns
 
 
 class Reporter:
-    """Passes on what the builds print, in the order of the inputs and whole; counts.
+    """Prints the output of the builds, complete and in the order of the inputs; counts results.
 
-    Warnings, and what --explain and --time-report print, come as soon as all inputs before have
-    ended; a failure's message comes at the end, in the summary. With `lines` (-v), each input is
-    named as it begins to be told.
+    Warnings, and the output of --explain and --time-report, are printed as soon as all earlier
+    inputs have ended. The message of a failure is printed at the end, in the summary. With `lines`
+    (-v), the name of each input precedes its output.
     """
 
     def __init__(self, jobs: list[Job], *, lines: bool, live: bool) -> None:
@@ -44,7 +44,7 @@ class Reporter:
             self._told += 1
 
     def close(self) -> None:
-        """Takes the progress from the terminal, and tells what is left."""
+        """Erases the progress from the terminal, and prints the remaining output."""
         if self._live:
             self._live.close()
         for number in sorted(self._waiting):
@@ -62,7 +62,7 @@ class Reporter:
 
 
 class Live:
-    """One line of the terminal: how many are done, and what runs now; nothing of it stays."""
+    """A line of the terminal with the number of completed jobs and what runs now; it is erased."""
 
     def __init__(self, jobs: list[Job]) -> None:
         from rich.console import Console

@@ -33,10 +33,11 @@ if TYPE_CHECKING:
     from aotc.many.toml_lines import Lines
 
 NAME = "aotc.toml"
-# Where outputs go that no `out` places.
+# The output folder if a target has no `out`.
 _OUT = "build/{name}/"
 
-# Key → what it is in TOML. All but `inputs` are `make_request`'s, which says if a value is right.
+# Maps each key to its type in TOML. All except `inputs` are options of `make_request`, which checks
+# their values.
 _TEXTS = "a text, or a list of texts"
 _TEXT = "a text"
 _FLAG = "true or false"
@@ -55,7 +56,7 @@ KEYS = {
     "optimization": _NUMBER,
     "frontend_options": _TABLE,
 }
-# What `make_request` takes for `aotc build`'s options, where that has another name.
+# Options of `aotc build` whose parameter in `make_request` has another name.
 _OF_OPTION = {
     "no_cpu_kernels": "cpu_kernels",
     **dict.fromkeys(("print_ir_before", "print_ir_after", "print_ir_dir"), "print_ir"),
@@ -63,8 +64,8 @@ _OF_OPTION = {
 
 
 class Planned(Struct, frozen=True):
-    """A request of a target; `pipeline` as it was spelled and the path `tuned`, which a depfile
-    needs."""
+    """A request of a target; with `pipeline` as it was written and the path `tuned`, which a
+    depfile needs."""
 
     request: BuildRequest
     pipeline: str | None
@@ -73,7 +74,7 @@ class Planned(Struct, frozen=True):
 
 
 class Project(Struct, frozen=True):
-    """What an aotc.toml says, with its keys checked and its values' types, not what they mean."""
+    """The contents of an aotc.toml; keys and types of values are checked, their meaning is not."""
 
     path: Path
     lines: Lines
@@ -85,8 +86,9 @@ class Project(Struct, frozen=True):
     ) -> list[Planned]:
         """The requests of the targets, in the file's order.
 
-        `words` are what the command's options are for `make_request`; those `given` on the command
-        line win over the file. Raises InputError with the place in the file.
+        `words` are the command's options for `make_request`; the options in `given` are on the
+        command line and take precedence over the file. Raises InputError with the place in the
+        file.
         """
         given = frozenset(_OF_OPTION.get(name, name) for name in given)
         override = {key: value for key, value in words.items() if key in given}
@@ -134,7 +136,7 @@ class Project(Struct, frozen=True):
     def _placed(
         self, error: InputError, name: str, source: Path, words: Mapping[str, Any]
     ) -> InputError:
-        """The error with the line of the key that is wrong alone, else of the target."""
+        """The error with the line of the key that alone causes it, otherwise of the target."""
         line = self.lines.of("target", name)
         for key, value in words.items():
             try:
@@ -145,7 +147,7 @@ class Project(Struct, frozen=True):
         return InputError(f"{self._place(line)}: error: {error.message}", hint=error.hint)
 
     def _inputs(self, name: str, patterns: list[str]) -> list[Path]:
-        """The files of the patterns, in their order, those of one pattern sorted."""
+        """The files of the patterns, in order; the files of one pattern are sorted."""
         from aotc.many.patterns import find_files
 
         found: list[str] = []
@@ -165,7 +167,7 @@ class Project(Struct, frozen=True):
         return [Path(self._here(file)) for file in unique(found)]
 
     def _value(self, key: str, value: Any) -> Any:
-        """As `make_request` takes it: with paths that hold in the current folder."""
+        """The value for `make_request`, with paths relative to the current folder."""
         if key == "out":
             return self._here(value) + ("/" if value.endswith("/") else "")
         if key in ("weights", "tuned"):
@@ -177,7 +179,7 @@ class Project(Struct, frozen=True):
         return _listed(value) if KEYS[key] == _TEXTS else value
 
     def _folder_for(self, name: str, out: str, host: Any) -> str:
-        """Each of several host targets has a folder of its own."""
+        """The output folder; each of several host targets has its own."""
         if os.path.lexists(out) and not Path(out).is_dir():
             self._fail(
                 "'out' is a file, and 'target' has several: write a directory.",
@@ -196,8 +198,7 @@ class Project(Struct, frozen=True):
         return f"{os.path.relpath(self.path)}:{line or 1}"
 
     def check(self, tables: Mapping[str, Any]) -> None:
-        """Raises InputError, with all of them, for keys that aotc.toml has not and for values of
-        other types."""
+        """Raises one InputError for all unknown keys and values of the wrong type."""
         problems: list[tuple[int, str]] = []
 
         def note(message: str, *place: str) -> None:
@@ -279,7 +280,7 @@ def find_project(folder: Path) -> Path | None:
 
 
 def read_project(path: Path) -> Project:
-    """Raises InputError with the place of what is wrong."""
+    """Reads an aotc.toml. Raises InputError with the place of the problem."""
     import tomllib
 
     from aotc.many.toml_lines import Lines, line_of_error
@@ -294,7 +295,7 @@ def read_project(path: Path) -> Project:
     except tomllib.TOMLDecodeError as error:
         line, message = line_of_error(str(error), text)
         raise InputError(f"{shown}:{line}: error: {message}") from None
-    except ValueError as error:  # Python's, of a number or a date
+    except ValueError as error:  # raised by Python, for a number or a date
         raise InputError(f"{shown}: error: a value cannot be read: {error}.") from None
     except RecursionError:
         raise InputError(f"{shown}: error: a value is nested too deeply.") from None
@@ -304,9 +305,9 @@ def read_project(path: Path) -> Project:
 
 
 def chosen_targets(words: Sequence[Path]) -> tuple[Project, list[str]] | None:
-    """The targets that the command's words name, all without a word; None where the words are
-    files. Raises InputError for neither."""
-    # A folder is no input: it may be called like a target.
+    """The targets that the command's words name, or all targets without words; None if the words
+    are files. Raises InputError if they are neither."""
+    # A folder is not an input: it may have the name of a target.
     if any(str(word) == "-" or (word.exists() and not word.is_dir()) for word in words):
         return None
     path = find_project(Path())
@@ -319,7 +320,7 @@ def chosen_targets(words: Sequence[Path]) -> tuple[Project, list[str]] | None:
         )
     names = [str(word) for word in words]
     if names and all(word.suffix or len(word.parts) > 1 for word in words):
-        return None  # they look like files, and are missed as such
+        return None  # they look like files, and are reported as missing files
     project = read_project(path)
     unknown = [name for name in names if name not in project.targets]
     if unknown:

@@ -1,4 +1,4 @@
-"""On which line of a TOML file a table or a key is: `tomllib` does not tell."""
+"""The lines of tables and keys in a TOML file, which `tomllib` does not report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _DOTTED = rf"{_KEY}(?:\s*\.\s*{_KEY})*"
 
 
 class Lines:
-    """The places of tables and keys, as far as a look at each line alone can tell them."""
+    """The lines of tables and keys, as far as they can be determined from each line alone."""
 
     def __init__(self, text: str) -> None:
         self._places: dict[tuple[str, ...], int] = {}
@@ -19,13 +19,13 @@ class Lines:
                 table = _names(found[1])
                 self._places.setdefault(table, number)
             elif found := re.match(rf"\s*({_DOTTED})\s*=", line):
-                # `a.b = 1` in [c] is c.a.b, in the table c.a.
+                # `a.b = 1` in table [c] is the key c.a.b, in table c.a.
                 names = _names(found[1])
                 for end in range(1, len(names) + 1):
                     self._places.setdefault((*table, *names[:end]), number)
 
     def of(self, *names: str) -> int | None:
-        """The line of a table or key, from 1: `of("target", "kernels", "chips")`."""
+        """The line of a table or key, one-based: `of("target", "kernels", "chips")`."""
         return self._places.get(names)
 
 
@@ -34,7 +34,7 @@ def _names(dotted: str) -> tuple[str, ...]:
 
 
 def line_of_error(message: str, text: str) -> tuple[int, str]:
-    """The line, and the words, of what `tomllib` says of the text."""
+    """The line number and the message of an error of `tomllib` about the text."""
     found = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", message)
     if found is None:
         return 1, message

@@ -1,4 +1,4 @@
-"""`aotc build --watch`: which files changed, and what a build made differently, as values."""
+"""`aotc build --watch`: which files changed, and how the outputs changed, as values."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from aotc.depfile import files_read
 from aotc.errors import AotcError
 from aotc.many.job import Job
 
-_LOOK = 0.1  # seconds between two looks at the files
-_MOST_KERNELS = 3  # that a line names
+_LOOK = 0.1  # seconds between two checks of the files
+_MOST_KERNELS = 3  # maximum number of kernels that a line names
 
-# What tells that a file has changed; None where there is none.
+# The attributes by which a change of a file is detected; None if it does not exist.
 State = tuple[int, int, int] | None
 
 
 def files_of(job: Job) -> list[Path]:
-    """The files that a job is built from: its input, what belongs to it, and what options name."""
+    """The files that a job is built from: its input, the files that belong to it, and those that
+    options name."""
     try:
         return [*files_read(job.request), *job.reads]
-    except (AotcError, OSError, ValueError):  # of a file that may be none: the build tells of it
+    except (AotcError, OSError, ValueError):  # the file may be missing: the build reports it
         return [job.request.source, *job.reads]
 
 
@@ -43,8 +44,8 @@ def _state(file: Path) -> State:
 def wait_for_change(
     before: Mapping[Path, State], pause: Callable[[float], None] = time.sleep
 ) -> set[Path]:
-    """Waits until files are in another state than `before`, and for as long as they change; which
-    these are. Editors may write a file in several steps."""
+    """Waits until files differ from `before` and no longer change; returns the files that changed.
+    Editors may write a file in several steps."""
     last = dict(before)
     while True:
         pause(_LOOK)
@@ -55,7 +56,7 @@ def wait_for_change(
 
 
 class Made(Struct, frozen=True):
-    """What a build made: the time that it took, the bytes of its files, and the registers of each
+    """The result of a build: its duration, the total bytes of its files, and the registers of each
     kernel on each chip."""
 
     seconds: float
@@ -76,7 +77,7 @@ def _registers(file: Path) -> dict[tuple[str, str], int]:
 
     try:
         images = inspect(file).images
-    except AotcError:  # it has no device code
+    except AotcError:  # the file has no device code
         return {}
     return {
         (kernel.name, image.chip): kernel.registers

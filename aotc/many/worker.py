@@ -1,8 +1,7 @@
-"""A worker: a process that builds one module after another, as its parent says.
+"""A worker: a process that builds one module after another, on request of its parent.
 
-It is a fresh Python, not a fork of the parent, so that no thread of anybody is cut in two; the
-MLIR bindings are loaded once in it. It has one connection: a `Job` comes in, `Stage` messages and
-an `Ended` go out.
+It is a new Python process, not a fork of the parent, which has threads. It loads the MLIR bindings
+once. Over its connection it receives `Job` messages, and sends `Stage` messages and an `Ended`.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ from aotc.processes.signals import end_with_parent
 
 
 class BuildJob(Protocol):
-    """A function of a module that builds a job and puts its outputs down, and says where they are:
-    a worker imports it.
+    """A function of a module that builds a job, writes its outputs and returns their paths; a
+    worker imports it.
 
-    `watch` is an observer, `work` where intermediates go, `name` stands before warnings.
+    `watch` is an observer, `work` the folder for intermediates, `name` the prefix of warnings.
     """
 
     def __call__(
@@ -42,10 +41,10 @@ class BuildJob(Protocol):
 
 
 class Orders(Struct, frozen=True):
-    """What holds for every job of a worker.
+    """The parameters that are common to all jobs of a worker.
 
-    `build` builds it, `options` are the command's; `folder` is where intermediates go, which the
-    parent removes.
+    `build` builds a job, `options` are the command's options; `folder` is for intermediates, and
+    the parent removes it.
     """
 
     build: BuildJob
@@ -54,13 +53,13 @@ class Orders(Struct, frozen=True):
 
 
 class Stage(Struct, frozen=True):
-    """What a worker does now."""
+    """The stage that a worker is running."""
 
     name: str
 
 
 class _Teller:
-    """Tells the parent which stage runs."""
+    """An observer that sends the current stage to the parent."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -79,10 +78,10 @@ def main(handle: int, parent: int, record: int) -> None:
     file descriptor of the supervisor's record, -1 without one."""
     if record >= 0:
         use_record(Record(record))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's is the parent's, who tells us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends the workers
     signal.signal(signal.SIGTERM, _interrupt)
     end_with_parent(signal.SIGTERM)
-    if os.getppid() != parent:  # it ended before we asked
+    if os.getppid() != parent:  # the parent ended before prctl took effect
         return
     PROCESS.is_ours = True
     connection = Connection(handle)
@@ -90,10 +89,10 @@ def main(handle: int, parent: int, record: int) -> None:
         orders = connection.recv()
         while True:
             connection.send(_build(connection.recv(), orders, connection))
-            # A module's memory is the context's, which cycles of Python's objects may keep.
+            # A context owns its module's memory, and cyclic garbage may keep the context alive.
             gc.collect()
     except (EOFError, KeyboardInterrupt, BrokenPipeError, ConnectionResetError):
-        # At once, as `aotc.cli` does: there is nothing to flush.
+        # Immediately, as in `aotc.cli`: there is nothing to flush.
         os._exit(EXIT_OK)
 
 

@@ -1,5 +1,5 @@
-"""Kernels of matmuls, timed on a GPU: which is fastest there, noted in a file.
+"""Finds the fastest matmul kernels of a module by timing them on a GPU, and records them in a file.
 
-`candidates` builds a library of each kernel that may be; `measure` is copied beside them, and times
-them wherever a GPU is; what it writes is read by `aotc.kernels.matmul.tuned`.
+`candidates` builds a library of each candidate kernel; `measure` is copied beside them and times
+them on a machine with a GPU; `aotc.kernels.matmul.tuned` reads the file that it writes.
 """

@@ -1,4 +1,4 @@
-"""The matmuls of a module → a folder with a library of each kernel that may be the fastest.
+"""The matmuls of a module → a folder with a library of each candidate kernel.
 
 candidates.json   what is to be timed: see `measure`
 run               times it, on a machine with a GPU and Python, and writes the file
@@ -34,13 +34,13 @@ from aotc.warnings import WarningOptions
 RUN = "run"
 _LIST = "candidates.json"
 _MEASURE = "measure.py"
-# Of a batch whose size is not known.
+# The batch size for timing a batch of unknown size.
 _BATCHES = 8
 
 
 class Product(Struct, frozen=True):
-    """A problem on a chip, with the sizes that it is timed with, and the kernels to be timed, of
-    which the first is what the model chooses."""
+    """A problem on a chip, with the sizes that it is timed with, and the kernels to be timed; the
+    cost model selects the first one."""
 
     problem: Problem
     chip: Chip
@@ -54,11 +54,11 @@ class Product(Struct, frozen=True):
 def find_products(
     request: BuildRequest, tools: Mapping[str, Path], chips: Iterable[Chip]
 ) -> list[Product]:
-    """Those of the request's module that have kernels to choose from on these chips."""
+    """The matmuls of the request's module with a choice of kernels on these chips."""
     from aotc.pipeline import new_build, run_build
 
     found = []
-    # As far as kernels are chosen; what was measured before is measured again.
+    # Lower up to the choice of kernels, without the results of earlier measurements.
     lowered = replace(request, emit=(MLIR,), tuned=None, save_temps=None)
     with temporary_folder() as folder:
         build = new_build(lowered, folder, tools=tools)
@@ -72,7 +72,7 @@ def find_products(
                     if len(kernels) > 1:
                         own = Chip(kernels[0].target)
                         found.append(Product(problem, own, sizes, tuple(kernels)))
-    # A problem that two types of buffers have is one.
+    # The same problem with two types of buffers is timed once.
     return list({(str(one), one.chip): one for one in found}.values())
 
 
@@ -84,9 +84,10 @@ def write_candidates(
     target: HostTarget,
     jobs: int,
 ) -> int:
-    """Fills the folder; how many kernels there are. Raises InputError where one cannot be built."""
+    """Fills the folder; returns the number of kernels. Raises InputError if a kernel cannot be
+    built."""
     folder.mkdir(parents=True, exist_ok=True)
-    # The same kernel is timed with several sizes, where they are not known.
+    # If sizes are not known, the same kernel is timed with several sizes.
     work = unique(_plain(kernel) for product in products for kernel in product.kernels)
     build = functools.partial(_build, folder, tools, target)
     with ThreadPoolExecutor(jobs) as pool:
@@ -103,19 +104,19 @@ def write_candidates(
 
 
 def bundle_files(folder: Path) -> list[Path]:
-    """What `write_candidates` writes there, but for the kernels' libraries."""
+    """The files that `write_candidates` writes, without the kernels' libraries."""
     return [folder / name for name in (_LIST, _MEASURE, RUN)]
 
 
 def _plain(kernel: Choice) -> Choice:
-    """It alone, whatever sizes it is meant for."""
+    """The choice without the sizes that it is limited to."""
     return replace(kernel, least_tiles=0)
 
 
 def _build(
     folder: Path, tools: Mapping[str, Path], target: HostTarget, number: int, kernel: Choice
 ) -> dict[str, Any]:
-    """Makes the library of one kernel; what is said of it."""
+    """Builds the library of one kernel; returns its description for candidates.json."""
     from aotc.pipeline import new_build, run_build
 
     name = f"kernel{number}"
@@ -150,8 +151,8 @@ def _build(
 
 
 def label(kernel: Choice) -> str:
-    """The kernel among the others of its problem: its family's description, and each parameter of
-    the variant that is not the default."""
+    """Identifies the kernel among those of its problem: its family's description, and each
+    parameter of the variant that differs from the default."""
     variant = kernel.variant
     parts = [
         f"{field.name} {getattr(variant, field.name)}"
@@ -182,12 +183,12 @@ def _batches(problem: Problem) -> int:
 
 
 def _shape(matrix: Matrix) -> list[str]:
-    """The sizes in its type, as they are spelled."""
+    """The sizes in its type, as they are written."""
     return matrix.type.removeprefix("memref<").split(",")[0].removesuffix(">").split("x")[:-1]
 
 
 def _operand(product: Product, number: int) -> dict[str, Any]:
-    """As `measure.Product` has them."""
+    """The operand in the format of `measure.Product`."""
     problem = product.problem
     matrix = matrices(problem)[number]
     m, n, k = product.sizes
@@ -207,7 +208,7 @@ def _operand(product: Product, number: int) -> dict[str, Any]:
 
 
 def _argument(matrix: Matrix) -> str:
-    """The type of the buffer that an entry is given, all of whose elements follow each other."""
+    """The type of the contiguous buffer that the entry takes."""
     shape = _shape(matrix)
     if matrix.pitch is not None:
         shape[-1] = str(matrix.pitch)
@@ -219,7 +220,7 @@ def _shape_of(type_: str) -> list[str]:
 
 
 def _module(kernel: Choice, name: str) -> str:
-    """The kernel's host function, and an entry that calls it with whole buffers."""
+    """The kernel's host function, and an entry that calls it with contiguous buffers."""
     lines: list[str] = []
     types, views = [], []
     for letter, matrix in zip("ABC", matrices(kernel.problem), strict=True):
@@ -237,7 +238,7 @@ func.func @{name}({arguments}) attributes {{llvm.emit_c_interface}} {{
 
 
 def _view(lines: list[str], letter: str, matrix: Matrix) -> str:
-    """A buffer as the kernel takes it: its first columns, where there are more."""
+    """A view of a buffer with the kernel's layout: its first columns, if rows are padded."""
     type_ = _argument(matrix)
     name, shape = f"%{letter}", _shape(matrix)
     if type_ == matrix.type:

@@ -1,14 +1,14 @@
-"""Times the kernels beside this file on the GPU that is here, and notes the fastest ones.
+"""Times the kernels beside this file on this machine's GPU, and records the fastest ones.
 
     run [FILE]
 
-FILE keeps what it says of other matmuls and chips; without one, the text is printed. All that
-this needs is Python's own library and NVIDIA's driver: aotc copies it to where its candidates are.
+FILE keeps its entries for other matmuls and chips; without FILE, the text is printed. Only Python's
+standard library and NVIDIA's driver are needed: aotc copies this file beside the candidates.
 
-Each kernel is first held against sums that are computed here, of some elements of C, which was
-full of NaN before. Then kernels take turns in bursts of some milliseconds (a CUDA graph each), in
-an order that is drawn anew, with a pause before each; operands are random and rotate, so that none
-is in the cache. What counts is the median of the bursts, by events.
+Each kernel is first checked: some elements of C, which was filled with NaN, are compared with sums
+that are computed here. Then the kernels run in bursts of some milliseconds (one CUDA graph each),
+in a new random order for each round, with a pause before each burst. Operands are random and
+rotate, so that none is in the cache. The result is the median of the bursts, timed by events.
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ PAUSE_SECONDS = 0.01
 MOST_CALLS = 200
 ROTATED_BYTES = 200 << 20
 MOST_SETS = 8
-# Random bytes that operands are made of, over and over.
+# The random bytes that operands are filled with, repeatedly.
 BLOCK_BYTES = 8 << 20
-# How many elements of C are held against exact sums.
+# The number of elements of C that are compared with exact sums.
 CHECKED = 8
-# Of a gain below this part the model's choice stays: it may be noise.
+# The model's choice is kept if the relative gain is smaller: it may be noise.
 LEAST_GAIN = 0.01
 
-# Of each type: bytes; the bits that are random, and those that are set, so that floats are between
-# 1/2 and 1, of either sign; of results, what they may be off, by the sum of all products' sizes.
+# For each type: bytes; a mask of the random bits, and the bits that are set, so that floats have an
+# absolute value between 1/2 and 1; the tolerance of results, relative to the sum of the products'
+# absolute values.
 TYPES = {
     "f64": (8, 0x800FFFFFFFFFFFFF, 0x3FE0000000000000, 1e-13),
     "f32": (4, 0x807FFFFF, 0x3F000000, 1e-3),
@@ -56,7 +57,7 @@ TYPES = {
 
 
 class TroubleError(Exception):
-    """What keeps a kernel, or all of them, from being timed."""
+    """Why a kernel, or all kernels, cannot be timed."""
 
 
 def random_block(element: str) -> bytes:
@@ -69,7 +70,7 @@ def random_block(element: str) -> bytes:
 
 
 def decode(element: str, bits: bytes) -> float:
-    """The number that an element's bytes are."""
+    """The value of an element with these bytes."""
     if element in ("f64", "f32", "f16", "i32", "i8"):
         letter = {"f64": "d", "f32": "f", "f16": "e", "i32": "i", "i8": "b"}[element]
         return float(struct.unpack(f"<{letter}", bits)[0])
@@ -87,7 +88,7 @@ def decode(element: str, bits: bytes) -> float:
 
 
 class Driver:
-    """NVIDIA's driver, and the first GPU. Raises TroubleError where there is none."""
+    """NVIDIA's driver and the first GPU. Raises TroubleError if there is none."""
 
     def __init__(self) -> None:
         try:
@@ -137,7 +138,7 @@ class Driver:
         self.call("cuMemFree_v2", ctypes.c_uint64(address))
 
     def write(self, address: int, size: int, content: bytes) -> None:
-        """The content, over and over, at `size` bytes."""
+        """Fills `size` bytes with the content, repeatedly."""
         first = min(size, len(content))
         self.call("cuMemcpyHtoD_v2", ctypes.c_uint64(address), content, ctypes.c_size_t(first))
         for at in range(first, size, first):
@@ -157,14 +158,14 @@ class Driver:
         self.call("cuStreamSynchronize", self.stream)
 
     def record(self, run: Any, calls: int) -> Any:
-        """A graph of so many calls. Raises TroubleError for a kernel that cannot be in one."""
+        """A graph of `calls` calls. Raises TroubleError for a kernel that cannot be captured."""
         graph, made = ctypes.c_void_p(), ctypes.c_void_p()
         self.call("cuStreamBeginCapture_v2", self.stream, 2)  # CU_STREAM_CAPTURE_MODE_RELAXED
         failure = None
         try:
             for i in range(calls):
                 run(i)
-        except TroubleError as error:  # the stream must leave the capture
+        except TroubleError as error:  # the capture must be ended first
             failure = error
         try:
             self.call("cuStreamEndCapture", self.stream, ctypes.byref(graph))
@@ -182,7 +183,7 @@ class Driver:
         self.call("cuGraphLaunch", graph, self.stream)
 
     def seconds(self, burst: Any) -> float:
-        """How long the GPU takes for what `burst` enqueues."""
+        """The GPU time of the work that `burst` enqueues."""
         start, end = self._events
         self.call("cuEventRecord", start, self.stream)
         burst()
@@ -194,10 +195,10 @@ class Driver:
 
 
 class Product:
-    """A product of candidates.json, with its operands in the GPU's memory.
+    """A matmul of candidates.json, with its operands in the GPU's memory.
 
-    `operands` of it are A, B and C as they lie: element type, shape (with the batch in front where
-    there is one), the elements between two rows and between two matrices, and the sizes that
+    Its `operands` are A, B and C with their layouts: element type, shape (with the batch first, if
+    there is one), the strides in elements between rows and between matrices, and the sizes that
     entries are called with.
     """
 
@@ -224,7 +225,7 @@ class Product:
                 self.driver.free(address)
 
     def entry(self, candidate: dict[str, Any]) -> Any:
-        """A candidate, as a function of the set that it is to work on."""
+        """A candidate, as a function of the index of the operand set to use."""
         library = ctypes.CDLL(str(HERE / candidate["library"]))
         message = library[candidate["last_error"]]
         message.restype = ctypes.c_char_p
@@ -241,10 +242,10 @@ class Product:
         return run
 
     def check(self, run: Any) -> None:
-        """Raises TroubleError where elements of C are not the sums that they must be."""
+        """Raises TroubleError if elements of C differ from their expected sums."""
         address, size = self.sets[0][2], self.sizes[2]
         adds = self.product["adds"]
-        # All bits set is no number; of integers, it is -1.
+        # All bits set is a NaN, or -1 for integers.
         self.driver.fill(address, size, 0 if adds else 0xFF)
         run(0)
         self.driver.wait()
@@ -267,7 +268,7 @@ class Product:
             yield random.randrange(batches), random.randrange(m), random.randrange(n)
 
     def _sum(self, batch: int, row: int, column: int) -> tuple[float, float]:
-        """The element of C, and the sum of its products' sizes."""
+        """The expected element of C, and the sum of the absolute values of its products."""
         a, b = self.operands[:2]
         total, most = 0.0, 0.0
         for i in range(self.product["sizes"][2]):
@@ -284,7 +285,7 @@ class Product:
         return decode(operand["element"], block[at : at + size])
 
     def measure(self, runs: Sequence[Any]) -> list[float]:
-        """Seconds of each, in turns."""
+        """The seconds of each kernel, run alternately."""
         bursts = [Burst(self.driver, run) for run in runs]
         times: list[list[float]] = [[] for _ in runs]
         for _ in range(ROUNDS):
@@ -297,14 +298,14 @@ class Product:
 
 
 class Burst:
-    """Calls of a kernel that follow each other for some milliseconds: a graph, but of a kernel that
-    cannot be captured, which is called each time."""
+    """Consecutive calls of a kernel for some milliseconds: a graph, or single calls if the kernel
+    cannot be captured."""
 
     def __init__(self, driver: Driver, run: Any) -> None:
         self.driver, self.run = driver, run
         self.graph: Any = None
         self.calls = 5
-        self._call()  # what is done once, as loading, is done
+        self._call()  # one-time work, such as loading, is done here
         fitting = self.calls * BURST_SECONDS / driver.seconds(self._call)
         self.calls = max(1, min(MOST_CALLS, int(fitting)))
         with contextlib.suppress(TroubleError):
@@ -326,13 +327,13 @@ class Burst:
 
 
 def place_of(operand: dict[str, Any], batch: int, row: int, column: int) -> int:
-    """Where an element is, counted in elements."""
+    """The offset of an element, in elements."""
     outer, pitch = operand["strides"]
     return int(batch * outer + row * pitch + column)
 
 
 def tune(driver: Driver, product: dict[str, Any], tell: Any) -> dict[str, Any] | None:
-    """What is noted of a product: the fastest candidate; None where none can be timed."""
+    """The entry for a matmul: the fastest candidate; None if none can be timed."""
     able, runs = [], []
     here = Product(driver, product)
     try:
@@ -362,8 +363,8 @@ def tune(driver: Driver, product: dict[str, Any], tell: Any) -> dict[str, Any] |
 
 
 def fastest(seconds: Sequence[float]) -> int | None:
-    """Which is to be taken: the first, which is the model's choice, unless another gains more than
-    noise does."""
+    """The index of the kernel to use: 0, the model's choice, unless another one is faster by more
+    than the noise."""
     if not seconds:
         return None
     best = min(range(len(seconds)), key=seconds.__getitem__)
@@ -396,13 +397,13 @@ def merged(old: Sequence[dict[str, Any]], new: Sequence[dict[str, Any]]) -> list
 
 
 def text_of(entries: Sequence[dict[str, Any]]) -> str:
-    """The file: JSON, a line for each entry."""
+    """The contents of the file: JSON, with one line per entry."""
     lines = ",\n".join(f"  {json.dumps(entry)}" for entry in entries)
     return f'{{"format": {FORMAT}, "products": [\n{lines}\n]}}\n'
 
 
 def read_entries(path: Path) -> list[dict[str, Any]]:
-    """The entries of the file, none if it does not exist. Raises TroubleError for another kind of
+    """The entries of the file, none if it does not exist. Raises TroubleError for any other
     file."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -450,7 +451,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             try:
                 entry = tune(driver, product, tell)
             except TroubleError as error:
-                # What was measured before is worth being noted.
+                # Measurements so far are kept.
                 tell(f"  left out: {error}")
                 continue
             new += [] if entry is None else [entry]
