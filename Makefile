@@ -1,40 +1,40 @@
-# The one door: `make demo`, `make test`. Needs python3 (3.11 or newer), make and a network.
+# All tasks of development: `make demo`, `make test`. Needs python3 (3.11 or newer), make and a network.
 #
 #   make demo         builds samples/matmul.mlir into an executable, runs it, checks its result
-#   make test         linters, and the tests of every day: ten minutes on two cores
-#   make test-all     linters and all tests; those of PyTorch, ONNX and JAX where these are installed
+#   make test         linters, and the default tests: ten minutes on two cores
+#   make test-all     linters and all tests; those of PyTorch, ONNX and JAX if these are installed
 #   make frontends    installs PyTorch, ONNX and JAX
-#   make test-frontends  the tests of PyTorch, ONNX and JAX alone, which it installs
-#   make chips        every kernel that aotc can choose, built for chips, whose cubins are read
-#   make property     new random kernels, whose values are known, on the CPU
-#   make fuzz         damaged and odd inputs for aotc build; finds in build/fuzz
-#   make stress       builds on partly warm caches, three at a time, and interrupted ones
-#   make artifacts    records what is generated from many modules, to be compared (tests/artifacts)
-#   make networks     new random networks of PyTorch's layers, which it installs, on the CPU
-#   make models       models of PyTorch, torchvision, timm, transformers, diffusers and scikit-learn, which it
-#                     installs, and their ONNX exports, on the CPU: docs/models.md's tables; goes on where it
-#                     was interrupted
+#   make test-frontends  the tests of PyTorch, ONNX and JAX alone; installs these
+#   make chips        compiles every kernel that aotc can choose, and checks the cubins
+#   make property     new random kernels with known results, on the CPU
+#   make fuzz         damaged and unusual inputs for aotc build; findings in build/fuzz
+#   make stress       builds with partly filled caches, three at a time, and interrupted builds
+#   make artifacts    records the generated code of many modules, for comparison (tests/artifacts)
+#   make networks     new random networks of PyTorch layers, on the CPU; installs PyTorch
+#   make models       models of PyTorch, torchvision, timm, transformers, diffusers and scikit-learn, and
+#                     their ONNX exports, on the CPU: the tables of docs/models.md; installs these packages;
+#                     continues an interrupted run
 #   make upstream     LLVM's own execution tests of MLIR, which it fetches, on the CPU device; expected failures
 #                     are in tests/upstream/expected.toml, results in build/upstream/results.md
-#   make bench        kernels on the CPU against C loops; numbers in build/bench
-#   make bench-launch build/bench-launch: what a call costs, to be run on a machine with a GPU
+#   make bench        kernels on the CPU compared with C loops; results in build/bench
+#   make bench-launch build/bench-launch: the cost of a call, to be run on a machine with a GPU
 #   make bench-submission build/bench-submission: calls of many kernels, and results, likewise
-#   make bench-sparse build/bench-sparse: products of sparse matrices against cuSPARSE, likewise
-#   make bench-ladder build/bench-ladder: the matmul ladder against cuBLAS, likewise
-#   make bench-bandwidth build/bench-bandwidth: how near kernels come to a copy, likewise
-#   make bench-gemm   build/bench-gemm: products of matrices against cuBLAS, likewise
-#   make bench-attention build/bench-attention: attention against PyTorch's, likewise
-#   make gpu-bundle   build/gpu-bundle: what a machine with a GPU and without Python runs
+#   make bench-sparse build/bench-sparse: products of sparse matrices compared with cuSPARSE, likewise
+#   make bench-ladder build/bench-ladder: the matmul ladder compared with cuBLAS, likewise
+#   make bench-bandwidth build/bench-bandwidth: the bandwidth of kernels compared with a copy, likewise
+#   make bench-gemm   build/bench-gemm: matmuls compared with cuBLAS, likewise
+#   make bench-attention build/bench-attention: attention compared with PyTorch's, likewise
+#   make gpu-bundle   build/gpu-bundle: tests for a machine with a GPU and without Python
 #   make model-bundle build/model-bundle: models of PyTorch, for a machine with a GPU and PyTorch
-#   make gpu-products build/gpu-products: products and attention of random sizes, likewise, against f64
+#   make gpu-products build/gpu-products: matmuls and attention of random sizes compared with f64, likewise
 #   make explore-editor  bundles CodeMirror for the page of `aotc explore`; needs npm
 #   make docs         build/site: the documentation as a site, with its links checked; docs/man; docs/session.svg
 #   make lint         linters alone
-#   make clean        removes what these make, but not .venv
+#   make clean        removes the outputs of these targets, but not .venv
 #
-# PYTHON=... names another python3, JOBS=... how many tests run at a time, BENCH=... options of the
-# benchmark (`make bench BENCH=--help` tells them), PROPERTY=..., FUZZ=..., STRESS=..., NETWORKS=...,
-# ARTIFACTS=... (a folder), CHIPS=..., UPSTREAM=... and MODELS=... those of the targets of these
+# PYTHON=... selects another python3, JOBS=... the number of concurrent tests, BENCH=... the options of
+# the benchmark (`make bench BENCH=--help` lists them), PROPERTY=..., FUZZ=..., STRESS=..., NETWORKS=...,
+# ARTIFACTS=... (a folder), CHIPS=..., UPSTREAM=... and MODELS=... the options of the targets with these
 # names (FUZZ='--seconds 600 --category onnx').
 
 PYTHON ?= python3
@@ -45,7 +45,7 @@ TORCHVISION ?= 0.28.0
 VENV := .venv
 RUN := $(VENV)/bin/python
 INSTALLED := $(VENV)/installed
-# Golden text is what aotc generates, as it is.
+# Golden text is generated code, and is not formatted.
 C_FILES = $(shell find runtime_c templates samples bench tests '(' -name '*.[ch]' -o -name '*.[ch]pp' ')' \
   -not -path 'tests/golden/*' 2>/dev/null)
 
@@ -58,8 +58,8 @@ C_FILES = $(shell find runtime_c templates samples bench tests '(' -name '*.[ch]
 help:
 	@sed -n 's/^#   //p' Makefile
 
-# Made again when pyproject.toml is newer. The stamp comes last: half an installation has none. An
-# environment that works stays: another python3 would leave it with the files of two.
+# Remade when pyproject.toml is newer. The stamp is written last, so an incomplete installation has
+# none. A working environment is kept: with another python3 it would have files of both.
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "aotc needs Python 3.11 or newer. '$(PYTHON)' is: $$($(PYTHON) --version 2>&1)." >&2; \
@@ -77,7 +77,7 @@ setup: $(INSTALLED)
 demo: $(INSTALLED)
 	@$(RUN) samples/demo.py
 
-# Outside of templates/, which travel with aotc as they are.
+# Built outside of templates/, because these files are part of the package.
 explore-editor:
 	@rm -rf build/explore-editor && mkdir -p build && cp -r templates/explore/editor build/explore-editor
 	@cd build/explore-editor && npm install --silent --no-audit --no-fund --no-package-lock && npm run --silent bundle
@@ -96,8 +96,8 @@ lint: $(INSTALLED)
 	$(VENV)/bin/lint-imports --no-logo --cache-dir build/import_linter
 	$(VENV)/bin/clang-format --dry-run -Werror $(C_FILES)
 
-# pytest comes last: its closing line is the result. Tests start aotc as a process again and again:
-# without its compiled modules each of them takes a third longer.
+# pytest runs last: its last line is the result. Tests start aotc as a process many times: without
+# compiled modules each start takes a third longer.
 test: export PYTHONDONTWRITEBYTECODE =
 test: lint
 	$(RUN) -m pytest -m 'not exhaustive' -n $(JOBS) --dist worksteal
@@ -106,7 +106,7 @@ test-all: export PYTHONDONTWRITEBYTECODE =
 test-all: lint
 	$(RUN) -m pytest -n $(JOBS) --dist worksteal
 
-# Of this release of PyTorch, package indexes of machines without GPUs have the build for the CPU.
+# Package indexes of machines without GPUs have the CPU build of this release of PyTorch.
 frontends: $(INSTALLED)
 	$(RUN) -m pip install --quiet --disable-pip-version-check 'torch==$(TORCH)'
 	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[frontends]'
@@ -135,7 +135,7 @@ upstream: $(INSTALLED)
 networks: frontends
 	$(RUN) -m tests.frontends.networks.run $(NETWORKS)
 
-# torchvision's wheels ask for the build of PyTorch with GPUs.
+# torchvision's wheels require the GPU build of PyTorch.
 models: frontends
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps 'torchvision==$(TORCHVISION)' timm
 	$(RUN) -m pip install --quiet --disable-pip-version-check transformers diffusers pillow skl2onnx scikit-learn

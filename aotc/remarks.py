@@ -51,7 +51,7 @@ class Remarks(Struct):
     source: Source
     taken: list[Remark] = field(default_factory=list)
     # The matmuls with generated kernels, as the kernel library describes them.
-    products: list[Any] = field(default_factory=list)
+    matmuls: list[Any] = field(default_factory=list)
     chosen: list[ChosenKernels] = field(default_factory=list)
     buffers: list[PlacedBuffer] = field(default_factory=list)
     warnings: list[BuildWarning] = field(default_factory=list)

@@ -113,16 +113,16 @@ def _write(
 ) -> int:
     """Builds the programs to be timed; returns the number of kernels."""
     from aotc.toolchain.runner import cores
-    from aotc.tuning.candidates import find_products, write_candidates
+    from aotc.tuning.candidates import find_matmuls, write_candidates
 
     tools = named_tools(options)
-    products = find_products(request, tools, chips)
-    if not products:
+    cases = find_matmuls(request, tools, chips)
+    if not cases:
         return 0
     tell = _told(options)
-    for product in products:
-        tell(f"{product}: {len(product.kernels)} kernels")
-    return write_candidates(products, folder, tools, target=target, jobs=cores())
+    for case in cases:
+        tell(f"{case}: {len(case.kernels)} kernels")
+    return write_candidates(cases, folder, tools, target=target, jobs=cores())
 
 
 def _run(command: list[str], tell: Callable[[str], None]) -> None:

@@ -38,7 +38,7 @@ _MEASURE = "measure.py"
 _BATCHES = 8
 
 
-class Product(Struct, frozen=True):
+class MatmulCase(Struct, frozen=True):
     """A problem on a chip, with the sizes that it is timed with, and the kernels to be timed; the
     cost model selects the first one."""
 
@@ -51,9 +51,9 @@ class Product(Struct, frozen=True):
         return f"{problem_words(self.problem)}, at {'x'.join(map(str, self.sizes))}"
 
 
-def find_products(
+def find_matmuls(
     request: BuildRequest, tools: Mapping[str, Path], chips: Iterable[Chip]
-) -> list[Product]:
+) -> list[MatmulCase]:
     """The matmuls of the request's module with a choice of kernels on these chips."""
     from aotc.pipeline import new_build, run_build
 
@@ -64,20 +64,20 @@ def find_products(
         build = new_build(lowered, folder, tools=tools)
         run_build(build)
         assert build.log.explanation is not None
-        problems = unique(build.log.explanation.remarks.products)
+        problems = unique(build.log.explanation.remarks.matmuls)
         for problem in problems:
             for chip in chips:
                 for sizes in timed_sizes(problem):
                     kernels = candidates(problem, chip, sizes)
                     if len(kernels) > 1:
                         own = Chip(kernels[0].target)
-                        found.append(Product(problem, own, sizes, tuple(kernels)))
+                        found.append(MatmulCase(problem, own, sizes, tuple(kernels)))
     # The same problem with two types of buffers is timed once.
     return list({(str(one), one.chip): one for one in found}.values())
 
 
 def write_candidates(
-    products: Sequence[Product],
+    cases: Sequence[MatmulCase],
     folder: Path,
     tools: Mapping[str, Path],
     *,
@@ -88,13 +88,12 @@ def write_candidates(
     built."""
     folder.mkdir(parents=True, exist_ok=True)
     # If sizes are not known, the same kernel is timed with several sizes.
-    work = unique(_plain(kernel) for product in products for kernel in product.kernels)
+    work = unique(_plain(kernel) for case in cases for kernel in case.kernels)
     build = functools.partial(_build, folder, tools, target)
     with ThreadPoolExecutor(jobs) as pool:
         made = dict(zip(work, pool.map(build, range(len(work)), work), strict=True))
     document = [
-        _described(product, [made[_plain(kernel)] for kernel in product.kernels])
-        for product in products
+        _described(case, [made[_plain(kernel)] for kernel in case.kernels]) for case in cases
     ]
     write_file(folder / _LIST, json.dumps(document, indent=1).encode())
     shutil.copyfile(Path(__file__).with_name(_MEASURE), folder / _MEASURE)
@@ -162,15 +161,15 @@ def label(kernel: Choice) -> str:
     return f"{kernel.family.describe(variant)} ({', '.join(parts)})"
 
 
-def _described(product: Product, kernels: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _described(case: MatmulCase, kernels: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {
-        "problem": problem_words(product.problem),
-        "chip": product.chip.name,
-        "capability": product.chip.capability,
-        "sizes": product.sizes,
-        "batches": _batches(product.problem),
-        "adds": product.problem.adds,
-        "operands": [_operand(product, number) for number in range(3)],
+        "problem": problem_words(case.problem),
+        "chip": case.chip.name,
+        "capability": case.chip.capability,
+        "sizes": case.sizes,
+        "batches": _batches(case.problem),
+        "adds": case.problem.adds,
+        "operands": [_operand(case, number) for number in range(3)],
         "candidates": list(kernels),
     }
 
@@ -187,11 +186,11 @@ def _shape(matrix: Matrix) -> list[str]:
     return matrix.type.removeprefix("memref<").split(",")[0].removesuffix(">").split("x")[:-1]
 
 
-def _operand(product: Product, number: int) -> dict[str, Any]:
-    """The operand in the format of `measure.Product`."""
-    problem = product.problem
+def _operand(case: MatmulCase, number: int) -> dict[str, Any]:
+    """The operand in the format of `measure.TimedMatmul`."""
+    problem = case.problem
     matrix = matrices(problem)[number]
-    m, n, k = product.sizes
+    m, n, k = case.sizes
     rows, columns = ((m, k), (k, n), (m, n))[number]
     if matrix.transposed:
         rows, columns = columns, rows

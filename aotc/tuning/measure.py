@@ -194,7 +194,7 @@ class Driver:
         return taken.value * 1e-3
 
 
-class Product:
+class TimedMatmul:
     """A matmul of candidates.json, with its operands in the GPU's memory.
 
     Its `operands` are A, B and C with their layouts: element type, shape (with the batch first, if
@@ -202,9 +202,9 @@ class Product:
     entries are called with.
     """
 
-    def __init__(self, driver: Driver, product: dict[str, Any]) -> None:
-        self.driver, self.product = driver, product
-        self.operands = product["operands"]
+    def __init__(self, driver: Driver, case: dict[str, Any]) -> None:
+        self.driver, self.case = driver, case
+        self.operands = case["operands"]
         self.sizes = [one["elements"] * TYPES[one["element"]][0] for one in self.operands]
         self.blocks = [random_block(one["element"]) for one in self.operands]
         count = max(1, min(MOST_SETS, ROTATED_BYTES // max(1, sum(self.sizes))))
@@ -244,7 +244,7 @@ class Product:
     def check(self, run: Any) -> None:
         """Raises TroubleError if elements of C differ from their expected sums."""
         address, size = self.sets[0][2], self.sizes[2]
-        adds = self.product["adds"]
+        adds = self.case["adds"]
         # All bits set is a NaN, or -1 for integers.
         self.driver.fill(address, size, 0 if adds else 0xFF)
         run(0)
@@ -261,7 +261,7 @@ class Product:
                 raise TroubleError(f"it makes {found:.6g} of {exact:.6g} at {place}")
 
     def _places(self) -> Iterator[tuple[int, int, int]]:
-        batches, (m, n, _) = self.product["batches"], self.product["sizes"]
+        batches, (m, n, _) = self.case["batches"], self.case["sizes"]
         yield 0, 0, 0
         yield batches - 1, m - 1, n - 1
         for _ in range(CHECKED - 2):
@@ -271,7 +271,7 @@ class Product:
         """The expected element of C, and the sum of the absolute values of its products."""
         a, b = self.operands[:2]
         total, most = 0.0, 0.0
-        for i in range(self.product["sizes"][2]):
+        for i in range(self.case["sizes"][2]):
             left = self._element(0, batch, *((i, row) if a["transposed"] else (row, i)))
             right = self._element(1, batch, *((column, i) if b["transposed"] else (i, column)))
             total += left * right
@@ -332,12 +332,12 @@ def place_of(operand: dict[str, Any], batch: int, row: int, column: int) -> int:
     return int(batch * outer + row * pitch + column)
 
 
-def tune(driver: Driver, product: dict[str, Any], tell: Any) -> dict[str, Any] | None:
+def tune(driver: Driver, case: dict[str, Any], tell: Any) -> dict[str, Any] | None:
     """The entry for a matmul: the fastest candidate; None if none can be timed."""
     able, runs = [], []
-    here = Product(driver, product)
+    here = TimedMatmul(driver, case)
     try:
-        for candidate in product["candidates"]:
+        for candidate in case["candidates"]:
             try:
                 run = here.entry(candidate)
                 here.check(run)
@@ -349,17 +349,17 @@ def tune(driver: Driver, product: dict[str, Any], tell: Any) -> dict[str, Any] |
         seconds = here.measure(runs)
     finally:
         here.close()
-    work = 2e-12 * product["batches"]
-    for size in product["sizes"]:
+    work = 2e-12 * case["batches"]
+    for size in case["sizes"]:
         work *= size
-    unit = "TOP/s" if product["operands"][0]["element"].startswith("i") else "TFLOP/s"
+    unit = "TOP/s" if case["operands"][0]["element"].startswith("i") else "TFLOP/s"
     for candidate, taken in sorted(zip(able, seconds, strict=True), key=lambda pair: pair[1]):
         speed = work / taken
         tell(f"  {candidate['label']}: {1e6 * taken:.2f} us, {speed:.1f} {unit}")
     best = fastest(seconds)
     if best is None:
         return None
-    return entry_for(product, able[best], seconds[best], driver.name, len(able))
+    return entry_for(case, able[best], seconds[best], driver.name, len(able))
 
 
 def fastest(seconds: Sequence[float]) -> int | None:
@@ -372,12 +372,12 @@ def fastest(seconds: Sequence[float]) -> int | None:
 
 
 def entry_for(
-    product: dict[str, Any], candidate: dict[str, Any], seconds: float, gpu: str, count: int
+    case: dict[str, Any], candidate: dict[str, Any], seconds: float, gpu: str, count: int
 ) -> dict[str, Any]:
     return {
-        "chip": product["chip"],
-        "problem": product["problem"],
-        "sizes": product["sizes"],
+        "chip": case["chip"],
+        "problem": case["problem"],
+        "sizes": case["sizes"],
         "kernel": candidate["kernel"],
         "variant": candidate["variant"],
         "microseconds": float(f"{1e6 * seconds:.4g}"),
@@ -432,24 +432,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     end = time.monotonic() + options.limit
     try:
         old = read_entries(options.file) if options.file is not None else []
-        products = json.loads((HERE / "candidates.json").read_text(encoding="utf-8"))
+        cases = json.loads((HERE / "candidates.json").read_text(encoding="utf-8"))
         driver = Driver()
-        here = [one for one in products if one["capability"] == driver.capability]
+        here = [one for one in cases if one["capability"] == driver.capability]
         if not here:
-            chips = ", ".join(sorted({one["chip"] for one in products})) or "none"
+            chips = ", ".join(sorted({one["chip"] for one in cases})) or "none"
             raise TroubleError(
                 f"this GPU, {driver.name}, has compute capability {driver.capability / 10}, and "
                 f"the kernels are for {chips}"
             )
         new = []
-        for product in here:
+        for case in here:
             if time.monotonic() > end:
                 tell("no time left")
                 break
-            sizes = "x".join(map(str, product["sizes"]))
-            tell(f"{product['problem']}, at {sizes}, {driver.name}:")
+            sizes = "x".join(map(str, case["sizes"]))
+            tell(f"{case['problem']}, at {sizes}, {driver.name}:")
             try:
-                entry = tune(driver, product, tell)
+                entry = tune(driver, case, tell)
             except TroubleError as error:
                 # Measurements so far are kept.
                 tell(f"  left out: {error}")

@@ -1,4 +1,4 @@
-// What one element of each dtype is: its size, its names, its value as a number and as text.
+// The elements of each dtype: their size, names, and conversion to numbers and text.
 #ifndef AOTC_HARNESS_ELEMENTS_H
 #define AOTC_HARNESS_ELEMENTS_H
 
@@ -18,23 +18,23 @@ typedef struct harness_dtype_facts {
   const char *npy;  // the type in .npy, without its byte order: "f4"
   uint32_t bytes;
   harness_kind kind;
-  aotc_dtype part; // of complex: the dtype of its two parts; else itself
-  int digits;      // decimal digits that tell all its values apart; 0 for integers
+  aotc_dtype part; // of a complex dtype, the dtype of its two parts; otherwise the dtype itself
+  int digits;      // decimal digits that distinguish all its values; 0 for integers
 } harness_dtype_facts;
 
 const harness_dtype_facts *harness_facts(aotc_dtype dtype);
 
-// The least and the greatest value of an integer dtype (bool is 0 to 1).
+// The minimum and the maximum of an integer dtype (bool is 0 to 1).
 int64_t harness_integer_low(aotc_dtype dtype);
 uint64_t harness_integer_high(aotc_dtype dtype);
 
-// Elements of a packed array as doubles, `count` of them from `first` on. Of complex arrays,
-// `first` and `count` count parts, two an element.
+// Elements of a packed array as doubles: `count` of them, starting at `first`. For complex arrays
+// both count parts, two per element.
 void harness_load_reals(aotc_dtype dtype, const void *data, uint64_t first, uint64_t count,
                         double *out_values);
 
-// Rounds to the nearest, ties to even, straight from double; what is too large becomes infinite.
-// Real dtypes, and complex by parts.
+// Rounds to nearest, ties to even, directly from double; values that are too large become infinite.
+// For real dtypes, and the parts of complex ones.
 void harness_store_reals(aotc_dtype dtype, void *data, uint64_t first, uint64_t count,
                          const double *values);
 
@@ -42,7 +42,7 @@ void harness_store_reals(aotc_dtype dtype, void *data, uint64_t first, uint64_t 
 double harness_load_real(aotc_dtype dtype, const void *data, uint64_t index);
 void harness_store_real(aotc_dtype dtype, void *data, uint64_t index, double value);
 
-// How many doubles loops over large arrays load or store at a time.
+// The number of doubles that loops over large arrays load or store at a time.
 #define HARNESS_CHUNK 1024
 
 // Element `index` of an integer array, sign-extended to 64 bits, and back (the low bits are kept).
@@ -52,11 +52,11 @@ void harness_store_integer(aotc_dtype dtype, void *data, uint64_t index, uint64_
 // Sets every element to the first one.
 void harness_repeat_first(aotc_dtype dtype, void *data, uint64_t count);
 
-// Marks elements that nobody wrote: NaN, or bytes 0xa5 for integers and bool.
+// Marks elements as unwritten: NaN, or bytes 0xa5 for integers and bool.
 void harness_poison(aotc_dtype dtype, void *data, uint64_t count);
 
-// Element `index` as text: "0.1", "True", "(1+2j)". At most `digits` digits, 0 for as many as it
-// takes to read back the same value.
+// Element `index` as text: "0.1", "True", "(1+2j)". At most `digits` digits; 0 for the smallest
+// number of digits that reads back as the same value.
 const char *harness_element_text(aotc_dtype dtype, const void *data, uint64_t index, int digits,
                                  char out[HARNESS_NUMBER_TEXT]);
 

@@ -1,8 +1,8 @@
-// Variables of the environment whose name is misspelled.
+// Detects misspelled environment variables.
 #ifndef AOTC_HARNESS_ENVIRONMENT_H
 #define AOTC_HARNESS_ENVIRONMENT_H
 
-// Notes each variable that nothing reads, and whose name is near to one that the runtime reads.
+// Prints a note for each variable with an unknown name that is similar to one the runtime reads.
 void harness_note_variables(void);
 
 #endif

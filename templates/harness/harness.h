@@ -1,6 +1,5 @@
-// The table of a program: what aotc generates beside the harness, and all that the harness knows
-// of the module. The generated file holds one constant, `aotc_harness_program`, made of these
-// types.
+// The table of a program, which aotc generates for the harness: all information about the module.
+// The generated file defines one constant, `aotc_harness_program`, of these types.
 #ifndef AOTC_HARNESS_H
 #define AOTC_HARNESS_H
 
@@ -13,14 +12,14 @@
 extern "C" {
 #endif
 
-// The ranks that the harness takes: -1 (a scalar) to this. It is NumPy's limit.
+// Supported ranks: -1 (a scalar) to this. It is NumPy's limit.
 #define HARNESS_MAX_RANK 64
 
 typedef struct harness_kernel {
   const char *name;
   const char *built_for; // "sm_80, sm_90a, PTX compute_80"
   bool has_cpu_form;
-  const char *why_no_cpu_form; // NULL when it has one
+  const char *why_no_cpu_form; // NULL if it has one
 } harness_kernel;
 
 typedef struct harness_program {
@@ -30,7 +29,7 @@ typedef struct harness_program {
   const aotc_entry *entries;
   int32_t kernel_count;
   const harness_kernel *kernels;
-  const aotc_state_type *state; // NULL: entries take none
+  const aotc_state_type *state; // NULL: the entries have no state
 } harness_program;
 
 extern const harness_program aotc_harness_program;

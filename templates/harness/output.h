@@ -1,5 +1,5 @@
-// Files that appear whole or not at all: written under another name in the same folder, and renamed
-// when complete. An interrupt removes what is unfinished.
+// Files that are written atomically: under a temporary name in the same folder, and renamed when
+// complete. An interrupt removes unfinished files.
 #ifndef AOTC_HARNESS_OUTPUT_H
 #define AOTC_HARNESS_OUTPUT_H
 
@@ -8,16 +8,16 @@
 
 typedef struct harness_output {
   FILE *stream;
-  char *path;      // where it will be; links are followed
+  char *path;      // the final path, with links resolved
   char *temporary; // NULL: written in place, as a device or a pipe is
 } harness_output;
 
-// Whether a file could be put there, without making one; else says on stderr why not.
+// Whether a file could be created there, without creating one; otherwise prints why on stderr.
 bool harness_output_check(const char *path);
 
-// Each says on stderr what went wrong and returns false. One output may be open at a time.
+// Both print errors on stderr and return false. Only one output may be open at a time.
 bool harness_output_open(harness_output *output, const char *path);
-// Closes the file and gives it its name. `is_written` false discards it, and reports errno.
+// Closes the file and renames it. If `is_written` is false, discards it and reports errno.
 bool harness_output_close(harness_output *output, bool is_written);
 
 #endif

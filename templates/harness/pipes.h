@@ -1,5 +1,4 @@
-// Files that may be pipes: who is to open one at its other end may never come, and is not waited
-// for without end.
+// Opens files that may be pipes, with a time limit: another process may never open the other end.
 #ifndef AOTC_HARNESS_PIPES_H
 #define AOTC_HARNESS_PIPES_H
 
@@ -7,15 +6,15 @@
 
 #include "text.h"
 
-// Opens a file to read it. Of a pipe that no process opens to write within some seconds: NULL, as
-// of what cannot be opened, with the reason.
+// Opens a file for reading. NULL, with errno, if that fails, or if it is a pipe that no process
+// opens for writing within some seconds.
 FILE *harness_open_to_read(const char *path, char out_problem[HARNESS_PROBLEM_TEXT]);
 
-// Opens a device or a pipe to write to it; likewise.
+// Opens a device or a pipe for writing, with the same time limit.
 FILE *harness_open_to_write(const char *path, char out_problem[HARNESS_PROBLEM_TEXT]);
 
-// To be called first: a standard stream that is closed must not be the next file that is opened.
-// What is written to it then fails, and what is read ends at once.
+// Must be called first: replaces closed standard streams, so that no opened file gets their
+// descriptors. Writing to them then fails, and reading returns end of file.
 void harness_claim_standard_streams(void);
 
 #endif

@@ -1,4 +1,4 @@
-// What the program tells after its calls: results, comparisons, times; as text, or as JSON.
+// The report of a program after its calls: results, comparisons, times; as text or JSON.
 #ifndef AOTC_HARNESS_REPORT_H
 #define AOTC_HARNESS_REPORT_H
 

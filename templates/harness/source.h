@@ -1,13 +1,13 @@
-// Where an argument's values come from: the SOURCE of the command line, read and checked against
-// the argument that it is for.
+// Sources of arguments' values: parses a SOURCE of the command line, and checks it against the
+// argument.
 #ifndef AOTC_HARNESS_SOURCE_H
 #define AOTC_HARNESS_SOURCE_H
 
 #include "elements.h"
 
 typedef enum harness_source_kind {
-  HARNESS_SOURCE_POISON,  // left unset: what the entry only writes
-  HARNESS_SOURCE_INITIAL, // what the field of the state begins with that the argument is
+  HARNESS_SOURCE_POISON,  // marked as unwritten: for arguments that the entry only writes
+  HARNESS_SOURCE_INITIAL, // the initial value of the state's field that the argument is
   HARNESS_SOURCE_FILE,
   HARNESS_SOURCE_RANDOM,
   HARNESS_SOURCE_ZEROS,
@@ -20,7 +20,7 @@ typedef struct harness_source {
   harness_source_kind kind;
   const char *path; // FILE: as given
   uint64_t seed;    // RANDOM
-  // RANDOM, real dtypes: values of [low, high). The texts are NULL when not given.
+  // RANDOM, real dtypes: values in [low, high). The texts are NULL if not given.
   double low, high;
   const char *range_text;
   // RANDOM, integer dtypes: low + (a draw modulo span).
@@ -30,20 +30,20 @@ typedef struct harness_source {
   double real, imaginary;
 } harness_source;
 
-// "random", "zeros", ... what an argument gets when none is given; NULL: it must be given.
+// The default source of an argument: "random", "zeros", ...; NULL: a source is required.
 const char *harness_source_default(const aotc_value *value);
 
-// Reads `text` for that argument; on failure writes why to out_problem and returns false. `seed` is
-// for a random source that gives none. `text` must outlive the source.
+// Parses `text` for that argument; on failure writes the reason to out_problem and returns false.
+// `seed` is the default for a random source. `text` must outlive the source.
 bool harness_source_parse(const char *text, const aotc_value *value, uint64_t seed,
                           harness_source *out_source, char out_problem[HARNESS_PROBLEM_TEXT]);
 
-// The source as text that gives the same values again: "random:seed=0".
+// A source text that gives the same values again: "random:seed=0".
 const char *harness_source_text(const harness_source *source, const char *given,
                                 char out[HARNESS_PROBLEM_TEXT]);
 
-// The packed values of any source but a file and a field of the state. `name` takes part in what
-// random draws.
+// Generates the packed values of any source except a file and a field of the state. Random values
+// depend on `name`.
 void harness_source_fill(const harness_source *source, const char *name, aotc_dtype dtype,
                          void *data, uint64_t count);
 

@@ -13,12 +13,12 @@
 #include <mdspan>
 #endif
 
-// What the C++ functions of all libraries by aotc share. Another version of it fits beside this
-// one.
+// Common parts of the C++ functions of all aotc libraries. Headers with different versions can be
+// included together.
 namespace aotc {
 inline namespace v1 {
 
-// What a call came to. The message is valid until this thread's next call into the library.
+// The result of a call. The message is valid until this thread's next call into the library.
 class [[nodiscard]] status {
 public:
   constexpr status(int32_t code, const char *message) noexcept : code_(code), message_(message) {
@@ -37,7 +37,7 @@ public:
     return message_;
   }
 #if defined(__cpp_exceptions) || defined(__EXCEPTIONS)
-  // std::runtime_error with the message, if the call failed.
+  // Throws std::runtime_error with the message if the call failed.
   void or_throw() const {
     if (!ok()) {
       throw std::runtime_error(message_);
@@ -50,16 +50,16 @@ private:
   const char *message_;
 };
 
-// A buffer: its first element, and as many of its sizes and strides as are said. Where the entry's
-// type has all sizes, a pointer is enough; elements in a row (std::vector, std::array, std::span)
-// say how many there are, which leaves room for one unknown size.
+// A buffer: its first element, with its sizes and strides if they are given. If the entry's type
+// has only static sizes, a pointer is enough. Contiguous containers (std::vector, std::array,
+// std::span) give the number of elements, which determines one dynamic size.
 template <class T, int Rank> class buffer {
   static constexpr int places = Rank > 0 ? Rank : 1;
 
 public:
   using sizes_type = std::array<int64_t, static_cast<std::size_t>(places)>;
 
-  // A pointer, but not an array, which knows how many elements it has.
+  // From a pointer, but not from an array, whose number of elements is known.
   template <class Pointer,
             class = std::enable_if_t<std::is_convertible_v<Pointer, T *> &&
                                      !std::is_array_v<std::remove_reference_t<Pointer>>>>
@@ -90,9 +90,9 @@ public:
   }
 #endif
 
-  // Fills MLIR's descriptor of the buffer, for an entry whose sizes are `shape`, whose strides are
-  // `strides` (null: row by row) and whose elements begin at `offset`. INT64_MIN leaves a size or a
-  // stride open. False if what was said of the buffer does not do.
+  // Fills MLIR's descriptor of the buffer for an entry with the sizes `shape`, the strides
+  // `strides` (null: row-major) and the offset `offset`; INT64_MIN is a dynamic size or stride.
+  // False if the given sizes, strides or number of elements do not match.
   template <class Memref>
   bool describe(Memref &memref, const int64_t *shape, const int64_t *strides,
                 int64_t offset) const noexcept {
@@ -113,7 +113,8 @@ public:
     }
   }
 
-  // Whether a pointer and the open sizes alone would say all of `memref`, which `describe` filled.
+  // Whether a pointer and the dynamic sizes are enough to describe `memref`, which `describe`
+  // filled.
   template <class Memref>
   static bool is_plain(const Memref &memref, const int64_t *shape,
                        const int64_t *strides) noexcept {
@@ -136,7 +137,7 @@ public:
   }
 
 private:
-  // The sizes that were said; else those of the type, one of which may be open.
+  // Uses the given sizes; otherwise those of the type, one of which may be dynamic.
   template <class Memref>
   bool find_sizes(Memref &memref, const int64_t *shape, bool is_exact) const noexcept {
     std::uint64_t known = 1;
@@ -165,8 +166,8 @@ private:
     return known == 0 ? count == 0 : count % known == 0;
   }
 
-  // What the type says, or else what packs the dimensions behind this one. The arithmetic is
-  // unsigned: sizes that overflow are the entry's to refuse.
+  // The stride in the type; if it is dynamic, the stride that packs the inner dimensions. The
+  // arithmetic is unsigned: the entry rejects sizes that overflow.
   template <class Memref>
   static int64_t stride_of_type(const Memref &memref, const int64_t *strides, int i) noexcept {
     if (strides != nullptr && strides[i] != INT64_MIN) {
@@ -191,7 +192,7 @@ private:
     return false;
   }
 
-  // Whether all that `memref` says is among the count_ elements.
+  // Whether all elements of `memref` are among the count_ elements.
   template <class Memref> bool reaches(const Memref &memref) const noexcept {
     int64_t first = memref.offset, last = memref.offset;
     for (int i = 0; i < Rank; ++i) {

@@ -18,7 +18,7 @@ from aotc.kernels.matmul.tuned import parse_tuned
 from aotc.tuning import measure
 from aotc.tuning.measure import (
     TYPES,
-    Product,
+    TimedMatmul,
     TroubleError,
     decode,
     fastest,
@@ -81,7 +81,7 @@ class Kernel:
     """A · B by the rules of `candidates.json`, `factor` times."""
 
     def __init__(
-        self, product: Product, seconds: float, factor: float, can_be_captured: bool = True
+        self, product: TimedMatmul, seconds: float, factor: float, can_be_captured: bool = True
     ) -> None:
         self.product, self.seconds, self.factor = product, seconds, factor
         self.can_be_captured = can_be_captured
@@ -91,7 +91,7 @@ class Kernel:
         product.driver.clock += self.seconds
         (a, b, c), driver = product.sets[i % len(product.sets)], product.driver
         left, right, result = product.operands
-        m, n, k = product.product["sizes"]
+        m, n, k = product.case["sizes"]
 
         def element(address: int, operand: dict[str, Any], batch: int, *at: int) -> float:
             row, column = reversed(at) if operand["transposed"] else at
@@ -101,7 +101,7 @@ class Kernel:
 
         assert result["element"] == "f32"
         for batch, row, column in itertools.product(
-            range(product.product["batches"]), range(m), range(n)
+            range(product.case["batches"]), range(m), range(n)
         ):
             total = sum(
                 element(a, left, batch, row, i) * element(b, right, batch, i, column)
@@ -158,7 +158,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
         product = {**PRODUCT, "candidates": candidates, **changes}
         (tmp_path / "candidates.json").write_text(json.dumps([product]))
         monkeypatch.setattr(
-            Product, "entry", lambda self, one: Kernel(self, *kernels[one["label"]])
+            TimedMatmul, "entry", lambda self, one: Kernel(self, *kernels[one["label"]])
         )
         return measure.main(words)
 

@@ -227,7 +227,7 @@ def _select_kernels(
     if not _has_gated_kernel(kept):
         kept.fused.gates = None
     if not isinstance(matmul.problem, ImplicitGemm):  # those are not timed
-        remarks.products.append(replace(kept.of_gpus.problem, epilogue_operands=()))
+        remarks.matmuls.append(replace(kept.of_gpus.problem, epilogue_operands=()))
     remarks.add(STEP, location, str(kept))
     if request.is_for_trying:
         remarks.add(STEP, location, "-O1: this one kernel is for all sizes and addresses")
