@@ -5,7 +5,7 @@
 
 bool harness_shape_size(aotc_dtype dtype, int32_t rank, const int64_t *shape, uint64_t *out_count,
                         uint64_t *out_bytes) {
-  // The product of the sizes that are not 0 must fit too, so that strides always fit.
+  // The product of the nonzero sizes must fit, too, so that strides always fit.
   int64_t count = 1, bytes;
   bool is_empty = false;
   for (int32_t i = 0; i < rank; ++i) {
@@ -97,7 +97,7 @@ bool harness_layout_pack(int32_t rank, const int64_t *sizes, int64_t *strides) {
     if (strides[i] == AOTC_DYNAMIC) {
       strides[i] = packed;
     }
-    // An outer dimension steps over what this one covers, and by 1 at least.
+    // An outer dimension's stride is the extent of this one, and at least 1.
     int64_t size = sizes[i] > 1 ? sizes[i] : 1;
     int64_t step = strides[i] < 0 ? -strides[i] : strides[i];
     if (__builtin_mul_overflow(size, step > 0 ? step : 1, &packed)) {
@@ -107,7 +107,7 @@ bool harness_layout_pack(int32_t rank, const int64_t *sizes, int64_t *strides) {
   return true;
 }
 
-// Visits every element in row-major order, and copies it one way or the other.
+// Copies every element in row-major order, in one of the two directions.
 static void copy(const harness_layout *layout, uint32_t element_bytes, char *packed, char *strided,
                  bool is_gather) {
   int64_t index[HARNESS_MAX_RANK] = {0};

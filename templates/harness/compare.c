@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-// The same verdict on every machine: no fused multiply-add here.
+// No fused multiply-add, so that the verdict is the same on every machine.
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
 #endif
@@ -40,14 +40,14 @@ harness_tolerance harness_tolerance_for(aotc_dtype dtype, const double *rtol, co
   return tolerance;
 }
 
-// One element of both arrays: how far apart, and how large the expected one is.
+// The error of one element, and the magnitude of its expected value.
 typedef struct difference {
   double error, magnitude;
   bool is_equal;
 } difference;
 
 static difference real_difference(double got, double expected) {
-  if (got == expected) { // infinities too, whose difference is NaN
+  if (got == expected) { // also for infinities, whose difference is NaN
     return (difference){.error = 0, .magnitude = fabs(expected), .is_equal = true};
   }
   return (difference){.error = fabs(got - expected), .magnitude = fabs(expected)};
@@ -56,7 +56,7 @@ static difference real_difference(double got, double expected) {
 static difference integer_difference(aotc_dtype dtype, uint64_t got, uint64_t expected) {
   bool is_signed = harness_facts(dtype)->kind == HARNESS_KIND_SIGNED;
   bool is_greater = is_signed ? (int64_t)got > (int64_t)expected : got > expected;
-  // Exact in 64 bits; only its rounding to double is not.
+  // Exact in 64 bits; only the conversion to double rounds.
   uint64_t distance = is_greater ? got - expected : expected - got;
   double magnitude = is_signed ? fabs((double)(int64_t)expected) : (double)expected;
   return (difference){
@@ -69,7 +69,7 @@ static difference complex_difference(const double got[2], const double expected[
   if (isnan(got[0]) || isnan(got[1]) || isnan(expected[0]) || isnan(expected[1])) {
     result.error = (double)NAN; // hypot(inf, NaN) is inf
   } else if (!result.is_equal) {
-    // Equal infinite parts differ by nothing.
+    // Equal infinite parts have the error 0.
     double x = got[0] == expected[0] ? 0 : got[0] - expected[0];
     double y = got[1] == expected[1] ? 0 : got[1] - expected[1];
     result.error = hypot(x, y);
@@ -77,14 +77,14 @@ static difference complex_difference(const double got[2], const double expected[
   return result;
 }
 
-// The error as a share of what is allowed.
+// The ratio of error to tolerance.
 static double share_of(const difference *pair, harness_tolerance tolerance) {
   if (pair->is_equal) {
     return 0;
   }
   double relative = tolerance.is_exact ? 0 : tolerance.rtol * pair->magnitude;
   double allowed = tolerance.is_exact ? 0 : tolerance.atol + relative;
-  // An infinity that is expected would allow everything.
+  // An infinite expected value would allow every error.
   if (isnan(pair->error) || isinf(pair->error) || isinf(pair->magnitude) || allowed == 0) {
     return (double)INFINITY;
   }
@@ -102,7 +102,7 @@ static void note_difference(comparer *self, uint64_t index, const difference *pa
   harness_comparison *result = &self->result;
   harness_tolerance tolerance = result->tolerance;
   double share = share_of(pair, tolerance);
-  // The share is rounded: the verdict comes without dividing.
+  // The ratio is rounded, so the verdict is computed without a division.
   double relative = tolerance.rtol * pair->magnitude;
   bool passes = pair->is_equal || (!tolerance.is_exact && isfinite(share) &&
                                    pair->error <= tolerance.atol + relative);

@@ -35,7 +35,7 @@ void harness_table_print(harness_table *table, FILE *stream, const char *indent)
   for (int i = 0; i < table->cell_count; ++i) {
     int column = i % table->columns;
     bool is_last = column == table->columns - 1;
-    // Nothing is padded before the end of a line.
+    // The last cell of a line is not padded.
     for (int next = column + 1; !is_last && next < table->columns; ++next) {
       if (table->cells[i - column + next][0] != '\0') {
         break;
@@ -62,7 +62,7 @@ void harness_table_discard(harness_table *table) {
   *table = (harness_table){.columns = table->columns};
 }
 
-// --- words for what the table says ---
+// --- names of the values in the table ---
 
 const char *harness_device_text(const aotc_device *device, char out[32]) {
   if (device->kind == AOTC_DEVICE_CPU) {

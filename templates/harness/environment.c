@@ -1,4 +1,4 @@
-// The runtime reads the variables that it knows: a misspelled one would be without any effect.
+// The runtime ignores variables that it does not know, so a misspelled one would have no effect.
 #include "environment.h"
 
 #include <stddef.h>
@@ -8,12 +8,12 @@
 #include "text.h"
 
 #define PREFIX "AOTC_"
-// Longer names are no slip of the finger.
+// Longer names are not considered typing errors.
 #define LONGEST_NAME 32
 
 extern char **environ;
 
-// What docs/harness.md and docs/calling.md list.
+// The variables in docs/harness.md and docs/calling.md.
 static const char *const known[] = {
     "AOTC_CHECK",          "AOTC_CPU_LEVEL", "AOTC_CPU_THREADS", "AOTC_CUSPARSE", "AOTC_DEVICE",
     "AOTC_GRAPHS",         "AOTC_MPI",       "AOTC_NVTX",        "AOTC_TRACE",    "AOTC_WEIGHTS",

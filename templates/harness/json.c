@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-// Bytes of the UTF-8 sequence that starts here; 0 when it is malformed.
+// The length of the UTF-8 sequence that starts here; 0 if it is invalid.
 static int utf8_length(const unsigned char *at) {
   int length = at[0] < 0x80                     ? 1
                : at[0] >= 0xc2 && at[0] <= 0xdf ? 2
@@ -41,7 +41,7 @@ static void write_string(FILE *stream, const char *text) {
   fputc('"', stream);
 }
 
-// What stands before every value: comma, line, indentation, key.
+// Writes the text before a value: comma, newline, indentation, key.
 static void begin_value(harness_json *json, const char *key) {
   if (json->needs_comma) {
     fputc(',', json->stream);
@@ -65,7 +65,7 @@ void harness_json_open(harness_json *json, const char *key, char bracket) {
 
 void harness_json_close(harness_json *json, char bracket) {
   --json->depth;
-  if (json->needs_comma) { // it holds something
+  if (json->needs_comma) { // the object or list is not empty
     fprintf(json->stream, "\n%*s", 2 * json->depth, "");
   }
   fputc(bracket, json->stream);
@@ -183,7 +183,7 @@ static uint64_t write_dimension(FILE *stream, const harness_array *array, int32_
 void harness_json_array(harness_json *json, const char *key, const harness_array *array) {
   begin_value(json, key);
   if (array->count == 0) {
-    // Its shape may be of 2^62 rows of nothing.
+    // The shape may have 2^62 rows without elements.
     fputs("[]", json->stream);
     return;
   }

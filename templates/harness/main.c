@@ -1,5 +1,5 @@
-// The main of an executable that aotc makes: calls an entry of the module with inputs from the
-// command line. docs/harness.md is its manual.
+// The main of an executable made by aotc: calls an entry of the module with inputs from the command
+// line. docs/harness.md is the manual.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "report.h"
 #include "run.h"
 
-// Plans, calls and reports.
+// Makes the plan, calls the entry and prints the report.
 static int call_entry(const harness_options *options) {
   if (!options->quiet) {
     harness_note_variables();
@@ -31,7 +31,7 @@ static int call_entry(const harness_options *options) {
   return code;
 }
 
-// Does what the options ask for. Nothing up to --list-devices touches a device.
+// Executes the options. No device is used up to --list-devices.
 static int act(const harness_options *options) {
   if (options->help) {
     harness_print_help(stdout, options);
@@ -59,7 +59,7 @@ int main(int argc, char **argv) {
     code = act(&options);
   }
   harness_options_free(&options);
-  // A full disk shows here at the latest.
+  // A full disk is detected here at the latest.
   if (fflush(stdout) != 0 || ferror(stdout)) {
     harness_error("cannot write to standard output: %s", strerror(errno));
     code = code == HARNESS_OK ? HARNESS_USAGE : code;

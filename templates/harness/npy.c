@@ -11,16 +11,16 @@
 #define MAGIC_BYTES 6
 // How .npz files begin.
 #define ZIP_MAGIC "PK\x03\x04"
-// NumPy itself trusts no header of more than 10000 characters.
+// NumPy does not accept headers of more than 10000 characters, either.
 #define LONGEST_HEADER 65536
-// NumPy starts the data at a multiple of this.
+// NumPy aligns the data to a multiple of this.
 #define DATA_ALIGNMENT 64
 
 // --- the header, a Python literal ---
 
 typedef struct cursor {
   const char *at, *end;
-  bool allows_long; // 3L, as Python 2 wrote its long integers
+  bool allows_long; // 3L, as Python 2 writes long integers
 } cursor;
 
 static void skip_spaces(cursor *text) {
@@ -29,7 +29,7 @@ static void skip_spaces(cursor *text) {
   }
 }
 
-// Takes that character, after any spaces.
+// Consumes that character, after any spaces.
 static bool take(cursor *text, char wanted) {
   skip_spaces(text);
   if (text->at < text->end && *text->at == wanted) {
@@ -49,7 +49,7 @@ static bool take_word(cursor *text, const char *word) {
   return true;
 }
 
-// A quoted string without escapes, which no header needs.
+// Parses a quoted string without escapes, which no header needs.
 static bool take_string(cursor *text, char *out, size_t capacity) {
   skip_spaces(text);
   if (text->at == text->end || (*text->at != '\'' && *text->at != '"')) {
@@ -157,7 +157,7 @@ static const char *descr_type(const harness_npy_header *header) {
 
 static bool type_is(const harness_npy_header *header, aotc_dtype dtype) {
   const harness_dtype_facts *facts = harness_facts(dtype);
-  // '|' says that there is no byte order: not true of what has several bytes.
+  // '|' means that there is no byte order, which is wrong for types of several bytes.
   bool has_order = header->descr[0] != '|';
   return strcmp(descr_type(header), facts->npy) == 0 &&
          (has_order || facts->bytes == 1 || dtype == AOTC_DTYPE_BF16);
@@ -251,7 +251,7 @@ bool harness_npy_open(const char *path, harness_npy_file *out_file,
 
 void harness_npy_close(harness_npy_file *file) {
   if (file->stream != NULL) {
-    fclose(file->stream); // only read from: nothing can be lost
+    fclose(file->stream); // opened for reading: no data can be lost
     file->stream = NULL;
   }
 }
@@ -292,8 +292,8 @@ bool harness_npy_take_part(harness_npy_file *file, int64_t axis, int64_t part, i
   return true;
 }
 
-// Reads a part: what the file has behind one index of the dimensions in front of the axis, one
-// behind another. In Fortran order, the dimensions that vary more slowly are those behind it.
+// Reads a part: for each index of the dimensions before the axis, consecutive elements of the file.
+// In Fortran order, the dimensions that vary more slowly are those after the axis.
 static bool read_part(harness_npy_file *file, uint32_t element_bytes, void *elements) {
   const harness_npy_header *header = &file->header;
   uint64_t outer = 1, run = element_bytes;
@@ -324,7 +324,7 @@ static void swap_bytes(unsigned char *data, uint64_t count, uint32_t bytes) {
   }
 }
 
-// Puts elements that lie in Fortran order into row-major order.
+// Converts elements in Fortran order to row-major order.
 static bool reorder(const harness_array *array, void *elements) {
   uint32_t bytes = harness_facts(array->dtype)->bytes;
   harness_layout layout = {.rank = array->rank};
@@ -341,7 +341,7 @@ static bool reorder(const harness_array *array, void *elements) {
   return true;
 }
 
-// A bool is one byte, 0 or 1; compiled code may do anything with another.
+// A bool must be 0 or 1; the behaviour of compiled code for other values is undefined.
 static bool are_bools(const uint8_t *bytes, uint64_t count) {
   uint8_t all = 0;
   for (uint64_t i = 0; i < count; ++i) {
@@ -373,7 +373,7 @@ bool harness_npy_read(harness_npy_file *file, harness_array *array,
     snprintf(out_problem, HARNESS_PROBLEM_TEXT, "it holds a bool that is neither 0 nor 1");
     is_good = false;
   }
-  // To NumPy, V2 are two bytes without an order.
+  // In NumPy, V2 is two bytes without a byte order.
   bool has_order = strcmp(descr_type(&file->header), "V2") != 0;
   if (is_good && has_order && file->header.descr[0] == '>') {
     const harness_dtype_facts *facts = harness_facts(array->dtype);
@@ -399,7 +399,7 @@ bool harness_npy_write(FILE *stream, const harness_array *array) {
       snprintf(header, sizeof(header), "{'descr': '%c%s', 'fortran_order': False, 'shape': %s, }",
                facts->bytes == 1 ? '|' : '<', facts->npy,
                harness_shape_text(array->rank, array->shape, shape));
-  // Spaces and a line end bring the data to its alignment.
+  // Pads the header with spaces and a newline, to align the data.
   size_t before = MAGIC_BYTES + 4;
   size_t padded = (before + (size_t)length + 1 + DATA_ALIGNMENT - 1) / DATA_ALIGNMENT;
   size_t header_bytes = padded * DATA_ALIGNMENT - before;

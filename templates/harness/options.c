@@ -7,7 +7,7 @@
 
 #include "text.h"
 
-// More would take an hour and more to measure, and is a slip of the finger.
+// More calls would take an hour or more, and are considered a typing error.
 #define MOST_CALLS 1000000
 
 typedef enum option_id {
@@ -34,7 +34,7 @@ typedef struct option {
   option_id id;
   const char *name;
   char letter;       // 0: none
-  const char *value; // what stands for its value in --help; NULL: it takes none
+  const char *value; // the placeholder for its value in --help; NULL: it has none
   const char *help;
 } option;
 
@@ -128,8 +128,8 @@ static token read_token(const char *word) {
   return result;
 }
 
-// Whether the option's value is to be the next word. What is no option of every program is an
-// argument's name, which takes a source.
+// Whether the option's value is the next word. A name that is not an option of every program is
+// that of an argument, which takes a source.
 static bool wants_next_word(const token *word) {
   if (word->name == NULL || word->value != NULL) {
     return false;
@@ -137,7 +137,7 @@ static bool wants_next_word(const token *word) {
   return word->option == NULL || word->option->value != NULL;
 }
 
-// Whether a word can be a value: no source, file or number starts with two dashes.
+// Whether a word can be a value: no source, file or number begins with two dashes.
 static bool is_value(const char *word) {
   return word != NULL && strncmp(word, "--", 2) != 0;
 }
@@ -198,7 +198,7 @@ static bool choose_entry(int argc, char **argv, harness_options *options) {
 
 // --- values ---
 
-// Finds "NAME=REST" among the first `count` targets; names may hold '='. -1 when there is none.
+// Finds "NAME=REST" among the first `count` targets; names may contain '='. -1 if there is none.
 static int32_t find_target(const aotc_entry *entry, int32_t count, const char *text, bool has_rest,
                            const char **out_rest) {
   for (int32_t i = 0; i < count; ++i) {
@@ -232,7 +232,7 @@ static bool unknown_target(const aotc_entry *entry, int32_t count, const option 
   return false;
 }
 
-// Notes a text for a target, once.
+// Stores a text for a target, once.
 static bool set_once(const char **slot, const char *option_name, const char *name,
                      const char *text) {
   if (*slot != NULL) {
@@ -329,7 +329,7 @@ static bool set_option(harness_options *options, const option *option, const cha
   case OPTION_LIST_DEVICES:
   case OPTION_HELP:
   case OPTION_VERSION:
-    return true; // noted when the entry was chosen
+    return true; // stored when the entry was selected
   }
   return true;
 }
@@ -340,7 +340,7 @@ static bool unknown_option(const harness_options *options, const char *word, con
   for (size_t i = 0; i < OPTION_COUNT; ++i) {
     harness_suggest_try(&suggestion, options_table[i].name);
   }
-  // Without an entry, the option may have been one of any of them.
+  // Without an entry, the option may belong to any of them.
   const harness_program *program = &aotc_harness_program;
   const aotc_entry *entries = options->entry != NULL ? options->entry : program->entries;
   int32_t entry_count = options->entry != NULL ? 1 : program->entry_count;
@@ -360,7 +360,7 @@ static bool unknown_option(const harness_options *options, const char *word, con
   return false;
 }
 
-// The argument that --NAME is the source of; -1 when there is none.
+// The argument whose source --NAME is; -1 if there is none.
 static int32_t find_argument(const aotc_entry *entry, const token *word) {
   for (int32_t i = 0; entry != NULL && i < entry->argument_count; ++i) {
     const char *name = entry->arguments[i].name;
@@ -380,7 +380,8 @@ static bool is_argument_of_any_entry(const token *word) {
   return false;
 }
 
-// No entry was named. The reason may be an option that no entry has, and whose value was to be it.
+// Reports that no entry was named. The cause may be an unknown option, whose value was meant as
+// such.
 static void missing_entry(int argc, char **argv, const harness_options *options) {
   for (int i = 1; i < argc; ++i) {
     token word = read_token(argv[i]);
@@ -442,14 +443,14 @@ bool harness_options_parse(int argc, char **argv, harness_options *out_options) 
     return false;
   }
   if (out_options->help || out_options->version) {
-    return true; // whatever else is there: who asks for help may not know the rest
+    return true; // regardless of other options, which may be wrong
   }
   bool needs_entry = !out_options->describe && !out_options->list_devices;
   if (out_options->entry == NULL && needs_entry) {
     missing_entry(argc, argv, out_options);
     return false;
   }
-  // Without an entry, options that name its arguments find none of them.
+  // Without an entry, options with argument names match nothing.
   static const aotc_entry no_entry = {.name = ""};
   const aotc_entry *entry = out_options->entry != NULL ? out_options->entry : &no_entry;
   size_t arguments = (size_t)entry->argument_count;

@@ -11,7 +11,7 @@
 #include "pipes.h"
 #include "text.h"
 
-// What the handler removes.
+// The files that the signal handler removes.
 static char *volatile unfinished = NULL;
 
 static const int fatal_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU, SIGXFSZ};
@@ -21,14 +21,14 @@ static void remove_unfinished(int signal_number) {
   if (path != NULL) {
     unlink(path);
   }
-  // SA_RESETHAND has put the default action back: the process ends as if nobody had caught it.
+  // SA_RESETHAND has restored the default action: the signal now ends the process.
   raise(signal_number);
 }
 
 static void catch_signals(void) {
   for (size_t i = 0; i < sizeof(fatal_signals) / sizeof(fatal_signals[0]); ++i) {
     struct sigaction action;
-    // What the parent ignores (nohup) stays ignored.
+    // Signals that the parent ignores (nohup) stay ignored.
     if (sigaction(fatal_signals[i], NULL, &action) == 0 && action.sa_handler == SIG_DFL) {
       action.sa_handler = remove_unfinished;
       action.sa_flags = (int)SA_RESETHAND;
@@ -38,13 +38,13 @@ static void catch_signals(void) {
   }
 }
 
-// The file that the path leads to, so that a link stays a link.
+// Resolves the path, so that the target of a link is replaced and not the link.
 static char *followed(const char *path) {
   char *real = realpath(path, NULL);
   return real != NULL ? real : harness_string("%s", path);
 }
 
-// "DIR/" of a path, "./" when it names none.
+// "DIR/" of a path, "./" if it has none.
 static char *folder_of(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash != NULL ? harness_string("%.*s", (int)(slash - path + 1), path)
@@ -76,7 +76,7 @@ bool harness_output_check(const char *path) {
   return problem == NULL;
 }
 
-// Forgets the temporary file, for the handler first.
+// Forgets the temporary file; first the handler's copy of its name.
 static void forget_temporary(harness_output *output) {
   unfinished = NULL;
   free(output->temporary);
@@ -92,17 +92,17 @@ static void discard(harness_output *output) {
   *output = (harness_output){0};
 }
 
-// Makes a new file beside `path` and sets output->temporary; -1 and errno when it cannot.
+// Creates a new file beside `path` and sets output->temporary; -1 and errno on failure.
 static int create_temporary(harness_output *output) {
   char *folder = folder_of(output->path);
   const char *name = strrchr(output->path, '/');
   name = name != NULL ? name + 1 : output->path;
   int descriptor = -1;
-  // A file of that name can only be the rest of a process that had this one's number.
+  // An existing file of that name was left by an earlier process with the same id.
   for (int attempt = 0; attempt < 100 && descriptor < 0; ++attempt) {
     forget_temporary(output);
     output->temporary = harness_string("%s.%.200s.%ld-%d", folder, name, (long)getpid(), attempt);
-    unfinished = output->temporary; // before it exists, so that no moment is left out
+    unfinished = output->temporary; // set before it exists, so that it is always removed
     descriptor = open(output->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor < 0 && errno != EEXIST) {
       break;
@@ -150,7 +150,7 @@ bool harness_output_close(harness_output *output, bool is_written) {
   if (problem != 0) {
     harness_error("cannot write '%s': %s", output->path, strerror(problem));
   } else {
-    forget_temporary(output); // it has its name now: there is nothing left to remove
+    forget_temporary(output); // it was renamed: there is nothing to remove
   }
   discard(output);
   return problem == 0;

@@ -22,7 +22,7 @@ static double seconds_now(void) {
   return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-// Waits for a process that writes to the pipe. What it reads to know that is *out_first, or EOF.
+// Waits for a process that writes to the pipe. *out_first is the byte that was read, or EOF.
 static bool await_writer(int descriptor, int *out_first) {
   double end = seconds_now() + PATIENCE_SECONDS;
   do {
@@ -32,18 +32,18 @@ static bool await_writer(int descriptor, int *out_first) {
       *out_first = byte;
     }
     if (count != 0) {
-      // With none it may be slow; another failure shows again when the file is read.
+      // Without data the writer may be slow; another failure recurs when the file is read.
       return true;
     }
     struct pollfd polled = {.fd = descriptor, .events = POLLIN};
     if (poll(&polled, 1, STEP_MILLISECONDS) > 0 && (polled.revents & POLLIN) == 0) {
-      return true; // it has been there, and has closed its end
+      return true; // a writer has closed its end without writing
     }
   } while (seconds_now() < end);
   return false;
 }
 
-// The stream of a descriptor, which blocks from here on; NULL and errno, and it is closed.
+// A blocking stream of a descriptor; NULL and errno on failure, and the descriptor is closed.
 static FILE *stream_of(int descriptor, const char *mode) {
   int flags = fcntl(descriptor, F_GETFL);
   bool is_good = flags >= 0 && fcntl(descriptor, F_SETFL, flags & ~O_NONBLOCK) == 0;
@@ -84,7 +84,7 @@ FILE *harness_open_to_read(const char *path, char out_problem[HARNESS_PROBLEM_TE
 FILE *harness_open_to_write(const char *path, char out_problem[HARNESS_PROBLEM_TEXT]) {
   double end = seconds_now() + PATIENCE_SECONDS;
   int descriptor;
-  // A pipe is ENXIO as long as nobody reads from it.
+  // Opening a pipe without a reader fails with ENXIO.
   while ((descriptor = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0 && errno == ENXIO &&
          seconds_now() < end) {
     poll(NULL, 0, STEP_MILLISECONDS);
@@ -100,7 +100,7 @@ FILE *harness_open_to_write(const char *path, char out_problem[HARNESS_PROBLEM_T
 void harness_claim_standard_streams(void) {
   for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
     if (fcntl(descriptor, F_GETFD) < 0 && errno == EBADF) {
-      // It gets the lowest number that is free. To write to it fails, as it did before.
+      // The new descriptor gets the lowest free number. Writing to it fails, as it did before.
       int claimed = open("/dev/null", O_RDONLY);
       (void)claimed;
     }

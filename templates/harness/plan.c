@@ -7,7 +7,7 @@
 #include "rank.h"
 #include "text.h"
 
-// A shape that is known, or not yet.
+// A shape, and whether it is known.
 typedef struct shape {
   int32_t rank;
   int64_t sizes[HARNESS_MAX_RANK];
@@ -88,7 +88,7 @@ static char *dimension_pattern(const aotc_value *value) {
 
 // --- files ---
 
-// Whether the header's shape is one that the wanted sizes (AOTC_DYNAMIC: any) allow.
+// Whether the header's shape matches the wanted sizes (AOTC_DYNAMIC: any size).
 static bool shape_fits(const harness_npy_header *header, int32_t rank, const int64_t *sizes) {
   bool fits = header->rank == (rank < 0 ? 0 : rank);
   for (int32_t i = 0; fits && i < rank; ++i) {
@@ -99,8 +99,8 @@ static bool shape_fits(const harness_npy_header *header, int32_t rank, const int
 
 #define PART "part:"
 
-// "part:1:B.npy" is this process's part of the file along dimension 1. Puts the file's path into
-// *path, and -1 into *out_axis for a whole file.
+// Parses "part:1:B.npy", this process's part of the file along dimension 1. Stores the file's path
+// in *path, and the dimension in *out_axis, which is -1 for a whole file.
 static bool parse_part(const char *option, const char **path, long long *out_axis) {
   *out_axis = -1;
   if (strncmp(*path, PART, strlen(PART)) != 0) {
@@ -117,7 +117,7 @@ static bool parse_part(const char *option, const char **path, long long *out_axi
   return true;
 }
 
-// Has the part of the file read that is this process's.
+// Selects this process's part of the file.
 static bool take_part(const char *option, const char *path, long long axis,
                       harness_npy_file *file) {
   long long rank, count;
@@ -133,7 +133,7 @@ static bool take_part(const char *option, const char *path, long long axis,
   return true;
 }
 
-// Reads a file for a value, of which `sizes` is the shape wanted. `option` names it in messages.
+// Reads a file for a value of the shape `sizes`. `option` names it in messages.
 static bool read_file(const char *option, const aotc_value *value, int32_t rank,
                       const int64_t *sizes, const char *path, harness_array *out_array) {
   char problem[HARNESS_PROBLEM_TEXT];
@@ -160,7 +160,7 @@ static bool read_file(const char *option, const aotc_value *value, int32_t rank,
                   harness_shape_text(header->rank, header->shape, held));
   } else {
     uint64_t count, bytes;
-    // Before memory is asked for: a header may claim any size.
+    // Before memory is allocated: a header may claim any size.
     if (harness_shape_size(value->dtype, header->rank, header->shape, &count, &bytes) &&
         !harness_npy_check_size(&file, bytes, problem)) {
       harness_error("%s: cannot read '%s': %s", option, path, problem);
@@ -236,7 +236,7 @@ static bool make_input(const harness_options *options, int32_t index, harness_in
 
 // --- results ---
 
-// What the shape of a target must be: an argument's is known by now, a result's may not be.
+// The required shape of a target: an argument's is known here, a result's may not be.
 static shape target_shape(const harness_plan *plan, int32_t target) {
   const aotc_value *value = harness_target(plan->entry, target);
   shape sizes = {.rank = value->rank, .is_known = true};
@@ -302,13 +302,13 @@ int harness_plan_make(const harness_options *options, harness_plan *out_plan) {
     out_plan->inputs[i].value = &entry->arguments[i];
     is_good = make_input(options, i, &out_plan->inputs[i]) && is_good;
   }
-  // Without the arguments' shapes there is nothing to hold the expected ones against.
+  // Without the arguments' shapes, those of expected arrays cannot be checked.
   is_good = check_outs(out_plan) && is_good;
   is_good = is_good && read_expected(out_plan);
   return is_good ? HARNESS_OK : HARNESS_USAGE;
 }
 
-// What a field of the state begins with, which the table has.
+// The initial value of a field of the state, from the table.
 static void fill_initial(harness_input *input) {
   const aotc_state_type *type = aotc_harness_program.state;
   for (int32_t i = 0; i < type->field_count; ++i) {

@@ -55,7 +55,7 @@ static void print_dimension(printer *self, int32_t dimension, uint64_t first) {
     bool has_dots = self->is_summary && size > 2 * EDGE_ITEMS;
     for (int64_t i = 0; i < size; ++i) {
       if (i > 0) {
-        // An empty line between matrices, as NumPy has it.
+        // An empty line between matrices, as in NumPy.
         for (int32_t d = dimension; d < array->rank - 1; ++d) {
           fputc('\n', self->stream);
         }
@@ -72,7 +72,7 @@ static void print_dimension(printer *self, int32_t dimension, uint64_t first) {
   fputc(']', self->stream);
 }
 
-// The widest of the elements that will be printed.
+// The width of the widest element that is printed.
 static int widest(printer *self, int32_t dimension, uint64_t first) {
   const harness_array *array = self->array;
   if (dimension == array->rank) {

@@ -1,7 +1,7 @@
-// The main of an executable whose module has its own: that function is the program, and this only
-// turns a failure of the device, and output that could not be written, into a message and an exit
-// code, which the module cannot see.
-// It is linked alone: without the rest of the harness, and without a table.
+// The main of an executable whose module has its own main: that function is the program. This one
+// only converts failures of the device, and output errors, to messages and exit codes, because
+// the module does not know of them.
+// It is linked without the rest of the harness, and without a table.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,18 +11,18 @@
 // The module's main, renamed by aotc.
 extern int32_t aotc_program_main(int32_t argc, char **argv);
 
-// Waits for tasks that nobody awaited, where the module has any: see mlir_async_runtime.h. A weak
-// reference pulls nothing out of an archive.
+// Waits for tasks that were not awaited, if the module has tasks: see mlir_async_runtime.h. A weak
+// reference does not pull in a member of an archive.
 extern void aotc_async_finish(void) __attribute__((weak));
 
-// The same words as harness_note_cpu's, which is not linked here.
+// The same text as in harness_note_cpu, which is not linked here.
 static void note_cpu(const char *name, const aotc_device *device) {
   if (device->kind == AOTC_DEVICE_CPU && device->reason[0] != '\0') {
     fprintf(stderr, "%s: note: running on the cpu: %s\n", name, device->reason);
   }
 }
 
-// Whether AOTC_DEVICE names none: the user's input, as it is the harness's.
+// Whether AOTC_DEVICE is invalid: an error of the user's input, as in the harness.
 static bool is_environment_bad(void) {
   return aotc_device_request(NULL) == AOTC_INVALID_ARGUMENT;
 }
@@ -39,7 +39,8 @@ int main(int argc, char **argv) {
   const char *message = aotc_error_message();
   bool is_written = fflush(stdout) == 0 && ferror(stdout) == 0;
   int write_error = errno;
-  // Whether it is the cpu matters to whoever reads the times, and for what the cpu cannot do.
+  // Whether the device is the CPU matters to users who measure times, and for unsupported
+  // operations.
   aotc_device device;
   bool is_known = aotc_device_is_resolved() && aotc_device_resolve(&device) == AOTC_OK;
   if (is_known) {
@@ -54,7 +55,7 @@ int main(int argc, char **argv) {
     return code;
   }
   fprintf(stderr, "%s: error: %s\n", name, message[0] != '\0' ? message : aotc_status_name(status));
-  // With a device in use, the environment was read.
+  // If a device was used, the environment has been read.
   if (!is_known && is_environment_bad()) {
     return HARNESS_USAGE;
   }

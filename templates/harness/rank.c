@@ -1,4 +1,4 @@
-// The rank, from the environment: MPI itself may not be there, and starts later.
+// The rank, read from the environment, because MPI may not be available and starts later.
 #include "rank.h"
 
 #include <stdlib.h>
@@ -8,14 +8,14 @@
 
 #define MARK "{rank}"
 
-// Of MPICH and what descends from it, Open MPI, Slurm and PALS.
+// The variables of MPICH and its derivatives, Open MPI, Slurm and PALS.
 static const char *const variables[] = {
     "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PALS_RANKID",
 };
 
 static const char *const counts[] = {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"};
 
-// The first of the variables that has a number; NULL where none has.
+// The first variable whose value is a number; NULL if there is none.
 static const char *find_number(const char *const *names, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     const char *number = getenv(names[i]);

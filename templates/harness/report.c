@@ -12,7 +12,7 @@
 #include "print.h"
 #include "statistics.h"
 
-// Enough to recognize a number by; --json has all of them.
+// Enough digits to recognize a number; --json prints all of them.
 #define DIGITS 8
 
 typedef struct report {
@@ -21,7 +21,7 @@ typedef struct report {
   harness_outcome *outcome;
   harness_comparison *comparisons; // one for each target
   bool has_passed;
-  harness_spread device_spread, wall_spread; // when there were timed calls
+  harness_spread device_spread, wall_spread; // if there were timed calls
 } report;
 
 static bool write_outs(const report *self) {
@@ -67,7 +67,7 @@ static char *error_text(const report *self, int32_t target, uint64_t index, doub
                         harness_element_text(expected->dtype, expected->data, index, 0, other));
 }
 
-// How much of the tolerance is used, as a share while it is allowed, as a multiple after that.
+// The used part of the tolerance: a percentage if it is allowed, otherwise a multiple.
 static const char *share_text(double share, char out[HARNESS_NUMBER_TEXT]) {
   if (share <= 1) {
     snprintf(out, HARNESS_NUMBER_TEXT, "%.3g%% of the tolerance", 100 * share);
@@ -105,7 +105,7 @@ static void tell_mismatch(const report *self, int32_t target) {
       use = harness_string(", %s", share_text(result->tolerance_used, share));
     } else {
       char *worst = error_text(self, target, result->tolerance_used_index, NAN);
-      // Only its place and its values: "nan at ..." starts with the error, which is not wanted.
+      // Only the position and the values: "nan at ..." starts with the error, which is omitted.
       use = harness_string("; %s%s", share_text(result->tolerance_used, share),
                            worst + strlen("nan"));
       free(worst);
@@ -128,7 +128,7 @@ static void tell_mismatch(const report *self, int32_t target) {
   free(nan);
 }
 
-// Fills self->comparisons; false when a result has another shape than what is expected.
+// Fills self->comparisons; false if a result and its expected array have different shapes.
 static bool compare_all(report *self) {
   const harness_options *options = self->plan->options;
   for (int32_t i = 0; i < harness_target_count(self->plan->entry); ++i) {
@@ -136,7 +136,7 @@ static bool compare_all(report *self) {
     if (expected->data == NULL) {
       continue;
     }
-    // A result of dynamic shape: only now can the two be held against each other.
+    // A result of dynamic shape: its shape can be compared only now.
     if (got->rank != expected->rank ||
         memcmp(got->shape, expected->shape, (size_t)got->rank * sizeof(int64_t)) != 0) {
       char one[HARNESS_SHAPE_TEXT], other[HARNESS_SHAPE_TEXT];
@@ -212,7 +212,7 @@ static void print_results(const report *self) {
   }
 }
 
-// Four digits are more than clocks are good for; whole milliseconds have all of theirs.
+// Four digits exceed the precision of clocks; whole milliseconds are printed completely.
 static const char *time_text(double milliseconds, char out[HARNESS_NUMBER_TEXT]) {
   snprintf(out, HARNESS_NUMBER_TEXT, milliseconds < 1000 ? "%.4g" : "%.0f", milliseconds);
   return out;
@@ -441,7 +441,7 @@ int harness_report(FILE *stream, const harness_plan *plan, harness_outcome *outc
       .comparisons = harness_zeroed(targets, sizeof(harness_comparison)),
       .has_passed = true,
   };
-  // The files first: a mismatch is what one wants to look at.
+  // The files first, because they are needed to examine a mismatch.
   bool is_written = write_outs(&self);
   int code = HARNESS_USAGE;
   if (compare_all(&self)) {

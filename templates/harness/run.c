@@ -13,17 +13,17 @@ typedef struct descriptor {
   int64_t sizes[];
 } descriptor;
 
-// A scalar is passed by its address: room and alignment for the largest.
+// Storage for a scalar, which is passed by its address, of the largest size and alignment.
 typedef union scalar {
   double alignment[2];
   unsigned char bytes[16];
 } scalar;
 
-// One buffer argument in the memory that the entry wants it in.
+// One buffer argument, in the memory that the entry requires.
 typedef struct buffer {
   harness_layout layout;
   uint64_t bytes;
-  int64_t lead; // elements before the aligned pointer: negative strides reach there
+  int64_t lead; // elements before the aligned pointer, for negative strides
   void *memory; // NULL for scalars
   aotc_memory_kind kind;
 } buffer;
@@ -48,7 +48,7 @@ bool harness_is_reported(const harness_options *options, int32_t target) {
   return is_left || is_asked_for;
 }
 
-// Says what the runtime says, and turns its status into an exit code.
+// Prints the runtime's message, and returns the exit code for its status.
 static int report_failure(const runner *self) {
   return harness_report_status(aotc_status_get(), &self->outcome->device);
 }
@@ -75,7 +75,7 @@ static int place_layout(const harness_input *input, buffer *out_buffer) {
     return too_large(value);
   }
   if (layout->count > 0) {
-    // The buffer holds the aligned pointer's own position too, wherever the elements are.
+    // The buffer includes the position of the aligned pointer, wherever the elements are.
     out_buffer->lead = layout->low < 0 ? -layout->low : 0;
     int64_t last = layout->high > 0 ? layout->high : 0, elements, bytes;
     if (__builtin_add_overflow(last, out_buffer->lead + 1, &elements) ||
@@ -87,12 +87,12 @@ static int place_layout(const harness_input *input, buffer *out_buffer) {
   return HARNESS_OK;
 }
 
-// Whether the packed array and the buffer hold the same bytes.
+// Whether the packed array and the buffer contain the same bytes.
 static bool is_same_bytes(const buffer *target) {
   return target->layout.is_packed && target->layout.offset == 0;
 }
 
-// Copies an argument's values into its buffer. What lies between its elements is poisoned.
+// Copies an argument's values into its buffer. Gaps between its elements are poisoned.
 static int upload(const runner *self, int32_t index) {
   const harness_input *input = &self->plan->inputs[index];
   buffer *target = &self->buffers[index];
@@ -150,7 +150,7 @@ static int place_argument(runner *self, int32_t index) {
   return upload(self, index);
 }
 
-// Room for what the call writes.
+// Storage for the outputs of the call.
 static void place_result(runner *self, int32_t target) {
   const aotc_value *value = harness_target(self->entry, target);
   size_t bytes = sizeof(scalar);
@@ -169,10 +169,10 @@ static void clear_results(runner *self) {
   }
 }
 
-// --- what a call left ---
+// --- outputs of a call ---
 
-// Frees the memory of a result that the caller owns. The one place that knows how: host memory
-// comes from malloc, and what a kernel uses from the runtime.
+// Frees the memory of a result that the caller owns. Host memory comes from malloc, and memory that
+// kernels use from the runtime; only this function makes the distinction.
 static aotc_status release_result_memory(aotc_memory_kind kind, void *allocated) {
   if (kind != AOTC_MEMORY_HOST) {
     return aotc_memory_free(kind, allocated);
@@ -181,7 +181,7 @@ static aotc_status release_result_memory(aotc_memory_kind kind, void *allocated)
   return AOTC_OK;
 }
 
-// Whether the result's memory is new, and not an argument's or that of a result before it.
+// Whether the result's memory is new, and not that of an argument or of an earlier result.
 static bool is_own_memory(const runner *self, int32_t target) {
   const descriptor *result = self->values[target];
   for (int32_t i = 0; i < target; ++i) {
@@ -195,7 +195,7 @@ static bool is_own_memory(const runner *self, int32_t target) {
 
 static int release_results(runner *self) {
   int code = HARNESS_OK;
-  // From the last: the first of several that share their memory is the one that frees it.
+  // In reverse order: of several results that share memory, the first one frees it.
   for (int32_t i = harness_target_count(self->entry) - 1; i >= self->entry->argument_count; --i) {
     const aotc_value *value = harness_target(self->entry, i);
     if (value->rank >= 0 && value->is_owned && is_own_memory(self, i)) {
@@ -213,7 +213,7 @@ static int bad_result(const aotc_value *value, const char *problem) {
   return HARNESS_DEVICE_FAILED;
 }
 
-// Copies a memref, wherever it is, into a packed array.
+// Copies a memref from any memory into a packed array.
 static int capture_memref(const runner *self, int32_t target, harness_array *out_array) {
   const aotc_value *value = harness_target(self->entry, target);
   const descriptor *place = self->values[target];
@@ -288,7 +288,7 @@ static double milliseconds_now(void) {
   return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-// Calls the entry once on our stream and waits for it.
+// Calls the entry once on the harness's stream and waits for it.
 static int call(runner *self, harness_time *out_time) {
   aotc_error_clear();
   if (aotc_stream_adopt(self->stream, self->entry->touches_memory_on_host) != AOTC_OK) {
@@ -303,11 +303,11 @@ static int call(runner *self, harness_time *out_time) {
   }
   out_time->wall_milliseconds = milliseconds_now() - start;
   aotc_stream_release();
-  // The status is the first failure, also of what the entry called.
+  // The status is the first failure, also of functions that the entry called.
   return aotc_status_get() == AOTC_OK ? HARNESS_OK : report_failure(self);
 }
 
-// Gives what the last call read and wrote its first values back, so that each call does the same.
+// Restores the initial values of buffers that the last call read and wrote, for the next call.
 static int restore(runner *self) {
   for (int32_t i = 0; i < self->entry->argument_count; ++i) {
     const aotc_value *value = &self->entry->arguments[i];
@@ -350,7 +350,7 @@ static int call_all(runner *self) {
 static int choose_device(const harness_options *options, aotc_device *out_device) {
   if (aotc_device_request(options->device) != AOTC_OK ||
       aotc_device_resolve(out_device) != AOTC_OK) {
-    // A device that nobody can read the name of (AOTC_DEVICE) is the user's input.
+    // An invalid device name (AOTC_DEVICE) is an error of the user's input.
     if (aotc_status_get() == AOTC_INVALID_ARGUMENT) {
       harness_error("%s", aotc_error_message());
       return HARNESS_USAGE;
@@ -386,12 +386,12 @@ static int place_all(runner *self) {
   return code;
 }
 
-// Gives everything back. A failure here, after a call that succeeded, is one too.
+// Frees everything. A failure here, after a successful call, is an error, too.
 static int clean_up(runner *self, int code) {
   if (self->timer != NULL) {
     aotc_timer_close(self->timer);
   }
-  aotc_error_clear(); // or the runtime would do nothing from here on
+  aotc_error_clear(); // otherwise the runtime would do nothing from here on
   aotc_status status = AOTC_OK;
   if (self->has_stream) {
     status = aotc_stream_close(self->stream);
@@ -439,7 +439,7 @@ int harness_run(harness_plan *plan, harness_outcome *out_outcome) {
   }
   if (code == HARNESS_OK) {
     code = call_all(&self);
-    aotc_error_clear(); // a failure has been told; now each counts for itself
+    aotc_error_clear(); // the failure was reported; later ones are independent
     int release_code = release_results(&self);
     code = code == HARNESS_OK ? release_code : code;
   }

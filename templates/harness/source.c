@@ -18,7 +18,7 @@ const char *harness_source_default(const aotc_value *value) {
   if (value->state != NULL) {
     return "initial";
   }
-  // An index says how much, or where: a guess could lead the entry outside of its buffers.
+  // An index is a size or a position: a default could make the entry access memory out of bounds.
   bool is_index = strstr(value->type, "index") != NULL;
   if (value->rank < 0) {
     return is_index ? NULL : "random";
@@ -31,8 +31,8 @@ const char *harness_source_default(const aotc_value *value) {
 
 // --- numbers ---
 
-// An integer of that dtype as its 64 bits; `allow_end` also takes the value after the greatest,
-// which ends a half-open range.
+// Parses an integer of that dtype as 64 bits; `allow_end` also accepts the maximum plus one, which
+// ends a half-open range.
 static bool parse_integer(const char *text, aotc_dtype dtype, bool allow_end, uint64_t *out_bits,
                           char out_problem[HARNESS_PROBLEM_TEXT]) {
   if (dtype == AOTC_DTYPE_BOOL && (strcmp(text, "True") == 0 || strcmp(text, "true") == 0)) {
@@ -48,7 +48,7 @@ static bool parse_integer(const char *text, aotc_dtype dtype, bool allow_end, ui
   uint64_t magnitude;
   bool fits = true;
   if (!harness_parse_unsigned(digits, &magnitude)) {
-    // 1e6 and 3.0 are integers too, as far as a double is exact.
+    // 1e6 and 3.0 are integers, too, as far as a double is exact.
     double real;
     if (!harness_parse_real(text, &real) || real != floor(real)) {
       snprintf(out_problem, HARNESS_PROBLEM_TEXT, "'%s' is not an integer", text);
@@ -72,8 +72,8 @@ static bool parse_integer(const char *text, aotc_dtype dtype, bool allow_end, ui
   return true;
 }
 
-// A finite value must stay finite in the dtype, and an infinite one infinite: some types have NaN
-// in the place of infinity.
+// A finite value must be finite in the dtype, and an infinite one infinite: some types have NaN
+// instead of infinity.
 static bool check_fits(const char *text, double number, aotc_dtype dtype,
                        char out_problem[HARNESS_PROBLEM_TEXT]) {
   double storage[2];
@@ -147,7 +147,7 @@ static bool set_integer_range(harness_source *source, aotc_dtype dtype, const ra
       (texts->high[0] != '\0' && !parse_integer(texts->high, dtype, true, &high, out_problem))) {
     return false;
   }
-  // 2^63, which may end a range of int64, is no int64_t itself: it is recognized by its text.
+  // 2^63, which may end a range of int64, is not an int64_t: it is recognized by its text.
   bool is_signed = harness_facts(dtype)->kind == HARNESS_KIND_SIGNED;
   bool is_beyond = high == UINT64_C(1) << 63 && texts->high[0] != '-';
   if (is_signed ? !is_beyond && (int64_t)low >= (int64_t)high : low >= high) {
@@ -245,14 +245,14 @@ static const struct {
     {"initial", HARNESS_SOURCE_INITIAL},
 };
 
-// Archives of NumPy's are files, too, although none is taken: the reader says what to do.
+// Archives of NumPy are treated as files, although they are not supported: the reader reports it.
 static bool looks_like_file(const char *text) {
   size_t length = strlen(text);
   const char *ending = length > 4 ? text + length - 4 : "";
   return strchr(text, '/') != NULL || strcmp(ending, ".npy") == 0 || strcmp(ending, ".npz") == 0;
 }
 
-// What to say of a text that is no source: a number that does not fit says that itself.
+// The error message for an invalid source; a number out of range has its own message.
 static void describe_unknown(const char *text, char out_problem[HARNESS_PROBLEM_TEXT]) {
   double number;
   if ((text[0] != '\0' && strchr("0123456789+-.(", text[0]) != NULL) ||
@@ -321,7 +321,7 @@ const char *harness_source_text(const harness_source *source, const char *given,
   return out;
 }
 
-// One value everywhere.
+// The same value for all elements.
 static void fill_number(const harness_source *source, aotc_dtype dtype, void *data,
                         uint64_t count) {
   if (count == 0) {
@@ -338,7 +338,7 @@ static void fill_number(const harness_source *source, aotc_dtype dtype, void *da
   harness_repeat_first(dtype, data, count);
 }
 
-// As np.arange(n).astype(dtype): integers wrap, bool is false for 0 alone.
+// Like np.arange(n).astype(dtype): integers wrap, bool is false for 0 only.
 static void fill_arange(aotc_dtype dtype, void *data, uint64_t count) {
   bool is_complex = harness_facts(dtype)->kind == HARNESS_KIND_COMPLEX;
   for (uint64_t i = 0; i < count; ++i) {

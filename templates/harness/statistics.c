@@ -49,7 +49,7 @@ uint32_t harness_crc32(const void *data, uint64_t bytes) {
 
 // --- least, greatest, mean ---
 
-// Sums run side by side in a chunk, each short; chunks are added in pairs of equal size. So
+// A chunk has several partial sums; the sums of chunks are added in pairs of equal size. So
 // rounding errors grow with the logarithm of the count.
 #define LANES 8
 
@@ -57,7 +57,7 @@ typedef struct part_sums {
   double real, imaginary;
 } part_sums;
 
-// What is known of the elements so far.
+// The statistics of the elements so far.
 typedef struct scan {
   const harness_array *array;
   bool is_complex;
@@ -122,7 +122,7 @@ static part_sums scan_range(scan *self, uint64_t first, uint64_t count) {
   return (part_sums){one.real + other.real, one.imaginary + other.imaginary};
 }
 
-// 64-bit integers that differ may be one double: their order is found exactly.
+// Different 64-bit integers may be equal as doubles: they are compared exactly.
 static void order_integers(const harness_array *array, harness_statistics *result) {
   bool is_signed = array->dtype == AOTC_DTYPE_I64;
   const uint64_t *data = array->data;

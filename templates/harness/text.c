@@ -11,7 +11,7 @@
 #include "harness.h"
 
 static void message(const char *kind, const char *format, va_list arguments) {
-  // Results printed so far come before the message when both go to one place.
+  // Flushes results that were printed before, so that the message follows them in a shared output.
   fflush(stdout);
   fprintf(stderr, "%s: %s: ", aotc_harness_program.name, kind);
   vfprintf(stderr, format, arguments);
@@ -101,7 +101,7 @@ const char *harness_index_text(int32_t rank, const int64_t *shape, uint64_t inde
 
 void harness_format_real(double value, int precision, int digits, char out[HARNESS_NUMBER_TEXT]) {
   snprintf(out, HARNESS_NUMBER_TEXT, "%.*g", precision, value);
-  // 100, not 1e+02: as %g writes it when it is given all the digits.
+  // 100, not 1e+02: the format of %g with all digits.
   const char *exponent = strstr(out, "e+");
   if (exponent != NULL && atoi(exponent + 2) < digits) {
     snprintf(out, HARNESS_NUMBER_TEXT, "%.0f", value);
@@ -110,7 +110,7 @@ void harness_format_real(double value, int precision, int digits, char out[HARNE
 
 const char *harness_real_text(double value, int digits, char out[HARNESS_NUMBER_TEXT]) {
   if (isnan(value)) {
-    return strcpy(out, "nan"); // printf would write -nan for some
+    return strcpy(out, "nan"); // printf would write -nan for some values
   }
   for (int precision = 1; precision <= digits; ++precision) {
     harness_format_real(value, precision, digits, out);
@@ -122,7 +122,7 @@ const char *harness_real_text(double value, int digits, char out[HARNESS_NUMBER_
 }
 
 bool harness_parse_unsigned(const char *text, uint64_t *out_value) {
-  if (!isdigit((unsigned char)text[0])) { // strtoull would take spaces and a sign
+  if (!isdigit((unsigned char)text[0])) { // strtoull accepts leading spaces and a sign
     return false;
   }
   bool is_hexadecimal = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
@@ -188,7 +188,7 @@ void harness_suggest_try(harness_suggestion *suggestion, const char *candidate) 
 }
 
 const char *harness_suggest_result(const harness_suggestion *suggestion) {
-  // Two slips, but never most of the word.
+  // Up to two edits, and at most half of the word.
   bool is_near = suggestion->distance <= 2 && suggestion->distance * 2 <= strlen(suggestion->word);
   return is_near ? suggestion->nearest : NULL;
 }
