@@ -28,7 +28,7 @@ from aotc.errors import (
     InternalError,
 )
 from aotc.owner import PROCESS
-from aotc.processes.garbage import THRESHOLD
+from aotc.processes.memory import COLLECTION_THRESHOLD
 from aotc.processes.record import record_handle
 from aotc.version import __version__
 
@@ -50,7 +50,7 @@ _COMMANDS = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line in a process of its own; returns the exit code after all output."""
     PROCESS.is_ours = True
-    gc.set_threshold(THRESHOLD)
+    gc.set_threshold(COLLECTION_THRESHOLD)
     # A thread whose tool has ended should get the interpreter lock soon.
     sys.setswitchinterval(0.0005)
     code = run(arguments)

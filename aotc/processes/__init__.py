@@ -8,5 +8,5 @@ becomes an error.
 * `supervisor`: the command's first process. It forks the working process, and waits for signals.
 * `fork_server`: a process without threads that forks a child for each task.
 * `record`: a killed process's unfinished files, and its last step.
-* `garbage`: the frequency of Python's cyclic garbage collection during a build.
+* `memory`: available and used memory, and how often garbage is collected.
 """

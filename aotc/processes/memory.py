@@ -1,12 +1,23 @@
-"""The available memory, and the memory and processor time of processes; sizes in bytes."""
+"""The available memory, the memory and processor time of processes (sizes in bytes), and how often
+Python collects garbage during a build."""
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 _CONTROL_GROUPS = Path("/sys/fs/cgroup")
+# Allocations between collections. Most objects of a build live until its end: a collection frees
+# little, and each one visits all objects, including PyTorch's.
+COLLECTION_THRESHOLD = 200_000
+
+_collections_lock = threading.Lock()
+_builds = 0
+_caller_thresholds = (0, 0, 0)
 
 
 def available_memory() -> int:
@@ -50,3 +61,25 @@ def processor_seconds(pid: int) -> float:
 def gibibytes(size: int) -> str:
     """`12.5 GiB`."""
     return f"{size / (1 << 30):.1f} GiB"
+
+
+@contextlib.contextmanager
+def rare_collections() -> Iterator[None]:
+    """Makes collections rare while at least one thread is inside; afterwards the caller's
+    thresholds apply again."""
+    global _builds, _caller_thresholds
+    with _collections_lock:
+        _builds += 1
+        if _builds == 1:
+            _caller_thresholds = gc.get_threshold()
+            gc.set_threshold(
+                max(_caller_thresholds[0], COLLECTION_THRESHOLD) if _caller_thresholds[0] else 0,
+                *_caller_thresholds[1:],
+            )
+    try:
+        yield
+    finally:
+        with _collections_lock:
+            _builds -= 1
+            if _builds == 0:
+                gc.set_threshold(*_caller_thresholds)

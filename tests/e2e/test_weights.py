@@ -187,7 +187,7 @@ def test_libraries(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ],
     }
     header = (package / "include" / "scaled.h").read_text()
-    assert f"a file, {len(content)} bytes:\n//\n//   scaled.weights\n" in header
+    assert f"in a file of {len(content)} bytes:\n//\n//   scaled.weights\n" in header
     library = aotc.load(package)
     assert library.manifest.weights is not None
     x, y = np.ones((40, 8), np.float32), np.zeros((40, 8), np.float32)

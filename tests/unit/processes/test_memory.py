@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import gc
 
-from aotc.processes.garbage import THRESHOLD, rare_collections
+from aotc.processes.memory import COLLECTION_THRESHOLD, rare_collections
 
 
 def test_thresholds_hold_again_after_the_last_build() -> None:
     before = gc.get_threshold()
     with rare_collections():
         with rare_collections():
-            assert gc.get_threshold() == (THRESHOLD, *before[1:])
-        assert gc.get_threshold() == (THRESHOLD, *before[1:])
+            assert gc.get_threshold() == (COLLECTION_THRESHOLD, *before[1:])
+        assert gc.get_threshold() == (COLLECTION_THRESHOLD, *before[1:])
     assert gc.get_threshold() == before
 
 
