@@ -86,3 +86,35 @@ func.func @floats(%x: tensor<8xf32>, %out: tensor<8xi8>) -> tensor<8xi8> {
 
 // CHECK-LABEL: @floats
 // CHECK: arith.divf
+
+// A float of a negative integer that is read as unsigned is another one, and so is the sign of a zero
+// that is not rounded.
+func.func @unsigned(%n: tensor<8xi32>, %x: tensor<8xf32>, %out: tensor<8xf32>) -> tensor<8xf32> {
+  %two = arith.constant 2.0 : f32
+  %none = arith.constant 0.0 : f32
+  %least = arith.constant -128.0 : f32
+  %most = arith.constant 127.0 : f32
+  %0 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+      ins(%n, %x : tensor<8xi32>, tensor<8xf32>) outs(%out : tensor<8xf32>) {
+  ^bb0(%sum: i32, %a: f32, %o: f32):
+    %1 = arith.sitofp %sum : i32 to f32
+    %2 = arith.divf %1, %two : f32
+    %3 = math.roundeven %2 : f32
+    %4 = arith.maxnumf %3, %least : f32
+    %5 = arith.minnumf %4, %most : f32
+    %6 = arith.fptosi %5 : f32 to i8
+    %7 = arith.extsi %6 : i8 to i32
+    %8 = arith.uitofp %7 : i32 to f32
+    %9 = arith.addf %a, %none : f32
+    %10 = arith.maxnumf %9, %least : f32
+    %11 = arith.divf %8, %10 : f32
+    linalg.yield %11 : f32
+  } -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// CHECK-LABEL: @unsigned
+// CHECK: arith.fptosi
+// CHECK: arith.uitofp
+// CHECK: arith.addf
+// CHECK-NEXT: arith.maxnumf

@@ -81,10 +81,16 @@ def _is_rounded(value: Any) -> bool:
 
 
 def _is_moved_by_zero(add: Any) -> bool:
-    """Whether a zero point of 0 is added to what is limited, and an integer then: the sign of a
-    zero is none of its."""
+    """Whether a zero point of 0 is added to what is rounded, and limited then: integers have no
+    zeros of two signs."""
     users = [use.owner.operation for use in add.results[0].uses]
-    return _number(add.operands[1]) == 0 and all(user.name == _LARGEST for user in users)
+    made = ops.defining(add.operands[0])
+    return (
+        _number(add.operands[1]) == 0
+        and made is not None
+        and made.name == "math.roundeven"
+        and all(user.name == _LARGEST for user in users)
+    )
 
 
 def _number(value: Any) -> float | None:
@@ -116,6 +122,9 @@ def _keep_float(conversion: Any) -> None:
     if kind != ("arith.extui" if is_unsigned else "arith.extsi") and kind != (
         "arith.uitofp" if is_unsigned else "arith.sitofp"
     ):
+        return
+    if conversion.name == "arith.uitofp" and (zero or not is_unsigned):
+        # Of a number below 0 this makes a large one.
         return
     number = made.operands[0]
     if number.type != conversion.results[0].type or not _is_byte(number, _RANGES[made.name]):
