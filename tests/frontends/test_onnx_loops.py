@@ -72,6 +72,16 @@ GRAPHS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
             t = Concat<axis = 0>(s, x) }> (n,, x) }""",
         [(np.array(n), ROW) for n in (0, 1, 3)],
     ),
+    "bodies of the same names": (
+        """g (int64 n, float[4] x) => (float[K] y, float[4] z) {
+          y = Loop <body = b (int64 i, bool c0, float[L] s) => (bool c1, float[L2] t) {
+            c1 = Identity(c0)
+            t = Concat<axis = 0>(s, x) }> (n,, x)
+          z = Loop <body = b (int64 i, bool c0, float[4] s) => (bool c1, float[4] t) {
+            c1 = Identity(c0)
+            t = Add(s, x) }> (n,, x) }""",
+        [(np.array(n), ROW) for n in (0, 3)],
+    ),
     "a value that nobody reads": (
         """g (int64 n) => (int64 y, int64[M] ys) {
           c = Constant<value = bool {1}>()
@@ -157,7 +167,10 @@ def build(folder: Path, graph: str, has_ranks: bool = True) -> tuple[Any, Any]:
 
 
 # As PyTorch's exporter writes them, the bodies of loops have no shapes.
-NO_RANKS = ["a number of trips", "a tensor that grows", "a value that nobody reads"]
+NO_RANKS = [
+    *("a number of trips", "a tensor that grows", "a value that nobody reads"),
+    *("bodies of the same names", "a loop in a loop"),
+]
 
 
 @pytest.mark.parametrize(

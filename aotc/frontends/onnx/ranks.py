@@ -17,24 +17,28 @@ def give_ranks(model: Any, infer: Callable[[Any], Any]) -> None:
     that a trip changes, of which it gives the rank alone."""
     # What the model itself says is kept.
     unknown = [
-        (graph, proto, body, place, not _has_shape(value))
-        for graph, proto, body in [(*one, _body(one[1])) for one in _loops(model.graph)]
-        for place, value in enumerate(body.input[_ARGUMENTS:])
+        (number, graph, proto, place, is_open, is_undeclared)
+        for number, (graph, proto) in enumerate(_loops(model.graph))
+        for place, value in enumerate(_body(proto).input[_ARGUMENTS:])
         if value.type.HasField("tensor_type")
-        and (not _has_shape(value) or not _is_declared(graph, proto.output[place]))
+        for is_open in [not _has_shape(value)]
+        for is_undeclared in [not _is_declared(graph, proto.output[place])]
+        if is_open or is_undeclared
     ]
     # Each round gives a rank, or takes sizes back.
     is_changed = bool(unknown)
     while is_changed:
-        types = _types(infer(model))
+        # Bodies may have names of other bodies: a loop is known by its number.
+        loops = [node for node in walk(infer(model)) if _is_loop(node.proto)]
         is_changed = False
-        for graph, proto, body, place, is_open in unknown:
-            argument = body.input[_ARGUMENTS + place]
+        for number, graph, proto, place, is_open, is_undeclared in unknown:
+            argument = _body(proto).input[_ARGUMENTS + place]
             if is_open:
-                before = _dims(types.get(proto.input[_ARGUMENTS + place]))
-                after = _dims(types.get(body.output[_RESULTS + place].name))
+                before = _dims(loops[number].types.get(proto.input[_ARGUMENTS + place]))
+                after = _dims(_body(loops[number].proto).output[_RESULTS + place].type)
                 is_changed |= _agree(argument, before, after)
-            is_changed |= _declare(graph, proto.output[place], argument)
+            if is_undeclared:
+                is_changed |= _declare(graph, proto.output[place], argument)
 
 
 def _agree(argument: Any, before: list[int] | None, after: list[int] | None) -> bool:
@@ -57,10 +61,9 @@ def _declare(graph: Any, name: str, argument: Any) -> bool:
     sizes = _dims(argument.type)
     if sizes is None or not name:
         return False
-    found = [one for one in graph.value_info if one.name == name]
-    if not found and _is_declared(graph, name):
-        return False
-    value = found[0] if found else graph.value_info.add(name=name)
+    # The result of a graph is declared as one, and onnx reads no other declaration of it.
+    known = [one for one in (*graph.output, *graph.value_info) if one.name == name]
+    value = known[0] if known else graph.value_info.add(name=name)
     if _dims(value.type) == sizes:
         return False
     value.type.tensor_type.elem_type = argument.type.tensor_type.elem_type
@@ -82,25 +85,19 @@ def _write(value: Any, sizes: list[int]) -> None:
 def _loops(graph: Any) -> Iterator[tuple[Any, Any]]:
     """Each Loop, with the graph that it is in."""
     for proto in graph.node:
-        if proto.op_type == "Loop" and not proto.domain:
+        if _is_loop(proto):
             yield graph, proto
         for attribute in proto.attribute:
             for nested in (attribute.g, *attribute.graphs):
                 yield from _loops(nested)
 
 
+def _is_loop(proto: Any) -> bool:
+    return bool(proto.op_type == "Loop" and not proto.domain)
+
+
 def _body(proto: Any) -> Any:
     return next(one.g for one in proto.attribute if one.name == "body")
-
-
-def _types(model: Any) -> dict[str, Any]:
-    """The types of all values, those of nested graphs too."""
-    found: dict[str, Any] = {}
-    for node in walk(model):
-        for name in (*node.proto.input, *node.proto.output):
-            if name in node.types:
-                found[name] = node.types[name]
-    return found
 
 
 def _dims(type_: Any) -> list[int] | None:
