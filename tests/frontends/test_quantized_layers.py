@@ -169,3 +169,52 @@ def test_padding_on_one_side(tmp_path: Path) -> None:
     (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
     function, _ = built(model, tmp_path)
     np.testing.assert_allclose(function(x), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("groups", [1, 16])
+@pytest.mark.parametrize("kind", [np.uint8, np.int8])
+def test_one_scale_is_as_many_equal_ones(kind: Any, groups: int, tmp_path: Path) -> None:
+    """A filter with one scale gives the bits, by the kernels, of one with a scale by channel."""
+    channels = 16
+    generator = np.random.default_rng(0)
+    filters = generator.integers(-127, 128, (channels, channels // groups, 3, 3)).astype(np.int8)
+    x = generator.normal(size=(1, channels, 13, 14)).astype(np.float32)
+    results, kernels = [], []
+    for count in ((), (channels,)):
+        axis = {"axis": 0} if count else {}
+        constants = {
+            "w": filters,
+            "ws": np.full(count, 0.01, np.float32),
+            "wz": np.zeros(count, np.int8),
+            "b": np.arange(-80, 80, 10, np.int32),
+            "bs": np.full(count, 0.0002, np.float32),
+            "bz": np.zeros(count, np.int32),
+            "s": np.float32(0.02),
+            "z": np.array(3, kind),
+            "t": np.float32(0.05),
+        }
+        nodes = [
+            helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+            helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+            helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["f"], **axis),
+            helper.make_node("DequantizeLinear", ["b", "bs", "bz"], ["c"], **axis),
+            helper.make_node("Conv", ["d", "f", "c"], ["m"], group=groups, pads=[1, 1, 1, 1]),
+            helper.make_node("QuantizeLinear", ["m", "t", "z"], ["r"]),
+            helper.make_node("DequantizeLinear", ["r", "t", "z"], ["y"]),
+        ]
+        shape = list(x.shape)
+        graph = helper.make_graph(
+            nodes,
+            "net",
+            [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)],
+            [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, shape)],
+            [numpy_helper.from_array(np.asarray(value), key) for key, value in constants.items()],
+        )
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+        folder = tmp_path / f"{len(count)}"
+        folder.mkdir()
+        entry, names = built(model, folder)
+        results.append(entry(x))
+        kernels.append(names)
+    np.testing.assert_array_equal(*results)
+    assert kernels[0] == kernels[1]

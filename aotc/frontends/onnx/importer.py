@@ -20,7 +20,12 @@ from aotc.frontends.torch_mlir.divisions import check_divisors
 from aotc.frontends.torch_mlir.entry import check_dialects, make_entry
 from aotc.frontends.torch_mlir.integers import keep_integers
 from aotc.frontends.torch_mlir.nans import propagate_nans
-from aotc.frontends.torch_mlir.passes import run_passes, without_verification
+from aotc.frontends.torch_mlir.passes import (
+    QUANTIZED_FUSION,
+    VERIFICATION,
+    run_passes,
+    without_passes,
+)
 from aotc.frontends.torch_mlir.reads import check_reads
 from aotc.frontends.torch_mlir.shifts import bound_shifts
 from aotc.frontends.torch_mlir.widening import widen_elements
@@ -100,11 +105,13 @@ def _lower(model: Any) -> Any:
     module = run_passes(module, _TO_TORCH, explained)
     keep_integers(module)
     widen_elements(module)
-    pipeline = _PIPELINE
-    # It also refuses `arith.select` of tensors, which a branch of given values becomes.
+    left_out = [QUANTIZED_FUSION]
+    # The verification also refuses `arith.select` of tensors, which a branch of given values
+    # becomes.
     if ops.find(module.operation, "torch.prim.If"):
-        with module.context:
-            pipeline = without_verification(pipeline)
+        left_out.append(VERIFICATION)
+    with module.context:
+        pipeline = without_passes(_PIPELINE, *left_out)
     module = run_passes(module, pipeline, explained)
     with module.context:
         check_dialects(module.operation)

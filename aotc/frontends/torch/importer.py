@@ -54,7 +54,12 @@ from aotc.frontends.torch_mlir.indices import normalize_indices
 from aotc.frontends.torch_mlir.integers import keep_integers
 from aotc.frontends.torch_mlir.nans import propagate_nans
 from aotc.frontends.torch_mlir.numbers import lower_numbers
-from aotc.frontends.torch_mlir.passes import run_passes, without_verification
+from aotc.frontends.torch_mlir.passes import (
+    QUANTIZED_FUSION,
+    VERIFICATION,
+    run_passes,
+    without_passes,
+)
 from aotc.frontends.torch_mlir.reads import check_reads
 from aotc.frontends.torch_mlir.rows import assign_rows
 from aotc.frontends.torch_mlir.shifts import bound_shifts
@@ -147,9 +152,11 @@ def import_program(program: Any, name: str) -> Any:
     to_backend, to_linalg = _PIPELINES
     # The verification rejects calls of functions, and also `arith.select` of tensors, which a
     # branch on given values becomes.
+    left_out = [QUANTIZED_FUSION]
     if functions or has_branches:
-        with module.context:
-            to_linalg = without_verification(to_linalg)
+        left_out.append(VERIFICATION)
+    with module.context:
+        to_linalg = without_passes(to_linalg, *left_out)
     with named_refusals():
         for pipeline in (to_backend, to_linalg):
             module = run_passes(module, pipeline)
