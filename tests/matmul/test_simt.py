@@ -208,8 +208,8 @@ def test_the_smallest_tiles_are_for_few_of_them() -> None:
         for rows, columns in ((128, 64), (64, 128), (128, 128))
     )
     batched = Problem(a, b, c, "f32", batched=True)
-    assert 16 not in {variant.m for variant in SIMT.able(batched)}
-    assert 16 in {variant.m for variant in SIMT.able(_of(128, 128, 64))}
+    assert 16 not in {variant.m for variant in SIMT.legal_variants(batched)}
+    assert 16 in {variant.m for variant in SIMT.legal_variants(_of(128, 128, 64))}
 
 
 @pytest.mark.parametrize("size", [(0, 0, 4), (3, 0, 4), (0, 5, 0)], ids=str)
