@@ -218,3 +218,35 @@ def test_one_scale_is_as_many_equal_ones(kind: Any, groups: int, tmp_path: Path)
         kernels.append(names)
     np.testing.assert_array_equal(*results)
     assert kernels[0] == kernels[1]
+
+
+@pytest.mark.parametrize("name", ["conv", "matmul"])
+def test_operators_before_there_was_round(name: str, tmp_path: Path) -> None:
+    """Opset 10 has QLinearConv and QLinearMatMul, and no Round to compute them with."""
+    generator = np.random.default_rng(0)
+    shapes = {"conv": ((2, 1, 7, 7), (1, 1, 3, 3)), "matmul": ((2, 5, 7), (2, 7, 3))}[name]
+    x, w = (generator.integers(0, 256, shape).astype(np.uint8) for shape in shapes)
+    constants: dict[str, Any] = {
+        "w": w,
+        **{f"{key}s": np.float32(value) for key, value in {"x": 0.02, "w": 0.03, "y": 0.9}.items()},
+        **{f"{key}z": np.uint8(value) for key, value in {"x": 117, "w": 100, "y": 128}.items()},
+    }
+    operator = "QLinearConv" if name == "conv" else "QLinearMatMul"
+    inputs = ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz"]
+    wide = [value.astype(np.float64) - zero for value, zero in ((x, 117), (w, 100))]
+    if name == "conv":
+        windows = np.lib.stride_tricks.sliding_window_view(wide[0], (3, 3), (2, 3))
+        sums = (windows * wide[1][0, 0]).sum((-2, -1))
+    else:
+        sums = wide[0] @ wide[1]
+    expected = np.clip(np.round(sums * 0.02 * 0.03 / 0.9) + 128, 0, 255).astype(np.uint8)
+    graph = helper.make_graph(
+        [helper.make_node(operator, inputs, ["y"])],
+        "net",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.UINT8, x.shape)],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.UINT8, expected.shape)],
+        [numpy_helper.from_array(np.asarray(value), key) for key, value in constants.items()],
+    )
+    opset = helper.make_opsetid("", 10)
+    entry, _ = built(helper.make_model(graph, opset_imports=[opset], ir_version=5), tmp_path)
+    np.testing.assert_array_equal(entry(x), expected)

@@ -15,6 +15,8 @@ from aotc.frontends.onnx.rewrites.body import Body, Rewrite, constant
 # The largest difference of two 8-bit integers, and the first integer from which f32 does not
 # represent all integers.
 _MOST_OF_8_BITS, _FIRST_WITHOUT_FLOAT = 255, 1 << 24
+# The first opset that has Round.
+_FIRST_ROUND = 11
 
 
 def _dequantize(node: Node) -> str | None:
@@ -111,12 +113,24 @@ def _quantized_matmul(node: Node) -> str | None:
             f"y_scale_f = Cast <to: int = {FLOAT}> (y_scale)",
             "factor = Div (scale, y_scale_f)",
             "scaled = Mul (wide, factor)",
-            "rounded = Round (scaled)",
-            f"zero = Cast <to: int = {FLOAT}> (y_zero)",
-            "moved = Add (rounded, zero)",
-            *_saturated(element),
+            *_rounded(node.opset, element),
         ]
     )
+
+
+def _rounded(opset: int, element: int) -> list[str]:
+    """Lines that add the zero point to the rounded `scaled`, and saturate."""
+    if opset < _FIRST_ROUND:
+        return [
+            "one = Constant <value: tensor = float {1.0}> ()",
+            "y = QuantizeLinear (scaled, one, y_zero)",
+        ]
+    return [
+        "rounded = Round (scaled)",
+        f"zero = Cast <to: int = {FLOAT}> (y_zero)",
+        "moved = Add (rounded, zero)",
+        *_saturated(element),
+    ]
 
 
 def _integer_matmul(node: Node) -> str | None:
@@ -150,6 +164,8 @@ def _quantized_convolution(node: Node) -> str | None:
     total = body("Add", sums, body.reshape("bias", channels)) if node.has(8) else sums
     factor = body("Div", body("Mul", "x_scale", "w_scale"), "y_scale")
     scaled = body("Mul", body.cast(total, FLOAT), body.reshape(factor, channels))
+    if node.opset < _FIRST_ROUND:
+        return body.end(y=body("QuantizeLinear", scaled, body.numbers(1.0), "y_zero"))
     moved = body("Add", body("Round", scaled), body.cast("y_zero", FLOAT))
     limits = np.iinfo(_numpy_type(node.element(7)))
     inside = body("Max", moved, body.numbers(float(limits.min)))
