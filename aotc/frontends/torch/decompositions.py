@@ -69,10 +69,6 @@ def decompositions() -> dict[Any, Any]:
         aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,
         aten.sort.stable: _sort,
         aten.topk.default: _topk,
-        aten.median.default: _median,
-        aten.median.dim: _median_of_rows,
-        aten.nanmedian.default: _nanmedian,
-        aten.kthvalue.default: _kthvalue,
         aten.eq.Tensor: _equal,
         aten.isfinite.default: _isfinite,
         aten.signbit.default: _signbit,
@@ -271,46 +267,6 @@ def _rows_by_groups(x: Tensor, weights: Tensor, offs: Tensor) -> Tensor:
 
 
 # --- Medians --------------------------------------------------------------------------------------
-
-
-def _median(x: Tensor) -> Tensor:
-    return _median_of_rows(x.reshape(-1), 0)[0]
-
-
-def _median_of_rows(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The lower of two medians; NaN if the row has a NaN. NaNs are sorted last."""
-    import torch
-
-    if x.dim() == 0:
-        x, dim, keepdim = x.reshape(1), 0, False
-    values, places = x.sort(dim)
-    middle = (x.shape[dim] - 1) // 2
-    chosen = [one.narrow(dim, middle, 1) for one in (values, places)]
-    if x.dtype.is_floating_point:
-        last = [one.narrow(dim, x.shape[dim] - 1, 1) for one in (values, places)]
-        has_nan = last[0] != last[0]
-        chosen = [torch.where(has_nan, *pair) for pair in zip(last, chosen, strict=True)]
-    first, second = chosen if keepdim else [one.squeeze(dim) for one in chosen]
-    return first, second
-
-
-def _nanmedian(x: Tensor) -> Tensor:
-    if not x.dtype.is_floating_point:
-        return _median(x)
-    values = x.reshape(-1).sort(0).values
-    count = (values == values).sum()
-    middle = ((count - 1) // 2).clamp(min=0)
-    return values.index_select(0, middle.reshape(1)).reshape(())
-
-
-def _kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    """Handles a tensor of rank 0, for which torch-mlir assumes dimensions."""
-    if x.dim():
-        return NotImplemented
-    import torch
-
-    del k, dim, keepdim
-    return x.clone(), torch.zeros_like(x, dtype=torch.int64)
 
 
 # --- Elementwise ----------------------------------------------------------------------------------

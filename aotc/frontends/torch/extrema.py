@@ -1,4 +1,4 @@
-"""Decompositions of PyTorch's cumulative extrema, cumulative log-sum-exp, modes and medians."""
+"""Decompositions of PyTorch's cumulative extrema, log-sum-exp, modes, medians, k-th values."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ def extremum_decompositions(aten: Any) -> dict[Any, Any]:
         aten.logcumsumexp.default: _logcumsumexp,
         aten.mode.default: _of_rows(_mode),
         aten.nanmedian.dim: _of_rows(_nanmedian),
+        aten.median.default: _median_of_all,
+        aten.median.dim: _median_of_rows,
+        aten.nanmedian.default: _nanmedian_of_all,
+        aten.kthvalue.default: _kthvalue,
     }
 
 
@@ -126,3 +130,43 @@ def _nanmedian(x: Tensor) -> tuple[Tensor, Tensor]:
     values, places = x.sort(-1)
     middle = ((values == values).sum(-1, keepdim=True) - 1).clamp(min=0) // 2
     return values.gather(-1, middle).squeeze(-1), places.gather(-1, middle).squeeze(-1)
+
+
+def _median_of_all(x: Tensor) -> Tensor:
+    return _median_of_rows(x.reshape(-1), 0)[0]
+
+
+def _median_of_rows(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The lower of two medians; NaN if the row has a NaN. NaNs are sorted last."""
+    import torch
+
+    if x.dim() == 0:
+        x, dim, keepdim = x.reshape(1), 0, False
+    values, places = x.sort(dim)
+    middle = (x.shape[dim] - 1) // 2
+    chosen = [one.narrow(dim, middle, 1) for one in (values, places)]
+    if x.dtype.is_floating_point:
+        last = [one.narrow(dim, x.shape[dim] - 1, 1) for one in (values, places)]
+        has_nan = last[0] != last[0]
+        chosen = [torch.where(has_nan, *pair) for pair in zip(last, chosen, strict=True)]
+    first, second = chosen if keepdim else [one.squeeze(dim) for one in chosen]
+    return first, second
+
+
+def _nanmedian_of_all(x: Tensor) -> Tensor:
+    if not x.dtype.is_floating_point:
+        return _median_of_all(x)
+    values = x.reshape(-1).sort(0).values
+    count = (values == values).sum()
+    middle = ((count - 1) // 2).clamp(min=0)
+    return values.index_select(0, middle.reshape(1)).reshape(())
+
+
+def _kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """Handles a tensor of rank 0, for which torch-mlir assumes dimensions."""
+    if x.dim():
+        return NotImplemented
+    import torch
+
+    del k, dim, keepdim
+    return x.clone(), torch.zeros_like(x, dtype=torch.int64)
