@@ -34,7 +34,7 @@ _NUMBERS = dict(
 
 
 def note_rows(model: Any) -> None:
-    """Writes into Loop and Scan nodes which unknown sizes of stacked rows their operands have."""
+    """Records in Loop and Scan nodes which unknown sizes of stacked rows are sizes of operands."""
     from onnx import helper
 
     for node in list(walk(model)):
@@ -67,13 +67,13 @@ def _alike(node: Node, body: Any) -> list[int]:
 
 
 def _names(value: Any) -> list[str]:
-    """What the sizes of a tensor are called; nothing for those that are numbers."""
+    """The names of a tensor's symbolic sizes; an empty string for each constant size."""
     return [one.dim_param for one in value.type.tensor_type.shape.dim]
 
 
 def lower_loops(module: Any) -> None:
-    """Replaces what the importer made of Loop and Scan. Raises InputError for values that are no
-    tensors, and stacked results whose sizes are not known before the loop."""
+    """Replaces the imported Loop and Scan operations. Raises InputError for values that are not
+    tensors, and for stacked results whose sizes are not known before the loop."""
     kinds: dict[str, type[_Loop | _Scan]] = {"Loop": _Loop, "Scan": _Scan}
     with module.context:
         for operation in ops.find(module.operation, "torch.operator"):
@@ -83,7 +83,7 @@ def lower_loops(module: Any) -> None:
 
 
 class _Control:
-    """One of them. `prim.Loop` carries the condition apart from the other values."""
+    """A Loop or Scan. `prim.Loop` carries the condition separately from the other values."""
 
     def __init__(self, operation: Any, operator: str) -> None:
         self.first_argument, self.first_result = _SKIPPED[operator]
@@ -102,7 +102,7 @@ class _Control:
         return [ir.IntegerAttr(one).value for one in ir.ArrayAttr(self.operation.attributes[name])]
 
     def place(self) -> Any:
-        """Before the operation."""
+        """The insertion point before the operation."""
         from torch_mlir import ir
 
         return ir.InsertionPoint(self.operation)
@@ -240,7 +240,7 @@ class _Control:
         return create("aten.cat", type_, listed, integer(axis))
 
     def _row(self, row: Any, whole: Any, axis: int) -> tuple[Any, int]:
-        """A row with another dimension of size 1, which has the sizes of the rows before."""
+        """A row with an added dimension of size 1, cast to the sizes of the previous rows."""
         from torch_mlir import ir
 
         sizes, element = _parts(row)
@@ -336,7 +336,7 @@ class _Scan(_Control):
 
 
 def _expect(one: Any, other: Any, message: str) -> None:
-    """That two numbers are equal when the entry is called."""
+    """Inserts a check that two numbers are equal when the entry is called."""
     from torch_mlir import ir
 
     is_equal = create("aten.eq.int", "bool", one, other)
@@ -359,7 +359,7 @@ def _from_end(count: Any, number: Any) -> Any:
 
 
 def _parts(value: Any) -> tuple[list[str], str]:
-    """The sizes of a tensor, `?` for one that is not known, and its element type."""
+    """The sizes of a tensor, `?` for an unknown size, and its element type."""
     return _parts_of(value.type)
 
 
@@ -371,7 +371,7 @@ def _parts_of(type_: Any) -> tuple[list[str], str]:
 
 
 def _cast(value: Any, type_: Any) -> Any:
-    """A value with more or less of its sizes known."""
+    """A value cast to a type with more or fewer static sizes."""
     if value.type == type_:
         return value
     return create("tensor_static_info_cast", type_, value)
@@ -384,7 +384,7 @@ def _boolean(value: bool) -> Any:
 
 
 def _flag() -> Any:
-    """A tensor that is true."""
+    """A tensor of rank 0 that is true."""
     empty = create("prim.ListConstruct", "list<int>")
     none = create("constant.none", "none")
     number = integer(_NUMBERS["i1"])
@@ -392,7 +392,7 @@ def _flag() -> Any:
 
 
 def _truth(tensor: Any) -> Any:
-    """A tensor of one boolean, as one."""
+    """The boolean in a tensor of one element, such as a condition."""
     return create("aten.Bool.int", "bool", create("aten.item", "int", tensor))
 
 
@@ -401,14 +401,14 @@ def _both(one: Any, other: Any) -> Any:
 
 
 def _source(value: Any) -> Any:
-    """What an Identity was made of."""
+    """The operand of an Identity, or the value itself."""
     while (maker := _maker(value)) is not None and _name(maker) == "onnx.Identity":
         value = maker.operands[0]
     return value
 
 
 def _maker(value: Any) -> Any:
-    """The operation that makes a value; None for an argument of a block."""
+    """The operation that defines a value; None for a block argument."""
     return getattr(value.owner, "operation", None)
 
 

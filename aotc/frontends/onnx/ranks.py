@@ -1,5 +1,5 @@
-"""The ranks of what a Loop carries, where the model does not say them: onnx infers none, as a loop
-may change sizes, and what PyTorch's exporter writes has none."""
+"""Shapes of loop-carried values that the model does not declare. ONNX's shape inference gives them
+none, because a loop may change sizes, and models of PyTorch's exporter declare none."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 from aotc.frontends.onnx.nodes import walk
 
-# Of the body of a Loop: its arguments, and its results, before the values that are carried.
+# The numbers of arguments and of results of a Loop's body that precede the loop-carried values.
 _ARGUMENTS, _RESULTS = 2, 1
 
 
 def give_ranks(model: Any, infer: Callable[[Any], Any]) -> None:
-    """Gives the values that loops carry the sizes that they have before the first trip, but those
-    that a trip changes, of which it gives the rank alone."""
-    # What the model itself says is kept.
+    """Declares the shapes of loop-carried values, which are those before the first iteration. A
+    size that an iteration changes is declared as unknown."""
+    # Shapes that the model declares are kept.
     unknown = [
         (number, graph, proto, place, is_open, is_undeclared)
         for number, (graph, proto) in enumerate(_loops(model.graph))
@@ -42,8 +42,8 @@ def give_ranks(model: Any, infer: Callable[[Any], Any]) -> None:
 
 
 def _agree(argument: Any, before: list[int] | None, after: list[int] | None) -> bool:
-    """Gives an argument of a body sizes that are right before and after a trip; whether it had
-    others."""
+    """Declares the sizes of a body's argument that hold before and after an iteration. Returns
+    whether this changes the declaration."""
     if before is None:
         return False
     own = _dims(argument.type)
@@ -57,7 +57,7 @@ def _agree(argument: Any, before: list[int] | None, after: list[int] | None) -> 
 
 
 def _declare(graph: Any, name: str, argument: Any) -> bool:
-    """Gives a result of a loop what is known of the argument of its body."""
+    """Declares a loop's result with the sizes of the corresponding argument of its body."""
     sizes = _dims(argument.type)
     if sizes is None or not name:
         return False
@@ -72,7 +72,7 @@ def _declare(graph: Any, name: str, argument: Any) -> bool:
 
 
 def _write(value: Any, sizes: list[int]) -> None:
-    """Gives a value sizes, 0 for one that is not known."""
+    """Declares the sizes of a value; 0 is an unknown size."""
     shape = value.type.tensor_type.shape
     shape.Clear()
     value.type.tensor_type.shape.SetInParent()
@@ -101,7 +101,7 @@ def _body(proto: Any) -> Any:
 
 
 def _dims(type_: Any) -> list[int] | None:
-    """The sizes of a tensor, 0 for one that is not known; None if the rank is not."""
+    """The sizes of a tensor, 0 for an unknown size; None if the rank is unknown."""
     if type_ is None or not type_.tensor_type.HasField("shape"):
         return None
     return [one.dim_value for one in type_.tensor_type.shape.dim]

@@ -36,7 +36,7 @@ def _trim_in(function: Any) -> None:
         if operation.name.startswith("linalg.") and len(operation.regions) == 1:
             attributes = linalg.get_indexing_maps(operation)
             maps = [ir.AffineMapAttr(map_).value for map_ in attributes or ()]
-            # The canonicalizer does so for operations whose maps have loops alone.
+            # The canonicalizer does this if each result of the maps is a single loop.
             if not all(map_.is_projected_permutation for map_ in maps):
                 _declare_sizes(operation, maps)
                 _trim(operation, maps, sizes)
@@ -46,7 +46,7 @@ def _trim_in(function: Any) -> None:
 
 
 def _tensors(operation: Any, maps: list[Any]) -> list[tuple[int, Any, Any]]:
-    """The number, the value and the map of each operand that is a tensor."""
+    """The index, the value and the map of each tensor operand."""
     return [
         (i, operand, map_)
         for i, (operand, map_) in enumerate(zip(operation.operands, maps, strict=False))
@@ -55,7 +55,7 @@ def _tensors(operation: Any, maps: list[Any]) -> list[tuple[int, Any, Any]]:
 
 
 def _extents(operation: Any, maps: list[Any]) -> dict[int, int]:
-    """How many iterations loops have, as far as types say it."""
+    """The number of iterations of each loop for which an operand's type gives it."""
     return {
         result.position: size
         for _, operand, map_ in _tensors(operation, maps)
@@ -65,7 +65,7 @@ def _extents(operation: Any, maps: list[Any]) -> dict[int, int]:
 
 
 def _declare_sizes(operation: Any, maps: list[Any]) -> None:
-    """Casts operands to types that have the sizes that the types of others say."""
+    """Casts operands to types with the sizes that the types of other operands give."""
     extents = _extents(operation, maps)
     results = list(operation.results)
     first_output = len(maps) - len(results)
@@ -101,10 +101,10 @@ def _trim(operation: Any, maps: list[Any], sizes: Sizes) -> None:
                 for result, size in zip(map_.results, declared, strict=True)
             ]
             for dimension, size in enumerate(read):
-                # A slice of what is read as a whole would hide from others how it is laid out.
+                # A slice of the whole tensor would hide its layout from later passes.
                 if isinstance(size, ir.Value) and sizes.value(size) == sizes.of(operand, dimension):
                     read[dimension] = declared[dimension]
-            # Values are equal to values alone.
+            # A value is a size that differs from the declared one.
             if any(
                 isinstance(one, ir.Value) or one != size
                 for one, size in zip(read, declared, strict=True)
@@ -113,13 +113,13 @@ def _trim(operation: Any, maps: list[Any], sizes: Sizes) -> None:
 
 
 def _sizes(tensor: Any) -> list[int | None]:
-    """None for a size that is not known."""
+    """The sizes of a tensor; None for a dynamic size."""
     type_ = tensor.type
     return [None if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(type_.rank)]
 
 
 def _is_whole(expression: Any, extents: dict[int, int]) -> bool:
-    """Whether no loop of one iteration is a part of it: nothing is to be mended."""
+    """Whether the expression contains no loop of one iteration, so that nothing is trimmed."""
     if isinstance(expression, ir.AffineDimExpr):
         return True
     return all(extents.get(position) != 1 for position in loops_in(expression))
@@ -128,7 +128,7 @@ def _is_whole(expression: Any, extents: dict[int, int]) -> bool:
 def _read_size(
     expression: Any, size: int | None, extents: dict[int, int], operands: list[Any]
 ) -> Any:
-    """How much of a dimension of that size is read: a number, or a value where it is not known."""
+    """The part of a dimension of `size` that is read: an int, or an SSA value if it is dynamic."""
     if not _is_monotone(expression):
         return size
     known = _largest(expression, extents)

@@ -1,14 +1,14 @@
-"""What makes bytes of sums of integers → one product with a quotient of scales.
+"""Requantization: one multiplication by a quotient of scales instead of a division.
 
-Between two products of bytes, a sum n of integers is multiplied by its scale s, has a bias b added,
-is divided by the next scale t, rounded, moved by a zero point and limited:
+Between two quantized matmuls, an integer accumulator n is multiplied by its scale s, a bias b is
+added, and the result is divided by the next scale t, rounded, moved by a zero point and clamped:
 
     round((n * s + b) / t) = round(n * (s / t) + b / t)
 
-The quotients are computed when built, in f64, and rounded once. So results differ from those of the
-division by a step where rounding to an integer decides between two, as those of other kernels for
-integers do. What is rounded and limited is a number that a byte can have: as an operand of what
-dequantizes it, such as the addition of a residual, it stays a float.
+The quotients are computed at build time in f64, and rounded to f32 once. A result differs from
+that of the division by one step if rounding to an integer decides between two values, as in other
+integer kernels. A rounded and clamped float is a value of a byte. If it is dequantized in the same
+body, for example to add a residual, the float is used and no byte is made.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def simplify_requantization(module: Any) -> None:
 
 
 def _sums_in(generic: Any) -> list[Any]:
-    """The sums of integers that the body makes floats of."""
+    """The conversions of integer accumulators to f32 in the body."""
     return [
         op
         for op in body_of(generic)
@@ -81,8 +81,8 @@ def _is_rounded(value: Any) -> bool:
 
 
 def _is_moved_by_zero(add: Any) -> bool:
-    """Whether a zero point of 0 is added to what is rounded, and limited then: integers have no
-    zeros of two signs."""
+    """Whether an addition of a zero point of 0 can be removed: its operand is rounded, and its
+    result is clamped. The addition changes only -0.0, which becomes the same integer as 0.0."""
     users = [use.owner.operation for use in add.results[0].uses]
     made = ops.defining(add.operands[0])
     return (
@@ -102,8 +102,8 @@ def _number(value: Any) -> float | None:
 
 
 def _keep_float(conversion: Any) -> None:
-    """Takes the float that an integer was made of, if that is a byte, instead of making one of it
-    again, less a zero point."""
+    """Replaces the conversion of a byte to a float by the float that the byte was made from, minus
+    the zero point. The float must be known to be an integer in the byte's range."""
     value, zero = conversion.operands[0], 0.0
     subtract = ops.defining(value)
     if subtract is not None and subtract.name == "arith.subi":
@@ -124,7 +124,7 @@ def _keep_float(conversion: Any) -> None:
     ):
         return
     if conversion.name == "arith.uitofp" and (zero or not is_unsigned):
-        # Of a number below 0 this makes a large one.
+        # The conversion of a negative number gives a large positive one.
         return
     number = made.operands[0]
     if number.type != conversion.results[0].type or not _is_byte(number, _RANGES[made.name]):
@@ -136,7 +136,7 @@ def _keep_float(conversion: Any) -> None:
 
 
 def _is_byte(value: Any, limits: tuple[int, int]) -> bool:
-    """Whether a float is an integer within these limits, and no NaN."""
+    """Whether a float is known to be an integer within the limits, and not NaN."""
     known = []
     for name in (_SMALLEST, _LARGEST):
         operation = ops.defining(value)
@@ -158,14 +158,14 @@ def _is_byte(value: Any, limits: tuple[int, int]) -> bool:
 
 
 class _Scales:
-    """The constants of a body: scalars, and elements of constant tensors."""
+    """Multiplies the constants of a body: scalars, and elements of constant tensors."""
 
     def __init__(self, generic: Any) -> None:
         self._generic, self._known = generic, KnownTensors()
         self._arguments = list(generic.regions[0].blocks[0].arguments)
 
     def fold_product(self, multiply: Any) -> None:
-        """An element of a constant tensor of integers times a number."""
+        """Folds the product of a constant integer tensor and a constant into the tensor."""
         factor = _number(multiply.operands[1])
         if factor is not None:
             number = int(factor)
@@ -174,7 +174,7 @@ class _Scales:
                 multiply.results[0].replace_all_uses_with(folded)
 
     def fold_division(self, divide: Any) -> None:
-        """Multiplies what a sum of integers was scaled to instead of dividing it."""
+        """Replaces the division of a scaled integer accumulator by a multiplication."""
         value, scale = divide.operands
         divisor = _number(scale)
         if divisor is None or not 0 < divisor < math.inf or str(value.type) != "f32":
@@ -186,7 +186,7 @@ class _Scales:
             divide.results[0].replace_all_uses_with(product)
 
     def _times(self, value: Any, factor: float) -> Any:
-        """`value` times a factor above 0, which constants take over."""
+        """`value` times a positive factor, which is folded into constants where possible."""
         number = _number(value)
         if number is not None and _is_normal(np.array(number * factor)):
             return ops.constant(value.type, _rounded(number * factor))
@@ -214,8 +214,8 @@ class _Scales:
         return _number(value) is not None or self._operand_of(value) is not None
 
     def _operand_of(self, value: Any) -> int | None:
-        """The number of the operand whose elements the value is, if that is a constant tensor that
-        nothing else reads here."""
+        """The index of the operand whose elements are the value, if it is a constant tensor and the
+        body uses the value once; otherwise None."""
         if value not in self._arguments[:-1] or len(list(value.uses)) > 1:
             return None
         number = self._arguments.index(value)
@@ -224,8 +224,8 @@ class _Scales:
         return number if is_tensor and self._known.has(tensor) else None
 
     def _tensor_times(self, value: Any, multiply: Callable[[np.ndarray], Any]) -> Any | None:
-        """The elements of a constant tensor times a factor, as those of another constant; None if
-        they are not known, or are no normal numbers then."""
+        """The value with its constant tensor replaced by the product with a factor. None if the
+        elements are not known, or if a product is not a normal number."""
         number = self._operand_of(value)
         if number is None:
             return None
@@ -245,7 +245,7 @@ class _Scales:
 
 
 def _is_of_sum(value: Any) -> bool:
-    """Whether sums of integers are a part of what a value is the sum of."""
+    """Whether a value is computed from an integer accumulator."""
     operation = ops.defining(value)
     if operation is None:
         return False
@@ -253,7 +253,7 @@ def _is_of_sum(value: Any) -> bool:
         return any(_is_of_sum(one) for one in operation.operands)
     if operation.name == "arith.sitofp":
         return _is_integer(operation.operands[0], _SUM_BITS)
-    # What was rounded to a byte, and stayed a float.
+    # A byte that is used as the float it was made from (see `_keep_float`).
     return str(operation.name) == "math.roundeven"
 
 
