@@ -402,14 +402,9 @@ def _both(one: Any, other: Any) -> Any:
 
 def _source(value: Any) -> Any:
     """The operand of an Identity, or the value itself."""
-    while (maker := _maker(value)) is not None and _name(maker) == "onnx.Identity":
+    while (maker := ops.defining(value)) is not None and _name(maker) == "onnx.Identity":
         value = maker.operands[0]
     return value
-
-
-def _maker(value: Any) -> Any:
-    """The operation that defines a value; None for a block argument."""
-    return getattr(value.owner, "operation", None)
 
 
 def _name(operation: Any) -> str:
@@ -423,7 +418,7 @@ def _is_absent(value: Any) -> bool:
 
 def _is_true(value: Any) -> bool:
     """Whether a tensor is the constant true."""
-    maker = _maker(_source(value))
+    maker = ops.defining(_source(value))
     if maker is None:
         return False
     name = "value" if maker.name == "torch.vtensor.literal" else "torch.onnx.value"
