@@ -10,13 +10,30 @@ func.func @depthwise(%x: memref<1x8x9x9xf32>, %w: memref<8x3x3xf32>, %y: memref<
   return
 }
 
+// A view of a constant is as aligned as the constant: no kernel for other addresses is chosen.
+memref.global "private" constant @weights : memref<64x32x1x1xf32> = dense<1.0>
+func.func @pointwise(%x: memref<8x32x49xf32>, %y: memref<8x64x49xf32>) {
+  %g = memref.get_global @weights : memref<64x32x1x1xf32>
+  %w = memref.collapse_shape %g [[0], [1, 2, 3]] : memref<64x32x1x1xf32> into memref<64x32xf32>
+  linalg.generic {
+      indexing_maps = [affine_map<(n, o, p, c) -> (o, c)>, affine_map<(n, o, p, c) -> (n, c, p)>, affine_map<(n, o, p, c) -> (n, o, p)>],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]
+    } ins(%w, %x : memref<64x32xf32>, memref<8x32x49xf32>) outs(%y : memref<8x64x49xf32>) {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      %p = arith.mulf %a, %b : f32
+      %s = arith.addf %c, %p : f32
+      linalg.yield %s : f32
+  }
+  return
+}
+
 // CHECK-LABEL: func.func @f(
 // CHECK:         %[[CAPABILITY:.*]] = call @aotc_compute_capability() : () -> i32
 // CHECK:         %[[IS_GPU:.*]] = arith.cmpi sge, %[[CAPABILITY]],
 // CHECK:         scf.if %[[IS_GPU]]
-// CHECK:           gpu.launch {{.*}} module(@aotc_runs_on_gpu_matmul_1) function(@matmul_f32_tt_simt_
+// CHECK:           gpu.launch {{.*}} module(@aotc_runs_on_gpu_matmul_2) function(@matmul_f32_tt_simt_
 // CHECK:         } else {
-// CHECK:           gpu.launch {{.*}} module(@aotc_runs_on_cpu_matmul_1) function(@matmul_f32_tt_cpu_
+// CHECK:           gpu.launch {{.*}} module(@aotc_runs_on_cpu_matmul_2) function(@matmul_f32_tt_cpu_
 
 // CHECK-LABEL: func.func @depthwise(
 // CHECK:         %[[CAPABILITY:.*]] = call @aotc_compute_capability() : () -> i32
@@ -26,4 +43,10 @@ func.func @depthwise(%x: memref<1x8x9x9xf32>, %w: memref<8x3x3xf32>, %y: memref<
 // CHECK-NOT:       gpu.launch
 // CHECK:         } else {
 // CHECK-NOT:       linalg.generic
-// CHECK:           gpu.launch {{.*}} module(@aotc_runs_on_cpu_matmul_0) function(@depthwise_conv_f32_cpu_3x3_s1_
+// CHECK:           gpu.launch {{.*}} module(@aotc_runs_on_cpu_matmul_1) function(@depthwise_conv_f32_cpu_3x3_s1_
+
+// CHECK-LABEL: func.func @pointwise(
+// CHECK-NOT:     memref.extract_aligned_pointer_as_index
+// CHECK:         gpu.launch {{.*}} module(@aotc_runs_on_gpu_matmul_0) function(@implicit_gemm_f32_simt_
+// CHECK-NOT:     module(@aotc_runs_on_gpu_matmul_0)
+// CHECK:         gpu.launch {{.*}} module(@aotc_runs_on_cpu_matmul_0) function(@implicit_gemm_f32_cpu_

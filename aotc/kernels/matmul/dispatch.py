@@ -20,6 +20,7 @@ from aotc import ops
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.functions import Functions
 from aotc.analysis.generics import has_reduction
+from aotc.analysis.views import VIEWS, root_of
 from aotc.builder import Builder
 from aotc.kernels.cpu.constant_copies import copy_of_constant
 from aotc.kernels.family import ANY_GPU, CPU
@@ -69,6 +70,8 @@ _PACKED: dict[MatmulFamily[Any], tuple[MatmulFamily[Any], Callable[[Problem], Pr
 }
 # Operations whose buffers have the alignment of the widest copies.
 _ALIGNED = ("memref.alloc", "memref.get_global")
+# Views with the aligned pointer of their operand; an offset is in their type.
+_SAME_POINTER = tuple(name for name in VIEWS if name != "memref.view")
 
 
 def choose_matmul_kernels(module: Any, request: BuildRequest, remarks: Remarks) -> None:
@@ -361,7 +364,8 @@ class _Dispatch:
         self._arguments = Arguments(a, b, c, tuple(epilogue_operands))
         self._gates = fused.gates
         self._is_aligned = [
-            (owner := ops.defining(operand.value)) is not None and owner.name in _ALIGNED
+            (owner := ops.defining(root_of(operand.value, _SAME_POINTER))) is not None
+            and owner.name in _ALIGNED
             for operand in fused.operands
         ]
 
