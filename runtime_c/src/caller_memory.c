@@ -47,6 +47,14 @@ void *aotc_rt_caller_allocate(const aotc_rt_scope *scope, uint64_t bytes, aotc_r
                  (unsigned long long)bytes);
     return NULL;
   }
+  if ((uintptr_t)pointer % ALIGNMENT != 0) {
+    allocator->release(pointer, bytes, ordinal, stream, allocator->data);
+    free(made);
+    aotc_rt_fail(AOTC_INVALID_ARGUMENT,
+                 "the caller's allocator returned %p, which is not aligned to %d bytes", pointer,
+                 ALIGNMENT);
+    return NULL;
+  }
   *made = (caller_memory){
       .pointer = pointer, .bytes = bytes, .ordinal = ordinal, .allocator = *allocator};
   aotc_rt_lock();

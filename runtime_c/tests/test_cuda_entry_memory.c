@@ -153,7 +153,8 @@ static void *allocate(uint64_t bytes, int32_t device, void *stream, void *data) 
 
 static void release(void *pointer, uint64_t bytes, int32_t device, void *stream, void *data) {
   allocator *of = data;
-  CHECK(pointer == of->memory[0] || pointer == of->memory[1] || pointer == of->memory[2]);
+  CHECK(pointer == of->memory[0] || pointer == of->memory[1] || pointer == of->memory[2] ||
+        pointer == of->memory[3]);
   of->bytes = bytes;
   of->device = device;
   of->stream = stream;
@@ -165,6 +166,23 @@ static void start(allocator *of) {
     of->memory[i] = entries_make(AOTC_MEMORY_DEVICE, 1);
   }
   CHECK_INT(AOTC_OK, aotc_allocator_set(allocate, release, of));
+}
+
+static void misaligned_memory_is_refused(void) {
+  fake_driver *driver = scenario_driver();
+  entries_load("cuda");
+  void *device = entries_make(AOTC_MEMORY_DEVICE, 1);
+  allocator of = {.live = 0};
+  start(&of);
+  of.memory[3] = (char *)of.memory[0] + 128;
+  of.live = 3;
+  vector made;
+  CHECK_INT(AOTC_INVALID_ARGUMENT, grow(device, device, &made));
+  CHECK(strstr(aotc_error_message(), "which is not aligned to 256 bytes") != NULL);
+  CHECK_INT(1, of.released);
+  CHECK(made.allocated == NULL);
+  CHECK_INT(AOTC_OK, aotc_allocator_set(NULL, NULL, NULL));
+  CHECK_TEXT("", driver->violation);
 }
 
 static void memory_is_the_callers_allocators(void) {
@@ -265,6 +283,7 @@ int main(int argc, char **argv) {
       CHECK_TEST(announcement_is_for_one_allocation),
       CHECK_TEST(enqueued_calls_wait_for_nothing),
       CHECK_TEST(memory_is_the_callers_allocators),
+      CHECK_TEST(misaligned_memory_is_refused),
       CHECK_TEST(unload_returns_the_callers_memory),
       CHECK_TEST(workspace_has_the_temporaries),
       CHECK_TEST(cpu_device_uses_none_of_it),
