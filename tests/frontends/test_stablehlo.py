@@ -236,6 +236,11 @@ def _cases() -> dict[str, Any]:
             number, ways, x
         )
 
+    def rounded(x: Any, y: Any) -> Any:
+        """A product of bf16 without a kernel. It is accumulated in f32, as XLA does."""
+        product = jnp.asarray(x, jnp.bfloat16) @ jnp.asarray(y, jnp.bfloat16)
+        return jax.lax.optimization_barrier(product).astype(jnp.float32)
+
     numbers = np.random.default_rng(0)
 
     def random(*shape: int) -> np.ndarray:
@@ -253,12 +258,14 @@ def _cases() -> dict[str, Any]:
         "chosen1": (chosen, (random(7), np.int32(1))),
         "chosen9": (chosen, (random(7), np.int32(9))),
         "slope": (jax.grad(lambda a, b: jnp.sum(jnp.sin(a @ b))), (random(5, 6), random(6, 7))),
+        "remat": (jax.grad(jax.checkpoint(lambda x: jnp.sum(jnp.sin(jnp.sin(x))))), (random(9),)),
+        "rounded": (rounded, (random(16, 100), random(100, 7))),
     }
 
 
 @pytest.mark.parametrize(
     "name",
-    "step pooled taken summed slope recurrent root chosen1 chosen9".split(),
+    "step pooled taken summed slope recurrent root chosen1 chosen9 remat rounded".split(),
 )
 @pytest.mark.parametrize("portable", [False, True], ids=["text", "portable"])
 def test_what_jax_exports(name: str, portable: bool, tmp_path: Path) -> None:

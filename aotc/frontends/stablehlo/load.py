@@ -103,11 +103,14 @@ def _unsigned_results(ir: Any, function: Any) -> list[int]:
 def _prepare(ir: Any, module: Any) -> None:
     """Rewrites operations that the passes would refuse or lower wrongly, in place.
 
-    A reduction over no dimension becomes its operand, and one of no elements its initial value. A
+    What passes a barrier is its operand: no pass moves what the barrier keeps apart. A reduction
+    over no dimension becomes its operand, and one of no elements its initial value. A
     slice without elements becomes a constant, because at the end of a tensor it would begin out of
     bounds. Unsigned operands are converted explicitly where only their type says that they are
     unsigned.
     """
+    for operation in ops.find(module.operation, "stablehlo.optimization_barrier"):
+        ops.replace(operation, operation.operands)
     for operation in ops.find(module.operation, "stablehlo.slice"):
         _replace_empty(ir, operation)
     for operation in ops.find(module.operation, "stablehlo.reduce"):

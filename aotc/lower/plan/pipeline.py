@@ -66,6 +66,7 @@ from aotc.lower.passes.tabulate_bytes import TabulateBytes
 from aotc.lower.passes.trim_windows import TrimWindows
 from aotc.lower.passes.unify_sizes import UnifySizes
 from aotc.lower.passes.verify_operations import Part, VerifyOperations
+from aotc.lower.passes.widen_accumulators import WidenAccumulators
 from aotc.lower.passes.write_into_arguments import WriteIntoArguments
 from aotc.lower.plan.levels import Level
 from aotc.pipeline_text import split_list
@@ -205,6 +206,7 @@ _LINALG: tuple[Pass, ...] = (
     ChooseAttentionKernels(),
     ChooseFourierKernels(),
     ChooseMatmulKernels(),
+    WidenAccumulators(),
     OutlineLibrary(),
     *_upstream(
         "linalg on buffers becomes loops, parallel except for reductions",
