@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import fcntl
 import json
+import os
 import signal
 import sys
 import threading
@@ -245,3 +247,45 @@ def test_a_reference_too_large_is_made_element_by_element() -> None:
     parts = measure._parts(inputs, 3)
     assert [part["x"].tolist() for part in parts] == [[[0, 1]], [[2, 3]], [[4, 5]]]
     assert all(part["at"].tolist() == [7] for part in parts)
+
+
+def test_each_gpu_takes_the_next_models_when_it_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A GPU whose model takes long keeps none from the others, which have processors of their
+    own; each row is in the file once."""
+    found: dict[str, str] = {}
+    cores: dict[str, set[int]] = {}
+    others = threading.Event()
+
+    class Process:
+        def __init__(self, _: Path, name: str, environment: dict[str, str]) -> None:
+            self._name = name
+            device = environment["CUDA_VISIBLE_DEVICES"]
+            found[name] = device
+            cores.setdefault(device, set()).update(os.sched_getaffinity(0))
+
+        def prepare(self, _: float) -> bool:
+            return True
+
+        def measure(self, _: float) -> dict[str, Any]:
+            if self._name == "slow":
+                assert others.wait(20)
+            if self._name == "e":
+                others.set()
+            return {"case": self._name, "failure": "none"}
+
+    monkeypatch.setattr(measure, "_Process", Process)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,7")
+    options = argparse.Namespace(gpus=2, jobs=1, engines=["aotc"], json=tmp_path / "rows.json")
+    end = time.monotonic() + 60
+    queue = measure._Queue(["slow", "b", "c", "d", "e"], options, end, tmp_path)
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(queue.measure_on, range(2)))
+    rows = json.loads(options.json.read_text())
+    assert [row["case"] for row in rows] == ["b", "c", "d", "e", "slow"]
+    assert found["slow"] != found["b"]
+    assert {found[name] for name in "bcde"} == {found["b"]}
+    assert set(found.values()) == {"5", "7"}
+    if len(queue.cores) > 1:
+        assert not cores["5"] & cores["7"]

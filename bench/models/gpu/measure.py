@@ -4,9 +4,11 @@
     ./run bert --kernels        # the kernels of a call of each, and what they take
     ./run --limit 400           # ends after so many seconds: what is missing then is said
     ./run --jobs 8              # makes so many modules beside each other
+    ./run --jobs 4 --gpus 4     # so many on each of four GPUs
 
 Each model, type and batch has a process of its own. `--jobs` of them make their modules and weights
 on the host at once, and compile; then one after the other measures, while the machine is quiet.
+With several GPUs, each has its part of the processors, and takes the next models when it is done.
 Inductor tries kernels in one process at a time, and an engine that is not compiled within
 `--compile-limit`, or fails, loses its own column only. Every engine's
 result is held against that of the same module in f64; then they are called in turns, in an order
@@ -32,9 +34,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -69,6 +73,7 @@ def main() -> int:
     add("--compile-limit", type=float, default=600, help="seconds to compile (600)")
     add("--json", type=Path, metavar="FILE")
     add("--jobs", type=int, default=1, metavar="N", help="modules that are made at once (1)")
+    add("--gpus", type=int, default=1, metavar="N", help="GPUs that measure beside each other (1)")
     add("--case", help=argparse.SUPPRESS)
     options = parser.parse_args()
     known = {Path(one["folder"]).name: one for one in json.loads((HERE / "cases.json").read_text())}
@@ -86,29 +91,72 @@ def main() -> int:
         ),
         key=lambda name: order.get(known[name]["model"], 0),
     )
-    rows = []
-    end = start + options.limit
     with tempfile.TemporaryDirectory() as folder:
-        for first in range(0, len(names), options.jobs):
-            part = names[first : first + options.jobs]
-            until = end
-            if set(_COMPILED).intersection(options.engines):
-                until = min(end, time.monotonic() + options.compile_limit + _STOP_SECONDS)
-            cases = [_Process(Path(folder), name, len(part)) for name in part]
+        queue = _Queue(names, options, start + options.limit, Path(folder))
+        with ThreadPoolExecutor(options.gpus) as threads:
+            list(threads.map(queue.measure_on, range(options.gpus)))
+    return int(not queue.rows or any(map(_is_wrong, queue.rows)))
+
+
+@dataclass
+class _Queue:
+    """The cases to be measured by `end`, in this order, and the rows of those that were."""
+
+    names: list[str]
+    options: argparse.Namespace
+    end: float
+    folder: Path
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    cores: list[int] = field(default_factory=lambda: sorted(os.sched_getaffinity(0)))
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def measure_on(self, gpu: int) -> None:
+        """Measures on this GPU of `options.gpus`, in a thread of its own, until no case is left."""
+        # Those of this thread, and of the processes that it starts.
+        os.sched_setaffinity(0, _part(self.cores, gpu, self.options.gpus))
+        folder = self.folder / str(gpu)
+        folder.mkdir()
+        while part := self._take(self.options.jobs):
+            until = self.end
+            if set(_COMPILED).intersection(self.options.engines):
+                limit = time.monotonic() + self.options.compile_limit + _STOP_SECONDS
+                until = min(self.end, limit)
+            environment = inductor.environment(folder, len(part), os.environ)
+            environment["CUDA_VISIBLE_DEVICES"] = _device(gpu, os.environ)
+            cases = [_Process(folder, name, environment) for name in part]
             late = {case: not case.prepare(until) for case in cases}
             # One that hangs keeps none from being measured.
             for case in sorted(cases, key=late.__getitem__):
-                rows.append(case.measure(end))
-                _print(rows[-1])
-                # A failure later on leaves these.
-                _write(options.json, rows)
-    return int(not rows or any(map(_is_wrong, rows)))
+                self._add(case.measure(self.end))
+
+    def _take(self, count: int) -> list[str]:
+        with self.lock:
+            part, self.names = self.names[:count], self.names[count:]
+        return part
+
+    def _add(self, row: dict[str, Any]) -> None:
+        with self.lock:
+            self.rows.append(row)
+            _print(row)
+            # A failure later on leaves these.
+            _write(self.options.json, self.rows)
+
+
+def _part(cores: Sequence[int], at: int, of: int) -> Sequence[int]:
+    """Neighbours; all of them, where there are fewer than parts."""
+    return cores[at * len(cores) // of : (at + 1) * len(cores) // of] or cores
+
+
+def _device(gpu: int, of: Mapping[str, str]) -> str:
+    """The `gpu`-th one of those that CUDA would show."""
+    visible = of.get("CUDA_VISIBLE_DEVICES")
+    return visible.split(",")[gpu] if visible else str(gpu)
 
 
 class _Process:
     """That of one case, which makes its module, and waits for a line before it measures."""
 
-    def __init__(self, folder: Path, name: str, jobs: int) -> None:
+    def __init__(self, folder: Path, name: str, environment: Mapping[str, str]) -> None:
         self._name, self._file, self._said = name, folder / f"{name}.json", folder / f"{name}.log"
         words = [*sys.argv[1:], "--case", name, "--json", str(self._file)]
         command = [sys.executable, "-m", "bench.models.gpu.measure", *words]
@@ -118,7 +166,7 @@ class _Process:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=said,
-                env=inductor.environment(folder, jobs, os.environ),
+                env=environment,
             )
 
     def prepare(self, end: float) -> bool:
