@@ -85,13 +85,13 @@ def _is_elementwise(generic: Any) -> bool:
     if not all(isinstance(one, ir.AffineDimExpr) for map_ in maps for one in map_.results):
         return False
     *_, old = generic.regions[0].blocks[0].arguments
-    if list(old.uses) or not all(map(_is_movable, body_of(generic))):
+    if list(old.uses) or not all(map(is_movable, body_of(generic))):
         return False
     inputs, _ = ops.operand_groups(generic)
     return not any(map(_is_reduced, inputs))
 
 
-def _is_movable(operation: Any) -> bool:
+def is_movable(operation: Any) -> bool:
     """Whether the operation depends on its operands alone, not on memory or loop indices, and
     cannot fail. Elements outside of all slices will not be computed."""
     return all(

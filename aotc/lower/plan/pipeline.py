@@ -61,6 +61,7 @@ from aotc.lower.passes.sink_transposes import SinkTransposes
 from aotc.lower.passes.sink_vectors import SinkVectors
 from aotc.lower.passes.size_results import SizeResults
 from aotc.lower.passes.slice_elementwise import SliceElementwise
+from aotc.lower.passes.slice_producers import SliceProducers
 from aotc.lower.passes.sparsify import Sparsify
 from aotc.lower.passes.tabulate_bytes import TabulateBytes
 from aotc.lower.passes.trim_windows import TrimWindows
@@ -155,6 +156,7 @@ _TENSORS: tuple[Pass, ...] = (
     SeparateFills(),
     SinkConversions(),
     OutlineAttention(),
+    SliceProducers(),
     JoinMatmuls(),
     FuseDequantization(),
     FoldConstants(),
