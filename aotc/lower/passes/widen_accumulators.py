@@ -1,9 +1,9 @@
 """`aotc-widen-accumulators`: linalg operations sum 16-bit floats in f32.
 
-The kernels of matmuls and convolutions accumulate in f32 and round once. Loops that compute what has
-no kernel would round to 16 bits after each addition: the error of a sum of K terms grows with K, and
-a sum in bf16 stays at 256 if ones are added to it. So such a reduction accumulates in a buffer of
-f32, which becomes a loop-carried value when the loops around it are fused.
+The kernels of matmuls and convolutions accumulate in f32 and round once. Loops that compute what
+has no kernel would round to 16 bits after each addition: the error of a sum of K terms grows with
+K, and a sum in bf16 stays at 256 if ones are added to it. So such a reduction accumulates in a
+buffer of f32, which becomes a loop-carried value when the loops around it are fused.
 """
 
 from __future__ import annotations
