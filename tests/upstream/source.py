@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = "llvm-toolchain-23"
@@ -88,13 +86,7 @@ def _run(command: list[str], folder: Path) -> str:
 
 
 def _unpack(tar: Path, target: Path) -> None:
-    with tarfile.open(tar, "r|xz") as archive:
-        archive.extractall(target, members=_members(archive), filter="data")
-
-
-def _members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """What is wanted, without the archive's own folder around it."""
-    for member in archive:
-        _, _, name = member.name.partition("/")
-        if name.startswith(_WANTED):
-            yield member.replace(name=name, deep=False)
+    """Unpacks what is wanted, without the archive's own folder around it."""
+    target.mkdir(parents=True, exist_ok=True)
+    options = ["--strip-components=1", "--wildcards", *(f"*/{name}*" for name in _WANTED)]
+    _run(["tar", "-xf", str(tar.resolve()), "-C", str(target.resolve()), *options], target)
