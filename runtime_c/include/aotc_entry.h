@@ -189,9 +189,9 @@ AOTC_API aotc_status aotc_allocator_set(aotc_allocate_function allocate, aotc_fr
 AOTC_API aotc_status aotc_workspace_set(void *memory, uint64_t bytes);
 
 // Releases everything that the runtime holds: modules, streams, buffers, contexts, threads. No
-// other call may be in progress, and pointers that the runtime allocated become invalid. A later
-// call starts again, and chooses a device again. The function waits for enqueued work, and goes on
-// after a failure.
+// other call may be in progress except another one of this function, and pointers that the runtime
+// allocated become invalid. A later call starts again, and chooses a device again. The function
+// waits for enqueued work, and goes on after a failure.
 //
 // In a process that was forked after CUDA was used, every call that needs CUDA is AOTC_UNSUPPORTED,
 // and this function and those that release something do nothing. Such a process must end with _exit

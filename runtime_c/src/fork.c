@@ -32,6 +32,7 @@ static void after_fork_in_child(void) {
   aotc_rt_hook_after_fork();
   aotc_rt_cpu_after_fork_in_child();
   aotc_rt_cpu_streams_after_fork_in_child();
+  aotc_rt_unload_after_fork_in_child();
   aotc_rt_unlock();
 }
 

@@ -91,6 +91,7 @@ void aotc_rt_fork_prepare(void);
 // Keep the hook consistent across a fork.
 void aotc_rt_hook_before_fork(void);
 void aotc_rt_hook_after_fork(void);
+void aotc_rt_unload_after_fork_in_child(void);
 
 // Appends to the text in a buffer, truncating at the buffer's end.
 __attribute__((format(printf, 3, 4))) void aotc_rt_append(char *text, size_t bytes,

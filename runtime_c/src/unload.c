@@ -1,4 +1,5 @@
 // Releases everything, and resets the selected device.
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "aotc_entry.h"
@@ -9,6 +10,10 @@
 #include "state.h"
 #include "upload.h"
 #include "weight_pages.h"
+
+// Held during aotc_unload: stopping the threads takes several steps, for which the state's lock is
+// not held, as kernels that still run may need it.
+static pthread_mutex_t the_unload_lock = PTHREAD_MUTEX_INITIALIZER;
 
 // Releases a context's objects. Those that cannot be released are forgotten.
 static void empty_context_locked(aotc_rt_state *state, aotc_rt_context *context) {
@@ -64,6 +69,7 @@ aotc_status aotc_unload(void) {
   if (atomic_load(&state->phase) == AOTC_RT_FORKED) {
     return AOTC_OK;
   }
+  pthread_mutex_lock(&the_unload_lock);
   aotc_rt_cpu_streams_stop(false);
   aotc_rt_error failure = {.status = AOTC_OK};
   thread->operation = "aotc_unload";
@@ -77,5 +83,11 @@ aotc_status aotc_unload(void) {
   thread->operation = NULL;
   thread->last_launch = (aotc_rt_launch_label){.kernel = ""};
   aotc_rt_cpu_unload();
+  pthread_mutex_unlock(&the_unload_lock);
   return aotc_rt_replace_failure(&failure);
+}
+
+// The thread that held the lock is not in the child.
+void aotc_rt_unload_after_fork_in_child(void) {
+  pthread_mutex_init(&the_unload_lock, NULL);
 }

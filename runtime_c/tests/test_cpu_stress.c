@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aotc_entry.h"
 #include "aotc_runtime.h"
 #include "check.h"
 #include "cpu_module.h"
@@ -186,10 +187,34 @@ static void many_launches_at_once_without_workers(void) {
   launch_from_all_threads(cpu_module_load(kernels, 2, "1"));
 }
 
+static void *unload(void *argument) {
+  (void)argument;
+  aotc_unload();
+  return NULL;
+}
+
+static void threads_may_unload_at_once(void) {
+  cpu_module_load(kernels, 2, "5");
+  for (int i = 0; i < 20; ++i) {
+    results r = {.failing = MAX_BLOCKS};
+    cpu_module_launch(cpu_module_load_image(), "add_up", (cpu_sizes){MAX_BLOCKS, 1, 1},
+                      (cpu_sizes){64, 1, 1}, 64 * 8, &r);
+    pthread_t threads[HOST_THREADS];
+    for (int j = 0; j < HOST_THREADS; ++j) {
+      CHECK_INT(0, pthread_create(&threads[j], NULL, unload, NULL));
+    }
+    for (int j = 0; j < HOST_THREADS; ++j) {
+      CHECK_INT(0, pthread_join(threads[j], NULL));
+    }
+    CHECK_NO_FAILURE();
+  }
+}
+
 int main(int argc, char **argv) {
   static const check_test tests[] = {
       CHECK_TEST(many_launches_at_once),
       CHECK_TEST(many_launches_at_once_without_workers),
+      CHECK_TEST(threads_may_unload_at_once),
   };
   if (argc > 1) {
     the_launches = atoi(argv[1]);

@@ -200,19 +200,22 @@ static void stop(void) {
   pthread_mutex_lock(&p->lock);
   p->is_stopping = true; // launches from now on run on the calling thread
   int32_t count = p->thread_count;
+  // The process may end in one thread while another unloads: each takes what is there.
+  pthread_t *threads = p->threads;
+  char *spare = p->spare;
   p->thread_count = 0;
+  p->threads = NULL;
+  p->spare = NULL;
   pthread_cond_broadcast(&p->has_work);
   pthread_mutex_unlock(&p->lock);
   for (int32_t i = 0; i < count; ++i) {
     // A kernel that calls exit runs this on a worker.
-    if (!pthread_equal(p->threads[i], pthread_self())) {
-      pthread_join(p->threads[i], NULL);
+    if (!pthread_equal(threads[i], pthread_self())) {
+      pthread_join(threads[i], NULL);
     }
   }
-  free(p->threads);
-  free(p->spare);
-  p->threads = NULL;
-  p->spare = NULL;
+  free(threads);
+  free(spare);
 }
 
 // Stops the workers before their code is unmapped, by dlclose or at the end of the process.
