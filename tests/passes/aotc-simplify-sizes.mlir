@@ -116,3 +116,35 @@ func.func @perhaps(%x: tensor<?xf32>, %size: index) -> tensor<?xf32> {
 // CHECK:         return %[[JOINED]]
 // CHECK-LABEL: func.func @perhaps
 // CHECK:         tensor.extract
+// Constant sizes become part of the type; the other sizes stay operands.
+func.func @constants(%x: tensor<?x?xf32>, %n: index) -> (tensor<?x?x?x5xf32>, tensor<?x?xf32>) {
+  %n2 = arith.constant 2 : index
+  %n3 = arith.constant 3 : index
+  %c0 = arith.constant 0 : index
+  %size = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %y = tensor.expand_shape %x [[0, 1], [2, 3]] output_shape [%n2, %n, %n3, 5] : tensor<?x?xf32> into tensor<?x?x?x5xf32>
+  %z = tensor.collapse_shape %x [[0, 1]] : tensor<?x?xf32> into tensor<?xf32>
+  %w = tensor.expand_shape %z [[0, 1]] output_shape [%size, %n3] : tensor<?xf32> into tensor<?x?xf32>
+  return %y, %w : tensor<?x?x?x5xf32>, tensor<?x?xf32>
+}
+
+// CHECK-LABEL: @constants
+// CHECK:     %[[X:.*]] = tensor.cast %arg0 : tensor<?x?xf32> to tensor<?x15xf32>
+// CHECK:     tensor.expand_shape %[[X]] {{\[\[}}0, 1], [2, 3]] output_shape [2, %arg1, 3, 5] : tensor<?x15xf32> into tensor<2x?x3x5xf32>
+// CHECK:     tensor.expand_shape %{{.*}} {{\[\[}}0, 1]] output_shape [%{{.*}}, 3] : tensor<?xf32> into tensor<?x3xf32>
+
+// A static size of a padded tensor gives the size before the padding; the result of one that is
+// padded by %n does not.
+func.func @padded(%x: tensor<?x?xf32>, %n: index) -> tensor<7x9xf32> {
+  %zero = arith.constant 0.0 : f32
+  %y = tensor.pad %x low[2, 0] high[1, %n] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %zero : f32
+  } : tensor<?x?xf32> to tensor<7x9xf32>
+  return %y : tensor<7x9xf32>
+}
+
+// CHECK-LABEL: @padded
+// CHECK:     %[[SOURCE:.*]] = tensor.cast %arg0 : tensor<?x?xf32> to tensor<4x?xf32>
+// CHECK:     tensor.pad %[[SOURCE]] low[2, 0] high[1, %arg1]
+// CHECK:     } : tensor<4x?xf32> to tensor<7x9xf32>

@@ -15,6 +15,7 @@ from aotc import ops
 from aotc.analysis.generics import body_of, maps_of
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.broadcast import create_broadcast
+from aotc.lower.tensors.known_sizes import fold_known_sizes
 from aotc.lower.tensors.size_polynomials import Facts, Polynomial
 from aotc.lower.tensors.size_values import Sizes
 from aotc.mlir import ir
@@ -31,6 +32,7 @@ class SimplifySizes(OwnPass, frozen=True):
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
+            fold_known_sizes(lowering.module.operation)
             for division in ops.find(lowering.module.operation, "arith.divsi"):
                 _undo_product(division)
             for function in ops.find(lowering.module.operation, "func.func"):
