@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from aotc.attributes import CONSTANT_ATTRIBUTE
 from aotc.errors import InputError
 from aotc.mlir import ir
 
@@ -47,7 +48,7 @@ def _written(attribute: Any, size: int) -> bytes:
     text or bytecode that MLIR writes."""
     with attribute.context, ir.Location.unknown():
         module = ir.Module.create()
-    module.operation.attributes["aotc.constant"] = attribute
+    module.operation.attributes[CONSTANT_ATTRIBUTE] = attribute
     if size <= _LONGEST_NAME and (digits := _DIGITS.search(module.operation.get_asm())):
         return bytes.fromhex(digits[1])
     # Bytecode is written in chunks, and the elements are one chunk.

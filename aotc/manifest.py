@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 from msgspec import MsgspecError, Struct, field
 
+from aotc.attributes import CALL_ATTRIBUTE, SPARSE_ATTRIBUTE
 from aotc.errors import InputError
 from aotc.pipes import read_file
 
@@ -326,7 +327,7 @@ def parse_call(text: str) -> Call:
     try:
         return msgspec.convert(json.loads(text), Call)
     except (ValueError, RecursionError, MsgspecError):
-        raise InputError("The attribute 'aotc.call' of a function is not aotc's.") from None
+        raise InputError(f"The attribute '{CALL_ATTRIBUTE}' of a function is not aotc's.") from None
 
 
 def sparse_text(tensors: Sequence[SparseTensor]) -> str:
@@ -339,7 +340,9 @@ def parse_sparse(text: str) -> tuple[SparseTensor, ...]:
     try:
         return msgspec.convert(json.loads(text), tuple[SparseTensor, ...])
     except (ValueError, RecursionError, MsgspecError):
-        raise InputError("The attribute 'aotc.sparse' of a function is not aotc's.") from None
+        raise InputError(
+            f"The attribute '{SPARSE_ATTRIBUTE}' of a function is not aotc's."
+        ) from None
 
 
 def _no_manifest(name: str) -> InputError:

@@ -16,9 +16,10 @@ from aotc import ops
 from aotc.analysis.functions import CALLS, Functions
 from aotc.analysis.gpu_modules import gpu_modules, launched_kernel
 from aotc.analysis.types import is_tensor_map
+from aotc.attributes import ONE_STREAM, RESULT_ATTRIBUTE
 from aotc.manifest import Entry, Memory, Value
 from aotc.mlir import ir
-from aotc.module_names import ONE_STREAM, QUIET_CALLS, RESULT
+from aotc.module_names import QUIET_CALLS
 from aotc.ops import symbol_of
 
 # Operations that read a buffer's shape only, not its elements.
@@ -367,7 +368,7 @@ def _describe_result(
         is_host = allocation.name == "memref.alloc"
         memory = Memory.HOST if is_host else Memory.DEVICE
         if "hostShared" in allocation.attributes:
-            memory = Memory.CALLER if RESULT in allocation.attributes else Memory.MANAGED
+            memory = Memory.CALLER if RESULT_ATTRIBUTE in allocation.attributes else Memory.MANAGED
         # The caller must not free what may be freed already, or what an earlier result aliases.
         is_first = not any(name == place[0] and i < place[1] for name, i in flow.returns)
         return replace(value, is_owned=is_first and not flow.deallocations, memory=memory)
@@ -427,7 +428,7 @@ def _is_allocated_in_stream(allocation: Any) -> bool:
     function = ops.enclosing(allocation, "func.func")
     is_shared = "hostShared" in allocation.attributes
     return (
-        (RESULT in allocation.attributes if is_shared else len(allocation.results) > 1)
+        (RESULT_ATTRIBUTE in allocation.attributes if is_shared else len(allocation.results) > 1)
         and function is not None
         and ONE_STREAM in function.attributes
     )

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from aotc import ops
+from aotc.attributes import FORMAT_ATTRIBUTE
 from aotc.mlir import ir
 
-# An attribute of a cf.assert whose condition is an arith.cmpi of two indices, or the arith.ori of
-# such a comparison (the first operand) and another condition: the message as a format of C's
-# printf, which takes the two numbers as %lld. The assertion's own message has no numbers.
-FORMAT = "aotc.format"
 # arith.cmpi's predicates.
 EQ, ULT, UGT = 0, 6, 8
 
@@ -27,7 +24,7 @@ def compared_by(assertion: Any) -> Compared | None:
     comparison = ops.defining(assertion.operands[0])
     if comparison is not None and comparison.name == "arith.ori":
         comparison = ops.defining(comparison.operands[0])
-    if FORMAT not in assertion.attributes or comparison is None:
+    if FORMAT_ATTRIBUTE not in assertion.attributes or comparison is None:
         return None
     if comparison.name != "arith.cmpi" or comparison.operands[0].type != ops.index():
         return None
@@ -37,4 +34,6 @@ def compared_by(assertion: Any) -> Compared | None:
         first, second = second, first
     elif predicate not in (EQ, ULT):
         return None
-    return Compared(str(ir.StringAttr(assertion.attributes[FORMAT]).value), (first, second))
+    return Compared(
+        str(ir.StringAttr(assertion.attributes[FORMAT_ATTRIBUTE]).value), (first, second)
+    )

@@ -6,11 +6,9 @@ import re
 from typing import Any
 
 from aotc import ops
+from aotc.attributes import RUNS_ON
 from aotc.mlir import ir
 
-# An attribute of a gpu.module that aotc wrote, or of a function: the target that its kernels are
-# launched on (a chip, any GPU, or the CPU device). What is launched on every target has none.
-RUNS_ON = "aotc.runs_on"
 # The prefix of the gpu.module's name in a gpu.launch: see `module_for`.
 MODULE_PREFIX = "aotc_runs_on_"
 

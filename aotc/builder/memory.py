@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from aotc.attributes import READS_CONSTANT
 from aotc.builder.operations import Operations, Type, bytes_of
 from aotc.mlir import ir
-from aotc.module_names import READS_CONSTANT
 from aotc.numbers import (
     Number,
     Scalar,

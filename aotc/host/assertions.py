@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aotc import ops
+from aotc.attributes import FOR_MEMORY, MESSAGE_ATTRIBUTE
 from aotc.host.llvm_dialect import (
     append,
     create_call,
@@ -25,9 +26,8 @@ from aotc.host.llvm_dialect import (
 )
 from aotc.manifest import Entry
 from aotc.mlir import ir
-from aotc.module_names import CHECK, CHECK_NUMBERS, GOES_ON, MESSAGE
+from aotc.module_names import CHECK, CHECK_NUMBERS, GOES_ON
 from aotc.ops import symbol_of
-from aotc.rewrites.allocations import FOR_MEMORY
 
 _FAIL = "aotc_fail_check"
 _FAIL_FOR_MEMORY = "aotc_fail_allocation"
@@ -131,7 +131,7 @@ def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
                 if _callee(call) not in _CHECKS:
                     _return_early(block, rest, leave)
                     continue
-                text = str(ir.StringAttr(call.attributes[MESSAGE]).value)
+                text = str(ir.StringAttr(call.attributes[MESSAGE_ATTRIBUTE]).value)
                 if text not in messages:
                     messages[text] = f"aotc_check_message_{len(messages)}"
                     append(host, string_global(messages[text], text))

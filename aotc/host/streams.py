@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.attributes import ONE_STREAM
 from aotc.host.llvm_dialect import create_call, operations
 from aotc.mlir import ir
-from aotc.module_names import ONE_STREAM, WAIT
+from aotc.module_names import WAIT
 from aotc.ops import symbol_of
 
 _CREATE, _SYNCHRONIZE, _DESTROY = (

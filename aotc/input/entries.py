@@ -12,6 +12,15 @@ from msgspec.structs import replace
 from aotc import ops
 from aotc.artifact_kind import ArtifactKind
 from aotc.artifacts import EXE
+from aotc.attributes import (
+    CALL_ATTRIBUTE,
+    INTO_ATTRIBUTE,
+    NAME_ATTRIBUTE,
+    SPARSE_ATTRIBUTE,
+    STATE_ATTRIBUTE,
+    UNSIGNED_RESULTS,
+    WORKSPACE_BYTES,
+)
 from aotc.errors import InputError, near_names
 from aotc.input.source import Problem, Source, input_error
 from aotc.manifest import (
@@ -24,24 +33,10 @@ from aotc.manifest import (
     parse_sparse,
 )
 from aotc.mlir import ir
-from aotc.module_names import RESULT_SIZES, WORKSPACE_BYTES, WORKSPACE_SIZE
+from aotc.module_names import RESULT_SIZES, WORKSPACE_SIZE
 from aotc.ops import body_of_module, find, is_declaration, symbol_of
 
 ENTRY_ATTRIBUTE = "llvm.emit_c_interface"
-NAME_ATTRIBUTE = "aotc.name"
-# On entries that an importer made: their operations are correct for some tensor sizes only.
-IMPORTED_ATTRIBUTE = "aotc.imported"
-# On arguments: the field of the state that the argument is, and its initial value.
-STATE_ATTRIBUTE = "aotc.state"
-INITIAL_ATTRIBUTE = "aotc.initial"
-# On results: the number of the argument that the result is written to.
-INTO_ATTRIBUTE = "aotc.into"
-# On entries of front ends: the results that are unsigned, which MLIR's types do not express, and
-# the text of a `manifest.Call`.
-UNSIGNED_ATTRIBUTE = "aotc.unsigned_results"
-CALL_ATTRIBUTE = "aotc.call"
-# On entries whose arguments or results are the arrays of sparse tensors: a description of these.
-SPARSE_ATTRIBUTE = "aotc.sparse"
 PROGRAM_MAIN = "main"
 # The limit of names and of printed types, in characters: C compilers take string literals of up to
 # 4095.
@@ -384,9 +379,9 @@ def _result_places(function: Any, count: int) -> list[int | None]:
 
 
 def _unsigned_results(function: Any) -> frozenset[int]:
-    if UNSIGNED_ATTRIBUTE not in function.attributes:
+    if UNSIGNED_RESULTS not in function.attributes:
         return frozenset()
-    return frozenset(ir.DenseI64ArrayAttr(function.attributes[UNSIGNED_ATTRIBUTE]))
+    return frozenset(ir.DenseI64ArrayAttr(function.attributes[UNSIGNED_RESULTS]))
 
 
 def _call_of(function: Any) -> Call | None:

@@ -11,18 +11,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc import ops
+from aotc.attributes import INITIAL_ATTRIBUTE, INTO_ATTRIBUTE, STATE_ATTRIBUTE
 from aotc.dense import content_of, element_of, is_splat
 from aotc.input.blobs import resource_name
-from aotc.input.entries import (
-    DTYPES,
-    ENTRY_ATTRIBUTE,
-    INITIAL_ATTRIBUTE,
-    INTO_ATTRIBUTE,
-    STATE_ATTRIBUTE,
-    describe_value,
-    functions_of,
-    label_of,
-)
+from aotc.input.entries import DTYPES, ENTRY_ATTRIBUTE, describe_value, functions_of, label_of
 from aotc.input.source import Problem, Source, input_error
 from aotc.manifest import Entry, Field, Memory, Value
 from aotc.mlir import ir

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.attributes import WEIGHT_ATTRIBUTE
 from aotc.dense import content_of, element_of, is_splat
 from aotc.errors import InputError, near_names
 from aotc.input.blobs import name_of_weight, resource_name
@@ -21,7 +22,6 @@ from aotc.input.entries import describe_value
 from aotc.input.source import Source
 from aotc.manifest import Dtype, Value
 from aotc.mlir import ir
-from aotc.module_names import WEIGHT
 from aotc.ops import symbol_of
 from aotc.sizes import dense_bytes
 
@@ -117,7 +117,7 @@ def _value_of(constant: Any) -> Any | None:
 def _hold(module: Any, name: str, constants: Sequence[Any], symbols: set[str]) -> HeldWeight:
     first = constants[0]
     if first.name == "memref.global":
-        first.attributes[WEIGHT] = ir.StringAttr.get(name)
+        first.attributes[WEIGHT_ATTRIBUTE] = ir.StringAttr.get(name)
         first.attributes["sym_visibility"] = ir.StringAttr.get("private")
         first.attributes["initial_value"] = _value_of(first)
         type_ = ir.TypeAttr(first.attributes["type"]).value
@@ -139,7 +139,7 @@ def _hold(module: Any, name: str, constants: Sequence[Any], symbols: set[str]) -
                 "type": ir.TypeAttr.get(memref),
                 "initial_value": first.attributes["value"],
                 "constant": ir.UnitAttr.get(),
-                WEIGHT: ir.StringAttr.get(name),
+                WEIGHT_ATTRIBUTE: ir.StringAttr.get(name),
             },
         )
     for constant in constants:

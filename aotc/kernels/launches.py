@@ -9,6 +9,7 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.gpu_modules import module_for, runs_on
 from aotc.analysis.launch_limits import excesses
+from aotc.attributes import CAPABILITIES, TARGET_ATTRIBUTE
 from aotc.errors import InternalError
 from aotc.input.entries import functions_of
 from aotc.kernels.family import ANY_GPU, CPU, EVERYWHERE
@@ -18,10 +19,6 @@ from aotc.request import BuildRequest, Chip
 
 # The code inside these operations is already mapped to threads, so no kernel is launched in it.
 PARALLEL = ("scf.parallel", "scf.forall", "affine.parallel", "gpu.launch", "gpu.func")
-# Attributes of the region around a launch, until `name_modules` removes them: the launch target,
-# and, if the kernel is not for every GPU of the build, the compute capabilities that it is for.
-TARGET = "aotc.target"
-CAPABILITIES = "aotc.capabilities"
 
 
 def generics_on_host(module: Any) -> list[Any]:
@@ -70,14 +67,14 @@ def name_modules(choice: Any, capabilities: Sequence[int], dispatch: str) -> Non
     """
     noted: dict[Any, None] = {}
     for launch in ops.find(choice, "gpu.launch"):
-        around = next(a for a in ops.ancestors(launch) if TARGET in a.attributes)
+        around = next(a for a in ops.ancestors(launch) if TARGET_ATTRIBUTE in a.attributes)
         noted[around] = None
-        target = ir.StringAttr(around.attributes[TARGET]).value
+        target = ir.StringAttr(around.attributes[TARGET_ATTRIBUTE]).value
         launch.attributes["module"] = ir.FlatSymbolRefAttr.get(module_for(target, dispatch))
         for excess in excesses(launch, *_launched_on(around, target, capabilities)):
             raise InternalError(f"A kernel that was chosen at {launch.location} has {excess}.")
     for around in noted:
-        for name in (TARGET, CAPABILITIES):
+        for name in (TARGET_ATTRIBUTE, CAPABILITIES):
             if name in around.attributes:
                 del around.attributes[name]
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotc import ops
+from aotc.attributes import INTO_ATTRIBUTE
 from aotc.errors import InputError
-from aotc.input.entries import INTO_ATTRIBUTE, functions_of
+from aotc.input.entries import functions_of
 from aotc.input.source import Source
 from aotc.input.state import targets_of
 from aotc.lower.checks.host_code import check_host_code

@@ -11,11 +11,10 @@ import math
 from typing import Any
 
 from aotc import ops
+from aotc.attributes import FOR_MEMORY
 from aotc.mlir import ir
 from aotc.sizes import LARGEST_MEMORY, element_bytes
 
-# The attribute of the cf.assert.
-FOR_MEMORY = "aotc.for_memory"
 # The stack has 8 MiB by default on Linux, some of which is in use.
 _LARGEST_ON_STACK = 1 << 22
 _MESSAGE = "there is no memory for a {type_}"

@@ -11,16 +11,15 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.effects import is_division, is_pure
+from aotc.attributes import CHECK_ATTRIBUTE
 from aotc.mlir import ir
-
-CHECK = "aotc.check"
 
 
 def create_check(condition: Any, value: Any, otherwise: Any, message: Any) -> Any:
     """`value`, with a check that `condition` holds. `message` is a StringAttr of the operands'
     context."""
     operands = [condition, value, otherwise]
-    return ops.create("arith.select", operands, [value.type], {CHECK: message}).result
+    return ops.create("arith.select", operands, [value.type], {CHECK_ATTRIBUTE: message}).result
 
 
 def expand_checks(module: Any) -> None:
@@ -31,10 +30,10 @@ def expand_checks(module: Any) -> None:
     """
     with module.context:
         for select in ops.find(module.operation, "arith.select"):
-            if CHECK not in select.attributes:
+            if CHECK_ATTRIBUTE not in select.attributes:
                 continue
-            message = {"msg": select.attributes[CHECK]}
-            del select.attributes[CHECK]
+            message = {"msg": select.attributes[CHECK_ATTRIBUTE]}
+            del select.attributes[CHECK_ATTRIBUTE]
             for place in _places(select):
                 with select.location, ir.InsertionPoint(place):
                     condition = _as_one(select.operands[0])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.attributes import COPY_OF
 from aotc.mlir import ir
-from aotc.module_names import COPY_OF
 from aotc.ops import symbol_of
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.attributes import MASKED
 from aotc.mlir import ir
-
-_MASKED = "aotc.masked"
 
 
 def mark_masked(module: Any) -> None:
@@ -20,4 +19,4 @@ def mark_masked(module: Any) -> None:
         for mask in ops.find(module.operation, "vector.mask"):
             for operation in mask.regions[0].blocks[0].operations:
                 if operation.operation.name != "vector.yield":
-                    operation.operation.attributes[_MASKED] = ir.UnitAttr.get()
+                    operation.operation.attributes[MASKED] = ir.UnitAttr.get()

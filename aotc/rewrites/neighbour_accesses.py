@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.analysis.effects import Access, access_of, is_pure
+from aotc.attributes import VECTOR_ATTRIBUTE
 from aotc.mlir import ir
 from aotc.rewrites.cloning import copy
 from aotc.rewrites.wide_accesses import (
@@ -23,7 +24,6 @@ from aotc.rewrites.wide_accesses import (
     store_vector,
 )
 
-_MARK = "aotc.vector"
 _MOST_STEPS = 4
 # Bits of the narrowest register of inline assembly.
 _NARROWEST_REGISTER = 32
@@ -35,7 +35,7 @@ def mark_neighbour(operation: Any, count: int) -> None:
     access = access_of(operation)
     if access is None or not len(access.indices):
         return
-    operation.attributes[_MARK] = ir.IntegerAttr.get(ops.integer(64), count)
+    operation.attributes[VECTOR_ATTRIBUTE] = ir.IntegerAttr.get(ops.integer(64), count)
 
 
 class _Place(Struct, frozen=True):
@@ -60,7 +60,7 @@ def join_neighbours(gpu_module: Any) -> None:
     with gpu_module.context:
         blocks = {}
         for operation in ops.find(gpu_module, "memref.load", "memref.store"):
-            if _MARK in operation.attributes:
+            if VECTOR_ATTRIBUTE in operation.attributes:
                 blocks[operation.block] = operation.block
         for block in blocks:
             for run in _runs([op.operation for op in block.operations]):
@@ -72,12 +72,12 @@ def _runs(operations: Sequence[Any]) -> list[list[Access]]:
     found: list[list[Access]] = []
     run: list[_Place] = []
     for operation in operations:
-        if _MARK not in operation.attributes:
+        if VECTOR_ATTRIBUTE not in operation.attributes:
             if not is_pure(operation) and operation.name != "arith.constant":
                 run = []
             continue
-        count = ir.IntegerAttr(operation.attributes[_MARK]).value
-        del operation.attributes[_MARK]
+        count = ir.IntegerAttr(operation.attributes[VECTOR_ATTRIBUTE]).value
+        del operation.attributes[VECTOR_ATTRIBUTE]
         access = access_of(operation)
         assert access is not None
         place = _Place(access, *_sum(access.indices[-1]))

@@ -16,15 +16,12 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.effects import is_pure
+from aotc.attributes import NEIGHBOURS, POINTS_ATTRIBUTE
 from aotc.mlir import ir
 from aotc.ops import create_either
 from aotc.rewrites.cloning import body_of, copy, copy_interleaved
 from aotc.rewrites.point_vectors import create_vectors
 
-_MARK = "aotc.points"
-# An attribute of a marked loop whose points are added to the thread id along x. The thread may have
-# consecutive points instead.
-_NEIGHBOURS = "aotc.neighbours"
 # The largest number of operations that are unrolled for a thread's points where vector accesses are
 # not aligned. Above it the code stays a loop, as it comes on top of the code with vectors.
 _MOST_APART = 128
@@ -41,9 +38,9 @@ def create_points(
     """
     zero, size = ops.constant_index(0), ops.constant_index(distance)
     loop = ops.create("scf.for", [zero, ops.constant_index(points * distance), size], regions=1)
-    loop.attributes[_MARK] = ir.UnitAttr.get()
+    loop.attributes[POINTS_ATTRIBUTE] = ir.UnitAttr.get()
     if are_neighbours:
-        loop.attributes[_NEIGHBOURS] = ir.UnitAttr.get()
+        loop.attributes[NEIGHBOURS] = ir.UnitAttr.get()
     block = loop.regions[0].blocks.append(ir.IndexType.get())
     with ir.InsertionPoint(block):
         body(block.arguments[0])
@@ -51,7 +48,7 @@ def create_points(
 
 
 def _marked(operation: Any) -> list[Any]:
-    return [loop for loop in ops.find(operation, "scf.for") if _MARK in loop.attributes]
+    return [loop for loop in ops.find(operation, "scf.for") if POINTS_ATTRIBUTE in loop.attributes]
 
 
 def take_points_together(gpu_module: Any) -> None:
@@ -77,12 +74,12 @@ def _take_together(loop: Any, offsets: Sequence[Any]) -> None:
 
     def apart() -> None:
         operations = body_of(loop)
-        if _NEIGHBOURS in loop.attributes and len(operations) * len(offsets) > _MOST_APART:
+        if NEIGHBOURS in loop.attributes and len(operations) * len(offsets) > _MOST_APART:
             _forget(copy(loop, {}))
             return
         _create_together(operations, [{variable: offset} for offset in offsets])
 
-    if _NEIGHBOURS not in loop.attributes or not create_vectors(loop, len(offsets), apart):
+    if NEIGHBOURS not in loop.attributes or not create_vectors(loop, len(offsets), apart):
         apart()
 
 
@@ -124,6 +121,6 @@ def synchronize_points(gpu_module: Any) -> None:
 
 
 def _forget(loop: Any) -> None:
-    for mark in (_MARK, _NEIGHBOURS):
+    for mark in (POINTS_ATTRIBUTE, NEIGHBOURS):
         if mark in loop.attributes:
             del loop.attributes[mark]

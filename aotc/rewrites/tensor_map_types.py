@@ -13,15 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
+from aotc.attributes import IM2COL, ROUNDS_TO_TF32
 from aotc.mlir import ir
 from aotc.rewrites.by_text import replace_by_text
-
-# An attribute of `nvgpu.tma.create.descriptor` of f32: TMA rounds what it loads to tf32.
-ROUNDS_TO_TF32 = "aotc.rounds_to_tf32"
-# An attribute of a descriptor in im2col mode, whose box is pixels and channels. It has the lower
-# corners of all spatial dimensions, outermost first, then the upper corners, then the strides of
-# the traversal.
-IM2COL = "aotc.im2col"
 
 _CREATE = "nvgpu.tma.create.descriptor"
 _ENCODE = "mgpuTensorMapEncodeTiledMemref"

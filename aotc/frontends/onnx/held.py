@@ -9,10 +9,10 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from aotc import ops
+from aotc.attributes import NAME_ATTRIBUTE
 from aotc.frontends.onnx.nodes import walk
 from aotc.frontends.torch_mlir.entry import entry_of
 from aotc.input.blobs import named_resource
-from aotc.input.entries import NAME_ATTRIBUTE
 
 # Operators whose tensor inputs are sizes, bounds and factors, which must be constants.
 _OF_NUMBERS = ("Clip", "Pad", "Resize", "Upsample")

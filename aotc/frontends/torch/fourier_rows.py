@@ -1,7 +1,7 @@
 """aotc's operators for Fourier transforms that have a kernel: rows whose length is a power of two.
 
 The operator becomes a function on tensors that computes each point by the definition of the
-transform, with the attribute `aotc.module_names.FOURIER`. `aotc.kernels.fourier` replaces the
+transform, with the attribute `aotc.attributes.FOURIER`. `aotc.kernels.fourier` replaces the
 function by its kernel.
 """
 
@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from aotc.attributes import FOURIER
 from aotc.frontends.torch.constants import constant
 from aotc.frontends.torch.operators import OperatorCall, OperatorLowering, define_operators
-from aotc.module_names import FOURIER
 
 Tensor = Any
 

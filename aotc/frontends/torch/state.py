@@ -15,8 +15,8 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.attributes import INITIAL_ATTRIBUTE, INTO_ATTRIBUTE, NAME_ATTRIBUTE, STATE_ATTRIBUTE
 from aotc.errors import InputError
-from aotc.input.entries import INITIAL_ATTRIBUTE, INTO_ATTRIBUTE, NAME_ATTRIBUTE, STATE_ATTRIBUTE
 
 
 class Change(Struct, frozen=True):

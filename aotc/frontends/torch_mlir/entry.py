@@ -8,14 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
+from aotc.attributes import CALL_ATTRIBUTE, IMPORTED_ATTRIBUTE, NAME_ATTRIBUTE, UNSIGNED_RESULTS
 from aotc.errors import InputError
-from aotc.input.entries import (
-    CALL_ATTRIBUTE,
-    ENTRY_ATTRIBUTE,
-    IMPORTED_ATTRIBUTE,
-    NAME_ATTRIBUTE,
-    UNSIGNED_ATTRIBUTE,
-)
+from aotc.input.entries import ENTRY_ATTRIBUTE
 from aotc.input.source import find_place
 
 # The factor in torch-mlir's GELU with the tanh approximation, and the right one.
@@ -54,7 +49,7 @@ def make_entry(
         if call is not None:
             function.attributes[CALL_ATTRIBUTE] = ir.StringAttr.get(call)
         if unsigned:
-            function.attributes[UNSIGNED_ATTRIBUTE] = ir.DenseI64ArrayAttr.get(list(unsigned))
+            function.attributes[UNSIGNED_RESULTS] = ir.DenseI64ArrayAttr.get(list(unsigned))
         if len(arguments) == len(function.regions[0].blocks[0].arguments):
             function.attributes["arg_attrs"] = ir.ArrayAttr.get(
                 [ir.DictAttr.get({NAME_ATTRIBUTE: ir.StringAttr.get(text)}) for text in arguments]

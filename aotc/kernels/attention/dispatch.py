@@ -12,27 +12,26 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.analysis.gpu_modules import RUNS_ON
+from aotc.attributes import (
+    ATTENTION_CAUSAL,
+    ATTENTION_GROUP,
+    ATTENTION_HEADS,
+    ATTENTION_MASK,
+    ATTENTION_MASK_REPLACES,
+    ATTENTION_OPERANDS,
+    ATTENTION_SCALE,
+    ATTENTION_ZERO,
+    RUNS_ON,
+    TARGET_ATTRIBUTE,
+)
 from aotc.builder import Builder
 from aotc.input.entries import functions_of
 from aotc.kernels.attention.choice import LEAST_CPU_QUERIES, Choice, choose, choose_for_cpu
 from aotc.kernels.attention.layout import Form, Layout
-from aotc.kernels.attention.outline import (
-    CAUSAL,
-    FORMS,
-    GROUP,
-    OPERANDS,
-    PLACES,
-    REPLACES,
-    SCALE,
-    ZERO,
-    layouts_of,
-    pages_of,
-    problem_of,
-)
+from aotc.kernels.attention.outline import layouts_of, pages_of, problem_of
 from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.family import ANY_GPU, CPU
-from aotc.kernels.launches import TARGET, chips_of, name_modules
+from aotc.kernels.launches import chips_of, name_modules
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.mlir import dialect, ir
 from aotc.module_names import CAPABILITY, LEAST_CAPABILITY
@@ -51,7 +50,7 @@ def choose_attention_kernels(module: Any, request: BuildRequest, remarks: Remark
         functions = {
             symbol_of(function): function
             for function in functions_of(module)
-            if SCALE in function.attributes
+            if ATTENTION_SCALE in function.attributes
         }
         is_any = False
         for number, call in enumerate(ops.find(module.operation, "func.call")):
@@ -145,7 +144,7 @@ def _aligned(problem: Attention) -> Iterator[tuple[int, int]]:
 
 def _problem(call: Any, function: Any) -> Attention | None:
     """None for a call that bufferization has left in another form than it should."""
-    expected = ir.IntegerAttr(function.attributes[OPERANDS]).value
+    expected = ir.IntegerAttr(function.attributes[ATTENTION_OPERANDS]).value
     if call.results or len(call.operands) != expected:
         return None
     operands = _operands(call, function)
@@ -162,19 +161,19 @@ def _problem(call: Any, function: Any) -> Attention | None:
             return None
     return problem_of(
         [value.type for value in operands],
-        ir.FloatAttr(function.attributes[SCALE]).value,
+        ir.FloatAttr(function.attributes[ATTENTION_SCALE]).value,
         _places(function),
         _forms(function),
-        causal=ir.BoolAttr(function.attributes[CAUSAL]).value,
-        masked_rows_are_zero=ir.BoolAttr(function.attributes[ZERO]).value,
+        causal=ir.BoolAttr(function.attributes[ATTENTION_CAUSAL]).value,
+        masked_rows_are_zero=ir.BoolAttr(function.attributes[ATTENTION_ZERO]).value,
         group=_group(function),
         pages=pages_of(function),
-        mask_replaces=ir.BoolAttr(function.attributes[REPLACES]).value,
+        mask_replaces=ir.BoolAttr(function.attributes[ATTENTION_MASK_REPLACES]).value,
     )
 
 
 def _group(function: Any) -> int:
-    return int(ir.IntegerAttr(function.attributes[GROUP]).value)
+    return int(ir.IntegerAttr(function.attributes[ATTENTION_GROUP]).value)
 
 
 def _operands(call: Any, function: Any) -> list[Any]:
@@ -195,12 +194,12 @@ def _all_forms(function: Any) -> list[Form]:
 
 
 def _places(function: Any) -> tuple[str, ...]:
-    attribute = ir.ArrayAttr(function.attributes[PLACES])
+    attribute = ir.ArrayAttr(function.attributes[ATTENTION_MASK])
     return tuple(ir.StringAttr(place).value for place in attribute)
 
 
 def _forms(function: Any) -> list[Form]:
-    numbers = list(ir.DenseI64ArrayAttr(function.attributes[FORMS]))
+    numbers = list(ir.DenseI64ArrayAttr(function.attributes[ATTENTION_HEADS]))
     return [Form.of(numbers[i : i + 3]) for i in range(0, len(numbers), 3)]
 
 
@@ -334,4 +333,4 @@ class Dispatch:
     def _launch(self, choice: Choice, variant: Any) -> None:
         with self.b.execute_region() as region:
             choice.family.build(self.b, choice.problem, variant, self.arguments)
-        region.attributes[TARGET] = ir.StringAttr.get(choice.family.target)
+        region.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(choice.family.target)

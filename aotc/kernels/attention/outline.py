@@ -12,6 +12,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
+from aotc.attributes import (
+    ATTENTION_CAUSAL,
+    ATTENTION_GROUP,
+    ATTENTION_HEADS,
+    ATTENTION_MASK,
+    ATTENTION_MASK_REPLACES,
+    ATTENTION_OPERANDS,
+    ATTENTION_PAGES,
+    ATTENTION_SCALE,
+    ATTENTION_ZERO,
+)
 from aotc.input.entries import functions_of
 from aotc.kernels.attention.choice import choose, choose_for_cpu
 from aotc.kernels.attention.combined_mask import CombinedMask
@@ -27,19 +38,6 @@ from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.request import BuildRequest
 
-# Attributes of an outlined function: the parameters of the attention.
-SCALE, CAUSAL, ZERO = "aotc.attention_scale", "aotc.attention_causal", "aotc.attention_zero"
-# The forms of its operands, as numbers.
-FORMS = "aotc.attention_heads"
-# The indices of the dimensions of its mask, the fifth argument; and whether the mask replaces
-# scores.
-PLACES, REPLACES = "aotc.attention_mask", "aotc.attention_mask_replaces"
-# `Attention.group`: with one query, the number of matrices of Q that share K and V; otherwise 0.
-GROUP = "aotc.attention_group"
-# For paged K and V, the fields of `Pages`.
-PAGES = "aotc.attention_pages"
-# The number of operands of its call.
-OPERANDS = "aotc.attention_operands"
 _NAME = "aotc_attention"
 
 
@@ -293,10 +291,10 @@ def _function(name: str, found: Found, added: CombinedMask, arguments: list[Any]
         "sym_name": ir.StringAttr.get(name),
         "sym_visibility": ir.StringAttr.get("private"),
         "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [found.result.tensor.type])),
-        SCALE: ir.FloatAttr.get(ir.F64Type.get(), found.scale),
-        CAUSAL: ir.BoolAttr.get(found.causal),
-        ZERO: ir.BoolAttr.get(found.masked_rows_are_zero),
-        FORMS: ir.DenseI64ArrayAttr.get(
+        ATTENTION_SCALE: ir.FloatAttr.get(ir.F64Type.get(), found.scale),
+        ATTENTION_CAUSAL: ir.BoolAttr.get(found.causal),
+        ATTENTION_ZERO: ir.BoolAttr.get(found.masked_rows_are_zero),
+        ATTENTION_HEADS: ir.DenseI64ArrayAttr.get(
             [
                 number
                 for one in (found.q, found.k, found.v, found.result)
@@ -304,11 +302,11 @@ def _function(name: str, found: Found, added: CombinedMask, arguments: list[Any]
             ]
         ),
         "arg_attrs": ir.ArrayAttr.get(_layouts(found, arguments)),
-        PLACES: ir.ArrayAttr.get([ir.StringAttr.get(place) for place in _places(added)]),
-        REPLACES: ir.BoolAttr.get(bool(found.replacements)),
-        GROUP: ir.IntegerAttr.get(ir.IndexType.get(), found.group),
-        **({} if found.k.pages is None else {PAGES: _encoded(found.k.pages)}),
-        OPERANDS: ir.IntegerAttr.get(ir.IndexType.get(), len(arguments)),
+        ATTENTION_MASK: ir.ArrayAttr.get([ir.StringAttr.get(place) for place in _places(added)]),
+        ATTENTION_MASK_REPLACES: ir.BoolAttr.get(bool(found.replacements)),
+        ATTENTION_GROUP: ir.IntegerAttr.get(ir.IndexType.get(), found.group),
+        **({} if found.k.pages is None else {ATTENTION_PAGES: _encoded(found.k.pages)}),
+        ATTENTION_OPERANDS: ir.IntegerAttr.get(ir.IndexType.get(), len(arguments)),
     }
     function = ops.create("func.func", [], [], attributes, regions=1)
     function.regions[0].blocks.append(*types)
@@ -322,9 +320,9 @@ def _encoded(pages: Pages) -> Any:
 
 def pages_of(function: Any) -> Pages | None:
     """The pages of an outlined function's K and V; None if they are not paged."""
-    if PAGES not in function.attributes:
+    if ATTENTION_PAGES not in function.attributes:
         return None
-    rows, heads, has_head_rows, count = ir.DenseI64ArrayAttr(function.attributes[PAGES])
+    rows, heads, has_head_rows, count = ir.DenseI64ArrayAttr(function.attributes[ATTENTION_PAGES])
     return Pages(rows, heads, bool(has_head_rows), None if count < 0 else count)
 
 

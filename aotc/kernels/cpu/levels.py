@@ -10,8 +10,8 @@ kernel for each level that the kernel has code for; on x86-64, the copy for the 
 
 from __future__ import annotations
 
+from aotc.attributes import CPU_LEVEL
 from aotc.builder import Builder
-from aotc.module_names import CPU_LEVEL
 from aotc.numbers import Condition, Scalar, compare
 
 SSE2, AVX2, AVX512, VNNI, BF16 = 1, 3, 4, 5, 6

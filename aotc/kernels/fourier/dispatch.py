@@ -11,14 +11,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
+from aotc.attributes import FOURIER, TARGET_ATTRIBUTE
 from aotc.builder import Builder
 from aotc.input.entries import functions_of
 from aotc.kernels.family import EVERYWHERE
 from aotc.kernels.fourier.kernel import Kernel
 from aotc.kernels.fourier.problem import Kind, Order, Transform, is_possible
-from aotc.kernels.launches import TARGET, name_modules
+from aotc.kernels.launches import name_modules
 from aotc.mlir import ir
-from aotc.module_names import FOURIER, LEAST_CAPABILITY
+from aotc.module_names import LEAST_CAPABILITY
 from aotc.remarks import Remarks
 from aotc.request import BuildRequest
 
@@ -46,7 +47,7 @@ def _replace_body(function: Any, request: BuildRequest, remarks: Remarks, number
     with function.location, ir.InsertionPoint(block):
         with b.execute_region() as region, b.kernel_name(_name(transform)):
             Kernel(b, transform, *arguments).build()
-        region.attributes[TARGET] = ir.StringAttr.get(EVERYWHERE)
+        region.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(EVERYWHERE)
         ops.create("func.return")
     name_modules(region, request.capabilities, f"fourier_{number}")
     del function.attributes[FOURIER]

@@ -14,6 +14,7 @@ from math import prod
 
 from msgspec import Struct
 
+from aotc.attributes import IM2COL
 from aotc.builder import Builder
 from aotc.kernels.hopper.operand import OperandTile
 from aotc.kernels.hopper.pipeline import Mbarriers
@@ -22,7 +23,6 @@ from aotc.kernels.hopper.tma import TensorMap, tensor_map_type, tile_type
 from aotc.mlir import ir
 from aotc.numbers import Number, Scalar, Value, compare, select, unravel
 from aotc.ops import create
-from aotc.rewrites.tensor_map_types import IM2COL
 
 # Limits of the corners, by the number of spatial dimensions: the corners of a tensor map are signed
 # integers of 16, 8 or 5 bits, and the offsets in a window unsigned ones.

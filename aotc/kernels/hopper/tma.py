@@ -8,6 +8,7 @@ from operator import mul
 
 from msgspec import Struct
 
+from aotc.attributes import ROUNDS_TO_TF32
 from aotc.builder import Builder
 from aotc.kernels.hopper.pipeline import Mbarriers
 from aotc.kernels.hopper.smem import SWIZZLE_BYTES
@@ -15,7 +16,6 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.mlir import ir
 from aotc.numbers import Number, Scalar, Value, compare, maximum, select
 from aotc.ops import create
-from aotc.rewrites.tensor_map_types import ROUNDS_TO_TF32
 
 _SPACE = "#gpu.address_space<workgroup>"
 _ALIGNMENT = 16  # bytes: required of addresses and of the pitch

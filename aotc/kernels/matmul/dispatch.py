@@ -21,17 +21,11 @@ from aotc.analysis.aliasing import Roots
 from aotc.analysis.functions import Functions
 from aotc.analysis.generics import has_reduction
 from aotc.analysis.views import VIEWS, root_of
+from aotc.attributes import CAPABILITIES, TARGET_ATTRIBUTE
 from aotc.builder import Builder
 from aotc.kernels.cpu.constant_copies import copy_of_constant
 from aotc.kernels.family import ANY_GPU, CPU
-from aotc.kernels.launches import (
-    CAPABILITIES,
-    TARGET,
-    chips_of,
-    generics_on_host,
-    is_for_cpu,
-    name_modules,
-)
+from aotc.kernels.launches import chips_of, generics_on_host, is_for_cpu, name_modules
 from aotc.kernels.matmul.choice import FAMILIES, Choice, choose, choose_for_cpu, is_worth_on_cpu
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.cpu.gated import can_implement as can_implement_gates
@@ -484,7 +478,7 @@ class _Dispatch:
                     made = gates.gates, gates.make_arguments()
                     chosen = choice.problem, choice.variant
                     insert_gated(self._b, chosen, arguments, made)
-        region.attributes[TARGET] = ir.StringAttr.get(choice.target)
+        region.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(choice.target)
         if choice.capabilities:
             region.attributes[CAPABILITIES] = ir.DenseI32ArrayAttr.get(choice.capabilities)
 

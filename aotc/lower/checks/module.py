@@ -14,6 +14,18 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.rounding import rounding_of, rounds_to_nearest
+from aotc.attributes import (
+    ATTENTION_CAUSAL,
+    ATTENTION_HEADS,
+    ATTENTION_MASK,
+    ATTENTION_OPERANDS,
+    ATTENTION_SCALE,
+    ATTENTION_ZERO,
+    CAPABILITIES,
+    MESSAGE_ATTRIBUTE,
+    NUMBER_ATTRIBUTE,
+    RUNS_ON,
+)
 from aotc.input.entries import LONGEST_NAME, RUNTIME_PREFIXES
 from aotc.input.source import Problem, Source, input_error
 from aotc.lower.checks.launched_kernels import launch_problems
@@ -67,16 +79,16 @@ def _values_of(operation: Any) -> Iterator[Any]:
 # Attributes that aotc attaches for its later stages, with their kinds. They may occur in the input,
 # as text that aotc wrote may be given to it again.
 _OWN_ATTRIBUTES = {
-    "aotc.attention_causal": "BoolAttr",
-    "aotc.attention_heads": "DenseI64ArrayAttr",
-    "aotc.attention_mask": "ArrayAttr",
-    "aotc.attention_operands": "IntegerAttr",
-    "aotc.attention_scale": "FloatAttr",
-    "aotc.attention_zero": "BoolAttr",
-    "aotc.capabilities": "DenseI32ArrayAttr",
-    "aotc.message": "StringAttr",
-    "aotc.number": "IntegerAttr",
-    "aotc.runs_on": "StringAttr",
+    ATTENTION_CAUSAL: "BoolAttr",
+    ATTENTION_HEADS: "DenseI64ArrayAttr",
+    ATTENTION_MASK: "ArrayAttr",
+    ATTENTION_OPERANDS: "IntegerAttr",
+    ATTENTION_SCALE: "FloatAttr",
+    ATTENTION_ZERO: "BoolAttr",
+    CAPABILITIES: "DenseI32ArrayAttr",
+    MESSAGE_ATTRIBUTE: "StringAttr",
+    NUMBER_ATTRIBUTE: "IntegerAttr",
+    RUNS_ON: "StringAttr",
 }
 
 

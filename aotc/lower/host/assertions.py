@@ -11,10 +11,10 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.assertions import compared_by
+from aotc.attributes import FOR_MEMORY, MESSAGE_ATTRIBUTE
 from aotc.input.source import find_node, find_place
 from aotc.mlir import ir
-from aotc.module_names import CHECK, CHECK_NUMBERS, MESSAGE
-from aotc.rewrites.allocations import FOR_MEMORY
+from aotc.module_names import CHECK, CHECK_NUMBERS
 
 
 def mark_assertions(host: Any, name: str) -> None:
@@ -37,7 +37,7 @@ def mark_assertions(host: Any, name: str) -> None:
             if compared is not None:
                 i64 = ops.integer(64)
                 numbers = [ops.unary("arith.index_cast", one, i64) for one in compared.numbers]
-            attributes = {MESSAGE: ir.StringAttr.get(message + where)}
+            attributes = {MESSAGE_ATTRIBUTE: ir.StringAttr.get(message + where)}
             if FOR_MEMORY in assertion.attributes:
                 attributes[FOR_MEMORY] = ir.UnitAttr.get()
             check = CHECK_NUMBERS if numbers else CHECK

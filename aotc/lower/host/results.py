@@ -8,14 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.attributes import RESULT_ATTRIBUTE
 from aotc.mlir import ir
-from aotc.module_names import PREPARE_RESULT, RESULT
+from aotc.module_names import PREPARE_RESULT
 from aotc.ops import symbol_of
 
 
 def announce_results(host: Any) -> None:
     """Changes `host`, the operation of a module, in place."""
-    results = [op for op in ops.find(host, "gpu.alloc") if RESULT in op.attributes]
+    results = [op for op in ops.find(host, "gpu.alloc") if RESULT_ATTRIBUTE in op.attributes]
     if not results:
         return
     if PREPARE_RESULT not in [symbol_of(op) for op in ops.find(host, "func.func")]:
@@ -26,4 +27,4 @@ def announce_results(host: Any) -> None:
     for allocation in results:
         with allocation.location, ir.InsertionPoint(allocation):
             ops.call(PREPARE_RESULT)
-        del allocation.attributes[RESULT]
+        del allocation.attributes[RESULT_ATTRIBUTE]

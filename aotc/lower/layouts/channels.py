@@ -20,13 +20,13 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.analysis.generics import loops_in, maps_of, reduction_loops
+from aotc.attributes import WEIGHT_ATTRIBUTE
 from aotc.input.entries import functions_of
 from aotc.kernels.launches import PARALLEL, functions_called_in_parallel
 from aotc.kernels.matmul.recognition import multiplies
 from aotc.lower.layouts import permute
 from aotc.lower.layouts.permute import Dimensions
 from aotc.mlir import ir
-from aotc.module_names import WEIGHT
 from aotc.numbers import Value
 from aotc.ops import symbol_of
 
@@ -228,7 +228,7 @@ class _Plan:
         is_own = ir.StringAttr(attributes["sym_visibility"]).value == "private"
         return (
             is_own
-            and WEIGHT not in attributes
+            and WEIGHT_ATTRIBUTE not in attributes
             and all(permute.can_follow(get.results[0], last) for get in self._gets[symbol])
         )
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from aotc.attributes import BLOCK_ATTRIBUTE
 from aotc.chips import LARGE_GPU_THREADS, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID, WARP
 from aotc.errors import InputError
 from aotc.mlir import ir
@@ -18,8 +19,6 @@ MAX_GRID_YZ = MAX_GRID[1]
 # or column.
 TWO_WAVES = 2 * LARGE_GPU_THREADS
 _LONG_ROW, _FEW_ROWS = 2048, 64
-# An attribute of a loop or linalg operation: the requested threads per block along x, y, z.
-BLOCK_ATTRIBUTE = "aotc.block"
 
 
 class BlockShape(Struct, frozen=True):

@@ -12,13 +12,12 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.input.entries import IMPORTED_ATTRIBUTE, functions_of
+from aotc.attributes import BLOCK_ATTRIBUTE, BLOCKS_ATTRIBUTE, IMPORTED_ATTRIBUTE, SEQUENTIAL
+from aotc.input.entries import functions_of
 from aotc.input.source import Source
-from aotc.lower.mapping.blocks import BLOCK_ATTRIBUTE, block_of
+from aotc.lower.mapping.blocks import block_of
 from aotc.mlir import ir
 
-_MARK = "aotc.sequential"
-_BLOCKS = "aotc.blocks"
 # Operations that show that the author decided what runs in parallel.
 _PARALLEL_OPS = ("gpu.launch", "gpu.launch_func", "scf.parallel", "affine.parallel", "scf.forall")
 _MEMORY_OPS = ("gpu.alloc", "gpu.memcpy", "gpu.memset", "gpu.host_register")
@@ -36,7 +35,7 @@ def mark_parallel(source: Source) -> None:
             # In a function from a front end, the author did not write the loops.
             is_written = IMPORTED_ATTRIBUTE not in function.attributes
             if is_written and (manages_memory or any(map(is_explicitly_parallel, operations))):
-                function.attributes[_MARK] = ir.UnitAttr.get()
+                function.attributes[SEQUENTIAL] = ir.UnitAttr.get()
             blocks = {}
             for operation in operations:
                 if BLOCK_ATTRIBUTE in operation.attributes:
@@ -44,7 +43,7 @@ def mark_parallel(source: Source) -> None:
                     block_of(operation, place)
                     blocks[str(place)] = operation.attributes[BLOCK_ATTRIBUTE]
             if blocks:
-                function.attributes[_BLOCKS] = ir.DictAttr.get(blocks)
+                function.attributes[BLOCKS_ATTRIBUTE] = ir.DictAttr.get(blocks)
 
 
 def is_explicitly_parallel(operation: Any) -> bool:
@@ -57,7 +56,11 @@ def attach_block_sizes(function: Any, source: Source | None) -> None:
 
     Raises InputError for a block size that no GPU supports.
     """
-    noted = ir.DictAttr(function.attributes[_BLOCKS]) if _BLOCKS in function.attributes else {}
+    noted = (
+        ir.DictAttr(function.attributes[BLOCKS_ATTRIBUTE])
+        if BLOCKS_ATTRIBUTE in function.attributes
+        else {}
+    )
     for loop in ops.find(function, "scf.parallel", "scf.for"):
         place = source.place(loop.location) if source is not None else None
         if block_of(loop, place) is None and str(place) in noted:
@@ -66,12 +69,12 @@ def attach_block_sizes(function: Any, source: Source | None) -> None:
 
 def is_sequential(operation: Any) -> bool:
     """Whether the operation, or a function that contains it, is marked."""
-    return any(_MARK in op.attributes for op in (operation, *ops.ancestors(operation)))
+    return any(SEQUENTIAL in op.attributes for op in (operation, *ops.ancestors(operation)))
 
 
 def erase_marks(module: Any) -> None:
     """Erases all marks."""
     for function in functions_of(module):
-        for mark in (_MARK, _BLOCKS):
+        for mark in (SEQUENTIAL, BLOCKS_ATTRIBUTE):
             if mark in function.attributes:
                 del function.attributes[mark]

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.analysis.effects import is_pure
+from aotc.attributes import TEMPORARY
 from aotc.lower.mapping.blocks import PREFERRED_THREADS, BlockShape
 from aotc.lower.mapping.build import EQ, create_launch, create_loop
 from aotc.lower.mapping.columns import Columns
@@ -21,7 +22,6 @@ from aotc.lower.mapping.nest import product
 from aotc.lower.mapping.row_kernel import combine_threads
 from aotc.lower.mapping.strides import Team, reduce_in_strides
 from aotc.mlir import ir
-from aotc.module_names import TEMPORARY
 from aotc.rewrites.cloning import body_of, copy
 
 # Operations of one thread before or after a reduction, given the values that it knows.

@@ -17,8 +17,8 @@ from msgspec import Struct, field
 from aotc import ops
 from aotc.analysis.effects import Access, Overlaps, accesses_in, is_pure, is_understood
 from aotc.analysis.views import are_disjoint
+from aotc.attributes import BLOCK_ATTRIBUTE
 from aotc.lower.mapping.accumulators import accumulates
-from aotc.lower.mapping.blocks import BLOCK_ATTRIBUTE
 from aotc.lower.mapping.build import create_parallel
 from aotc.lower.mapping.nest import known_trips, loop_trips
 from aotc.lower.mapping.rows import LEAST_COLUMNS

@@ -11,7 +11,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.effects import access_of, is_pure
-from aotc.lower.mapping.blocks import BLOCK_ATTRIBUTE
+from aotc.attributes import BLOCK_ATTRIBUTE
 from aotc.lower.mapping.build import create_parallel
 from aotc.lower.mapping.columns import describe_columns
 from aotc.lower.mapping.nest import known_product, loop_trips

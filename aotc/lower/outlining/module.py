@@ -14,12 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.gpu_modules import (
-    RUNS_ON,
-    gpu_modules,
-    launched_kernel,
-    target_and_dispatch,
-)
+from aotc.analysis.gpu_modules import gpu_modules, launched_kernel, target_and_dispatch
+from aotc.attributes import RUNS_ON
 from aotc.emit.c_text import c_identifier
 from aotc.kernels.family import ANY_GPU, CPU, EVERYWHERE
 from aotc.lower.gpu_branches import is_for_gpu

@@ -13,11 +13,11 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.generics import maps_of
+from aotc.attributes import ASSUMPTION
 from aotc.errors import InternalError
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
 
-ASSUMPTION = "aotc.assumption"
 _EQ = 0
 _CONCERNS_GPU = ("gpu.launch", "gpu.module")
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.types import is_workgroup
+from aotc.attributes import WEIGHT_ATTRIBUTE
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
-from aotc.module_names import WEIGHT
 
 # Constants up to this size in bytes are copied into the kernel that uses them. Larger ones are
 # kernel arguments, so that not every image has a copy. So are weights that may be replaced.
@@ -30,7 +30,7 @@ class HoistGlobals(OwnPass, frozen=True):
                 name
                 for name, variable in ops.globals_of(lowering.module).items()
                 if "constant" in variable.attributes
-                and WEIGHT not in variable.attributes
+                and WEIGHT_ATTRIBUTE not in variable.attributes
                 and _global_bytes(variable) <= _MAX_KERNEL_CONSTANT
             }
             for use in ops.find(lowering.module.operation, "memref.get_global"):

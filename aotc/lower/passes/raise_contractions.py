@@ -15,8 +15,8 @@ from msgspec import Struct
 from aotc import ops
 from aotc.analysis.aliasing import Roots, accesses_overlap
 from aotc.analysis.functions import Functions
+from aotc.attributes import BLOCK_ATTRIBUTE
 from aotc.kernels.matmul.recognition import WIDENING, unwidened
-from aotc.lower.mapping.blocks import BLOCK_ATTRIBUTE
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.passes.parallelize_loops import (
     functions_without_parallel_loops,

@@ -20,9 +20,9 @@ from msgspec import Struct
 from aotc import ops
 from aotc.analysis.effects import is_pure
 from aotc.analysis.generics import body_of, has_reduction, maps_of, origin
+from aotc.attributes import CHECK_ATTRIBUTE
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
-from aotc.rewrites.checks import CHECK
 from aotc.rewrites.cloning import copy
 
 # Operations that may be executed later and for fewer elements, as pure ones may.
@@ -95,7 +95,7 @@ def is_movable(operation: Any) -> bool:
     """Whether the operation depends on its operands alone, not on memory or loop indices, and
     cannot fail. Elements outside of all slices will not be computed."""
     return all(
-        (is_pure(one) or one.name in _MOVABLE) and CHECK not in one.attributes
+        (is_pure(one) or one.name in _MOVABLE) and CHECK_ATTRIBUTE not in one.attributes
         for one in ops.walk(operation)
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.lower.passes.assert_sizes import ASSUMPTION
+from aotc.attributes import ASSUMPTION
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
 

@@ -14,7 +14,8 @@ from enum import Enum
 from typing import Any, ClassVar
 
 from aotc import ops
-from aotc.analysis.assertions import EQ, FORMAT, ULT
+from aotc.analysis.assertions import EQ, ULT
+from aotc.attributes import FORMAT_ATTRIBUTE
 from aotc.errors import InputError
 from aotc.lower.passes.base import Lowering, OwnPass, Parsers
 from aotc.mlir import ir
@@ -198,8 +199,8 @@ def _set_message(assertion: Any, text: str) -> None:
     is_equality = ir.IntegerAttr(comparison.attributes["predicate"]).value == EQ
     if is_equality and comparison.operands[0].type == ops.index():
         plain = text.replace("%", "%%")
-        assertion.attributes[FORMAT] = ir.StringAttr.get(f"{plain}: %lld is not %lld")
+        assertion.attributes[FORMAT_ATTRIBUTE] = ir.StringAttr.get(f"{plain}: %lld is not %lld")
 
 
 def _assert(condition: Any, message: str, format_: str) -> None:
-    ops.create_assert(condition, message, **{FORMAT: ir.StringAttr.get(format_)})
+    ops.create_assert(condition, message, **{FORMAT_ATTRIBUTE: ir.StringAttr.get(format_)})

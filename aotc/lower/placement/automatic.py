@@ -7,6 +7,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.access import ModuleAccess
+from aotc.attributes import TEMPORARY
 from aotc.lower.placement.alias_classes import (
     FUNCTIONS,
     AliasClass,
@@ -28,7 +29,6 @@ from aotc.lower.placement.streams import (
 )
 from aotc.lower.placement.workspace import size_workspace
 from aotc.mlir import ir
-from aotc.module_names import TEMPORARY
 from aotc.ops import symbol_of
 from aotc.remarks import PlacedBuffer, Remarks
 from aotc.rewrites.run import run_pipeline

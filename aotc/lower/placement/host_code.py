@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.analysis.access import DESCRIBES
+from aotc.attributes import NUMBER_ATTRIBUTE
 from aotc.lower.placement.alias_classes import (
     AliasClass,
     AliasClasses,
@@ -69,7 +70,6 @@ _WITHOUT_WAIT = (
     DESCRIBES,
 )
 _WITH_WAIT = ("vector.print",)
-_NUMBER = "aotc.number"
 
 
 class HostCode:
@@ -104,13 +104,13 @@ class HostCode:
         """Erases the numbers, after which the analysis cannot be used."""
         for function in host_functions(self._alias_classes.module):
             for operation in ops.walk(function):
-                if _NUMBER in operation.attributes:
-                    del operation.attributes[_NUMBER]
+                if NUMBER_ATTRIBUTE in operation.attributes:
+                    del operation.attributes[NUMBER_ATTRIBUTE]
 
     def _number(self, operation: Any) -> int:
-        if _NUMBER not in operation.attributes:
+        if NUMBER_ATTRIBUTE not in operation.attributes:
             number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self._count)
-            operation.attributes[_NUMBER] = number
+            operation.attributes[NUMBER_ATTRIBUTE] = number
             self._count += 1
         return _number_of(operation)
 
@@ -144,9 +144,9 @@ class HostCode:
 
 
 def _number_of(operation: Any) -> int:
-    if _NUMBER not in operation.attributes:
+    if NUMBER_ATTRIBUTE not in operation.attributes:
         return -1
-    return int(ir.IntegerAttr(operation.attributes[_NUMBER]).value)
+    return int(ir.IntegerAttr(operation.attributes[NUMBER_ATTRIBUTE]).value)
 
 
 def _needs_wait(operation: Any) -> bool:

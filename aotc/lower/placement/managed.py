@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from aotc import ops
+from aotc.attributes import RESULT_ATTRIBUTE
 from aotc.errors import InternalError
 from aotc.lower.placement.alias_classes import FUNCTIONS, AliasClass, UseKind
 from aotc.mlir import ir
-from aotc.module_names import CPU_COPIES, DEVICE_COPY, RESULT
+from aotc.module_names import CPU_COPIES, DEVICE_COPY
 
 _TASK = "async.execute"
 
@@ -23,7 +24,7 @@ def create_alloc(allocation: Any, *, is_host_shared: bool, is_result: bool = Fal
     if is_host_shared:
         attributes["hostShared"] = ir.UnitAttr.get()
     if is_result:
-        attributes[RESULT] = ir.UnitAttr.get()
+        attributes[RESULT_ATTRIBUTE] = ir.UnitAttr.get()
     return ops.create(
         "gpu.alloc", [*dynamic_sizes, *symbols], [allocation.results[0].type], attributes
     ).results[0]

@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.attributes import ONE_STREAM
 from aotc.mlir import ir
-from aotc.module_names import ONE_STREAM, WAIT
+from aotc.module_names import WAIT
 from aotc.ops import symbol_of
 
 _SYNCHRONOUS = ("gpu.memcpy", "gpu.memset", "gpu.dealloc")

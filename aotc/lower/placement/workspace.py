@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.attributes import WORKSPACE_BYTES
 from aotc.input.entries import ENTRY_ATTRIBUTE
 from aotc.lower.placement.arena import ALIGNMENT, plain_bytes
 from aotc.lower.tensors.result_sizes import create_size_function
 from aotc.mlir import ir
-from aotc.module_names import WORKSPACE_BYTES, WORKSPACE_SIZE
+from aotc.module_names import WORKSPACE_SIZE
 from aotc.sizes import LARGEST_MEMORY
 
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, loops_in, maps_of, reduction_loops
+from aotc.attributes import NAME_ATTRIBUTE
 from aotc.lower.tensors.constants import dense_of
 from aotc.lower.tensors.known_tensors import SMALL, KnownTensors
 from aotc.mlir import ir
@@ -350,7 +351,7 @@ def body_key(generic: Any) -> Hashable | None:
 
 
 def _attributes(operation: Any) -> str:
-    kept = {k: v for k, v in ops.attributes_of(operation).items() if k != "aotc.name"}
+    kept = {k: v for k, v in ops.attributes_of(operation).items() if k != NAME_ATTRIBUTE}
     return ", ".join(f"{name} = {kept[name]}" for name in sorted(kept))
 
 

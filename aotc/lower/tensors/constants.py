@@ -14,10 +14,10 @@ import numpy as np
 
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, has_reduction, non_unit_loops, origin
+from aotc.attributes import CHECK_ATTRIBUTE
 from aotc.lower.tensors.broadcast import create_broadcast
 from aotc.lower.tensors.known_tensors import SMALL, KnownTensors, compact, extracted_tensors, packed
 from aotc.mlir import ir
-from aotc.rewrites.checks import CHECK
 from aotc.sizes import dense_bytes
 
 
@@ -62,7 +62,7 @@ def fold_constants(module: Any) -> None:
                 _erase(generic)
             else:
                 for select in ops.find(generic, "arith.select"):
-                    if CHECK in select.attributes and known.is_true(select.operands[0]):
+                    if CHECK_ATTRIBUTE in select.attributes and known.is_true(select.operands[0]):
                         ops.replace(select, [select.operands[1]])
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.sparse import is_sparse
-from aotc.input.entries import ENTRY_ATTRIBUTE, NAME_ATTRIBUTE, functions_of
+from aotc.attributes import KNOWN_RESULTS, NAME_ATTRIBUTE
+from aotc.input.entries import ENTRY_ATTRIBUTE, functions_of
 from aotc.input.source import Source
 from aotc.input.state import targets_of
 from aotc.mlir import ir
@@ -21,7 +22,6 @@ from aotc.module_names import PRINTS
 from aotc.rewrites.run import run_passes
 
 _RESULTS = ("buffer-results-to-out-params{hoist-static-allocs=1 add-result-attr=1}",)
-_KNOWN_RESULTS = "aotc.known_results"
 _RESULT_ATTRIBUTE = "bufferize.result"
 _WRITABLE = "bufferization.writable"
 _ACCESS = "bufferization.access"
@@ -48,7 +48,7 @@ def mark_tensors(module: Any) -> None:
             if ENTRY_ATTRIBUTE in function.attributes:
                 _protect_arguments(function)
             if "sym_visibility" not in function.attributes and _has_known_results(function):
-                function.attributes[_KNOWN_RESULTS] = ir.UnitAttr.get()
+                function.attributes[KNOWN_RESULTS] = ir.UnitAttr.get()
 
 
 def return_in_arguments(source: Source) -> None:
@@ -57,9 +57,9 @@ def return_in_arguments(source: Source) -> None:
     module = source.module
     with module.context:
         _mark_allocations_again(module)
-        marked = [op for op in functions_of(module) if _KNOWN_RESULTS in op.attributes]
+        marked = [op for op in functions_of(module) if KNOWN_RESULTS in op.attributes]
         for function in marked:
-            del function.attributes[_KNOWN_RESULTS]
+            del function.attributes[KNOWN_RESULTS]
             # The upstream pass only changes private functions, as others may have callers
             # elsewhere.
             function.attributes["sym_visibility"] = ir.StringAttr.get("private")

@@ -14,10 +14,10 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.generics import body_of, has_reduction, maps_of, narrow, non_unit_loops, origin
+from aotc.attributes import FUSION_BARRIER
 from aotc.kernels.matmul.least_work import LEAST_WORK
 from aotc.mlir import ir
 
-_BARRIER = "aotc.fusion_barrier"
 _BARRIER_OPERATION = "bufferization.dealloc_tensor"
 # A single one of these operations is as cheap as the load that it belongs to.
 _CHEAP = ("arith.addf", "arith.subf", "arith.mulf", "arith.addi", "arith.subi", "arith.muli")
@@ -42,14 +42,14 @@ def insert_fusion_barriers(module: Any) -> None:
             for value in (*kept_apart, *_flattened_operands(generic)):
                 with generic.location, ir.InsertionPoint.after(ops.defining(value)):
                     ops.create(
-                        _BARRIER_OPERATION, [value], attributes={_BARRIER: ir.UnitAttr.get()}
+                        _BARRIER_OPERATION, [value], attributes={FUSION_BARRIER: ir.UnitAttr.get()}
                     )
 
 
 def erase_fusion_barriers(module: Any) -> None:
     """Erases the uses that `insert_fusion_barriers` inserted."""
     for barrier in ops.find(module.operation, _BARRIER_OPERATION):
-        if _BARRIER in barrier.attributes:
+        if FUSION_BARRIER in barrier.attributes:
             ops.erase(barrier)
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.attributes import INTO_ATTRIBUTE
 from aotc.errors import InputError
-from aotc.input.entries import INTO_ATTRIBUTE, functions_of
+from aotc.input.entries import functions_of
 from aotc.input.state import targets_of
 from aotc.mlir import ir
 from aotc.ops import symbol_of

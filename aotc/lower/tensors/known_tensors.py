@@ -14,11 +14,11 @@ import numpy as np
 
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, maps_of, reduction_loops
+from aotc.attributes import CHECK_ATTRIBUTE
 from aotc.dense import content_of, element_of, is_splat
 from aotc.input.blobs import resource_name
 from aotc.lower.tensors.known_operations import BIT, NUMBERS, apply
 from aotc.mlir import ir
-from aotc.rewrites.checks import CHECK
 from aotc.sizes import dense_bytes, element_bytes
 
 # Results up to this size in bytes may be larger than their operands.
@@ -185,7 +185,9 @@ class KnownTensors:
             return None if start is None or terms is None else [loops.sum(start, terms)]
         results = [self._value(values, operand) for operand in end.operands]
         asserted = [
-            op.operands[0] for op in body if op.name == "cf.assert" or CHECK in op.attributes
+            op.operands[0]
+            for op in body
+            if op.name == "cf.assert" or CHECK_ATTRIBUTE in op.attributes
         ]
         conditions = [self._value(values, condition) for condition in asserted]
         if not all(condition is not None and condition.all() for condition in conditions):

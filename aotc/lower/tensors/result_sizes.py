@@ -18,12 +18,12 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.affine import evaluate_affine
+from aotc.attributes import FOR_MEMORY
 from aotc.input.entries import ENTRY_ATTRIBUTE, functions_of
 from aotc.input.state import targets_of
 from aotc.lower.tensors.size_products import requested_sizes
 from aotc.mlir import ir
 from aotc.module_names import RESULT_SIZES, SIZE_NUMBERS
-from aotc.rewrites.allocations import FOR_MEMORY
 
 # AOTC_DYNAMIC of runtime_c/include/aotc_entry.h
 UNKNOWN_SIZE = -(1 << 63)

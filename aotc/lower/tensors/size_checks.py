@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from aotc import ops
-from aotc.input.entries import IMPORTED_ATTRIBUTE, NAME_ATTRIBUTE
+from aotc.attributes import IMPORTED_ATTRIBUTE, NAME_ATTRIBUTE
 from aotc.input.source import Source, input_error
 from aotc.lower.tensors.size_polynomials import (
     FLOOR_DIVIDED,

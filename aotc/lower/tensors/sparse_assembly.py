@@ -11,8 +11,8 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.sparse import Level, level_size, levels_of
+from aotc.attributes import ASSEMBLED
 from aotc.mlir import ir
-from aotc.module_names import ASSEMBLED
 
 
 def expand_assembly(module: Any) -> None:

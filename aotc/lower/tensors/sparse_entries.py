@@ -11,11 +11,12 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.sparse import block_of, is_sparse, level_size, levels_of
-from aotc.input.entries import ENTRY_ATTRIBUTE, NAME_ATTRIBUTE, SPARSE_ATTRIBUTE, functions_of
+from aotc.attributes import ASSEMBLED, NAME_ATTRIBUTE, SPARSE_ATTRIBUTE
+from aotc.input.entries import ENTRY_ATTRIBUTE, functions_of
 from aotc.input.source import Problem, Source, input_error
 from aotc.manifest import SparseTensor, sparse_text
 from aotc.mlir import ir
-from aotc.module_names import ASSEMBLE, ASSEMBLED
+from aotc.module_names import ASSEMBLE
 from aotc.rewrites.run import run_group
 
 # Level format → the arrays of a level.

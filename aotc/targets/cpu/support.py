@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from aotc.analysis.types import is_workgroup
+from aotc.attributes import CPU_LEVEL
 from aotc.input.source import find_place
 from aotc.mlir import ir
-from aotc.module_names import CPU_LEVEL
 from aotc.ops import symbol_of, walk
 from aotc.symbols import FUNCTIONS, has_body
 from aotc.targets.cpu.expand.exchange import EXCHANGE_CHECKS, EXCHANGES

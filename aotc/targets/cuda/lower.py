@@ -10,9 +10,9 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.gpu_modules import lowered_kernels
 from aotc.analysis.legality import check_lowered
+from aotc.attributes import CPU_LEVEL
 from aotc.input.source import Source
 from aotc.mlir import ir
-from aotc.module_names import CPU_LEVEL
 from aotc.ops import symbol_of
 from aotc.rewrites.atomics import exchange_folded_updates, expand_atomic_products
 from aotc.rewrites.bit_casts import expand_bit_casts

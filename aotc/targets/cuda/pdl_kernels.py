@@ -14,7 +14,7 @@ from collections.abc import Collection
 from typing import Any
 
 from aotc import ops
-from aotc.module_names import READS_CONSTANT
+from aotc.attributes import READS_CONSTANT
 from aotc.ops import symbol_of
 from aotc.symbols import is_kernel
 

@@ -14,9 +14,10 @@ from msgspec import Struct
 from aotc import ops
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.functions import Functions
+from aotc.attributes import TARGET_ATTRIBUTE
 from aotc.builder import WIDEST_ACCESS, Builder
 from aotc.kernels.family import ANY_GPU, CPU, SM_90A
-from aotc.kernels.launches import TARGET, chips_of, generics_on_host, is_for_cpu, name_modules
+from aotc.kernels.launches import chips_of, generics_on_host, is_for_cpu, name_modules
 from aotc.kernels.matmul.dequantized import cpu, mma_sync, persistent
 from aotc.kernels.matmul.dequantized.kernel import Kernel, Variant
 from aotc.kernels.matmul.dequantized.operands import Result, are_of_rows
@@ -138,7 +139,7 @@ def _choose(b: Builder, selection: _Selection, result: Result, request: BuildReq
 def _cpu_kernel(b: Builder, product: Product, result: Result) -> Any:
     with b.execute_region() as region, b.kernel_name(f"cpu_{_name(product)}"):
         cpu.Kernel(b, product, result).build()
-    region.attributes[TARGET] = ir.StringAttr.get(CPU)
+    region.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(CPU)
     return region
 
 
@@ -177,7 +178,7 @@ def _kernel(b: Builder, product: Product, result: Result, target: str) -> None:
             variant = Variant(overlaps_previous=early)
             with b.kernel_name(f"{name}_{variant.rows}x{variant.warps}"):
                 Kernel(b, product, variant, result).build()
-    region.attributes[TARGET] = ir.StringAttr.get(target)
+    region.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(target)
 
 
 def _name(product: Product) -> str:
