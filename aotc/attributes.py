@@ -120,7 +120,7 @@ POINTS_ATTRIBUTE = "aotc.points"
 # Such a loop whose points are added to the thread id along x: the thread may have consecutive
 # points instead.
 NEIGHBOURS = "aotc.neighbours"
-# Integer on a load or store: it is one of this many that may be joined to a vector access. Internal
+# Integer on a load or store: it is one of this many that may become one vector access. Internal
 # to rewrites.neighbour_accesses.
 VECTOR_ATTRIBUTE = "aotc.vector"
 # Load of a constant, which no kernel writes. builder.memory → targets.cuda.pdl_kernels.

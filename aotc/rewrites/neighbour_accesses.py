@@ -1,4 +1,4 @@
-"""Consecutive accesses of one thread are joined to vector accesses, in a kernel for GPUs only.
+"""Consecutive accesses of one thread become vector accesses, in a kernel for GPUs only.
 
 The author of such a kernel marks them: a thread's loads (or stores) of consecutive elements follow
 each other in the code. The kernel tests at run time whether their addresses are aligned.
@@ -30,7 +30,7 @@ _NARROWEST_REGISTER = 32
 
 
 def mark_neighbour(operation: Any, count: int) -> None:
-    """Marks an access as one of `count` accesses that may be joined to a vector access. An access
+    """Marks an access as one of `count` accesses that may become one vector access. An access
     to a memref of rank 0 is not marked."""
     access = access_of(operation)
     if access is None or not len(access.indices):
@@ -55,8 +55,8 @@ class _Place(Struct, frozen=True):
         )
 
 
-def join_neighbours(gpu_module: Any) -> None:
-    """Joins the marked accesses, and removes the marks."""
+def vectorize_neighbours(gpu_module: Any) -> None:
+    """Vectorizes the marked accesses, and removes the marks."""
     with gpu_module.context:
         blocks = {}
         for operation in ops.find(gpu_module, "memref.load", "memref.store"):
@@ -64,7 +64,7 @@ def join_neighbours(gpu_module: Any) -> None:
                 blocks[operation.block] = operation.block
         for block in blocks:
             for run in _runs([op.operation for op in block.operations]):
-                _join(run)
+                _vectorize(run)
 
 
 def _runs(operations: Sequence[Any]) -> list[list[Access]]:
@@ -105,7 +105,7 @@ def _sum(value: Any, steps: int = _MOST_STEPS) -> tuple[frozenset[Any], int]:
     return frozenset([value]), 0
 
 
-def _join(run: Sequence[Access]) -> None:
+def _vectorize(run: Sequence[Access]) -> None:
     memref, count, first = run[0].memref, len(run), run[0].operation
     if not may_be_aligned(memref.type, count):
         return

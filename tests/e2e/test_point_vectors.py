@@ -15,7 +15,7 @@ from helpers.native import Library, build_library
 from aotc import build, mlir, ops
 from aotc.analysis.gpu_modules import gpu_modules
 from aotc.mlir import ir
-from aotc.rewrites.neighbour_accesses import join_neighbours
+from aotc.rewrites.neighbour_accesses import vectorize_neighbours
 from aotc.rewrites.points import take_points_together
 
 TYPES: dict[str, tuple[str, Any]] = {
@@ -200,7 +200,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> tuple[Library, dict[str
         texts = {}
         for gpu_module in gpu_modules(module):
             take_points_together(gpu_module)
-            join_neighbours(gpu_module)
+            vectorize_neighbours(gpu_module)
             for hidden in ops.find(gpu_module, "llvm.inline_asm"):
                 # Says nothing but that LLVM is not to look through it; the CPU device has none.
                 hidden.results[0].replace_all_uses_with(hidden.operands[0])

@@ -1,4 +1,4 @@
-// RUN: aotc-decompose,canonicalize,cse,func.func(linalg-generalize-named-ops),cse,aotc-separate-fills,aotc-outline-attention,canonicalize,cse,one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map},drop-equivalent-buffer-results,aotc-choose-attention-kernels
+// RUN: aotc-decompose-aggregated-ops,canonicalize,cse,func.func(linalg-generalize-named-ops),cse,aotc-clone-fills,aotc-outline-attention,canonicalize,cse,one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map},drop-equivalent-buffer-results,aotc-choose-attention-kernels
 func.func @attention(%q: tensor<70x64xf16>, %k: tensor<131x64xf16>, %v: tensor<131x64xf16>) -> tensor<70x64xf16> attributes {llvm.emit_c_interface} {
   %zero = arith.constant 0.0 : f32
   %scale = arith.constant 0.125 : f32

@@ -136,14 +136,14 @@ class _Selection(Struct):
         return f"{what}{steps}: {'; '.join(kernels)}"
 
     @property
-    def joining(self) -> list[Any]:
+    def gate_operations(self) -> list[Any]:
         """The operations that combine gates."""
         return self.fused.gates.operations if self.fused.gates is not None else []
 
     @property
     def operations(self) -> list[Any]:
         """The operations that the kernels replace, on the CPU at least, in order."""
-        return [*self.fused.replaced, *self.joining]
+        return [*self.fused.replaced, *self.gate_operations]
 
     @property
     def of_gpus(self) -> Fused:
@@ -396,7 +396,7 @@ class _Dispatch:
                 self._choose(capability, selection.choices)
             else:
                 self._choose_for_less(capability, selection, selection.on_gpus)
-            move_here(selection.joining)
+            move_here(selection.gate_operations)
         with branch.otherwise():
             self._write_padding()
             if selection.cpu is not None:

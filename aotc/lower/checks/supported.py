@@ -17,7 +17,7 @@ from aotc.mlir import ir
 # them are of host code.
 _HOST_ONLY = {
     "gpu.launch_func": "host code launches kernels, one after the other",
-    "vector.print": "they print by gpu.printf, which aotc-decompose makes of it",
+    "vector.print": "they print by gpu.printf, which aotc-decompose-aggregated-ops makes of it",
     "memref.copy": None,
 }
 _OF_THE_HOST = ("f80", "f128")

@@ -7,7 +7,7 @@ from aotc.lower.passes.base import Lowering, OwnPass
 
 class FuseDequantization(OwnPass, frozen=True):
     name = "aotc-fuse-dequantization"
-    needs = ("aotc-separate-fills",)
+    needs = ("aotc-clone-fills",)
     reason: str = (
         "a product of a vector and quantized weights loads them packed: before dequantization "
         "becomes a separate loop"

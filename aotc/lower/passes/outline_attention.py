@@ -7,7 +7,7 @@ from aotc.lower.passes.base import Lowering, OwnPass
 
 class OutlineAttention(OwnPass, frozen=True):
     name = "aotc-outline-attention"
-    needs = ("aotc-separate-fills",)
+    needs = ("aotc-clone-fills",)
     reason: str = (
         "attention becomes one function, for which a kernel can be called: while its operations "
         "are as they were written, and before its mask is folded into a constant"

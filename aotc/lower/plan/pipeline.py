@@ -19,7 +19,11 @@ from aotc.lower.passes.check_sizes import CheckSizes
 from aotc.lower.passes.choose_attention_kernels import ChooseAttentionKernels
 from aotc.lower.passes.choose_fourier_kernels import ChooseFourierKernels
 from aotc.lower.passes.choose_matmul_kernels import ChooseMatmulKernels
-from aotc.lower.passes.decompose import Decompose
+from aotc.lower.passes.clone_casts import CloneCasts
+from aotc.lower.passes.clone_fills import CloneFills
+from aotc.lower.passes.concatenate_in_place import ConcatenateInPlace
+from aotc.lower.passes.create_shape_functions import CreateShapeFunctions
+from aotc.lower.passes.decompose_aggregated_ops import DecomposeAggregatedOps
 from aotc.lower.passes.erase_fusion_barriers import EraseFusionBarriers
 from aotc.lower.passes.erase_schedules import EraseSchedules
 from aotc.lower.passes.expand_checks import ExpandChecks
@@ -31,35 +35,31 @@ from aotc.lower.passes.fold_constants import FoldConstants
 from aotc.lower.passes.free_buffers import FreeBuffers
 from aotc.lower.passes.fuse_concatenations import FuseConcatenations
 from aotc.lower.passes.fuse_dequantization import FuseDequantization
+from aotc.lower.passes.fuse_horizontal_matmuls import FuseHorizontalMatmuls
 from aotc.lower.passes.hoist_globals import HoistGlobals
 from aotc.lower.passes.insert_fusion_barriers import InsertFusionBarriers
-from aotc.lower.passes.join_matmuls import JoinMatmuls
+from aotc.lower.passes.interchange_loops import InterchangeLoops
 from aotc.lower.passes.map_parallel_loops import MapParallelLoops
 from aotc.lower.passes.mark_parallel import MarkParallel
 from aotc.lower.passes.mark_tensors import MarkTensors
 from aotc.lower.passes.merge_kernels import MergeKernels
 from aotc.lower.passes.multiply_quantized import MultiplyQuantized
 from aotc.lower.passes.narrow_integers import NarrowIntegers
-from aotc.lower.passes.order_loops import OrderLoops
 from aotc.lower.passes.outline_attention import OutlineAttention
 from aotc.lower.passes.outline_library import OutlineLibrary
 from aotc.lower.passes.parallelize_copies import ParallelizeCopies
 from aotc.lower.passes.parallelize_loops import ParallelizeLoops
 from aotc.lower.passes.place_memory import PlaceMemory
-from aotc.lower.passes.place_pieces import PlacePieces
 from aotc.lower.passes.pool_quantized import PoolQuantized
 from aotc.lower.passes.raise_contractions import RaiseContractions
 from aotc.lower.passes.relax_saturation import RelaxSaturation
 from aotc.lower.passes.rename_kernels import RenameKernels
 from aotc.lower.passes.return_in_arguments import ReturnInArguments
-from aotc.lower.passes.separate_casts import SeparateCasts
-from aotc.lower.passes.separate_fills import SeparateFills
 from aotc.lower.passes.simplify_requantization import SimplifyRequantization
 from aotc.lower.passes.simplify_sizes import SimplifySizes
 from aotc.lower.passes.sink_conversions import SinkConversions
 from aotc.lower.passes.sink_transposes import SinkTransposes
 from aotc.lower.passes.sink_vectors import SinkVectors
-from aotc.lower.passes.size_results import SizeResults
 from aotc.lower.passes.slice_elementwise import SliceElementwise
 from aotc.lower.passes.slice_producers import SliceProducers
 from aotc.lower.passes.sparsify import Sparsify
@@ -132,7 +132,7 @@ _TENSORS: tuple[Pass, ...] = (
     _CSE,
     SimplifySizes(),
     _CANONICALIZE,
-    SizeResults(),
+    CreateShapeFunctions(),
     TrimWindows(),
     FuseConcatenations(),
     SinkTransposes(),
@@ -147,20 +147,20 @@ _TENSORS: tuple[Pass, ...] = (
         # Two transposes of one weight become one, which is then the weight's only use.
         "cse",
     ),
-    OrderLoops(),
+    InterchangeLoops(),
     MultiplyQuantized(),
     PoolQuantized(),
     NarrowIntegers(),
     RelaxSaturation(),
     # Tensors that several layers start from are separated before the layers are outlined.
-    SeparateFills(),
+    CloneFills(),
     SinkConversions(),
     OutlineAttention(),
     SliceProducers(),
-    JoinMatmuls(),
+    FuseHorizontalMatmuls(),
     FuseDequantization(),
     FoldConstants(),
-    SeparateCasts(),
+    CloneCasts(),
     SliceElementwise(),
     InsertFusionBarriers(),
     _FUSE,
@@ -180,8 +180,8 @@ _TENSORS: tuple[Pass, ...] = (
     _CSE,
     TabulateBytes(),
     SimplifyRequantization(),
-    SeparateFills(reason="each reduction gets its own tensor of zeros, and fills it itself"),
-    PlacePieces(),
+    CloneFills(reason="each reduction gets its own tensor of zeros, and fills it itself"),
+    ConcatenateInPlace(),
     *_upstream(
         "tensors become buffers, written in place if the old value has no other reader",
         "eliminate-empty-tensors",
@@ -203,7 +203,7 @@ _SPARSE: tuple[Pass, ...] = (
 _LINALG: tuple[Pass, ...] = (
     Upstream("func.func(linalg-generalize-named-ops)", "all linalg operations have one form"),
     AssignLayouts(),
-    OrderLoops(),
+    InterchangeLoops(),
     AssertSizes(),
     ChooseAttentionKernels(),
     ChooseFourierKernels(),
@@ -286,14 +286,14 @@ def plan_for(
     if verify and Level.SPARSE not in has:
         passes.append(VerifyOperations())
     if has & {Level.TENSORS, Level.LINALG, Level.VECTOR, Level.LAUNCH, Level.KERNELS}:
-        passes.append(Decompose())
+        passes.append(DecomposeAggregatedOps())
     if Level.SPARSE in has:
         passes += _SPARSE
         # By now, assertions state that the arrays of levels are as long as their positions say.
         passes += [VerifyOperations()] if verify else []
     else:
         passes.append(CheckSizes())
-        passes += _TENSORS if Level.TENSORS in has else (SizeResults(),)
+        passes += _TENSORS if Level.TENSORS in has else (CreateShapeFunctions(),)
     # A requested block size applies to loops.
     raises = Level.CONTRACTION in has and block is None
     if raises:

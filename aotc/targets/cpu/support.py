@@ -59,15 +59,15 @@ _OF_THREADS = frozenset(
     {"gpu.barrier", "gpu.dynamic_shared_memory", *ID_OPERATIONS, *EXCHANGES, *MATRICES, *FAILURES}
 )
 _OBSTACLES = {
-    # aotc-decompose lowers these. They are left only by a user's pipeline.
-    "gpu.warp_execute_on_lane_0": "aotc-decompose lowers it",
+    # aotc-decompose-aggregated-ops lowers these. They are left only by a user's pipeline.
+    "gpu.warp_execute_on_lane_0": "aotc-decompose-aggregated-ops lowers it",
     "gpu.launch": "a kernel cannot launch kernels on the CPU",
     "gpu.launch_func": "a kernel cannot launch kernels on the CPU",
     "llvm.intr.debugtrap": _STOPS,
     "llvm.inline_asm": "it is assembly for the GPU",
     "func.constant": _FUNCTION_POINTER,
     "func.call_indirect": _FUNCTION_POINTER,
-    "vector.print": "aotc-decompose lowers it",
+    "vector.print": "aotc-decompose-aggregated-ops lowers it",
     "vector.vscale": _SCALABLE,
     "vector.scalable.insert": _SCALABLE,
     "vector.scalable.extract": _SCALABLE,

@@ -12,7 +12,7 @@ from aotc.input.source import Source
 from aotc.mlir import ir
 
 
-def join_assertions(device: Any, source: Source) -> None:
+def merge_assertions(device: Any, source: Source) -> None:
     """Merges assertions with the same message and place that follow each other.
 
     So a thread with several elements checks them together, and not one after the other. MLIR's
@@ -30,7 +30,7 @@ def join_assertions(device: Any, source: Source) -> None:
                     before = None
                     continue
                 if before is not None and _says_the_same(before, operation):
-                    _join(before, operation)
+                    _merge(before, operation)
                 before = operation
             elif not is_pure(operation):
                 before = None
@@ -62,7 +62,7 @@ def _says_the_same(one: Any, other: Any) -> bool:
     return bool(one.attributes["msg"] == other.attributes["msg"] and one.location == other.location)
 
 
-def _join(one: Any, other: Any) -> None:
+def _merge(one: Any, other: Any) -> None:
     """Makes `other`, the later assertion, check both conditions."""
     with other.location, ir.InsertionPoint(other):
         other.operands[0] = ops.binary("arith.andi", one.operands[0], other.operands[0])

@@ -19,13 +19,13 @@ from aotc.rewrites.bit_casts import expand_bit_casts
 from aotc.rewrites.lines import add_lines
 from aotc.rewrites.math import replace_questions
 from aotc.rewrites.memory_spaces import number_workgroup_space
-from aotc.rewrites.neighbour_accesses import join_neighbours
+from aotc.rewrites.neighbour_accesses import vectorize_neighbours
 from aotc.rewrites.packed_vectors import widen_packed_vectors
 from aotc.rewrites.points import take_points_together
 from aotc.rewrites.run import UNWATCHED, PassWatch, run_group, run_passes
 from aotc.rewrites.small_floats import expand_small_floats
 from aotc.rewrites.tensor_maps import lower_tensor_maps
-from aotc.targets.cuda.assertions import join_assertions
+from aotc.targets.cuda.assertions import merge_assertions
 from aotc.targets.cuda.exchanges import expand_exchanges
 from aotc.targets.cuda.float8 import Float8Conversions
 from aotc.targets.cuda.masked_bits import merge_masks
@@ -113,7 +113,7 @@ def lower_device(
         _set_cpu_level(device)
         lower_tensor_maps(device)
         take_points_together(device)
-        join_neighbours(device)
+        vectorize_neighbours(device)
         replace_questions(device)
         replace_narrow_tanh(device)
         merge_masks(device)
@@ -123,7 +123,7 @@ def lower_device(
         expand_atomic_products(device)
         _call_powers(device, watch)
         expand_exchanges(device, source)
-        join_assertions(device, source)
+        merge_assertions(device, source)
         replace_elementwise(device, source)
         replace_wide_products(device)
         has_tiles = _has_tiles(device)

@@ -80,14 +80,14 @@ def find_gates(
     n, columns = product.problem.n, readers.columns
     if n is None or columns is None or n == columns or n % columns:
         return None
-    joining = _Joining(product, roots, readers.gates)
-    for operation in joining.after(product.replaced[-1]):
+    combination = _GateCombination(product, roots, readers.gates)
+    for operation in combination.after(product.replaced[-1]):
         if operation in readers.operations:
-            if not joining.take(operation):
+            if not combination.take(operation):
                 return None
-            if len(joining.operations) == len(readers.operations):
-                return joining.result(n // columns, columns)
-        elif not leaves(operation, joining.reads) or joining.uses_outputs(operation):
+            if len(combination.operations) == len(readers.operations):
+                return combination.result(n // columns, columns)
+        elif not leaves(operation, combination.reads) or combination.uses_outputs(operation):
             return None
     return None
 
@@ -153,7 +153,7 @@ class _Readers:
         )
 
 
-class _Joining:
+class _GateCombination:
     """Collects the operations that combine the gates."""
 
     def __init__(self, product: Product, roots: Roots, gates: dict[Any, int]) -> None:

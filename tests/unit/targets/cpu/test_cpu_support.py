@@ -23,7 +23,7 @@ IN_BODY = {
     "lane 0": (
         "gpu.warp_execute_on_lane_0(%lane)[32] { gpu.yield }",
         "gpu.warp_execute_on_lane_0",
-        "aotc-decompose lowers it",
+        "aotc-decompose-aggregated-ops lowers it",
     ),
     "debugger": (
         "llvm.intr.debugtrap",
@@ -48,7 +48,7 @@ IN_BODY = {
     "print": (
         "vector.print %f : f32",
         "vector.print",
-        "aotc-decompose lowers it",
+        "aotc-decompose-aggregated-ops lowers it",
     ),
     "host operation": (
         "%r = gpu.alloc () : memref<4xf32>",

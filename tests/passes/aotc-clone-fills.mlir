@@ -1,4 +1,4 @@
-// RUN: func.func(linalg-generalize-named-ops),aotc-separate-fills
+// RUN: func.func(linalg-generalize-named-ops),aotc-clone-fills
 func.func @f(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<8xf32>

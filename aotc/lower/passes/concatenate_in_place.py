@@ -1,4 +1,4 @@
-"""`aotc-place-pieces`: operands of a concatenation are written directly into its result.
+"""`aotc-concatenate-in-place`: operands of a concatenation are written directly into its result.
 
 An elementwise operation that computes an operand gets the slice of the result as its output tensor.
 The operand's users read that slice, so that no operand is copied. A recurrent layer, for example,
@@ -24,10 +24,10 @@ from aotc.mlir import ir
 _ALIGNMENT_BITS = 512
 
 
-class PlacePieces(OwnPass, frozen=True):
+class ConcatenateInPlace(OwnPass, frozen=True):
     """Runs before bufferization, when each operation has its own empty tensor."""
 
-    name = "aotc-place-pieces"
+    name = "aotc-concatenate-in-place"
     reason: str = "operands of a concatenation are written directly into its result"
 
     def run(self, lowering: Lowering) -> None:

@@ -1,4 +1,4 @@
-// RUN: aotc-decompose
+// RUN: aotc-decompose-aggregated-ops
 func.func @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %out = tensor.empty() : tensor<4x8xf32>
   %y = linalg.softmax dimension(1) ins(%x : tensor<4x8xf32>) outs(%out : tensor<4x8xf32>) -> tensor<4x8xf32>

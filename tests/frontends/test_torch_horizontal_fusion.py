@@ -1,4 +1,4 @@
-"""Layers of the same rows are one matmul (`aotc-join-matmuls`), and have the right values."""
+"""`aotc-fuse-horizontal-matmuls` makes layers of the same rows one matmul, with right values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 from frontends.torch_builds import build, check  # noqa: E402
 from torch import nn  # noqa: E402
 
-from aotc.lower.tensors import joined_matmuls  # noqa: E402
+from aotc.lower.tensors import horizontal_matmuls  # noqa: E402
 
 
 class _Attention(nn.Module):
@@ -67,17 +67,17 @@ class _Others(nn.Module):
         return self.a(x) + self.b(x + 1).softmax(-1) * rows
 
 
-def _joined(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What a build joins, from now on."""
+def _fused(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a build fuses, from now on."""
     found: list[str] = []
-    join = joined_matmuls.join_matmuls
+    fuse = horizontal_matmuls.fuse_horizontal_matmuls
 
     def noting(*arguments: Any) -> Any:
-        said = join(*arguments)
+        said = fuse(*arguments)
         found.extend(text for _, text in said)
         return said
 
-    monkeypatch.setattr(joined_matmuls, "join_matmuls", noting)
+    monkeypatch.setattr(horizontal_matmuls, "fuse_horizontal_matmuls", noting)
     return found
 
 
@@ -101,7 +101,7 @@ def test_layers_of_the_same_rows(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found = _joined(monkeypatch)
+    found = _fused(monkeypatch)
     torch.manual_seed(0)
     inputs = (torch.randn(shape, dtype=dtype),)
     module = module.eval().to(dtype)
@@ -112,7 +112,7 @@ def test_layers_of_the_same_rows(
 
 
 def test_any_number_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = _joined(monkeypatch)
+    found = _fused(monkeypatch)
     module = _Attention(4, 2).eval().half()
     sizes = ({0: torch.export.Dim("batch", max=64)},)
     inputs = (torch.randn(2, 70, 128, dtype=torch.float16),)
@@ -126,7 +126,7 @@ def test_any_number_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_weight_that_can_be_replaced_stays_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = _joined(monkeypatch)
+    found = _fused(monkeypatch)
     module, x = _Attention(4, 4, "").eval(), torch.randn(2, 64, 128)
     options = {"weights": tmp_path / "model.weights", "replaceable": ["k.weight"]}
     artifact = build(module, (x,), "layers", tmp_path, cache=False, **options)

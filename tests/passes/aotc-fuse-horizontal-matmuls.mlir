@@ -1,4 +1,4 @@
-// RUN: aotc-join-matmuls,canonicalize
+// RUN: aotc-fuse-horizontal-matmuls,canonicalize
 // Matmuls of the same rows and constant weights are one. So are the additions of their biases.
 func.func @biases(%x: tensor<512x256xf16>) -> (tensor<512xf32>, tensor<512xf32>) attributes {llvm.emit_c_interface} {
   %zero = arith.constant 0.0 : f32

@@ -1,12 +1,12 @@
-"""`aotc-size-results`: creates functions that compute the sizes of the results of entries."""
+"""`aotc-create-shape-functions`: functions that compute the shapes of entries' results."""
 
 from __future__ import annotations
 
 from aotc.lower.passes.base import Lowering, OwnPass
 
 
-class SizeResults(OwnPass, frozen=True):
-    name = "aotc-size-results"
+class CreateShapeFunctions(OwnPass, frozen=True):
+    name = "aotc-create-shape-functions"
     needs = ("aotc-check-sizes", "aotc-expand-reshapes", "aotc-simplify-sizes")
     reason: str = "callers can query the sizes of results before the call"
 

@@ -1,4 +1,4 @@
-"""`aotc-separate-casts`: each user of a widened tensor gets its own widening cast.
+"""`aotc-clone-casts`: each user of a widened tensor gets its own widening cast.
 
 An example is the f64 copy of an input from which the variance of a layer norm is computed. The cast
 is then fused with its user, which loads the narrow tensor. MLIR fuses only producers with a single
@@ -17,10 +17,10 @@ from aotc.mlir import ir
 _WIDENING = ("arith.extf", "arith.extsi", "arith.extui")
 
 
-class SeparateCasts(OwnPass, frozen=True):
+class CloneCasts(OwnPass, frozen=True):
     """Runs when named operations are `linalg.generic`."""
 
-    name = "aotc-separate-casts"
+    name = "aotc-clone-casts"
     reason: str = "each operation that reads a widened tensor widens it itself"
 
     def run(self, lowering: Lowering) -> None:

@@ -1,4 +1,4 @@
-// RUN: aotc-separate-casts
+// RUN: aotc-clone-casts
 #map = affine_map<(d0) -> (d0)>
 func.func @f(%x: tensor<8xf32>, %wide: tensor<8xf64>) -> (tensor<8xf64>, tensor<8xf64>) {
   %e = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%wide : tensor<8xf64>) {

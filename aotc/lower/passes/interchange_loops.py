@@ -1,5 +1,5 @@
-"""`aotc-order-loops`: orders the loops of linalg operations as their result lies in memory, with
-reductions innermost.
+"""`aotc-interchange-loops`: orders the loops of linalg operations as their result lies in memory,
+with reductions innermost.
 
 An outer reduction would become a host loop with a launch in it. A named operation has the loop
 order of its definition: `linalg.depthwise_conv_2d_nchw_chw` has the channels last, and consecutive
@@ -19,8 +19,8 @@ from aotc.mlir import ir
 _PARALLEL = "#linalg.iterator_type<parallel>"
 
 
-class OrderLoops(OwnPass, frozen=True):
-    name = "aotc-order-loops"
+class InterchangeLoops(OwnPass, frozen=True):
+    name = "aotc-interchange-loops"
     reason: str = "reductions become innermost; the last parallel loop is along contiguous memory"
 
     def run(self, lowering: Lowering) -> None:

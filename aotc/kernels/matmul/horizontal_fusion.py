@@ -21,19 +21,19 @@ _LAUNCH = 1700
 # of a gated linear unit of one row, with 2 x 14336 x 4096 weights of 4 bits, are 2 us faster as one
 # matmul that is followed by an elementwise kernel.
 _MEMORY_LAUNCH = 2500
-# The largest fraction of the separate matmuls' expected clocks that the joined matmul may take, for
+# The largest fraction of the separate matmuls' expected clocks that the fused matmul may take, for
 # arithmetic-bound kernels. Their tiles fill the rounds less well than the model expects, and the
 # blocks of the next kernel start while the last ones of the previous kernel run. On an H200, Q, K
 # and V of 1024 x 768 x 768 in f32 were expected at 0.94, and a layer of T5-base or BERT-base took
-# 20 us more with them joined, about 0.2 of their time.
+# 20 us more with them fused, about 0.2 of their time.
 _MOST_OF_ARITHMETIC = 0.8
 # The memory traffic of a multiprocessor of an H200, in bytes per clock.
 _BYTES = 18
 
 
-class Join(Struct, frozen=True):
-    """Matmuls that can be joined: `parts` are their problems, and `whole` is the problem of the
-    joined matmul. `epilogues`: the parts with a fused epilogue, which the joined matmul would need
+class HorizontalFusion(Struct, frozen=True):
+    """Matmuls that can be fused: `parts` are their problems, and `whole` is the problem of the
+    fused matmul. `epilogues`: the parts with a fused epilogue, which the fused matmul would need
     a further kernel for."""
 
     whole: Problem
@@ -41,14 +41,14 @@ class Join(Struct, frozen=True):
     epilogues: tuple[Problem, ...]
 
 
-def is_faster(join: Join, request: BuildRequest) -> bool:
-    """Whether the joined matmul is expected to be faster on all chips of the build."""
+def is_faster(fusion: HorizontalFusion, request: BuildRequest) -> bool:
+    """Whether the fused matmul is expected to be faster on all chips of the build."""
     chips = chips_of(request)
     if not chips:
         return False
     flags = {"allow_tf32": request.allow_tf32, "allow_3xtf32": request.allow_3xtf32}
-    whole, *parts = (replace(problem, **flags) for problem in (join.whole, *join.parts))
-    return all(_is_faster_on(chip, whole, parts, join.epilogues) for chip in chips)
+    whole, *parts = (replace(problem, **flags) for problem in (fusion.whole, *fusion.parts))
+    return all(_is_faster_on(chip, whole, parts, fusion.epilogues) for chip in chips)
 
 
 def _is_faster_on(
@@ -65,7 +65,7 @@ def _is_faster_on(
 
 
 def _clocks(choices: Sequence[Choice], chip: Chip) -> list[float]:
-    """The expected clocks of each choice. Kernels without a cost model are memory-bound. Joined or
+    """The expected clocks of each choice. Kernels without a cost model are memory-bound. Fused or
     not, they read the same amount of memory, so only their launches are counted."""
     if not all(choice.family.has_cost_model for choice in choices):
         return [_MEMORY_LAUNCH] * len(choices)

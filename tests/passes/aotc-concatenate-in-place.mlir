@@ -1,4 +1,4 @@
-// RUN: aotc-place-pieces
+// RUN: aotc-concatenate-in-place
 #id = affine_map<(d0, d1) -> (d0, d1)>
 
 // Steps of a recurrent layer: the second one reads the first, and both are made in the result.

@@ -1,4 +1,4 @@
-// RUN: aotc-check-sizes,aotc-size-results
+// RUN: aotc-check-sizes,aotc-create-shape-functions
 func.func @joined(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>, %n: index) -> (tensor<?x4xf32>, tensor<?x3xf32>, tensor<?xf32>)
     attributes {llvm.emit_c_interface} {
   %c0 = arith.constant 0 : index

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aotc.kernels.matmul.joining import Join, is_faster
+from aotc.kernels.matmul.horizontal_fusion import HorizontalFusion, is_faster
 from aotc.kernels.matmul.problem import Matrix, Problem
 from aotc.request import BuildRequest, Chip
 
@@ -21,9 +21,13 @@ def _problem(m: int, n: int, k: int, element: str = "f16") -> Problem:
     return Problem(a, b, c, "f32")
 
 
-def _join(m: int, k: int, columns: list[int], epilogues: list[int], element: str = "f16") -> Join:
+def _fusion(
+    m: int, k: int, columns: list[int], epilogues: list[int], element: str = "f16"
+) -> HorizontalFusion:
     whole, *parts = (_problem(m, n, k, element) for n in (sum(columns), *columns))
-    return Join(whole, tuple(parts), tuple(_problem(m, n, k, element) for n in epilogues))
+    return HorizontalFusion(
+        whole, tuple(parts), tuple(_problem(m, n, k, element) for n in epilogues)
+    )
 
 
 @pytest.mark.parametrize(
@@ -39,7 +43,7 @@ def test_where_one_is_faster(
     m: int, k: int, columns: list[int], epilogues: list[int], expected: bool
 ) -> None:
     """Not where a large result is written, and read by a kernel in place of an epilogue."""
-    assert is_faster(_join(m, k, columns, epilogues), HOPPER) == expected
+    assert is_faster(_fusion(m, k, columns, epilogues), HOPPER) == expected
 
 
 @pytest.mark.parametrize(("m", "k", "expected"), [(128, 768, True), (1024, 768, False)])
@@ -47,9 +51,9 @@ def test_multiply_adds_must_gain_more_than_the_model_is_sure_of(
     m: int, k: int, expected: bool
 ) -> None:
     """Three products of 1024 rows fill a GPU as well as one, and took less time on an H200."""
-    assert is_faster(_join(m, k, [k, k, k], [], "f32"), HOPPER) == expected
+    assert is_faster(_fusion(m, k, [k, k, k], [], "f32"), HOPPER) == expected
 
 
 def test_the_cpu_has_each_matmul_alone() -> None:
     request = BuildRequest(Path("input.mlir"), chips=(), default_chips=(), ptx=None)
-    assert not is_faster(_join(128, 768, [768, 768, 768], []), request)
+    assert not is_faster(_fusion(128, 768, [768, 768, 768], []), request)

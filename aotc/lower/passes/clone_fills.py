@@ -1,5 +1,4 @@
-"""`aotc-separate-fills`: each operation that starts from a filled tensor gets its own, in its
-shape.
+"""`aotc-clone-fills`: each operation that starts from a filled tensor gets its own, in its shape.
 
 The same holds for a tensor that broadcasts a smaller one, such as the bias of a layer that is
 applied twice. CSE makes equal tensors one, and they are reshaped: then the first operation that
@@ -30,10 +29,10 @@ from aotc.mlir import ir
 _ALIASING = (*RESHAPES, "tensor.cast", "tensor.extract_slice")
 
 
-class SeparateFills(OwnPass, frozen=True):
+class CloneFills(OwnPass, frozen=True):
     """Runs when named operations are `linalg.generic`."""
 
-    name = "aotc-separate-fills"
+    name = "aotc-clone-fills"
     reason: str = "each operation that starts from a filled tensor has its own"
 
     def run(self, lowering: Lowering) -> None:

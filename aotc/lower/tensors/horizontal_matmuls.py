@@ -1,6 +1,6 @@
-"""Joins matmuls with the same left-hand side and constant weights into one matmul.
+"""Fuses matmuls with the same left-hand side and constant weights into one matmul.
 
-The joined matmul has all the weights; each result is a slice of its columns. Q, K and V of an
+The fused matmul has all the weights; each result is a slice of its columns. Q, K and V of an
 attention are such matmuls, and the two of a gated linear unit. Separately, each of them leaves
 multiprocessors idle in its last wave, and small ones from the beginning.
 
@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, body_of, has_reduction, maps_of, narrow
-from aotc.kernels.matmul.joining import Join
+from aotc.kernels.matmul.horizontal_fusion import HorizontalFusion
 from aotc.kernels.matmul.problem import Problem
 from aotc.kernels.matmul.recognition import accumulator_of, matrix_of_type, multiplies
 from aotc.lower.tensors.concatenated_values import Concatenation, body_key, concatenation
@@ -34,7 +34,9 @@ _WIDENING = {"arith.extf", "arith.extsi", "linalg.yield"}
 _LAYOUT = "bufferization.buffer_layout"
 
 
-def join_matmuls(module: Any, is_faster: Callable[[Join], bool]) -> list[tuple[Any, str]]:
+def fuse_horizontal_matmuls(
+    module: Any, is_faster: Callable[[HorizontalFusion], bool]
+) -> list[tuple[Any, str]]:
     """Changes `module`, whose linalg operations are `linalg.generic` on tensors, in place.
 
     Returns the location and a description of each change.
@@ -48,8 +50,8 @@ def join_matmuls(module: Any, is_faster: Callable[[Join], bool]) -> list[tuple[A
         for group in groups.values():
             for generics, plan in _candidates(group):
                 with generics[0].location:
-                    join = _join(generics, plan)
-                if join is not None and is_faster(join):
+                    fusion = _fusion(generics, plan)
+                if fusion is not None and is_faster(fusion):
                     columns = " + ".join(str(_columns(one)) for one in generics)
                     what = f"{len(generics)} matmuls with the same left-hand side are one"
                     text = f"{what}: {columns} columns"
@@ -63,7 +65,7 @@ def join_matmuls(module: Any, is_faster: Callable[[Join], bool]) -> list[tuple[A
 
 
 def _key(generic: Any) -> Hashable | None:
-    """A key that is equal for matmuls that can be joined; None if the operation is not a matmul
+    """A key that is equal for matmuls that can be fused; None if the operation is not a matmul
     with a weight matrix of static shape."""
     if not multiplies(generic) or len(generic.results) != 1:
         return None
@@ -94,7 +96,7 @@ class _Plan(Struct):
 
 
 def _candidates(group: Sequence[Any]) -> Iterator[tuple[list[Any], _Plan]]:
-    """Yields subsets of a group that can be joined, with their plans: all matmuls; those whose
+    """Yields subsets of a group that can be fused, with their plans: all matmuls; those whose
     result may be a slice; those that are followed by an elementwise operation, such as a bias that
     others lack."""
     if len(group) < 2:
@@ -201,8 +203,8 @@ def _takes_strides(call: Any, operand: int) -> bool:
 # --- Cost model ------------------------------------------------------------------------------
 
 
-def _join(generics: Sequence[Any], plan: _Plan) -> Join | None:
-    """The problems of the join for the cost model; None if no kernel has these element types."""
+def _fusion(generics: Sequence[Any], plan: _Plan) -> HorizontalFusion | None:
+    """The problems of the fusion for the cost model; None if no kernel has these element types."""
     columns = [_columns(one) for one in generics]
     problems = [_problem(generics[0], count) for count in (sum(columns), *columns)]
     known = [one for one in problems if one is not None]
@@ -215,7 +217,7 @@ def _join(generics: Sequence[Any], plan: _Plan) -> Join | None:
         for problem, value in zip(parts, plan.results, strict=True)
         if (last := _last_following(value)) is not None
     }
-    return Join(whole, tuple(parts), tuple(epilogues.values()))
+    return HorizontalFusion(whole, tuple(parts), tuple(epilogues.values()))
 
 
 def _problem(generic: Any, columns: int) -> Problem | None:
@@ -241,7 +243,7 @@ def _problem(generic: Any, columns: int) -> Problem | None:
     return Problem(a, b, c, accumulator_of(c.element))
 
 
-# --- Joining ---------------------------------------------------------------------------------
+# --- Fusion ----------------------------------------------------------------------------------
 
 
 def _apply(plan: _Plan) -> list[Any]:

@@ -1,4 +1,4 @@
-"""`aotc-decompose`: replaces composite operations by simpler ones."""
+"""`aotc-decompose-aggregated-ops`: replaces composite operations by simpler ones."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.schedules import decompose
 
 
-class Decompose(OwnPass, frozen=True):
-    name = "aotc-decompose"
+class DecomposeAggregatedOps(OwnPass, frozen=True):
+    name = "aotc-decompose-aggregated-ops"
     reason: str = "composite operations (softmax, pack, pad, gather, contract) are decomposed"
 
     def run(self, lowering: Lowering) -> None:

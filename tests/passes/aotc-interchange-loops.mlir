@@ -1,4 +1,4 @@
-// RUN: linalg-generalize-named-ops,aotc-order-loops
+// RUN: linalg-generalize-named-ops,aotc-interchange-loops
 // The channels' loop was the last one.
 // CHECK: #[[X:.*]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d2 + d4, d3 + d5)>
 // CHECK: #[[W:.*]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d1, d4, d5)>
