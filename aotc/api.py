@@ -218,11 +218,7 @@ def _make(
         observers.append(SaveTemps(request.save_temps))
     with temporary_folder() as folder, rare_collections():
         build = new_build(request, folder, tools=tools, cache=cache, content=content)
-        try:
-            made = run_build(build, observers)
-        except KeyboardInterrupt:
-            build.runner.stop()
-            raise
+        made = run_build(build, observers)
         places = deliver(request, made.files)
     return _Done(places, build.log.warnings, made.manifest, dict(times.times))
 

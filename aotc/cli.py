@@ -6,7 +6,6 @@ import atexit
 import contextlib
 import errno
 import fcntl
-import gc
 import importlib
 import os
 import shlex
@@ -28,7 +27,7 @@ from aotc.errors import (
     InternalError,
 )
 from aotc.owner import PROCESS
-from aotc.processes.memory import COLLECTION_THRESHOLD
+from aotc.processes.memory import rare_collections
 from aotc.processes.record import record_handle
 from aotc.version import __version__
 
@@ -50,10 +49,10 @@ _COMMANDS = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line in a process of its own; returns the exit code after all output."""
     PROCESS.is_ours = True
-    gc.set_threshold(COLLECTION_THRESHOLD)
     # A thread whose tool has ended should get the interpreter lock soon.
     sys.setswitchinterval(0.0005)
-    code = run(arguments)
+    with rare_collections():
+        code = run(arguments)
     # The caller ends the process immediately after this: destroying the interpreter and MLIR's
     # objects takes longer than a stage.
     atexit._run_exitfuncs()

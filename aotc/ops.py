@@ -52,6 +52,11 @@ def globals_of(module: Any) -> dict[str, Any]:
     }
 
 
+def enumerator(attribute: Any) -> str:
+    """The case of an enum attribute, such as `add` of `#gpu<all_reduce_op add>`."""
+    return str(attribute).rstrip(">").split()[-1]
+
+
 def symbol_of(operation: Any) -> str:
     """The name that a symbol operation defines."""
     return str(ir.StringAttr(operation.attributes["sym_name"]).value)

@@ -292,9 +292,6 @@ def _make(
         observers.append(progress)
     try:
         files = run_build(build, observers).files
-    except KeyboardInterrupt:
-        build.runner.stop()
-        raise
     finally:
         progress.close()
         if options["trace"] is not None:

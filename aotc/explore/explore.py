@@ -54,11 +54,7 @@ def _explore(
     recorder, times = Recorder(outlined), TimeReport()
     build = new_build(request, folder, tools=tools, recorder=recorder)
     recorder.begin(build)
-    try:
-        built = run_build(build, [times, recorder])
-    except KeyboardInterrupt:
-        build.runner.stop()
-        raise
+    built = run_build(build, [times, recorder])
     assert built.manifest is not None
     assert build.log.explanation is not None
     manifest = parse_manifest(built.manifest, f"'{request.source}'")

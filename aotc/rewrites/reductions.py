@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.mlir import ir
-from aotc.ops import binary, create, element_type
+from aotc.ops import binary, create, element_type, enumerator
 
 Combine = Callable[[Any, Any], Any]
 
@@ -87,7 +87,7 @@ def is_named(reduction: Any) -> bool:
 
 def kind_of(reduction: Any) -> str:
     """The name of a reduction's kind, such as `add` for #gpu<all_reduce_op add>."""
-    return str(reduction.attributes["op"]).rstrip(">").split()[-1]
+    return enumerator(reduction.attributes["op"])
 
 
 def combiner(reduction: Any) -> Combine:

@@ -75,7 +75,7 @@ class Schedule:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is not None and self._thread is not None:
+        if isinstance(error, KeyboardInterrupt) or (error is not None and self._thread is not None):
             self._has_failed = True
             self._build.runner.stop()
         self._close()

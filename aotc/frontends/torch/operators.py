@@ -266,7 +266,7 @@ def _constant(lowering: OperatorLowering, value: Any) -> Any:
     """The Python value of an argument that is not a tensor."""
     from torch_mlir import ir
 
-    maker: Any = getattr(value.owner, "operation", None)
+    maker: Any = ops.defining(value)
     kind = "" if maker is None else str(maker.name)
     if kind == "torch.prim.ListConstruct":
         return [_constant(lowering, item) for item in maker.operands]

@@ -172,7 +172,7 @@ def _give(ir: Any, asked: Sequence[Any], block: Any, place: Place, size: Any) ->
     """Replaces reads of the size of `place` by `size`."""
     for dim in asked:
         tensor, dimension = dim.operands
-        maker = getattr(dimension.owner, "operation", None)
+        maker = ops.defining(dimension)
         if tensor != block.arguments[place.argument] or maker is None:
             continue
         if maker.name == "arith.constant":

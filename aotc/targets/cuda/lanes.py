@@ -16,6 +16,7 @@ from aotc.ops import (
     compare,
     constant,
     create,
+    enumerator,
     extract,
     extract_value,
     integer,
@@ -34,11 +35,6 @@ _PACKED_WIDTHS = (8, 16, 32, 64)
 
 def i32(value: int) -> Any:
     return constant(integer(_WORD), value)
-
-
-def enumerator(attribute: Any) -> str:
-    """The case of an enum attribute, such as `add` of `#gpu<all_reduce_op add>`."""
-    return str(attribute).rstrip(">").split()[-1]
 
 
 def lane_id() -> Any:

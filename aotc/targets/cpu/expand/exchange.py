@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from aotc.chips import WARP
 from aotc.mlir import ir
-from aotc.ops import index, integer, unary
+from aotc.ops import enumerator, index, integer, unary
 from aotc.rewrites.reductions import check_clusters
 from aotc.targets.cpu import build
 from aotc.targets.cpu.expand.addresses import to_i64
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def _shuffle(operation: Any, ids: Ids) -> None:
     """Like shfl.sync among the first `width` lanes. The result is not valid in other lanes."""
     value, offset, width = operation.operands
-    mode = str(operation.attributes["mode"]).rstrip(">").split()[-1]
+    mode = enumerator(operation.attributes["mode"])
     lane = to_i64(ids.lane)
     width, offset = (unary("arith.extui", number, integer(64)) for number in (width, offset))
     last = build.integer_op("sub", width, build.number(1))

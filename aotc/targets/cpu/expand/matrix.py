@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from aotc.mlir import ir
-from aotc.ops import binary, constant, create, unary
+from aotc.ops import binary, constant, create, enumerator, unary
 from aotc.targets.cpu import build
 from aotc.targets.cpu.expand.addresses import element_address, to_i64
 from aotc.targets.cpu.expand.async_copies import ASYNC_COPIES
@@ -128,7 +128,7 @@ def _constant_matrix(operation: Any, _: Ids) -> None:
 
 def _elementwise(operation: Any, _: Ids) -> None:
     # #gpu<mma_element_wise addf>
-    kind = str(operation.attributes["opType"]).rstrip(">").split()[-1]
+    kind = enumerator(operation.attributes["opType"])
     result = operation.results[0]
     operands = list(operation.operands)
     if kind == "negates":

@@ -16,6 +16,7 @@ from aotc.ops import (
     constant,
     create,
     defining,
+    enumerator,
     integer,
     select,
     unary,
@@ -50,7 +51,7 @@ _MAX_NAMED_BARRIERS = 15
 
 def _kind(operation: Any) -> str:
     """The kind of an operation, such as `bfly` for #nvvm<shfl_kind bfly>."""
-    return str(operation.attributes["kind"]).rstrip(">").split()[-1]
+    return enumerator(operation.attributes["kind"])
 
 
 def _extend(value: Any) -> Any:
