@@ -1,6 +1,6 @@
 """The builder that kernels are written with. It inserts operations at an insertion point.
 
-Numbers are Python ints or values (see aotc.numbers). The operators of both create operations only
+Numbers are Python ints or values (see `numbers`). The operators of both create operations only
 for numbers that are not known while the kernel is built:
 
     with b.launch(blocks, 256) as launch:
@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from aotc.builder.memory import SHARED_MEMORY, WIDEST_ACCESS, Buffer, Memory
+from aotc.builder.numbers import Value, wrap
 from aotc.builder.operations import FLOAT8, Type
 from aotc.builder.regions import Branch, Launch, Loop, Regions
 from aotc.mlir import ir
-from aotc.numbers import Value, wrap
 from aotc.ops import create
 
 __all__ = [

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from aotc.attributes import READS_CONSTANT
-from aotc.builder.operations import Operations, Type, bytes_of
-from aotc.mlir import ir
-from aotc.numbers import (
+from aotc.builder.numbers import (
     Number,
     Scalar,
     Value,
     wrap,
 )
+from aotc.builder.operations import Operations, Type, bytes_of
+from aotc.mlir import ir
 from aotc.ops import alloc, create, extract
 
 _WORKGROUP = "#gpu.address_space<workgroup>"

@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aotc.mlir import ir
-from aotc.numbers import (
+from aotc.builder.numbers import (
     Condition,
     Number,
     Scalar,
@@ -15,6 +14,7 @@ from aotc.numbers import (
     compare_values,
     wrap,
 )
+from aotc.mlir import ir
 from aotc.ops import compare_floats, constant, create, element_type, select, with_element_type
 
 # An `ir.Type`, or its text.

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from aotc.builder.operations import Operations, Type
-from aotc.mlir import ir
-from aotc.numbers import (
+from aotc.builder.numbers import (
     Condition,
     Number,
     Value,
@@ -16,6 +14,8 @@ from aotc.numbers import (
     is_equal,
     wrap,
 )
+from aotc.builder.operations import Operations, Type
+from aotc.mlir import ir
 from aotc.ops import create
 
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from aotc.builder import WIDEST_ACCESS, Buffer, Builder
+from aotc.builder.numbers import Number, Value
 from aotc.chips import WARP
 from aotc.mlir import ir
-from aotc.numbers import Number, Value
 
 # The smallest size of a cp.async copy.
 LEAST_ASYNC_BYTES = 4

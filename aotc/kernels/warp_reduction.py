@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from aotc.builder import Builder
-from aotc.numbers import Condition, Number, Value, compare
+from aotc.builder.numbers import Condition, Number, Value, compare
 
 
 def reduce_over_lanes(

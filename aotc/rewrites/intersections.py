@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.builder.numbers import compare_values
 from aotc.mlir import ir
-from aotc.numbers import compare_values
 
 
 def expand_intersections(root: Any) -> None:

@@ -16,8 +16,8 @@ from msgspec import Struct
 from aotc import ops
 from aotc.analysis.rounding import ROUNDED, ROUNDING_MODE, Rounding, rounding_of
 from aotc.builder import FLOAT8, Builder
+from aotc.builder.numbers import compare_values
 from aotc.mlir import ir
-from aotc.numbers import compare_values
 from aotc.rewrites.run import UNWATCHED, PassWatch, run_pipeline
 
 _SCALING = ("arith.scaling_extf", "arith.scaling_truncf")

@@ -9,8 +9,8 @@ from typing import Any
 
 from aotc import ops
 from aotc.builder import Builder
+from aotc.builder.numbers import Value, wrap
 from aotc.mlir import ir
-from aotc.numbers import Value, wrap
 from aotc.ops import create
 
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {

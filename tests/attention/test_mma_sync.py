@@ -17,12 +17,12 @@ from helpers.command import Outcome
 from msgspec.structs import replace
 
 import aotc as aotc_
+from aotc.builder.numbers import Float, Scalar
 from aotc.kernels.attention.choice import choose
 from aotc.kernels.attention.mma_sync.family import MMA_SYNC
 from aotc.kernels.attention.mma_sync.tiles import Variant
 from aotc.kernels.attention.problem import Attention
 from aotc.kernels.attention.softmax import Softmax
-from aotc.numbers import Float, Scalar
 from aotc.request import Chip
 
 Aotc = Callable[..., Outcome]

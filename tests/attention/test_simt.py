@@ -18,13 +18,13 @@ from helpers.shared import made_once, shared_folder
 from msgspec.structs import replace
 
 import aotc as package
+from aotc.builder.numbers import Float
 from aotc.kernels.attention.choice import choose
 from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.attention.simt.family import SIMT, SIMT_ON_HOPPER
 from aotc.kernels.attention.simt.softmax import Softmax
 from aotc.kernels.attention.simt.tiles import Variant
 from aotc.kernels.matmul.problem import Matrix
-from aotc.numbers import Float
 from aotc.request import Chip
 
 Aotc = Callable[..., Outcome]

@@ -15,12 +15,12 @@ from attention.problems import problem
 from helpers.command import Outcome
 from msgspec.structs import replace
 
+from aotc.builder.numbers import Scalar
 from aotc.kernels.attention.choice import choose
 from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.attention.wgmma.family import WGMMA
 from aotc.kernels.attention.wgmma.kernel import Kernel, Variant
 from aotc.mlir import ir
-from aotc.numbers import Scalar
 from aotc.request import Chip
 
 Aotc = Callable[..., Outcome]

@@ -16,6 +16,7 @@ from matmul.contracted import Contraction, convolution
 from matmul.traced import traced
 from msgspec.structs import replace as replace_struct
 
+from aotc.builder.numbers import unravel
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.hopper.im2col import Im2colTile, Windows
 from aotc.kernels.matmul.choice import choose
@@ -24,7 +25,6 @@ from aotc.kernels.matmul.implicit_gemm.wgmma import IMPLICIT_WGMMA, as_matmul
 from aotc.kernels.matmul.implicit_gemm.wgmma_table import IMPLICIT_WGMMA_TABLE
 from aotc.kernels.matmul.wgmma.kernel import operands
 from aotc.kernels.matmul.wgmma.variants import Variant
-from aotc.numbers import unravel
 from aotc.request import Chip
 
 HALF = {"element": "f16", "result": "f32"}

@@ -21,6 +21,7 @@ from helpers.command import Outcome
 from matmul.traced import Trace, Values, traced
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Value
 from aotc.kernels.hopper.operand import OperandTile
 from aotc.kernels.hopper.tiles import Tile
 from aotc.kernels.matmul.problem import (
@@ -37,7 +38,6 @@ from aotc.kernels.matmul.wgmma.family import WGMMA, Variant
 from aotc.kernels.matmul.wgmma.kernel import Kernel, operands
 from aotc.kernels.matmul.wgmma.transpose_of_c_store import TransposingEpilogue
 from aotc.mlir import ir
-from aotc.numbers import Value
 
 Aotc = Callable[..., Outcome]
 

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Value, wrap
 from aotc.mlir import ir
-from aotc.numbers import Value, wrap
 from aotc.ops import create
 
 OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {

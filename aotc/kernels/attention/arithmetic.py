@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Float
 from aotc.kernels.hopper.smem import assembly
-from aotc.numbers import Float
 
 LOG2_E = math.log2(math.e)
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc.builder.numbers import Number, ceil_divide, maximum
 from aotc.kernels.attention.cpu.family import CPU_ATTENTION
 from aotc.kernels.attention.decode.family import DECODE, DECODE_ON_HOPPER
 from aotc.kernels.attention.family import AttentionFamily
@@ -18,7 +19,6 @@ from aotc.kernels.attention.wgmma.family import WGMMA
 from aotc.kernels.family import ANY_GPU, CPU
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.module_names import LEAST_CAPABILITY
-from aotc.numbers import Number, ceil_divide, maximum
 from aotc.request import Chip, unique
 
 _Aligned = TypeVar("_Aligned", Matrix, Mask)

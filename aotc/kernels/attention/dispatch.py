@@ -25,6 +25,7 @@ from aotc.attributes import (
     TARGET_ATTRIBUTE,
 )
 from aotc.builder import Builder
+from aotc.builder.numbers import Condition, Number, Scalar, compare, minimum
 from aotc.input.entries import functions_of
 from aotc.kernels.attention.choice import LEAST_CPU_QUERIES, Choice, choose, choose_for_cpu
 from aotc.kernels.attention.layout import Form, Layout
@@ -35,7 +36,6 @@ from aotc.kernels.launches import chips_of, name_modules
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.mlir import dialect, ir
 from aotc.module_names import CAPABILITY, LEAST_CAPABILITY
-from aotc.numbers import Condition, Number, Scalar, compare, minimum
 from aotc.ops import symbol_of
 from aotc.remarks import Remarks
 from aotc.request import BuildRequest, Chip

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc.builder import WIDEST_ACCESS, Builder, function_text
+from aotc.builder.numbers import Value
 from aotc.kernels.attention.problem import Attention
 from aotc.kernels.family import KernelFamily
-from aotc.numbers import Value
 
 
 class AttentionFamily(KernelFamily[Attention, Sequence[Value]]):

@@ -9,9 +9,9 @@ from typing import Any
 from msgspec import Struct
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Number, Value
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.mlir import ir
-from aotc.numbers import Number, Value
 
 ALIGNMENT = 16  # bytes; the program checks addresses at run time
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import Float, Number, fma, minimum
 from aotc.kernels.attention.operands import KEY, QUERY
 from aotc.kernels.attention.problem import Mask
-from aotc.numbers import Float, Number, fma, minimum
 
 
 def outer_index(b: Builder, mask: Mask, batch: Number, query: Number) -> list[Number]:

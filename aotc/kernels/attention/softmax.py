@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Float, Number, Scalar, compare, fma, maximum_number, minimum
 from aotc.chips import WARP
 from aotc.kernels.attention.arithmetic import (
     LOG2_E,
@@ -23,7 +24,6 @@ from aotc.kernels.attention.arithmetic import (
 from aotc.kernels.attention.masks import masked
 from aotc.kernels.attention.problem import Mask
 from aotc.kernels.hopper.smem import assembly
-from aotc.numbers import Float, Number, Scalar, compare, fma, maximum_number, minimum
 
 _ALL_LANES, _LAST_LANE = -1, WARP - 1
 

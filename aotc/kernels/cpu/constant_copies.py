@@ -8,10 +8,10 @@ from typing import Any
 
 from aotc import ops
 from aotc.builder import Builder
+from aotc.builder.numbers import Value
 from aotc.kernels.matmul.problem import ELEMENT_BYTES
 from aotc.mlir import ir
 from aotc.module_names import CPU_COPIES
-from aotc.numbers import Value
 from aotc.ops import symbol_of
 from aotc.rewrites.constant_copies import declare_copy
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Value
 from aotc.kernels.cpu.levels import AVX2, AVX512, BF16, VNNI
 from aotc.kernels.cpu.vectors import Vectors
 from aotc.mlir import ir
-from aotc.numbers import Value
 
 # Adds the products of two vectors to a vector of accumulators.
 _Add = Callable[[Vectors, Value, Value, Value], Value]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from aotc.attributes import CPU_LEVEL
 from aotc.builder import Builder
-from aotc.numbers import Condition, Scalar, compare
+from aotc.builder.numbers import Condition, Scalar, compare
 
 SSE2, AVX2, AVX512, VNNI, BF16 = 1, 3, 4, 5, 6
 

@@ -8,9 +8,9 @@ from typing import Protocol
 from msgspec import Struct
 
 from aotc.builder import Buffer
+from aotc.builder.numbers import Condition, Number, Scalar, Value, compare, signed_minimum
 from aotc.kernels.cpu.levels import AVX512, SSE2, has_level, is_for_level
 from aotc.kernels.cpu.vectors import Vectors
-from aotc.numbers import Condition, Number, Scalar, Value, compare, signed_minimum
 
 # The register tile (rows, vectors of columns) where a register holds a whole vector (AVX-512). One
 # load of an element of A serves all vectors of columns.

@@ -9,9 +9,9 @@ from typing import Protocol
 from msgspec import Struct
 
 from aotc.builder import Buffer
+from aotc.builder.numbers import Number, Scalar, Value, compare, select, signed_minimum
 from aotc.kernels.cpu.vectors import Vectors
 from aotc.mlir import ir
-from aotc.numbers import Number, Scalar, Value, compare, select, signed_minimum
 
 # Size of the vectors that are transposed in registers: longer ones take more moves per element.
 _TRANSPOSED_BYTES = 32

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import Number, Scalar, Value
 from aotc.kernels.matmul.problem import ELEMENT_BYTES
 from aotc.mlir import ir
-from aotc.numbers import Number, Scalar, Value
 
 VECTOR_BYTES = 64
 # The strides that `Vectors.load_strided` supports.

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import Condition, Number, Value, compare, divide_up, minimum, unravel
 from aotc.kernels.fourier.problem import POINTS, Kind, Order, Transform
-from aotc.numbers import Condition, Number, Value, compare, divide_up, minimum, unravel
 
 # Shared memory has one word of padding after each _BANKS words, as passes write with strides that
 # are powers of two, which would be in the same banks.

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from aotc.builder import Builder, Launch
+from aotc.builder.numbers import Scalar, compare
 from aotc.chips import KIB, LIMITS
 from aotc.kernels.hopper.tma import TensorMap
 from aotc.mlir import ir
-from aotc.numbers import Scalar, compare
 
 WARPGROUP = 128  # threads
 # The largest dynamic shared memory of a block. 1 KiB is reserved for the alignment of the stages,

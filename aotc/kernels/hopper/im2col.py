@@ -16,12 +16,12 @@ from msgspec import Struct
 
 from aotc.attributes import IM2COL
 from aotc.builder import Builder
+from aotc.builder.numbers import Number, Scalar, Value, compare, select, unravel
 from aotc.kernels.hopper.operand import OperandTile
 from aotc.kernels.hopper.pipeline import Mbarriers
 from aotc.kernels.hopper.smem import SWIZZLE_BYTES, shared_pointer
 from aotc.kernels.hopper.tma import TensorMap, tensor_map_type, tile_type
 from aotc.mlir import ir
-from aotc.numbers import Number, Scalar, Value, compare, select, unravel
 from aotc.ops import create
 
 # Limits of the corners, by the number of spatial dimensions: the corners of a tensor map are signed

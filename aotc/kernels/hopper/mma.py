@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Number, Scalar, Value
 from aotc.kernels.hopper.smem import SWIZZLE_BYTES, assembly, struct_type, unpack
 from aotc.mlir import ir
-from aotc.numbers import Number, Scalar, Value
 
 MMA_M = 64
 MMA_K_BYTES = 32

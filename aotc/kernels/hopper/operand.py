@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Number, Scalar, Value
 from aotc.kernels.hopper.mma import MMA_K_BYTES, matrix_descriptor, swizzled_layout
 from aotc.kernels.hopper.smem import SWIZZLE_BYTES
 from aotc.kernels.hopper.tma import TensorMap, create_tensor_map, swizzled_width
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
-from aotc.numbers import Number, Scalar, Value
 
 # Bytes of 64 swizzled rows: the distance between slabs of 16-bit elements.
 SLAB_BYTES = 64 * SWIZZLE_BYTES

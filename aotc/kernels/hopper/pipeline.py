@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from aotc.builder import Builder
-from aotc.numbers import Condition, Number, Scalar, Value, compare
+from aotc.builder.numbers import Condition, Number, Scalar, Value, compare
 
 if TYPE_CHECKING:
     from aotc.kernels.hopper.tma import TensorMap

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc.builder import Builder, Type
+from aotc.builder.numbers import Number, Value, wrap
 from aotc.mlir import ir
-from aotc.numbers import Number, Value, wrap
 from aotc.ops import create
 
 SWIZZLE_BYTES = 128  # the widest swizzle mode

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Number, Scalar, minimum
 from aotc.kernels.hopper.smem import assembly
-from aotc.numbers import Number, Scalar, minimum
 
 
 class Tile(Struct, frozen=True):

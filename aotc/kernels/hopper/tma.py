@@ -10,11 +10,11 @@ from msgspec import Struct
 
 from aotc.attributes import ROUNDS_TO_TF32
 from aotc.builder import Builder
+from aotc.builder.numbers import Number, Scalar, Value, compare, maximum, select
 from aotc.kernels.hopper.pipeline import Mbarriers
 from aotc.kernels.hopper.smem import SWIZZLE_BYTES
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.mlir import ir
-from aotc.numbers import Number, Scalar, Value, compare, maximum, select
 from aotc.ops import create
 
 _SPACE = "#gpu.address_space<workgroup>"

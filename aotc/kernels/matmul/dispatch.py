@@ -23,6 +23,7 @@ from aotc.analysis.generics import has_reduction
 from aotc.analysis.views import VIEWS, root_of
 from aotc.attributes import CAPABILITIES, TARGET_ATTRIBUTE
 from aotc.builder import Builder
+from aotc.builder.numbers import Condition, Number, Scalar, Value, ceil_divide, compare
 from aotc.kernels.cpu.constant_copies import copy_of_constant
 from aotc.kernels.family import ANY_GPU, CPU
 from aotc.kernels.launches import chips_of, generics_on_host, is_for_cpu, name_modules
@@ -51,7 +52,6 @@ from aotc.kernels.matmul.recognition import Matmul, multiplies, recognise_matmul
 from aotc.kernels.matmul.tuned import Entry, parse_tuned, problem_words, variant_of
 from aotc.mlir import ir
 from aotc.module_names import CAPABILITY, LEAST_CAPABILITY, PACKED_COPY
-from aotc.numbers import Condition, Number, Scalar, Value, ceil_divide, compare
 from aotc.remarks import ChosenKernels, Remarks
 from aotc.request import BuildRequest, Chip
 from aotc.rewrites.capability import declare_capability, has_gpu

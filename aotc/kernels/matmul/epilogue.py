@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from aotc.builder import WIDEST_ACCESS, Buffer, Builder
+from aotc.builder.numbers import Number, Value
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, EpilogueOperand, Place
 from aotc.mlir import ir
-from aotc.numbers import Number, Value
 
 SUM = "sum"
 # What these do to numbers they do to vectors.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from aotc.builder import WIDEST_ACCESS, Builder, function_text
+from aotc.builder.numbers import Value
 from aotc.chips import gpu_of
 from aotc.kernels.family import KernelFamily
 from aotc.kernels.matmul.epilogue import Epilogue
 from aotc.kernels.matmul.peaks import peak_of
 from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder, Problem
 from aotc.kernels.matmul.tuned import Sizes
-from aotc.numbers import Value
 from aotc.request import Chip
 
 P = TypeVar("P", bound=Problem)

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from aotc.builder.numbers import Value
 from aotc.kernels.matmul.epilogue import Epilogue
 from aotc.kernels.matmul.problem import EpilogueOperand
-from aotc.numbers import Value
 
 
 class Gates(Struct, frozen=True):

@@ -17,13 +17,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.builder import FLOAT8, Buffer, Builder, Launch
+from aotc.builder.numbers import Number, Value, ceil_divide, compare
 from aotc.chips import WARP
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.mma_sync.family import MMA_SYNC
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Matrix, Problem
 from aotc.kernels.matmul.tuned import Sizes
 from aotc.kernels.matmul.wgmma.family import WGMMA
-from aotc.numbers import Number, Value, ceil_divide, compare
 from aotc.request import Chip
 
 # A block of _WARPS warps copies a square tile, a lane for each column.

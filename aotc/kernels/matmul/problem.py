@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from aotc.builder import Builder
-from aotc.numbers import Number, Value
+from aotc.builder.numbers import Number, Value
 
 # Bytes of the elements of matrices, by their types in MLIR.
 ELEMENT_BYTES = {

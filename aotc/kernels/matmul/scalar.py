@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from msgspec import Struct
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import Number, Value, compare, maximum
 from aotc.kernels.matmul.problem import (
     ELEMENT_BYTES,
     Arguments,
@@ -16,7 +17,6 @@ from aotc.kernels.matmul.problem import (
     Place,
     Problem,
 )
-from aotc.numbers import Number, Value, compare, maximum
 
 _TYPES = ("f64", "f32", "f16", "bf16", "i32", "i16", "i8")
 

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import Number, Value, ceil_divide, compare, minimum
 from aotc.kernels.matmul.mma_sync.store import elements_of_c
 from aotc.kernels.matmul.mma_sync.tiles import CHUNK_BYTES, ProblemShape
 from aotc.kernels.matmul.problem import Arguments, Matrix, Place, Problem
 from aotc.kernels.matmul.scalar import accumulator_type_of
 from aotc.kernels.tensor_core import add_accumulators
-from aotc.numbers import Number, Value, ceil_divide, compare, minimum
 
 _THREADS = 256
 # The number of partial accumulators that a thread loads at once if their total number is unknown.

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.builder import Buffer, Builder, Launch
+from aotc.builder.numbers import Number, Scalar, Value, ceil_divide, compare, divide_up, maximum
 from aotc.chips import KIB, LIMITS, WARP
 from aotc.kernels.family import SM_100A
 from aotc.kernels.hopper.cta import Cta, size_of
@@ -29,7 +30,6 @@ from aotc.kernels.hopper.tma import is_aligned
 from aotc.kernels.matmul.family import MatmulFamily, named_tile
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Place, Problem
 from aotc.mlir import ir
-from aotc.numbers import Number, Scalar, Value, ceil_divide, compare, divide_up, maximum
 
 # Warps: four for the epilogue, the producer, and the one that issues MMAs.
 _EPILOGUE_WARPS, _PRODUCER, _MMA = 4, 4, 5

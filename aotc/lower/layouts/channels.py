@@ -21,13 +21,13 @@ from msgspec import Struct
 from aotc import ops
 from aotc.analysis.generics import loops_in, maps_of, reduction_loops
 from aotc.attributes import WEIGHT_ATTRIBUTE
+from aotc.builder.numbers import Value
 from aotc.input.entries import functions_of
 from aotc.kernels.launches import PARALLEL, functions_called_in_parallel
 from aotc.kernels.matmul.recognition import multiplies
 from aotc.lower.layouts import permute
 from aotc.lower.layouts.permute import Dimensions
 from aotc.mlir import ir
-from aotc.numbers import Value
 from aotc.ops import symbol_of
 
 # The number of 16-bit elements in a copy of 16 bytes.

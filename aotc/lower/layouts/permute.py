@@ -11,8 +11,8 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.generics import maps_of, set_maps
+from aotc.builder.numbers import Value
 from aotc.mlir import ir
-from aotc.numbers import Value
 
 Dimensions = frozenset[int]
 

@@ -14,8 +14,8 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.builder.numbers import compare_values
 from aotc.mlir import ir
-from aotc.numbers import compare_values
 
 _FIRST_ARCH = 890  # of __CUDA_ARCH
 _ARCH = "aotc_cuda_arch"

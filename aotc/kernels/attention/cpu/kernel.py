@@ -15,14 +15,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from aotc.builder import Buffer, Builder
-from aotc.kernels.attention.cpu.softmax import Softmax, Statistics, Tile
-from aotc.kernels.attention.masks import outer_index
-from aotc.kernels.attention.problem import Attention
-from aotc.kernels.cpu.mainloop import ROWS_BEHIND, Factors, Mainloop
-from aotc.kernels.cpu.packing import Part, pack_columns, pack_transposed
-from aotc.kernels.cpu.vectors import VECTOR_BYTES, Vectors
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
-from aotc.numbers import (
+from aotc.builder.numbers import (
     Number,
     Value,
     compare,
@@ -30,6 +23,13 @@ from aotc.numbers import (
     signed_minimum,
     unravel,
 )
+from aotc.kernels.attention.cpu.softmax import Softmax, Statistics, Tile
+from aotc.kernels.attention.masks import outer_index
+from aotc.kernels.attention.problem import Attention
+from aotc.kernels.cpu.mainloop import ROWS_BEHIND, Factors, Mainloop
+from aotc.kernels.cpu.packing import Part, pack_columns, pack_transposed
+from aotc.kernels.cpu.vectors import VECTOR_BYTES, Vectors
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 
 ELEMENT = "f32"
 ELEMENTS = ("f32", "f16", "bf16")

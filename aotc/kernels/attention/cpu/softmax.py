@@ -8,8 +8,8 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from aotc.builder import Buffer
+from aotc.builder.numbers import Number, Scalar, Value, signed_maximum, signed_minimum
 from aotc.kernels.cpu.vectors import Vectors
-from aotc.numbers import Number, Scalar, Value, signed_maximum, signed_minimum
 
 # The number of independent chains of a reduction over a row, to hide the latency of each operation.
 _CHAINS = 4

@@ -11,12 +11,21 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import (
+    Float,
+    Number,
+    Value,
+    compare,
+    fma,
+    maximum_number,
+    minimum,
+    unravel,
+)
 from aotc.chips import WARP
 from aotc.kernels.attention.arithmetic import LOG2_E, minus_infinity, unless_empty
 from aotc.kernels.attention.problem import Attention
 from aotc.kernels.matmul.scalar import launch
 from aotc.kernels.warp_reduction import butterfly_distances
-from aotc.numbers import Float, Number, Value, compare, fma, maximum_number, minimum, unravel
 
 MOST_SPLITS = 128
 _THREADS = MOST_SPLITS

@@ -18,15 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.builder import WIDEST_ACCESS, Buffer, Builder
-from aotc.chips import H100, WARP
-from aotc.kernels.attention.arithmetic import minus_infinity, unless_empty
-from aotc.kernels.attention.decode.combine import MOST_SPLITS, Partials, combine, exp
-from aotc.kernels.attention.masks import masked, outer_index
-from aotc.kernels.attention.problem import Attention
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
-from aotc.kernels.matmul.scalar import launch
-from aotc.kernels.warp_reduction import butterfly_distances, reduce_over_lanes
-from aotc.numbers import (
+from aotc.builder.numbers import (
     Float,
     Number,
     Scalar,
@@ -39,6 +31,14 @@ from aotc.numbers import (
     minimum,
     unravel,
 )
+from aotc.chips import H100, WARP
+from aotc.kernels.attention.arithmetic import minus_infinity, unless_empty
+from aotc.kernels.attention.decode.combine import MOST_SPLITS, Partials, combine, exp
+from aotc.kernels.attention.masks import masked, outer_index
+from aotc.kernels.attention.problem import Attention
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
+from aotc.kernels.matmul.scalar import launch
+from aotc.kernels.warp_reduction import butterfly_distances, reduce_over_lanes
 
 _ENOUGH_BLOCKS = 4 * H100.multiprocessors
 _MAX, _SUM, _RESCALE = range(3)  # rows of a block's state in shared memory

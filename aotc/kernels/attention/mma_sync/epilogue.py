@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import Float, Number, Scalar, Value, compare
 from aotc.chips import WARP
 from aotc.kernels.attention.mma_sync.operands import CHUNK, Operand
 from aotc.kernels.attention.mma_sync.tiles import TILE
 from aotc.kernels.attention.problem import Attention
-from aotc.numbers import Float, Number, Scalar, Value, compare
 
 _ALIGNMENT = 16
 _ALL_LANES = -1

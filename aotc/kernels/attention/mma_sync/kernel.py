@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotc.builder import Buffer, Builder, Launch
+from aotc.builder.numbers import Number, Scalar, Value, ceil_divide, compare, minimum
 from aotc.chips import WARP
 from aotc.kernels.attention.mma_sync.epilogue import Epilogue, Place
 from aotc.kernels.attention.mma_sync.mainloop import Mainloop
 from aotc.kernels.attention.mma_sync.operands import operands_of
 from aotc.kernels.attention.mma_sync.tiles import TILE, Tile, Variant
 from aotc.kernels.attention.problem import Attention
-from aotc.numbers import Number, Scalar, Value, ceil_divide, compare, minimum
 
 _ALL_LANES, _LAST_LANE = -1, WARP - 1
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import Float, Number, Scalar, compare, maximum, minimum
 from aotc.kernels.attention.masks import MaskReader
 from aotc.kernels.attention.mma_sync.mma import TiledMma
 from aotc.kernels.attention.mma_sync.operands import Operand
@@ -19,7 +20,6 @@ from aotc.kernels.attention.mma_sync.tiles import TILE, Tile, Variant
 from aotc.kernels.attention.problem import Attention
 from aotc.kernels.attention.softmax import Rows, Softmax
 from aotc.kernels.tensor_core import commit_group, wait_group
-from aotc.numbers import Float, Number, Scalar, compare, maximum, minimum
 
 
 class _State(Struct, frozen=True):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Float, Number, Scalar, Value
 from aotc.kernels.attention.mma_sync.operands import CHUNK, COLUMNS, Operand
 from aotc.kernels.attention.mma_sync.tiles import TILE
 from aotc.kernels.tensor_core import Mma, fragment, halves, ldmatrix
-from aotc.numbers import Float, Number, Scalar, Value
 
 _EIGHT = 8  # the columns of one mma.sync
 

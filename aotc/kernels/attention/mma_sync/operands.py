@@ -8,11 +8,11 @@ that are not aligned to 16 bytes are loaded and stored element by element.
 from __future__ import annotations
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import Condition, Number, Value, compare, select
 from aotc.kernels.attention.mma_sync.tiles import STAGES, Variant
 from aotc.kernels.attention.problem import Attention
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.kernels.tensor_core import copy_async
-from aotc.numbers import Condition, Number, Value, compare, select
 
 COLUMNS = 16  # the K extent of one mma.sync
 CHUNK = 8  # elements of 16 bytes

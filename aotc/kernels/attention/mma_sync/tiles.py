@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from aotc.builder.numbers import Number
 from aotc.chips import WARP
-from aotc.numbers import Number
 
 STAGES = 2  # the tiles of K, and of V, in shared memory
 TILE = 16  # the rows of Q of one mma.sync

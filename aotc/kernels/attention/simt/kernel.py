@@ -19,6 +19,20 @@ from itertools import product
 from msgspec import Struct
 
 from aotc.builder import Buffer, Builder, Launch
+from aotc.builder.numbers import (
+    Condition,
+    Float,
+    Number,
+    Scalar,
+    Value,
+    compare,
+    divide_up,
+    fma,
+    maximum,
+    minimum,
+    select,
+    unravel,
+)
 from aotc.chips import WARP
 from aotc.kernels.attention.arithmetic import minus_infinity
 from aotc.kernels.attention.masks import outer_index
@@ -40,20 +54,6 @@ from aotc.kernels.attention.simt.tiles import (
 from aotc.kernels.hopper.tma import is_aligned
 from aotc.kernels.matmul.problem import Matrix
 from aotc.kernels.tensor_core import commit_group, copy_async, wait_group
-from aotc.numbers import (
-    Condition,
-    Float,
-    Number,
-    Scalar,
-    Value,
-    compare,
-    divide_up,
-    fma,
-    maximum,
-    minimum,
-    select,
-    unravel,
-)
 
 ELEMENT = "f32"
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Float, Scalar, compare, fma, maximum_number
 from aotc.kernels.attention.arithmetic import (
     LOG2_E,
     exp2,
@@ -20,7 +21,6 @@ from aotc.kernels.attention.arithmetic import (
 )
 from aotc.kernels.attention.masks import masked
 from aotc.kernels.attention.problem import Mask
-from aotc.numbers import Float, Scalar, compare, fma, maximum_number
 
 
 class Softmax:

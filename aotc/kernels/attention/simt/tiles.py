@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from aotc.builder.numbers import Number
 from aotc.chips import WARP
-from aotc.numbers import Number
 
 # Elements of f32 in the widest access, 16 bytes.
 GROUP = 4

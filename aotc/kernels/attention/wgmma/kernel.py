@@ -25,6 +25,17 @@ from contextlib import contextmanager
 from msgspec import Struct
 
 from aotc.builder import Buffer, Builder, Launch
+from aotc.builder.numbers import (
+    Float,
+    Number,
+    Scalar,
+    Value,
+    ceil_divide,
+    compare,
+    maximum,
+    minimum,
+    signed_maximum,
+)
 from aotc.chips import H100
 from aotc.kernels.attention.masks import MaskReader
 from aotc.kernels.attention.problem import Attention
@@ -45,17 +56,6 @@ from aotc.kernels.hopper.tiles import Tile, rasterize
 from aotc.kernels.hopper.tma import TensorMap
 from aotc.kernels.matmul.problem import Problem
 from aotc.kernels.matmul.wgmma.epilogue import TmaStoreEpilogue
-from aotc.numbers import (
-    Float,
-    Number,
-    Scalar,
-    Value,
-    ceil_divide,
-    compare,
-    maximum,
-    minimum,
-    signed_maximum,
-)
 
 # The registers of a thread of the producer and of a consumer, by the number of consumers.
 REGISTERS = {1: (40, 232), 2: (24, 240), 3: (32, 160), 4: (24, 112)}

@@ -4,13 +4,13 @@ bytes."""
 from __future__ import annotations
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Float, Number, Scalar, Value
 from aotc.kernels.attention.masks import outer_index
 from aotc.kernels.attention.operands import KEY, QUERY
 from aotc.kernels.attention.problem import Mask
 from aotc.kernels.hopper.smem import SWIZZLE_BYTES, load, shared_pointer
 from aotc.kernels.hopper.tma import TensorMap, create_tensor_map
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
-from aotc.numbers import Float, Number, Scalar, Value
 
 _CHUNK = 16  # bytes: the unit that the swizzle permutes, and that TMA's rows are multiples of
 _MOST_DIMENSIONS = 5  # the limit of a tensor map

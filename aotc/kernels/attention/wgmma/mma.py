@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Float, Number, Scalar, Value
 from aotc.kernels.attention.problem import Attention
 from aotc.kernels.hopper.mma import (
     OPERAND_REGISTERS,
@@ -28,7 +29,6 @@ from aotc.kernels.hopper.smem import (
 )
 from aotc.kernels.hopper.tma import TensorMap, create_tensor_map
 from aotc.kernels.matmul.problem import Matrix
-from aotc.numbers import Float, Number, Scalar, Value
 
 ROWS = 64  # the rows of Q of a warpgroup
 K_OF_MMA = 16

@@ -17,6 +17,15 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import (
+    Condition,
+    Number,
+    Value,
+    compare,
+    select,
+    signed_maximum,
+    signed_minimum,
+)
 from aotc.kernels.cpu.mainloop import (
     LONG_ROWS,
     LONG_VECTORS,
@@ -29,7 +38,6 @@ from aotc.kernels.cpu.packing import Part, pack_columns, pack_rest, pack_transpo
 from aotc.kernels.cpu.vectors import VECTOR_BYTES, Vectors
 from aotc.kernels.matmul.cpu.kernel import CpuFamily, CpuKernel, computed_in, has_convertible_types
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
-from aotc.numbers import Condition, Number, Value, compare, select, signed_maximum, signed_minimum
 
 # The smallest number of blocks for tiles of half (2) and of full (1) size. Every core should get
 # its share, but the smaller a tile is, the larger is the fraction of its time for packing.

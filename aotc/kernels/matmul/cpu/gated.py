@@ -7,6 +7,7 @@ A step of an LSTM or GRU is thus one launch, which all threads share.
 from __future__ import annotations
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import Number, Scalar, compare, signed_minimum
 from aotc.kernels.cpu.mainloop import LONG_ROWS, LONG_VECTORS
 from aotc.kernels.cpu.vectors import VECTOR_BYTES
 from aotc.kernels.matmul.cpu import blocked, packed
@@ -16,7 +17,6 @@ from aotc.kernels.matmul.epilogue import Epilogue, EpilogueOf
 from aotc.kernels.matmul.gates import GateArguments, Gates, gate_name
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Place, Problem
 from aotc.mlir import ir
-from aotc.numbers import Number, Scalar, compare, signed_minimum
 
 # Tiles are narrow enough for this number of blocks, if they can be, with a vector of each gate.
 _ENOUGH_BLOCKS = 16

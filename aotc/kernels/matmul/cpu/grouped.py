@@ -21,6 +21,16 @@ from typing import Any
 from msgspec import Struct
 
 from aotc.builder import Buffer
+from aotc.builder.numbers import (
+    Condition,
+    Number,
+    Scalar,
+    Value,
+    compare,
+    select,
+    signed_maximum,
+    signed_minimum,
+)
 from aotc.kernels.cpu.dots import Dot, dots_of, interleaved
 from aotc.kernels.cpu.levels import has_level
 from aotc.kernels.cpu.mainloop import LONG_ROWS, ROWS_BEHIND, Finish, Mainloop, Row
@@ -31,16 +41,6 @@ from aotc.kernels.matmul.cpu.blocked import ROW_GAP_BYTES, CpuBlocked, Step, Til
 from aotc.kernels.matmul.cpu.kernel import computed_in
 from aotc.kernels.matmul.problem import Problem
 from aotc.mlir import ir
-from aotc.numbers import (
-    Condition,
-    Number,
-    Scalar,
-    Value,
-    compare,
-    select,
-    signed_maximum,
-    signed_minimum,
-)
 
 _GROUP_BYTES = 4
 # The number of columns that are transposed in registers at a time.

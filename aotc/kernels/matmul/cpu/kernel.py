@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import Number, Value
 from aotc.kernels.cpu.vectors import Vectors
 from aotc.kernels.family import CPU
 from aotc.kernels.matmul.epilogue import EpilogueOf
@@ -19,7 +20,6 @@ from aotc.kernels.matmul.problem import (
     Problem,
 )
 from aotc.mlir import ir
-from aotc.numbers import Number, Value
 
 # The element types among which the CPU's lowering has conversions.
 _FLOATS = ("f64", "f32", "f16", "bf16")

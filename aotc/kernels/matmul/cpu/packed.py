@@ -6,12 +6,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from aotc.builder import Buffer
+from aotc.builder.numbers import Number, Value
 from aotc.kernels.cpu.vectors import VECTOR_BYTES
 from aotc.kernels.matmul.cpu import blocked
 from aotc.kernels.matmul.cpu.blocked import CpuBlocked, Step, Tile
 from aotc.kernels.matmul.cpu.kernel import computed_in
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
-from aotc.numbers import Number, Value
 
 # With more rows, each element of B is used so often that its layout does not matter.
 _MOST_ROWS = 512

@@ -17,10 +17,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Number, Value, compare, signed_maximum, signed_minimum
 from aotc.kernels.cpu.vectors import VECTOR_BYTES
 from aotc.kernels.matmul.cpu.kernel import CpuFamily, CpuKernel, computed_in, has_convertible_types
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Matrix, Problem
-from aotc.numbers import Number, Value, compare, signed_maximum, signed_minimum
 
 
 class Variant(Struct, frozen=True):

@@ -11,13 +11,13 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Number, Value
 from aotc.kernels.cpu.vectors import VECTOR_BYTES
 from aotc.kernels.matmul.cpu import streamed
 from aotc.kernels.matmul.cpu.kernel import computed_in
 from aotc.kernels.matmul.cpu.packed import packed_type
 from aotc.kernels.matmul.cpu.streamed import CpuStreamed, Variant
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, EpilogueBuilder, Problem
-from aotc.numbers import Number, Value
 
 # The number of vectors of accumulators, used in turn to hide the latency of additions.
 _ACCUMULATORS = 4

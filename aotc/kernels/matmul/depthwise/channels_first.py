@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Number, Value, compare, signed_maximum, signed_minimum, unravel
 from aotc.kernels.cpu.levels import SSE2, is_for_level
 from aotc.kernels.matmul.cpu.kernel import CpuFamily, CpuKernel, computed_in, has_convertible_types
 from aotc.kernels.matmul.depthwise.mainloop import (
@@ -35,7 +36,6 @@ from aotc.kernels.matmul.implicit_gemm.operand import Operand, count_of
 from aotc.kernels.matmul.implicit_gemm.problem import likely_count
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder
 from aotc.mlir import ir
-from aotc.numbers import Number, Value, compare, signed_maximum, signed_minimum, unravel
 
 # The candidate sizes of the mainloop's vectors. The cost of an operation is its bytes plus
 # _BYTES_OF_OPERATION.

@@ -18,6 +18,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import (
+    Number,
+    Value,
+    compare,
+    select,
+    signed_maximum,
+    signed_minimum,
+    unravel,
+)
 from aotc.kernels.matmul.cpu.kernel import CpuFamily, CpuKernel, computed_in, has_convertible_types
 from aotc.kernels.matmul.depthwise.mainloop import (
     BLOCK_WORK,
@@ -29,7 +38,6 @@ from aotc.kernels.matmul.depthwise.mainloop import (
 from aotc.kernels.matmul.depthwise.problem import DepthwiseChannelsLast
 from aotc.kernels.matmul.implicit_gemm.operand import Operand, count_of
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder
-from aotc.numbers import Number, Value, compare, select, signed_maximum, signed_minimum, unravel
 
 # The candidate sizes of the mainloop's vectors. The cost of an operation is its bytes plus
 # _BYTES_OF_OPERATION.

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from aotc.analysis.generics import body_of
 from aotc.builder import Builder
+from aotc.builder.numbers import Condition, Value, compare
 from aotc.kernels.matmul.dequantized.integers import (
     Field,
     Known,
@@ -30,7 +31,6 @@ from aotc.kernels.matmul.dequantized.integers import (
 )
 from aotc.kernels.matmul.dequantized.recognition import CHUNK, Product, factor_of
 from aotc.mlir import ir
-from aotc.numbers import Condition, Value, compare
 from aotc.ops import attributes_of, constant_from, create, defining
 
 WORD = 4

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import product as pairs
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Number, Value, ceil_divide, compare, compare_values, minimum
 from aotc.kernels.cpu.dots import call_intrinsic
 from aotc.kernels.cpu.levels import AVX2, AVX512, has_level
 from aotc.kernels.matmul.dequantized.body import field_of, weights_of_bytes
@@ -19,7 +20,6 @@ from aotc.kernels.matmul.dequantized.integers import Field
 from aotc.kernels.matmul.dequantized.operands import Operands, Result
 from aotc.kernels.matmul.dequantized.recognition import CHUNK, Product
 from aotc.mlir import ir
-from aotc.numbers import Number, Value, ceil_divide, compare, compare_values, minimum
 from aotc.ops import constant_from
 
 # Given the elements of other inputs that a group shares, and the digits that select a weight in a

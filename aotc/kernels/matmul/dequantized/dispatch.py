@@ -16,6 +16,7 @@ from aotc.analysis.aliasing import Roots
 from aotc.analysis.functions import Functions
 from aotc.attributes import TARGET_ATTRIBUTE
 from aotc.builder import WIDEST_ACCESS, Builder
+from aotc.builder.numbers import Condition, Scalar, compare
 from aotc.kernels.family import ANY_GPU, CPU, SM_90A
 from aotc.kernels.launches import chips_of, generics_on_host, is_for_cpu, name_modules
 from aotc.kernels.matmul.dequantized import cpu, mma_sync, persistent
@@ -26,7 +27,6 @@ from aotc.kernels.matmul.dispatch import STEP, move_here
 from aotc.kernels.matmul.fusion.fuse import Fused, fuse, remove_temporary
 from aotc.mlir import ir
 from aotc.module_names import CAPABILITY, LEAST_CAPABILITY
-from aotc.numbers import Condition, Scalar, compare
 from aotc.remarks import Remarks
 from aotc.request import BuildRequest, Chip
 from aotc.rewrites.capability import declare_capability

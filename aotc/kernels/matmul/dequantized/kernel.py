@@ -13,13 +13,13 @@ from functools import reduce
 from msgspec import Struct
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Number, Value, compare, divide_up, minimum, unravel
 from aotc.chips import WARP
 from aotc.kernels.matmul.dequantized.body import weights
 from aotc.kernels.matmul.dequantized.operands import Operands, Result
 from aotc.kernels.matmul.dequantized.recognition import CHUNK, Product
 from aotc.kernels.matmul.scalar import launch
 from aotc.kernels.warp_reduction import butterfly_distances, reduce_over_lanes
-from aotc.numbers import Number, Value, compare, divide_up, minimum, unravel
 
 
 class Variant(Struct, frozen=True):

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Number, Value, divide_up
 from aotc.chips import H100
 from aotc.kernels.matmul.dequantized.operands import Result
 from aotc.kernels.matmul.dequantized.recognition import Product, factor_of
@@ -25,7 +26,6 @@ from aotc.kernels.matmul.dequantized.tensor_core import (
     Warps,
 )
 from aotc.kernels.matmul.scalar import launch, wait_for_previous
-from aotc.numbers import Number, Value, divide_up
 
 _ELEMENTS = ("f16", "bf16")
 _ENOUGH_WARPS = 24 * H100.multiprocessors

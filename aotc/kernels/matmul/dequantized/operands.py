@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from aotc.builder import WIDEST_ACCESS, Buffer, Builder
+from aotc.builder.numbers import Number, Value, unravel
 from aotc.kernels.matmul.dequantized.body import ORDER, WORD
 from aotc.kernels.matmul.dequantized.recognition import CHUNK, Product
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, EpilogueBuilder, Place
-from aotc.numbers import Number, Value, unravel
 
 # Reads an element of an input, given the input's index and the element's indices.
 Read = Callable[[int, Sequence[Number]], Value]

@@ -20,6 +20,17 @@ from typing import Any
 from msgspec import Struct
 
 from aotc.builder import WIDEST_ACCESS, Buffer, Builder
+from aotc.builder.numbers import (
+    Condition,
+    Number,
+    Value,
+    compare,
+    divide_up,
+    is_equal,
+    minimum,
+    select,
+    unravel,
+)
 from aotc.chips import H100, WARP
 from aotc.kernels.matmul.dequantized.body import WORD
 from aotc.kernels.matmul.dequantized.operands import Result, are_of_rows
@@ -35,17 +46,6 @@ from aotc.kernels.matmul.dequantized.tensor_core import (
 from aotc.kernels.matmul.problem import ELEMENT_BYTES
 from aotc.kernels.matmul.scalar import launch, wait_for_previous
 from aotc.kernels.tensor_core import commit_group, copy_async, wait_group
-from aotc.numbers import (
-    Condition,
-    Number,
-    Value,
-    compare,
-    divide_up,
-    is_equal,
-    minimum,
-    select,
-    unravel,
-)
 
 _WARPS = 8
 _MOST_STEPS = 4

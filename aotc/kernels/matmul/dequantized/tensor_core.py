@@ -18,12 +18,12 @@ from typing import Any
 from msgspec import Struct
 
 from aotc.builder import WIDEST_ACCESS, Buffer, Builder
+from aotc.builder.numbers import Number, Scalar, Value, compare, divide_up, minimum, unravel
 from aotc.chips import WARP
 from aotc.kernels.matmul.dequantized.body import shifts, weights
 from aotc.kernels.matmul.dequantized.operands import Operands, Result
 from aotc.kernels.matmul.dequantized.recognition import CHUNK, Product
 from aotc.kernels.tensor_core import Mma, add_accumulators, fragment
-from aotc.numbers import Number, Scalar, Value, compare, divide_up, minimum, unravel
 
 LANES = 4  # the lanes that share a row
 STEP = LANES * CHUNK  # the bytes of a row in a step

@@ -15,6 +15,16 @@ from math import gcd, prod
 
 from aotc.analysis.constants import is_constant
 from aotc.builder import WIDEST_ACCESS, Buffer, Builder
+from aotc.builder.numbers import (
+    Condition,
+    Number,
+    Value,
+    compare,
+    divide_up,
+    minimum,
+    signed_maximum,
+    unravel,
+)
 from aotc.chips import (
     WARP,
 )
@@ -29,16 +39,6 @@ from aotc.kernels.matmul.scalar import (
     wait_for_previous,
 )
 from aotc.kernels.warp_reduction import butterfly_distances, reduce_over_lanes
-from aotc.numbers import (
-    Condition,
-    Number,
-    Value,
-    compare,
-    divide_up,
-    minimum,
-    signed_maximum,
-    unravel,
-)
 
 _REDUCTION_THREADS = 128
 

@@ -14,12 +14,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Number
 from aotc.kernels.matmul.fusion.collapsed import Groups
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Loop, known_count
 from aotc.kernels.matmul.problem import Problem
 from aotc.kernels.matmul.recognition import Matmul, matrix_of
 from aotc.mlir import ir
-from aotc.numbers import Number
 
 
 class _Role(Struct, frozen=True):

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import Condition, Number, Value, compare, select
 from aotc.chips import H100, KIB
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
@@ -48,7 +49,6 @@ from aotc.kernels.matmul.problem import (
 )
 from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
 from aotc.kernels.tensor_core import copy_async
-from aotc.numbers import Condition, Number, Value, compare, select
 
 _MOST_SHARED_BYTES = 160 * KIB
 _ENTRY_BYTES = 4

@@ -11,9 +11,9 @@ from math import prod
 from msgspec import Struct
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import Number, Value
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Loop
 from aotc.kernels.matmul.problem import Arguments
-from aotc.numbers import Number, Value
 
 # Numbers below this limit are divided in 32 bits.
 _END_OF_SHORT = 2**31

@@ -14,6 +14,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import Number, Value, compare, divide_up, minimum, unravel
 from aotc.chips import H100, KIB
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
@@ -39,7 +40,6 @@ from aotc.kernels.matmul.simt.family import SIMT
 from aotc.kernels.matmul.simt.kernel import tile_coordinate
 from aotc.kernels.matmul.simt.mainloop import CopyVector, Mainloop
 from aotc.kernels.matmul.simt.tiles import OperandTile
-from aotc.numbers import Number, Value, compare, divide_up, minimum, unravel
 
 _SHARED_BYTES = 160 * KIB
 _TABLE_ENTRY = "i32"

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Number
 from aotc.kernels.family import SM_90A
 from aotc.kernels.hopper.im2col import Im2colTile, WindowAxis, Windows
 from aotc.kernels.hopper.tma import swizzled_width
@@ -31,7 +32,6 @@ from aotc.kernels.matmul.wgmma import cost
 from aotc.kernels.matmul.wgmma.family import WGMMA
 from aotc.kernels.matmul.wgmma.kernel import Kernel, operands
 from aotc.kernels.matmul.wgmma.variants import Variant, shapes
-from aotc.numbers import Number
 
 _ALIGNMENT = 16  # bytes: required of TMA's strides
 # Further candidates: images have many rows, and often 64 columns.

@@ -9,9 +9,17 @@ from typing import Any
 from msgspec import Struct
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import (
+    Number,
+    Value,
+    compare,
+    minimum,
+    select,
+    signed_maximum,
+    signed_minimum,
+)
 from aotc.kernels.matmul.mma_sync.tiles import OperandTile, Variant
 from aotc.kernels.tensor_core import commit_group, copy_async, wait_group
-from aotc.numbers import Number, Value, compare, minimum, select, signed_maximum, signed_minimum
 
 
 class TileCopy(ABC):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import Number, Value
 from aotc.chips import H100
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.family import MatmulFamily
@@ -30,7 +31,6 @@ from aotc.kernels.matmul.mma_sync.tiles import shared_bytes as bytes_of_tiles
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Matrix, Problem
 from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
 from aotc.kernels.tensor_core import LEAST_ASYNC_BYTES
-from aotc.numbers import Number, Value
 
 # Split-K: the number of concurrent blocks of a large GPU, and the smallest number of K tiles of a
 # part.

@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import Number, Value
 from aotc.kernels.matmul.mma_sync.tiles import Coordinates, OperandTile
 from aotc.kernels.tensor_core import Mma, fragment, halves, ldmatrix
-from aotc.numbers import Number, Value
 
 
 class FragmentLoads(ABC):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Number, Value, ceil_divide, compare, select
 from aotc.kernels.matmul.mma_sync.copies import Pipeline, TileCopy
 from aotc.kernels.matmul.mma_sync.fragments import fragment_loads
 from aotc.kernels.matmul.mma_sync.store import Output, StagedStore
@@ -21,7 +22,6 @@ from aotc.kernels.matmul.mma_sync.tiles import (
 )
 from aotc.kernels.matmul.problem import Problem
 from aotc.kernels.tensor_core import add_accumulators
-from aotc.numbers import Number, Value, ceil_divide, compare, select
 
 
 class Kernel:

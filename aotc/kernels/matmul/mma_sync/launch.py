@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from msgspec.structs import replace
 
 from aotc.builder import Builder, Launch
+from aotc.builder.numbers import Number, ceil_divide, maximum, minimum
 from aotc.chips import WARP
 from aotc.kernels.matmul.mma_sync.copies import TileCopy
 from aotc.kernels.matmul.mma_sync.kernel import Kernel
@@ -16,7 +17,6 @@ from aotc.kernels.matmul.mma_sync.store import Output, PartialOutput
 from aotc.kernels.matmul.mma_sync.tiles import Coordinates, ProblemShape, Variant
 from aotc.kernels.matmul.problem import Problem
 from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
-from aotc.numbers import Number, ceil_divide, maximum, minimum
 
 
 class TiledLaunch(ABC):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from aotc.builder import WIDEST_ACCESS, Buffer, Builder
+from aotc.builder.numbers import Number, Value, compare
 from aotc.chips import WARP
 from aotc.kernels.matmul.mma_sync.tiles import (
     Coordinates,
@@ -19,7 +20,6 @@ from aotc.kernels.matmul.mma_sync.tiles import (
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, EpilogueBuilder, Place, Problem
 from aotc.kernels.matmul.scalar import accumulator_type_of
 from aotc.kernels.tensor_core import add_accumulators
-from aotc.numbers import Number, Value, compare
 
 
 class Output(Protocol):

@@ -11,10 +11,10 @@ from math import gcd, prod
 
 from msgspec import Struct
 
+from aotc.builder.numbers import Number
 from aotc.chips import WARP
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.kernels.tensor_core import LDMATRIX_ROW_BYTES, LEAST_ASYNC_BYTES, Mma
-from aotc.numbers import Number
 
 # The size of ldmatrix's rows, of the widest copy, and of the unit that the swizzle permutes.
 CHUNK_BYTES = LDMATRIX_ROW_BYTES

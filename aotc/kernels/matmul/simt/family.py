@@ -16,6 +16,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from aotc.builder import WIDEST_ACCESS, Builder
+from aotc.builder.numbers import Number, divide_up, minimum, signed_maximum
 from aotc.chips import H100, KIB, MAX_BLOCK_THREADS, WARP, gpu_of
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.family import FewTiles, MatmulFamily
@@ -32,7 +33,6 @@ from aotc.kernels.matmul.simt.tiles import (
 )
 from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
 from aotc.kernels.matmul.tuned import Sizes
-from aotc.numbers import Number, divide_up, minimum, signed_maximum
 from aotc.request import Chip
 
 _SHARED_BYTES = 160 * KIB

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import Number, Value, compare, divide_up, minimum, unravel
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, EpilogueBuilder, Matrix, Problem
 from aotc.kernels.matmul.scalar import Block, Operands, elements_of_c
 from aotc.kernels.matmul.simt.mainloop import CopyVector, Mainloop
 from aotc.kernels.matmul.simt.tiles import Variant, operand_tiles
-from aotc.numbers import Number, Value, compare, divide_up, minimum, unravel
 
 
 def tile_coordinate(

@@ -14,12 +14,12 @@ from math import prod
 from msgspec import Struct
 
 from aotc.builder import WIDEST_ACCESS, Buffer, Builder
+from aotc.builder.numbers import Condition, Number, Scalar, Value, compare, minimum, select, unravel
 from aotc.chips import WARP
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
 from aotc.kernels.matmul.scalar import accumulator_type_of
 from aotc.kernels.matmul.simt.tiles import OperandTile, Variant, copy_counts, divides_digits
 from aotc.kernels.tensor_core import commit_group, copy_async, wait_group
-from aotc.numbers import Condition, Number, Scalar, Value, compare, minimum, select, unravel
 
 # Accumulators of a thread that leave few registers.
 _MANY_ACCUMULATORS = 128

@@ -9,9 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.builder import WIDEST_ACCESS
+from aotc.builder.numbers import Number
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.kernels.matmul.scalar import accumulator_type_of
-from aotc.numbers import Number
 
 # The number of elements along K that consecutive threads copy of a row of a K-major operand: 32
 # bytes of f32 are the smallest transaction of memory, and the transposed stores are in different

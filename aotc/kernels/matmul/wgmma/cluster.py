@@ -10,9 +10,9 @@ Blocks are numbered in column-major order in the cluster.
 from __future__ import annotations
 
 from aotc.builder import Builder, Launch
+from aotc.builder.numbers import Number, Scalar, Value, compare
 from aotc.kernels.hopper.pipeline import TmaPipeline
 from aotc.kernels.hopper.smem import shared_pointer
-from aotc.numbers import Number, Scalar, Value, compare
 
 
 class Cluster:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Number, Scalar, Value, compare, maximum, minimum, signed_maximum
 from aotc.kernels.hopper.cta import WARPGROUP, Cta
 from aotc.kernels.hopper.mma import MMA_M
 from aotc.kernels.hopper.smem import (
@@ -28,7 +29,6 @@ from aotc.kernels.hopper.tiles import Tile
 from aotc.kernels.hopper.tma import swizzled_width
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
 from aotc.mlir import ir
-from aotc.numbers import Number, Scalar, Value, compare, maximum, minimum, signed_maximum
 
 if TYPE_CHECKING:
     from aotc.kernels.matmul.wgmma.epilogue import TmaStoreEpilogue

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import Number, Scalar, Value, minimum
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, EpilogueOperand, Problem
 from aotc.kernels.matmul.wgmma.epilogue_operands import Pairs
-from aotc.numbers import Number, Scalar, Value, minimum
 
 
 class ColumnOperands:

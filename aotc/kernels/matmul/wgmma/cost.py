@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from aotc.builder.numbers import Number, divide_up, signed_maximum
 from aotc.chips import H200_BLOCKS_IN_CLUSTERS
 from aotc.kernels.hopper.operand import OperandTile
 from aotc.kernels.hopper.smem import SWIZZLE_BYTES
 from aotc.kernels.matmul.problem import ELEMENT_BYTES
-from aotc.numbers import Number, divide_up, signed_maximum
 
 if TYPE_CHECKING:
     from aotc.kernels.matmul.wgmma.variants import Variant

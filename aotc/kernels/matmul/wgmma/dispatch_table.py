@@ -9,6 +9,7 @@ from functools import partial, reduce
 from msgspec import Struct
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Number, Value, compare, minimum
 from aotc.kernels.family import SM_90A
 from aotc.kernels.matmul import tuned
 from aotc.kernels.matmul.family import MatmulFamily, least_clocks
@@ -18,7 +19,6 @@ from aotc.kernels.matmul.wgmma.cost import Sizes
 from aotc.kernels.matmul.wgmma.family import WGMMA
 from aotc.kernels.matmul.wgmma.kernel import operands
 from aotc.kernels.matmul.wgmma.variants import Variant
-from aotc.numbers import Number, Value, compare, minimum
 from aotc.request import Chip
 
 # The table has the best variant for square matrices of each of these sizes: common sizes, and sizes

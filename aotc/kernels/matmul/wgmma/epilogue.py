@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import Number, Scalar, Value, compare, minimum
 from aotc.chips import WARP
 from aotc.kernels.hopper.cta import Cta
 from aotc.kernels.hopper.smem import (
@@ -27,7 +28,6 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, EpilogueBuilder, Place, P
 from aotc.kernels.matmul.wgmma.column_operands import ColumnOperands, is_column_operand
 from aotc.kernels.matmul.wgmma.epilogue_operands import MatrixOperands, Pairs, is_matrix_operand
 from aotc.mlir import ir
-from aotc.numbers import Number, Scalar, Value, compare, minimum
 
 SUBTILE_ROWS = 16
 SUBTILE_BYTES = SUBTILE_ROWS * SWIZZLE_BYTES

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import Number, Scalar, Value, minimum
 from aotc.chips import WARP
 from aotc.kernels.hopper.smem import (
     SWIZZLE_BYTES,
@@ -23,7 +24,6 @@ from aotc.kernels.hopper.smem import (
 )
 from aotc.kernels.hopper.tiles import Tile
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, EpilogueOperand, Problem
-from aotc.numbers import Number, Scalar, Value, minimum
 
 _ACCESS = 16  # bytes
 _CHUNKS = SWIZZLE_BYTES // _ACCESS  # accesses per row

@@ -11,6 +11,7 @@ has.
 from __future__ import annotations
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Number, Scalar, Value, compare
 from aotc.kernels.hopper.mma import MMA_K_BYTES
 from aotc.kernels.hopper.smem import (
     SWIZZLE_BYTES,
@@ -21,7 +22,6 @@ from aotc.kernels.hopper.smem import (
     unpack,
 )
 from aotc.kernels.matmul.problem import ELEMENT_BYTES
-from aotc.numbers import Number, Scalar, Value, compare
 
 _CHUNK = 16  # bytes: the unit that the swizzle permutes
 

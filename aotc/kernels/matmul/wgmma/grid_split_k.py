@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import Number, Scalar, Value, ceil_divide, compare
 from aotc.kernels.hopper.tiles import Tile
 from aotc.kernels.hopper.tma import swizzled_width
 from aotc.kernels.matmul.problem import (
@@ -22,7 +23,6 @@ from aotc.kernels.matmul.problem import (
     Place,
     Problem,
 )
-from aotc.numbers import Number, Scalar, Value, ceil_divide, compare
 
 if TYPE_CHECKING:
     from aotc.kernels.matmul.wgmma.variants import Variant

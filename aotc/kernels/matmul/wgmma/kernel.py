@@ -13,6 +13,7 @@ Elements of a tile outside of A and B are filled with zeros, and those outside o
 from __future__ import annotations
 
 from aotc.builder import Builder, Launch
+from aotc.builder.numbers import Number, Scalar, Value, ceil_divide, compare, divide_up, maximum
 from aotc.kernels.hopper.cta import Cta, size_of
 from aotc.kernels.hopper.operand import OperandTile
 from aotc.kernels.hopper.tiles import Tile, computed_here, rasterize
@@ -26,7 +27,6 @@ from aotc.kernels.matmul.wgmma.ping_pong import MainloopOrder
 from aotc.kernels.matmul.wgmma.transpose_of_c_store import TransposingEpilogue
 from aotc.kernels.matmul.wgmma.transposed_store import TransposedEpilogue
 from aotc.kernels.matmul.wgmma.variants import Variant, accumulators_of
-from aotc.numbers import Number, Scalar, Value, ceil_divide, compare, divide_up, maximum
 
 # The registers of a thread of the producer and of a consumer, by the number of consumers.
 # Warpgroups begin with equal numbers: 168 if there are three, and 128 if there are four. With two

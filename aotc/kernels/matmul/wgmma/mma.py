@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Number, Scalar, Value
 from aotc.kernels.hopper.mma import (
     MMA_K_BYTES,
     OPERAND_REGISTERS,
@@ -29,7 +30,6 @@ from aotc.kernels.hopper.smem import (
 )
 from aotc.kernels.matmul.problem import ELEMENT_BYTES
 from aotc.kernels.matmul.wgmma.fragments import Fragments
-from aotc.numbers import Number, Scalar, Value
 
 _K_BLOCKS = range(SWIZZLE_BYTES // MMA_K_BYTES)  # the MMAs along K of a stage
 

@@ -8,8 +8,8 @@ mistake the parity of an old phase for that of its own.
 from __future__ import annotations
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Scalar, compare
 from aotc.kernels.hopper.smem import named_barrier, named_barrier_arrive
-from aotc.numbers import Scalar, compare
 
 _THREADS = 256  # of the two warpgroups together
 

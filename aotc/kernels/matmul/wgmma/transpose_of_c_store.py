@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aotc.builder.numbers import Number, Scalar, Value, compare
 from aotc.kernels.hopper.cta import WARPGROUP, Cta
 from aotc.kernels.hopper.smem import (
     SWIZZLE_BYTES,
@@ -19,7 +20,6 @@ from aotc.kernels.hopper.tiles import Tile
 from aotc.kernels.hopper.tma import is_aligned
 from aotc.kernels.matmul.problem import Place, Problem
 from aotc.kernels.matmul.wgmma.epilogue import TmaStoreEpilogue
-from aotc.numbers import Number, Scalar, Value, compare
 
 _ROWS = 64
 _BYTES = _ROWS * SWIZZLE_BYTES

@@ -7,11 +7,11 @@ A warp has 16 of a wgmma's 64 rows, which are columns of C here. Each lane has t
 
 from __future__ import annotations
 
+from aotc.builder.numbers import Number, Value, compare
 from aotc.kernels.hopper.smem import shared_pointer, store
 from aotc.kernels.hopper.tiles import Tile
 from aotc.kernels.matmul.wgmma.epilogue import SUBTILE_ROWS, Group, TmaStoreEpilogue
 from aotc.kernels.matmul.wgmma.epilogue_operands import Pairs
-from aotc.numbers import Number, Value, compare
 
 _CHUNK = 16  # bytes: the unit that the swizzle permutes
 

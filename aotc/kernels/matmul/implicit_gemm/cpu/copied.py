@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import Number, Value, compare
 from aotc.kernels.cpu.vectors import VECTOR_BYTES, VECTOR_STRIDES, Vectors
 from aotc.kernels.matmul.cpu.kernel import computed_in
 from aotc.kernels.matmul.implicit_gemm.cpu.image import image_of
@@ -29,7 +30,6 @@ from aotc.kernels.matmul.implicit_gemm.problem import (
 )
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Matrix
 from aotc.mlir import ir
-from aotc.numbers import Number, Value, compare
 
 # With fewer than _LEAST_ROWS rows, or at most _ROWS_OF_BLOCK rows and enough columns, one block
 # computes all rows, and packs its columns while they are in a cache.

@@ -15,6 +15,15 @@ from functools import partial
 from msgspec import Struct
 
 from aotc.builder import Buffer
+from aotc.builder.numbers import (
+    Condition,
+    Number,
+    Scalar,
+    Value,
+    compare,
+    signed_maximum,
+    signed_minimum,
+)
 from aotc.kernels.cpu.mainloop import Row
 from aotc.kernels.cpu.packing import Column, pack_along_k
 from aotc.kernels.cpu.vectors import VECTOR_STRIDES
@@ -23,7 +32,6 @@ from aotc.kernels.matmul.cpu.blocked import Step, Tile
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.problem import Arguments, Line
-from aotc.numbers import Condition, Number, Scalar, Value, compare, signed_maximum, signed_minimum
 
 _ENTRY_BYTES = 8
 # The lengths of runs of columns that are packed as short vectors. They divide the vector width, and

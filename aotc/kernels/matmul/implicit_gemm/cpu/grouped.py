@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from aotc.builder.numbers import Number, Value, compare
 from aotc.kernels.cpu.levels import AVX512
 from aotc.kernels.cpu.vectors import VECTOR_STRIDES
 from aotc.kernels.matmul.cpu import grouped
@@ -23,7 +24,6 @@ from aotc.kernels.matmul.implicit_gemm.cpu.gathered import line_of
 from aotc.kernels.matmul.implicit_gemm.cpu.image import step_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, known_count
 from aotc.kernels.matmul.problem import Line
-from aotc.numbers import Number, Value, compare
 
 
 def takes_groups(problem: ImplicitGemm) -> bool:

@@ -13,6 +13,7 @@ import math
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc.builder.numbers import Number, Value, signed_maximum, signed_minimum
 from aotc.kernels.cpu.mainloop import LONG_ROWS, Finish
 from aotc.kernels.matmul.cpu.blocked import Step, Tile
 from aotc.kernels.matmul.cpu.kernel import computed_in
@@ -20,7 +21,6 @@ from aotc.kernels.matmul.implicit_gemm.cpu.gathered import Kernel
 from aotc.kernels.matmul.implicit_gemm.operand import count_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Loop
 from aotc.kernels.matmul.problem import Arguments, Line
-from aotc.numbers import Number, Value, signed_maximum, signed_minimum
 
 # The largest ratio of computed columns to those of C. Above it, packing is faster.
 _MOST_COMPUTED = 1.1

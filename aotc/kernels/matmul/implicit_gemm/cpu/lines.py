@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc.builder.numbers import Number, Value, compare, signed_maximum, signed_minimum
 from aotc.kernels.cpu.vectors import VECTOR_BYTES, VECTOR_STRIDES
 from aotc.kernels.matmul.cpu.blocked import Step, Tile
 from aotc.kernels.matmul.cpu.kernel import computed_in
@@ -21,7 +22,6 @@ from aotc.kernels.matmul.implicit_gemm.cpu.image import InPlaceKernel, step_of
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Line
-from aotc.numbers import Number, Value, compare, signed_maximum, signed_minimum
 
 # The largest ratio of computed columns to those of C. Above it, packing is faster.
 _MOST_COMPUTED = 1.2

@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.builder import Buffer, Builder
+from aotc.builder.numbers import Number, Scalar, Value, compare, signed_maximum, signed_minimum
 from aotc.kernels.cpu.constant_copies import copy_of_constant
 from aotc.kernels.cpu.mainloop import LONG_ROWS, ROWS_BEHIND, Row
 from aotc.kernels.cpu.vectors import VECTOR_BYTES, Vectors
@@ -31,7 +32,6 @@ from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, known_count,
 from aotc.kernels.matmul.problem import Arguments, Line
 from aotc.mlir import ir
 from aotc.module_names import WINOGRAD_COPY
-from aotc.numbers import Number, Scalar, Value, compare, signed_maximum, signed_minimum
 
 _TAPS, _INPUTS, _OUTPUTS = 3, 4, 2
 _POSITIONS = _INPUTS**2
