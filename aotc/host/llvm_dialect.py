@@ -1,5 +1,11 @@
-"""Building blocks of the LLVM dialect: text that is parsed into a module, and helpers to write
-it."""
+"""Building blocks of the LLVM dialect: text that is parsed into a module, and helpers to write it.
+
+Functions that call the runtime are written as text of the dialect. The bindings' builders of this
+dialect are the generated ones: each `llvm.call` also takes its operand bundles and their sizes,
+each global its linkage and an initializer region, and each branch blocks that exist before it. Each
+line of text would be a call with more arguments, in an order that hides the control flow. Single
+operations in existing functions are created by `aotc.ops`.
+"""
 
 from __future__ import annotations
 

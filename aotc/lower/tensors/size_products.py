@@ -1,4 +1,8 @@
-"""Sizes of tensors as products of unknown values: equal sizes have equal products."""
+"""Sizes of tensors as products of SSA values: equal sizes have equal products.
+
+See "Sizes that are not known at build time" in docs/architecture.md for the other representations.
+Products hold in any function, need no facts, and can be divided to find a reshape's groups.
+"""
 
 from __future__ import annotations
 
