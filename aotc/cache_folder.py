@@ -175,7 +175,7 @@ def _take_away(place: Path) -> None:
 
 def _write_hashes(folder: Path) -> None:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    lines = [f"{_hash_of(path)} {path.relative_to(folder)}\n" for path in files]
+    lines = [f"{content_digest(path)} {path.relative_to(folder)}\n" for path in files]
     content = "".join(lines).encode()
     (folder / _HASHES).write_bytes(seal(content) + content)
 
@@ -194,7 +194,7 @@ def _trouble(place: Path, expected: Sequence[str]) -> str | None:
         for name in dict.fromkeys([*expected, *hashes]):
             if name not in hashes or not (place / name).is_file():
                 return f"{name} is {ABSENT}"
-            if _hash_of(place / name) != hashes[name]:
+            if content_digest(place / name) != hashes[name]:
                 return f"{name} is {DAMAGED}"
     except OSError as error:
         return f"{name} cannot be read: {error.strerror or error}"
@@ -210,7 +210,7 @@ def _hash_and_name(line: bytes) -> tuple[str, str]:
     return digest, name
 
 
-def _hash_of(path: Path) -> str:
+def content_digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

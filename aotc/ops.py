@@ -439,6 +439,10 @@ def unary(name: str, operand: Any, result: Any) -> Any:
     return create(name, [operand], [result]).result
 
 
+def shape_cast(vector: Any, type_: Any) -> Any:
+    return vector if vector.type == type_ else unary("vector.shape_cast", vector, type_)
+
+
 def binary(name: str, left: Any, right: Any) -> Any:
     """The value of an operation whose two operands have the result's type."""
     return create(name, [left, right], [left.type]).result
@@ -555,6 +559,14 @@ def index() -> Any:
 
 def integer(width: int) -> Any:
     return ir.IntegerType.get_signless(width)
+
+
+def is_pointer(type_: Any) -> bool:
+    return str(type_).startswith("!llvm.ptr")
+
+
+def element_name(type_: Any) -> str:
+    return str(element_type(type_))
 
 
 def element_type(type_: Any) -> Any:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from aotc.cache.store import Miss, Store
+from aotc.cache_folder import content_digest
 from aotc.version import __version__
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -57,7 +58,7 @@ class Identities:
         if remembered.get("signature") == signature:
             return str(remembered["identity"])
         parts = (
-            f"{Path(path).relative_to(folder)} {_content_digest(Path(path))}"
+            f"{Path(path).relative_to(folder)} {content_digest(Path(path))}"
             for folder in folders
             for path, _ in _own_files([folder])
         )
@@ -104,7 +105,7 @@ class Identities:
         seen = _look([str(path)])
         if remembered.get("seen") == seen:
             return str(remembered["identity"])
-        identity = _package_identity(path) or f"#{_content_digest(path)}"
+        identity = _package_identity(path) or f"#{content_digest(path)}"
         self._remember(place, {"seen": seen, "identity": identity})
         return identity
 
@@ -266,9 +267,9 @@ def _library_identity(package: Path) -> str:
         if name in records:
             record = records[name]
             changed = [file for file in _shared_objects(package) if not _is_of(file, record)]
-            contents = "".join(f" #{_content_digest(file)}" for file in changed)
+            contents = "".join(f" #{content_digest(file)}" for file in changed)
             return _record_identity(record) + contents
-    return f"#{_digest(f'{path} {_content_digest(path)}' for path in sorted(package.rglob('*.*')))}"
+    return f"#{_digest(f'{path} {content_digest(path)}' for path in sorted(package.rglob('*.*')))}"
 
 
 def _record_identity(record: Path) -> str:
@@ -294,11 +295,6 @@ def _identity_of_list(record: Path, _time: int) -> str:
 
 def _shared_objects(package: Path) -> list[Path]:
     return sorted(package.glob("_mlir_libs/*.so*"))
-
-
-def _content_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _digest(lines: Iterable[str]) -> str:

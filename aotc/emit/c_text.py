@@ -11,6 +11,11 @@ import hashlib
 import re
 
 
+def in_comment(text: str) -> str:
+    """`text` in a `//` comment, which it does not end or continue."""
+    return text.replace("\n", " ").replace("\\", "/")
+
+
 def c_identifier(name: str) -> str:
     """`name` as a C identifier. A name that is a C identifier is not changed."""
     text = "".join(

@@ -48,7 +48,7 @@ def _expanded(given: Any, type_: Any) -> Any:
     old, new = _width(given.type), _width(type_)
     bits = math.prod(given.type.shape) * old
     row = ir.VectorType.get([bits // old], ops.integer(old))
-    values = _reshaped(_as_bits(given), row)
+    values = ops.shape_cast(_as_bits(given), row)
     elements = [ops.extract(values, number) for number in range(bits // old)]
     group = math.lcm(old, new)
     joined = [
@@ -60,7 +60,7 @@ def _expanded(given: Any, type_: Any) -> Any:
     ]
     made = ir.VectorType.get([bits // new], ops.integer(new))
     vector = ops.create("vector.from_elements", narrow, [made]).result
-    vector = _reshaped(vector, ops.with_element_type(type_, ops.integer(new)))
+    vector = ops.shape_cast(vector, ops.with_element_type(type_, ops.integer(new)))
     return vector if vector.type == type_ else ops.unary("arith.bitcast", vector, type_)
 
 
@@ -70,10 +70,6 @@ def _as_bits(value: Any) -> Any:
         return value
     bits = ops.with_element_type(value.type, ops.integer(int(element.width)))
     return ops.unary("arith.bitcast", value, bits)
-
-
-def _reshaped(value: Any, type_: Any) -> Any:
-    return value if value.type == type_ else ops.unary("vector.shape_cast", value, type_)
 
 
 def _join(elements: list[Any], width: int) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.mlir import ir
+from aotc.rewrites.cloning import body_of
 
 _LOOP = "affine.for"
 _CONSTANT = "arith.constant"
@@ -25,14 +26,14 @@ def distribute(outermost: Any) -> list[Any]:
     another. The original is not erased."""
     pieces: list[Any] = []
     chain = list(_chain(outermost))
-    groups = _groups(_body(chain[-1]))
+    groups = _groups(body_of(chain[-1]))
     if len(groups) < 2 or not all(map(iterations_are_apart, chain)):
         return []
     for group in groups:
         copy = outermost.clone(ir.InsertionPoint(outermost)).operation
         inner = list(_chain_of(copy, len(chain)))[-1]
         kept = {number for number, _ in group}
-        for number, operation in reversed(list(enumerate(_body(inner)))):
+        for number, operation in reversed(list(enumerate(body_of(inner)))):
             if operation.name != _CONSTANT and number not in kept:
                 operation.erase()
         pieces += distribute_further(copy)
@@ -85,7 +86,7 @@ def _places_of(variable: Any, access: Any, indices: list[Any]) -> set[int]:
 def _chain(loop: Any) -> Iterator[Any]:
     """The loops of a perfect nest, the outermost first (constants may be between them)."""
     yield loop
-    inside = [op for op in _body(loop) if op.name != _CONSTANT]
+    inside = [op for op in body_of(loop) if op.name != _CONSTANT]
     if len(inside) == 1 and inside[0].name == _LOOP and not len(inside[0].results):
         yield from _chain(inside[0])
 
@@ -94,7 +95,7 @@ def _chain_of(loop: Any, count: int) -> Iterator[Any]:
     """The first `count` loops of a perfect nest."""
     yield loop
     if count > 1:
-        (inner,) = (op for op in _body(loop) if op.name != _CONSTANT)
+        (inner,) = (op for op in body_of(loop) if op.name != _CONSTANT)
         yield from _chain_of(inner, count - 1)
 
 
@@ -117,9 +118,3 @@ def _groups(body: list[Any]) -> list[list[tuple[int, Any]]]:
             group = merged + group
         groups[first:] = [group]
     return groups
-
-
-def _body(loop: Any) -> list[Any]:
-    """The operations of a loop's body without its terminator."""
-    *body, _ = (op.operation for op in loop.regions[0].blocks[0].operations)
-    return body

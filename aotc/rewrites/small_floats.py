@@ -165,7 +165,7 @@ def _users(root: Any) -> tuple[set[str], set[str]]:
         for value in (*operation.operands, *operation.results):
             type_ = value.type
             if type_ not in elements:
-                elements[type_] = _element(type_)
+                elements[type_] = ops.element_name(type_)
             if elements[type_] in SMALL_FLOATS:
                 names.add(name)
                 formats.add(elements[type_])
@@ -179,7 +179,7 @@ def _expand_roundings(root: Any) -> None:
     for operation in ops.find(root, *ROUNDED):
         if ROUNDING_MODE not in operation.attributes:
             continue
-        form = _ROUNDED_BY_LLVM.get(_element(operation.results[0].type))
+        form = _ROUNDED_BY_LLVM.get(ops.element_name(operation.results[0].type))
         if form is None:
             continue
         rounding = rounding_of(operation)
@@ -196,7 +196,7 @@ def _flush_denormals(root: Any) -> None:
     """Expands flushes of small floats, because their subnormal numbers are normal in f32."""
     for operation in ops.find(root, "arith.flush_denormals"):
         given, result = operation.operands[0], operation.results[0]
-        name = _element(given.type)
+        name = ops.element_name(given.type)
         if name not in SMALL_FLOATS:
             continue
         flushed = given  # powers of two have no subnormal numbers
@@ -222,7 +222,7 @@ def _clamp_to_integers(root: Any) -> None:
     """Saturates conversions to integers, as upstream's APFloat does."""
     for conversion in ops.find(root, "arith.fptosi", "arith.fptoui"):
         given, width = conversion.operands[0], ops.element_type(conversion.results[0].type).width
-        if _element(given.type) not in SMALL_FLOATS or width > _CLAMPED_BITS:
+        if ops.element_name(given.type) not in SMALL_FLOATS or width > _CLAMPED_BITS:
             continue
         is_signed = conversion.name == "arith.fptosi"
         least = -(1 << (width - 1)) if is_signed else 0
@@ -239,7 +239,7 @@ def _widen_multiply_adds(root: Any) -> None:
     magnitude. In f32, it would be rounded twice."""
     for fma in ops.find(root, "math.fma"):
         result = fma.results[0]
-        if _element(result.type) in SMALL_FLOATS:
+        if ops.element_name(result.type) in SMALL_FLOATS:
             wide = ops.with_element_type(result.type, ir.F64Type.get())
             with fma.location, ir.InsertionPoint(fma):
                 operands = [ops.unary("arith.extf", one, wide) for one in fma.operands]
@@ -252,14 +252,10 @@ def _widen_prints(root: Any) -> None:
     """Prints small floats as f32."""
     for printing in ops.find(root, "vector.print"):
         for index, value in enumerate(printing.operands):
-            if _element(value.type) in SMALL_FLOATS:
+            if ops.element_name(value.type) in SMALL_FLOATS:
                 wide = ops.with_element_type(value.type, ir.F32Type.get())
                 with printing.location, ir.InsertionPoint(printing):
                     printing.operands[index] = ops.unary("arith.extf", value, wide)
-
-
-def _element(type_: Any) -> str:
-    return str(ops.element_type(type_))
 
 
 def _expand_conversions(root: Any, conversions: Conversions | None) -> None:
@@ -267,11 +263,11 @@ def _expand_conversions(root: Any, conversions: Conversions | None) -> None:
         given, result = operation.operands[0], operation.results[0]
         with operation.location, ir.InsertionPoint(operation):
             value = given
-            if _element(given.type) in SMALL_FLOATS:
+            if ops.element_name(given.type) in SMALL_FLOATS:
                 value = _extend(given, result.type)
                 if conversions is not None:
                     value = conversions.widen(given, value)
-            if _element(result.type) in SMALL_FLOATS:
+            if ops.element_name(result.type) in SMALL_FLOATS:
                 value = _truncate(value, result.type, rounding_of(operation), conversions)
             if value != given:
                 result.replace_all_uses_with(value)
@@ -363,8 +359,8 @@ def _convert(value: Any, type_: Any) -> Any:
 
 def _extend(value: Any, type_: Any) -> Any:
     """A small float as a float of `type_`; as f32 if `type_` is a small float, too."""
-    name = _element(value.type)
-    if _element(type_) in SMALL_FLOATS:
+    name = ops.element_name(value.type)
+    if ops.element_name(type_) in SMALL_FLOATS:
         type_ = ops.with_element_type(type_, ir.F32Type.get())
     if name in FLOAT8:
         return Builder().widen_float8(value, type_)
@@ -397,22 +393,22 @@ def _extend(value: Any, type_: Any) -> Any:
 
 
 def _truncate(value: Any, type_: Any, rounding: Rounding, conversions: Conversions | None) -> Any:
-    if _element(value.type) not in _WIDE:
+    if ops.element_name(value.type) not in _WIDE:
         value = _convert(value, ops.with_element_type(value.type, ir.F32Type.get()))
-    name = _element(type_)
+    name = ops.element_name(type_)
     magnitude, is_negative, wide = _parts(value)
     if name == _POWER:
         encoded = _encode_power(magnitude, is_negative, wide, rounding)
     else:
         encoded = _encode(magnitude, is_negative, wide, FORMATS[name], rounding)
     result = encoded.as_float(type_)
-    is_asked = _element(value.type) == "f32" and rounding is Rounding.TO_NEAREST_EVEN
+    is_asked = ops.element_name(value.type) == "f32" and rounding is Rounding.TO_NEAREST_EVEN
     return result if conversions is None or not is_asked else conversions.narrow(value, result)
 
 
 def _parts(value: Any) -> tuple[_Bits, _Bits, _Wide]:
     """The magnitude bits of an f32 or f64, whether it is negative, and its format."""
-    wide = _WIDE[_element(value.type)]
+    wide = _WIDE[ops.element_name(value.type)]
     bits = _bits_of(value)
     return bits & (wide.sign - 1), (bits >> wide.width - 1).is_("ne", 0), wide
 

@@ -72,7 +72,7 @@ def test_a_tool_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     def read(path: Path) -> str:
         raise AssertionError(path)
 
-    monkeypatch.setattr(identity, "_content_digest", read)
+    monkeypatch.setattr(identity, "content_digest", read)
     assert identities(tmp_path).of_program(tool) == first
 
 

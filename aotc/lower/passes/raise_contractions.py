@@ -24,6 +24,7 @@ from aotc.lower.passes.parallelize_loops import (
     raise_to_affine,
 )
 from aotc.mlir import ir
+from aotc.rewrites.cloning import body_of
 from aotc.rewrites.loop_distribution import distribute
 
 _LOOPS = ("affine.for", "scf.for")
@@ -190,7 +191,7 @@ def _contractions(loop: Any, roots: Roots) -> Iterator[_Contraction]:
             yield from found
             return
     if _is_sequential(loop):
-        inner = (op for op in _body(loop) if op.name in _LOOPS)
+        inner = (op for op in body_of(loop) if op.name in _LOOPS)
         yield from (one for op in inner for one in _contractions(op, roots) if not _is_small(one))
 
 
@@ -222,10 +223,10 @@ def _is_small(one: _Contraction) -> bool:
 def _contraction(outermost: Any) -> _Contraction | None:
     """The contraction that a loop nest computes; None if it computes anything else."""
     loops = [outermost]
-    while len(inner := [op for op in _body(loops[-1]) if op.name == _LOOPS[0]]) == 1:
+    while len(inner := [op for op in body_of(loops[-1]) if op.name == _LOOPS[0]]) == 1:
         loops += inner
     ranges = [range_ for loop in loops if (range_ := _Range.of(loop)) is not None]
-    work = [op for loop in loops for op in _body(loop) if op.name not in (_LOOPS[0], _CONSTANT)]
+    work = [op for loop in loops for op in body_of(loop) if op.name not in (_LOOPS[0], _CONSTANT)]
     total = [op for op in work if op.name in _SUMS]
     if inner or len(loops) < 2 or len(ranges) != len(loops) or len(total) != 1:
         return None
@@ -300,7 +301,7 @@ def _is_result_in_order(one: _Contraction, known: list[Any]) -> bool:
         around = [i for i, loop in enumerate(one.loops) if loop in ops.ancestors(operation)]
         if sorted(parallel) != around:
             return False
-        within = [op for op in _body(operation.parent) if op.name != _CONSTANT]
+        within = [op for op in body_of(operation.parent) if op.name != _CONSTANT]
         is_last = bool(inner.results) and operation.operands[0] == inner.results[0]
         if operation != within[-1 if is_last else 0]:
             return False
@@ -445,9 +446,3 @@ def _results(map_: Any, operands: Any) -> list[Any] | None:
 
 def _value(number: Any) -> Any:
     return ops.constant_index(number) if isinstance(number, int) else number
-
-
-def _body(loop: Any) -> list[Any]:
-    """The operations of a loop's body without its terminator."""
-    *body, _ = (op.operation for op in loop.regions[0].blocks[0].operations)
-    return body

@@ -58,7 +58,7 @@ class Float8Conversions:
     def widen(self, value: Any, by_bits: Any) -> Any:
         """A small float as a wider one. `by_bits` is the result of bit arithmetic, which is
         selected on chips without the instruction."""
-        if _element(value.type) != _WIDENED:
+        if ops.element_name(value.type) != _WIDENED:
             return by_bits
         halves = _joined(value, ir.F16Type.get(), _widen_pair)
         return self._choose(_convert(halves, by_bits.type), by_bits)
@@ -66,7 +66,7 @@ class Float8Conversions:
     def narrow(self, value: Any, by_bits: Any) -> Any:
         """An f32 rounded to nearest even. `by_bits` is the result of bit arithmetic, which is
         selected on chips without the instruction."""
-        narrowing = _NARROWINGS.get(_element(by_bits.type))
+        narrowing = _NARROWINGS.get(ops.element_name(by_bits.type))
         if narrowing is None:
             return by_bits
         i8 = ops.with_element_type(value.type, ops.integer(8))
@@ -109,14 +109,14 @@ def _joined(value: Any, element: Any, convert_pair: Any) -> Any:
     count = 1
     for size in value.type.shape:
         count *= size
-    row = _reshaped(value, ir.VectorType.get([count], value.type.element_type))
+    row = ops.shape_cast(value, ir.VectorType.get([count], value.type.element_type))
     elements = [ops.extract(row, number) for number in range(count)]
     made: list[Any] = []
     for first in range(0, count, 2):
         pair = elements[first : first + 2]
         made += convert_pair(pair[0], pair[1] if len(pair) == 2 else None)[: len(pair)]
     flat = ir.VectorType.get([count], element)
-    return _reshaped(ops.create("vector.from_elements", made, [flat]).result, type_)
+    return ops.shape_cast(ops.create("vector.from_elements", made, [flat]).result, type_)
 
 
 def _widen_pair(low: Any, high: Any | None) -> list[Any]:
@@ -155,7 +155,7 @@ def _convert(value: Any, type_: Any) -> Any:
     """Converts f16 to another float. The conversion to bf16 is exact for values that were f8."""
     if value.type == type_:
         return value
-    if _element(type_) == "bf16":
+    if ops.element_name(type_) == "bf16":
         wide = ops.with_element_type(type_, ir.F32Type.get())
         return ops.unary("arith.truncf", ops.unary("arith.extf", value, wide), type_)
     return ops.unary("arith.extf", value, type_)
@@ -163,11 +163,3 @@ def _convert(value: Any, type_: Any) -> Any:
 
 def _compare(predicate: str, value: Any, number: float) -> Any:
     return ops.compare_floats(_PREDICATES[predicate], value, ops.constant(value.type, number))
-
-
-def _reshaped(value: Any, type_: Any) -> Any:
-    return value if value.type == type_ else ops.unary("vector.shape_cast", value, type_)
-
-
-def _element(type_: Any) -> str:
-    return str(ops.element_type(type_))

@@ -20,6 +20,7 @@ from aotc.ops import (
     extract,
     extract_value,
     integer,
+    is_pointer,
     known_index,
     select,
     unary,
@@ -50,7 +51,7 @@ def can_move(type_: Any) -> bool:
     if isinstance(type_, ir.FloatType):
         # LLVM has no type for tf32.
         return not isinstance(type_, ir.FloatTF32Type)
-    return isinstance(type_, (ir.IntegerType, ir.IndexType)) or _is_pointer(type_)
+    return isinstance(type_, (ir.IntegerType, ir.IndexType)) or is_pointer(type_)
 
 
 def move(value: Any, move_word: Callable[[Any], Any]) -> Any:
@@ -67,14 +68,10 @@ def move(value: Any, move_word: Callable[[Any], Any]) -> Any:
     if isinstance(type_, ir.IndexType):
         number = unary("arith.index_cast", value, integer(64))
         return unary("arith.index_cast", _move_integer(number, move_word), type_)
-    if _is_pointer(type_):
+    if is_pointer(type_):
         address = unary("llvm.ptrtoint", value, integer(64))
         return unary("llvm.inttoptr", _move_integer(address, move_word), type_)
     return _move_integer(value, move_word)
-
-
-def _is_pointer(type_: Any) -> bool:
-    return str(type_).startswith("!llvm.ptr")
 
 
 def _move_integer(value: Any, move_word: Callable[[Any], Any]) -> Any:

@@ -10,14 +10,16 @@ import numpy as np
 from aotc.frontends.onnx.elements import DOUBLE, FLOAT, FLOATS, INT32, INT64
 from aotc.frontends.onnx.nodes import Node
 from aotc.frontends.onnx.rewrites.body import Body, Rewrite
-from aotc.frontends.onnx.rewrites.scores import DOMAIN, binary_scores, labels_of, transformed
+from aotc.frontends.onnx.rewrites.scores import (
+    DOMAIN,
+    binary_scores,
+    computed_element,
+    labels_of,
+    transformed,
+)
 
 # The least norm.
 _LEAST_NORM = 1e-30
-
-
-def _computed(node: Node) -> int:
-    return DOUBLE if node.element(0) == DOUBLE else FLOAT
 
 
 def _linear(node: Node, body: Body, count: int) -> str | None:
@@ -26,7 +28,7 @@ def _linear(node: Node, body: Body, count: int) -> str | None:
     coefficients = np.array(node.attribute("coefficients", []), np.float32)
     if shape is None or len(shape) != 2 or not count or coefficients.size % count:
         return None
-    element = _computed(node)
+    element = computed_element(node)
     weights = coefficients.reshape(count, -1).T
     made = body("MatMul", body.cast("x", element), body.numbers(weights, element))
     intercepts = node.attribute("intercepts")
@@ -67,7 +69,7 @@ def _linear_classifier(node: Node) -> str | None:
 def _scaler(node: Node) -> str | None:
     if not node.element(0):
         return None
-    body, element = Body(node.opset), _computed(node)
+    body, element = Body(node.opset), computed_element(node)
     offset, scale = node.attribute("offset"), node.attribute("scale")
     made = body.cast("x", element)
     if offset:
@@ -81,7 +83,7 @@ def _normalizer(node: Node) -> str | None:
     shape = node.shape(0)
     if shape is None or len(shape) != 2:
         return None
-    body, element = Body(node.opset), _computed(node)
+    body, element = Body(node.opset), computed_element(node)
     x = body.cast("x", element)
     size = body("Abs", x)
     norm = node.attribute("norm", "MAX")

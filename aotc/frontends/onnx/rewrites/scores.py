@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aotc.frontends.onnx.elements import DOUBLE, FLOAT
+from aotc.frontends.onnx.nodes import Node
 from aotc.frontends.onnx.rewrites.body import Body
 
 DOMAIN = "ai.onnx.ml"
+
+
+def computed_element(node: Node) -> int:
+    """The type that the operator computes in."""
+    return DOUBLE if node.element(0) == DOUBLE else FLOAT
 
 
 def transformed(body: Body, scores: str, transform: str) -> str | None:

@@ -6,10 +6,10 @@ from itertools import combinations
 
 import numpy as np
 
-from aotc.frontends.onnx.elements import DOUBLE, FLOAT
+from aotc.frontends.onnx.elements import FLOAT
 from aotc.frontends.onnx.nodes import Node
 from aotc.frontends.onnx.rewrites.body import Body, Rewrite
-from aotc.frontends.onnx.rewrites.scores import DOMAIN, binary_scores, labels_of
+from aotc.frontends.onnx.rewrites.scores import DOMAIN, binary_scores, computed_element, labels_of
 
 
 def _numbers(node: Node, name: str) -> np.ndarray:
@@ -43,13 +43,9 @@ def _kernels(node: Node, body: Body, count: int, element: int) -> str | None:
     return None
 
 
-def _computed(node: Node) -> int:
-    return DOUBLE if node.element(0) == DOUBLE else FLOAT
-
-
 def _regressor(node: Node) -> str | None:
     coefficients, rho = _numbers(node, "coefficients"), _numbers(node, "rho")
-    body, element = Body(node.opset), _computed(node)
+    body, element = Body(node.opset), computed_element(node)
     kernels = _kernels(node, body, len(coefficients), element)
     if kernels is None or len(rho) != 1 or node.attribute("n_supports", 0) != len(coefficients):
         return None
@@ -80,7 +76,7 @@ def _classifier(node: Node) -> str | None:
     if len(pairs) == 1 and (coefficients >= 0).all():
         # ONNX defines another rule for the label in this case.
         return None
-    body, element = Body(node.opset), _computed(node)
+    body, element = Body(node.opset), computed_element(node)
     kernels = _kernels(node, body, vectors, element)
     if kernels is None:
         return None

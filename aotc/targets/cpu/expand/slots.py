@@ -21,6 +21,8 @@ from aotc.ops import (
     create,
     element_type,
     integer,
+    is_pointer,
+    shape_cast,
     unary,
     with_element_type,
 )
@@ -52,12 +54,8 @@ def check_type(type_: Any) -> str | None:
     elif isinstance(type_, ir.ComplexType):
         is_known = check_type(type_.element_type) is None
     else:
-        is_known |= _is_pointer(type_)
+        is_known |= is_pointer(type_)
     return None if is_known else f"threads cannot exchange values of type {type_} on the CPU"
-
-
-def _is_pointer(type_: Any) -> bool:
-    return str(type_).startswith("!llvm.ptr")
 
 
 def stored_type(type_: Any) -> Any:
@@ -217,7 +215,7 @@ def join(pieces: list[Any], type_: Any) -> Any:
                 {"offsets": _numbers(first), "strides": _numbers(1)},
             ).result
             first += piece.type.shape[0]
-    return whole if whole.type == type_ else unary("vector.shape_cast", whole, type_)
+    return shape_cast(whole, type_)
 
 
 def _slice(vector: Any, first: int, count: int) -> Any:
