@@ -239,7 +239,7 @@ def _suggestion(name: str) -> str:
     is_eager=True,
     expose_value=False,
     callback=_print_version,
-    help="Print the version of aotc and of every tool, with its place.",
+    help="Print the version of aotc, and the version and path of every tool.",
 )
 @click.option(
     "--cmake-dir",
@@ -247,7 +247,7 @@ def _suggestion(name: str) -> str:
     is_eager=True,
     expose_value=False,
     callback=_print_cmake_dir,
-    help="Print the folder of the CMake package: -Daotc_DIR=$(aotc --cmake-dir).",
+    help="Print the directory of the CMake package: -Daotc_DIR=$(aotc --cmake-dir).",
 )
 def command_line() -> None:
     pass

@@ -21,64 +21,68 @@ if TYPE_CHECKING:
 
 @click.command(
     "bench",
-    help="Time what aotc built: EXE's entries, with ARGUMENTS for each, in turns. Of one RESULTS "
-    "file (from --json) the table again, of two what is faster and slower.",
+    help="Measure the entries of executables built by aotc, in turns. With one RESULTS file (from "
+    "--json), print its table; with two, compare them.",
 )
 @click.argument("files", nargs=-1, required=True, metavar="EXE... | RESULTS [RESULTS]")
-@option("--entry", "entries", multiple=True, type=Commas(), help="These entries alone.")
-@option(
-    "--sizes", multiple=True, type=Commas(), help="Sizes, as 1000,64K,16M, for {n} in ARGUMENTS."
-)
+@option("--entry", "entries", multiple=True, type=Commas(), help="Measure only these entries.")
+@option("--sizes", multiple=True, type=Commas(), help="Values of {n} in ARGUMENTS: 1000,64K,16M.")
 @option(
     "--args",
     "arguments",
     metavar="ARGUMENTS",
     default="",
-    help="Words for the programs, as '--dim x={n} --dim y={n}'.",
+    help="Arguments for the programs, such as '--dim x={n} --dim y={n}'.",
 )
 @option(
     "--repeat",
     type=click.IntRange(1),
     default=20,
     show_default=True,
-    help="Timed calls of a round.",
+    help="Timed calls per round.",
 )
-@option("--warmup", type=click.IntRange(0), default=3, show_default=True, help="Calls before them.")
+@option(
+    "--warmup",
+    type=click.IntRange(0),
+    default=3,
+    show_default=True,
+    help="Untimed calls before them.",
+)
 @option(
     "--rounds",
     type=click.IntRange(1),
     default=5,
     show_default=True,
-    help="How often each program is started. A comparison needs 5.",
+    help="Number of times each program is started. A comparison needs 5.",
 )
-@option("--device", help="As the programs take it: cpu, cuda, cuda:1.")
+@option("--device", help="Device of the programs: cpu, cuda, cuda:1.")
 @option("--flops", metavar="EXPRESSION", help="Floating-point operations of a call: 2*n**3.")
 @option(
     "--bytes",
     "moved",
     metavar="EXPRESSION",
-    help="Bytes that a call moves, if that is not what it reads and writes of its buffers.",
+    help="Bytes that a call moves. Default: the bytes that it reads and writes of its buffers.",
 )
 @option(
     "--json",
     "json_file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write the results there.",
+    help="Write the results to FILE.",
 )
 @option(
     "--plot",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Draw time against size: .png, .svg, .pdf.",
+    help="Plot time against size: .png, .svg, .pdf.",
 )
 @option(
     "--roofline",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Measure what the device can, and draw GFLOP/s under it.",
+    help="Measure the device's peak rates, and plot GFLOP/s below them.",
 )
-@option("-q", "--quiet", is_flag=True, help="Do not say what runs.")
+@option("-q", "--quiet", is_flag=True, help="Do not print progress.")
 def bench(
     files: Sequence[str],
     entries: Sequence[list[str]],

@@ -50,42 +50,47 @@ from aotc.warnings import Severity, WarningOptions, first_of
     multiple=True,
     type=Commas([kind.name for kind in named_kinds()]),
     metavar="KIND",
-    help=f"What to make: {', '.join(kind.name for kind in reversed(named_kinds()))}. "
+    help=f"Artifacts to make: {', '.join(kind.name for kind in reversed(named_kinds()))}. "
     "Default: exe. "
     "Several at once: --emit shared,manifest.",
 )
-@option("-o", "out", metavar="PATH", help="A file, a directory, or - for text on stdout.")
+@option(
+    "-o",
+    "out",
+    metavar="PATH",
+    help="Output file or directory, or - to print text to standard output.",
+)
 @option(
     "--weights",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Put constants of 1 KiB and more there, for the artifact to map into memory when they are "
-    "used first, rather than into the artifact.",
+    help="Write constants of 1 KiB and more to FILE instead of into the artifact, which maps FILE "
+    "into memory on first use.",
 )
 @option(
     "--add-weights",
     is_flag=True,
-    help="Keep the weights that FILE has already, for other artifacts that share it, and add those "
-    "that it lacks.",
+    help="Keep the weights that FILE has, for other artifacts that share it, and append those that "
+    "it lacks.",
 )
 @option(
     "--replaceable",
     multiple=True,
     metavar="NAME",
-    help="With --weights: programs may replace the weights that are called so (* and ? match any "
-    "characters); nothing is computed from these at build time.",
+    help="With --weights: allow programs to replace the weights of this name (* and ? match any "
+    "characters). They are not constant-folded.",
 )
 @option(
     "--tune",
     is_flag=True,
-    help="First time the kernels of matmuls on this machine's GPU, and note the "
-    "fastest in the file of --tuned, as 'aotc tune' does. Default for that: INPUT.tune.json.",
+    help="Measure the matmul kernels on this machine's GPU before the build, as 'aotc tune' does, "
+    "and write the results to the file of --tuned. Default: INPUT.tune.json.",
 )
 @option(
     "--watch",
     is_flag=True,
-    help="Go on, and build again when a file changes: the inputs, what belongs to them, aotc.toml "
-    "and what options name. Ctrl-C ends it.",
+    help="Rebuild when a file changes: the inputs and files that belong to them, aotc.toml, and "
+    "files that options name. Ctrl-C stops it.",
 )
 @many_options
 @build_options
@@ -93,7 +98,8 @@ from aotc.warnings import Severity, WarningOptions, first_of
 def build(context: click.Context, /, sources: Sequence[Path], **options: Any) -> int:
     """Build each INPUT.mlir ('-' reads standard input).
 
-    Without one, what aotc.toml here or above says; INPUT may also be the name of a target there.
+    Without an input, build the targets of aotc.toml in this directory or a parent. INPUT may also
+    be the name of such a target.
     """
     from aotc.commands.jobs import build_all, jobs_of
 

@@ -21,7 +21,7 @@ from aotc.errors import EXIT_OK, InputError
 
 @click.group("cache")
 def cache() -> None:
-    """Say what is kept of builds, and take it away."""
+    """Show, trim or clear the build cache."""
 
 
 def _folder_option(command: Any) -> Any:
@@ -30,16 +30,16 @@ def _folder_option(command: Any) -> Any:
         "folder",
         metavar="DIR",
         type=click.Path(path_type=Path),
-        help=f"The folder (also {FOLDER_VARIABLE}). Default: ~/.cache/aotc.",
+        help=f"Directory of the cache (also {FOLDER_VARIABLE}). Default: ~/.cache/aotc.",
     )
     return add(command)
 
 
 @cache.command("info")
 @_folder_option
-@option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(folder: Path | None, as_json: bool) -> int:
-    """Say where the cache is, how large, and how often it helped."""
+    """Show the location, size and hit counts of the cache."""
     store = _store(folder)
     found = usage(store, cache_root(os.environ))
     limit = limit_of(os.environ)
@@ -63,9 +63,9 @@ def info(folder: Path | None, as_json: bool) -> int:
 
 @cache.command("trim")
 @_folder_option
-@option("--size", help=f"What may stay: 500M, 2G. Default: {VARIABLE}, or 4G.")
+@option("--size", help=f"Maximum size to keep: 500M, 2G. Default: {VARIABLE}, or 4G.")
 def trim_command(folder: Path | None, size: str | None) -> int:
-    """Take away what was not used for longest, until the rest is small enough."""
+    """Remove the least recently used entries until the cache is small enough."""
     store = _store(folder)
     _check(store)
     limit = parse_size(size, "--size") if size is not None else limit_of(os.environ)
@@ -81,10 +81,12 @@ def trim_command(folder: Path | None, size: str | None) -> int:
 @cache.command("clear")
 @_folder_option
 @option(
-    "--runtime", is_flag=True, help="And the runtime, harness and C libraries for host targets."
+    "--runtime",
+    is_flag=True,
+    help="Also remove the runtime, harness and C libraries for host targets.",
 )
 def clear_command(folder: Path | None, runtime: bool) -> int:
-    """Take away all that was kept of builds."""
+    """Remove all cached builds."""
     store = _store(folder)
     _check(store)
     shared = cache_root(os.environ)

@@ -24,21 +24,21 @@ from aotc.input.source import read_source
     "--json",
     "as_json",
     is_flag=True,
-    help="Print what is wrong as JSON, on standard output: the diagnostics of the Language Server "
+    help="Print the problems as JSON to standard output: diagnostics of the Language Server "
     "Protocol.",
 )
 @option(
     "--name",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="With '-': the file whose text standard input is, as an editor has it.",
+    help="With '-': the name of the file whose text is on standard input.",
 )
 @explore_options
 def check(source: Path, as_json: bool, name: Path | None, **options: Any) -> int:
-    """Say what is wrong with INPUT.mlir ('-' reads standard input), without building it.
+    """Check INPUT.mlir ('-' reads standard input) without building it.
 
-    It is read, verified, checked and lowered until its kernels are outlined. Exit codes are those
-    of a build.
+    The module is read, verified, checked, and lowered until its kernels are outlined. The exit
+    codes are those of a build.
     """
     from aotc.check import check as checked
 

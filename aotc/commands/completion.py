@@ -14,7 +14,7 @@ _SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(_SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> int:
-    """Print what a shell reads to complete aotc's commands, options and their values.
+    """Print the shell script that completes aotc's commands, options and their values.
 
     \b
     bash:  eval "$(aotc completion bash)"                           in ~/.bashrc

@@ -11,11 +11,12 @@ from aotc.errors import EXIT_OK, ToolError
 
 
 @click.command("doctor")
-@option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(as_json: bool) -> int:
-    """Say what is here (tools, front ends, devices), and whether builds work; try one.
+    """List the tools, front ends and devices of this machine, and try a build.
 
-    Exit code 0 if they do, else 3, with the commands that mend it.
+    The exit code is 0 if builds work. Otherwise it is 3, and the commands that repair the
+    installation are printed.
     """
     from aotc.doctor import examine
 

@@ -15,9 +15,9 @@ _WIDTH = 100
 @click.command("explain")
 @click.argument("name", metavar="[WARNING]", required=False)
 def explain(name: str | None) -> int:
-    """Say what a warning means, and what to do; without a name, list all warnings.
+    """Explain a warning and its remedy; without a name, list all warnings.
 
-    WARNING is a name as in [-Wname], with or without what stands in front of it.
+    WARNING is a name as in [-Wname], with or without the prefix -W.
     """
     if name is None:
         longest = max(map(len, WARNINGS))

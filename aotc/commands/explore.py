@@ -24,22 +24,22 @@ from aotc.warnings import Severity
     "-o",
     "page",
     metavar="PAGE",
-    help="The page's file, or - for standard output. Default: INPUT.html, here.",
+    help="Output file, or - for standard output. Default: INPUT.html in the current directory.",
 )
 @option(
     "--run",
     "run_file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Show the time line of a run, too: the trace that AOTC_TRACE=FILE writes, or what a "
+    help="Also show the time line of a run: the trace that AOTC_TRACE=FILE writes, or what a "
     "program prints with --json.",
 )
 @explore_options
 def explore(source: Path, page: str | None, run_file: Path | None, **options: Any) -> int:
-    """Build INPUT.mlir, and write one HTML page that shows it after each pass and stage.
+    """Build INPUT.mlir, and write an HTML page that shows the module after each pass and stage.
 
-    The page has the kernels, what each chip makes of them, and where each buffer is. It needs
-    no network.
+    The page also shows the kernels, their machine code for each chip, and the placement of each
+    buffer. It needs no network.
     """
     from aotc.explore.explore import explore as explored
     from aotc.explore.page import page_of

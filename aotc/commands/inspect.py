@@ -20,37 +20,37 @@ _ALL = "*"
 
 @click.command("inspect")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print JSON.")
 @option(
     "--ptx",
     is_flag=False,
     flag_value=_ALL,
     metavar="[NAME]",
-    help="Print the PTX: all, or that for a chip or with a kernel of that name.",
+    help="Print all PTX, or the PTX for the chip or with the kernel NAME.",
 )
 @option(
     "--sass",
     is_flag=False,
     flag_value=_ALL,
     metavar="[NAME]",
-    help="Print the machine code, disassembled by nvdisasm, likewise.",
+    help="Print the machine code, disassembled by nvdisasm, selected as by --ptx.",
 )
 @option(
     "--occupancy",
     metavar="CHIP",
-    help="Print how many warps of each kernel fit on a multiprocessor of that chip.",
+    help="Print the number of warps of each kernel that fit on a multiprocessor of CHIP.",
 )
 @option(
     "--block",
     type=click.IntRange(1, MAX_BLOCK_THREADS),
     metavar="THREADS",
-    help="With --occupancy: the threads of a block. Default: the most that the kernel takes.",
+    help="With --occupancy: threads per block. Default: the kernel's maximum.",
 )
 @option(
     "--nvdisasm",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Another nvdisasm than the installed package's (also AOTC_NVDISASM).",
+    help="Use this nvdisasm instead of the installed package's (also AOTC_NVDISASM).",
 )
 def inspect(
     file: Path,
@@ -61,7 +61,7 @@ def inspect(
     block: int | None,
     nvdisasm: Path | None,
 ) -> int:
-    """Say what is in FILE: entries, kernels, device images, what it needs and what made it.
+    """Describe FILE: entries, kernels, device images, requirements, and the tools that made it.
 
     FILE is an executable, a shared or static library, an object, a fatbin, a cubin or PTX, of aotc
     or of another tool.

@@ -10,9 +10,10 @@ from aotc.errors import EXIT_OK, ToolError
 @click.command("lsp", context_settings={"ignore_unknown_options": True})
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS OF CHECK]...")
 def lsp(options: tuple[str, ...]) -> int:
-    """Serve an editor by the Language Server Protocol, on standard input and output.
+    """Run a language server (LSP) on standard input and output.
 
-    It shows what 'aotc check' says, with the same options: aotc lsp --chip sm_90.
+    It reports the problems that 'aotc check' finds, and takes the same options: aotc lsp --chip
+    sm_90.
     """
     try:
         from aotc.language_server import Server

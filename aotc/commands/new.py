@@ -18,7 +18,7 @@ from aotc.output import NewFile, write_files
 @click.option("--scons", "kind", flag_value="scons", help="Built by SCons.")
 @click.option("--python", "kind", flag_value="python", help="Built and called by Python.")
 def new(folder: Path, kind: str) -> int:
-    """Make the folder NAME with a small project that builds and tests a kernel of this name.
+    """Create the directory NAME with a small project that builds and tests a kernel of this name.
 
     Its README.md has the commands.
     """

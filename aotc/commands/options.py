@@ -59,19 +59,19 @@ def flat(lists: Sequence[list[str]]) -> list[str]:
 def cache_options() -> list[Any]:
     """The options that select the cache of a build."""
     return [
-        option("--no-cache", is_flag=True, help="Build all of it, and keep nothing."),
+        option("--no-cache", is_flag=True, help="Neither read nor write the cache."),
         option(
             "--cache",
             metavar="DIR",
             type=click.Path(path_type=Path),
-            help="Keep what is built there (also AOTC_CACHE, which may be 'off'). Default: "
+            help="Directory of the build cache (also AOTC_CACHE, which may be 'off'). Default: "
             "~/.cache/aotc.",
         ),
         option(
             "--remote-cache",
             metavar="URL",
-            help="Share what is built through this server, which speaks the HTTP protocol of "
-            "Bazel's remote caches (also AOTC_REMOTE_CACHE).",
+            help="Share cached results through this server, by the HTTP protocol of Bazel's remote "
+            "caches (also AOTC_REMOTE_CACHE).",
         ),
     ]
 
@@ -117,25 +117,26 @@ def _deciding_options() -> list[Any]:
             "chips",
             multiple=True,
             type=Commas((*(f"sm_{capability}" for capability in GPUS), "native")),
-            help="GPUs to compile for, as sm_80,sm_90a; 'native' asks the driver. "
-            f"Default: {','.join(DEFAULT_CHIPS)}, and PTX {DEFAULT_PTX} for later ones.",
+            help="GPU architectures to compile for, such as sm_80,sm_90a. 'native' is this "
+            f"machine's GPU. Default: {','.join(DEFAULT_CHIPS)}, and {DEFAULT_PTX} PTX for later "
+            "GPUs.",
         ),
         option(
             "--ptx",
-            help=f"PTX to embed for GPUs without a cubin: compute_80, or none. Default: "
-            f"{DEFAULT_PTX} with the default chips, none with --chip.",
+            help="Virtual architecture of the PTX to embed for GPUs without a cubin, such as "
+            f"compute_80; or none. Default: {DEFAULT_PTX} with the default chips, none with "
+            "--chip.",
         ),
         option(
             "--target",
-            help="Host to compile for: x86_64-linux-gnu.2.28, aarch64-linux-gnu.2.28, ... "
-            "Default: this machine, glibc 2.28.",
+            help="Target triple of the host, with the oldest glibc: x86_64-linux-gnu.2.28, "
+            "aarch64-linux-gnu.2.28, ... Default: this machine's, glibc 2.28.",
         ),
         option(
             "--cpu",
             metavar="NAME",
-            help="Oldest processor to run on, by LLVM's name: x86-64-v3, skylake-avx512, "
-            "neoverse-n1, ... Host code may use what it has. Default: the oldest of the "
-            "architecture.",
+            help="Oldest CPU to support, by LLVM's name: x86-64-v3, skylake-avx512, neoverse-n1, "
+            "... Host code may use all its instructions. Default: the architecture's baseline.",
         ),
         option(
             "-O",
@@ -143,95 +144,95 @@ def _deciding_options() -> list[Any]:
             type=click.IntRange(0, 3),
             default=3,
             show_default=True,
-            help="Optimization of host and device code. -O1 is a quick build: for one chip (this "
-            "machine's GPU), and with one kernel for each matmul.",
+            help="Optimization level of host and device code. -O1 builds quickly: for one chip "
+            "(this machine's GPU), with one kernel per matmul.",
         ),
-        option("-g", "debug", is_flag=True, help="Keep line information, host and device."),
+        option("-g", "debug", is_flag=True, help="Emit line information for host and device code."),
         option(
             "--lineinfo",
             is_flag=True,
-            help="Keep line information of kernels for profilers; the code is the same.",
+            help="Emit line information of kernels for profilers. The code does not change.",
         ),
         option(
             "--entry",
             "entries",
             multiple=True,
             type=Commas(),
-            help="Export these functions, rather than those that carry llvm.emit_c_interface.",
+            help="Export these functions instead of those that have llvm.emit_c_interface.",
         ),
         option(
             "--frontend",
             metavar="NAME",
-            help="Read the input by this front end, or as mlir. Default: by the file's ending; "
-            "--version lists them.",
+            help="Front end that reads the input, or mlir. Default: by the file extension. "
+            "--version lists the front ends.",
         ),
         option(
             "--frontend-option",
             "frontend_options",
             multiple=True,
             metavar="NAME=VALUE",
-            help="An option of the front end.",
+            help="Pass an option to the front end.",
         ),
         option(
             "--pipeline",
             metavar="PASSES",
-            help="Your own lowering, 'builtin.module(...)' or @FILE that has it, in place of "
-            "aotc's: --explain prints aotc's to start from.",
+            help="Lower by this pass pipeline, 'builtin.module(...)' or @FILE, instead of aotc's. "
+            "--explain prints aotc's.",
         ),
         option(
             "--memory",
             type=click.Choice([mode.value for mode in MemoryMode]),
             default=MemoryMode.AUTO.value,
             show_default=True,
-            help="Where buffers that kernels use are: placed by what the host does with them, left "
-            "where the input has them (explicit), or in managed memory.",
+            help="Placement of the buffers that kernels use: chosen by their uses on the host "
+            "(auto), as in the input (explicit), or managed memory.",
         ),
         option(
             "--block",
             metavar="XxYxZ",
-            help="Threads of the blocks that parallel loops are mapped to: 256, 32x8. Default: "
-            "chosen by each loop's shape.",
+            help="Threads per block for parallel loops: 256, 32x8. Default: chosen by each loop's "
+            "shape.",
         ),
         option(
             "--no-cpu-kernels",
             is_flag=True,
-            help="Leave out the kernels' CPU forms: smaller and built faster, for GPUs alone.",
+            help="Do not compile kernels for the CPU device. The artifact is smaller, is built "
+            "faster, and runs on GPUs only.",
         ),
         option(
             "--verify",
             is_flag=True,
-            help="Verify operations at run time, on the host and in kernels: an index out of "
-            "bounds, sizes that do not fit and wrong casts are errors of the call.",
+            help="Check operations at run time, on the host and in kernels. An index that is out "
+            "of bounds, sizes that do not match and wrong casts make the call fail.",
         ),
         option(
             "--allow-tf32",
             is_flag=True,
-            help="Matmuls of f32 may round what they multiply to tf32 (10 bits of fraction), for "
-            "tensor cores: errors of 3e-4 in place of 1e-7.",
+            help="Allow matmuls of f32 to round their operands to tf32 (10 fraction bits), for "
+            "tensor cores. The relative error is 3e-4 instead of 1e-7.",
         ),
         option(
             "--allow-3xtf32",
             "allow_3xtf32",
             is_flag=True,
-            help="Matmuls of f32 may be made of three products of tf32: nearly as exact as f32, "
-            "and faster.",
+            help="Allow matmuls of f32 to compute three products of tf32, which is faster than f32 "
+            "and nearly as exact.",
         ),
         option(
             "--untested-kernels",
             is_flag=True,
-            help="Take kernels that no GPU has run yet, where there are some: matmuls by tcgen05 "
-            "on sm_100.",
+            help="Use kernels that were never run on a GPU: matmuls by tcgen05 on sm_100.",
         ),
         option(
             "--allow-file-directives",
             is_flag=True,
-            help="The module's host code may have files of this machine read when it is assembled "
-            "(.incbin, .include) and linked (llvm.dependent_libraries).",
+            help="Allow the module's host code to name files that the assembler (.incbin, "
+            ".include) and the linker (llvm.dependent_libraries) read.",
         ),
         option(
             "--prefix",
             default="",
-            help="Put this in front of all that a library exports, and of its name: one_ makes "
+            help="Prefix every exported symbol, and the library's name, with TEXT: one_ gives "
             "one_matmul, one_last_error, libone_matmul.so.",
         ),
         option(
@@ -239,14 +240,15 @@ def _deciding_options() -> list[Any]:
             type=click.Choice(["static", "shared"]),
             default="static",
             show_default=True,
-            help="A library's runtime: a part of it, or libmlir_cuda_runtime.so beside it.",
+            help="Link the runtime into a library (static), or put libmlir_cuda_runtime.so beside "
+            "it (shared).",
         ),
         option(
             "--tuned",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="Take the kernels for matmuls that 'aotc tune' found fastest and "
-            "noted there. Default: those that a model of the chip expects to be.",
+            help="Use the matmul kernels that 'aotc tune' measured as fastest, from FILE. Default: "
+            "the fastest ones by a cost model of the chip.",
         ),
     ]
 
@@ -258,34 +260,34 @@ def _showing_options() -> list[Any]:
             "--save-temps",
             type=click.Path(path_type=Path),
             metavar="DIR",
-            help="Write every stage's artifacts into DIR, numbered.",
+            help="Write the artifacts of every stage into DIR, numbered.",
         ),
         option(
             "--print-ir-before",
             multiple=True,
             type=Commas(),
             metavar="PASS",
-            help="Print the module to standard error before each run of this pass, as mlir-opt "
-            "does: canonicalize, aotc-place-memory, all.",
+            help="Print the module to standard error before each run of PASS, as mlir-opt does: "
+            "canonicalize, aotc-place-memory, all.",
         ),
         option(
             "--print-ir-after",
             multiple=True,
             type=Commas(),
             metavar="PASS",
-            help="Print the module after each run of this pass.",
+            help="Print the module to standard error after each run of PASS.",
         ),
         option(
             "--print-ir-dir",
             type=click.Path(path_type=Path),
             metavar="DIR",
-            help="Write what these print into files in DIR, numbered.",
+            help="Write the modules of --print-ir-* into numbered files in DIR instead.",
         ),
         option(
             "--explain",
             is_flag=True,
-            help="Print what aotc decided, and why: the level of the input, the pipeline (as "
-            "--pipeline takes it), how loops are mapped and memory is placed.",
+            help="Print aotc's decisions and their reasons: the level of the input, the pipeline "
+            "(as --pipeline takes it), the mapping of loops, the placement of memory.",
         ),
     ]
 
@@ -296,7 +298,7 @@ def _warning_option() -> Any:
         "warnings",
         multiple=True,
         metavar="NAME",
-        help="Warnings by name, as a C compiler has them: -Wno-NAME, -Werror=NAME, -Werror; "
+        help="Control warnings, as in a C compiler: -Wno-NAME, -Werror=NAME, -Werror. "
         "docs/warnings.md lists them.",
     )
 
@@ -307,21 +309,21 @@ def _reporting_options() -> list[Any]:
         option(
             "--explain-cache",
             is_flag=True,
-            help="Print what was found in the cache, and why the rest was not.",
+            help="Print which results the cache had, and why it did not have the others.",
         ),
-        option("--time-report", is_flag=True, help="Print how long each stage took."),
+        option("--time-report", is_flag=True, help="Print the time of each stage."),
         option(
             "--trace",
             type=click.Path(path_type=Path, dir_okay=False),
             metavar="FILE",
-            help="Write when each stage and tool ran, for chrome://tracing or ui.perfetto.dev.",
+            help="Write a trace of stages and tools for chrome://tracing or ui.perfetto.dev.",
         ),
-        option("-v", "--verbose", is_flag=True, help="Print each command as it runs."),
+        option("-v", "--verbose", is_flag=True, help="Print each command before it runs."),
     ]
 
 
 def _quiet_option() -> Any:
-    return option("-q", "--quiet", is_flag=True, help="Print errors alone.")
+    return option("-q", "--quiet", is_flag=True, help="Print only errors.")
 
 
 def _tool_options() -> list[Any]:
@@ -345,12 +347,12 @@ def many_options(command: Any) -> Any:
             "--jobs",
             type=click.IntRange(min=1),
             metavar="N",
-            help="Build so many inputs at a time. Default: as many as there are cores.",
+            help="Number of inputs to build at once. Default: the number of cores.",
         ),
         option(
             "--fail-fast",
             is_flag=True,
-            help="Stop at the first input that fails. Default: build the others.",
+            help="Stop at the first input that fails, instead of building the others.",
         ),
         option(
             "-MD",
@@ -363,14 +365,14 @@ def many_options(command: Any) -> Any:
             "depfile",
             metavar="FILE",
             type=click.Path(path_type=Path),
-            help="The depfile's place, with -MD.",
+            help="With -MD: the path of the depfile.",
         ),
         option(
             "-MT",
             "depfile_targets",
             multiple=True,
             metavar="TARGET",
-            help="The depfile's target, in place of the outputs; -MQ quotes it for Make.",
+            help="The target in the depfile, instead of the outputs. -MQ quotes it for Make.",
         ),
         option("-MQ", "depfile_quoted_targets", multiple=True, hidden=True),
     ]

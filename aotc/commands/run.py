@@ -35,7 +35,7 @@ class _Run(click.Command):
 @click.argument("arguments", nargs=-1, metavar="[-- ARGUMENTS]")
 @build_options
 def run(source: Path, arguments: tuple[str, ...], **options: Any) -> int:
-    """Build INPUT.mlir into an executable and run it with ARGUMENTS; its exit code is ours."""
+    """Build INPUT.mlir into an executable, run it with ARGUMENTS, and return its exit code."""
     request = request_of(source, options)
     if not request.target.is_native:
         raise InputError(f"Cannot run a program for {request.target.triple} on this machine.")

@@ -27,15 +27,15 @@ from aotc.request_words import read_tuned
     "--bundle",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Put the kernels there, for another machine: with a GPU and Python, DIR/run FILE times "
-    "them and writes the file. --chip says for which GPUs.",
+    help="Write the kernels for the GPUs of --chip to DIR, to measure them on another machine with "
+    "a GPU and Python: DIR/run FILE writes the measurements to FILE.",
 )
 @build_options
 def tune(source: Path, bundle: Path | None, **options: Any) -> int:
-    """Time the kernels that INPUT.mlir's matmuls may have, on this machine's GPU.
+    """Measure the kernels for INPUT.mlir's matmuls on this machine's GPU.
 
-    The fastest are noted in the file of --tuned (default: INPUT.tune.json), which keeps what it
-    says of others: 'aotc build --tuned FILE' takes them.
+    The fastest kernels are added to the file of --tuned (default: INPUT.tune.json), which
+    'aotc build --tuned FILE' reads.
     """
     request = request_of(source, {**options, "tuned": None})
     if bundle is None:

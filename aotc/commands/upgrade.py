@@ -14,19 +14,19 @@ from aotc.errors import EXIT_OK, InputError
 @click.argument(
     "files", metavar="FILE.mlir...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
-@option("--write", "-w", is_flag=True, help="Write the new text into the files.")
+@option("--write", "-w", is_flag=True, help="Write the new text to the input files.")
 @option(
     "-o",
     "output",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="Write the new text there (of one file), or - for standard output.",
+    help="Write the new text of a single file to PATH, or - for standard output.",
 )
 def upgrade(files: tuple[Path, ...], write: bool, output: Path | None) -> int:
-    """Print what MLIR text of older MLIR must become to be read, as a diff; or write it.
+    """Convert MLIR text of older versions to the current syntax: print a diff, or write the text.
 
-    What follows from the old text is done; the first place that needs a person is an error, and
-    what was done before it is kept. '-' reads standard input.
+    The first construct that cannot be converted automatically is an error; the conversions before
+    it are kept. '-' reads standard input.
     """
     from aotc.input.source import read_source
     from aotc.input.upgrade import upgrade as upgraded

@@ -18,7 +18,7 @@ import session
 
 # What pages of the site have, of sources that are not in docs/.
 SHOWN = {
-    "reference/cli.html": "GPUs to compile for, as sm_80,sm_90a",
+    "reference/cli.html": "GPU architectures to compile for, such as sm_80,sm_90a",
     "reference/python.html": "Builds a module, as aotc build does",
     "reference/c.html": "int32_t vector_add(const float *x",
     "reference/manifest.html": "The host: x86_64-linux-gnu.2.28.",
