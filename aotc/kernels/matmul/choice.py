@@ -122,7 +122,7 @@ class Choice(Struct, frozen=True):
         The sizes are `self.sizes`, or, if `unknown` is given, those with every unknown size set to
         it."""
         sizes = self.sizes if unknown is None else sizes_at(self.problem, unknown)
-        if not self.family.has_cost_model or isinstance(self.problem, ImplicitGemm):
+        if not self.family.has_cost_model or not self.problem.has_matrices:
             return None
         least = least_clocks(self.problem, sizes, chip)
         if not least:
@@ -141,7 +141,7 @@ class Choice(Struct, frozen=True):
     @property
     def reads_without_padding(self) -> bool:
         """Whether the kernel reads the image without its padding, and pads it itself."""
-        return isinstance(self.problem, ImplicitGemm) and self.problem.padding is not None
+        return self.problem.is_padded
 
     @property
     def packs_large_operands(self) -> bool:
@@ -430,9 +430,7 @@ def _implicit_on_hopper(problem: ImplicitGemm) -> Choice | None:
 def choose_for_cpu(problem: Problem) -> Choice | None:
     """The kernel for the CPU device, which supports matrices at any address; None if no kernel
     supports the problem."""
-    problem = _without_alignment(problem)
-    if isinstance(problem, ImplicitGemm):
-        problem = replace(problem, padding=None)
+    problem = _without_alignment(problem).without_padding()
     for family in _OF_CPU:
         for variant in family.legal_variants(problem):
             return Choice(family, variant, problem, CPU)

@@ -34,7 +34,6 @@ from aotc.kernels.matmul.cpu.gated import insert_gated
 from aotc.kernels.matmul.cpu.packed import CPU_PACKED, packed_problem
 from aotc.kernels.matmul.cpu.streamed import CPU_STREAMED
 from aotc.kernels.matmul.cpu.streamed_packed import CPU_STREAMED_PACKED, packed_row_problem
-from aotc.kernels.matmul.depthwise.problem import Depthwise
 from aotc.kernels.matmul.depthwise.recognition import recognise_depthwise
 from aotc.kernels.matmul.explanation import reasons
 from aotc.kernels.matmul.family import MatmulFamily
@@ -45,7 +44,6 @@ from aotc.kernels.matmul.fusion.reduction_dimensions import collapse_reduction_d
 from aotc.kernels.matmul.implicit_gemm.broadcast import broadcast_shared_matrix
 from aotc.kernels.matmul.implicit_gemm.flattened import flattened
 from aotc.kernels.matmul.implicit_gemm.padding import with_padding
-from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.implicit_gemm.recognition import recognise_implicit_gemm
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueOperand, Matrix, Problem
 from aotc.kernels.matmul.recognition import Matmul, multiplies, recognise_matmul
@@ -79,13 +77,7 @@ def choose_matmul_kernels(module: Any, request: BuildRequest, remarks: Remarks) 
             if has_reduction(generic) and not _is_empty(generic)
         ]
         matmuls = _matmuls(generics, roots, request)
-        narrow_results(
-            [
-                one
-                for one in matmuls
-                if not isinstance(one.problem, ImplicitGemm) and not one.has_rows
-            ]
-        )
+        narrow_results([one for one in matmuls if one.problem.has_matrices and not one.has_rows])
         selections: list[_Selection] = []
         for number, matmul in enumerate(matmuls):
             done = [operation for one in selections for operation in one.operations]
@@ -132,8 +124,7 @@ class _Selection(Struct):
             steps += " on the CPU"
         if self.fused.gates is not None:
             steps += f" and, on the CPU, {self.fused.gates.gates.count} gates"
-        what = "convolution" if isinstance(self.fused.problem, Depthwise) else "matmul"
-        return f"{what}{steps}: {'; '.join(kernels)}"
+        return f"{self.fused.problem.name}{steps}: {'; '.join(kernels)}"
 
     @property
     def gate_operations(self) -> list[Any]:
@@ -192,8 +183,7 @@ def _matmuls(generics: Sequence[Any], roots: Roots, request: BuildRequest) -> li
 
 
 def _has_kernels(problem: Problem, request: BuildRequest, *, on_cpu_alone: bool) -> bool:
-    if isinstance(problem, Depthwise):
-        on_cpu_alone = True
+    on_cpu_alone |= not problem.has_gpu_kernels
     if not on_cpu_alone and _choose(problem, request):
         return True
     if not request.cpu_kernels or not (on_cpu_alone or is_worth_on_cpu(problem)):
@@ -223,7 +213,7 @@ def _select_kernels(
         kept.fused.pad = None
     if not _has_gated_kernel(kept):
         kept.fused.gates = None
-    if not isinstance(matmul.problem, ImplicitGemm):  # those are not timed
+    if matmul.problem.has_matrices:  # those are not timed
         remarks.matmuls.append(replace(kept.of_gpus.problem, epilogue_operands=()))
     remarks.add(STEP, location, str(kept))
     if request.is_for_trying:
@@ -262,8 +252,7 @@ def _families(selection: _Selection) -> list[Any]:
     families = [
         choice.family
         for choice in selection.choices
-        if not choice.capabilities
-        and (choice.target == ANY_GPU or not isinstance(choice.problem, ImplicitGemm))
+        if not choice.capabilities and (choice.target == ANY_GPU or choice.problem.has_matrices)
     ]
     return [*families, selection.cpu is None]
 
@@ -301,7 +290,7 @@ def _measured(
 ) -> list[Entry]:
     """The entries for the problem in the file of --tuned. Entries whose kernel this version of aotc
     cannot build are left out, with a warning."""
-    if request.tuned is None or request.is_for_trying or isinstance(problem, ImplicitGemm):
+    if request.tuned is None or request.is_for_trying or not problem.has_matrices:
         return []
     words, found = problem_words(problem), []
     for entry in parse_tuned(request.tuned):

@@ -1,4 +1,15 @@
-"""The matmul that a kernel computes: its operands' types, layouts and sizes, and the epilogue's."""
+"""The matmul that a kernel computes: its operands' types, layouts and sizes, and the epilogue's.
+
+`Problem` is a GEMM of matrices in memory. The other problems are GEMMs, too, and add what their
+kernels need to find an element of an operand:
+
+* `implicit_gemm.problem.ImplicitGemm`: the loops of M, N, K and the batch, and the strides of the
+  operands along them. Convolutions and other contractions; A may be an image without its padding.
+* `depthwise.problem.Depthwise`: the windows of a depthwise convolution, and their padding.
+
+A family has kernels for one of these types (`MatmulFamily.problem_type`). All other code asks a
+problem by the properties of `Problem`.
+"""
 
 from __future__ import annotations
 
@@ -139,6 +150,30 @@ class Problem(Struct, frozen=True):
             return 1
         first = self.c.type.removeprefix("memref<").partition("x")[0]
         return int(first) if first.isdigit() else LIKELY_SIZE
+
+    @property
+    def has_matrices(self) -> bool:
+        """Whether A, B and C are matrices in memory, which have sizes and pitches."""
+        return True
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether the kernel reads an image without its padding in place of A, and pads it."""
+        return False
+
+    def without_padding(self) -> Problem:
+        """The problem whose A is the padded image."""
+        return self
+
+    @property
+    def name(self) -> str:
+        """The operation in messages."""
+        return "matmul"
+
+    @property
+    def has_gpu_kernels(self) -> bool:
+        """Whether there are kernels for GPUs; otherwise loops are mapped to them."""
+        return True
 
     @property
     def has_known_sizes(self) -> bool:

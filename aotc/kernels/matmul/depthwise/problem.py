@@ -57,6 +57,14 @@ class Depthwise(ImplicitGemm, frozen=True, kw_only=True):
         return "_".join(("depthwise_conv", *self._elements()))
 
     @property
+    def name(self) -> str:
+        return "convolution"
+
+    @property
+    def has_gpu_kernels(self) -> bool:
+        return False
+
+    @property
     def points(self) -> int:
         """The number of elements of a plane of C."""
         return prod((self.height.outputs, self.width.outputs))

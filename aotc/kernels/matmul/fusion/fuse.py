@@ -182,7 +182,7 @@ class _Fusion:
     def find_gates(self) -> FusedGates | None:
         """The operations that combine parts of the columns of the current C, if there are any."""
         problem = self._fused.problem
-        if self._matmul.has_rows or isinstance(problem, ImplicitGemm):
+        if self._matmul.has_rows or not problem.has_matrices:
             return None
         replaced, reads = self._fused.replaced, self._reads
         product = Product(problem, replaced, self._c, reads, self._done, self._later)
@@ -279,7 +279,7 @@ class _Fusion:
         maps of the previous C (None if the consumer reads a view of it) and of `output`."""
         old, new = maps
         found = None
-        if not isinstance(self._fused.problem, ImplicitGemm):
+        if self._fused.problem.has_matrices:
             found = self._moved(output, new, loops)
         elif old is not None and old == new:
             found = self._moved_implicit_gemm(output)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from math import prod
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aotc.kernels.matmul.problem import LIKELY_SIZE, Problem
 
@@ -55,6 +56,17 @@ class ImplicitGemm(Problem, frozen=True, kw_only=True):
     k_loops: tuple[Loop, ...]
     strides: tuple[tuple[int | None, ...], ...]
     padding: Padding | None = None
+
+    @property
+    def has_matrices(self) -> bool:
+        return False
+
+    @property
+    def is_padded(self) -> bool:
+        return self.padding is not None
+
+    def without_padding(self) -> ImplicitGemm:
+        return replace(self, padding=None)
 
     @property
     def likely_batch(self) -> int:
