@@ -1,4 +1,4 @@
-// RUN: aotc-mark-tensors,one-shot-bufferize{bufferize-function-boundaries},aotc-free-buffers
+// RUN: aotc-mark-writable-tensors,one-shot-bufferize{bufferize-function-boundaries},aotc-free-buffers
 // A wait says nothing of memory, and MLIR's deallocation would refuse it.
 func.func @f(%x: tensor<8xf32>, %m: memref<8xf32>) -> f32 {
   %c0 = arith.constant 0 : index

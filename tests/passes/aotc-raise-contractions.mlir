@@ -1,4 +1,4 @@
-// RUN: aotc-mark-parallel,aotc-raise-contractions
+// RUN: aotc-mark-explicit-parallelism,aotc-raise-contractions
 // CHECK-LABEL: func.func @carried
 // CHECK:       linalg.generic {{.*}} ins(%{{.*}} : f32) outs(%arg2
 // CHECK:       linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "reduction"]} ins(%arg0, %arg1 : memref<4x8xf32>, memref<8x6xf32>) outs(%arg2

@@ -1,4 +1,4 @@
-// RUN: aotc-mark-tensors,canonicalize,one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map},aotc-return-in-arguments
+// RUN: aotc-mark-writable-tensors,canonicalize,one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map},aotc-return-in-arguments
 func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> attributes {llvm.emit_c_interface} {
   %empty = tensor.empty() : tensor<8xf32>
   %y = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>) -> tensor<8xf32>

@@ -1,4 +1,4 @@
-// RUN: aotc-mark-tensors, aotc-sparsify
+// RUN: aotc-mark-writable-tensors, aotc-sparsify
 // Rows are parallel, and so are columns of a dense matrix; a sliding window is not, as all iterations have its
 // positions in one buffer.
 #BSR = #sparse_tensor.encoding<{map = (i, j) -> (i floordiv 2 : dense, j floordiv 4 : compressed, i mod 2 : dense, j mod 4 : dense)}>

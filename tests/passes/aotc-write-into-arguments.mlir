@@ -1,4 +1,4 @@
-// RUN: aotc-mark-tensors,one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map},aotc-write-into-arguments
+// RUN: aotc-mark-writable-tensors,one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map},aotc-write-into-arguments
 
 // A row of a cache is written in place.
 func.func @row(%k: tensor<4x1xf32>, %at: index, %cache: tensor<4x9xf32>)

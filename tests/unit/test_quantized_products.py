@@ -37,7 +37,7 @@ func.func @f(%x: tensor<5x4xi8>, %y: tensor<4x2xi8>, %start: tensor<5x2xf32>, %g
 
 def is_of_integers(left: str, right: str) -> bool:
     text = _PRODUCT.replace("LEFT", left).replace("RIGHT", right)
-    passes = "func.func(linalg-generalize-named-ops)", "aotc-multiply-quantized"
+    passes = "func.func(linalg-generalize-named-ops)", "aotc-fuse-quantized-matmuls"
     return "arith.muli" in str(run_passes_on(text, *passes).module)
 
 

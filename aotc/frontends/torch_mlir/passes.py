@@ -29,7 +29,7 @@ def _describe_error(error: Exception) -> str:
 VERIFICATION = "torch-verify-linalg-on-tensors"
 # It makes quantized operations of those between `dequantize` and `quantize`, if there is one scale
 # for the whole tensor. Depthwise ones get transposes and sums of i32, for which there is no kernel.
-# `aotc-multiply-quantized` multiplies the bytes, for any number of scales.
+# `aotc-fuse-quantized-matmuls` multiplies the bytes, for any number of scales.
 QUANTIZED_FUSION = "torch-fuse-quantized-ops"
 
 

@@ -23,7 +23,7 @@ _PARALLEL_OPS = ("gpu.launch", "gpu.launch_func", "scf.parallel", "affine.parall
 _MEMORY_OPS = ("gpu.alloc", "gpu.memcpy", "gpu.memset", "gpu.host_register")
 
 
-def mark_parallel(source: Source) -> None:
+def mark_explicit_parallelism(source: Source) -> None:
     """Marks the functions that have parallel loops or launches, and records requested block sizes.
 
     Raises InputError for a block size that no GPU supports.

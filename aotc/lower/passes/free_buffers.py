@@ -16,7 +16,7 @@ class FreeBuffers(OwnPass, frozen=True):
     for a task, but accepts calls. So these operations are replaced by calls while it runs."""
 
     name = "aotc-free-buffers"
-    needs = ("aotc-mark-tensors",)
+    needs = ("aotc-mark-writable-tensors",)
     reason: str = "buffers are freed after their last use; waiting for a task frees none"
 
     def run(self, lowering: Lowering) -> None:

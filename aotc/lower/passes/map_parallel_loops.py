@@ -14,7 +14,7 @@ class MapParallelLoops(OwnPass, frozen=True):
     """`block` is the size of all blocks; with None, a size is chosen for each loop."""
 
     name = "aotc-map-parallel-loops"
-    needs = ("aotc-mark-parallel", "convert-parallel-loops-to-gpu")
+    needs = ("aotc-mark-explicit-parallelism", "convert-parallel-loops-to-gpu")
     parsers: ClassVar[Parsers] = {"block": parse_block}
     reason: str = "the remaining parallel loops become launches"
     block: tuple[int, ...] | None = None

@@ -19,7 +19,7 @@ _RAISING = ("raise-scf-to-affine", "affine-raise-from-memref")
 
 class ParallelizeLoops(OwnPass, frozen=True):
     name = "aotc-parallelize-loops"
-    needs = ("aotc-mark-parallel",)
+    needs = ("aotc-mark-explicit-parallelism",)
     reason: str = "loops become parallel if no two iterations access the same element"
 
     def run(self, lowering: Lowering) -> None:

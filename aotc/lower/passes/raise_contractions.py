@@ -34,7 +34,7 @@ _CONSTANT = "arith.constant"
 
 class RaiseContractions(OwnPass, frozen=True):
     name = "aotc-raise-contractions"
-    needs = ("aotc-mark-parallel",)
+    needs = ("aotc-mark-explicit-parallelism",)
     reason: str = "loops that compute a matrix product become linalg, which has library kernels"
 
     def run(self, lowering: Lowering) -> None:

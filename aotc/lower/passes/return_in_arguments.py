@@ -8,7 +8,7 @@ from aotc.lower.tensors.functions import return_in_arguments
 
 class ReturnInArguments(OwnPass, frozen=True):
     name = "aotc-return-in-arguments"
-    needs = ("aotc-mark-tensors",)
+    needs = ("aotc-mark-writable-tensors",)
     reason: str = "results of known shape become output arguments"
 
     def run(self, lowering: Lowering) -> None:

@@ -34,7 +34,7 @@ _STORES = {"memref.store": 1, "memref.atomic_rmw": 1, "memref.generic_atomic_rmw
 
 class Sparsify(OwnPass, frozen=True):
     name = "aotc-sparsify"
-    needs = ("aotc-mark-tensors",)
+    needs = ("aotc-mark-writable-tensors",)
     reason: str = (
         "sparse tensors become the arrays of their levels, and their operations become loops over "
         "stored elements, parallel along an outer dense level"

@@ -8,7 +8,7 @@ from aotc.lower.tensors.in_place import write_into_arguments
 
 class WriteIntoArguments(OwnPass, frozen=True):
     name = "aotc-write-into-arguments"
-    needs = ("aotc-mark-tensors",)
+    needs = ("aotc-mark-writable-tensors",)
     reason: str = "a result that is the new value of an argument is written into it"
 
     def run(self, lowering: Lowering) -> None:

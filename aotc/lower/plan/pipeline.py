@@ -22,6 +22,7 @@ from aotc.lower.passes.choose_matmul_kernels import ChooseMatmulKernels
 from aotc.lower.passes.clone_casts import CloneCasts
 from aotc.lower.passes.clone_fills import CloneFills
 from aotc.lower.passes.concatenate_in_place import ConcatenateInPlace
+from aotc.lower.passes.create_lookup_tables import CreateLookupTables
 from aotc.lower.passes.create_shape_functions import CreateShapeFunctions
 from aotc.lower.passes.decompose_aggregated_ops import DecomposeAggregatedOps
 from aotc.lower.passes.erase_fusion_barriers import EraseFusionBarriers
@@ -36,21 +37,21 @@ from aotc.lower.passes.free_buffers import FreeBuffers
 from aotc.lower.passes.fuse_concatenations import FuseConcatenations
 from aotc.lower.passes.fuse_dequantization import FuseDequantization
 from aotc.lower.passes.fuse_horizontal_matmuls import FuseHorizontalMatmuls
+from aotc.lower.passes.fuse_quantized_matmuls import FuseQuantizedMatmuls
+from aotc.lower.passes.fuse_quantized_pools import FuseQuantizedPools
 from aotc.lower.passes.hoist_globals import HoistGlobals
 from aotc.lower.passes.insert_fusion_barriers import InsertFusionBarriers
 from aotc.lower.passes.interchange_loops import InterchangeLoops
 from aotc.lower.passes.map_parallel_loops import MapParallelLoops
-from aotc.lower.passes.mark_parallel import MarkParallel
-from aotc.lower.passes.mark_tensors import MarkTensors
+from aotc.lower.passes.mark_explicit_parallelism import MarkExplicitParallelism
+from aotc.lower.passes.mark_writable_tensors import MarkWritableTensors
 from aotc.lower.passes.merge_kernels import MergeKernels
-from aotc.lower.passes.multiply_quantized import MultiplyQuantized
 from aotc.lower.passes.narrow_integers import NarrowIntegers
 from aotc.lower.passes.outline_attention import OutlineAttention
 from aotc.lower.passes.outline_library import OutlineLibrary
 from aotc.lower.passes.parallelize_copies import ParallelizeCopies
 from aotc.lower.passes.parallelize_loops import ParallelizeLoops
 from aotc.lower.passes.place_memory import PlaceMemory
-from aotc.lower.passes.pool_quantized import PoolQuantized
 from aotc.lower.passes.raise_contractions import RaiseContractions
 from aotc.lower.passes.relax_saturation import RelaxSaturation
 from aotc.lower.passes.rename_kernels import RenameKernels
@@ -63,7 +64,6 @@ from aotc.lower.passes.sink_vectors import SinkVectors
 from aotc.lower.passes.slice_elementwise import SliceElementwise
 from aotc.lower.passes.slice_producers import SliceProducers
 from aotc.lower.passes.sparsify import Sparsify
-from aotc.lower.passes.tabulate_bytes import TabulateBytes
 from aotc.lower.passes.trim_windows import TrimWindows
 from aotc.lower.passes.unify_sizes import UnifySizes
 from aotc.lower.passes.verify_operations import Part, VerifyOperations
@@ -119,7 +119,7 @@ _FREEING = _upstream(
     "convert-bufferization-to-memref",
 )
 _TENSORS: tuple[Pass, ...] = (
-    MarkTensors(),
+    MarkWritableTensors(),
     ExpandSwitches(),
     Upstream("inline", "functions are inlined, and what constants alone determine is folded"),
     CastParallelResults(),
@@ -148,8 +148,8 @@ _TENSORS: tuple[Pass, ...] = (
         "cse",
     ),
     InterchangeLoops(),
-    MultiplyQuantized(),
-    PoolQuantized(),
+    FuseQuantizedMatmuls(),
+    FuseQuantizedPools(),
     NarrowIntegers(),
     RelaxSaturation(),
     # Tensors that several layers start from are separated before the layers are outlined.
@@ -178,7 +178,7 @@ _TENSORS: tuple[Pass, ...] = (
     _FOLD_UNIT_EXTENTS,
     _CANONICALIZE,
     _CSE,
-    TabulateBytes(),
+    CreateLookupTables(),
     SimplifyRequantization(),
     CloneFills(reason="each reduction gets its own tensor of zeros, and fills it itself"),
     ConcatenateInPlace(),
@@ -194,7 +194,7 @@ _TENSORS: tuple[Pass, ...] = (
     ParallelizeCopies(),
 )
 _SPARSE: tuple[Pass, ...] = (
-    MarkTensors(),
+    MarkWritableTensors(),
     Sparsify(),
     *_RESULTS,
     Upstream("expand-realloc{emit-deallocs=false}", "the old memory is freed like other buffers"),
@@ -279,7 +279,7 @@ def plan_for(
         *([AssertSteps()] if Level.SCF in has else []),
         # Before there are kernels of the library, whose views cover more memory than they use.
         *([AssertSharedMemory()] if has & {Level.LAUNCH, Level.KERNELS} else []),
-        MarkParallel(),
+        MarkExplicitParallelism(),
     ]
     if Level.TOSA in has:
         passes += _TOSA

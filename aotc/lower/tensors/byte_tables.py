@@ -34,7 +34,7 @@ _CLOCKS = {"arith.divf": 10, "math.roundeven": 1, "math.absf": 1}
 _CLOCKS_OF_FUNCTION, _LEAST_CLOCKS = 20, 40
 
 
-def tabulate_bytes(module: Any) -> None:
+def create_lookup_tables(module: Any) -> None:
     """Changes `module`, whose elementwise operations are fused, in place."""
     with module.context:
         for generic in ops.find(module.operation, "linalg.generic"):

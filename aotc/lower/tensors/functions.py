@@ -28,7 +28,7 @@ _ACCESS = "bufferization.access"
 BY_HAND = "bufferization.manual_deallocation"
 
 
-def mark_tensors(module: Any) -> None:
+def mark_writable_tensors(module: Any) -> None:
     """Attaches the attributes that bufferization and later passes need.
 
     Tensor arguments of entries are marked not writable. Functions whose tensor results have sizes
@@ -52,8 +52,8 @@ def mark_tensors(module: Any) -> None:
 
 
 def return_in_arguments(source: Source) -> None:
-    """Turns the results of the functions that `mark_tensors` marked into arguments: `result0` and
-    so on."""
+    """Turns the results of the functions that `mark_writable_tensors` marked into arguments:
+    `result0` and so on."""
     module = source.module
     with module.context:
         _mark_allocations_again(module)

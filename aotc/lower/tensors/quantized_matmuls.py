@@ -91,7 +91,7 @@ class _Dequantized(Struct, frozen=True):
     scale: np.ndarray
 
 
-def multiply_quantized(module: Any) -> None:
+def fuse_quantized_matmuls(module: Any) -> None:
     """Changes `module`, whose named operations are `linalg.generic` on tensors, in place."""
     with module.context:
         for generic in ops.find(module.operation, "linalg.generic"):

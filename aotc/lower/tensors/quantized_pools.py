@@ -39,7 +39,7 @@ _MOST_STEPS = 12
 _FLOATS = ("f32", "f64")
 
 
-def pool_quantized(module: Any) -> None:
+def fuse_quantized_pools(module: Any) -> None:
     """Changes `module`, whose named operations are `linalg.generic` on tensors, in place."""
     with module.context:
         for generic in ops.find(module.operation, "linalg.generic"):

@@ -1,4 +1,4 @@
-// RUN: aotc-tabulate-bytes
+// RUN: aotc-create-lookup-tables
 #map = affine_map<(d0, d1) -> (d0, d1)>
 #column = affine_map<(d0, d1) -> (d1)>
 #one = affine_map<(d0, d1) -> ()>

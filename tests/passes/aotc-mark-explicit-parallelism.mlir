@@ -1,4 +1,4 @@
-// RUN: aotc-mark-parallel
+// RUN: aotc-mark-explicit-parallelism
 func.func @decided(%n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

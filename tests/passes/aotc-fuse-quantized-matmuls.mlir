@@ -1,4 +1,4 @@
-// RUN: aotc-multiply-quantized
+// RUN: aotc-fuse-quantized-matmuls
 #image = affine_map<(n, f, h, w, c, p, q) -> (n, c, h + p, w + q)>
 #filter = affine_map<(n, f, h, w, c, p, q) -> (f, c, p, q)>
 #result = affine_map<(n, f, h, w, c, p, q) -> (n, f, h, w)>

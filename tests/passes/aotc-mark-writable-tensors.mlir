@@ -1,4 +1,4 @@
-// RUN: aotc-mark-tensors
+// RUN: aotc-mark-writable-tensors
 func.func @known(%x: tensor<8xf32>) -> tensor<8xf32> attributes {llvm.emit_c_interface} {
   return %x : tensor<8xf32>
 }

@@ -1,4 +1,4 @@
-// RUN: aotc-pool-quantized
+// RUN: aotc-fuse-quantized-pools
 #rows = affine_map<(c, i, j) -> (c, i)>
 #all = affine_map<(c, i) -> (c, i)>
 #windows = affine_map<(c, i, j) -> (c, i * 2 + j)>

@@ -1,16 +1,16 @@
-"""`aotc-pool-quantized`: maxima of dequantized tensors become maxima of bytes."""
+"""`aotc-fuse-quantized-pools`: maxima of dequantized tensors become maxima of bytes."""
 
 from __future__ import annotations
 
 from aotc.lower.passes.base import Lowering, OwnPass
-from aotc.lower.tensors.quantized_pools import pool_quantized
+from aotc.lower.tensors.quantized_pools import fuse_quantized_pools
 
 
-class PoolQuantized(OwnPass, frozen=True):
+class FuseQuantizedPools(OwnPass, frozen=True):
     """Runs when named operations are `linalg.generic`."""
 
-    name = "aotc-pool-quantized"
+    name = "aotc-fuse-quantized-pools"
     reason: str = "maxima of dequantized tensors become maxima of bytes, which are dequantized"
 
     def run(self, lowering: Lowering) -> None:
-        pool_quantized(lowering.module)
+        fuse_quantized_pools(lowering.module)
