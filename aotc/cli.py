@@ -27,7 +27,7 @@ from aotc.errors import (
     InternalError,
 )
 from aotc.owner import PROCESS
-from aotc.processes.memory import rare_collections
+from aotc.processes.memory import collect_rarely
 from aotc.processes.record import record_handle
 from aotc.version import __version__
 
@@ -51,8 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     PROCESS.is_ours = True
     # A thread whose tool has ended should get the interpreter lock soon.
     sys.setswitchinterval(0.0005)
-    with rare_collections():
-        code = run(arguments)
+    # Not only around `run`: the first collection after it would visit all objects of a build.
+    collect_rarely()
+    code = run(arguments)
     # The caller ends the process immediately after this: destroying the interpreter and MLIR's
     # objects takes longer than a stage.
     atexit._run_exitfuncs()

@@ -63,6 +63,12 @@ def gibibytes(size: int) -> str:
     return f"{size / (1 << 30):.1f} GiB"
 
 
+def collect_rarely() -> None:
+    """Makes collections rare from now on. A caller that has turned them off keeps that."""
+    first, *others = gc.get_threshold()
+    gc.set_threshold(max(first, COLLECTION_THRESHOLD) if first else 0, *others)
+
+
 @contextlib.contextmanager
 def rare_collections() -> Iterator[None]:
     """Makes collections rare while at least one thread is inside; afterwards the caller's
@@ -72,10 +78,7 @@ def rare_collections() -> Iterator[None]:
         _builds += 1
         if _builds == 1:
             _caller_thresholds = gc.get_threshold()
-            gc.set_threshold(
-                max(_caller_thresholds[0], COLLECTION_THRESHOLD) if _caller_thresholds[0] else 0,
-                *_caller_thresholds[1:],
-            )
+            collect_rarely()
     try:
         yield
     finally:
