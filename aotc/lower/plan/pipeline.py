@@ -31,6 +31,7 @@ from aotc.lower.passes.expand_checks import ExpandChecks
 from aotc.lower.passes.expand_copies import ExpandCopies
 from aotc.lower.passes.expand_mpi import ExpandMpi
 from aotc.lower.passes.expand_reshapes import ExpandReshapes
+from aotc.lower.passes.expand_selects import ExpandSelects
 from aotc.lower.passes.expand_switches import ExpandSwitches
 from aotc.lower.passes.fold_constants import FoldConstants
 from aotc.lower.passes.free_buffers import FreeBuffers
@@ -136,6 +137,7 @@ _TENSORS: tuple[Pass, ...] = (
     TrimWindows(),
     FuseConcatenations(),
     SinkTransposes(),
+    ExpandSelects(),
     *_upstream(
         "named operations become linalg.generic, without loops of one iteration",
         "func.func(convert-elementwise-to-linalg,linalg-fold-unit-extent-dims)",
