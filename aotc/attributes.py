@@ -40,6 +40,9 @@ WEIGHT_ATTRIBUTE = "aotc.weight"
 # Function whose results are buffers of known sizes: they become arguments. Internal to
 # lower.tensors.functions, across two passes.
 KNOWN_RESULTS = "aotc.known_results"
+# Result of an entry: it was a tensor, so bufferization made the caller its only owner.
+# lower.tensors.functions → analysis.access.
+OWNED = "aotc.owned"
 # bufferization.dealloc_tensor that is there as a use, which prevents fusion. Internal to
 # lower.tensors.fusion_barriers, across two passes.
 FUSION_BARRIER = "aotc.fusion_barrier"

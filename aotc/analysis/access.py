@@ -16,7 +16,7 @@ from aotc import ops
 from aotc.analysis.functions import CALLS, Functions
 from aotc.analysis.gpu_modules import gpu_modules, launched_kernel
 from aotc.analysis.types import is_tensor_map
-from aotc.attributes import ONE_STREAM, RESULT_ATTRIBUTE
+from aotc.attributes import ONE_STREAM, OWNED, RESULT_ATTRIBUTE
 from aotc.manifest import Entry, Memory, Value
 from aotc.mlir import ir
 from aotc.module_names import QUIET_CALLS
@@ -370,9 +370,18 @@ def _describe_result(
         if "hostShared" in allocation.attributes:
             memory = Memory.CALLER if RESULT_ATTRIBUTE in allocation.attributes else Memory.MANAGED
         # The caller must not free what may be freed already, or what an earlier result aliases.
+        # Bufferization frees what a loop allocates, but for what it returns.
         is_first = not any(name == place[0] and i < place[1] for name, i in flow.returns)
-        return replace(value, is_owned=is_first and not flow.deallocations, memory=memory)
+        is_kept = not flow.deallocations or _was_tensor(functions.get(place[0]), place[1])
+        return replace(value, is_owned=is_first and is_kept, memory=memory)
     return value
+
+
+def _was_tensor(function: Any, result: int) -> bool:
+    """Whether the result was a tensor, so that bufferization made the caller its only owner."""
+    if function is None or "res_attrs" not in function.attributes:
+        return False
+    return OWNED in ir.DictAttr(ir.ArrayAttr(function.attributes["res_attrs"])[result])
 
 
 # Host operations that access no memory, or that are handled elsewhere.

@@ -13,7 +13,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.sparse import is_sparse
-from aotc.attributes import KNOWN_RESULTS, NAME_ATTRIBUTE
+from aotc.attributes import KNOWN_RESULTS, NAME_ATTRIBUTE, OWNED
 from aotc.input.entries import ENTRY_ATTRIBUTE, functions_of
 from aotc.input.source import Source
 from aotc.input.state import targets_of
@@ -32,7 +32,7 @@ def mark_writable_tensors(module: Any) -> None:
     """Attaches the attributes that bufferization and later passes need.
 
     Tensor arguments of entries are marked not writable. Functions whose tensor results have sizes
-    known to the caller are marked. Print functions only read their arguments. If the module has
+    known to the caller are marked, and so are the other tensor results of entries. Print functions only read their arguments. If the module has
     `memref.dealloc`, its allocations are marked as freed by the author.
     """
     with module.context:
@@ -49,6 +49,8 @@ def mark_writable_tensors(module: Any) -> None:
                 _protect_arguments(function)
             if "sym_visibility" not in function.attributes and _has_known_results(function):
                 function.attributes[KNOWN_RESULTS] = ir.UnitAttr.get()
+            elif ENTRY_ATTRIBUTE in function.attributes:
+                _mark_owned_results(function)
 
 
 def return_in_arguments(source: Source) -> None:
@@ -218,6 +220,24 @@ def _protect_arguments(function: Any) -> None:
         if _is_tensor(type_) and i not in written:
             dictionary[_WRITABLE] = ir.BoolAttr.get(value=False)
     _set_argument_dictionaries(function, dictionaries)
+
+
+def _mark_owned_results(function: Any) -> None:
+    results = ops.function_type(function).results
+    attributes = function.attributes
+    dictionaries = (
+        list(map(ir.DictAttr, ir.ArrayAttr(attributes["res_attrs"])))
+        if "res_attrs" in attributes
+        else [ir.DictAttr.get({}) for _ in results]
+    )
+    attributes["res_attrs"] = ir.ArrayAttr.get(
+        [
+            ir.DictAttr.get({**{one.name: one.attr for one in dictionary}, OWNED: ir.UnitAttr.get()})
+            if _is_tensor(type_) and not is_sparse(type_)
+            else dictionary
+            for type_, dictionary in zip(results, dictionaries, strict=True)
+        ]
+    )
 
 
 def _mark_allocations_again(module: Any) -> None:
