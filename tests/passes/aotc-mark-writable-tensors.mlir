@@ -13,3 +13,9 @@ func.func @owned(%n: index, %x: tensor<?xf32>) -> (index, tensor<?xf32> {aotc.na
   return %n, %x : index, tensor<?xf32>
 }
 // CHECK: @owned(%arg0: index, %arg1: tensor<?xf32> {bufferization.writable = false}) -> (index, tensor<?xf32> {aotc.name = "y", aotc.owned})
+
+// The inliner would crash.
+func.func @endless() {
+  ub.unreachable
+}
+// CHECK: @endless() attributes {no_inline}

@@ -45,6 +45,9 @@ def mark_writable_tensors(module: Any) -> None:
         for function in functions_of(module):
             if function.name != "func.func":
                 continue
+            if not _returns(function):
+                # Upstream's inliner expects a func.return at the end of a single block, and crashes.
+                function.attributes["no_inline"] = ir.UnitAttr.get()
             if ENTRY_ATTRIBUTE in function.attributes:
                 _protect_arguments(function)
             if "sym_visibility" not in function.attributes and _has_known_results(function):
@@ -220,6 +223,11 @@ def _protect_arguments(function: Any) -> None:
         if _is_tensor(type_) and i not in written:
             dictionary[_WRITABLE] = ir.BoolAttr.get(value=False)
     _set_argument_dictionaries(function, dictionaries)
+
+
+def _returns(function: Any) -> bool:
+    blocks = list(function.regions[0].blocks)
+    return len(blocks) != 1 or list(blocks[0].operations)[-1].operation.name == "func.return"
 
 
 def _mark_owned_results(function: Any) -> None:
