@@ -16,6 +16,18 @@ from aotc.rewrites.unreachable import erase_unreachable_blocks, fold_branches
 # After `canonicalize`, which erases unreachable blocks itself, these make no others.
 _KEEP_BLOCKS = frozenset({"canonicalize", "cse", "reconcile-unrealized-casts"})
 
+# What to do, for diagnostics of MLIR that do not say it.
+_HINTS = {
+    "is out-of-bounds: 0 >= 0": (
+        "the size is the constant 0 here, and MLIR takes no slice of a dimension of size 0: branch "
+        "around the operations on empty tensors, or pass the size as an argument of the entry."
+    ),
+    "op was not bufferized": (
+        "MLIR cannot put the tensors of this operation into memory: lower it to operations of "
+        "tensor, linalg or scf first, or give the whole lowering with --pipeline."
+    ),
+}
+
 
 class PassWatch(Protocol):
     """Told of each pass that runs on its own, and of the operation that it changes."""
@@ -74,7 +86,13 @@ def run_passes(
             has_place = any(
                 find_place(str(diagnostic.location), name) for diagnostic in error.error_diagnostics
             )
-            raise (InputError if has_place else blame)(message[0].upper() + message[1:]) from None
+            raise (InputError if has_place else blame)(
+                message[0].upper() + message[1:], hint=_hint(message)
+            ) from None
+
+
+def _hint(message: str) -> str | None:
+    return next((hint for words, hint in _HINTS.items() if words in message), None)
 
 
 def run_pipeline(
