@@ -22,6 +22,10 @@ _HINTS = {
         "the size is the constant 0 here, and MLIR takes no slice of a dimension of size 0: branch "
         "around the operations on empty tensors, or pass the size as an argument of the entry."
     ),
+    "failed to legalize operation 'tosa.": (
+        "MLIR does not lower this operation of TOSA to linalg, or not with these types: replace it "
+        "by other operations of tosa or linalg."
+    ),
     "op was not bufferized": (
         "MLIR cannot put the tensors of this operation into memory: lower it to operations of "
         "tensor, linalg or scf first, or give the whole lowering with --pipeline."

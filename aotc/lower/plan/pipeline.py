@@ -86,6 +86,11 @@ def _upstream(reason: str, *texts: str) -> tuple[Upstream, ...]:
 
 _CANONICALIZE = Upstream("canonicalize")
 _CSE = Upstream("cse")
+_LOWER_MASKS = Upstream(
+    "func.func(lower-vector-mask)",
+    "operations carry their masks: one-shot bufferization takes a vector.mask only if its body "
+    "writes in place",
+)
 _FUSE = Upstream("func.func(linalg-fuse-elementwise-ops)")
 _FOLD_UNIT_EXTENTS = Upstream("func.func(linalg-fold-unit-extent-dims)")
 
@@ -295,6 +300,8 @@ def plan_for(
         passes += [VerifyOperations()] if verify else []
     else:
         passes.append(CheckSizes())
+        if has >= {Level.TENSORS, Level.VECTOR}:
+            passes.append(_LOWER_MASKS)
         passes += _TENSORS if Level.TENSORS in has else (CreateShapeFunctions(),)
     # A requested block size applies to loops.
     raises = Level.CONTRACTION in has and block is None

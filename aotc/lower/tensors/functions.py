@@ -240,7 +240,9 @@ def _mark_owned_results(function: Any) -> None:
     )
     attributes["res_attrs"] = ir.ArrayAttr.get(
         [
-            ir.DictAttr.get({**{one.name: one.attr for one in dictionary}, OWNED: ir.UnitAttr.get()})
+            ir.DictAttr.get(
+                {**{one.name: one.attr for one in dictionary}, OWNED: ir.UnitAttr.get()}
+            )
             if _is_tensor(type_) and not is_sparse(type_)
             else dictionary
             for type_, dictionary in zip(results, dictionaries, strict=True)

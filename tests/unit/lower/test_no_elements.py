@@ -1,4 +1,4 @@
-"""Tensors with a static size of 0: right results, or a refusal that says what to do."""
+"""Tensors of no elements, and what MLIR does not lower: right results, or a refusal with a remedy."""
 
 from __future__ import annotations
 
@@ -67,6 +67,20 @@ func.func @f(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {ENTRY} {{
     assert "offset 0 is out-of-bounds: 0 >= 0" in refused.value.message
     assert refused.value.hint is not None
     assert "MLIR takes no slice of a dimension of size 0" in refused.value.hint
+
+
+def test_an_operation_of_tosa_that_is_not_lowered_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    program = f"""
+func.func @f(%x: tensor<4xi32>) -> tensor<4xi32> {ENTRY} {{
+  %y = tosa.ceil %x : (tensor<4xi32>) -> tensor<4xi32>
+  return %y : tensor<4xi32>
+}}"""
+    with pytest.raises(
+        aotc.InputError, match=r"failed to legalize operation 'tosa.ceil'"
+    ) as refused:
+        aotc.build(program, emit="obj", out=str(tmp_path / "f.o"), chips=["sm_90a"])
+    assert refused.value.hint is not None
+    assert "replace it by other operations of tosa or linalg" in refused.value.hint
 
 
 def test_a_tensor_without_memory_is_refused_with_a_remedy(tmp_path: Path) -> None:

@@ -59,6 +59,17 @@ func.func @f(%n: index, %B: memref<8xf32>) attributes {llvm.emit_c_interface} {
   return
 }
 """
+TENSOR = """
+func.func @f(%A: memref<8xf32>, %n: index, %t: tensor<?xf32>) -> tensor<?xf32>
+    attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %v = vector.load %A[%c0] : memref<8xf32>, vector<8xf32>
+  %m = vector.create_mask %n : vector<8xi1>
+  %r = vector.mask %m { vector.transfer_write %v, %t[%c0] {in_bounds = [true]}
+    : vector<8xf32>, tensor<?xf32> } : vector<8xi1> -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -127,3 +138,11 @@ func.func @f(%A: memref<4x8xf32>, %B: memref<4x4xf32>, %n: index)
     library.call("f", a, b, 3)
     np.testing.assert_array_equal(b[:2], [a.sum(1)] * 2)
     np.testing.assert_array_equal(b[2:], [a[:, :3].sum(1)] * 2)
+
+
+def test_a_masked_write_leaves_the_callers_tensor_alone(tmp_path: Path) -> None:
+    """The tensor that it writes into is an argument, of which there must be a copy."""
+    library = build_library(TENSOR, tmp_path)
+    x, y = np.arange(8, dtype=np.float32), np.full(6, 9, np.float32)
+    np.testing.assert_array_equal(library.call("f", x, 3, y), [0, 1, 2, 9, 9, 9])
+    np.testing.assert_array_equal(y, np.full(6, 9))
