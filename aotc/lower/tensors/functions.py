@@ -32,8 +32,9 @@ def mark_writable_tensors(module: Any) -> None:
     """Attaches the attributes that bufferization and later passes need.
 
     Tensor arguments of entries are marked not writable. Functions whose tensor results have sizes
-    known to the caller are marked, and so are the other tensor results of entries. Print functions only read their arguments. If the module has
-    `memref.dealloc`, its allocations are marked as freed by the author.
+    known to the caller are marked, and so are the other tensor results of entries. Print functions
+    only read their arguments. If the module has `memref.dealloc`, its allocations are marked as
+    freed by the author.
     """
     with module.context:
         if ops.find(module.operation, "memref.dealloc"):
@@ -46,7 +47,7 @@ def mark_writable_tensors(module: Any) -> None:
             if function.name != "func.func":
                 continue
             if not _returns(function):
-                # Upstream's inliner expects a func.return at the end of a single block, and crashes.
+                # Upstream's inliner expects a single block to end with func.return, or crashes.
                 function.attributes["no_inline"] = ir.UnitAttr.get()
             if ENTRY_ATTRIBUTE in function.attributes:
                 _protect_arguments(function)
@@ -238,16 +239,11 @@ def _mark_owned_results(function: Any) -> None:
         if "res_attrs" in attributes
         else [ir.DictAttr.get({}) for _ in results]
     )
-    attributes["res_attrs"] = ir.ArrayAttr.get(
-        [
-            ir.DictAttr.get(
-                {**{one.name: one.attr for one in dictionary}, OWNED: ir.UnitAttr.get()}
-            )
-            if _is_tensor(type_) and not is_sparse(type_)
-            else dictionary
-            for type_, dictionary in zip(results, dictionaries, strict=True)
-        ]
-    )
+    for i, type_ in enumerate(results):
+        if _is_tensor(type_) and not is_sparse(type_):
+            known = {named.name: named.attr for named in dictionaries[i]}
+            dictionaries[i] = ir.DictAttr.get({**known, OWNED: ir.UnitAttr.get()})
+    attributes["res_attrs"] = ir.ArrayAttr.get(dictionaries)
 
 
 def _mark_allocations_again(module: Any) -> None:

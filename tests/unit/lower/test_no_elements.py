@@ -1,4 +1,4 @@
-"""Tensors of no elements, and what MLIR does not lower: right results, or a refusal with a remedy."""
+"""Tensors of no elements, and what MLIR does not lower: right, or refused with a remedy."""
 
 from __future__ import annotations
 
