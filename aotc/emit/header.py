@@ -67,6 +67,8 @@ _MANUAL = """\
 //   AOTC_NO_WEIGHTS         the file of weights is missing, or belongs to another build
 //
 // Except for {unload}(), every function may be called from any thread, also concurrently.
+// Calls that write the same memory must not overlap. The module's variables (memref.global and
+// ml_program.global that are not constant) are such memory: the process has one of each.
 //
 // A call uses the calling thread's current CUDA context. If there is none, it uses the primary
 // context of the device that was set; otherwise the first call selects a GPU that the library was
