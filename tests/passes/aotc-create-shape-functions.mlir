@@ -19,7 +19,9 @@ func.func @joined(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>, %n: index) -> (tenso
 // CHECK-SAME:    %[[X:.*]]: index, %[[Y:.*]]: index, %[[N:.*]]: index) -> (index, index, index, index, index)
 // CHECK:         cf.assert {{.*}}, "sizes that depend on values do not fit tensor.empty"
 // CHECK:         %[[ROWS:.*]] = arith.addi %[[X]], %[[Y]] : index
-// CHECK:         %[[LOW:.*]], %[[HIGH:.*]] = arith.mulsi_extended %[[X]], %[[FOUR:.*]] : index
+// CHECK:         %[[X64:.*]] = arith.index_cast %[[X]] : index to i64
+// CHECK:         %[[FOUR64:.*]] = arith.index_cast %[[FOUR:.*]] : index to i64
+// CHECK:         %[[LOW:.*]], %[[HIGH:.*]] = arith.mulsi_extended %[[X64]], %[[FOUR64]] : i64
 // CHECK:         cf.assert {{.*}}, "there is no memory for results of these sizes" {aotc.for_memory}
 // CHECK:         return %[[ROWS]], %[[FOUR]], %[[N]], %{{.*}}, %{{.*}} :
 

@@ -200,6 +200,9 @@ class SizeBuilder:
     def _index_op(self, name: str, left: Any, right: Any) -> Any:
         return self._make(name, [left, right], [left.type])
 
+    def _cast(self, value: Any, type_: Any) -> Any:
+        return value if value.type == type_ else self._make("arith.index_cast", [value], [type_])
+
     def _product(self, left: Any, right: Any) -> Any:
         """The product of two sizes. The condition that it does not overflow is recorded."""
         numbers = [ops.known_index(one) for one in (left, right)]
@@ -207,15 +210,17 @@ class SizeBuilder:
             return self._index_op("arith.muli", left, right)
         if 1 in numbers:
             return left if numbers[1] == 1 else right
-        types = [left.type, left.type]
+        # Upstream folds a factor that becomes 1 by arith.extsi, which is invalid for index.
+        number = ops.integer(64)
+        factors = [self._cast(one, number) for one in (left, right)]
         low, high = (
-            self._make("arith.mulsi_extended", [left, right], types, number=i) for i in range(2)
+            self._make("arith.mulsi_extended", factors, [number] * 2, number=i) for i in range(2)
         )
-        sign = self._index_op("arith.shrsi", low, self.constant(left.type, _SIGN))
+        sign = self._index_op("arith.shrsi", low, self.constant(number, _SIGN))
         predicate = {"predicate": ir.IntegerAttr.get(ops.integer(64), _EQ)}
         fits = self._make("arith.cmpi", [high, sign], [ops.integer(1)], predicate)
         self._fits[fits] = None
-        return low
+        return self._cast(low, left.type)
 
     def _computed(self, question: _Question) -> _Computation:
         value, dimension = question

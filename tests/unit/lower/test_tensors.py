@@ -61,6 +61,29 @@ func.func @twice(%x: tensor<?xf32>) -> (tensor<?xf32>, f32) {ATTRIBUTE} {{
     assert first == 1
 
 
+def test_a_result_may_collapse_sizes_of_1(tmp_path: Path) -> None:
+    """The factor 1 is known only after the sizes of the result are computed."""
+    library = build_library(
+        f"""
+func.func @collapsed(%x: tensor<?x1x?x1x1xf32>) -> tensor<?x?xf32> {ATTRIBUTE} {{
+  %y = tensor.collapse_shape %x [[0], [1, 2, 3, 4]]
+    : tensor<?x1x?x1x1xf32> into tensor<?x?xf32>
+  return %y : tensor<?x?xf32>
+}}
+func.func @divided(%x: tensor<?x1x?x1x1x?xf32>) -> tensor<?x?x?xf32> {ATTRIBUTE} {{
+  %y = tensor.collapse_shape %x [[0], [1, 2], [3, 4, 5]]
+    : tensor<?x1x?x1x1x?xf32> into tensor<?x?x?xf32>
+  return %y : tensor<?x?x?xf32>
+}}""",
+        tmp_path,
+    )
+    x = np.arange(6, dtype=np.float32)
+    y = library.call("collapsed", x.reshape(2, 1, 3, 1, 1))
+    np.testing.assert_array_equal(y, x.reshape(2, 3))
+    y = library.call("divided", x.reshape(1, 1, 3, 1, 1, 2))
+    np.testing.assert_array_equal(y, x.reshape(1, 3, 2))
+
+
 def test_results_keep_their_order(tmp_path: Path) -> None:
     library = build_library(
         f"""
