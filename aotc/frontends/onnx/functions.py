@@ -124,9 +124,15 @@ def body_of(node: Node) -> Any:
         body = onnx.FunctionProto()
         body.ParseFromString(text)
         bind(body, node, schema)
-        if all(_is_known(proto, node.opset) for proto in all_nodes(body.node)):
+        if unknown_operator(body, node.opset) is None:
             return body
     return None
+
+
+def unknown_operator(body: Any, opset: int) -> str | None:
+    """The first operator of a body that the opset does not have. None if it has all of them."""
+    unknown = (proto for proto in all_nodes(body.node) if not _is_known(proto, opset))
+    return next((str(proto.op_type) for proto in unknown), None)
 
 
 def _is_known(proto: Any, opset: int) -> bool:
@@ -140,8 +146,14 @@ def _is_known(proto: Any, opset: int) -> bool:
         schema = defs.get_schema(proto.op_type, opset, "")
     except defs.SchemaError:
         return False
-    given = {attribute.name for attribute in proto.attribute}
-    return given <= set(schema.attributes) and len(proto.input) <= schema.max_input
+    # Attributes with aotc's prefix are notes for later steps.
+    names = {attribute.name for attribute in proto.attribute}
+    given = {name for name in names if not name.startswith(PREFIX)}
+    needed = {name for name, attribute in schema.attributes.items() if attribute.required}
+    return (
+        needed <= given <= set(schema.attributes)
+        and schema.min_input <= len(proto.input) <= schema.max_input
+    )
 
 
 def bind(body: Any, node: Node, schema: Any) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
-from aotc.frontends.onnx.functions import kind_of
+from aotc.errors import InputError
+from aotc.frontends.onnx.functions import kind_of, unknown_operator
 from aotc.frontends.onnx.nodes import Node, opset_of, walk
 from aotc.frontends.onnx.rewrites.arithmetic import ARITHMETIC_REWRITES
 from aotc.frontends.onnx.rewrites.bitcasts import BITCAST_REWRITES
@@ -83,7 +84,7 @@ def rewrite(
         text = None if node.proto.domain == _DOMAIN else one.body(node)
         if text is not None:
             name = f"{node.operator}_{len(functions)}"
-            functions.append(_function(model, name, one.signed(node), text))
+            functions.append(_function(model, node, name, one.signed(node), text))
             node.proto.op_type, node.proto.domain = name, _DOMAIN
             del node.proto.attribute[:]
     return _inlined(model, functions) if functions else model
@@ -102,7 +103,7 @@ def check_values(model: Any, values: Sequence[ImpliedValue]) -> Any:
             if text is None:
                 continue
             name = f"Check{node.operator}_{len(functions)}"
-            functions.append(_function(model, name, f"({one.inputs}) => (y)", text))
+            functions.append(_function(model, node, name, f"({one.inputs}) => (y)", text))
             checked = f"{node.proto.output[0]}_{name}"
             call = helper.make_node(
                 name, list(node.proto.input), [checked], node.proto.name, domain=_DOMAIN
@@ -128,11 +129,21 @@ def _insert(graph: Any, calls: Mapping[str, list[Any]]) -> None:
     graph.node.extend(copies)
 
 
-def _function(model: Any, name: str, signature: str, text: str) -> Any:
+def _function(model: Any, node: Node, name: str, signature: str, text: str) -> Any:
+    """The function that replaces a node. Raises InputError if it uses an operator that the model's
+    opset does not have; the front end then converts the model to a newer opset."""
     from onnx import parser
 
-    opset = f'<domain: "{_DOMAIN}", opset_import: ["" : {opset_of(model)}]>'
-    return parser.parse_function(f"{opset}\n{name} {signature} {{\n{text}\n}}")
+    opset = opset_of(model)
+    imports = f'<domain: "{_DOMAIN}", opset_import: ["" : {opset}]>'
+    function = parser.parse_function(f"{imports}\n{name} {signature} {{\n{text}\n}}")
+    unknown = unknown_operator(function, opset)
+    if unknown is not None:
+        raise InputError(
+            f"{node.proto.name} of opset {opset} is computed by {unknown} of a newer opset. "
+            "Convert the model with onnx.version_converter."
+        )
+    return function
 
 
 def _inlined(model: Any, functions: list[Any]) -> Any:
