@@ -314,6 +314,24 @@ REFUSED = {
           y = Relu (z) }""",
         "onnx.Reshape 'first': the rank of 'z' is not known before the run",
     ),
+    "branches of several ranks": (
+        """net (bool c, float[2, 3] x) => (float[n] y)
+        { [first] z = If (c) <
+            then_branch = t () => (float[2, 3] u) { u = Relu (x) },
+            else_branch = e () => (float[6] v) { k = Constant <value_ints = [6]> ()
+              v = Reshape (x, k) }>
+          m = Constant <value_ints = [-1]> ()
+          y = Reshape (z, m) }""",
+        "onnx.If 'first': its branches have results of several ranks",
+    ),
+    "an operator in a function of the model": (
+        """<ir_version: 10, opset_import: ["" : 24, "mine" : 1]>
+        net (float[2, 3] x, int64[n] s) => (float[a, b] y) { y = mine.own (x, s) }
+        <domain: "mine", opset_import: ["" : 24]>
+        own (x, s) => (y) { [first] z = Reshape (x, s)
+          y = Relu (z) }""",
+        "onnx.Reshape 'first'",
+    ),
     "larger than an address": (
         "net (float[1099511627776, 1048576] x) => (float[1099511627776, 1048576] y)"
         "{ y = Relu (x) }",

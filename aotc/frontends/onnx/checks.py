@@ -66,6 +66,16 @@ def _has_other_activations(node: Node) -> bool:
     )
 
 
+def _has_several_ranks(node: Node) -> bool:
+    """Whether a result of an If has another rank in one branch than in the other."""
+    branches = [node.attribute(name) for name in ("then_branch", "else_branch")]
+    for pair in zip(*(branch.output for branch in branches), strict=True):
+        known = [sizes(value.type.tensor_type) for value in pair]
+        if len({len(one) for one in known if one is not None}) > 1:
+            return True
+    return False
+
+
 def _has_any_size(node: Node) -> bool:
     return None in (node.shape(0) or (None,))
 
@@ -255,6 +265,7 @@ REFUSALS = (
             ),
         )
     ),
+    Refusal("If", _has_several_ranks, "its branches have results of several ranks"),
     *(
         Refusal(name, _has_any_size, "sizes that are known at run time alone have no lowering")
         for name in ("GRU", "RNN", "TfIdfVectorizer")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from aotc.errors import InputError
-from aotc.frontends.onnx.functions import kind_of, unknown_operator
+from aotc.frontends.onnx.functions import all_nodes, kind_of, unknown_operator
 from aotc.frontends.onnx.nodes import Node, opset_of, walk
 from aotc.frontends.onnx.rewrites.arithmetic import ARITHMETIC_REWRITES
 from aotc.frontends.onnx.rewrites.bitcasts import BITCAST_REWRITES
@@ -37,10 +37,11 @@ _DOMAIN = "aotc"
 def label_nodes(model: Any) -> None:
     """Gives each node the name that messages use: its operator and its own name. torch-mlir makes
     the locations of operations of it."""
-    for node in list(walk(model)):
-        domain = f"{node.proto.domain}." if node.proto.domain else ""
-        name = f" '{node.proto.name}'" if node.proto.name else ""
-        node.proto.name = f"onnx.{domain}{node.operator}{name}"
+    for part in (model.graph, *model.functions):
+        for proto in list(all_nodes(part.node)):
+            domain = f"{proto.domain}." if proto.domain else ""
+            name = f" '{proto.name}'" if proto.name else ""
+            proto.name = f"onnx.{domain}{proto.op_type}{name}"
 
 
 def expand_functions(model: Any) -> Any:
