@@ -38,6 +38,27 @@ def test_text_and_portable_artifact(tmp_path: Path) -> None:
         np.testing.assert_allclose(got, np.tanh(a @ b), rtol=1e-5, atol=1e-6)
 
 
+def test_operations_of_chlo(tmp_path: Path) -> None:
+    """The text of a module that JAX lowered has CHLO's operations, for example top_k."""
+    path = tmp_path / "largest.stablehlo"
+    path.write_text(
+        "func.func public @main(%x: tensor<2x5xf32>) -> (tensor<2x3xf32>, tensor<2x3xi32>) {\n"
+        "  %0 = chlo.sinh %x : tensor<2x5xf32> -> tensor<2x5xf32>\n"
+        "  %values, %indices = chlo.top_k(%0, k = 3)"
+        " : tensor<2x5xf32> -> (tensor<2x3xf32>, tensor<2x3xi32>)\n"
+        "  return %values, %indices : tensor<2x3xf32>, tensor<2x3xi32>\n}\n"
+    )
+    built = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
+    x = np.random.default_rng(0).standard_normal((2, 5)).astype(np.float32)
+    results = [np.empty((2, 3), np.float32), np.empty((2, 3), np.int32)]
+    values, indices = call(built, "largest", [x], results)
+    expected = np.argsort(-x, axis=1, kind="stable")[:, :3]
+    np.testing.assert_array_equal(indices, expected)
+    np.testing.assert_allclose(
+        values, np.sinh(np.take_along_axis(x, expected, axis=1)), rtol=1e-5, atol=1e-6
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

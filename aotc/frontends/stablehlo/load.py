@@ -54,6 +54,7 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
     context = ir.Context()
     context.emit_error_diagnostics = False
     dialect.register_dialect(context)
+    _load_chlo(context)
     # Custom calls may have attributes of dialects that are not registered. They are refused by name
     # below, as are the operations of such dialects.
     context.allow_unregistered_dialects = True
@@ -86,6 +87,24 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
             raise InputError(f"Cannot lower the StableHLO of {name}:\n{said}") from None
         _refuse_unlowered(module, name, lines)
     return make_entry(module, entry, arguments, unsigned=unsigned)
+
+
+def _load_chlo(context: Any) -> None:
+    """Loads the CHLO dialect. The text of a module that JAX lowered (`jax.jit(f).lower(x)`) has its
+    operations; only exported modules have composites instead.
+
+    The bindings do not register this dialect. A pass manager loads the dialects on which its passes
+    depend, and this pass depends on CHLO.
+    """
+    from torch_mlir import ir
+    from torch_mlir.passmanager import PassManager
+
+    importlib.import_module("torch_mlir.dialects.torch")  # Registers the pass.
+    with context, ir.Location.unknown():
+        empty = ir.Module.create()
+        PassManager.parse("builtin.module(func.func(convert-torch-to-stablehlo))").run(
+            empty.operation
+        )
 
 
 def _unsigned_results(ir: Any, function: Any) -> list[int]:
