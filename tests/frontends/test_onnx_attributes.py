@@ -143,6 +143,29 @@ def test_many_pools_have_their_sizes() -> None:
         assert sizes == [2, 4, 3, 2], value.name
 
 
+@pytest.mark.parametrize("has_sizes", [False, True])
+def test_short_time_transforms_are_onesided_by_default(has_sizes: bool, tmp_path: Path) -> None:
+    """onnx infers the sizes of two-sided ones, which the file may have."""
+    from onnx.shape_inference import infer_shapes
+
+    model = Model()
+    signal = model.value("Reshape", "x", _ints(model, 2, 120, 1))
+    window = model.constant(np.hanning(16).astype(np.float32))
+    frames = model.value("STFT", signal, model.constant(np.array(8)), window)
+    model.result("ReduceL2", frames, _ints(model, -1), keepdims=0)
+    proto = model.proto()
+    if has_sizes:
+        inferred = infer_shapes(proto)
+        proto.graph.value_info.extend(inferred.graph.value_info)
+    path = tmp_path / "net.onnx"
+    path.write_bytes(proto.SerializeToString())
+    built = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips="sm_80", optimization=1)
+    x = np.random.default_rng(1).standard_normal((2, 4, 5, 6)).astype(np.float32)
+    windows = np.lib.stride_tricks.sliding_window_view(x.reshape(2, 120), 16, axis=1)[:, ::8]
+    expected = np.abs(np.fft.rfft(windows * np.hanning(16)))
+    np.testing.assert_allclose(aotc.load(built).net(x), expected, rtol=1e-4, atol=1e-5)
+
+
 def _transposed(x: Any, weights: Any, begins: tuple[int, int], sizes: tuple[int, int]) -> Any:
     """Each group by itself, with strides of 2 and 1: all that the windows reach, then a part."""
     count, _, height, width = x.shape

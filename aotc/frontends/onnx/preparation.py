@@ -47,6 +47,8 @@ _MOST_FOLDS = 6
 # Operators of ai.onnx.ml, and their names during shape inference. onnx's inference aborts the
 # process if it does not know the type of their input.
 _HIDDEN = {name: f"Hidden{name}" for name in ("DictVectorizer", "LabelEncoder")}
+# Attributes for which onnx infers shapes by another default than that of the operator.
+_WRONG_DEFAULTS = {"STFT": ("onesided", 1)}
 # The opset of ONNX's operators that is added to a model without one.
 _OPSET = 18
 # The largest step of Slice. For some larger steps, onnx counts the elements in 32 bits.
@@ -63,6 +65,7 @@ def prepare(model: Any, kinds: Set[str] = frozenset()) -> Any:
     _use_raw_data(model)
     label_nodes(model)
     _bound_steps(model)
+    _set_defaults(model)
     bind_defaults(model)
     give_ranks(model, lambda model: _infer(model, strict=False))
     model = _without_estimators(_with_right_sizes(model))
@@ -106,6 +109,19 @@ def _with_right_sizes(model: Any) -> Any:
         made.graph.ClearField("value_info")
         model = made
     return model
+
+
+def _set_defaults(model: Any) -> None:
+    """Gives nodes the attributes of `_WRONG_DEFAULTS` that they lack. The sizes of values that the
+    file has may have been inferred without them, and are removed."""
+    from onnx import helper
+
+    for graph in (model.graph, *model.functions):
+        for proto in all_nodes(graph.node):
+            name, value = _WRONG_DEFAULTS.get(proto.op_type, ("", 0))
+            if name and not proto.domain and all(one.name != name for one in proto.attribute):
+                proto.attribute.append(helper.make_attribute(name, value))
+                model.graph.ClearField("value_info")
 
 
 def _drop_unread(model: Any) -> None:
