@@ -51,6 +51,15 @@ def loops_in(expression: Any) -> set[int]:
     return set()
 
 
+def is_depthwise(maps: Iterable[Any]) -> bool:
+    """Whether a product with these maps is a depthwise convolution: its filter has some of the
+    loops that move the windows of its input, and no others."""
+    factors = sorted(list(maps)[:2], key=lambda map_: map_.is_projected_permutation)
+    window, filter_ = (set().union(*(loops_in(one) for one in map_.results)) for map_ in factors)
+    is_window = not factors[0].is_projected_permutation and factors[1].is_projected_permutation
+    return is_window and filter_ <= window
+
+
 def origin(value: Any) -> Any:
     """The tensor before it was reshaped."""
     while (owner := ops.defining(value)) is not None and owner.name in RESHAPES:

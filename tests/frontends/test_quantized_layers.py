@@ -250,3 +250,51 @@ def test_operators_before_there_was_round(name: str, tmp_path: Path) -> None:
     opset = helper.make_opsetid("", 10)
     entry, _ = built(helper.make_model(graph, opset_imports=[opset], ir_version=5), tmp_path)
     np.testing.assert_array_equal(entry(x), expected)
+
+
+@pytest.mark.parametrize("zero", [117, 0, 255])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"pads": [1, 1, 1, 1]},
+        {"pads": [1, 0, 1, 2], "strides": [2, 2]},
+        {"pads": [2, 1, 0, 0], "strides": [3, 3], "dilations": [2, 1]},
+    ],
+    ids=["1", "2", "3"],
+)
+def test_depthwise_convolutions_of_bytes(
+    attributes: dict[str, Any], zero: int, tmp_path: Path
+) -> None:
+    """Bytes are read less their zero point, and results are at most a step from exact sums."""
+    channels, generator = 24, np.random.default_rng(zero)
+    x = generator.integers(0, 256, (1, channels, 21, 19), dtype=np.uint8)
+    w = generator.integers(-127, 128, (channels, 1, 3, 3), dtype=np.int8)
+    scales = generator.uniform(0.001, 0.003, channels).astype(np.float32)
+    bias = generator.integers(-9000, 9000, channels, dtype=np.int32)
+    values = {"w": w, "t": scales, "v": np.zeros(channels, np.int8), "n": bias}
+    values |= {"s": np.float32(0.02), "z": np.uint8(zero), "r": np.float32(0.11)}
+    values |= {"u": np.uint8(121), "st": scales * np.float32(0.02), "o": np.zeros(channels, "i4")}
+    make = helper.make_node
+    nodes = [
+        make("DequantizeLinear", ["q", "s", "z"], ["x"]),
+        make("DequantizeLinear", ["w", "t", "v"], ["f"], axis=0),
+        make("DequantizeLinear", ["n", "st", "o"], ["b"], axis=0),
+        make("Conv", ["x", "f", "b"], ["c"], group=channels, **attributes),
+        make("QuantizeLinear", ["c", "r", "u"], ["y"]),
+    ]
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [info("q", onnx.TensorProto.UINT8, x.shape)],
+        [info("y", onnx.TensorProto.UINT8, None)],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in values.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    model = onnx.shape_inference.infer_shapes(model)
+    net, kernels = built(model, tmp_path)
+    [expected] = ReferenceEvaluator(model).run(None, {"q": x})
+    steps = np.abs(net(x).astype(int) - expected.astype(int))
+    assert steps.max() <= 1
+    assert (steps != 0).mean() < 0.001
+    assert any(name.startswith("depthwise_conv_i8_cpu") for name in kernels), kernels

@@ -291,3 +291,37 @@ def test_levels_have_the_same_bits(folder: Path, tmp_path: Path) -> None:
         oldest, *others = (np.load(tmp_path / one / f"{layer.name}.npy") for one in "134")
         assert others[0].tobytes() == others[1].tobytes()
         check(layer, oldest)
+
+
+def test_sign_extension_before_zero_extension(tmp_path: Path) -> None:
+    """Negative bytes that are extended with signs to 16 bits and with zeros to 32 are large."""
+    text = """
+#input = affine_map<(c, x, k) -> (c, x + k)>
+#filter = affine_map<(c, x, k) -> (c, k)>
+#result = affine_map<(c, x, k) -> (c, x)>
+func.func @mixed(%x: tensor<16x40xi8>, %w: tensor<16x3xi8>) -> tensor<16x38xi32>
+    attributes {llvm.emit_c_interface} {
+  %zero = arith.constant 0 : i32
+  %empty = tensor.empty() : tensor<16x38xi32>
+  %c = linalg.fill ins(%zero : i32) outs(%empty : tensor<16x38xi32>) -> tensor<16x38xi32>
+  %y = linalg.generic {indexing_maps = [#input, #filter, #result],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<16x40xi8>, tensor<16x3xi8>) outs(%c : tensor<16x38xi32>) {
+  ^bb0(%a: i8, %b: i8, %sum: i32):
+    %short = arith.extsi %a : i8 to i16
+    %wide = arith.extui %short : i16 to i32
+    %tap = arith.extsi %b : i8 to i32
+    %product = arith.muli %wide, %tap : i32
+    %next = arith.addi %sum, %product : i32
+    linalg.yield %next : i32
+  } -> tensor<16x38xi32>
+  return %y : tensor<16x38xi32>
+}
+"""
+    library = build_library(text, tmp_path)
+    generator = np.random.default_rng(0)
+    x, w = (generator.integers(-128, 128, (16, size), np.int8) for size in (40, 3))
+    y = np.zeros((16, 38), np.int32)
+    library.call("mixed", x, w, y)
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.uint16).astype(np.int32), 3, 1)
+    np.testing.assert_array_equal(y, (windows * w[:, None].astype(np.int32)).sum(-1))

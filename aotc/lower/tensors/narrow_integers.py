@@ -26,6 +26,7 @@ from aotc.analysis.generics import (
     RESHAPES,
     body_of,
     has_reduction,
+    is_depthwise,
     maps_of,
     reduction_loops,
     reduction_size,
@@ -57,6 +58,8 @@ def narrow_integers(module: Any) -> None:
             if _is_product(generic):
                 with generic.location, ir.InsertionPoint(generic):
                     product = _narrow_sum(generic)
+                if is_depthwise(maps_of(product)) and _has_known_zero(product):
+                    continue  # which its kernels subtract
                 for number in range(2):
                     with product.location, ir.InsertionPoint(product):
                         _center_factor(product, number)
@@ -241,6 +244,14 @@ def _difference_fits(minuend: Range, subtrahend: Any) -> bool:
     least, largest = range_of_scalar(subtrahend, {}, _MOST_STEPS)
     lowest, highest = range_of_type(subtrahend.type)
     return lowest <= minuend[0] - largest and minuend[1] - least <= highest
+
+
+def _has_known_zero(product: Any) -> bool:
+    """Whether a factor is a difference of a byte and a constant."""
+    differences = [ops.defining(factor) for factor in product.operands[:2]]
+    with product.location, ir.InsertionPoint(product):
+        found = [_difference(one) for one in differences if one is not None]
+    return any(zero is not None and len(set(range_of_scalar(zero, {}, 1))) == 1 for zero in found)
 
 
 def _difference(generic: Any) -> Any | None:

@@ -27,6 +27,7 @@ from aotc.analysis.generics import (
     RESHAPES,
     body_of,
     has_reduction,
+    is_depthwise,
     maps_of,
     reduction_loops,
     reduction_size,
@@ -127,7 +128,7 @@ def _multiply(generic: Any, factors: Sequence[_Dequantized], known: KnownTensors
         return
     largest = math.prod(one.largest for one in integers) * count
     scale = _product(scales, result.type.element_type)
-    if largest >= 1 << _SUM_BITS - 1 or scale is None or _is_of_channels(maps):
+    if largest >= 1 << _SUM_BITS - 1 or scale is None or _is_of_vectors(maps):
         return
     i32 = ir.IntegerType.get_signless(_SUM_BITS)
     type_ = ir.RankedTensorType.get(list(result.type.shape), i32)
@@ -169,11 +170,11 @@ def _product(scales: Sequence[np.ndarray], element: Any) -> np.ndarray | None:
     return product.astype(type_) if (is_normal | (left == 0) | (right == 0)).all() else None
 
 
-def _is_of_channels(maps: Sequence[Any]) -> bool:
-    """Whether the loops of one factor are all loops of the other. These are depthwise products and
-    those of vectors, which have kernels for floats."""
+def _is_of_vectors(maps: Sequence[Any]) -> bool:
+    """Whether the loops of one factor are all loops of the other, and it is no depthwise
+    convolution. These are products of vectors, which have kernels for floats."""
     one, other = (set(_LOOP.findall(str(map_).rpartition("->")[2])) for map_ in maps[:2])
-    return one <= other or other <= one
+    return (one <= other or other <= one) and not is_depthwise(maps)
 
 
 def _scaled(sums: Any, scale: np.ndarray, start: Any) -> Any:

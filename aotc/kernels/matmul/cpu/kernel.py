@@ -60,12 +60,17 @@ class CpuFamily(MatmulFamily[P]):
 
 
 class CpuKernel(Vectors):
-    """The base of kernels, which compute in what `computed_in` says."""
+    """The base of kernels, which compute in `computed`, or in what `computed_in` says."""
 
     def __init__(
-        self, b: Builder, problem: Problem, epilogue: EpilogueBuilder | None, vectors: int = 1
+        self,
+        b: Builder,
+        problem: Problem,
+        epilogue: EpilogueBuilder | None,
+        vectors: int = 1,
+        computed: str | None = None,
     ) -> None:
-        super().__init__(b, computed_in(problem), vectors)
+        super().__init__(b, computed or computed_in(problem), vectors)
         self.problem, self.epilogue = problem, epilogue
         # In the kernel, the block's id along z.
         self.batch: Number = 0

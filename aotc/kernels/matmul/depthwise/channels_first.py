@@ -21,7 +21,8 @@ from msgspec.structs import replace
 from aotc.builder import Builder
 from aotc.builder.numbers import Number, Value, compare, signed_maximum, signed_minimum, unravel
 from aotc.kernels.cpu.levels import SSE2, is_for_level
-from aotc.kernels.matmul.cpu.kernel import CpuFamily, CpuKernel, computed_in, has_convertible_types
+from aotc.kernels.matmul.cpu.kernel import CpuFamily, computed_in, has_convertible_types
+from aotc.kernels.matmul.depthwise.kernel import DepthwiseKernel
 from aotc.kernels.matmul.depthwise.mainloop import (
     BAND_BYTES,
     BLOCK_WORK,
@@ -123,7 +124,7 @@ class _Packing:
         return input_vectors(taps, rows, v.vectors, (self.pitch, v.width))
 
 
-class _Kernel(CpuKernel):
+class _Kernel(DepthwiseKernel):
     """The kernel for one problem; `build` inserts it."""
 
     problem: Depthwise
@@ -131,10 +132,8 @@ class _Kernel(CpuKernel):
     def __init__(
         self, b: Builder, problem: Depthwise, variant: Variant, epilogue: EpilogueBuilder | None
     ) -> None:
-        super().__init__(b, problem, epilogue)
-        self.variant = variant
+        super().__init__(b, problem, variant, epilogue)
         self.packing = _Packing(problem, variant)
-        self.short_type = self.of(self.type, variant.width)
 
     # --- Host code -----------------------------------------------------------------------------
 
@@ -204,7 +203,7 @@ class _Kernel(CpuKernel):
             return
         for column, place in places.items():
             with b.loop(0, -(-(width.used - column) // width.stride)) as loop:
-                value = self.load(self.of_a.buffer, [source + column + loop.index * width.stride])
+                value = self.load_input([source + column + loop.index * width.stride])
                 b.store(value, self.packed, [place + loop.index])
 
     def _pack_vectors(self, source: Number, places: dict[int, Number]) -> None:
@@ -237,15 +236,13 @@ class _Kernel(CpuKernel):
 
     def _load_first(self, at: Number, count: int) -> Value:
         """A vector of the input, whose elements from number `count` on are 0, and not read."""
-        b, width, source = self.b, self.variant.width, self.of_a.buffer
+        b, width = self.b, self.variant.width
         if count >= width:
-            return self.load(source, [at], width)
+            return self.load_input([at], width)
         if count <= 0:
             return b.zero(self.short_type)
-        type_ = self.of(source.element, width)
         mask = b.op("vector.create_mask", [b.value(count)], f"vector<{width}xi1>")
-        operands = [source.value, b.value(at), mask, b.zero(type_)]
-        return b.convert(b.op("vector.maskedload", operands, type_), self.short_type)
+        return self.load_input([at], width, mask)
 
     # --- The mainloop --------------------------------------------------------------------------
 
@@ -288,7 +285,7 @@ class _Kernel(CpuKernel):
     def _tap(self, filter_: Number, tap: int) -> Value:
         """A tap of the filter at offset `filter_`, broadcast to a vector."""
         b = self.b
-        value = self.load(self.of_b.buffer, [filter_ + self.of_b.k.offset(tap)])
+        value = self.load_filter([filter_ + self.of_b.k.offset(tap)])
         return b.op("vector.broadcast", [value], self.short_type)
 
     # --- C -------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aotc.builder import Buffer, Builder
+from aotc.builder import Builder
 from aotc.builder.numbers import (
     Number,
     Value,
@@ -27,7 +27,8 @@ from aotc.builder.numbers import (
     signed_minimum,
     unravel,
 )
-from aotc.kernels.matmul.cpu.kernel import CpuFamily, CpuKernel, computed_in, has_convertible_types
+from aotc.kernels.matmul.cpu.kernel import CpuFamily, computed_in, has_convertible_types
+from aotc.kernels.matmul.depthwise.kernel import DepthwiseKernel
 from aotc.kernels.matmul.depthwise.mainloop import (
     BLOCK_WORK,
     input_vectors,
@@ -80,7 +81,7 @@ class _Part(Struct, frozen=True):
     columns: Number
 
 
-class _Kernel(CpuKernel):
+class _Kernel(DepthwiseKernel):
     """The kernel for one problem; `build` inserts it."""
 
     problem: DepthwiseChannelsLast
@@ -92,9 +93,7 @@ class _Kernel(CpuKernel):
         variant: Variant,
         epilogue: EpilogueBuilder | None,
     ) -> None:
-        super().__init__(b, problem, epilogue)
-        self.variant = variant
-        self.short_type = self.of(self.type, variant.width)
+        super().__init__(b, problem, variant, epilogue)
         channels = problem.columns[0].size
         assert channels is not None
         self.channels = channels
@@ -139,21 +138,19 @@ class _Kernel(CpuKernel):
         channel = vector * self.variant.width
         point = image * self.problem.points
         for tap in range(self.problem.taps):
-            value = self._load_channels(self.of_b.buffer, self.of_b.k.offset(tap), channel)
+            value = self._load_channels(self.load_filter, self.of_b.k.offset(tap), channel)
             self.store(value, self.taps, [tap, 0])
         self._pack(self.of_a.m.offset(point), channel, part)
         self._mainloop(part)
         self._store(point, channel, part)
 
-    def _load_channels(self, source: Buffer, at: Number, channel: Number) -> Value:
+    def _load_channels(self, load: Callable[..., Value], at: Number, channel: Number) -> Value:
         """A vector of channels, those beyond the last of which are 0."""
         b, width = self.b, self.variant.width
         if self.channels % width == 0:
-            return self.load(source, [at + channel], width)
-        type_ = self.of(source.element, width)
+            return load([at + channel], width)
         mask = b.op("vector.create_mask", [self.channels - channel], f"vector<{width}xi1>")
-        operands = [source.value, b.value(at + channel), mask, b.zero(type_)]
-        return b.convert(b.op("vector.maskedload", operands, type_), self.short_type)
+        return load([at + channel], width, mask)
 
     def _pack(self, base: Number, channel: Number, part: _Part) -> None:
         """Packs the inputs of a part. `base`: the offset of the image."""
@@ -176,7 +173,7 @@ class _Kernel(CpuKernel):
                     self.store(zero, self.packed, [first + outside.index, 0])
             with b.loop(start, stop) as inside:
                 at = source + inside.index * width.pitch
-                value = self._load_channels(self.of_a.buffer, at, channel)
+                value = self._load_channels(self.load_input, at, channel)
                 self.store(value, self.packed, [first + inside.index, 0])
 
     def _mainloop(self, part: _Part) -> None:

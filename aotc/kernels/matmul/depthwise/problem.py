@@ -50,6 +50,8 @@ class Depthwise(ImplicitGemm, frozen=True, kw_only=True):
 
     height: Window
     width: Window
+    # A's zero point: what is multiplied is the difference, which is 0 outside.
+    zero: int = 0
 
     @property
     def operation(self) -> str:

@@ -28,7 +28,7 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.kernels.matmul.recognition import Matmul, accumulator_of, fill_of
 from aotc.mlir import ir
 
-_WIDENING = ("arith.extf", "arith.extsi")
+_WIDENING = ("arith.extf", "arith.extsi", "arith.extui")
 _ULT = 6  # arith.cmpi's number for "less than", without signs
 # The kernel has code for each tap.
 _MOST_TAPS = 128
@@ -64,11 +64,14 @@ class _Index(Struct, frozen=True):
 
 class _Read(Struct, frozen=True):
     """What a factor is read of, the index along each dimension, and along which dimensions
-    everything outside of the buffer is 0."""
+    everything outside of the buffer is 0. `zero`, a zero point, is subtracted from integers, which
+    have no sign if `unsigned`."""
 
     buffer: Any
     indices: tuple[_Index, ...]
     padded: frozenset[int] = frozenset()
+    unsigned: bool = False
+    zero: int = 0
 
     @property
     def type(self) -> Any:
@@ -152,8 +155,22 @@ class _Body:
         return None if one is None or other is None else (one, other)
 
     def _read(self, value: Any) -> _Read | None:
+        zero, unsigned, owner = 0, False, ops.defining(value)
+        if owner is not None and owner.name == "arith.subi":
+            number = ops.known_constant(owner.operands[1])
+            if not isinstance(number, ir.IntegerAttr):
+                return None
+            zero, value = number.value, owner.operands[0]
         while (owner := ops.defining(value)) is not None and owner.name in _WIDENING:
+            if unsigned and owner.name == "arith.extsi":
+                return None  # The sign bits of the narrower type are no sign in the wider one.
+            unsigned = owner.name == "arith.extui"
             value = owner.operands[0]
+        read = self._read_narrow(value, owner, zero)
+        return None if read is None else replace(read, unsigned=unsigned, zero=zero)
+
+    def _read_narrow(self, value: Any, owner: Any | None, zero: int) -> _Read | None:
+        """What a factor is read of before it is widened and has its zero point subtracted."""
         if value in self._arguments[:-1]:
             return self.operands[self._arguments.index(value)]
         if owner is None:
@@ -164,7 +181,7 @@ class _Body:
             return None
         condition, loaded, outside = owner.operands
         load = ops.defining(loaded)
-        if load is None or load.name != "memref.load" or not _is_zero(outside):
+        if load is None or load.name != "memref.load" or not _is_number(outside, zero):
             return None
         return self._load(load, condition)
 
@@ -202,9 +219,11 @@ def _is_pure(operation: Any) -> bool:
     )
 
 
-def _is_zero(value: Any) -> bool:
-    number = ops.known_constant(value)
-    return isinstance(number, ir.FloatAttr | ir.IntegerAttr) and number.value == 0
+def _is_number(value: Any, number: int) -> bool:
+    known = ops.known_constant(value)
+    if isinstance(known, ir.IntegerAttr) and isinstance(value.type, ir.IntegerType):
+        return bool((known.value - number) % (1 << value.type.width) == 0)
+    return isinstance(known, ir.FloatAttr) and bool(known.value == number)
 
 
 def _unselected(place: Any, condition: Any | None) -> Any:
@@ -294,7 +313,7 @@ def _problem(a: _Read, b: _Read, c: _Read, count: int) -> Depthwise | None:
     """The problem with the given A, B and C; None if they are not the operands of a supported
     convolution."""
     loops = _loops(a, b, c, count)
-    if loops is None:
+    if loops is None or b.zero or not _is_in_type(a):
         return None
     windows = [_window(a, b, c, dimension, loops) for dimension in loops.spatial]
     known = [window for window in windows if window is not None]
@@ -317,6 +336,7 @@ def _problem(a: _Read, b: _Read, c: _Read, count: int) -> Depthwise | None:
         strides=(a.strides, b.strides, c.strides),
         height=known[0] if len(known) == 2 else NO_WINDOW,
         width=known[-1],
+        zero=a.zero,
     )
     if problem.taps > _MOST_TAPS:
         return None
@@ -410,7 +430,17 @@ def _loop(a: _Read, b: _Read, c: _Read, loop: int) -> Loop:
     return Loop(read.size(dimension), (name, dimension), *moves)
 
 
+def _is_in_type(read: _Read) -> bool:
+    """Whether a zero point is a number of the type of what it is subtracted from."""
+    element = read.type.element_type
+    if not isinstance(element, ir.IntegerType):
+        return read.zero == 0
+    least = 0 if read.unsigned else -(1 << element.width - 1)
+    return bool(least <= read.zero < least + (1 << element.width))
+
+
 def _matrix(read: _Read, sizes: tuple[int | None, int | None]) -> Matrix:
     """The matrix of an operand of any rank, with no known pitch or alignment."""
     element = str(read.type.element_type)
-    return Matrix(str(read.type), element, sizes, 0, ELEMENT_BYTES[element])
+    size = ELEMENT_BYTES[element]
+    return Matrix(str(read.type), element, sizes, 0, size, unsigned=read.unsigned)
