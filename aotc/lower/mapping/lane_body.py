@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from aotc import ops
@@ -172,7 +172,7 @@ class LaneBody:
         (result,) = access.operation.results
         padded = self._kinds.padded.get(result)
         indices, mask = access.indices, self._mask
-        load = _load
+        load: Callable[..., Any] = _load
         if padded is not None:
             indices, own = padded.indices, self.vector(padded.condition)
             if mask is None:
@@ -181,6 +181,8 @@ class LaneBody:
                 mask = _of_no_known_element(ops.binary("arith.andi", own, mask), memref)
         here = [self._values.get(index, index) for index in indices]
         stride = self._kinds[indices[-1]]
+        if stride == VECTOR:
+            load, here[-1] = _load_gathered, self.vector(indices[-1])
         self._values[result] = load(memref, here, result.type, stride, mask)
 
     def _store(self, access: Access, memref: Any) -> None:
@@ -225,6 +227,18 @@ def _load(memref: Any, indices: Sequence[Any], type_: Any, stride: int, mask: An
     if stride == 1:
         return loaded
     return _shuffle(loaded, loaded, list(range(0, width, stride)), vector_of(type_))
+
+
+def _load_gathered(
+    memref: Any, indices: Sequence[Any], type_: Any, _stride: int, mask: Any | None
+) -> Any:
+    """Loads the elements at a vector of indices in the last dimension."""
+    *outer, places = indices
+    if mask is None:
+        mask = ops.constant(vector_of(ops.integer(1)), 1)
+    type_ = vector_of(type_)
+    operands = [memref, *outer, ops.constant(ops.index(), 0), places, mask, ops.constant(type_, 0)]
+    return ops.create("vector.gather", operands, [type_]).result
 
 
 def _load_every_second(memref: Any, indices: Sequence[Any], type_: Any) -> Any:

@@ -40,12 +40,14 @@ class Kinds(Struct):
 
     `padded`: result → load of a padded buffer. `strides`: the strides of vector accesses.
     `has_guards`: whether a vector load is padded along dimensions other than the columns.
+    `gathers`: whether elements of a row may be loaded at indices that are vectors.
     """
 
     of: dict[Any, int] = field(default_factory=dict)
     padded: dict[Any, PaddedLoad] = field(default_factory=dict)
     strides: set[int] = field(default_factory=set)
     has_guards: bool = False
+    gathers: bool = False
     _selects: dict[Any, Any] = field(default_factory=dict)
 
     def __getitem__(self, value: Any) -> int:
@@ -168,14 +170,16 @@ class Kinds(Struct):
     def _of_neighbours(self, access: Access, indices: Sequence[Any]) -> int | None:
         *outer, last = [self[index] for index in indices]
         most = 1 if access.writes else _MOST_STRIDE
-        if any(kind != UNIFORM for kind in outer) or not 1 <= last <= most:
+        is_gathered = last == VECTOR and self.gathers and not access.writes
+        if any(kind != UNIFORM for kind in outer) or not (1 <= last <= most or is_gathered):
             return None
         type_ = ir.MemRefType(access.memref.type)
         # An i1 takes a byte in memory, but a bit in a vector.
         is_stored = _is_element(type_.element_type) and type_.element_type != ops.integer(1)
         if not (is_stored and _is_contiguous_along(type_)):
             return None
-        self.strides.add(last)
+        if not is_gathered:
+            self.strides.add(last)
         return VECTOR
 
 

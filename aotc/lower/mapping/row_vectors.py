@@ -62,7 +62,7 @@ class RowVectors(Struct, frozen=True):
 def plan_row_vectors(loop: Any, items: Sequence[Any]) -> RowVectors | None:
     """The plan for a loop over rows, whose body is operations and `Columns`; None if a loop along
     the row cannot be vectorized."""
-    kinds = Kinds()
+    kinds = Kinds(gathers=True)
     columns = [item for item in items if isinstance(item, Columns)]
     if not all(kinds.add(one) for one in columns):
         return None

@@ -226,7 +226,24 @@ DIVIDED = """
 """
 
 
-@pytest.mark.parametrize("body", [GATHERED, ACROSS, DIVIDED], ids=["by value", "across", "divided"])
+@pytest.mark.parametrize("level", ["1", "3", "4"])
+def test_elements_that_a_table_chooses(
+    level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are loaded at a vector of indices; those beyond the row's end are not loaded."""
+    monkeypatch.setenv("AOTC_CPU_LEVEL", level)
+    text = reduction("sum", "f32", "?", GATHERED)
+    assert "vector.gather" in cpu_kernels(text, tmp_path)
+    library = build_library(text, tmp_path)
+    for length in (5, 16, 77):
+        x = np.random.default_rng(length).integers(0, length, (7, length)).astype(np.float32)
+        result = np.zeros(7, np.float32)
+        library.call("sum", x, result)
+        chosen = np.take_along_axis(x, x.astype(np.int64), 1)
+        np.testing.assert_array_equal(result, chosen.sum(1))
+
+
+@pytest.mark.parametrize("body", [ACROSS, DIVIDED], ids=["across", "divided"])
 def test_what_has_no_vectors(body: str, tmp_path: Path) -> None:
     """The CPU has the GPU's kernel."""
     made = lowered(reduction("sum", "f32", "?", body), tmp_path)
