@@ -262,6 +262,13 @@ def _cases() -> dict[str, Any]:
         product = jnp.asarray(x, jnp.bfloat16) @ jnp.asarray(y, jnp.bfloat16)
         return jax.lax.optimization_barrier(product).astype(jnp.float32)
 
+    def transformed(x: Any) -> Any:
+        """Lengths with small divisors, and one without, of complex and of real numbers."""
+        short = jnp.fft.fft(x[:, :67])
+        image = jnp.fft.irfft2(jnp.fft.rfft2(x) * (1 + 2j))
+        there = jnp.fft.ifft(jnp.fft.fft(x, axis=0), axis=0)
+        return [short.real, short.imag, image, there.real]
+
     numbers = np.random.default_rng(0)
 
     def random(*shape: int) -> np.ndarray:
@@ -280,13 +287,15 @@ def _cases() -> dict[str, Any]:
         "chosen9": (chosen, (random(7), np.int32(9))),
         "slope": (jax.grad(lambda a, b: jnp.sum(jnp.sin(a @ b))), (random(5, 6), random(6, 7))),
         "remat": (jax.grad(jax.checkpoint(lambda x: jnp.sum(jnp.sin(jnp.sin(x))))), (random(9),)),
+        "transformed": (transformed, (random(6, 96),)),
         "rounded": (rounded, (random(16, 100), random(100, 7))),
     }
 
 
 @pytest.mark.parametrize(
     "name",
-    "step pooled taken summed slope recurrent root chosen1 chosen9 remat rounded".split(),
+    "step pooled taken summed slope recurrent root chosen1 chosen9".split()
+    + "remat rounded transformed".split(),
 )
 @pytest.mark.parametrize("portable", [False, True], ids=["text", "portable"])
 def test_what_jax_exports(name: str, portable: bool, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from aotc import ops
 from aotc.errors import InputError
 from aotc.frontends.stablehlo.control import lower_regions
+from aotc.frontends.stablehlo.fourier import expand_transforms
 from aotc.frontends.torch_mlir.entry import make_entry
 from aotc.input.source import Source, describe_diagnostics, input_error
 
@@ -130,6 +131,7 @@ def _prepare(ir: Any, module: Any) -> None:
     """
     for operation in ops.find(module.operation, "stablehlo.optimization_barrier"):
         ops.replace(operation, operation.operands)
+    expand_transforms(ir, module)
     for operation in ops.find(module.operation, "stablehlo.slice"):
         _replace_empty(ir, operation)
     for operation in ops.find(module.operation, "stablehlo.reduce"):
