@@ -260,7 +260,8 @@ def _cases() -> dict[str, Any]:
     def rounded(x: Any, y: Any) -> Any:
         """A product of bf16 without a kernel. It is accumulated in f32, as XLA does."""
         product = jnp.asarray(x, jnp.bfloat16) @ jnp.asarray(y, jnp.bfloat16)
-        return jax.lax.optimization_barrier(product).astype(jnp.float32)
+        barrier: Any = jax.lax.optimization_barrier
+        return barrier(product).astype(jnp.float32)
 
     def transformed(x: Any) -> Any:
         """Lengths with small divisors, and one without, of complex and of real numbers."""
@@ -268,6 +269,28 @@ def _cases() -> dict[str, Any]:
         image = jnp.fft.irfft2(jnp.fft.rfft2(x) * (1 + 2j))
         there = jnp.fft.ifft(jnp.fft.fft(x, axis=0), axis=0)
         return [short.real, short.imag, image, there.real]
+
+    def factored(a: Any, b: Any) -> Any:
+        """Calls of LAPACK: a batch, the parts of a triangular system, and what has no factor."""
+        positive = a @ a.mT + 4 * jnp.eye(4)
+        lower = jnp.linalg.cholesky(positive)
+        solutions = [
+            jax.lax.linalg.triangular_solve(
+                lower[0], b, left_side=left, lower=True, transpose_a=turned, unit_diagonal=unit
+            )
+            for left in (False, True)
+            for turned in (False, True)
+            for unit in (False, True)
+        ]
+        not_positive = positive.at[1, 2, 2].set(-9)
+        return [
+            *solutions,
+            jnp.linalg.solve(a[0], b),
+            jnp.linalg.det(a),
+            jnp.linalg.inv(positive),
+            jnp.linalg.cholesky(not_positive),
+            jax.scipy.linalg.lu_factor(a[1])[1],
+        ]
 
     numbers = np.random.default_rng(0)
 
@@ -288,6 +311,7 @@ def _cases() -> dict[str, Any]:
         "slope": (jax.grad(lambda a, b: jnp.sum(jnp.sin(a @ b))), (random(5, 6), random(6, 7))),
         "remat": (jax.grad(jax.checkpoint(lambda x: jnp.sum(jnp.sin(jnp.sin(x))))), (random(9),)),
         "transformed": (transformed, (random(6, 96),)),
+        "factored": (factored, (random(2, 4, 4), random(4, 4))),
         "rounded": (rounded, (random(16, 100), random(100, 7))),
     }
 
@@ -295,7 +319,7 @@ def _cases() -> dict[str, Any]:
 @pytest.mark.parametrize(
     "name",
     "step pooled taken summed slope recurrent root chosen1 chosen9".split()
-    + "remat rounded transformed".split(),
+    + "remat rounded transformed factored".split(),
 )
 @pytest.mark.parametrize("portable", [False, True], ids=["text", "portable"])
 def test_what_jax_exports(name: str, portable: bool, tmp_path: Path) -> None:
@@ -307,6 +331,11 @@ def test_what_jax_exports(name: str, portable: bool, tmp_path: Path) -> None:
     path = tmp_path / f"{name}.stablehlo"
     if portable:
         path.write_bytes(exported.mlir_module_serialized)
+        if name == "factored":  # its calls have attributes of a dialect that is not registered
+            with pytest.raises(aotc.InputError, match="Cannot read the StableHLO") as error:
+                aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
+            assert "as text" in (error.value.hint or "")
+            return
     else:
         path.write_text(exported.mlir_module())
     built = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)

@@ -14,6 +14,7 @@ from aotc import ops
 from aotc.errors import InputError
 from aotc.frontends.stablehlo.control import lower_regions
 from aotc.frontends.stablehlo.fourier import expand_transforms
+from aotc.frontends.stablehlo.lapack import isolate_calls, lower_calls
 from aotc.frontends.torch_mlir.entry import make_entry
 from aotc.input.source import Source, describe_diagnostics, input_error
 
@@ -68,7 +69,10 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
             else:
                 module = ir.Module.parse(data)
         except (ir.MLIRError, ValueError) as error:
-            raise InputError(f"Cannot read the StableHLO of {name}:\n{error}") from None
+            # Bytecode cannot be read if it has attributes of a dialect that is not registered, as
+            # JAX's calls of LAPACK have those of sdy.
+            hint = "Write it as text: exported.mlir_module() of jax.export." if is_binary else None
+            raise InputError(f"Cannot read the StableHLO of {name}:\n{error}", hint=hint) from None
         public = [
             operation.operation
             for operation in module.body.operations
@@ -82,6 +86,7 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
         try:
             PassManager.parse(f"builtin.module({','.join(_PASSES)})").run(module.operation)
             lower_regions(ir, module)
+            lower_calls(ir, module)
             PassManager.parse(f"builtin.module({','.join(_CLEANUP_PASSES)})").run(module.operation)
         except ir.MLIRError as error:
             said = describe_diagnostics(error, name, lines)
@@ -132,6 +137,7 @@ def _prepare(ir: Any, module: Any) -> None:
     for operation in ops.find(module.operation, "stablehlo.optimization_barrier"):
         ops.replace(operation, operation.operands)
     expand_transforms(ir, module)
+    isolate_calls(ir, module)
     for operation in ops.find(module.operation, "stablehlo.slice"):
         _replace_empty(ir, operation)
     for operation in ops.find(module.operation, "stablehlo.reduce"):

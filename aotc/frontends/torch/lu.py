@@ -7,6 +7,7 @@ import functools
 import math
 from typing import Any
 
+from aotc.frontends.factorization_text import lu_text
 from aotc.frontends.torch.operators import OperatorCall, OperatorLowering, define_operators
 from aotc.frontends.torch.triangular import solve_triangular
 
@@ -117,88 +118,7 @@ def _operators() -> Any:
 
 
 def _text(call: OperatorCall, is_regular: bool) -> str:
-    (a, order), (made, rows) = call.operands, call.results
-    element = a.removesuffix(">").split("x")[-1]
-    size = a.removeprefix("tensor<").split("x")[1]
-    if size == "0":
-        return f"func.func @lu(%a: {a}, %order: {order}) -> ({made}, {rows}) {{\n" + (
-            f"  return %a, %order : {made}, {rows}\n}}\n"
-        )
-    matrix, row = f"tensor<{size}x{size}x{element}>", f"tensor<{size}xi64>"
-    extent = "%size" if size == "?" else size
-    check = (
-        'cf.assert %is_regular, "linalg: a matrix that is to be inverted is singular"'
-        if is_regular
-        else ""
-    )
-    return f"""
-func.func @lu(%a: {a}, %order: {order}) -> ({made}, {rows}) {{
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %zero = arith.constant 0.0 : {element}
-  %none = arith.constant -1.0 : {element}
-  %batch = tensor.dim %a, %c0 : {a}
-  %size = tensor.dim %a, %c1 : {a}
-  %made:2 = scf.forall (%s) in (%batch) shared_outs(%shared = %a, %places = %order)
-      -> ({made}, {rows}) {{
-    %given = tensor.extract_slice %shared[%s, 0, 0] [1, {extent}, {extent}] [1, 1, 1]
-        : {made} to {matrix}
-    %own = tensor.extract_slice %places[%s, 0] [1, {extent}] [1, 1] : {rows} to {row}
-    %whole:2 = scf.for %k = %c0 to %size step %c1 iter_args(%m = %given, %o = %own)
-        -> ({matrix}, {row}) {{
-      %found:2 = scf.for %i = %k to %size step %c1 iter_args(%p = %k, %most = %none)
-          -> (index, {element}) {{
-        %value = tensor.extract %m[%i, %k] : {matrix}
-        %absolute = math.absf %value : {element}
-        %is_larger = arith.cmpf ogt, %absolute, %most : {element}
-        %is_nan = arith.cmpf uno, %absolute, %absolute : {element}
-        %is_more = arith.ori %is_larger, %is_nan : i1
-        %place = arith.select %is_more, %i, %p : index
-        %larger = arith.select %is_more, %absolute, %most : {element}
-        scf.yield %place, %larger : index, {element}
-      }}
-      %swapped = scf.for %j = %c0 to %size step %c1 iter_args(%x = %m) -> ({matrix}) {{
-        %upper = tensor.extract %x[%k, %j] : {matrix}
-        %lower = tensor.extract %x[%found#0, %j] : {matrix}
-        %first = tensor.insert %lower into %x[%k, %j] : {matrix}
-        %second = tensor.insert %upper into %first[%found#0, %j] : {matrix}
-        scf.yield %second : {matrix}
-      }}
-      %here = tensor.extract %o[%k] : {row}
-      %there = tensor.extract %o[%found#0] : {row}
-      %begun = tensor.insert %there into %o[%k] : {row}
-      %permuted = tensor.insert %here into %begun[%found#0] : {row}
-      %pivot = tensor.extract %swapped[%k, %k] : {matrix}
-      %is_regular = arith.cmpf une, %pivot, %zero : {element}
-      {check}
-      %next = arith.addi %k, %c1 : index
-      %eliminated = scf.for %i = %next to %size step %c1 iter_args(%x = %swapped) -> ({matrix}) {{
-        %below = tensor.extract %x[%i, %k] : {matrix}
-        %quotient = arith.divf %below, %pivot : {element}
-        %factor = arith.select %is_regular, %quotient, %zero : {element}
-        %kept = tensor.insert %factor into %x[%i, %k] : {matrix}
-        %rest = scf.for %j = %next to %size step %c1 iter_args(%y = %kept) -> ({matrix}) {{
-          %value = tensor.extract %y[%k, %j] : {matrix}
-          %product = arith.mulf %factor, %value : {element}
-          %old = tensor.extract %y[%i, %j] : {matrix}
-          %less = arith.subf %old, %product : {element}
-          %put = tensor.insert %less into %y[%i, %j] : {matrix}
-          scf.yield %put : {matrix}
-        }}
-        scf.yield %rest : {matrix}
-      }}
-      scf.yield %eliminated, %permuted : {matrix}, {row}
-    }}
-    scf.forall.in_parallel {{
-      tensor.parallel_insert_slice %whole#0 into %shared[%s, 0, 0] [1, {extent}, {extent}] [1, 1, 1]
-          : {matrix} into {made}
-      tensor.parallel_insert_slice %whole#1 into %places[%s, 0] [1, {extent}] [1, 1]
-          : {row} into {rows}
-    }}
-  }}
-  return %made#0, %made#1 : {made}, {rows}
-}}
-"""
+    return lu_text(*call.operands, is_regular=is_regular)
 
 
 LOWERINGS = (

@@ -8,6 +8,7 @@ import functools
 import math
 from typing import Any
 
+from aotc.frontends.factorization_text import cholesky_text, solve_text
 from aotc.frontends.torch.operators import OperatorCall, OperatorLowering, define_operators
 
 Tensor = Any
@@ -81,98 +82,11 @@ def _operators() -> Any:
 
 
 def _solve_text(call: OperatorCall) -> str:
-    a, b = call.operands
-    (result,) = call.results
-    element = b.removesuffix(">").split("x")[-1]
-    rows = b.removeprefix("tensor<").split("x")[1]
-    column = f"tensor<{rows}x{element}>"
-    size = "1, %rows, 1" if rows == "?" else f"1, {rows}, 1"
-    return f"""
-func.func @solve_lower(%a: {a}, %b: {b}) -> {result} {{
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %batch = tensor.dim %b, %c0 : {b}
-  %rows = tensor.dim %b, %c1 : {b}
-  %columns = tensor.dim %b, %c2 : {b}
-  %made = scf.forall (%s, %j) in (%batch, %columns) shared_outs(%shared = %b) -> ({result}) {{
-    %given = tensor.extract_slice %shared[%s, 0, %j] [{size}] [1, 1, 1] : {b} to {column}
-    %solved = scf.for %i = %c0 to %rows step %c1 iter_args(%values = %given) -> ({column}) {{
-      %own = tensor.extract %values[%i] : {column}
-      %rest = scf.for %k = %c0 to %i step %c1 iter_args(%left = %own) -> ({element}) {{
-        %factor = tensor.extract %a[%s, %i, %k] : {a}
-        %value = tensor.extract %values[%k] : {column}
-        %product = arith.mulf %factor, %value : {element}
-        %less = arith.subf %left, %product : {element}
-        scf.yield %less : {element}
-      }}
-      %divisor = tensor.extract %a[%s, %i, %i] : {a}
-      %quotient = arith.divf %rest, %divisor : {element}
-      %put = tensor.insert %quotient into %values[%i] : {column}
-      scf.yield %put : {column}
-    }}
-    scf.forall.in_parallel {{
-      tensor.parallel_insert_slice %solved into %shared[%s, 0, %j] [{size}] [1, 1, 1]
-          : {column} into {result}
-    }}
-  }}
-  return %made : {result}
-}}
-"""
+    return solve_text(*call.operands)
 
 
 def _cholesky_text(call: OperatorCall) -> str:
-    """Factors in place. The input is a lower triangular matrix with zeros above the diagonal."""
-    (a,), (result,) = call.operands, call.results
-    element = a.removesuffix(">").split("x")[-1]
-    rows = a.removeprefix("tensor<").split("x")[1]
-    matrix = f"tensor<{rows}x{rows}x{element}>"
-    size = "1, %rows, %rows" if rows == "?" else f"1, {rows}, {rows}"
-    return f"""
-func.func @cholesky(%a: {a}) -> {result} {{
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %zero = arith.constant 0.0 : {element}
-  %batch = tensor.dim %a, %c0 : {a}
-  %rows = tensor.dim %a, %c1 : {a}
-  %made = scf.forall (%s) in (%batch) shared_outs(%shared = %a) -> ({result}) {{
-    %given = tensor.extract_slice %shared[%s, 0, 0] [{size}] [1, 1, 1] : {a} to {matrix}
-    %whole = scf.for %j = %c0 to %rows step %c1 iter_args(%columns = %given) -> ({matrix}) {{
-      %own = tensor.extract %columns[%j, %j] : {matrix}
-      %square = scf.for %k = %c0 to %j step %c1 iter_args(%left = %own) -> ({element}) {{
-        %value = tensor.extract %columns[%j, %k] : {matrix}
-        %product = arith.mulf %value, %value : {element}
-        %less = arith.subf %left, %product : {element}
-        scf.yield %less : {element}
-      }}
-      %is_positive = arith.cmpf ogt, %square, %zero : {element}
-      cf.assert %is_positive, "linalg.cholesky: a matrix is not positive-definite"
-      %root = math.sqrt %square : {element}
-      %begun = tensor.insert %root into %columns[%j, %j] : {matrix}
-      %next = arith.addi %j, %c1 : index
-      %column = scf.for %i = %next to %rows step %c1 iter_args(%values = %begun) -> ({matrix}) {{
-        %below = tensor.extract %values[%i, %j] : {matrix}
-        %rest = scf.for %k = %c0 to %j step %c1 iter_args(%left = %below) -> ({element}) {{
-          %value = tensor.extract %values[%i, %k] : {matrix}
-          %factor = tensor.extract %values[%j, %k] : {matrix}
-          %product = arith.mulf %value, %factor : {element}
-          %less = arith.subf %left, %product : {element}
-          scf.yield %less : {element}
-        }}
-        %quotient = arith.divf %rest, %root : {element}
-        %put = tensor.insert %quotient into %values[%i, %j] : {matrix}
-        scf.yield %put : {matrix}
-      }}
-      scf.yield %column : {matrix}
-    }}
-    scf.forall.in_parallel {{
-      tensor.parallel_insert_slice %whole into %shared[%s, 0, 0] [{size}] [1, 1, 1]
-          : {matrix} into {result}
-    }}
-  }}
-  return %made : {result}
-}}
-"""
+    return cholesky_text(*call.operands)
 
 
 LOWERINGS = (
