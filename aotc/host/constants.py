@@ -26,9 +26,18 @@ from aotc.sizes import dense_bytes
 
 # The optimizer sees the values of smaller constants, and clang takes 0.07 s to read a MiB of text.
 LARGE = 1 << 12
+# Text that users get has the values of smaller constants, and the object that is made from text
+# defines smaller symbols that other objects can use.
+TEXT_LIMIT = 1 << 16
 # Code addresses variables by a signed 32-bit distance. The rest of the range is for the code.
 _REACH = 2**31 - 2**27
 _CACHE_LINE = 64
+# Linkages of variables that one module defines, and that no definition of another one replaces.
+_UNIQUE_LINKAGES = ("private", "internal", "external")
+# The written object has sections of its own, and no groups of them.
+_NOT_PLAIN = ("section", "comdat")
+# Integer attributes that are 0 for variables of all threads, in the default address space.
+_ZERO_IF_PLAIN = ("tls_mode", "addr_space")
 _CHUNK = 1 << 20
 # An array type as the LLVM dialect prints it: the sizes, each with its " x ", and the element.
 _ARRAY = re.compile(r"!llvm\.array<((?:\d+ x (?:array<)?)+)(\w+)>+")
@@ -63,14 +72,14 @@ class Constant(Struct, frozen=True):
             yield content_of(self.attribute, self.size)
 
 
-def take_large_constants(host: Any) -> list[Constant]:
-    """Makes declarations of the variables of `host` with large initial values; returns these, in
-    order."""
+def take_large_constants(host: Any, least: int = LARGE) -> list[Constant]:
+    """Makes declarations of the variables of `host` with initial values of at least `least` bytes;
+    returns these, in order."""
     taken = []
     with host.context:
         for variable in operations(host):
-            constant = constant_of(variable, LARGE)
-            if constant is not None:
+            constant = constant_of(variable, least)
+            if constant is not None and (is_private(variable) or constant.size >= TEXT_LIMIT):
                 declare(variable)
                 taken.append(constant)
     return taken
@@ -135,8 +144,11 @@ def describe(constants: Sequence[Constant]) -> str:
 
 
 def constant_of(variable: Any, least: int) -> Constant | None:
-    """The variable with its initial value, if that is dense and has at least `least` bytes."""
+    """The variable with its initial value, if that is dense and has at least `least` bytes, and
+    another object can define the variable."""
     if variable.name != "llvm.mlir.global" or "value" not in variable.attributes:
+        return None
+    if not _is_plain(variable):
         return None
     try:
         value = variable.attributes["value"]
@@ -160,6 +172,22 @@ def constant_of(variable: Any, least: int) -> Constant | None:
         value,
         variable.location,
     )
+
+
+def is_private(variable: Any) -> bool:
+    return _linkage(variable) in ("private", "internal")
+
+
+def _is_plain(variable: Any) -> bool:
+    attributes = variable.attributes
+    if _linkage(variable) not in _UNIQUE_LINKAGES or any(one in attributes for one in _NOT_PLAIN):
+        return False
+    numbers = [ir.IntegerAttr(attributes[one]).value for one in _ZERO_IF_PLAIN if one in attributes]
+    return not any(numbers)
+
+
+def _linkage(variable: Any) -> str:
+    return str(variable.attributes["linkage"]).removeprefix("#llvm.linkage<").removesuffix(">")
 
 
 def declare(variable: Any) -> None:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from aotc import ops
 from aotc.emit.table import weight_symbol
 from aotc.errors import InternalError
-from aotc.host.constants import Constant, constant_of, declare
+from aotc.host.constants import Constant, constant_of, declare, is_private
 from aotc.host.device_constants import rows_of_copy
 from aotc.host.llvm_dialect import (
     Initializer,
@@ -99,7 +99,7 @@ def take_weights(host: Any, held: Collection[str] = ()) -> list[Constant]:
                 taken.append(constant)
                 continue
             constant = constant_of(variable, LEAST)
-            if constant is None or constant.symbol in elsewhere or not _is_private(variable):
+            if constant is None or constant.symbol in elsewhere or not is_private(variable):
                 continue
             if constant.is_constant and not constant.is_zero and constant.alignment <= _PAGE:
                 declare(variable)
@@ -137,10 +137,6 @@ def write_weights(
         for value in named
     ]
     return WeightsFile(Weights(name, size, digest.hex(), tuple(types)), tuple(weights))
-
-
-def _is_private(variable: Any) -> bool:
-    return any(word in str(variable.attributes["linkage"]) for word in ("private", "internal"))
 
 
 def _named_by_variables(host: Any) -> frozenset[str]:

@@ -29,6 +29,8 @@ from aotc.building.results import (
 )
 from aotc.emit.table import initial_symbol, weight_symbol
 from aotc.host.constants import (
+    LARGE,
+    TEXT_LIMIT,
     Constant,
     check_reach,
     describe,
@@ -99,7 +101,7 @@ def translate_host(
             },
             kernels_apart=kernels_apart,
         )
-        return take_large_constants(module)
+        return take_large_constants(module, LARGE if kernels_apart else TEXT_LIMIT)
 
     def written(module: Any, file: str) -> str:
         text = translated(build.translation(module), outlined.source)

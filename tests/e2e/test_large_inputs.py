@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -122,6 +123,72 @@ def test_constants_in_an_object(tmp_path: Path) -> None:
     texts = [*tmp_path.glob("a/*.ll"), *tmp_path.glob("a/saved/*.mlir")]
     assert len(texts) == 5
     assert all(file.stat().st_size < 2**20 for file in texts)
+
+
+SPECIAL = """
+!T = !llvm.array<20000 x i32>
+llvm.mlir.global internal thread_local @each(dense<7> : tensor<20000xi32>) : !T
+llvm.mlir.global internal @placed(dense<9> : tensor<20000xi32>) {section = "chosen"} : !T
+llvm.mlir.global weak @default_table(dense<3> : tensor<20000xi32>) : !T
+llvm.mlir.global external @visible(dense<1> : tensor<2000xi32>) : !llvm.array<2000 x i32>
+func.func @swap(%i: i64, %new: i32) -> i32 attributes {llvm.emit_c_interface} {
+  %t = llvm.mlir.addressof @each : !llvm.ptr
+  %p = llvm.mlir.addressof @placed : !llvm.ptr
+  %w = llvm.mlir.addressof @default_table : !llvm.ptr
+  %v = llvm.mlir.addressof @visible : !llvm.ptr
+  %te = llvm.getelementptr %t[%i] : (!llvm.ptr, i64) -> !llvm.ptr, i32
+  %pe = llvm.getelementptr %p[%i] : (!llvm.ptr, i64) -> !llvm.ptr, i32
+  %we = llvm.getelementptr %w[%i] : (!llvm.ptr, i64) -> !llvm.ptr, i32
+  %ve = llvm.getelementptr %v[%i] : (!llvm.ptr, i64) -> !llvm.ptr, i32
+  %0 = llvm.load %te : !llvm.ptr -> i32
+  %1 = llvm.load %pe : !llvm.ptr -> i32
+  %2 = llvm.load %we : !llvm.ptr -> i32
+  %3 = llvm.load %ve : !llvm.ptr -> i32
+  llvm.store %new, %te : i32, !llvm.ptr
+  %4 = arith.addi %0, %1 : i32
+  %5 = arith.addi %2, %3 : i32
+  %6 = arith.addi %4, %5 : i32
+  return %6 : i32
+}
+"""
+
+
+def test_large_variables_keep_their_properties(tmp_path: Path) -> None:
+    """Each thread has its own, a section is the chosen one, and other objects see and replace what
+    they could see and replace if it were small."""
+    library = build_library(SPECIAL, tmp_path)
+    found = [library.call("swap", 3, 100), library.call("swap", 3, 5)]
+    thread = threading.Thread(target=lambda: found.append(library.call("swap", 3, 1)))
+    thread.start()
+    thread.join()
+    assert found == [20, 113, 20]
+    source = tmp_path / "program.mlir"
+    command = aotc_command("build", source, "--emit", "obj", "--chip", "sm_80")
+    subprocess.run([*command, "-o", tmp_path / "program.o"], env=process_environment(), check=True)
+    written = (tmp_path / "program.o").read_bytes()
+    symbols = global_symbols(written)
+    assert symbols["visible"]
+    assert symbols["default_table"]
+    assert b"\0chosen\0" in written
+
+
+def test_text_has_constants_of_64_kib(tmp_path: Path) -> None:
+    """It can be compiled and linked without the object."""
+    table = np.arange(2**14 - 1, dtype=np.int32)
+    text = VARIABLE.format(
+        constant="constant", n=len(table), type="i32", digits=table.tobytes().hex()
+    )
+    source = tmp_path / "table.mlir"
+    source.write_text(text)
+    done = subprocess.run(
+        aotc_command("build", source, "--emit", "host-ll", "--chip", "sm_80", "-o", "-"),
+        env=process_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    assert "i32 16382]" in done.stdout
 
 
 def test_constants_of_two_libraries(tmp_path: Path) -> None:
