@@ -127,6 +127,10 @@ def test_own_passes_stand_among_others_in_a_pipeline(
         ),
         ("aotc-place-memroy", "Unknown pass 'aotc-place-memroy'. Near names: aotc-place-memory"),
         (
+            "func.func(canonicalize),aotc-join-matmuls",
+            "The pass 'aotc-join-matmuls' is now called 'aotc-fuse-horizontal-matmuls'.",
+        ),
+        (
             "canonicalize,aotc-map-parallel-loops{size=3}",
             "Unknown option 'size' of aotc-map-parallel-loops. Known: block.",
         ),

@@ -76,6 +76,21 @@ from aotc.request import MemoryMode
 
 # All of aotc's own passes, as imported above. Each of them is used in a plan.
 OWN_PASSES = tuple(sorted(OwnPass.__subclasses__(), key=lambda one: one.name))
+# Former names of passes, which pipelines of users may have.
+_FORMER_NAMES: dict[str, type[OwnPass]] = {
+    "aotc-decompose": DecomposeAggregatedOps,
+    "aotc-join-matmuls": FuseHorizontalMatmuls,
+    "aotc-mark-parallel": MarkExplicitParallelism,
+    "aotc-mark-tensors": MarkWritableTensors,
+    "aotc-multiply-quantized": FuseQuantizedMatmuls,
+    "aotc-order-loops": InterchangeLoops,
+    "aotc-place-pieces": ConcatenateInPlace,
+    "aotc-pool-quantized": FuseQuantizedPools,
+    "aotc-separate-casts": CloneCasts,
+    "aotc-separate-fills": CloneFills,
+    "aotc-size-results": CreateShapeFunctions,
+    "aotc-tabulate-bytes": CreateLookupTables,
+}
 _OPENING, _CLOSING = "builtin.module(", ")"
 
 
@@ -346,6 +361,8 @@ def _parse_own_pass(text: str) -> OwnPass:
     """The pass with the text `aotc-NAME{option=value ...}`. Raises InputError."""
     name, _, inside = text.partition("{")
     by_name = {one.name: one for one in OWN_PASSES}
+    if name in _FORMER_NAMES:
+        raise InputError(f"The pass '{name}' is now called '{_FORMER_NAMES[name].name}'.")
     if name not in by_name:
         near = near_names(name, by_name, most=3, cutoff=0.75)
         hint = f" Near names: {', '.join(near)}." if near else ""
