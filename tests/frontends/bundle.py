@@ -43,7 +43,10 @@ BATCHES = (1, 8)
 DYNAMIC = ("mlp", "lenet", "resnet18", "block")
 DYNAMIC_BATCHES = (3, 8)
 # What `aotc.load` imports.
-LOADER = ("__init__.py", "version.py", "errors.py", "manifest.py", "pipes.py", "library")
+LOADER = (
+    *("__init__.py", "attributes.py", "errors.py", "library", "manifest.py", "pipes.py"),
+    "version.py",
+)
 RUN = """\
 #!/bin/sh
 # Made by tests/frontends/bundle.py. ./run --help

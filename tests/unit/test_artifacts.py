@@ -256,7 +256,7 @@ def test_the_command_knows_a_new_kind() -> None:
         )
 
     listed = "".join(run("build", "-h").stdout.split())  # which breaks lines at hyphens
-    assert "Whattomake:short-ptx,object-hash,line-count,exe,shared" in listed
+    assert "Artifactstomake:short-ptx,object-hash,line-count,exe,shared" in listed
     build = ("build", SAMPLE, "--chip", "sm_80", "-o", "-", "--emit")
     assert run(*build, "line-count").stdout.strip().isdigit()
     refused = run(*build, "object-hash")
