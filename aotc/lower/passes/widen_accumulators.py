@@ -72,15 +72,9 @@ def _widen(generic: Any, operand: int, narrow: Any, addition: Any) -> None:
         total = _with_flags(addition, [accumulator, term], wide_type)
     addition.results[0].replace_all_uses_with(total)
     ops.erase(addition)
-    with ir.InsertionPoint(_next(generic)):
+    with ir.InsertionPoint.after(generic):
         _convert("arith.truncf", wide, narrow, narrow_type)
         ops.create("memref.dealloc", [wide])
-
-
-def _next(operation: Any) -> Any:
-    """The operation behind another one in its block."""
-    following = list(operation.block.operations)
-    return following[[one.operation for one in following].index(operation) + 1]
 
 
 def _convert(name: str, source: Any, target: Any, element: Any) -> None:

@@ -22,6 +22,7 @@ from aotc.lower.passes.choose_matmul_kernels import ChooseMatmulKernels
 from aotc.lower.passes.clone_casts import CloneCasts
 from aotc.lower.passes.clone_fills import CloneFills
 from aotc.lower.passes.concatenate_in_place import ConcatenateInPlace
+from aotc.lower.passes.convert_growing_loops import ConvertGrowingLoops
 from aotc.lower.passes.create_lookup_tables import CreateLookupTables
 from aotc.lower.passes.create_shape_functions import CreateShapeFunctions
 from aotc.lower.passes.decompose_aggregated_ops import DecomposeAggregatedOps
@@ -297,6 +298,7 @@ def plan_for(
     options."""
     has = set(levels)
     passes: list[Pass] = [
+        *([ConvertGrowingLoops()] if has >= {Level.TENSORS, Level.SCF} else []),
         *([ExpandMpi()] if Level.PROCESSES in has else []),
         *([AssertSteps()] if Level.SCF in has else []),
         # Before there are kernels of the library, whose views cover more memory than they use.

@@ -48,6 +48,17 @@ func.func @repeated(%times: index, %x: tensor<?xf32>) -> tensor<?xf32>
   }
   return %y : tensor<?xf32>
 }
+func.func @appended(%times: index, %x: tensor<5xf32>) -> tensor<?xf32>
+    attributes {llvm.emit_c_interface} {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %w = tensor.cast %x : tensor<5xf32> to tensor<?xf32>
+  %y = scf.for %i = %zero to %times step %one iter_args(%a = %w) -> tensor<?xf32> {
+    %b = tensor.concat dim(0) %a, %w : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+    scf.yield %b : tensor<?xf32>
+  }
+  return %y : tensor<?xf32>
+}
 """
 
 
@@ -75,7 +86,10 @@ def test_a_selected_tensor_has_its_own_size(library: Library, is_longer: bool) -
 
 @pytest.mark.parametrize(
     ("entry", "number", "times"),
-    [("doubled_until", 0, 1), ("doubled_until", 11, 4), ("repeated", 0, 1), ("repeated", 3, 4)],
+    [
+        *(("doubled_until", 0, 1), ("doubled_until", 11, 4), ("repeated", 0, 1)),
+        *(("repeated", 3, 4), ("appended", 0, 1), ("appended", 3, 4)),
+    ],
 )
 def test_a_loops_result_belongs_to_the_caller(
     library: Library, entry: str, number: int, times: int
