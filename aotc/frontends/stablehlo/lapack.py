@@ -1,7 +1,7 @@
 """Lowers LAPACK's custom calls for real matrices, as JAX exports them for CPUs: potrf (Cholesky),
 getrf (LU with partial pivoting, of square matrices) and trsm (triangular systems).
 
-`isolate_calls` makes calls of `aotc.*` of them, on batches of matrices, before other operations are
+`isolate_calls` makes calls of `aotc_*` of them, on batches of matrices, before other operations are
 lowered, and `lower_calls` replaces these by loops, afterwards.
 """
 
@@ -17,7 +17,7 @@ from aotc.frontends.stablehlo.regions import replace_by_text
 
 _CALL, _TARGET = "stablehlo.custom_call", "call_target_name"
 _LAPACK = re.compile(r"lapack_[sd](potrf|getrf|trsm)_ffi")
-_LU, _CHOLESKY, _FAILED, _SOLVE = "aotc.lu", "aotc.cholesky", "aotc.failed", "aotc.solve"
+_LU, _CHOLESKY, _FAILED, _SOLVE = "aotc_lu", "aotc_cholesky", "aotc_failed", "aotc_solve"
 _CONFIG = "mhlo.backend_config"
 
 
