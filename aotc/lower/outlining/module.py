@@ -108,20 +108,24 @@ def equal_kernels(kernels: Sequence[Any], *, debug: bool) -> list[tuple[Any, Any
     for kernels with assertions, whose messages contain locations, the source lines must be equal as
     well.
     """
-    # The text of a kernel is only compared if another has the same type and number of operations.
-    shapes = [(str(op.attributes["function_type"]), len(ops.walk(op))) for op in kernels]
-    counts = Counter(shapes)
+    # The text of a kernel is only compared if another has the same name and type.
+    types = [(_unnumbered(op), str(op.attributes["function_type"])) for op in kernels]
+    counts = Counter(types)
     firsts: dict[tuple[str, str], Any] = {}
     found = []
-    for kernel in (op for op, shape in zip(kernels, shapes, strict=True) if counts[shape] > 1):
-        has_lines = debug or bool(ops.find(kernel, "cf.assert"))
-        text = kernel.get_asm(use_local_scope=True, enable_debug_info=has_lines)
-        name = symbol_of(kernel)
-        key = re.sub(r"_\d+$", "", name), text.replace(f"@{name}(", "@(", 1)
+    for kernel in (op for op, type_ in zip(kernels, types, strict=True) if counts[type_] > 1):
+        text = kernel.get_asm(use_local_scope=True, enable_debug_info=debug)
+        if not debug and "cf.assert" in text:
+            text = kernel.get_asm(use_local_scope=True, enable_debug_info=True)
+        key = _unnumbered(kernel), text.replace(f"@{symbol_of(kernel)}(", "@(", 1)
         first = firsts.setdefault(key, kernel)
         if first is not kernel:
             found.append((kernel, first))
     return found
+
+
+def _unnumbered(kernel: Any) -> str:
+    return re.sub(r"_\d+$", "", symbol_of(kernel))
 
 
 def _modules_where(launches: Sequence[Any], *, has_gpu: bool) -> set[str]:

@@ -9,6 +9,7 @@ from aotc.analysis.gpu_modules import target_and_dispatch
 from aotc.lower.outlining.library import detach_kernels, has_library_kernels_alone, library_modules
 from aotc.lower.outlining.module import launches_of, share_kernels
 from aotc.lower.passes.base import Lowering, OwnPass
+from aotc.lower.passes.sink_constants import SinkConstants
 from aotc.ops import symbol_of
 from aotc.rewrites.run import run_passes
 
@@ -27,9 +28,9 @@ class OutlineLibrary(OwnPass, frozen=True):
     def run(self, lowering: Lowering) -> None:
         if not has_library_kernels_alone(lowering.module):
             return
-        lowering.run_upstream(
-            "canonicalize", "cse", "gpu-launch-sink-index-computations", "gpu-kernel-outlining"
-        )
+        lowering.run_upstream("canonicalize", "cse")
+        SinkConstants().run(lowering)
+        lowering.run_upstream("gpu-launch-sink-index-computations", "gpu-kernel-outlining")
         launches = launches_of(lowering.module)
         modules = library_modules(lowering.module, lowering.by_hand)
         # Equal kernels of different targets are not shared: each target has its own images.

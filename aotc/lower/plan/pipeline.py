@@ -60,6 +60,7 @@ from aotc.lower.passes.rename_kernels import RenameKernels
 from aotc.lower.passes.return_in_arguments import ReturnInArguments
 from aotc.lower.passes.simplify_requantization import SimplifyRequantization
 from aotc.lower.passes.simplify_sizes import SimplifySizes
+from aotc.lower.passes.sink_constants import SinkConstants
 from aotc.lower.passes.sink_conversions import SinkConversions
 from aotc.lower.passes.sink_transposes import SinkTransposes
 from aotc.lower.passes.sink_vectors import SinkVectors
@@ -265,6 +266,7 @@ _LOOPS: tuple[Pass, ...] = (
 _OUTLINING: tuple[Pass, ...] = (
     HoistGlobals(),
     SinkVectors(),
+    SinkConstants(),
     *_upstream(
         "launches become kernels; sizes are computed in them rather than passed",
         "gpu-launch-sink-index-computations",
