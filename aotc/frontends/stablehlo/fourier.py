@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from aotc import ops
+from aotc.frontends.fourier_numbers import chirp_and_filter, dft_blocks, roots_of_unity
 
 # The longest row that one matmul transforms.
 _LONGEST = 64
@@ -108,9 +109,7 @@ class _Transform:
     def _rows(self, x: Any, n: int, sign: int) -> Any:
         """[rows, 2n]: the transform of each row of `x`."""
         if n <= _LONGEST:
-            roots = _roots(n, np.outer(np.arange(n), np.arange(n)), sign)
-            real, imaginary = roots.real, roots.imag
-            return self._product(x, np.block([[real, imaginary], [-imaginary, real]]))
+            return self._product(x, dft_blocks(n, sign).transpose(0, 2, 1, 3).reshape(2 * n, 2 * n))
         first = max((d for d in range(2, _LONGEST + 1) if n % d == 0), default=n)
         return self._convolved(x, n, sign) if first == n else self._split(x, first, n, sign)
 
@@ -119,7 +118,7 @@ class _Transform:
         rows, n2 = x.type.shape[0], n // n1
         apart = self._transposed(self._reshaped(x, [rows, 2, n1, n2]), [0, 3, 1, 2])
         short = self._rows(self._reshaped(apart, [rows * n2, 2 * n1]), n1, sign)
-        twiddles = _roots(n, np.outer(np.arange(n2), np.arange(n1)), sign)
+        twiddles = roots_of_unity(n, sign * np.outer(np.arange(n2), np.arange(n1)))
         turned = self._scaled(self._reshaped(short, [rows, n2, 2, n1]), twiddles)
         columns = self._reshaped(self._transposed(turned, [0, 3, 2, 1]), [rows * n1, 2 * n2])
         long = self._rows(columns, n2, sign)
@@ -127,20 +126,14 @@ class _Transform:
         return self._reshaped(points, [rows, 2 * n])
 
     def _convolved(self, x: Any, n: int, sign: int) -> Any:
-        """Bluestein's: jk = (j² + k² - (k - j)²) / 2."""
-        m = 1 << (2 * n - 2).bit_length()
-        squares = np.arange(n) ** 2 % (2 * n)
-        chirp = _roots(2 * n, squares, sign)
-        around = np.zeros(m, np.complex128)
-        around[:n] = chirp.conj()
-        around[m - n + 1 :] = chirp[:0:-1].conj()
+        """Bluestein's algorithm."""
+        chirp, filter_ = chirp_and_filter(n, sign)
+        m = len(filter_)
         rows = x.type.shape[0]
         scaled = self._scaled(self._reshaped(x, [rows, 1, 2, n]), chirp[None])
         padded = self._padded(scaled, m)
         there = self._rows(self._reshaped(padded, [rows, 2 * m]), m, -1)
-        filtered = self._scaled(
-            self._reshaped(there, [rows, 1, 2, m]), np.fft.fft(around)[None] / m
-        )
+        filtered = self._scaled(self._reshaped(there, [rows, 1, 2, m]), filter_[None])
         back = self._rows(self._reshaped(filtered, [rows, 2 * m]), m, 1)
         kept = self._part(self._reshaped(back, [rows, 1, 2, m]), 3, 0, n)
         return self._reshaped(self._scaled(kept, chirp[None]), [rows, 2 * n])
@@ -235,8 +228,3 @@ class _Transform:
         return self._ir.Operation.create(
             f"stablehlo.{name}", results=[type_], operands=operands, attributes=attributes
         ).result
-
-
-def _roots(n: int, numbers: Any, sign: int) -> Any:
-    """exp(sign 2πi k / n) for each number k."""
-    return np.exp(sign * 2j * np.pi * (numbers % n) / n)

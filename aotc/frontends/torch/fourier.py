@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from aotc.errors import InputError
+from aotc.frontends.fourier_numbers import chirp_and_filter, dft_blocks, roots_of_unity
 from aotc.frontends.torch.constants import constant
 from aotc.frontends.torch.fourier_rows import (
     half_of_real,
@@ -244,7 +245,7 @@ def _transform(pairs: Tensor, sign: int) -> Tensor:
             lies_last=False,
             is_written_last=False,
         )
-        roots = _roots(n, sign * np.outer(np.arange(first), np.arange(second)))
+        roots = roots_of_unity(n, sign * np.outer(np.arange(first), np.arange(second)))
         turned = _times(columns, roots)
         parts = transform_rows(turned, second, sign, is_written_last=False)
         return parts.reshape(rows, n, 2)
@@ -257,7 +258,7 @@ def _transform(pairs: Tensor, sign: int) -> Tensor:
     columns = pairs.reshape(rows, first, second, 2).permute(0, 2, 1, 3)
     columns = _transform(columns.reshape(rows * second, first, 2), sign)
     columns = columns.reshape(rows, second, first, 2)
-    roots = _roots(n, sign * np.outer(np.arange(second), np.arange(first)))
+    roots = roots_of_unity(n, sign * np.outer(np.arange(second), np.arange(first)))
     turned = _times(columns, roots).permute(0, 2, 1, 3)
     parts = _transform(turned.reshape(rows * first, second, 2), sign)
     return parts.reshape(rows, first, second, 2).permute(0, 2, 1, 3).reshape(rows, n, 2)
@@ -302,19 +303,14 @@ def _real_of_half(pairs: Tensor, n: int) -> Tensor:
 
 
 def _by_convolution(pairs: Tensor, sign: int) -> Tensor:
-    """Bluestein's algorithm. Since jk = (j² + k² - (j - k)²) / 2, the transform is a convolution
-    with a chirp, with a multiplication by the chirp before and after it."""
+    """Bluestein's algorithm."""
     import torch
 
     n = pairs.shape[1]
-    size = 1 << (2 * n - 2).bit_length()
-    chirp = _roots(2 * n, sign * np.array([j * j % (2 * n) for j in range(n)]))
-    kernel = np.zeros(size, complex)
-    kernel[:n] = chirp.conj()
-    kernel[size - n + 1 :] = chirp[:0:-1].conj()
-    padded = torch.nn.functional.pad(_times(pairs, chirp), (0, 0, 0, size - n))
-    product = _times(_transform(padded, -1), np.fft.fft(kernel))
-    return _times(_transform(product, 1)[:, :n], chirp / size)
+    chirp, filter_ = chirp_and_filter(n, sign)
+    padded = torch.nn.functional.pad(_times(pairs, chirp), (0, 0, 0, len(filter_) - n))
+    product = _times(_transform(padded, -1), filter_)
+    return _times(_transform(product, 1)[:, :n], chirp)
 
 
 def _conjugate(pairs: Tensor) -> Tensor:
@@ -347,16 +343,9 @@ def _divisor(n: int) -> int:
     return min(small, key=lambda one: abs(math.log(one) - math.log(n) / passes))
 
 
-def _roots(n: int, powers: Any) -> Any:
-    """exp(2πi power / n) for each power."""
-    return np.exp(2j * np.pi * ((powers % n) / n))
-
-
 def _matrix(n: int, sign: int) -> Any:
     """The DFT matrix [2n, 2n]: a row of n pairs times it is the transform of the row."""
-    roots = _roots(n, sign * np.outer(np.arange(n), np.arange(n)))
-    blocks = np.array([[roots.real, roots.imag], [-roots.imag, roots.real]])
-    return blocks.transpose(2, 0, 3, 1).reshape(2 * n, 2 * n)
+    return dft_blocks(n, sign).transpose(2, 0, 3, 1).reshape(2 * n, 2 * n)
 
 
 def _constant(numbers: Any, like: Tensor) -> Tensor:

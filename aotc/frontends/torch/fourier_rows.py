@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from aotc.attributes import FOURIER
+from aotc.frontends.fourier_numbers import roots_of_unity
 from aotc.frontends.torch.constants import constant
 from aotc.frontends.torch.operators import OperatorCall, OperatorLowering, define_operators
 
@@ -76,7 +77,7 @@ def pairs_of_half(x: Tensor) -> Tensor:
 
 def _roots(length: int, count: int, sign: int, like: Tensor) -> Tensor:
     """[count, 2]: exp(sign 2πi k / length) for each k."""
-    roots = np.exp(2j * np.pi * sign * np.arange(count) / length)
+    roots = roots_of_unity(length, sign * np.arange(count))
     return constant(np.stack([roots.real, roots.imag], -1), like.dtype)
 
 
