@@ -69,6 +69,12 @@ func.func @added(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32>
     -> tensor<?xf32>
   return %r : tensor<?xf32>
 }
+func.func @multiplied(%x: tensor<?x?xf32>, %y: tensor<?x?xf32>) -> tensor<?x?xf32>
+    attributes {llvm.emit_c_interface} {
+  %r = arith.mulf %x, %y : tensor<?x?xf32>
+  %s = math.exp %r : tensor<?x?xf32>
+  return %s : tensor<?x?xf32>
+}
 func.func @counted(%x: tensor<?xindex>, %y: tensor<?xf32>) -> (tensor<?x3xf32>, tensor<?xf32>)
     attributes {llvm.emit_c_interface} {
   %c0 = arith.constant 0 : index
@@ -214,6 +220,11 @@ def test_a_size_that_depends_on_elements(library: aotc.Library) -> None:
     first, second = library.counted(x, ones(7))
     assert (first.shape, second.shape) == ((5, 3), (7,))
     assert library.growing.result_shapes((4,), 2) == ((-1,),)
+
+
+def test_no_sizes_are_told_of_operands_that_nothing_compares(library: aotc.Library) -> None:
+    """The result has the sizes of either operand if they are equal, which is not asserted."""
+    assert library.multiplied.result_shapes((3, 5), (3, 4)) == ((-1, -1),)
 
 
 @pytest.mark.parametrize(

@@ -11,16 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.same_sizes import same_sized_operand
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
 
-# The operations whose result is their destination, which is the operand with this number, changed.
-_DESTINATIONS = {
-    "tensor.cast": 0,
-    "tensor.insert": 1,
-    "tensor.insert_slice": 1,
-    "vector.transfer_write": 1,
-}
 _SLT, _ULT = 2, 6  # arith.cmpi's numbers
 
 
@@ -69,25 +63,21 @@ class _Sizes:
         return is_known
 
     def _are_of_result(self, producer: Any, number: int) -> bool:
-        name, operands = producer.name, list(producer.operands)
-        if name in _DESTINATIONS:
-            return self.are_of(operands[_DESTINATIONS[name]])
+        name = producer.name
         if name == "tensor.empty":
             return self._are_of_empty(producer)
         if name == "scf.if":
             ends = [ops.terminator(region.blocks[0]) for region in producer.regions]
             return all(self.are_of(end.operands[number]) for end in ends)
         if name == "scf.for":  # growing ones have been converted
-            return self.are_of(operands[3 + number])
-        if name == "scf.forall" or (
-            name.startswith("linalg.") and "operandSegmentSizes" in producer.attributes
-        ):
-            *_, outputs = ops.operand_groups(producer)
-            return self.are_of(outputs[number])
+            return self.are_of(producer.operands[3 + number])
         if name.startswith(("arith.", "math.")):  # elementwise
-            tensors = [one for one in operands if isinstance(one.type, ir.RankedTensorType)]
+            tensors = [
+                one for one in producer.operands if isinstance(one.type, ir.RankedTensorType)
+            ]
             return any(map(self.are_of, tensors))
-        return False
+        operand = same_sized_operand(producer, number)
+        return operand is not None and self.are_of(operand)
 
     def _are_of_empty(self, empty: Any) -> bool:
         """Whether a tensor.empty is made with these sizes, by tensor.dim."""

@@ -18,6 +18,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.affine import evaluate_affine
+from aotc.analysis.same_sizes import same_sized_operand
 from aotc.attributes import FOR_MEMORY
 from aotc.input.entries import ENTRY_ATTRIBUTE, functions_of
 from aotc.input.state import targets_of
@@ -349,10 +350,8 @@ class SizeBuilder:
         result = list(owner.results).index(tensor)
         if name == "scf.for":
             return (yield from self._looped(owner, dimension, result))
-        like = _like(owner, result)
-        if like is None or not isinstance(like.type, _SHAPED):
-            return None
-        return (yield like, dimension)
+        like = same_sized_operand(owner, result)
+        return None if like is None else (yield like, dimension)
 
     def _allocated(self, owner: Any, dimension: int) -> _Computation:
         sizes, *others = ops.operand_groups(owner)
@@ -464,32 +463,3 @@ _RULES: dict[str, Callable[[SizeBuilder, Any, int], _Computation]] = {
     "tensor.pad": SizeBuilder._padded,
     "tensor.reshape": SizeBuilder._reshaped,
 }
-# Operation → the number of the operand whose sizes its result has.
-_LIKE_OPERAND = {
-    "tensor.cast": 0,
-    "tensor.bitcast": 0,
-    "memref.cast": 0,
-    "memref.memory_space_cast": 0,
-    "bufferization.to_tensor": 0,
-    "bufferization.to_buffer": 0,
-    "bufferization.clone": 0,
-    "tensor.insert": 1,
-    "tensor.insert_slice": 1,
-    "tensor.scatter": 1,
-    "vector.transfer_write": 1,
-    "bufferization.materialize_in_destination": 1,
-    "linalg.pack": 1,
-    "linalg.unpack": 1,
-}
-
-
-def _like(owner: Any, number: int) -> Any | None:
-    """The operand that has the sizes of result `number`; None if there is none."""
-    if owner.name in _LIKE_OPERAND:
-        return owner.operands[_LIKE_OPERAND[owner.name]]
-    if owner.name == "scf.forall":
-        return ops.operand_groups(owner)[3][number]
-    if owner.name.startswith("linalg.") and len(owner.operands) >= len(owner.results):
-        # The last operands are the inits of the results.
-        return owner.operands[len(owner.operands) - len(owner.results) + number]
-    return None

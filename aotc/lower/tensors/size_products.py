@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.analysis.same_sizes import same_sized_operand
 from aotc.mlir import ir
 
 _CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui", "arith.trunci")
@@ -107,13 +108,10 @@ def size_of(tensor: Any, dimension: int) -> Product:
     products."""
     if not isinstance(tensor.type, ir.RankedTensorType):
         return Product(1, ((Size(tensor, dimension), 1),))
+    tensor = _origin(tensor, dimension)
     if not tensor.type.is_dynamic_dim(dimension):
         return Product(int(tensor.type.get_dim_size(dimension)))
     owner = ops.defining(tensor)
-    while owner is not None and owner.name.startswith("linalg."):
-        # The last operands are the inits of the results.
-        tensor = owner.operands[list(owner.results).index(tensor) - len(owner.results)]
-        owner = ops.defining(tensor)
     number = [i for i in range(tensor.type.rank) if tensor.type.is_dynamic_dim(i)].index(dimension)
     if owner is not None and owner.name == "tensor.empty":
         return product_of(owner.operands[number])
@@ -133,6 +131,19 @@ def size_of(tensor: Any, dimension: int) -> Product:
         if asked is not None:
             return product_of(asked[dimension])
     return Product(1, ((Size(tensor, dimension), 1),))
+
+
+def _origin(tensor: Any, dimension: int) -> Any:
+    """The tensor that the sizes of this one come from, or one on the way whose size is static."""
+    while tensor.type.is_dynamic_dim(dimension):
+        owner = ops.defining(tensor)
+        if owner is None:
+            break
+        like = same_sized_operand(owner, list(owner.results).index(tensor))
+        if like is None:
+            break
+        tensor = like
+    return tensor
 
 
 def requested_sizes(reshape: Any) -> list[Any] | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.affine import evaluate_affine
+from aotc.analysis.same_sizes import same_sized_operand
 from aotc.lower.tensors.size_polynomials import (
     DIVIDED,
     FLOOR_DIVIDED,
@@ -181,18 +182,15 @@ class Sizes:
             return self._other(tensor, dimension)
         unknown = [i for i in range(tensor.type.rank) if tensor.type.is_dynamic_dim(i)]
         number = unknown.index(dimension)
-        if owner.name.startswith("linalg.") and len(owner.operands) >= len(owner.results):
-            # The last operands are the inits of the results.
-            place = list(owner.results).index(tensor) - len(owner.results)
-            return self.of(owner.operands[place], dimension)
+        like = same_sized_operand(owner, list(owner.results).index(tensor))
+        if like is not None:
+            return self.of(like, dimension)
         if owner.name in _WITH_SIZES:
             # If the result is a copy, the operand is the tensor that is copied.
             asked = owner.operands[0 if _has_rank(owner.operands[0]) else number]
             return self.of(asked, dimension) if _has_rank(asked) else self.value(asked)
         if owner.name in ("tensor.expand_shape", "tensor.splat"):
             return self.value(owner.operands[1 + number])
-        if owner.name in _LIKE_OPERAND and _has_rank(owner.operands[0]):
-            return self.of(owner.operands[_LIKE_OPERAND[owner.name]], dimension)
         if owner.name == "tensor.collapse_shape":
             return self.product(owner.operands[0], ops.groups_of(owner)[dimension])
         if owner.name == "tensor.extract_slice":
@@ -224,8 +222,6 @@ class Sizes:
         return total
 
 
-# Operation → the number of the operand whose sizes its result has.
-_LIKE_OPERAND = {"tensor.cast": 0, "memref.cast": 0, "tensor.insert_slice": 1}
 # (Operation, operand group) → the attribute with its static values.
 _STATIC = {
     ("tensor.pad", 1): "static_low",

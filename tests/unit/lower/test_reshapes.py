@@ -94,3 +94,23 @@ def test_what_is_known(
 )
 def test_what_is_not_known_stays(why: str, source: str, result: str, sizes: str, body: str) -> None:
     assert reshaped(source, result, sizes, body) == ["reshape"], why
+
+
+def test_packed_tensor_has_the_sizes_of_its_destination() -> None:
+    """The last operand of `linalg.pack` may be a padding value, which has no sizes."""
+    text = """
+func.func @f(%x: tensor<?xf32>, %y: tensor<?x8xf32>) -> tensor<?x2x4xf32> {
+  %c0 = arith.constant 0 : index
+  %n2 = arith.constant 2 : i64
+  %n4 = arith.constant 4 : i64
+  %zero = arith.constant 0.0 : f32
+  %a = tensor.dim %y, %c0 : tensor<?x8xf32>
+  %na = arith.index_cast %a : index to i64
+  %packed = linalg.pack %x padding_value(%zero : f32) inner_dims_pos = [0] inner_tiles = [8]
+    into %y : tensor<?xf32> -> tensor<?x8xf32>
+  %shape = tensor.from_elements %na, %n2, %n4 : tensor<3xi64>
+  %z = tensor.reshape %packed(%shape) : (tensor<?x8xf32>, tensor<3xi64>) -> tensor<?x2x4xf32>
+  return %z : tensor<?x2x4xf32>
+}"""
+    found = str(run_passes_on(text, "aotc-expand-reshapes").module)
+    assert "tensor.expand_shape %pack [[0], [1, 2]]" in found

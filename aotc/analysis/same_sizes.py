@@ -1,0 +1,42 @@
+"""Which operand of an operation has the sizes of its result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.mlir import ir
+
+# Operation → the number of the operand that has the sizes of its result.
+_OPERANDS = {
+    "tensor.cast": 0,
+    "tensor.bitcast": 0,
+    "memref.cast": 0,
+    "memref.memory_space_cast": 0,
+    "bufferization.to_tensor": 0,
+    "bufferization.to_buffer": 0,
+    "bufferization.clone": 0,
+    "tensor.insert": 1,
+    "tensor.insert_slice": 1,
+    "tensor.scatter": 1,
+    "vector.transfer_write": 1,
+    "bufferization.materialize_in_destination": 1,
+    "linalg.pack": 1,
+    "linalg.unpack": 1,
+}
+_SHAPED = (ir.RankedTensorType, ir.MemRefType)
+
+
+def same_sized_operand(operation: Any, number: int) -> Any | None:
+    """The operand that has the sizes of result `number`; None if there is none, or if only an
+    assertion makes operands equal, as those of elementwise operations on tensors."""
+    name, operands = operation.name, list(operation.operands)
+    found = None
+    if name in _OPERANDS:
+        found = operands[_OPERANDS[name]]
+    elif name == "scf.forall":
+        found = ops.operand_groups(operation)[-1][number]
+    elif name.startswith("linalg.") and len(operands) >= len(operation.results):
+        # The last operands are the inits of the results.
+        found = operands[len(operands) - len(operation.results) + number]
+    return found if found is not None and isinstance(found.type, _SHAPED) else None
