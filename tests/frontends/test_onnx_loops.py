@@ -72,6 +72,17 @@ GRAPHS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
             t = Concat<axis = 0>(s, x) }> (n,, x) }""",
         [(np.array(n), ROW) for n in (0, 1, 3)],
     ),
+    "tensors that exchange their sizes": (
+        """g (int64 n, float[4] x) => (float[K] y, float[K2] z) {
+          pair = Constant<value = float[2] {1, 2}>()
+          four = Neg(x)
+          y, z = Loop <body = b (int64 i, bool c0, float[L] s, float[M] w)
+              => (bool c1, float[L2] t, float[M2] v) {
+            c1 = Identity(c0)
+            t = Abs(w)
+            v = Neg(s) }> (n,, pair, four) }""",
+        [(np.array(n), ROW) for n in (0, 1, 2)],
+    ),
     "bodies of the same names": (
         """g (int64 n, float[4] x) => (float[K] y, float[4] z) {
           y = Loop <body = b (int64 i, bool c0, float[L] s) => (bool c1, float[L2] t) {

@@ -130,10 +130,6 @@ class _Control:
         carried = list(self.body.arguments)[self.first_argument : self.first_argument + count]
         rows = self.made[count:]
         is_whole = condition is None
-        if any(value.type != one.type for value, one in zip(initial, carried, strict=True)):
-            # MLIR takes the sizes before the first trip of `scf.for` for those of all trips
-            # (ForOpTensorCastFolder), and those of `scf.while` not.
-            condition = condition or (_boolean(True), None)
         for value in (*initial, *carried, *self.made, *self.operation.results):
             if _TENSOR.fullmatch(str(value.type)) is None:
                 raise self.refuse("values that are no tensors have no lowering in a loop")
