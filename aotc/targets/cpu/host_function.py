@@ -24,6 +24,7 @@ from aotc.targets.cpu.blocks.parallel_regions import DivergenceError
 from aotc.targets.cpu.blocks.prologue import ARRIVE_FIELD, FAIL_FIELD, WORD
 from aotc.targets.cpu.blocks.step_function import add_step_function
 from aotc.targets.cpu.blocks.thread_memory import DynamicAllocaError
+from aotc.targets.cpu.lowering import LoweringError
 from aotc.targets.cpu.sizes import UnknownSizeError
 from aotc.targets.cpu.synchronize import ARRIVE, FAIL, SYNCHRONIZATIONS
 from aotc.targets.cpu.thread_function import ThreadFunction
@@ -42,15 +43,6 @@ class HostFunction(Struct, frozen=True):
     shared_bytes: int = 0
 
 
-class NoFormError(Exception):
-    """A kernel that cannot run on the CPU. The message says why."""
-
-    def __init__(self, message: str, location: Any) -> None:
-        super().__init__(message)
-        self.message = message
-        self.location = location
-
-
 def add_host_functions(
     module: Any,
     kernels: Iterable[tuple[str, ThreadFunction]],
@@ -58,7 +50,7 @@ def add_host_functions(
     debug: bool = False,
     watch: PassWatch = UNWATCHED,
 ) -> list[HostFunction]:
-    """Adds a host function for each (its symbol, thread function). Raises NoFormError."""
+    """Adds a host function for each (its symbol, thread function). Raises LoweringError."""
     kernels = list(kernels)
     _inline_what_synchronizes(module, {thread.symbol for _, thread in kernels}, watch)
     functions = symbols_of(module.operation)
@@ -71,7 +63,7 @@ def add_host_functions(
             result.append(_add(module, symbol, function, thread, debug=debug))
         except (DynamicAllocaError, UnknownSizeError) as error:
             location = getattr(error, "location", function.location)
-            raise NoFormError(str(error), location) from None
+            raise LoweringError(str(error), location) from None
         ops.erase(function)
     for name in (*SYNCHRONIZATIONS, ARRIVE, FAIL):
         if not has_body(functions[name]):
@@ -125,7 +117,7 @@ def _inline_what_synchronizes(module: Any, kernels: set[str], watch: PassWatch) 
         if not _is_used(module, symbol_of(function)):
             ops.erase(function)
             continue
-        raise NoFormError(
+        raise LoweringError(
             f"@{symbol_of(function)} synchronizes threads and calls itself: that has no CPU form",
             function.location,
         )

@@ -18,7 +18,7 @@ from aotc.rewrites.run import UNWATCHED, PassWatch
 from aotc.symbols import content, is_kernel, reach, symbols_of
 from aotc.targets.cpu.blocks.flow import Sync
 from aotc.targets.cpu.extract import PREFIX, KernelName, Names, extract_threads, plan_names
-from aotc.targets.cpu.host_function import HostFunction, NoFormError, add_host_functions
+from aotc.targets.cpu.host_function import HostFunction, add_host_functions
 from aotc.targets.cpu.lowering import LoweringError, lower_to_llvm, prefix_helpers
 from aotc.targets.cpu.support import find_obstacle
 
@@ -114,7 +114,7 @@ def _build(
             debug=debug,
             watch=watch,
         )
-    except (LoweringError, NoFormError) as error:
+    except LoweringError as error:
         if len(kernels) == 1:
             return {kernels[0]: _describe(error, name)}
         # Some of them cannot be lowered: one by one, the others still can.
@@ -130,9 +130,7 @@ def _build(
     }
 
 
-def _describe(error: LoweringError | NoFormError, name: str) -> str:
+def _describe(error: LoweringError, name: str) -> str:
     place = find_place(str(error.location), name)
     at = "" if place is None else f" at {place}"
-    if isinstance(error, NoFormError):
-        return f"{error.message}{at}"
-    return f"aotc has no lowering for the CPU{at}: {error.message}"
+    return f"{error.message}{at}"

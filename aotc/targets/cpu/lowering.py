@@ -36,7 +36,7 @@ ALL_CPU_PASSES = (*TO_LOOPS, *TO_BRANCHES, *_TO_LLVM)
 
 
 class LoweringError(Exception):
-    """An operation that has no lowering. The message names it."""
+    """A kernel that cannot run on the CPU. The message says why."""
 
     def __init__(self, message: str, location: Any) -> None:
         super().__init__(message)
@@ -76,7 +76,7 @@ def _check_lowered(module: Any) -> None:
     # A cast is left if the operation that needs it was not lowered: report that one first.
     for operation in sorted(left, key=lambda op: op.name == CAST):
         what = describe_cast(operation) if operation.name == CAST else f"'{operation.name}'"
-        raise LoweringError(f"{what} has no lowering", operation.location)
+        raise LoweringError(f"{what} has no lowering for the CPU", operation.location)
 
 
 def _run(module: Any, passes: tuple[str, ...], watch: PassWatch) -> None:
@@ -87,7 +87,7 @@ def _run(module: Any, passes: tuple[str, ...], watch: PassWatch) -> None:
         message = str(error) if first is None else first.message
         illegal = re.match(r"failed to legalize operation '([\w.]+)'", message)
         raise LoweringError(
-            f"'{illegal[1]}' has no lowering" if illegal else message,
+            f"'{illegal[1]}' has no lowering for the CPU" if illegal else message,
             module.operation.location if first is None else first.location,
         ) from None
 
