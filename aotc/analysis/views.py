@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from aotc import ops
-from aotc.mlir import ir
+from aotc.slices import DYNAMIC, static_lists
 
 # Operations whose result is (a part of) the buffer that is their first operand.
 VIEWS = (
@@ -61,21 +61,12 @@ def _parts(value: Any) -> list[Any]:
 
 def _lie_apart(one: Any, other: Any) -> bool:
     """Whether two subviews of one memref have disjoint index ranges in some dimension."""
-    unknown = ir.ShapedType.get_dynamic_size(), ir.ShapedType.get_dynamic_stride_or_offset()
-    for ours, theirs in zip(_extents(one), _extents(other), strict=True):
-        if any(number in unknown for number in (*ours, *theirs)):
+    dimensions = (zip(*static_lists(subview), strict=True) for subview in (one, other))
+    for ours, theirs in zip(*dimensions, strict=True):
+        if DYNAMIC in (*ours, *theirs):
             continue
         (first, size, step), (other_first, other_size, other_step) = ours, theirs
         last, other_last = first + (size - 1) * step, other_first + (other_size - 1) * other_step
         if step > 0 < other_step and (last < other_first or other_last < first):
             return True
     return False
-
-
-def _extents(subview: Any) -> list[tuple[int, int, int]]:
-    """The offset, the size and the stride of each dimension of a subview."""
-    kinds = (
-        list(ir.DenseI64ArrayAttr(subview.attributes[f"static_{name}"]))
-        for name in ("offsets", "sizes", "strides")
-    )
-    return list(zip(*kinds, strict=True))

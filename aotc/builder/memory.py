@@ -17,6 +17,7 @@ from aotc.builder.numbers import (
 from aotc.builder.operations import Operations, Type, bytes_of
 from aotc.mlir import ir
 from aotc.ops import alloc, create, extract
+from aotc.slices import create_slice
 
 _WORKGROUP = "#gpu.address_space<workgroup>"
 # The dynamic shared memory of a block.
@@ -51,17 +52,11 @@ class Memory(Operations):
 
     def prefix(self, memref: Value, sizes: Sequence[Number], type_: Type) -> Value:
         """A view of the first `sizes[i]` elements of a memref along each dimension i."""
-        rank = len(sizes)
-        kept = [ir.ShapedType.get_dynamic_size()] * rank
-        return self.op(
-            "memref.subview",
-            [memref, *self.values(sizes)],
-            type_,
-            operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, 0, rank, 0]),
-            static_offsets=ir.DenseI64ArrayAttr.get([0] * rank),
-            static_sizes=ir.DenseI64ArrayAttr.get(kept),
-            static_strides=ir.DenseI64ArrayAttr.get([1] * rank),
+        offsets = [0] * len(sizes)
+        view = create_slice(
+            "memref.subview", [memref], self.type(type_), offsets, self.values(sizes)
         )
+        return wrap(view)
 
     def reinterpret_cast(
         self,
@@ -73,22 +68,8 @@ class Memory(Operations):
     ) -> Value:
         """The memory of a memref as a memref of another type. An offset, size or stride that is a
         value here is dynamic in `type_`."""
-        groups = ([offset], sizes, strides)
-        dynamic = [[one for one in group if not isinstance(one, int)] for group in groups]
-        unknown = ir.ShapedType.get_dynamic_size()
-        static = [
-            ir.DenseI64ArrayAttr.get([one if isinstance(one, int) else unknown for one in group])
-            for group in groups
-        ]
-        return self.op(
-            "memref.reinterpret_cast",
-            [memref, *(one for group in dynamic for one in group)],
-            type_,
-            operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, *map(len, dynamic)]),
-            static_offsets=static[0],
-            static_sizes=static[1],
-            static_strides=static[2],
-        )
+        name, made = "memref.reinterpret_cast", self.type(type_)
+        return wrap(create_slice(name, [memref], made, [offset], sizes, strides))
 
     def dim(self, memref: Value, axis: int) -> Scalar:
         return Scalar(self.op("memref.dim", [memref, self.constant(axis)], "index"))

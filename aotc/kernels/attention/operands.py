@@ -16,6 +16,7 @@ from aotc.kernels.attention.elements import Element, Index, Place, joined_place,
 from aotc.kernels.attention.layout import Form
 from aotc.kernels.attention.pages import Gather, Pages
 from aotc.mlir import ir
+from aotc.slices import static_lists
 
 BATCH, QUERY, KEY = "b", "i", "j"
 # The batch of Q, if `BATCH` is the batch of the matrices that several of Q's share.
@@ -249,10 +250,7 @@ def has_adjacent_heads(operand: Operand) -> bool:
 
 def _adjacent_elements(slice_: Any) -> int:
     """A lower bound for the number of elements of a slice that are contiguous in its source."""
-    sizes, strides = (
-        list(ir.DenseI64ArrayAttr(slice_.attributes[f"static_{kind}"]))
-        for kind in ("sizes", "strides")
-    )
+    _, sizes, strides = static_lists(slice_)
     count = 1
     for size, stride, whole in zip(
         reversed(sizes), reversed(strides), reversed(slice_.operands[0].type.shape), strict=True

@@ -13,6 +13,7 @@ from aotc import ops
 from aotc.analysis.generics import maps_of, set_maps
 from aotc.builder.numbers import Value
 from aotc.mlir import ir
+from aotc.slices import create_slice, mixed_lists, static_numbers
 
 Dimensions = frozenset[int]
 
@@ -24,7 +25,6 @@ ACCESSES = {"memref.load": 0, "memref.store": 1}
 _MEMOIZED = "linalg.memoized_indexing_maps"
 # A dynamic stride or offset.
 _UNKNOWN = ir.ShapedType.get_dynamic_stride_or_offset()
-_OF_SUBVIEW = ("static_offsets", "static_sizes", "static_strides")
 
 
 def order_of(rank: int, last: Dimensions) -> list[int]:
@@ -183,23 +183,10 @@ def _view(view: Any, source: Value, order: Sequence[int], last: Dimensions) -> V
 
 def _subview(view: Any, source: Value, order: Sequence[int]) -> Value:
     """Recreates a subview that keeps the rank. The buffer is contiguous."""
-    _, *groups = ops.operand_groups(view)
-    unknown = ir.ShapedType.get_dynamic_size(), _UNKNOWN
-    operands, counts = [source], [1]
-    attributes, statics = {}, []
-    for kind, group in zip(_OF_SUBVIEW, groups, strict=True):
-        values = iter(group)
-        static = list(ir.DenseI64ArrayAttr(view.attributes[kind]))
-        pairs = [(one, next(values) if one in unknown else None) for one in static]
-        pairs = [pairs[i] for i in order]
-        given = [value for _, value in pairs if value is not None]
-        operands += given
-        counts.append(len(given))
-        statics.append([one for one, _ in pairs])
-        attributes[kind] = ir.DenseI64ArrayAttr.get(statics[-1])
-    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(counts)
+    lists = [[mixed[i] for i in order] for mixed in mixed_lists(view)]
+    statics = list(map(static_numbers, lists))
     type_ = _sliced_type(ir.MemRefType(source.type), view.results[0].type, order, statics)
-    return ops.create(SUBVIEW, operands, [type_], attributes).result
+    return create_slice(SUBVIEW, [source], type_, *lists)
 
 
 def _sliced_type(source: Any, old: Any, order: Sequence[int], statics: list[list[int]]) -> Any:

@@ -19,6 +19,7 @@ from aotc import ops
 from aotc.analysis.generics import has_reduction, origin
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
+from aotc.slices import create_slice, extract_slice
 
 # The widest vector that kernels may load, in bits.
 _ALIGNMENT_BITS = 512
@@ -49,15 +50,10 @@ class _Operand(Struct, frozen=True):
     dim: int
     start: int
 
-    def slice_attributes(self) -> dict[str, Any]:
-        """The attributes of an `extract_slice` or `insert_slice` of this operand."""
-        rank = self.value.type.rank
-        offsets = [self.start if i == self.dim else 0 for i in range(rank)]
-        return {
-            "static_offsets": ir.DenseI64ArrayAttr.get(offsets),
-            "static_sizes": ir.DenseI64ArrayAttr.get(list(self.value.type.shape)),
-            "static_strides": ir.DenseI64ArrayAttr.get([1] * rank),
-        }
+    def slice_numbers(self) -> tuple[list[int], list[int]]:
+        """The offsets and the sizes of this operand in the result."""
+        sizes = list(self.value.type.shape)
+        return [self.start if i == self.dim else 0 for i in range(len(sizes))], sizes
 
 
 class _Producer(Struct, frozen=True):
@@ -154,20 +150,12 @@ def _write_into(whole: Any, producer: _Producer) -> Any:
     slice."""
     generic = producer.generic
     (made,) = generic.results
-    attributes = {
-        **producer.operand.slice_attributes(),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
-    }
     with generic.location, ir.InsertionPoint(generic):
-        part = ops.create("tensor.extract_slice", [whole], [made.type], attributes).result
+        part = extract_slice(whole, made.type, *producer.operand.slice_numbers())
     generic.operands[len(generic.operands) - 1] = part
     with generic.location, ir.InsertionPoint.after(generic):
         return _insert(made, whole, producer.operand)
 
 
 def _insert(value: Any, whole: Any, operand: _Operand) -> Any:
-    attributes = {
-        **operand.slice_attributes(),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 0, 0, 0]),
-    }
-    return ops.create("tensor.insert_slice", [value, whole], [whole.type], attributes).result
+    return create_slice("tensor.insert_slice", [value, whole], whole.type, *operand.slice_numbers())

@@ -26,6 +26,7 @@ from aotc.lower.passes.parallelize_loops import (
 from aotc.mlir import ir
 from aotc.rewrites.cloning import body_of
 from aotc.rewrites.loop_distribution import distribute
+from aotc.slices import DYNAMIC, create_slice, static_numbers
 
 _LOOPS = ("affine.for", "scf.for")
 _SUMS = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
@@ -377,18 +378,11 @@ def _view(one: _Contraction, access: _Access, sizes: list[Any]) -> Any:
 def _subview(memref: Any, offsets: list[Any], extents: list[Any], kept: list[int]) -> Any:
     """The subview, rank-reduced to the dimensions in `kept`."""
     type_ = ir.MemRefType(memref.type)
-    unknown = ir.ShapedType.get_dynamic_size()
-    static = [
-        [one if isinstance(one, int) else unknown for one in numbers]
-        for numbers in (offsets, extents)
-    ]
-    dynamic = [
-        [one for one in numbers if not isinstance(one, int)] for numbers in (offsets, extents)
-    ]
+    static = [static_numbers(numbers) for numbers in (offsets, extents)]
     strides, offset = type_.get_strides_and_offset()
     stride_unknown = ir.ShapedType.get_dynamic_stride_or_offset()
     moved = zip(static[0], strides, strict=True)
-    if stride_unknown in (offset, *strides) or dynamic[0]:
+    if stride_unknown in (offset, *strides) or DYNAMIC in static[0]:
         offset = offset if all(one == 0 for one in static[0]) else stride_unknown
     else:
         offset += sum(one * stride for one, stride in moved)
@@ -398,17 +392,7 @@ def _subview(memref: Any, offsets: list[Any], extents: list[Any], kept: list[int
         ir.StridedLayoutAttr.get(offset, [strides[i] for i in kept]),
         type_.memory_space,
     )
-    return ops.create(
-        "memref.subview",
-        [memref, *dynamic[0], *dynamic[1]],
-        [view],
-        {
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, *map(len, dynamic), 0]),
-            "static_offsets": ir.DenseI64ArrayAttr.get(static[0]),
-            "static_sizes": ir.DenseI64ArrayAttr.get(static[1]),
-            "static_strides": ir.DenseI64ArrayAttr.get([1] * len(offsets)),
-        },
-    ).result
+    return create_slice("memref.subview", [memref], view, offsets, extents)
 
 
 def _is_size(size: Any, memref: Any, dimension: int) -> bool:

@@ -16,9 +16,7 @@ from typing import Any
 from aotc import ops
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import dialect, ir
-
-_KINDS = ("static_offsets", "static_sizes", "static_strides")
-_GROUPS = "operandSegmentSizes"
+from aotc.slices import extract_slice, mixed_lists
 
 
 class SinkTransposes(OwnPass, frozen=True):
@@ -69,19 +67,15 @@ def _slice_before(collapse: Any) -> None:
         next((i for i in group if shape[i] != 1), group[0]) for group in ops.groups_of(collapse)
     ]
     for slice_ in _users(collapse):
-        lists = {kind: list(ir.DenseI64ArrayAttr(slice_.attributes[kind])) for kind in _KINDS}
-        wide = {
-            kind: [lists[kind][kept.index(i)] if i in kept else whole for i in range(len(shape))]
-            for kind, whole in zip(_KINDS, (0, 1, 1), strict=True)
-        }
-        attributes = {kind: ir.DenseI64ArrayAttr.get(wide[kind]) for kind in _KINDS}
-        attributes[_GROUPS] = slice_.attributes[_GROUPS]
+        lists = [
+            [mixed[kept.index(i)] if i in kept else whole for i in range(len(shape))]
+            for mixed, whole in zip(mixed_lists(slice_), (0, 1, 1), strict=True)
+        ]
         sizes = list(slice_.results[0].type.shape)
         sizes = [sizes[kept.index(i)] if i in kept else 1 for i in range(len(shape))]
         with slice_.location, ir.InsertionPoint(slice_):
             type_ = ir.RankedTensorType.get(sizes, source.type.element_type, source.type.encoding)
-            operands = [source, *list(slice_.operands)[1:]]
-            part = ops.create("tensor.extract_slice", operands, [type_], attributes).result
+            part = extract_slice(source, type_, *lists)
             result = ops.create(
                 "tensor.collapse_shape",
                 [part],
@@ -126,20 +120,9 @@ def _transpose_slice(slice_: Any, transpose: Any) -> None:
 
 def _slice_of(source: Any, slice_: Any, order: Sequence[int]) -> Any:
     """The same slice of the tensor before its dimensions were permuted by `order`."""
-    _, *groups = ops.operand_groups(slice_)
-    unknown = ir.ShapedType.get_dynamic_size(), ir.ShapedType.get_dynamic_stride_or_offset()
-    operands, counts = [source], [1]
-    attributes = {}
-    for kind, group in zip(_KINDS, groups, strict=True):
-        static, values = list(ir.DenseI64ArrayAttr(slice_.attributes[kind])), iter(group)
-        pairs = [(one, next(values) if one in unknown else None) for one in static]
-        pairs = [pairs[order.index(i)] for i in range(len(pairs))]
-        given = [value for _, value in pairs if value is not None]
-        operands += given
-        counts.append(len(given))
-        attributes[kind] = ir.DenseI64ArrayAttr.get([one for one, _ in pairs])
-    attributes[_GROUPS] = ir.DenseI32ArrayAttr.get(counts)
+    places = [order.index(i) for i in range(len(order))]
+    lists = [[mixed[i] for i in places] for mixed in mixed_lists(slice_)]
     shape = list(slice_.results[0].type.shape)
-    shape = [shape[order.index(i)] for i in range(len(shape))]
+    shape = [shape[i] for i in places]
     type_ = ir.RankedTensorType.get(shape, source.type.element_type, source.type.encoding)
-    return ops.create("tensor.extract_slice", operands, [type_], attributes).result
+    return extract_slice(source, type_, *lists)

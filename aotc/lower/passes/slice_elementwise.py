@@ -24,6 +24,7 @@ from aotc.attributes import CHECK_ATTRIBUTE
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
 from aotc.rewrites.cloning import copy
+from aotc.slices import extract_slice, static_lists
 
 # Operations that may be executed later and for fewer elements, as pure ones may.
 _MOVABLE = ("tensor.extract", "scf.if", "scf.for", "scf.yield", "linalg.yield")
@@ -31,7 +32,6 @@ _MOVABLE = ("tensor.extract", "scf.if", "scf.for", "scf.yield", "linalg.yield")
 _FUNCTION = 16
 # The limit of the code that one reader gets for a slice, in the same unit: each reader has a copy.
 _MOST_COPIED = 3 * _FUNCTION
-_KINDS = ("static_offsets", "static_sizes", "static_strides")
 
 
 class SliceElementwise(OwnPass, frozen=True):
@@ -131,9 +131,7 @@ def _slices_of(generic: Any) -> list[_Slice] | None:
 def _slice(operation: Any, source: Any) -> _Slice | None:
     if operation.name != "tensor.extract_slice" or not source.type.has_static_shape:
         return None
-    offsets, sizes, strides = (
-        [int(one) for one in ir.DenseI64ArrayAttr(operation.attributes[kind])] for kind in _KINDS
-    )
+    offsets, sizes, strides = static_lists(operation)
     if len(operation.operands) != 1 or set(strides) - {1}:
         return None
     kept: list[int] = []
@@ -207,10 +205,5 @@ def _part(value: Any, along: Sequence[int], slice_: _Slice) -> Any:
     shape = [size for loop, size in zip(along, sizes, strict=True) if loop in slice_.kept]
     if shape == list(value.type.shape):
         return value
-    attributes = {
-        kind: ir.DenseI64ArrayAttr.get(numbers)
-        for kind, numbers in zip(_KINDS, (offsets, sizes, [1] * len(sizes)), strict=True)
-    }
-    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 0, 0, 0])
     type_ = ir.RankedTensorType.get(shape, value.type.element_type, value.type.encoding)
-    return ops.create("tensor.extract_slice", [value], [type_], attributes).result
+    return extract_slice(value, type_, offsets, sizes)

@@ -17,6 +17,7 @@ from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.size_polynomials import Facts
 from aotc.lower.tensors.size_values import Sizes
 from aotc.mlir import ir, linalg
+from aotc.slices import extract_slice
 
 
 class TrimWindows(OwnPass, frozen=True):
@@ -187,17 +188,6 @@ def _with_sizes(type_: Any, sizes: list[int | None]) -> Any:
 
 def _first(tensor: Any, sizes: list[Any]) -> Any:
     """The part of a tensor from its beginning; None is all of a dimension."""
-    known = [size if isinstance(size, int) else None for size in sizes]
-    values = [
-        ops.dim(tensor, i) if size is None else size
-        for i, size in enumerate(sizes)
-        if not isinstance(size, int)
-    ]
-    result = _with_sizes(tensor.type, known)
-    attributes = {
-        "static_offsets": ir.DenseI64ArrayAttr.get([0] * len(sizes)),
-        "static_sizes": ir.DenseI64ArrayAttr.get(list(result.shape)),
-        "static_strides": ir.DenseI64ArrayAttr.get([1] * len(sizes)),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, len(values), 0]),
-    }
-    return ops.create("tensor.extract_slice", [tensor, *values], [result], attributes).result
+    read = [ops.dim(tensor, i) if size is None else size for i, size in enumerate(sizes)]
+    type_ = _with_sizes(tensor.type, [one if isinstance(one, int) else None for one in sizes])
+    return extract_slice(tensor, type_, [0] * len(sizes), read)

@@ -19,6 +19,7 @@ from aotc.attributes import FORMAT_ATTRIBUTE
 from aotc.errors import InputError
 from aotc.lower.passes.base import Lowering, OwnPass, Parsers
 from aotc.mlir import ir
+from aotc.slices import mixed_lists
 
 _UPSTREAM = "generate-runtime-verification"
 # The message: a title, the operation's text, the reason, and a location with the input's path.
@@ -141,7 +142,10 @@ def _assert_view(assertion: Any, view: Any, reason: str) -> None:
     dimension = int(found[1] or found[2])
     with assertion.location, ir.InsertionPoint(assertion):
         of_source = ops.size(view.operands[0], dimension)
-        offset, size, stride = (_part(view, group, dimension) for group in (1, 2, 3))
+        offset, size, stride = (
+            ops.constant_index(one) if isinstance(one, int) else one
+            for one in (mixed[dimension] for mixed in mixed_lists(view))
+        )
         zero, one = ops.constant_index(0), ops.constant_index(1)
         if found["offset"]:
             index, what = offset, "offset"
@@ -159,16 +163,6 @@ def _assert_view(assertion: Any, view: Any, reason: str) -> None:
             f"{view.name}: {what} %lld is out of bounds for dimension {dimension} of size %lld",
         )
     ops.erase(assertion)
-
-
-def _part(view: Any, group: int, dimension: int) -> Any:
-    """The view's offset (group 1), size (2) or stride (3) along a dimension, at the insertion
-    point."""
-    names = ("static_offsets", "static_sizes", "static_strides")
-    numbers = list(ir.DenseI64ArrayAttr(view.attributes[names[group - 1]]))
-    if numbers[dimension] != _UNKNOWN:
-        return ops.constant_index(numbers[dimension])
-    return ops.operand_groups(view)[group][numbers[:dimension].count(_UNKNOWN)]
 
 
 def _assert_dimension(assertion: Any, dim: Any) -> None:

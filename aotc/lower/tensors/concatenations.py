@@ -16,6 +16,7 @@ from aotc import ops
 from aotc.analysis.generics import body_of, has_reduction, maps_of
 from aotc.mlir import ir
 from aotc.rewrites.cloning import copy
+from aotc.slices import static_lists
 
 _MOST_OPERANDS = 4
 # The limit of operations per element of an operand that each reader computes again.
@@ -162,10 +163,7 @@ def _element(value: Any, indices: Indices, budget: int) -> Any:
 def _offsets(slice_: Any) -> list[int] | None:
     """The offsets of a slice that has static offsets, unit strides and the rank of its source;
     otherwise None."""
-    offsets, strides = (
-        list(ir.DenseI64ArrayAttr(slice_.attributes[f"static_{name}"]))
-        for name in ("offsets", "strides")
-    )
+    offsets, _, strides = static_lists(slice_)
     is_known = all(one >= 0 for one in offsets) and all(one == 1 for one in strides)
     same_rank = slice_.operands[0].type.rank == slice_.results[0].type.rank
     return offsets if is_known and same_rank else None

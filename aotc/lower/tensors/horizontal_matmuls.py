@@ -25,6 +25,7 @@ from aotc.kernels.matmul.recognition import accumulator_of, matrix_of_type, mult
 from aotc.lower.tensors.concatenated_values import Concatenation, body_key, concatenation
 from aotc.mlir import ir
 from aotc.sizes import element_bytes
+from aotc.slices import DYNAMIC, extract_slice
 
 # Each result starts at a multiple of this size in bytes, as kernels load vectors of that size.
 _ALIGNMENT = 16
@@ -273,18 +274,9 @@ def _erase(unused: Sequence[Any], groups: Iterable[list[Any]]) -> None:
 
 def _slice(whole: Any, type_: Any, axis: int, start: int) -> Any:
     """The slice of type `type_` that starts at `start` along the axis."""
-    unknown, rank = ir.ShapedType.get_dynamic_size(), type_.rank
-    dynamic = [ops.dim(whole, i) for i, size in enumerate(type_.shape) if size == unknown]
-    lists = {
-        "static_offsets": [start if i == axis else 0 for i in range(rank)],
-        "static_sizes": list(type_.shape),
-        "static_strides": [1] * rank,
-    }
-    attributes: dict[str, Any] = {
-        name: ir.DenseI64ArrayAttr.get(numbers) for name, numbers in lists.items()
-    }
-    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 0, len(dynamic), 0])
-    return ops.create("tensor.extract_slice", [whole, *dynamic], [type_], attributes).result
+    offsets = [start if i == axis else 0 for i in range(type_.rank)]
+    sizes = [ops.dim(whole, i) if n == DYNAMIC else n for i, n in enumerate(type_.shape)]
+    return extract_slice(whole, type_, offsets, sizes)
 
 
 def _unused(operations: Iterable[Any]) -> list[Any]:

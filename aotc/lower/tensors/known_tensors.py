@@ -20,6 +20,7 @@ from aotc.input.blobs import resource_name
 from aotc.lower.tensors.known_operations import BIT, NUMBERS, apply
 from aotc.mlir import ir
 from aotc.sizes import dense_bytes, element_bytes
+from aotc.slices import DYNAMIC, static_lists
 
 # Results up to this size in bytes may be larger than their operands.
 SMALL = 1 << 16
@@ -33,7 +34,6 @@ _COLUMNS = 64
 _MOST_STEPS = 4
 _SUMS = ("arith.addf", "arith.addi")
 _SLICES = ("tensor.extract_slice", "tensor.insert_slice")
-_SLICED = ("static_offsets", "static_sizes", "static_strides")
 
 
 class KnownTensors:
@@ -109,13 +109,12 @@ class KnownTensors:
     def _sliced(self, operation: Any) -> np.ndarray | None:
         """The result of `extract_slice` or `insert_slice` with static offsets, sizes and
         strides."""
-        kinds = [list(ir.DenseI64ArrayAttr(operation.attributes[kind])) for kind in _SLICED]
-        unknown = ir.ShapedType.get_dynamic_size(), ir.ShapedType.get_dynamic_stride_or_offset()
-        if any(one in unknown for kind in kinds for one in kind):
+        lists = static_lists(operation)
+        if any(DYNAMIC in numbers for numbers in lists):
             return None
         places = tuple(
             slice(offset, offset + (size - 1) * stride + 1 if size else offset, stride)
-            for offset, size, stride in zip(*kinds, strict=True)
+            for offset, size, stride in zip(*lists, strict=True)
         )
         whole = self.of(operation.operands[-1])
         if whole is None or operation.name == "tensor.extract_slice":
@@ -124,7 +123,7 @@ class KnownTensors:
         if part is None or whole.nbytes > _KEPT:
             return None
         result = whole.copy()
-        result[places] = part.reshape(kinds[1])
+        result[places] = part.reshape(lists[1])
         return result
 
     def is_true(self, condition: Any) -> bool:

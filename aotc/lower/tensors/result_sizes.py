@@ -25,6 +25,7 @@ from aotc.input.state import targets_of
 from aotc.lower.tensors.size_products import requested_sizes
 from aotc.mlir import ir
 from aotc.module_names import RESULT_SIZES, SIZE_NUMBERS
+from aotc.slices import mixed_lists
 
 # AOTC_DYNAMIC of runtime_c/include/aotc_entry.h
 UNKNOWN_SIZE = -(1 << 63)
@@ -388,14 +389,12 @@ class SizeBuilder:
 
     def _padded(self, owner: Any, dimension: int) -> _Computation:
         total = yield owner.operands[0], dimension
-        dynamic = ir.ShapedType.get_dynamic_size()
-        for place, name in ((1, "static_low"), (2, "static_high")):
-            static = list(ir.DenseI64ArrayAttr(owner.attributes[name]))
-            if static[dimension] != dynamic:
-                added = self.constant(ops.index(), static[dimension])
+        for mixed in mixed_lists(owner):
+            added = mixed[dimension]
+            if isinstance(added, int):
+                added = self.constant(ops.index(), added)
             else:
-                number = static[:dimension].count(dynamic)
-                added = yield ops.operand_groups(owner)[place][number], None
+                added = yield added, None
             if total is None or added is None:
                 return None
             total = self._index_op("arith.addi", total, added)

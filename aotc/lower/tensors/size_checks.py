@@ -15,6 +15,7 @@ written to it; everything else in loops is trusted (docs/input.md).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from aotc import ops
@@ -36,7 +37,7 @@ from aotc.lower.tensors.size_values import (
     Comparison,
     Sizes,
     create_value,
-    numbers,
+    mixed_polynomials,
 )
 from aotc.mlir import ir, linalg
 from aotc.sizes import LARGEST_MEMORY
@@ -264,11 +265,10 @@ def _expected(sizes: Sizes, operation: Any, is_imported: bool) -> Iterator[Compa
     elif name in ("tensor.extract_slice", "tensor.insert_slice"):
         yield from _of_slices(sizes, operation)
     elif name == "tensor.pad":
-        for place in (1, 2):
-            for number in numbers(sizes, operation, place):
-                yield "sle", _ZERO, number
-                if _is_any_number(number):
-                    yield "sle", number, _LARGEST
+        for number in chain.from_iterable(mixed_polynomials(sizes, operation)):
+            yield "sle", _ZERO, number
+            if _is_any_number(number):
+                yield "sle", number, _LARGEST
     elif name == "tensor.concat":
         yield from _of_concatenation(sizes, operation)
     elif name == "memref.copy":
@@ -402,7 +402,7 @@ def _of_slices(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
     inserted."""
     is_put = operation.name == "tensor.insert_slice"
     whole = operation.operands[1 if is_put else 0]
-    offsets, asked, strides = (numbers(sizes, operation, place + is_put) for place in (1, 2, 3))
+    offsets, asked, strides = mixed_polynomials(sizes, operation)
     for dimension, (offset, size, stride) in enumerate(zip(offsets, asked, strides, strict=True)):
         available = sizes.of(whole, dimension)
         yield "sle", _ZERO, offset

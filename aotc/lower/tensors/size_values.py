@@ -22,6 +22,7 @@ from aotc.lower.tensors.size_polynomials import (
 )
 from aotc.lower.tensors.size_products import requested_sizes
 from aotc.mlir import ir
+from aotc.slices import mixed_lists
 
 _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge")
 _CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui")
@@ -199,8 +200,8 @@ class Sizes:
         if owner.name == "tensor.concat":
             return self._concatenated(owner, dimension)
         if owner.name == "tensor.pad":
-            low, high = (numbers(self, owner, place)[dimension] for place in (1, 2))
-            return low.plus(self.of(owner.operands[0], dimension)).plus(high)
+            low, high = mixed_polynomials(self, owner)
+            return low[dimension].plus(self.of(owner.operands[0], dimension)).plus(high[dimension])
         asked = requested_sizes(owner) if owner.name == "tensor.reshape" else None
         if asked is not None:
             return self.value(asked[dimension])
@@ -222,28 +223,12 @@ class Sizes:
         return total
 
 
-# (Operation, operand group) → the attribute with its static values.
-_STATIC = {
-    ("tensor.pad", 1): "static_low",
-    ("tensor.pad", 2): "static_high",
-    ("tensor.extract_slice", 1): "static_offsets",
-    ("tensor.extract_slice", 2): "static_sizes",
-    ("tensor.extract_slice", 3): "static_strides",
-    ("tensor.insert_slice", 2): "static_offsets",
-    ("tensor.insert_slice", 3): "static_sizes",
-    ("tensor.insert_slice", 4): "static_strides",
-}
-
-
-def numbers(sizes: Sizes, operation: Any, place: int) -> list[Polynomial]:
-    """The offsets, sizes, strides or padding in operand group `place`, for each dimension, static
-    or not."""
-    dynamic = ir.ShapedType.get_dynamic_size()
-    operands = iter(ops.operand_groups(operation)[place])
-    static = ir.DenseI64ArrayAttr(operation.attributes[_STATIC[operation.name, place]])
+def mixed_polynomials(sizes: Sizes, operation: Any) -> list[list[Polynomial]]:
+    """The offsets, sizes and strides of an operation on a slice, or the low and high padding, for
+    each dimension, static or not."""
     return [
-        sizes.value(next(operands)) if known == dynamic else Polynomial.number(known)
-        for known in static
+        [Polynomial.number(one) if isinstance(one, int) else sizes.value(one) for one in mixed]
+        for mixed in mixed_lists(operation)
     ]
 
 

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from aotc import ops
 from aotc.mlir import ir
-
-_KINDS = ("static_offsets", "static_sizes", "static_strides")
+from aotc.slices import extract_slice, static_lists
 
 
 class Range(NamedTuple):
@@ -33,13 +32,10 @@ def read_slice(operation: Any) -> Slice | None:
     source = operation.operands[0].type
     if len(operation.operands) != 1 or not source.has_static_shape:
         return None
-    offsets, sizes, strides = (
-        [int(one) for one in ir.DenseI64ArrayAttr(operation.attributes[kind])] for kind in _KINDS
-    )
     # The stride of one element says nothing.
     return tuple(
         Range(offset, size, stride if size > 1 else 1)
-        for offset, size, stride in zip(offsets, sizes, strides, strict=True)
+        for offset, size, stride in zip(*static_lists(operation), strict=True)
     )
 
 
@@ -56,12 +52,7 @@ def extract(tensor: Any, part: Slice) -> Any:
     owner = ops.defining(tensor)
     if owner is not None and owner.name == "tensor.empty":
         return ops.create("tensor.empty", [], [type_]).result
-    attributes = {
-        kind: ir.DenseI64ArrayAttr.get(list(numbers))
-        for kind, numbers in zip(_KINDS, zip(*part, strict=True), strict=True)
-    }
-    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 0, 0, 0])
-    return ops.create("tensor.extract_slice", [tensor], [type_], attributes).result
+    return extract_slice(tensor, type_, *zip(*part, strict=True))
 
 
 def drop_units(tensor: Any, type_: Any) -> Any:
