@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -162,13 +163,8 @@ class _Done(Struct, frozen=True):
 
 def _run(request: BuildRequest, tools: Mapping[str, Path], choice: CacheChoice) -> Artifact:
     cache = open_cache(choice, request, tools)
-    is_done = False
-    try:
+    with cache or contextlib.nullcontext():
         done = _done(request, tools, cache)
-        is_done = True
-    finally:
-        if cache is not None:
-            cache.close(is_done=is_done)
     files: dict[ArtifactKind, list[Path]] = {}
     for kind, path in done.places:
         files.setdefault(kind, []).append(path)

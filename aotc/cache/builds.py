@@ -209,11 +209,14 @@ class BuildCache:
             # Its explanation contains places, which are valid for this input alone.
             self._keep(self._module, FoundBuild(found.files, found.warnings, found.manifest, None))
 
-    def close(self, *, is_done: bool = True) -> None:
+    def __enter__(self) -> BuildCache:
+        return self
+
+    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
         """Ends the use of the cache. After a build that failed or was interrupted, it does not wait
         for uploads to the server."""
         if self._remote is not None:
-            self._remote.close(waits=is_done)
+            self._remote.close(waits=failure is None)
         self.report.save()
         note_use(self._store, self.report.found, self.report.missed, self._limit)
 

@@ -220,14 +220,13 @@ def run_stages(
         if options["explain_cache"]:
             print("aotc: cache: off", file=sys.stderr)
         return make()
-    is_done = False
     try:
-        files = _find_or_make(cache, request, options, functools.partial(make, cache=cache), name)
-        is_done = True
+        with cache:
+            return _find_or_make(
+                cache, request, options, functools.partial(make, cache=cache), name
+            )
     finally:
-        cache.close(is_done=is_done)
         _print_cache(cache, options, name)
-    return files
 
 
 def _find_or_make(
