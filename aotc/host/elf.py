@@ -1,47 +1,36 @@
-"""Reader of ELF files: the symbols they define, and what they need of other files.
+"""Reader of ELF files that aotc's own tools wrote, in which damage is a bug: symbols and sections.
 
 Sources: the System V gABI (https://gabi.xinuos.com: ELF Header, Section Header Table, Section
 Groups, Symbol Table, Relocation, Dynamic Section); the psABIs of x86-64, which adds the large
-common section, and of AArch64, which adds bits beside the visibility in st_other; for symbol
-versions, the Linux Standard Base. Field names in comments are theirs.
+common section, and of AArch64, which adds bits beside the visibility in st_other. Field names in
+comments are theirs.
 """
 
 from __future__ import annotations
 
 import contextlib
 import mmap
-import struct
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from aotc.errors import InputError, InternalError
+from aotc.images.elf_format import (
+    ET_REL,
+    FILE_HEADER,
+    IDENTIFICATION,
+    SECTION_HEADER,
+    SHN_UNDEF,
+    SHN_XINDEX,
+    SHT_DYNSYM,
+    SHT_SYMTAB,
+    SHT_SYMTAB_SHNDX,
+    SYMBOL,
+    WORD,
+    Section,
+    Symbol,
+)
 
-FILE_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
-SYMBOL = struct.Struct("<IBBHQQ")
-WORD = struct.Struct("<I")
-DYNAMIC = struct.Struct("<qQ")
-VERNEED = struct.Struct("<HHIII")
-VERNAUX = struct.Struct("<IHHII")
-
-# The magic, ELFCLASS64, ELFDATA2LSB, EV_CURRENT.
-IDENTIFICATION = b"\x7fELF\x02\x01\x01"
-ET_REL = 1
-
-SHT_DYNAMIC = 6
-SHT_GNU_VERNEED = 0x6FFFFFFE
 _SHT_LLVM_DEPENDENT_LIBRARIES = 0x6FFF4C04
-DT_NEEDED = 1
-SHT_SYMTAB = 2
-SHT_DYNSYM = 11
-SHT_SYMTAB_SHNDX = 18
-
-SHN_UNDEF = 0
-SHN_XINDEX = 0xFFFF
-_STB_LOCAL = 0
-_STV_MASK = 3  # the visibility in st_other; 0 is STV_DEFAULT
-
 
 # A file's content, in memory or mapped into memory.
 Data = bytes | bytearray | mmap.mmap
@@ -56,40 +45,6 @@ def mapped(place: Path, *, writable: bool = False) -> Iterator[mmap.mmap]:
         mmap.mmap(file.fileno(), 0, access=access) as data,
     ):
         yield data
-
-
-class Section(NamedTuple):
-    """A section header, field by field."""
-
-    name: int
-    type: int
-    flags: int
-    address: int
-    offset: int
-    size: int
-    link: int
-    info: int
-    alignment: int
-    entry_size: int
-
-
-class Symbol(NamedTuple):
-    """An entry of a symbol table, field by field."""
-
-    name: int
-    info: int
-    other: int
-    section: int
-    value: int
-    size: int
-
-    @property
-    def is_local(self) -> bool:
-        return self.info >> 4 == _STB_LOCAL
-
-    def as_local(self) -> Symbol:
-        """The symbol with STB_LOCAL and STV_DEFAULT: some tools warn of a hidden local symbol."""
-        return self._replace(info=_STB_LOCAL << 4 | self.info & 0xF, other=self.other & ~_STV_MASK)
 
 
 def global_symbols(data: Data) -> dict[str, bool]:
@@ -126,42 +81,6 @@ def check_named_libraries(place: Path) -> None:
             f"section of that kind): {libraries}.",
             hint="--allow-file-directives is for a module that you trust.",
         )
-
-
-def needed_libraries(data: Data) -> list[str]:
-    """The libraries that the dynamic linker must find for a linked file (DT_NEEDED)."""
-    elf = Elf(data)
-    found = []
-    for index in elf.find(SHT_DYNAMIC):
-        for place in elf.entries(index, DYNAMIC.size):
-            tag, value = DYNAMIC.unpack_from(data, place)
-            if tag == DT_NEEDED:
-                found.append(elf.string(elf.sections[index].link, value))
-    return found
-
-
-def needed_versions(data: Data) -> set[str]:
-    """The symbol versions that a linked file needs, such as GLIBC_2.17."""
-    elf = Elf(data)
-    found = set()
-    for index in elf.find(SHT_GNU_VERNEED):
-        section = elf.sections[index]
-        at = section.offset
-        for _ in range(section.info):
-            _, count, _, first, following = _unpack(VERNEED, data, at)
-            aux = at + first
-            for _ in range(count):
-                _, _, _, name, step = _unpack(VERNAUX, data, aux)
-                found.add(elf.string(section.link, name))
-                aux += step
-            at += following
-    return found
-
-
-def _unpack(layout: struct.Struct, data: Data, place: int) -> tuple[int, ...]:
-    if place + layout.size > len(data):
-        raise damaged(f"it has {len(data)} bytes, but a part begins at {place}")
-    return layout.unpack_from(data, place)
 
 
 class Elf:

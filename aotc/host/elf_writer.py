@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import BinaryIO, NamedTuple
 
-from aotc.host.elf import ET_REL, FILE_HEADER, IDENTIFICATION, SECTION_HEADER, SHT_SYMTAB, SYMBOL
+from aotc.images.elf_format import (
+    ET_REL,
+    FILE_HEADER,
+    IDENTIFICATION,
+    SECTION_HEADER,
+    SHT_SYMTAB,
+    SYMBOL,
+)
 
 _MACHINES = {"x86_64": 62, "aarch64": 183}  # EM_X86_64, EM_AARCH64
 _SHT_PROGBITS, _SHT_STRTAB, _SHT_NOBITS = 1, 3, 8

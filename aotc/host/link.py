@@ -14,8 +14,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from aotc.errors import InputError, InternalError, ToolError
-from aotc.host.elf import global_symbols, mapped, needed_libraries, needed_versions
+from aotc.host.elf import global_symbols, mapped
 from aotc.host.localize import localize
+from aotc.images.elf import ElfFile
+from aotc.images.view import View
 from aotc.request import HostTarget, unique, version_numbers
 from aotc.toolchain import Runner, Toolchain
 
@@ -167,7 +169,8 @@ class Linker(Struct, frozen=True):
     def _check(self, output: str) -> None:
         """Checks that the file runs on the host target, and notes what it needs there."""
         with mapped(self.folder / output) as data:
-            versions, needed = needed_versions(data), needed_libraries(data)
+            file = ElfFile(View(data, output))
+            versions, needed = file.versions_needed(), file.dynamic.needed
         glibc = re.findall(r"\bGLIBC_([\d.]+)", " ".join(versions))
         newest = max(glibc, key=version_numbers, default=None)
         libraries = ", ".join(needed) or "no library"

@@ -13,15 +13,14 @@ import mmap
 from collections.abc import Collection, Iterable, Sequence, Set
 
 from aotc.errors import InternalError
-from aotc.host.elf import (
+from aotc.host.elf import Elf, damaged
+from aotc.images.elf_format import (
     ET_REL,
     SHN_UNDEF,
     SHT_SYMTAB,
     SHT_SYMTAB_SHNDX,
     SYMBOL,
     WORD,
-    Elf,
-    damaged,
 )
 
 _SHT_GROUP = 17

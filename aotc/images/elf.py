@@ -1,9 +1,8 @@
 """Reader for untrusted ELF files, which may be damaged: sections, symbols, notes, dependencies.
 
 `aotc.host.elf` reads files that aotc's own tools wrote, in which damage is a bug of aotc. This one
-reads files that users name, so everything is bounded. The sources are the same: the System V gABI
-(https://gabi.xinuos.com), and the Linux Standard Base for symbol versions. Field names in comments
-are theirs.
+reads files that users name, so everything is bounded. It also says what the programs that aotc
+links need. `elf_format` names the sources.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from aotc.errors import InputError
-from aotc.host.elf import (
+from aotc.images.elf_format import (
     DT_NEEDED,
     DYNAMIC,
     ET_REL,

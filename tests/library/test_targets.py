@@ -14,7 +14,8 @@ from helpers.command import REPOSITORY, SAMPLES
 from helpers.zig import ZIG_CACHE
 
 from aotc.cli import run
-from aotc.host.elf import needed_versions
+from aotc.images.elf import ElfFile
+from aotc.images.view import View
 from aotc.request import HostTarget, version_numbers
 from aotc.toolchain import Runner, Toolchain
 
@@ -64,7 +65,8 @@ def test_a_program_with_a_static_library(target: str, tmp_path: Path) -> None:
         cwd=REPOSITORY,
     )
     limit = version_numbers(HostTarget.parse(target).version or "0")
-    found = re.findall(r"GLIBC_([\d.]+)", " ".join(needed_versions(program.read_bytes())))
+    versions = ElfFile(View(program.read_bytes(), "program")).versions_needed()
+    found = re.findall(r"GLIBC_([\d.]+)", " ".join(versions))
     assert all(version_numbers(version) <= limit for version in found)
     done = subprocess.run(
         [*before, program], env={"AOTC_DEVICE": "cpu"}, capture_output=True, text=True, check=False

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from aotc.errors import InputError
-from aotc.host.elf import SECTION_HEADER, Section
 from aotc.images.elf import MAGIC, SHT_NOBITS, ElfFile
+from aotc.images.elf_format import SECTION_HEADER, Section
 from aotc.images.image import DeviceKernel, Found, Image
 from aotc.images.view import View
 from aotc.targets.cuda.images import fatbin
