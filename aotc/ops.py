@@ -43,6 +43,16 @@ def body_of_module(module: Any) -> Any:
     return module.operation.regions[0].blocks[0]
 
 
+def operations_in(block: Any) -> list[Any]:
+    """The operations of a block. The list does not change when they are moved or erased."""
+    return [one.operation for one in block.operations]
+
+
+def content(operation: Any) -> list[Any]:
+    """The operations directly inside an operation with one block: a module, a loop, linalg."""
+    return operations_in(operation.regions[0].blocks[0])
+
+
 def globals_of(module: Any) -> dict[str, Any]:
     """The `memref.global` operations of a module, by their names."""
     return {

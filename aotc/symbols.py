@@ -5,14 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from aotc.mlir import ir
-from aotc.ops import symbol_of, walk
+from aotc.ops import content, symbol_of, walk
 
 FUNCTIONS = frozenset({"gpu.func", "func.func", "llvm.func"})
-
-
-def content(module: Any) -> list[Any]:
-    """The operations directly inside a gpu.module or builtin.module."""
-    return [child.operation for child in module.regions[0].blocks[0].operations]
 
 
 def symbols_of(module: Any) -> dict[str, Any]:

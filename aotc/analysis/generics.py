@@ -72,7 +72,7 @@ def narrow(value: Any) -> Any:
     the tensor. (A matmul widens its operands itself, and has kernels for narrow ones.)"""
     while (producer := ops.defining(value)) is not None and producer.name == "linalg.generic":
         inputs, _ = ops.operand_groups(producer)
-        names = [op.name for op in body_of(producer)]
+        names = [op.name for op in ops.content(producer)]
         if len(inputs) != 1 or names not in (
             ["arith.extf", "linalg.yield"],
             ["arith.extsi", "linalg.yield"],
@@ -80,11 +80,6 @@ def narrow(value: Any) -> Any:
             break
         value = origin(inputs[0])
     return value
-
-
-def body_of(generic: Any) -> list[Any]:
-    """The operations of the body, which work on elements. The last is linalg.yield."""
-    return [op.operation for op in generic.regions[0].blocks[0].operations]
 
 
 def non_unit_loops(generic: Any, operand: int) -> set[int]:

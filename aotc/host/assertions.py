@@ -19,7 +19,6 @@ from aotc.host.llvm_dialect import (
     defined_functions,
     drop_declarations,
     merge,
-    operations,
     runtime_declarations,
     signature,
     string_global,
@@ -114,7 +113,7 @@ def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
         if not _is_coroutine(function)
     }
     failing = _failing_functions(calls)
-    question = next((op for op in operations(host) if _is_question(op)), None)
+    question = next((op for op in ops.content(host) if _is_question(op)), None)
     if not failing and question is None:
         return
     _append_failures(host, calls, question)
@@ -139,7 +138,7 @@ def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
         if name in exported and any(_may_fail(call, failing) for call in inside):
             with function.location:
                 _clear_leaving(function)
-    for operation in operations(host):
+    for operation in ops.content(host):
         if operation.name == "llvm.func" and symbol_of(operation) in _CHECKS:
             ops.erase(operation)
 
@@ -273,7 +272,7 @@ def _split_behind(calls: Sequence[Any]) -> Iterator[tuple[Any, tuple[Any, Any]]]
     for block, ends in by_block.items():
         # Each operation is moved only once, however many calls precede it.
         current, found = block, []
-        for op in [op.operation for op in block.operations]:
+        for op in ops.operations_in(block):
             if current != block:
                 current.append(op)
             if op in ends:

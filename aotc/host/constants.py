@@ -15,9 +15,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from aotc import ops
 from aotc.dense import content_of, element_of, is_splat
 from aotc.host.elf_writer import Variable, write_object
-from aotc.host.llvm_dialect import operations
 from aotc.input.blobs import resource_name
 from aotc.input.source import Source, input_error
 from aotc.mlir import ir
@@ -77,7 +77,7 @@ def take_large_constants(host: Any, least: int = LARGE) -> list[Constant]:
     returns these, in order."""
     taken = []
     with host.context:
-        for variable in operations(host):
+        for variable in ops.content(host):
             constant = constant_of(variable, least)
             if constant is not None and (is_private(variable) or constant.size >= TEXT_LIMIT):
                 declare(variable)
@@ -90,7 +90,7 @@ def large_variables(host: Any) -> list[Constant]:
     uninitialized ones."""
     return [
         Constant(symbol_of(variable), size, _CACHE_LINE, False, None, variable.location)
-        for variable in operations(host)
+        for variable in ops.content(host)
         if variable.name == "llvm.mlir.global" and len(variable.regions[0].blocks) > 0
         if (size := _array_bytes(variable)) >= LARGE
     ]

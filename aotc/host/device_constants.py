@@ -15,7 +15,6 @@ from aotc import ops
 from aotc.host.llvm_dialect import (
     append_with_declarations,
     initialized_global,
-    operations,
     runtime_declarations,
 )
 from aotc.host.managed_globals import (
@@ -38,7 +37,7 @@ def use_device_copies(host: Any) -> None:
     `host` in place."""
     declared = [
         (op, prefix)
-        for op in operations(host)
+        for op in ops.content(host)
         if op.name == "llvm.mlir.global"
         for prefix in (DEVICE_COPY, *CPU_COPIES)
         if symbol_of(op).startswith(prefix)

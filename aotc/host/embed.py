@@ -31,7 +31,6 @@ from aotc.host.llvm_dialect import (
     handle_text,
     merge,
     module_handle,
-    operations,
     runtime_declarations,
     string_global,
 )
@@ -95,7 +94,7 @@ def embed(
             use_weights(host, weights)
         use_device_copies(host)
         kernels = cpu.kernels if cpu is not None else ()
-        binaries = [op for op in operations(host) if op.name == "gpu.binary"]
+        binaries = [op for op in ops.content(host) if op.name == "gpu.binary"]
         for binary in binaries:
             name = symbol_of(binary)
             own = [kernel for kernel in kernels if kernel.module == name]

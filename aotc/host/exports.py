@@ -16,7 +16,6 @@ from aotc.host.llvm_dialect import (
     append_with_declarations,
     declaration,
     defined_functions,
-    operations,
     signature,
 )
 from aotc.input.entries import ENTRY_ATTRIBUTE, PROGRAM_MAIN, refuse_main
@@ -43,7 +42,7 @@ def internalize(host: Any, entries: Sequence[Entry], lowered: Sequence[str] = ()
     _rename(host, {entry.lowered_symbol: entry.symbol for entry in entries})
     exported = {entry.symbol for entry in entries}
     internal = ir.Attribute.parse("#llvm.linkage<internal>")
-    for function in operations(host):
+    for function in ops.content(host):
         if function.name != "llvm.func" or not function.regions[0].blocks:
             continue
         name = symbol_of(function)
@@ -61,7 +60,7 @@ def internalize(host: Any, entries: Sequence[Entry], lowered: Sequence[str] = ()
 
 def _rename(host: Any, names: dict[str, str]) -> None:
     """Renames functions, in their definitions and in their uses."""
-    for operation in [*operations(host), *ops.find(host, "llvm.call", "llvm.mlir.addressof")]:
+    for operation in [*ops.content(host), *ops.find(host, "llvm.call", "llvm.mlir.addressof")]:
         for attribute in ("sym_name", "callee", "global_name"):
             if attribute not in operation.attributes:
                 continue

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from typing import Any
 
 from aotc import ops
-from aotc.host.llvm_dialect import append, create_call, create_constant, operations
+from aotc.host.llvm_dialect import append, create_call, create_constant
 from aotc.mlir import ir, llvm
 from aotc.ops import symbol_of
 
@@ -25,7 +25,7 @@ _POINTER = "!llvm.ptr"
 def pass_large_results_by_pointer(host: Any, packed_calls: Collection[str]) -> None:
     """Changes the internal functions of `host`, and loads of large structs, in place.
     `packed_calls` are functions that only pass on fields of what other functions wrote."""
-    large = {symbol_of(op): op for op in operations(host) if _returns_much(op)}
+    large = {symbol_of(op): op for op in ops.content(host) if _returns_much(op)}
     for address in ops.find(host, "llvm.mlir.addressof") if large else ():
         large.pop(str(ir.FlatSymbolRefAttr(address.attributes["global_name"]).value), None)
     types = {name: _named(function) for name, function in large.items()}
@@ -136,7 +136,7 @@ def _call_with_pointer(call: Any, type_: Any) -> None:
 
 def _is_next(call: Any, store: Any) -> bool:
     """Whether the store directly follows the call."""
-    block = [op.operation for op in call.block.operations]
+    block = ops.operations_in(call.block)
     return bool(block[block.index(call) + 1] == store)
 
 
@@ -144,7 +144,7 @@ def _load_parts(made: Any, pointer: Any, type_: Any, copies: _Stores | None = No
     """Loads the fields that are used of the struct that `made` has written to `pointer`. With
     `copies`, nothing is written there before the fields are used."""
     value = made.results[0]
-    block = [op.operation for op in made.block.operations]
+    block = ops.operations_in(made.block)
     with made.location, ir.InsertionPoint(block[block.index(made) + 1]):
         users = [use.owner.operation for use in value.uses]
         parts = [user for user in users if user.name == "llvm.extractvalue"]

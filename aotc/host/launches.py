@@ -22,7 +22,6 @@ from aotc.host.llvm_dialect import (
     kernel_name,
     module_handle,
     null_pointer_global,
-    operations,
     runtime_declarations,
     string_global,
 )
@@ -73,7 +72,7 @@ class LaunchStubs:
         self._names: dict[tuple[str, str, tuple[str, ...], _LaunchKind], str] = {}
         self._variants: Counter[tuple[str, str]] = Counter()
         self._kernel_names = {
-            symbol_of(op) for op in operations(host) if op.name == "llvm.mlir.global"
+            symbol_of(op) for op in ops.content(host) if op.name == "llvm.mlir.global"
         }
 
     def get(self, module: str, kernel: str, types: tuple[str, ...], kind: _LaunchKind) -> str:

@@ -68,15 +68,11 @@ def runtime_declarations() -> dict[str, str]:
     return texts
 
 
-def operations(module: Any) -> list[Any]:
-    return [op.operation for op in module.regions[0].blocks[0].operations]
-
-
 def defined_functions(host: Any) -> dict[str, Any]:
     """The `llvm.func` operations that have a body, by their names."""
     return {
         symbol_of(op): op
-        for op in operations(host)
+        for op in ops.content(host)
         if op.name == "llvm.func" and op.regions[0].blocks
     }
 
@@ -86,7 +82,7 @@ def append(host: Any, text: str) -> list[Any]:
     # The text is not verified on its own: it refers to symbols of `host`.
     parsed = ir.Module.parse(text)
     body = host.regions[0].blocks[0]
-    moved = [op.operation for op in parsed.body.operations]
+    moved = ops.operations_in(parsed.body)
     for operation in moved:
         body.append(operation)
     return moved
@@ -109,8 +105,8 @@ def drop_declarations(moved: Sequence[Any]) -> None:
 def merge(host: Any, other: Any) -> None:
     """Appends copies of the operations of `other`. A symbol that `host` has is not appended."""
     body = host.regions[0].blocks[0]
-    existing = {symbol_of(op) for op in operations(host) if "sym_name" in op.attributes}
-    for operation in operations(other):
+    existing = {symbol_of(op) for op in ops.content(host) if "sym_name" in op.attributes}
+    for operation in ops.content(other):
         if "sym_name" in operation.attributes and symbol_of(operation) in existing:
             continue
         body.append(operation.clone())

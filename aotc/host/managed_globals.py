@@ -10,7 +10,6 @@ from aotc.host.llvm_dialect import (
     append_with_declarations,
     create_call,
     null_pointer_global,
-    operations,
     runtime_declarations,
 )
 from aotc.mlir import ir
@@ -31,7 +30,7 @@ def make_globals_managed(host: Any, names: Iterable[str]) -> None:
 def uses_of_variables(host: Any) -> dict[str, list[Any]]:
     """The `llvm.mlir.addressof` operations in functions, by the variable's name."""
     uses: dict[str, list[Any]] = {}
-    for function in operations(host):
+    for function in ops.content(host):
         if function.name == "llvm.func":
             for op in ops.find(function, "llvm.mlir.addressof"):
                 name = str(ir.FlatSymbolRefAttr(op.attributes["global_name"]).value)
@@ -51,7 +50,7 @@ def types_of_variables(host: Any) -> dict[str, str]:
     """The type of each variable, by the variable's name."""
     return {
         symbol_of(op): str(ir.TypeAttr(op.attributes["global_type"]).value)
-        for op in operations(host)
+        for op in ops.content(host)
         if op.name == "llvm.mlir.global"
     }
 
@@ -65,7 +64,7 @@ def add_managed_getter(host: Any, name: str, type_: str) -> str:
     A second call for the same variable adds nothing.
     """
     pointer, getter = f"aotc_managed_{name}", f"aotc_get_{name}"
-    if any(op.name == "llvm.func" and symbol_of(op) == getter for op in operations(host)):
+    if any(op.name == "llvm.func" and symbol_of(op) == getter for op in ops.content(host)):
         return getter
     declarations = runtime_declarations()
     declarations[name] = f'llvm.mlir.global external @"{name}"() {{addr_space = 0 : i32}} : {type_}'

@@ -6,8 +6,8 @@ from typing import Any
 
 from aotc import ops
 from aotc.errors import InputError
-from aotc.ops import body_of_module, symbol_of
-from aotc.symbols import content, has_body, symbols_of
+from aotc.ops import body_of_module, content, symbol_of
+from aotc.symbols import has_body, symbols_of
 
 
 def merge_cpu_kernels(kernels: Any, host: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.attributes import ONE_STREAM
-from aotc.host.llvm_dialect import create_call, operations
+from aotc.host.llvm_dialect import create_call
 from aotc.mlir import ir
 from aotc.module_names import WAIT
 from aotc.ops import symbol_of
@@ -29,12 +29,12 @@ def use_one_stream(host: Any) -> dict[str, Any]:
     Returns function name → its stream, for the launches in the function.
     """
     streams = {}
-    for function in operations(host):
+    for function in ops.content(host):
         if function.name == "llvm.func" and ONE_STREAM in function.attributes:
             del function.attributes[ONE_STREAM]
             if _enqueues(function):
                 streams[symbol_of(function)] = _unite_streams(function)
-    for function in operations(host):
+    for function in ops.content(host):
         if function.name == "llvm.func" and symbol_of(function) == WAIT:
             ops.erase(function)
     return streams

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.host.llvm_dialect import append_with_declarations, operations
+from aotc.host.llvm_dialect import append_with_declarations
 from aotc.mlir import ir
 from aotc.module_names import CAPABILITY, LEAST_CAPABILITY, PREPARE_RESULT
 from aotc.ops import symbol_of
@@ -48,7 +48,7 @@ llvm.func internal @{_asking(name)}(){result} {{
 
 def call_through_weak_references(host: Any) -> None:
     """Changes `host`, a module in the LLVM dialect, in place."""
-    declared = {symbol_of(op): op for op in operations(host) if op.name == "llvm.func"}
+    declared = {symbol_of(op): op for op in ops.content(host) if op.name == "llvm.func"}
     for name, guess in _GUESSES.items():
         if name not in declared:
             continue

@@ -23,7 +23,6 @@ from aotc.host.llvm_dialect import (
     append,
     append_with_declarations,
     declaration,
-    operations,
     runtime_declarations,
     string_global,
 )
@@ -90,7 +89,7 @@ def take_weights(host: Any, held: Collection[str] = ()) -> list[Constant]:
     with host.context:
         elsewhere = _named_by_variables(host)
         taken = []
-        for variable in operations(host):
+        for variable in ops.content(host):
             if variable.name == "llvm.mlir.global" and symbol_of(variable) in held:
                 constant = constant_of(variable, 0)
                 if constant is None:
@@ -143,7 +142,7 @@ def _named_by_variables(host: Any) -> frozenset[str]:
     """The symbols that the initial values of variables refer to."""
     return frozenset(
         str(ir.FlatSymbolRefAttr(use.attributes["global_name"]).value)
-        for variable in operations(host)
+        for variable in ops.content(host)
         if variable.name == "llvm.mlir.global"
         for use in ops.find(variable, "llvm.mlir.addressof")
     )
@@ -153,7 +152,7 @@ def use_weights(host: Any, file: WeightsFile) -> None:
     """Replaces uses of the constants that `take_weights` declared by the file's content; changes
     `host` in place."""
     uses = uses_of_variables(host)
-    variables = {symbol_of(op): op for op in operations(host) if op.name == "llvm.mlir.global"}
+    variables = {symbol_of(op): op for op in ops.content(host) if op.name == "llvm.mlir.global"}
     append(host, "\n".join([*_FUNCTIONS.values(), *_file_texts(file)]))
     types = types_of_variables(host)
     for weight in file.weights:

@@ -24,7 +24,7 @@ def copy(operation: Any, values: dict[Any, Any]) -> Any:
 
 def body_of(loop: Any) -> list[Any]:
     """The operations of a loop's body without its terminator."""
-    return [op.operation for op in loop.regions[0].blocks[0].operations][:-1]
+    return ops.content(loop)[:-1]
 
 
 def copy_interleaved(operations: Sequence[Any], copies: Sequence[dict[Any, Any]]) -> None:

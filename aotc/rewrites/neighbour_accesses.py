@@ -63,7 +63,7 @@ def vectorize_neighbours(gpu_module: Any) -> None:
             if VECTOR_ATTRIBUTE in operation.attributes:
                 blocks[operation.block] = operation.block
         for block in blocks:
-            for run in _runs([op.operation for op in block.operations]):
+            for run in _runs(ops.operations_in(block)):
                 _vectorize(run)
 
 

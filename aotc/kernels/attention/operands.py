@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, body_of, maps_of
+from aotc.analysis.generics import RESHAPES, maps_of
 from aotc.analysis.rounding import rounds_to_nearest
 from aotc.kernels.attention.elements import Element, Index, Place, joined_place, parts_of
 from aotc.kernels.attention.layout import Form
@@ -328,9 +328,9 @@ def _order_inside(operation: Any) -> str:
     if operation.name != "linalg.generic" or len(operation.results) != 1:
         return ""
     inputs, _ = ops.operand_groups(operation)
-    if len(inputs) != 1 or [one.name for one in body_of(operation)] != ["linalg.yield"]:
+    if len(inputs) != 1 or [one.name for one in ops.content(operation)] != ["linalg.yield"]:
         return ""
-    if body_of(operation)[0].operands[0] != operation.regions[0].blocks[0].arguments[0]:
+    if ops.content(operation)[0].operands[0] != operation.regions[0].blocks[0].arguments[0]:
         return ""
     source, result = ([str(place) for place in map_.results] for map_ in maps_of(operation))
     if len(source) not in (3, 4) or len(set(source)) != len(source):
@@ -345,10 +345,10 @@ def _narrows(operation: Any) -> bool:
     if operation.name != "linalg.generic" or len(operation.results) != 1:
         return False
     inputs, _ = ops.operand_groups(operation)
-    names = [one.name for one in body_of(operation)]
+    names = [one.name for one in ops.content(operation)]
     maps = maps_of(operation)
     is_plain = all(map_ == ir.AffineMap.get_identity(map_.n_dims) for map_ in maps)
-    yielded = body_of(operation)[-1].operands[0]
+    yielded = ops.content(operation)[-1].operands[0]
     cast = ops.defining(yielded)
     return (
         len(inputs) == 1

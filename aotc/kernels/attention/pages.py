@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, body_of, maps_of
+from aotc.analysis.generics import RESHAPES, maps_of
 from aotc.kernels.attention.elements import Element, Place, Reader, read_element
 from aotc.mlir import ir
 from aotc.rewrites.cloning import copy
@@ -62,7 +62,7 @@ class Gather(Struct, frozen=True, eq=False):
         if generic is None or generic.name != "linalg.generic" or len(generic.results) != 1:
             return None
         inputs, _ = ops.operand_groups(generic)
-        *body, end = body_of(generic)
+        *body, end = ops.content(generic)
         extract = ops.defining(end.operands[0])
         maps = maps_of(generic)
         identity = ir.AffineMap.get_identity(len(element.index))
@@ -114,7 +114,7 @@ class Gather(Struct, frozen=True, eq=False):
 
 def _needed(value: Any, generic: Any) -> list[Any]:
     """The operations of the generic's body that compute the value, in order."""
-    body, found, waiting = body_of(generic), set(), [value]
+    body, found, waiting = ops.content(generic), set(), [value]
     while waiting:
         owner = ops.defining(waiting.pop())
         if owner is not None and owner in body:

@@ -41,7 +41,7 @@ def _replace_body(function: Any, request: BuildRequest, remarks: Remarks, number
     transform = _transform(function, types, request.capabilities)
     if transform is None:
         return
-    for operation in reversed([one.operation for one in block.operations]):
+    for operation in reversed(ops.operations_in(block)):
         ops.erase(operation)
     b = Builder()
     with function.location, ir.InsertionPoint(block):

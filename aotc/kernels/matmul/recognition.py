@@ -11,7 +11,7 @@ from msgspec import Struct
 from aotc import ops
 from aotc.analysis.access import accesses_no_element, reads_shape_only
 from aotc.analysis.aliasing import Roots
-from aotc.analysis.generics import body_of, maps_of
+from aotc.analysis.generics import maps_of
 from aotc.kernels.matmul.fusion.collapsed import Groups, collapsed_type
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.kernels.matmul.vectors import row_type
@@ -96,7 +96,7 @@ def recognise_matmul(
 
 def multiplies(generic: Any) -> bool:
     """Whether the body is c + a * b. The operands of the multiplication may be extended."""
-    *body, end = body_of(generic)
+    *body, end = ops.content(generic)
     names = [op.name for op in body if op.name not in WIDENING]
     if names not in (["arith.mulf", "arith.addf"], ["arith.muli", "arith.addi"]):
         return False
@@ -114,7 +114,7 @@ def multiplies(generic: Any) -> bool:
 
 def _is_fast(generic: Any) -> bool:
     """Whether all floating-point arithmetic of the body has the flag `fast`."""
-    arithmetic = [op for op in body_of(generic) if op.name in ("arith.mulf", "arith.addf")]
+    arithmetic = [op for op in ops.content(generic) if op.name in ("arith.mulf", "arith.addf")]
     flags = [str(op.attributes["fastmath"]) for op in arithmetic if "fastmath" in op.attributes]
     return bool(arithmetic) and flags == ["#arith.fastmath<fast>"] * len(arithmetic)
 
@@ -249,7 +249,7 @@ def _is_zero_fill(operation: Any) -> bool:
     if operation.name != "linalg.generic":
         return False
     inputs, outputs = ops.operand_groups(operation)
-    *others, end = body_of(operation)
+    *others, end = ops.content(operation)
     if (
         others
         or len(outputs) != 1

@@ -236,7 +236,7 @@ def _put_in_row(found: _Extremum) -> None:
     loop = found.loop
     if any(op.name in _LOOPS for op in ops.ancestors(loop)) or found.known_count is None:
         return
-    following = [op.operation for op in loop.block.operations]
+    following = ops.operations_in(loop.block)
     following = following[following.index(loop) + 1 :]
     members, made = [loop], set(loop.results)
     for operation in following:

@@ -101,7 +101,7 @@ def _load_before(init: Any, loop: Any) -> Any | None:
     load = ops.defining(init)
     if load is None or load.name != "memref.load" or len(list(init.uses)) != 1:
         return None
-    before = [op.operation for op in loop.block.operations]
+    before = ops.operations_in(loop.block)
     if load not in before:
         return None
     between = before[before.index(load) + 1 : before.index(loop)]
@@ -111,7 +111,7 @@ def _load_before(init: Any, loop: Any) -> Any | None:
 def _stores_of_results(loop: Any) -> list[Any]:
     """The operations that compute on the results and store them, in order, if the results have no
     other users; otherwise an empty list."""
-    following = [op.operation for op in loop.block.operations]
+    following = ops.operations_in(loop.block)
     following = following[following.index(loop) + 1 :]
     taken: list[Any] = []
     made = set(loop.results)
@@ -159,7 +159,7 @@ def _load_in_loops(buffer: Any, result: Any, loop: Any) -> bool:
     computed: list[Any] = []
     if not _collect_readers([result], loop, readers, computed):
         return False
-    block = [op.operation for op in loop.block.operations]
+    block = ops.operations_in(loop.block)
     readers.sort(key=block.index)
     computed.sort(key=block.index)
     for reader in readers:
@@ -187,7 +187,7 @@ def _collect_readers(
 ) -> bool:
     """Collects the loops that use the values, and the pure operations in between. Returns False if
     there are other users."""
-    block = [op.operation for op in loop.block.operations]
+    block = ops.operations_in(loop.block)
     users = [use.owner.operation for value in made for use in value.uses]
     for user in users:
         outer = next((one for one in (user, *ops.ancestors(user)) if one in block), None)

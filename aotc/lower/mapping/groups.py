@@ -80,7 +80,7 @@ def _groups(block: Any, overlaps: Overlaps, is_mappable: Callable[[Any], bool]) 
     run: list[_Member] = []
     early: list[Any] = []
     late: list[Any] = []
-    for operation in [op.operation for op in block.operations]:
+    for operation in ops.operations_in(block):
         if operation.name == "scf.parallel" and is_mappable(operation) and is_understood(operation):
             run.append(_Member(operation, early, late, bool(_reductions(operation, overlaps))))
             early, late = [], []

@@ -105,8 +105,8 @@ def _simplify(
         host_blocks[loop.block] = loop.block
         carry_accumulators(loop, overlaps)
     for host_block in host_blocks.values():
-        forward_row_values([op.operation for op in host_block.operations], overlaps)
-        drop_overwritten([op.operation for op in host_block.operations], overlaps)
+        forward_row_values(ops.operations_in(host_block), overlaps)
+        drop_overwritten(ops.operations_in(host_block), overlaps)
         loops = [op.operation for op in host_block.operations if op.operation.name == "scf.for"]
         for loop in loops:
             split_extremum(loop, overlaps)

@@ -70,7 +70,7 @@ class _Run:
             self._collect(total)
 
     def _collect(self, total: Any) -> None:
-        operations = [op.operation for op in total.block.operations]
+        operations = ops.operations_in(total.block)
         members, made = [total], set(total.results)
         early: list[Any] = []
         late: list[Any] = []

@@ -46,7 +46,7 @@ def merge_outlined(module: Any, written_by_hand: set[str], name: str, *, debug: 
             targets.setdefault(target, []).append(op)
             if not target and symbol_of(op) in for_gpus:
                 # The gpu.module also has kernels that the CPU runs.
-                for kernel in _content(op):
+                for kernel in ops.content(op):
                     with module.context:
                         kernel.attributes[RUNS_ON] = ir.StringAttr.get(ANY_GPU)
     for target, outlined in targets.items():
@@ -66,7 +66,7 @@ def merge_outlined(module: Any, written_by_hand: set[str], name: str, *, debug: 
 
 def _common_name(outlined: Sequence[Any]) -> str:
     """The common prefix of the kernels' names in whole words; empty if there is none."""
-    names = [symbol_of(kernel) for op in outlined for kernel in _content(op)]
+    names = [symbol_of(kernel) for op in outlined for kernel in ops.content(op)]
     return os.path.commonpath([name.replace("_", "/") for name in names]).replace("/", "_")
 
 
@@ -81,7 +81,7 @@ def share_kernels(outlined: Sequence[Any], launches: Sequence[Any], *, debug: bo
     A model with equal layers has equal kernels for each layer. `debug`: as in `equal_kernels`.
     Returns the gpu.modules that still have kernels, and erases the others.
     """
-    kernels = [kernel for op in outlined for kernel in _content(op)]
+    kernels = [kernel for op in outlined for kernel in ops.content(op)]
     unify_offsets(kernels, launches)
     equal = equal_kernels(kernels, debug=debug)
     _rename_launches(launches, {_path_of(kernel): _path_of(first) for kernel, first in equal})
@@ -89,7 +89,7 @@ def share_kernels(outlined: Sequence[Any], launches: Sequence[Any], *, debug: bo
         ops.erase(kernel)
     kept = []
     for op in outlined:
-        if _content(op):
+        if ops.content(op):
             kept.append(op)
         else:
             ops.erase(op)
@@ -140,7 +140,7 @@ def _merge(module: Any, outlined: list[Any], launches: Sequence[Any], name: str)
         names: dict[tuple[str, str], str] = {}
         taken: set[str] = set()
         for gpu_module in outlined:
-            for kernel in _content(gpu_module):
+            for kernel in ops.content(gpu_module):
                 old = symbol_of(kernel)
                 new = _free_name(old, taken)
                 taken.add(new)
@@ -164,12 +164,8 @@ def _is_symbol(op: Any) -> bool:
     return "sym_name" in op.operation.attributes
 
 
-def _content(gpu_module: Any) -> list[Any]:
-    return [op.operation for op in gpu_module.regions[0].blocks[0].operations]
-
-
 def _is_plain(gpu_module: Any) -> bool:
-    return all(op.name == "gpu.func" for op in _content(gpu_module))
+    return all(op.name == "gpu.func" for op in ops.content(gpu_module))
 
 
 def _free_name(name: str, taken: set[str]) -> str:
@@ -194,7 +190,7 @@ def rename_kernels(module: Any) -> None:
     """Renames the functions of gpu.modules to C identifiers, which PTX accepts."""
     with module.context:
         for gpu_module in gpu_modules(module):
-            functions = [op for op in _content(gpu_module) if _is_symbol(op)]
+            functions = [op for op in ops.content(gpu_module) if _is_symbol(op)]
             taken = {symbol_of(op) for op in functions}
             renamed = {}
             for function in functions:

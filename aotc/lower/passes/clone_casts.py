@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.generics import body_of, maps_of
+from aotc.analysis.generics import maps_of
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
 
@@ -33,7 +33,7 @@ class CloneCasts(OwnPass, frozen=True):
 def _widens(generic: Any) -> bool:
     """Whether the operation only widens each element of its input."""
     inputs, _ = ops.operand_groups(generic)
-    cast, *others = body_of(generic)
+    cast, *others = ops.content(generic)
     (argument, *_) = generic.regions[0].blocks[0].arguments
     return (
         len(generic.results) == len(inputs) == len(others) == 1

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, body_of
+from aotc.analysis.generics import RESHAPES
 from aotc.analysis.views import root_of
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.broadcast import create_broadcast
@@ -52,7 +52,7 @@ class CloneFills(OwnPass, frozen=True):
 def _is_broadcast(generic: Any) -> bool:
     """Whether the result is a broadcast of one tensor of lower rank."""
     inputs, _ = ops.operand_groups(generic)
-    end, *others = reversed(body_of(generic))
+    end, *others = reversed(ops.content(generic))
     if others or len(generic.results) != 1 or len(inputs) != 1:
         return False
     (source,), (result,) = inputs, generic.results
@@ -113,7 +113,7 @@ def _copy_repeated_yields(end: Any) -> None:
 def _value(generic: Any) -> Any | None:
     """The scalar that the operation fills its result with; None for other operations."""
     inputs, _ = ops.operand_groups(generic)
-    end, *others = reversed(body_of(generic))
+    end, *others = reversed(ops.content(generic))
     if others or len(generic.results) != 1 or len(inputs) > 1:
         return None
     (yielded,) = end.operands

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.generics import body_of, maps_of
+from aotc.analysis.generics import maps_of
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.broadcast import create_broadcast
 from aotc.lower.tensors.known_sizes import fold_known_sizes
@@ -97,7 +97,7 @@ def _simplify_broadcast(generic: Any, sizes: Sizes) -> bool:
     out = outputs[0]
     (map_,) = maps_of(generic)
     identity = ir.AffineMap.get_identity(map_.n_dims)
-    producer, read = ops.defining(out), ops.defining(body_of(generic)[-1].operands[0])
+    producer, read = ops.defining(out), ops.defining(ops.content(generic)[-1].operands[0])
     if map_ != identity or read is None or read.name != "tensor.extract":
         return False
     source, *indices = read.operands

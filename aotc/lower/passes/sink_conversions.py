@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, body_of, maps_of
+from aotc.analysis.generics import RESHAPES, maps_of
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.broadcast import create_broadcast
 from aotc.mlir import ir
@@ -55,7 +55,7 @@ def _broadcasts_matrices(generic: Any) -> bool:
     source, result = maps_of(generic)
     places = [str(place) for place in source.results]
     dimensions = [f"d{i}" for i in range(result.n_dims)]
-    end, *others = reversed(body_of(generic))
+    end, *others = reversed(ops.content(generic))
     return (
         not others
         and end.operands[0] == generic.regions[0].blocks[0].arguments[0]
@@ -77,7 +77,7 @@ def _widens(generic: Any) -> bool:
         return False
     inputs, _ = ops.operand_groups(generic)
     identity = ir.AffineMap.get_identity(generic.results[0].type.rank)
-    body = body_of(generic)
+    body = ops.content(generic)
     return (
         len(inputs) == 1
         and _is_tensor(inputs[0])

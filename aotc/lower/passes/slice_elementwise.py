@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.analysis.effects import is_pure
-from aotc.analysis.generics import body_of, has_reduction, maps_of, origin
+from aotc.analysis.generics import has_reduction, maps_of, origin
 from aotc.attributes import CHECK_ATTRIBUTE
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
@@ -51,7 +51,7 @@ class SliceElementwise(OwnPass, frozen=True):
                 if not slices:
                     continue
                 below = max(copied.get(_reader_of(one), 0) for one in slices)
-                cost = below + sum(map(_cost, body_of(generic)))
+                cost = below + sum(map(_cost, ops.content(generic)))
                 if cost <= _MOST_COPIED:
                     for one in slices:
                         copied[_compute(generic, one)] = cost
@@ -85,7 +85,7 @@ def _is_elementwise(generic: Any) -> bool:
     if not all(isinstance(one, ir.AffineDimExpr) for map_ in maps for one in map_.results):
         return False
     *_, old = generic.regions[0].blocks[0].arguments
-    if list(old.uses) or not all(map(is_movable, body_of(generic))):
+    if list(old.uses) or not all(map(is_movable, ops.content(generic))):
         return False
     inputs, _ = ops.operand_groups(generic)
     return not any(map(_is_reduced, inputs))
@@ -189,7 +189,7 @@ def _body(generic: Any, *elements: Any) -> Any:
     """Clones the operation's body for these elements, and returns its result."""
     block = generic.regions[0].blocks[0]
     values = dict(zip(block.arguments, elements, strict=False))
-    *operations, end = body_of(generic)
+    *operations, end = ops.content(generic)
     for operation in operations:
         copy(operation, values)
     [result] = end.operands

@@ -15,7 +15,7 @@ from math import prod
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, body_of, maps_of
+from aotc.analysis.generics import RESHAPES, maps_of
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.passes.slice_elementwise import is_movable
 from aotc.lower.tensors import slices
@@ -73,7 +73,7 @@ def _slice_generic(generic: Any, part: slices.Slice) -> Any | None:
     maps = maps_of(generic)
     if not all(one.is_projected_permutation for one in maps):
         return None
-    if not all(map(is_movable, body_of(generic))) or _reads_indices(generic):
+    if not all(map(is_movable, ops.content(generic))) or _reads_indices(generic):
         return None
     loops = dict(zip((one.position for one in maps[-1].results), part, strict=True))
     parts = [_part(*one, loops) for one in zip(generic.operands, maps, strict=True)]

@@ -59,7 +59,7 @@ class _Sizes(Struct, frozen=True):
 
 
 def _unify_in(block: Any, sizes: _Sizes) -> None:
-    for operation in [op.operation for op in block.operations]:
+    for operation in ops.operations_in(block):
         if operation.name == "cf.assert" and ASSUMPTION in operation.attributes:
             comparison = ops.defining(operation.operands[0])
             if comparison is not None and comparison.name == "arith.cmpi":

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.generics import body_of, has_reduction
+from aotc.analysis.generics import has_reduction
 from aotc.kernels.launches import generics_on_host
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
@@ -32,7 +32,7 @@ class WidenAccumulators(OwnPass, frozen=True):
 
 def _widen_outputs(generic: Any) -> None:
     inputs, outputs = ops.operand_groups(generic)
-    terminator = body_of(generic)[-1]
+    terminator = ops.content(generic)[-1]
     arguments = list(generic.regions[0].blocks[0].arguments)[len(inputs) :]
     for i, (output, argument) in enumerate(zip(outputs, arguments, strict=True)):
         addition = ops.defining(terminator.operands[i])

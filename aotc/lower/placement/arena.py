@@ -76,7 +76,7 @@ def share_allocation(function: Any, given: Sequence[Any]) -> None:
         return
     (block,) = function.regions[0].blocks
     first = _ancestor_in(buffers[0].allocation, block)
-    operations = [op.operation for op in block.operations]
+    operations = ops.operations_in(block)
     before = set(operations[: operations.index(first)])
     buffers = [buffer for buffer in buffers if _is_size_known(buffer, before)]
     if len(buffers) < 2:
@@ -161,7 +161,7 @@ def _slots(buffers: Sequence[_Buffer]) -> list[list[_Buffer]]:
 def _buffers(function: Any) -> Iterator[_Buffer]:
     """Yields the function's mergeable buffers in the order of their allocations."""
     (block,) = function.regions[0].blocks
-    operations = [op.operation for op in block.operations]
+    operations = ops.operations_in(block)
     places = {operation: place for place, operation in enumerate(operations)}
     numbers: dict[Any, int] = {}
     for allocation in ops.find(function, "gpu.alloc"):

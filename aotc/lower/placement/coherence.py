@@ -66,7 +66,7 @@ class Coherence:
     # ---- The walk ---------------------------------------------------------------------------
 
     def _block(self, block: Any, facts: Facts) -> None:
-        for operation in [op.operation for op in block.operations]:
+        for operation in ops.operations_in(block):
             if self._host.is_enqueued(operation):
                 self._enqueued(operation, facts)
             elif len(operation.regions) > 0:

@@ -83,7 +83,7 @@ class DeviceMirrors:
                 ops.erase(made)
 
     def _walk(self, block: Any) -> None:
-        for operation in [op.operation for op in block.operations]:
+        for operation in ops.operations_in(block):
             self._visit(operation)
 
     def _visit(self, operation: Any) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from aotc import ops
 from aotc.analysis.effects import is_division
-from aotc.analysis.generics import body_of, has_reduction, maps_of
+from aotc.analysis.generics import has_reduction, maps_of
 from aotc.lower.tensors.known_operations import apply
 from aotc.lower.tensors.known_tensors import KnownTensors
 from aotc.mlir import ir
@@ -43,7 +43,7 @@ def create_lookup_tables(module: Any) -> None:
             if not _is_large(generic):
                 continue
             for byte in _bytes_of(generic):
-                operations = _operations(generic, byte, body_of(generic)[-1].operands[0])
+                operations = _operations(generic, byte, ops.content(generic)[-1].operands[0])
                 if operations is not None and _clocks(operations) >= _LEAST_CLOCKS:
                     with generic.location, ir.InsertionPoint(generic):
                         _replace(generic, byte, operations)
@@ -104,7 +104,7 @@ def _is_large(generic: Any) -> bool:
 def _bytes_of(generic: Any) -> list[Any]:
     """The bytes that the operation reads or computes, in order."""
     arguments = list(generic.regions[0].blocks[0].arguments)[:-1]
-    computed = [result for operation in body_of(generic) for result in operation.results]
+    computed = [result for operation in ops.content(generic) for result in operation.results]
     byte = ir.IntegerType.get_signless(_BYTE)
     return [value for value in (*arguments, *computed) if value.type == byte]
 
@@ -164,7 +164,7 @@ def _replace(generic: Any, byte: Any, operations: Sequence[Any]) -> None:
 
 def _table(generic: Any, byte: Any, operations: Sequence[Any]) -> Any:
     """The table's tensor: the results for all bytes, indexed by the byte as an unsigned number."""
-    (result,) = body_of(generic)[-1].operands
+    (result,) = ops.content(generic)[-1].operands
     arguments = list(generic.regions[0].blocks[0].arguments)[:-1]
     scalars = [one for one in arguments if _is_scalar(generic, one)]
     type_ = ir.RankedTensorType.get([_VALUES], result.type)
@@ -192,7 +192,7 @@ def _tensor_of(generic: Any, byte: Any) -> tuple[Any, Any]:
     inputs, _ = ops.operand_groups(generic)
     type_ = ir.RankedTensorType.get(list(generic.results[0].type.shape), byte.type)
     empty = ops.create("tensor.empty", [], [type_]).result
-    body = body_of(generic)
+    body = ops.content(generic)
     last = body.index(ops.defining(byte))
 
     def compute(*elements: Any) -> Any:

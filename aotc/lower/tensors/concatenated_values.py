@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, body_of, loops_in, maps_of, reduction_loops
+from aotc.analysis.generics import RESHAPES, loops_in, maps_of, reduction_loops
 from aotc.attributes import NAME_ATTRIBUTE
 from aotc.lower.tensors.constants import dense_of
 from aotc.lower.tensors.known_tensors import SMALL, KnownTensors
@@ -103,7 +103,7 @@ class _Operation(Concatenation, kw_only=True):
 
 def _make_constants(generic: Any) -> None:
     """Recreates constants that the body uses from outside, for the same reason as `_Constant`."""
-    for operation in body_of(generic):
+    for operation in ops.content(generic):
         for number, value in enumerate(operation.operands):
             constant = None if isinstance(value.type, ir.ShapedType) else ops.known_constant(value)
             if constant is not None and ops.is_made_outside(value, generic):
@@ -277,7 +277,7 @@ def _is_free(operation: Any) -> bool:
     inputs = [one for one in operation.operands if isinstance(one.type, ir.RankedTensorType)]
     return operation.name == "tensor.empty" or (
         operation.name == "linalg.generic"
-        and len(body_of(operation)) == 1
+        and len(ops.content(operation)) == 1
         and all(_is_empty(one) for one in inputs)
     )
 
@@ -313,7 +313,7 @@ def _axes_of_generic(generic: Any, axis: int) -> list[int | None] | None:
     if not isinstance(expression, ir.AffineDimExpr):
         return None
     loop = expression.position
-    body = body_of(generic)
+    body = ops.content(generic)
     if loop in reduction_loops(generic) or any(
         op.name == "linalg.index" and ir.IntegerAttr(op.attributes["dim"]).value == loop
         for op in body
@@ -334,7 +334,7 @@ def body_key(generic: Any) -> Hashable | None:
     """A key that is equal for two `linalg.generic` that compute the same function of each element;
     None for a body with nested regions. A value from outside is represented by itself, or by its
     constant."""
-    body = body_of(generic)
+    body = ops.content(generic)
     if any(op.regions for op in body):
         return None
     arguments = list(generic.regions[0].blocks[0].arguments)

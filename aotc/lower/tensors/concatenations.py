@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.generics import body_of, has_reduction, maps_of
+from aotc.analysis.generics import has_reduction, maps_of
 from aotc.mlir import ir
 from aotc.rewrites.cloning import copy
 from aotc.slices import static_lists
@@ -173,7 +173,7 @@ def _operations(generic: Any) -> int:
     """The number of operations per element of the result; a number above any budget if the
     operation is not elementwise or has several users."""
     maps = maps_of(generic)
-    body = body_of(generic)
+    body = ops.content(generic)
     is_simple = (
         len(generic.results) == 1
         and not has_reduction(generic)
@@ -198,7 +198,7 @@ def _computed(generic: Any, indices: Indices, budget: int) -> Any:
         places = [loops[expression.position] for expression in map_.results]
         is_tensor = isinstance(value.type, ir.RankedTensorType)
         values[argument] = _element(value, places, budget) if is_tensor else value
-    *body, returned = body_of(generic)
+    *body, returned = ops.content(generic)
     for operation in body:
         copy(operation, values)
     (value,) = returned.operands

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, body_of, has_reduction, non_unit_loops, origin
+from aotc.analysis.generics import RESHAPES, has_reduction, non_unit_loops, origin
 from aotc.attributes import CHECK_ATTRIBUTE
 from aotc.lower.tensors.broadcast import create_broadcast
 from aotc.lower.tensors.known_tensors import SMALL, KnownTensors, compact, extracted_tensors, packed
@@ -192,7 +192,7 @@ def _only_moves(generic: Any) -> bool:
     """Whether the operation only permutes or broadcasts the elements of a constant."""
     inputs, _ = ops.operand_groups(generic)
     argument = generic.regions[0].blocks[0].arguments[0]
-    end, *others = reversed(body_of(generic))
+    end, *others = reversed(ops.content(generic))
     if others or len(inputs) != 1 or list(end.operands) != [argument]:
         return False
     return ops.is_constant(origin(inputs[0]))

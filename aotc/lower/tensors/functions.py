@@ -177,7 +177,7 @@ def _hand_results_on(returned: Any) -> None:
         for argument, attribute in zip(block.arguments, attributes, strict=True)
         if _RESULT_ATTRIBUTE in ir.DictAttr(attribute)
     ]
-    operations = [op.operation for op in block.operations]
+    operations = ops.operations_in(block)
     for copy in reversed(operations[:-1]):
         if copy.name != "memref.copy":
             return

@@ -13,7 +13,7 @@ import re
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.generics import body_of, has_reduction, maps_of, narrow, non_unit_loops, origin
+from aotc.analysis.generics import has_reduction, maps_of, narrow, non_unit_loops, origin
 from aotc.attributes import FUSION_BARRIER
 from aotc.kernels.matmul.least_work import LEAST_WORK
 from aotc.mlir import ir
@@ -56,7 +56,7 @@ def erase_fusion_barriers(module: Any) -> None:
 def _has_kernels(generic: Any) -> bool:
     """Whether it is a multiply-accumulate that is not known to be small. Library kernels of such
     operations compute nothing else from their operands."""
-    names = [op.name for op in body_of(generic) if op.name not in _FREE]
+    names = [op.name for op in ops.content(generic) if op.name not in _FREE]
     if names not in (["arith.mulf", "arith.addf"], ["arith.muli", "arith.addi"]):
         return False
     sizes: dict[int, int] = {}
@@ -96,7 +96,7 @@ def _dequantizes(generic: Any) -> bool:
         has_reduction(generic)
         and any(isinstance(one, ir.IntegerType) for one in types)
         and any(isinstance(one, ir.FloatType) for one in types)
-        and any(op.name == "arith.mulf" for op in body_of(generic))
+        and any(op.name == "arith.mulf" for op in ops.content(generic))
     )
 
 
@@ -112,7 +112,7 @@ def _flattened_operands(generic: Any) -> list[Any]:
         return []
     inputs, _ = ops.operand_groups(generic)
     made = [owner for value in inputs if (owner := ops.defining(value)) is not None]
-    is_placed = any(op.name == "linalg.index" for op in body_of(generic))
+    is_placed = any(op.name == "linalg.index" for op in ops.content(generic))
     return [op.results[0] for op in made if op.name == "tensor.collapse_shape" and is_placed]
 
 
@@ -140,7 +140,7 @@ def _operations(value: Any) -> list[str]:
         return []
     names = [
         op.name
-        for op in body_of(producer)
+        for op in ops.content(producer)
         if op.name not in _FREE and not _is_constant(op, producer)
     ]
     inputs, _ = ops.operand_groups(producer)

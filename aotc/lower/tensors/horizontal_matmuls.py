@@ -18,7 +18,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, body_of, has_reduction, maps_of, narrow
+from aotc.analysis.generics import RESHAPES, has_reduction, maps_of, narrow
 from aotc.kernels.matmul.horizontal_fusion import HorizontalFusion
 from aotc.kernels.matmul.problem import Problem
 from aotc.kernels.matmul.recognition import accumulator_of, matrix_of_type, multiplies
@@ -151,7 +151,7 @@ def _last_following(value: Any) -> Any | None:
     last = None
     while (following := _following([value])) is not None:
         (value,) = following
-        if not {op.name for op in body_of(ops.defining(value))} <= _WIDENING:
+        if not {op.name for op in ops.content(ops.defining(value))} <= _WIDENING:
             last = ops.defining(value)
     return last
 

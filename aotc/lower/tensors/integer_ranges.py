@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, body_of, has_reduction
+from aotc.analysis.generics import RESHAPES, has_reduction
 from aotc.mlir import ir
 
 # The minimum and the maximum, both inclusive, as signed values.
@@ -27,7 +27,7 @@ def range_of(tensor: Any, steps: int) -> Range:
         return range_of_type(element)
     number = [result == tensor for result in producer.results].index(True)
     ranges = ranges_in(producer, steps)
-    return range_of_scalar(body_of(producer)[-1].operands[number], ranges, steps - 1)
+    return range_of_scalar(ops.content(producer)[-1].operands[number], ranges, steps - 1)
 
 
 def ranges_in(generic: Any, steps: int) -> dict[Any, Range]:

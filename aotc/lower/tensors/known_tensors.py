@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, body_of, maps_of, reduction_loops
+from aotc.analysis.generics import RESHAPES, maps_of, reduction_loops
 from aotc.attributes import CHECK_ATTRIBUTE
 from aotc.dense import content_of, element_of, is_splat
 from aotc.input.blobs import resource_name
@@ -225,7 +225,7 @@ def _init(generic: Any) -> Any:
 
 def extracted_tensors(generic: Any) -> list[Any]:
     """The tensors that the body of a `linalg.generic` reads by `tensor.extract`."""
-    return [op.operands[0] for op in body_of(generic) if op.name == "tensor.extract"]
+    return [op.operands[0] for op in ops.content(generic) if op.name == "tensor.extract"]
 
 
 def compact(array: np.ndarray) -> np.ndarray:
@@ -262,7 +262,7 @@ class _Loops:
     def __init__(self, generic: Any, maps: Sequence[Any]) -> None:
         block = generic.regions[0].blocks[0]
         self.arguments = list(block.arguments)
-        self.body = body_of(generic)
+        self.body = ops.content(generic)
         count = len(generic.results)
         self.input_maps, self._output_maps = maps[:-count], maps[-count:]
         self.rank = maps[0].n_dims

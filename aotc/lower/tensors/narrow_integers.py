@@ -24,7 +24,6 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.generics import (
     RESHAPES,
-    body_of,
     has_reduction,
     is_depthwise,
     maps_of,
@@ -94,7 +93,7 @@ def _is_widened(tensor: Any) -> bool:
     return (
         producer is not None
         and producer.name == "linalg.generic"
-        and [op.name for op in body_of(producer)] == ["arith.extsi", "linalg.yield"]
+        and [op.name for op in ops.content(producer)] == ["arith.extsi", "linalg.yield"]
     )
 
 
@@ -125,7 +124,7 @@ def _narrow_sum(generic: Any) -> Any:
     types = [factor.type.element_type for factor in factors]
     block = product.regions[0].blocks.append(*types, i32)
     arguments = list(generic.regions[0].blocks[0].arguments)
-    multiply = next(op for op in body_of(generic) if op.name == "arith.muli")
+    multiply = next(op for op in ops.content(generic) if op.name == "arith.muli")
     with ir.InsertionPoint(block):
         pair = [
             _resize(block.arguments[arguments.index(unwidened(factor))], i32)
@@ -187,9 +186,9 @@ def filled_with(tensor: Any) -> Any | None:
     if fill is None or fill.name != "linalg.generic":
         return None
     inputs, _ = ops.operand_groups(fill)
-    if len(body_of(fill)) != 1 or len(inputs) != 1 or isinstance(inputs[0].type, ir.ShapedType):
+    if len(ops.content(fill)) != 1 or len(inputs) != 1 or isinstance(inputs[0].type, ir.ShapedType):
         return None
-    (yielded,) = body_of(fill)[0].operands
+    (yielded,) = ops.content(fill)[0].operands
     return inputs[0] if yielded == fill.regions[0].blocks[0].arguments[0] else None
 
 
@@ -259,7 +258,7 @@ def _difference(generic: Any) -> Any | None:
     insertion point; None for other operations."""
     if generic.name != "linalg.generic" or has_reduction(generic) or len(generic.results) != 1:
         return None
-    subtract = ops.defining(body_of(generic)[-1].operands[0])
+    subtract = ops.defining(ops.content(generic)[-1].operands[0])
     if subtract is None or subtract.name != "arith.subi":
         return None
     subtrahend = subtract.operands[1]
@@ -278,13 +277,13 @@ def _difference(generic: Any) -> Any | None:
 
 
 def _range_of_minuend(generic: Any) -> Range:
-    subtract: Any = ops.defining(body_of(generic)[-1].operands[0])
+    subtract: Any = ops.defining(ops.content(generic)[-1].operands[0])
     return range_of_scalar(subtract.operands[0], ranges_in(generic, _MOST_STEPS), _MOST_STEPS)
 
 
 def _subtract_instead(generic: Any, value: Any) -> Any:
     clone = generic.clone()
-    subtract: Any = ops.defining(body_of(clone)[-1].operands[0])
+    subtract: Any = ops.defining(ops.content(clone)[-1].operands[0])
     subtract.operands[1] = value
     return clone.results[0]
 

@@ -25,7 +25,6 @@ from msgspec.structs import replace
 from aotc import ops
 from aotc.analysis.generics import (
     RESHAPES,
-    body_of,
     has_reduction,
     is_depthwise,
     maps_of,
@@ -317,8 +316,8 @@ def dequantized(tensor: Any, known: KnownTensors, steps: int) -> _Dequantized | 
     if producer.name != "linalg.generic" or len(producer.results) != 1 or has_reduction(producer):
         return None
     arguments = list(producer.regions[0].blocks[0].arguments)
-    if len(body_of(producer)) == 1 and len(arguments) == 2:
-        is_copy = body_of(producer)[0].operands[0] == arguments[0]
+    if len(ops.content(producer)) == 1 and len(arguments) == 2:
+        is_copy = ops.content(producer)[0].operands[0] == arguments[0]
         source = producer.operands[0]
         if not is_copy or not isinstance(source.type, ir.RankedTensorType):
             return None
@@ -333,7 +332,7 @@ def dequantized(tensor: Any, known: KnownTensors, steps: int) -> _Dequantized | 
         return (
             _with_move(inner, producer) if is_zero and inner and _has_single_scale(inner) else None
         )
-    affine = _Body(producer, known, steps).affine(body_of(producer)[-1].operands[0])
+    affine = _Body(producer, known, steps).affine(ops.content(producer)[-1].operands[0])
     if affine is None or affine.unsigned is None:
         return None
     return _Dequantized(affine, (), affine.scale)
@@ -342,7 +341,7 @@ def dequantized(tensor: Any, known: KnownTensors, steps: int) -> _Dequantized | 
 def padding_of(generic: Any) -> tuple[Any, Any] | None:
     """The `arith.select` and the `tensor.extract` of a `linalg.generic` that only pads a tensor;
     None for others."""
-    select = ops.defining(body_of(generic)[-1].operands[0])
+    select = ops.defining(ops.content(generic)[-1].operands[0])
     inputs, _ = ops.operand_groups(generic)
     if inputs or select is None or select.name != "arith.select":
         return None

@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.analysis.generics import (
-    body_of,
     has_reduction,
     maps_of,
     reduction_loops,
@@ -99,11 +98,11 @@ def _is_maximum(generic: Any) -> bool:
     if not has_reduction(generic) or len(generic.results) != 1:
         return False
     block = generic.regions[0].blocks[0]
-    operation, *others = body_of(generic)[:-1] or [None]
+    operation, *others = ops.content(generic)[:-1] or [None]
     if operation is None or others or operation.name not in ("arith.maximumf", "arith.maxnumf"):
         return False
     element, start = block.arguments[0], list(block.arguments)[-1]
-    is_yielded = body_of(generic)[-1].operands[0] == operation.results[0]
+    is_yielded = ops.content(generic)[-1].operands[0] == operation.results[0]
     is_maximum = set(operation.operands) == {element, start} and element != start
     return is_yielded and is_maximum and str(start.type) in _FLOATS
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from aotc import ops
-from aotc.analysis.generics import body_of, has_reduction
+from aotc.analysis.generics import has_reduction
 from aotc.lower.tensors.known_tensors import SMALL, KnownTensors
 from aotc.mlir import ir
 
@@ -45,7 +45,7 @@ def _sums_in(generic: Any) -> list[Any]:
     """The conversions of integer accumulators to f32 in the body."""
     return [
         op
-        for op in body_of(generic)
+        for op in ops.content(generic)
         if op.name == "arith.sitofp"
         and _is_integer(op.operands[0], _SUM_BITS)
         and str(op.results[0].type) == "f32"
@@ -58,18 +58,18 @@ def _is_integer(value: Any, bits: int) -> bool:
 
 def _simplify(generic: Any) -> None:
     scales = _Scales(generic)
-    for operation in body_of(generic):
+    for operation in ops.content(generic):
         if operation.name == "arith.addf" and _is_moved_by_zero(operation):
             operation.results[0].replace_all_uses_with(operation.operands[0])
-    for operation in body_of(generic):
+    for operation in ops.content(generic):
         if operation.name in _FROM_INTEGER:
             _keep_float(operation)
-    for operation in body_of(generic):
+    for operation in ops.content(generic):
         if operation.name == "arith.muli":
             scales.fold_product(operation)
         elif operation.name == "arith.divf" and _is_rounded(operation.results[0]):
             scales.fold_division(operation)
-    for operation in reversed(body_of(generic)[:-1]):
+    for operation in reversed(ops.content(generic)[:-1]):
         results = list(operation.results)
         if results and not any(list(result.uses) for result in results):
             ops.erase(operation)

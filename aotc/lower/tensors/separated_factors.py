@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.generics import body_of, has_reduction, maps_of, reduction_loops
+from aotc.analysis.generics import has_reduction, maps_of, reduction_loops
 from aotc.kernels.matmul.recognition import multiplies
 from aotc.mlir import ir
 from aotc.rewrites.cloning import copy
@@ -48,7 +48,7 @@ def _factors(generic: Any) -> list[Any] | None:
     """The two factors, if the body adds a product of integers to the accumulator; otherwise
     None."""
     total = list(generic.regions[0].blocks[0].arguments)[-1]
-    add = ops.defining(body_of(generic)[-1].operands[0])
+    add = ops.defining(ops.content(generic)[-1].operands[0])
     if add is None or add.name != "arith.addi" or total not in list(add.operands):
         return None
     left, right = add.operands

@@ -116,7 +116,7 @@ class _Checks:
         for comparison in comparisons:
             self._expect(assertion, comparison)
         if assertion == self._first:
-            block = [op.operation for op in self._block.operations]
+            block = ops.operations_in(self._block)
             self._first = block[block.index(assertion) + 1]
         ops.erase(assertion)
 
@@ -244,7 +244,7 @@ def _argument_size(polynomial: Polynomial) -> ArgumentSize | None:
 def _outside_of_bodies(block: Any, is_imported: bool) -> Iterator[Any]:
     """Yields the operations of a block and its nested blocks, in order, except those in bodies on
     elements. In functions that were not imported, loops and launches are skipped."""
-    for operation in [op.operation for op in block.operations]:
+    for operation in ops.operations_in(block):
         yield operation
         if operation.name.startswith(("linalg.", "tensor.")):
             continue

@@ -53,7 +53,7 @@ def _find(rows: Any) -> _RowSum | None:
     columns = None if row is None else _only_loop(row)
     if row is None or columns is None or any(len(loop.results) for loop in (rows, row, columns)):
         return None
-    *body, _ = _body(columns)
+    *body, _ = ops.content(columns)
     stores = [op for op in body if op.name == "memref.store"]
     loads = [op for op in body if op.name == "memref.load"]
     if len(stores) != 1 or not all(op in stores or _only_reads(op) for op in body):
@@ -77,7 +77,7 @@ def _find(rows: Any) -> _RowSum | None:
 def _only_reads(operation: Any) -> bool:
     """Whether the operation, including the body of a loop, has no effects other than reads."""
     if operation.name == "scf.for":
-        return all(map(_only_reads, _body(operation)[:-1]))
+        return all(map(_only_reads, ops.content(operation)[:-1]))
     return operation.name == "memref.load" or _is_pure(operation)
 
 
@@ -94,15 +94,11 @@ def _is_of_column(place: Any, found: _RowSum) -> bool:
 def _only_loop(loop: Any) -> Any | None:
     """The loop that is last in the body of another, after operations without effects; None if there
     is none."""
-    *body, _ = _body(loop)
+    *body, _ = ops.content(loop)
     if not body or body[-1].name != "scf.for":
         return None
     is_effect_free = all(op.name == "memref.load" or _is_pure(op) for op in body[:-1])
     return body[-1] if is_effect_free else None
-
-
-def _body(loop: Any) -> list[Any]:
-    return [op.operation for op in loop.regions[0].blocks[0].operations]
 
 
 def _is_pure(operation: Any) -> bool:
@@ -128,7 +124,7 @@ def _rewrite(found: _RowSum) -> None:
 
 
 def _fill(found: _RowSum, variables: Sequence[Any], column: Any) -> None:
-    _move(_body(found.rows)[:-2], found.rows, variables)
+    _move(ops.content(found.rows)[:-2], found.rows, variables)
     found.column.replace_all_uses_with(column)
     _, target, *places = found.store.operands
     places = [_recompute_index(place, column) for place in places]
@@ -138,9 +134,9 @@ def _fill(found: _RowSum, variables: Sequence[Any], column: Any) -> None:
     inner = row.regions[0].blocks.append(ir.IndexType.get(), type_)
     variable, total = inner.arguments
     with ir.InsertionPoint(inner):
-        _move(_body(found.row)[:-2], found.row, [variable])
+        _move(ops.content(found.row)[:-2], found.row, [variable])
         found.load.results[0].replace_all_uses_with(total)
-        *body, _ = _body(found.columns)
+        *body, _ = ops.content(found.columns)
         _move([op for op in body if op not in (found.load, found.store)], found.columns, [column])
         ops.create("scf.yield", [found.store.operands[0]])
     ops.create("memref.store", [row.results[0], target, *places])

@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.mlir import ir
-from aotc.ops import body_of_module, symbol_of, walk
+from aotc.ops import body_of_module, content, symbol_of, walk
 from aotc.rewrites.memory_spaces import SpaceStripper
 from aotc.rewrites.points import synchronize_points
-from aotc.symbols import content, is_kernel, reach, symbols_of, used_names
+from aotc.symbols import is_kernel, reach, symbols_of, used_names
 from aotc.targets.cpu.expand.matrix_types import replace_types
 from aotc.targets.cpu.expand.operations import replace_operations
 from aotc.targets.cpu.shared_memory import mark_workgroup

@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.mlir import ir
-from aotc.ops import create, symbol_of, walk
+from aotc.ops import content, create, symbol_of, walk
 from aotc.rewrites.run import UNWATCHED, PassWatch, run_group
-from aotc.symbols import content, has_body, symbols_of
+from aotc.symbols import has_body, symbols_of
 from aotc.targets.cpu import build
 from aotc.targets.cpu.blocks.block_function import add_block_function
 from aotc.targets.cpu.blocks.flow import Sync

@@ -12,10 +12,10 @@ from aotc.host.merge_kernels import move_symbols
 from aotc.input.source import find_place
 from aotc.kernels.family import CPU
 from aotc.mlir import ir
-from aotc.ops import symbol_of
+from aotc.ops import content, symbol_of
 from aotc.rewrites.bfloat import add_bfloat_functions
 from aotc.rewrites.run import UNWATCHED, PassWatch
-from aotc.symbols import content, is_kernel, reach, symbols_of
+from aotc.symbols import is_kernel, reach, symbols_of
 from aotc.targets.cpu.blocks.flow import Sync
 from aotc.targets.cpu.extract import PREFIX, KernelName, Names, extract_threads, plan_names
 from aotc.targets.cpu.host_function import HostFunction, add_host_functions

@@ -25,6 +25,7 @@ from aotc.mlir import ir
 from aotc.ops import (
     body_of_module,
     call_llvm,
+    content,
     element_type,
     erase,
     operand_groups,
@@ -33,7 +34,7 @@ from aotc.ops import (
     walk,
 )
 from aotc.rewrites.unreachable import erase_unreachable_blocks
-from aotc.symbols import content, has_body, reach, symbols_of
+from aotc.symbols import has_body, reach, symbols_of
 from aotc.targets.cpu import build
 from aotc.targets.cpu.blocks.prologue import LEVEL_FIELD, WORD
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from aotc.analysis.legality import CAST, describe_cast
 from aotc.mlir import ir
-from aotc.ops import symbol_of, walk
+from aotc.ops import content, symbol_of, walk
 from aotc.rewrites.atomics import exchange_folded_updates, expand_atomic_products
 from aotc.rewrites.bit_casts import expand_bit_casts
 from aotc.rewrites.host_passes import TO_BRANCHES, TO_LOOPS
@@ -15,7 +15,7 @@ from aotc.rewrites.math import replace_math
 from aotc.rewrites.packed_vectors import widen_packed_vectors
 from aotc.rewrites.run import UNWATCHED, PassWatch, run_pipeline
 from aotc.rewrites.small_floats import expand_small_floats
-from aotc.symbols import content, has_body
+from aotc.symbols import has_body
 from aotc.targets.cpu.expand.padded_loads import load_under_conditions
 
 _TO_LLVM = (

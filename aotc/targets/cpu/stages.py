@@ -15,8 +15,8 @@ from aotc.host.constants import Constant, take_large_constants
 from aotc.host.kernels import CpuKernel, CpuKernels
 from aotc.host.translate import Translation
 from aotc.input.source import Source
-from aotc.ops import symbol_of
-from aotc.symbols import content, is_kernel
+from aotc.ops import content, symbol_of
+from aotc.symbols import is_kernel
 from aotc.targets.cpu.artifacts import CPU_MLIR, CPU_OBJ
 from aotc.targets.cpu.kernels import build_cpu_kernels
 from aotc.targets.cpu.levels import add_levels

@@ -11,8 +11,8 @@ from typing import Any
 
 from aotc.host.kernels import CpuKernels
 from aotc.mlir import ir
-from aotc.ops import body_of_module, symbol_of
-from aotc.symbols import content, has_body, symbols_of, used_names
+from aotc.ops import body_of_module, content, symbol_of
+from aotc.symbols import has_body, symbols_of, used_names
 
 # The number of kernels of a module. Starting clang takes about as long as compiling one kernel.
 _KERNELS = 4

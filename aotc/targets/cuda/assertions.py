@@ -23,7 +23,7 @@ def merge_assertions(device: Any, source: Source) -> None:
     blocks = dict.fromkeys(assertion.block for assertion in ops.find(device, "cf.assert"))
     for block in blocks:
         before = None
-        for operation in [op.operation for op in block.operations]:
+        for operation in ops.operations_in(block):
             if operation.name == "cf.assert":
                 _place(operation, source)
                 if _print_numbers(operation):

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from aotc import ops
 from aotc.analysis.affine import evaluate_affine
 from aotc.analysis.aliasing import Roots
-from aotc.analysis.generics import body_of, maps_of
+from aotc.analysis.generics import maps_of
 from aotc.kernels.matmul.depthwise.problem import (
     NO_WINDOW,
     Depthwise,
@@ -131,7 +131,7 @@ class _Body:
     not linear."""
 
     def __init__(self, generic: Any, values: Sequence[Any]) -> None:
-        self._operations = body_of(generic)
+        self._operations = ops.content(generic)
         self._arguments = list(generic.regions[0].blocks[0].arguments)
         self.operands = [
             _read_operand(value, map_) for value, map_ in zip(values, maps_of(generic), strict=True)

@@ -19,7 +19,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from aotc.analysis.generics import body_of
+from aotc import ops
 from aotc.builder import Builder
 from aotc.builder.numbers import Condition, Value, compare
 from aotc.kernels.matmul.dequantized.integers import (
@@ -162,7 +162,7 @@ def field_of(product: Product, inner: Mapping[int, int]) -> Field | None:
         return None
     known[arguments[product.packed]] = Field.of_byte()
     found: dict[tuple[int, int], Field] = {}
-    for operation in body_of(product.operation):
+    for operation in ops.content(product.operation):
         given = [known.get(one) or int_of(one) for one in operation.operands]
         if operation.name == "linalg.index":
             result: Any = Known(inner[ir.IntegerAttr(operation.attributes["dim"]).value])
@@ -214,7 +214,7 @@ class _Body:
 
     def subtractions(self) -> list[tuple[Value, Field]]:
         """The scalars that are subtracted from fields as floats, with the fields."""
-        found = map(self._subtraction, body_of(self.product.operation))
+        found = map(self._subtraction, ops.content(self.product.operation))
         return [one for one in found if one is not None]
 
     def _subtraction(self, operation: Any) -> tuple[Value, Field] | None:

@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.analysis.generics import body_of, has_reduction, maps_of
+from aotc.analysis.generics import has_reduction, maps_of
 from aotc.dense import content_of, is_splat
 from aotc.kernels.attention.elements import Constant, Element, Expression, Operation, Place, Reader
 from aotc.kernels.matmul.dequantized.recognition import FLOATS_OF_A_BYTE, MOST_COLUMNS
@@ -235,7 +235,7 @@ class _Fusion:
                 old = generic.regions[0].blocks[0].arguments
                 copies = {old[1 - self.number]: values[0], old[self.number]: weight}
                 copies[old[2]] = elements[-1]
-                *body, last = body_of(generic)
+                *body, last = ops.content(generic)
                 for operation in body:
                     copy(operation, copies)
                 return copies[last.operands[0]]

@@ -11,7 +11,7 @@ from msgspec import Struct
 from aotc import ops
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.constants import is_constant
-from aotc.analysis.generics import body_of, maps_of
+from aotc.analysis.generics import maps_of
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
 from aotc.kernels.matmul.recognition import (
     Matmul,
@@ -180,7 +180,7 @@ def matmul_of(product: Product) -> Matmul:
 
 def factor_of(product: Product, *, narrow: bool) -> Any:
     """The value in the body that is an element of W; with `narrow`, before it is extended."""
-    *_, add, _ = body_of(product.operation)
+    *_, add, _ = ops.content(product.operation)
     y = product.operation.regions[0].blocks[0].arguments[-1]
     x = product.operation.regions[0].blocks[0].arguments[product.vector]
     multiply: Any = next(ops.defining(one) for one in add.operands if one != y)
@@ -191,7 +191,7 @@ def factor_of(product: Product, *, narrow: bool) -> Any:
 def _has_body(product: Product) -> bool:
     """Whether the body is y + a * b in arithmetic operations, where a is computed only from x, and
     b from the other inputs."""
-    *body, end = body_of(product.operation)
+    *body, end = ops.content(product.operation)
     *arguments, y = product.operation.regions[0].blocks[0].arguments
     if not body or body[-1].name != "arith.addf" or end.operands[0] != body[-1].result:
         return False

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.analysis.generics import body_of, has_reduction
+from aotc.analysis.generics import has_reduction
 from aotc.kernels.matmul.epilogue import Step
 from aotc.kernels.matmul.fusion.collapsed import Groups, collapse, collapsed_type
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, EpilogueOperand
@@ -166,7 +166,7 @@ class Reading(Struct):
         """The name of the value that the operation yields. `known`: the names of its block
         arguments. None if the body has other operations than those on scalars."""
         names = dict(known)
-        for operation in body_of(generic):
+        for operation in ops.content(generic):
             operands = []
             for value in operation.operands:
                 if value not in names:

@@ -432,7 +432,7 @@ def _source(value: Any) -> Any:
 
 def _place(operation: Any) -> tuple[list[Any], int]:
     """The operations of the block, and the index of `operation` among them."""
-    block = [other.operation for other in operation.block]
+    block = ops.operations_in(operation.block)
     return block, block.index(operation)
 
 

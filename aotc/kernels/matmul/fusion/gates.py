@@ -166,7 +166,7 @@ class _GateCombination:
         self.reads = list(product.reads)
 
     def after(self, operation: Any) -> list[Any]:
-        block = [other.operation for other in operation.block]
+        block = ops.operations_in(operation.block)
         return block[block.index(operation) + 1 :]
 
     def take(self, operation: Any) -> bool:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from aotc import ops
 from aotc.analysis.access import accesses_no_element
 from aotc.analysis.aliasing import Roots
-from aotc.analysis.generics import body_of, maps_of
+from aotc.analysis.generics import maps_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Padding
 from aotc.kernels.matmul.recognition import Matmul
 from aotc.mlir import ir
@@ -56,7 +56,7 @@ def _padding(loop: Any, buffer: Any) -> tuple[Any, Padding] | None:
         return None
     if maps_of(loop)[0] != ir.AffineMap.get_identity(rank):
         return None
-    chosen = ops.defining(body_of(loop)[-1].operands[0])
+    chosen = ops.defining(ops.content(loop)[-1].operands[0])
     if chosen is None or chosen.name != "arith.select" or not _is_zero(chosen.operands[2]):
         return None
     load = ops.defining(chosen.operands[1])
@@ -151,7 +151,7 @@ def _between(first: Any, last: Any) -> list[Any] | None:
     """The operations between two operations of a block; None if `first` does not precede `last`."""
     if first.block != last.block:
         return None
-    operations = [one.operation for one in first.block]
+    operations = ops.operations_in(first.block)
     begin, end = operations.index(first), operations.index(last)
     return operations[begin + 1 : end] if begin < end else None
 

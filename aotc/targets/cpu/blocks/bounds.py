@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from aotc import ops
 from aotc.chips import MAX_BLOCK_THREADS, MAX_GRID
 from aotc.mlir import ir
 from aotc.ops import create
@@ -91,7 +92,7 @@ def take_guards(function: Any, first_id: int) -> dict[int, list[Bound]]:
     bounds: dict[int, list[Bound]] = {0: [], 1: [], 2: []}
     block = function.regions[0].blocks[0]
     while True:
-        operations = [op.operation for op in block.operations]
+        operations = ops.operations_in(block)
         branch = operations.pop()
         if branch.name != "llvm.cond_br" or any(op.name not in _WITHOUT_TRACE for op in operations):
             return bounds
@@ -114,7 +115,7 @@ def _ends(block: Any) -> bool:
     """Whether only the function's end follows `block`."""
     seen = 0
     while True:
-        operations = [op.operation for op in block.operations]
+        operations = ops.operations_in(block)
         if len(operations) != 1 or seen > 8:
             return False
         if operations[0].name == "llvm.return":

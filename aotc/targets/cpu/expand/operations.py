@@ -8,13 +8,13 @@ from aotc import ops
 from aotc.mlir import ir
 from aotc.ops import (
     body_of_module,
+    content,
     integer,
     symbol_of,
     unary,
     walk,
 )
 from aotc.rewrites.copies import expand_copy
-from aotc.symbols import content
 from aotc.targets.cpu import build
 
 

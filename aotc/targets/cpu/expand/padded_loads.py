@@ -50,7 +50,7 @@ def _put_inside(select: Any, load: Any) -> None:
 
 def _is_pure_between(load: Any, select: Any) -> bool:
     """Whether the operations between the two neither write memory nor synchronize."""
-    between = [one.operation for one in select.block.operations]
+    between = ops.operations_in(select.block)
     between = between[between.index(load) + 1 : between.index(select)]
     return all(
         one.name.startswith(_PURE) or one.name in ("memref.load", "memref.dim") for one in between
