@@ -1,6 +1,8 @@
 """`aotc-slice-elementwise`: computes an elementwise operation per slice if its result is read by
 slices.
 
+The operation moves from the whole tensor behind each of several slices, next to their readers.
+(`aotc-slice-producers` moves one slice to the operands, where nothing else is read.)
 A recurrence that is unrolled over time, such as that of a state-space model, reads one step at a
 time of a tensor that is computed for all steps at once (`exp(dt * A)`, of batch x channels x steps
 x states). MLIR fuses no operation through `tensor.extract_slice`, so the whole tensor would be
@@ -18,16 +20,12 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.analysis.effects import is_pure
 from aotc.analysis.generics import has_reduction, maps_of, origin
-from aotc.attributes import CHECK_ATTRIBUTE
 from aotc.lower.passes.base import Lowering, OwnPass
+from aotc.lower.tensors import slices
 from aotc.mlir import ir
 from aotc.rewrites.cloning import copy
-from aotc.slices import extract_slice, static_lists
 
-# Operations that may be executed later and for fewer elements, as pure ones may.
-_MOVABLE = ("tensor.extract", "scf.if", "scf.for", "scf.yield", "linalg.yield")
 # The code size of an elementary function, in arithmetic operations (a rough estimate).
 _FUNCTION = 16
 # The limit of the code that one reader gets for a slice, in the same unit: each reader has a copy.
@@ -47,24 +45,23 @@ class SliceElementwise(OwnPass, frozen=True):
         with lowering.module.context:
             # In reverse order: slicing an operation makes slices of its operands.
             for generic in reversed(ops.find(lowering.module.operation, "linalg.generic")):
-                slices = _slices_of(generic) if _is_elementwise(generic) else None
-                if not slices:
+                found = _slices_of(generic) if _is_elementwise(generic) else None
+                if not found:
                     continue
-                below = max(copied.get(_reader_of(one), 0) for one in slices)
+                below = max(copied.get(_reader_of(one), 0) for one in found)
                 cost = below + sum(map(_cost, ops.content(generic)))
                 if cost <= _MOST_COPIED:
-                    for one in slices:
+                    for one in found:
                         copied[_compute(generic, one)] = cost
                     ops.erase(generic)
 
 
 class _Slice(Struct):
-    """A `tensor.extract_slice` with unit strides: its offsets and sizes, and the dimensions that
+    """A `tensor.extract_slice` with unit strides: its part of the tensor, and the dimensions that
     its result keeps. The dropped dimensions have size 1."""
 
     operation: Any
-    offsets: list[int]
-    sizes: list[int]
+    part: slices.Slice
     kept: list[int]
 
 
@@ -85,19 +82,10 @@ def _is_elementwise(generic: Any) -> bool:
     if not all(isinstance(one, ir.AffineDimExpr) for map_ in maps for one in map_.results):
         return False
     *_, old = generic.regions[0].blocks[0].arguments
-    if list(old.uses) or not all(map(is_movable, ops.content(generic))):
+    if list(old.uses) or not all(map(slices.is_movable, ops.content(generic))):
         return False
     inputs, _ = ops.operand_groups(generic)
     return not any(map(_is_reduced, inputs))
-
-
-def is_movable(operation: Any) -> bool:
-    """Whether the operation depends on its operands alone, not on memory or loop indices, and
-    cannot fail. Elements outside of all slices will not be computed."""
-    return all(
-        (is_pure(one) or one.name in _MOVABLE) and CHECK_ATTRIBUTE not in one.attributes
-        for one in ops.walk(operation)
-    )
 
 
 def _is_reduced(value: Any) -> bool:
@@ -113,33 +101,34 @@ def _slices_of(generic: Any) -> list[_Slice] | None:
     result = generic.results[0]
     found = []
     for use in result.uses:
-        one = _slice(use.owner.operation, result)
+        one = _slice(use.owner.operation)
         if one is None or not _has_elementwise_reader(one.operation, generic.block):
             return None
         found.append(one)
     shape = list(result.type.shape)
-    partial = {i for one in found for i, size in enumerate(one.sizes) if size != shape[i]}
+    partial = {i for one in found for i, of in enumerate(one.part) if of.size != shape[i]}
     if len(partial) != 1:
         return None
     [axis] = partial
-    found.sort(key=lambda one: one.offsets[axis])
-    if any(one.offsets[axis] + one.sizes[axis] > two.offsets[axis] for one, two in pairwise(found)):
+    found.sort(key=lambda one: one.part[axis].offset)
+    along = [one.part[axis] for one in found]
+    if any(one.offset + one.size > other.offset for one, other in pairwise(along)):
         return None
     return found
 
 
-def _slice(operation: Any, source: Any) -> _Slice | None:
-    if operation.name != "tensor.extract_slice" or not source.type.has_static_shape:
+def _slice(operation: Any) -> _Slice | None:
+    if operation.name != "tensor.extract_slice":
         return None
-    offsets, sizes, strides = static_lists(operation)
-    if len(operation.operands) != 1 or set(strides) - {1}:
+    part = slices.read_slice(operation)
+    if part is None or any(one.stride != 1 for one in part):
         return None
     kept: list[int] = []
     shape = list(operation.results[0].type.shape)
-    for dimension, size in enumerate(sizes):
-        if len(kept) < len(shape) and shape[len(kept)] == size:
+    for dimension, one in enumerate(part):
+        if len(kept) < len(shape) and shape[len(kept)] == one.size:
             kept.append(dimension)
-    return _Slice(operation, offsets, sizes, kept)
+    return _Slice(operation, part, kept)
 
 
 def _has_elementwise_reader(operation: Any, block: Any) -> bool:
@@ -201,9 +190,6 @@ def _part(value: Any, along: Sequence[int], slice_: _Slice) -> Any:
     operand."""
     if not isinstance(value.type, ir.RankedTensorType):
         return value
-    offsets, sizes = ([kind[loop] for loop in along] for kind in (slice_.offsets, slice_.sizes))
-    shape = [size for loop, size in zip(along, sizes, strict=True) if loop in slice_.kept]
-    if shape == list(value.type.shape):
-        return value
-    type_ = ir.RankedTensorType.get(shape, value.type.element_type, value.type.encoding)
-    return extract_slice(value, type_, offsets, sizes)
+    part = tuple(slice_.part[loop] for loop in along)
+    kept = [i for i, loop in enumerate(along) if loop in slice_.kept]
+    return slices.extract(value, part, kept)

@@ -1,6 +1,8 @@
 """`aotc-slice-producers`: computes the part of a result that is read, where all readers read one
 slice of it.
 
+The slice moves from the result to the operands, and what is outside of it is not computed at all.
+(`aotc-slice-elementwise` moves elementwise operations behind several slices that are all needed.)
 A language model predicts the next word from the last row, and a classifier reads the row of its
 class token: of all rows of the last layer, the operations behind its attention need to compute that
 one. So the slice becomes one of their operands: of those of matmuls, norms and elementwise
@@ -17,7 +19,6 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, maps_of
 from aotc.lower.passes.base import Lowering, OwnPass
-from aotc.lower.passes.slice_elementwise import is_movable
 from aotc.lower.tensors import slices
 from aotc.mlir import ir
 
@@ -73,7 +74,7 @@ def _slice_generic(generic: Any, part: slices.Slice) -> Any | None:
     maps = maps_of(generic)
     if not all(one.is_projected_permutation for one in maps):
         return None
-    if not all(map(is_movable, ops.content(generic))) or _reads_indices(generic):
+    if not all(map(slices.is_movable, ops.content(generic))) or _reads_indices(generic):
         return None
     loops = dict(zip((one.position for one in maps[-1].results), part, strict=True))
     parts = [_part(*one, loops) for one in zip(generic.operands, maps, strict=True)]

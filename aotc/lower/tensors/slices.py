@@ -7,8 +7,13 @@ from math import prod
 from typing import Any, NamedTuple
 
 from aotc import ops
+from aotc.analysis.effects import is_pure
+from aotc.attributes import CHECK_ATTRIBUTE
 from aotc.mlir import ir
 from aotc.slices import extract_slice, static_lists
+
+# Operations that may be executed later and for fewer elements, as pure ones may.
+_MOVABLE = ("tensor.extract", "scf.if", "scf.for", "scf.yield", "linalg.yield")
 
 
 class Range(NamedTuple):
@@ -39,16 +44,27 @@ def read_slice(operation: Any) -> Slice | None:
     )
 
 
+def is_movable(operation: Any) -> bool:
+    """Whether the operation depends on its operands alone, not on memory or loop indices, and
+    cannot fail: it may be executed later, and not for elements outside of a slice."""
+    return all(
+        (is_pure(one) or one.name in _MOVABLE) and CHECK_ATTRIBUTE not in one.attributes
+        for one in ops.walk(operation)
+    )
+
+
 def sliced_type(type_: Any, part: Slice) -> Any:
     """The type of a tensor's slice, with all dimensions."""
     return ir.RankedTensorType.get([one.size for one in part], type_.element_type, type_.encoding)
 
 
-def extract(tensor: Any, part: Slice) -> Any:
-    """The slice of a tensor, at the insertion point; the tensor, if that is all of it."""
-    if part == tuple(map(whole, tensor.type.shape)):
+def extract(tensor: Any, part: Slice, kept: Sequence[int] | None = None) -> Any:
+    """The slice of a tensor, at the insertion point; the tensor, if that is all of it. `kept` are
+    the dimensions of the result; the others, of which the slice has one element, are dropped."""
+    kept = range(len(part)) if kept is None else kept
+    if part == tuple(map(whole, tensor.type.shape)) and len(kept) == len(part):
         return tensor
-    type_ = sliced_type(tensor.type, part)
+    type_ = sliced_type(tensor.type, tuple(part[i] for i in kept))
     owner = ops.defining(tensor)
     if owner is not None and owner.name == "tensor.empty":
         return ops.create("tensor.empty", [], [type_]).result
