@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,11 +31,11 @@ from aotc.weights_file import add_weights
 _LONGEST_NAME = 255 - 20
 
 
-def check_output(request: BuildRequest, environment: Mapping[str, str] = os.environ) -> None:
+def check_output(request: BuildRequest) -> None:
     """Checks the output path and the folder for temporary files before anything is built. Raises
     InputError."""
     _check_names(request)
-    check_temporary(environment)
+    check_temporary(os.environ)
     if request.save_temps is not None:
         check_writable(request.save_temps)
     if request.print_ir.folder is not None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def pipeline_text(passes: Sequence[str], anchor: str = "builtin.module") -> str:
+def pipeline_text(passes: Sequence[str]) -> str:
     """`builtin.module(a,b)` of `["a", "b"]`."""
-    return f"{anchor}({','.join(passes)})"
+    return f"builtin.module({','.join(passes)})"
 
 
 def split_list(text: str) -> list[str]:

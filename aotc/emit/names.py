@@ -53,7 +53,7 @@ _OF_STATE = ("create", "free", "reset", "copy", "read", "write", "truncate", "sa
 
 
 def own_functions(
-    name: str, prefix: str, *, has_state: bool, weights: Weights | None = None
+    name: str, prefix: str, *, has_state: bool, weights: Weights | None
 ) -> dict[str, str]:
     """What a function does → its name: matmul_last_error, or, with the prefix one_,
     one_last_error."""
@@ -76,7 +76,7 @@ def _own_name(name: str, prefix: str, word: str) -> str:
 
 
 def name_functions(
-    entries: Iterable[Entry], prefix: str, state: str, sized: Collection[str] = ()
+    entries: Iterable[Entry], prefix: str, state: str, sized: Collection[str]
 ) -> tuple[Entry, ...]:
     """The entries with the names of their C functions. `state` is the C type of the state, `sized`
     are the entries that have a function for the sizes of their results."""

@@ -93,8 +93,8 @@ class Scatter:
     def _loops(self) -> str:
         return f"({self._names()}) in ({', '.join(extent for _, extent in self._points.loops)})"
 
-    def _places_shape(self, element: str) -> str:
-        return f"{'?' if self._places is None else self._places}x{element}"
+    def _places_shape(self) -> str:
+        return f"{'?' if self._places is None else self._places}xi32"
 
     def _points_shape(self, element: str) -> str:
         return f"{'?' if self._points.count is None else self._points.count}x{element}"
@@ -157,7 +157,7 @@ class Scatter:
         return f'{self._place()}\ncf.assert %within, "an index is out of bounds"'
 
     def _fill(self, name: str, value: str) -> str:
-        type_ = self._places_shape("i32")
+        type_ = self._places_shape()
         return f"""
   %{name} = memref.alloc({"%places" if self._places is None else ""}) : memref<{type_}>
   scf.forall (%p) in (%places) {{
@@ -292,7 +292,7 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
         if self._points.count == 1:
             head = f"{self._checked_place()}\n%length = arith.select %within, %c1, %c0 : index"
             return self._write(loops, head, value)
-        of_places = self._places_shape("i32")
+        of_places = self._places_shape()
         lasts = f"""
   %none = arith.constant -1 : i32
   {self._fill("lasts", "%none")}
@@ -349,7 +349,7 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
 
     def _range(self) -> str:
         """Lines that define %begin and %end, the range of slots of the place %key."""
-        of_places = self._places_shape("i32")
+        of_places = self._places_shape()
         return f"""
       %is_first_place = arith.cmpi eq, %key, %c0 : index
       %less = arith.subi %key, %c1 : index
@@ -370,7 +370,7 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
         element of `%arrived` has the number of a point in its low 32 bits, and that of its place in
         the high ones."""
         points, listed = self._points, self._points_shape("i64")
-        of_places, of_points = self._places_shape("i32"), self._points_shape("i32")
+        of_places, of_points = self._places_shape(), self._points_shape("i32")
         counts = self._ir.RankedTensorType(self._ir.Type.parse(f"tensor<{of_places}>"))
         scan = RowScan(self._ir, [counts] * 3, "0", combination="arith.addi")
         return (

@@ -61,7 +61,7 @@ def embed(
     lowered_entries: Sequence[str] = (),
     weights: WeightsFile | None = None,
     only_capability: Mapping[str, int] = MappingProxyType({}),
-    pdl_kernels: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    pdl_kernels: Mapping[str, Sequence[str]],
     initials: Mapping[str, bytes | memoryview] = MappingProxyType({}),
     kernels_apart: bool = False,
 ) -> None:

@@ -36,7 +36,7 @@ _STATUSES = {
 }
 
 
-def internalize(host: Any, entries: Sequence[Entry], lowered: Sequence[str] = ()) -> None:
+def internalize(host: Any, entries: Sequence[Entry], lowered: Sequence[str]) -> None:
     """Gives all functions internal linkage, except the C interfaces of the entries, and the
     functions in `lowered`, which are not changed."""
     _rename(host, {entry.lowered_symbol: entry.symbol for entry in entries})

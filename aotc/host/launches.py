@@ -172,7 +172,7 @@ def _stub_text(
     return f'llvm.func internal @"{name}"({", ".join(parameters)}) {{\n  {body}\n}}'
 
 
-def lower_launch(launch: Any, stubs: LaunchStubs, own_stream: Any | None = None) -> None:
+def lower_launch(launch: Any, stubs: LaunchStubs, own_stream: Any | None) -> None:
     """Inserts a call of the stub, before `launch`.
 
     If neither the launch nor its function has a stream (`own_stream`), the host waits for the

@@ -107,7 +107,7 @@ def take_weights(host: Any, held: Collection[str] = ()) -> list[Constant]:
 
 
 def write_weights(
-    constants: Sequence[Constant], place: Path, name: str, held: Sequence[HeldWeight] = ()
+    constants: Sequence[Constant], place: Path, name: str, held: Sequence[HeldWeight]
 ) -> WeightsFile:
     """Writes the file. `name` is the file name that the artifact will search. Those of the `held`
     weights that still exist are replaceable."""

@@ -24,7 +24,7 @@ from aotc.lower.plan.pipeline import (
     with_placement,
 )
 from aotc.request import BuildRequest
-from aotc.rewrites.run import UNWATCHED, PassWatch
+from aotc.rewrites.run import PassWatch
 
 _MAIN_SEQUENCE = "__transform_main"
 
@@ -33,7 +33,7 @@ def outline(
     source: Source,
     request: BuildRequest,
     explanation: Explanation,
-    watch: PassWatch = UNWATCHED,
+    watch: PassWatch,
 ) -> frozenset[str]:
     """Changes the source's module in place, by aotc's plan for it or by the user's pipeline.
 

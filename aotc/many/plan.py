@@ -52,7 +52,7 @@ def _name(request: BuildRequest, source: Path) -> str:
     return replace(request, source=source).name
 
 
-def check_jobs(jobs: Sequence[Job], writes: Sequence[Place] = ()) -> None:
+def check_jobs(jobs: Sequence[Job], writes: Sequence[Place]) -> None:
     """Checks the outputs of all jobs before anything is built. `writes` are the command's own
     files, such as a trace. Raises InputError."""
     for request in dict.fromkeys(job.request for job in jobs):
@@ -151,9 +151,7 @@ def depfile_for(
     return Depfile(path, words, tuple(inputs))
 
 
-def named_inputs(
-    pipeline: str | None, tools: Sequence[Path], tuned: Path | None = None
-) -> list[Path]:
+def named_inputs(pipeline: str | None, tools: Sequence[Path], tuned: Path | None) -> list[Path]:
     """The files that options name: `@FILE` of --pipeline, the file of --tuned, and tools that
     replace those of the packages."""
     pipelines = [Path(pipeline[1:])] if pipeline and pipeline.startswith("@") else []

@@ -7,12 +7,12 @@ from typing import Any
 from aotc.input.source import find_place
 from aotc.mlir import ir
 from aotc.ops import walk
-from aotc.rewrites.run import UNWATCHED, PassWatch, run_passes
+from aotc.rewrites.run import PassWatch, run_passes
 
 LINES_PASS = "ensure-debug-info-scope-on-llvm-func"
 
 
-def add_lines(module: Any, name: str, emission: str, watch: PassWatch = UNWATCHED) -> None:
+def add_lines(module: Any, name: str, emission: str, watch: PassWatch) -> None:
     """Gives each function a debug scope. `emission` is MLIR's emission kind.
 
     In a function with a scope, LLVM requires a location for each call. A function without a file

@@ -28,7 +28,7 @@ _MOST_APART = 128
 
 
 def create_points(
-    distance: int, points: int, body: Callable[[Any], None], *, are_neighbours: bool = False
+    distance: int, points: int, body: Callable[[Any], None], *, are_neighbours: bool
 ) -> None:
     """Creates the loop at the insertion point: `body(offset)` for `points` offsets, `distance`
     apart.

@@ -18,7 +18,7 @@ from aotc.analysis.rounding import ROUNDED, ROUNDING_MODE, Rounding, rounding_of
 from aotc.builder import FLOAT8, Builder
 from aotc.builder.numbers import compare_values
 from aotc.mlir import ir
-from aotc.rewrites.run import UNWATCHED, PassWatch, run_pipeline
+from aotc.rewrites.run import PassWatch, run_pipeline
 
 _SCALING = ("arith.scaling_extf", "arith.scaling_truncf")
 _EXPAND_SCALING = "arith-expand{include-f8e8m0=true include-f4e2m1=true}"
@@ -129,7 +129,7 @@ class Conversions(Protocol):
 
 
 def expand_small_floats(
-    root: Any, watch: PassWatch = UNWATCHED, conversions: Conversions | None = None
+    root: Any, watch: PassWatch, conversions: Conversions | None = None
 ) -> None:
     """Rewrites operations on small floats under `root`, scalars and vectors, in place, and
     `arith.truncf` to wider floats that have a rounding mode."""

@@ -142,7 +142,7 @@ class _Control:
             *(_cast(value, one.type) for value, one in zip(initial, carried, strict=True)),
             *stacks,
         ]
-        true = _boolean(True)
+        true = _true()
         integers = ir.Type.parse("!torch.int")
         if condition is None:
             operands, extra = [trips, true, *starts], []
@@ -265,7 +265,7 @@ class _Loop(_Control):
                 trips = create("prim.max.int", "int", asked, integer(0))
             is_started = _is_absent(first) or _is_true(first)
             condition = None
-            start = _boolean(True) if is_started else _truth(first)
+            start = _true() if is_started else _truth(first)
             if has_most and (kept or always):
                 once = create("aten.Int.bool", "int", start)
                 trips = trips if is_started else create("aten.mul.int", "int", trips, once)
@@ -373,10 +373,10 @@ def _cast(value: Any, type_: Any) -> Any:
     return create("tensor_static_info_cast", type_, value)
 
 
-def _boolean(value: bool) -> Any:
+def _true() -> Any:
     from torch_mlir import ir
 
-    return create("constant.bool", "bool", attributes={"value": ir.BoolAttr.get(value)})
+    return create("constant.bool", "bool", attributes={"value": ir.BoolAttr.get(True)})
 
 
 def _flag() -> Any:

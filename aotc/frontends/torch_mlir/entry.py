@@ -23,7 +23,7 @@ def make_entry(
     name: str,
     arguments: Sequence[str],
     *,
-    unsigned: Sequence[int] = (),
+    unsigned: Sequence[int],
     call: str | None = None,
 ) -> Any:
     """Makes the module's one function with a body an entry called `name`, in place.

@@ -48,7 +48,7 @@ _SPACES = (0, 1, 3, 4, 5)
 _FUNCTIONS = ("func.func", "llvm.func")
 
 
-def check_module(source: Source, *, architecture: str, has_pipeline: bool = False) -> None:
+def check_module(source: Source, *, architecture: str, has_pipeline: bool) -> None:
     """Raises InputError with all problems, for a host of the given architecture.
 
     With a user's pipeline, memory spaces and scalable vectors are not checked.

@@ -43,7 +43,7 @@ _FILES = {"sparse_tensor.new": 0, "sparse_tensor.out": 1}
 WINOGRAD = tuple(f"linalg.winograd_{what}_transform" for what in ("filter", "input", "output"))
 
 
-def check_supported(source: Source, *, has_pipeline: bool = False) -> None:
+def check_supported(source: Source, *, has_pipeline: bool) -> None:
     """Raises InputError for operations that would be lowered incorrectly, and, without a user's
     pipeline, for dialects that are not lowered."""
     check_vector_casts(source)

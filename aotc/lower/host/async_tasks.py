@@ -13,7 +13,7 @@ from typing import Any
 from aotc import ops
 from aotc.lower.host.task_checks import TASKS, check_tasks
 from aotc.mlir import ir
-from aotc.rewrites.run import UNWATCHED, PassWatch, run_passes
+from aotc.rewrites.run import PassWatch, run_passes
 
 _TO_CALLS = (
     "async-func-to-async-runtime",
@@ -29,9 +29,7 @@ _GPU_TOKEN = "!gpu.async.token"
 _VALUE_OF_GPU_TOKEN = f"!async.value<{_GPU_TOKEN}>"
 
 
-def lower_async(
-    host: Any, *, name: str, lines: tuple[str, ...], watch: PassWatch = UNWATCHED
-) -> None:
+def lower_async(host: Any, *, name: str, lines: tuple[str, ...], watch: PassWatch) -> None:
     """Changes the host module in place; does nothing if there are no tasks."""
     if not has_tasks(host):
         return

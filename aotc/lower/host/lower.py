@@ -26,7 +26,7 @@ from aotc.rewrites.lines import add_lines
 from aotc.rewrites.math import replace_math
 from aotc.rewrites.memory_spaces import SpaceStripper
 from aotc.rewrites.packed_vectors import widen_packed_vectors
-from aotc.rewrites.run import UNWATCHED, PassWatch, run_passes
+from aotc.rewrites.run import PassWatch, run_passes
 from aotc.rewrites.small_floats import expand_small_floats
 from aotc.rewrites.tensor_map_types import encode_tensor_maps
 from aotc.rewrites.tensor_maps import lower_tensor_maps
@@ -58,7 +58,7 @@ def lower_host(
     name: str,
     lines: tuple[str, ...],
     debug: bool,
-    watch: PassWatch = UNWATCHED,
+    watch: PassWatch,
 ) -> Any:
     """A copy of `module`'s host part in the LLVM dialect. Launches remain gpu.launch_func."""
     with module.context, ir.Location.unknown():

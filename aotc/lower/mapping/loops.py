@@ -61,11 +61,11 @@ _SCANS, _RAGGED_ROWS = "scan_0", "rows_0"
 
 def map_parallel_loops(
     module: Any,
-    device_functions: frozenset[str] = frozenset(),
+    device_functions: frozenset[str],
     *,
-    block: tuple[int, ...] | None = None,
-    remarks: Remarks | None = None,
-    cpu_kernels: bool = True,
+    block: tuple[int, ...] | None,
+    remarks: Remarks | None,
+    cpu_kernels: bool,
 ) -> int:
     """Maps each parallel loop of the host functions without an explicit mapping to a launch.
 

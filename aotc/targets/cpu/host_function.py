@@ -15,7 +15,7 @@ from msgspec import Struct
 from aotc import ops
 from aotc.mlir import ir
 from aotc.ops import content, create, symbol_of, walk
-from aotc.rewrites.run import UNWATCHED, PassWatch, run_group
+from aotc.rewrites.run import PassWatch, run_group
 from aotc.symbols import has_body, symbols_of
 from aotc.targets.cpu import build
 from aotc.targets.cpu.blocks.block_function import add_block_function
@@ -47,8 +47,8 @@ def add_host_functions(
     module: Any,
     kernels: Iterable[tuple[str, ThreadFunction]],
     *,
-    debug: bool = False,
-    watch: PassWatch = UNWATCHED,
+    debug: bool,
+    watch: PassWatch,
 ) -> list[HostFunction]:
     """Adds a host function for each (its symbol, thread function). Raises LoweringError."""
     kernels = list(kernels)

@@ -13,7 +13,7 @@ from aotc.rewrites.bit_casts import expand_bit_casts
 from aotc.rewrites.host_passes import TO_BRANCHES, TO_LOOPS
 from aotc.rewrites.math import replace_math
 from aotc.rewrites.packed_vectors import widen_packed_vectors
-from aotc.rewrites.run import UNWATCHED, PassWatch, run_pipeline
+from aotc.rewrites.run import PassWatch, run_pipeline
 from aotc.rewrites.small_floats import expand_small_floats
 from aotc.symbols import has_body
 from aotc.targets.cpu.expand.padded_loads import load_under_conditions
@@ -44,7 +44,7 @@ class LoweringError(Exception):
         self.location = location
 
 
-def lower_to_llvm(module: Any, watch: PassWatch = UNWATCHED) -> None:
+def lower_to_llvm(module: Any, watch: PassWatch) -> None:
     """Lowers in place. Afterwards every operation is in the LLVM dialect, and every definition has
     internal linkage. Raises LoweringError.
     """

@@ -22,7 +22,7 @@ from aotc.rewrites.memory_spaces import number_workgroup_space
 from aotc.rewrites.neighbour_accesses import vectorize_neighbours
 from aotc.rewrites.packed_vectors import widen_packed_vectors
 from aotc.rewrites.points import take_points_together
-from aotc.rewrites.run import UNWATCHED, PassWatch, run_group, run_passes
+from aotc.rewrites.run import PassWatch, run_group, run_passes
 from aotc.rewrites.small_floats import expand_small_floats
 from aotc.rewrites.tensor_maps import lower_tensor_maps
 from aotc.targets.cuda.assertions import merge_assertions
@@ -99,9 +99,7 @@ def _set_cpu_level(device: Any) -> None:
             ops.erase(question)
 
 
-def lower_device(
-    gpu_module: Any, source: Source, *, debug: bool, watch: PassWatch = UNWATCHED
-) -> Any:
+def lower_device(gpu_module: Any, source: Source, *, debug: bool, watch: PassWatch) -> Any:
     """A builtin.module holding what `gpu_module` holds, in the LLVM dialect.
 
     `gpu_module`, of the module `source`, is left as it is. Raises InternalError for operations

@@ -86,9 +86,7 @@ func.func @topk(%source: {source}, %values: {values}, %indices: {indices}) -> ({
 """
 
 
-def _merge_sort(
-    ir: Any, operation: Any, types: list[Any], first: int | None = None
-) -> MergeSort | None:
+def _merge_sort(ir: Any, operation: Any, types: list[Any], first: int | None) -> MergeSort | None:
     """The sort with the order of the operation's region. As in PyTorch, NaN is greater than all
     other elements; the comparison in the region does not order it."""
     *body, _ = operation.regions[0].blocks[0].operations

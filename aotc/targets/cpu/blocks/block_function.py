@@ -63,7 +63,7 @@ def add_block_function(
     thread: ThreadFunction,
     *,
     has_syncs: bool,
-    debug_name: str | None = None,
+    debug_name: str | None,
 ) -> int:
     """Appends the llvm.func @symbol to `module`; returns the bytes of scratch memory of a thread.
 

@@ -69,7 +69,7 @@ def add_step_function(
     function: Any,
     thread: ThreadFunction,
     *,
-    debug_name: str | None = None,
+    debug_name: str | None,
 ) -> StepFunction:
     """Appends the llvm.func @symbol to `module`. `function` is the thread function, which is only
     read.
