@@ -216,6 +216,12 @@ def select(condition: Condition, yes: Number, no: Number) -> Number:
     return Scalar(create("arith.select", [condition, first, second], [type_]).result)
 
 
+def next_in_ring(number: Number, count: int) -> Number:
+    """The number after `number` of those from 0 to `count`, such as stages of a pipeline."""
+    following = number + 1
+    return select(compare("eq", following, count), 0, following)
+
+
 def unravel(number: Number, *counts: Number) -> list[Number]:
     """The digits of `number` in a mixed radix; `counts` are the extents of all digits except the
     first. The last digit varies fastest."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from aotc.frontends.tensor_text import size_lines
+from aotc.frontends.tensor_text import index_list, size_lines
 
 # The number of elements that a thread sorts or merges, a power of two.
 CHUNK = 8
@@ -86,11 +86,7 @@ class MergeSort:
         return self._join(form, "\n")
 
     def _index_list(self, along: str, others: str = "%d{i}") -> str:
-        """An index list with `along` for the sorted dimension, and `others` for each other
-        dimension."""
-        places = [others.format(i=i) for i in range(self._rank)]
-        places[self._dimension] = along
-        return ", ".join(places)
+        return index_list(self._rank, self._dimension, along, others)
 
     def _read_elements(self, name: str, source: str, at: str) -> str:
         """Lines that define %NAME0, ... as the elements number %AT of the buffers %SOURCE0, ...."""

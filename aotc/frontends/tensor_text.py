@@ -5,6 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 
+def index_list(rank: int, dimension: int, along: str, others: str = "%d{i}") -> str:
+    """An index list with `along` for a dimension, and `others` for each other one, where {i} is its
+    number."""
+    places = [others.format(i=i) for i in range(rank)]
+    places[dimension] = along
+    return ", ".join(places)
+
+
 def size_lines(name: str, tensor: str, type_: Any) -> str:
     """Lines that define %NAME0, ..., the sizes of the tensor."""
     return "\n".join(

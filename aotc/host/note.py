@@ -32,7 +32,8 @@ def manifest_note(manifest: Manifest) -> str:
         f'.asciz "{NOTE_OWNER}"',
         ".p2align 2",
         "1:",
-        *(f".ascii {_quoted(part)}" for part in _parts(manifest)),
+        # Printable ASCII is quoted in the assembler as in JSON.
+        *(f".ascii {json.dumps(part)}" for part in _parts(manifest)),
         "2:",
         ".p2align 2",
         ".popsection",
@@ -48,11 +49,6 @@ def _parts(manifest: Manifest) -> list[str]:
         for key, value in document.items()
     ]
     return [("," if i else "{") + field for i, field in enumerate(fields)] + ["}"]
-
-
-def _quoted(text: str) -> str:
-    """`text`, which is printable ASCII, as a string literal of the assembler."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _in_ir(line: str) -> str:

@@ -54,6 +54,17 @@ class Attention(Struct, frozen=True):
     group: int = 0
     pages: Pages | None = None
 
+    def is_of_16_bits(self, *, head_dims: range) -> bool:
+        """Whether Q, K and V are row-major matrices of f16 or of bf16, O is of that type or of f32,
+        and `head_dims` contains the columns of Q."""
+        element, matrices = self.q.element, (self.q, self.k, self.v)
+        return (
+            self.head_dim in head_dims
+            and element in ("f16", "bf16")
+            and all(one.element == element and not one.transposed for one in matrices)
+            and self.o.element in (element, "f32")
+        )
+
     @property
     def keys(self) -> int | None:
         """The number of keys, None if unknown."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc.frontends.row_scan import RowScan
-from aotc.frontends.tensor_text import size_lines
+from aotc.frontends.tensor_text import index_list, size_lines
 from aotc.frontends.torch_mlir.tm_tensor.attributes import dimension_of
 
 # The least number of elements of a chunk, and the number for a scan that may be longer than _LONG.
@@ -73,11 +73,7 @@ class _Scan:
         return f"tensor<{'x'.join(shape)}x{self._element}>"
 
     def _along(self, dimension: str, others: str = "%d{i}") -> str:
-        """An index list with `dimension` for the scanned dimension and `others` for each other one,
-        where {i} is its number."""
-        each = [others.format(i=i) for i in range(self._rank)]
-        each[self._dimension] = dimension
-        return ", ".join(each)
+        return index_list(self._rank, self._dimension, dimension, others)
 
     def _combine(self, made: str, first: str, second: str) -> str:
         e = self._element

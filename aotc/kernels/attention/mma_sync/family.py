@@ -30,16 +30,9 @@ class MmaSync(AttentionFamily):
     concurrent_tiles = 2 * A100.multiprocessors
 
     def can_implement(self, problem: Attention, variant: Variant) -> bool:
-        head_dim = problem.head_dim
-        matrices = (problem.q, problem.k, problem.v)
         return (
-            head_dim is not None
-            and 0 < head_dim <= _MOST_COLUMNS
-            and head_dim % CHUNK == 0
-            and problem.q.element in ("f16", "bf16")
+            problem.is_of_16_bits(head_dims=range(CHUNK, _MOST_COLUMNS + 1, CHUNK))
             and problem.scale > 0
-            and all(one.element == problem.q.element and not one.transposed for one in matrices)
-            and problem.o.element in (problem.q.element, "f32")
             and variant.keys % TILE == 0
             and all(one.is_shared_evenly for one in operands_of(problem, variant))
             and self.shared_bytes(problem, variant) <= BLOCK_SHARED_BYTES

@@ -46,16 +46,9 @@ class Wgmma(AttentionFamily):
     concurrent_tiles = H100.multiprocessors
 
     def can_implement(self, problem: Attention, variant: Variant) -> bool:
-        head_dim = problem.head_dim
-        matrices = (problem.q, problem.k, problem.v)
         return (
-            head_dim is not None
-            and 0 < head_dim <= _MOST_COLUMNS
-            and head_dim % N_OF_MMA == 0
-            and all(matrix.element == problem.q.element for matrix in matrices)
-            and problem.o.element in (problem.q.element, "f32")
-            and problem.q.element in ("f16", "bf16")
-            and all(is_aligned(matrix) and not matrix.transposed for matrix in matrices)
+            problem.is_of_16_bits(head_dims=range(N_OF_MMA, _MOST_COLUMNS + 1, N_OF_MMA))
+            and all(map(is_aligned, (problem.q, problem.k, problem.v)))
             and problem.scale > 0
             and _is_possible(variant)
             and self.shared_bytes(problem, variant) <= SHARED_BYTES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotc.builder import Builder
-from aotc.builder.numbers import Number, Value, ceil_divide, compare, select
+from aotc.builder.numbers import Number, Value, ceil_divide, compare, next_in_ring
 from aotc.kernels.matmul.mma_sync.copies import Pipeline, TileCopy
 from aotc.kernels.matmul.mma_sync.fragments import fragment_loads
 from aotc.kernels.matmul.mma_sync.store import Output, StagedStore
@@ -101,7 +101,7 @@ class Kernel:
                     pipeline.end_fetch(write)
                     # After this, all threads have read this tile, and the next one has arrived.
                     pipeline.wait()
-                    next_read = self._following(read)
+                    next_read = next_in_ring(read, self.variant.stages)
                 next_fragments = load(next_read, (block + 1) % blocks)
                 if block == 0:
                     pipeline.begin_fetch(fetched_k, write)
@@ -109,13 +109,13 @@ class Kernel:
                 fragments = next_fragments
             if second:
                 accumulators = self._promote(loop.index, accumulators, loop.carried[last:])
-            loop.next(b.values([next_read, self._following(write), *fragments, *accumulators]))
+            loop.next(
+                b.values(
+                    [next_read, next_in_ring(write, self.variant.stages), *fragments, *accumulators]
+                )
+            )
         accumulators, second = loop.results[first:last], loop.results[last:]
         return self._sums(accumulators, second) if second else accumulators
-
-    def _following(self, stage: Number) -> Number:
-        following = stage + 1
-        return select(compare("eq", following, self.variant.stages), 0, following)
 
     def _promote(
         self, step: Number, accumulators: Sequence[Value], second: Sequence[Value]

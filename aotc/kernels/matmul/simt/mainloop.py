@@ -14,7 +14,17 @@ from math import prod
 from msgspec import Struct
 
 from aotc.builder import WIDEST_ACCESS, Buffer, Builder
-from aotc.builder.numbers import Condition, Number, Scalar, Value, compare, minimum, select, unravel
+from aotc.builder.numbers import (
+    Condition,
+    Number,
+    Scalar,
+    Value,
+    compare,
+    minimum,
+    next_in_ring,
+    select,
+    unravel,
+)
 from aotc.chips import WARP
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
 from aotc.kernels.matmul.scalar import accumulator_type_of
@@ -266,7 +276,7 @@ class Mainloop(ABC):
                     self._copy(copies[k - 1 :: self.steps - 1], next_k, free)
                 sums = self._multiply(fragments, sums)
                 fragments = following
-            next_used = self._next_stage(used)
+            next_used = next_in_ring(used, self.variant.stages)
             if is_async:
                 wait_group(b, commit_group(b), ahead - 1)
             else:
@@ -323,10 +333,6 @@ class Mainloop(ABC):
             row, column = unravel(number, across)
             group, in_group = unravel(row, width)
             yield self.rows[0] + group * down + in_group, self.columns[0] + column * right, total
-
-    def _next_stage(self, stage: Scalar) -> Number:
-        following = stage + 1
-        return select(compare("eq", following, self.variant.stages), 0, following)
 
     def _multiply(self, fragments: Sequence[Value], accumulators: Sequence[Value]) -> list[Value]:
         """The accumulators plus the outer product of a column of A and a row of B."""
