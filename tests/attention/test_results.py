@@ -50,6 +50,11 @@ def heads_of(x: np.ndarray, heads: int) -> list[np.ndarray]:
     return [np.swapaxes(part, 1, 2) for part in parts]
 
 
+def build(text: str, folder: Path, chip: str = "sm_90a") -> aotc.Library:
+    made = aotc.build(text, emit="shared", out=f"{folder}/", name="built", chips=(chip,))
+    return aotc.load(made.path)
+
+
 @pytest.mark.parametrize(
     ("name", "outer", "causal"),
     [
@@ -65,10 +70,10 @@ def test_pytorchs_attention_is_right(
 ) -> None:
     """And the same with and without the kernel of another device beside it."""
     text = (INPUTS / f"{name}.mlir").read_text()
-    built = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=(chip,))
+    library = build(text, tmp_path, chip)
     q, k, v = operands(*outer)
     result = np.full(q.shape, np.nan, np.float16)
-    aotc.load(built.path).attention(q, k, v, result)
+    library.attention(q, k, v, result)
     np.testing.assert_allclose(result, exact(q, k, v, causal=causal), rtol=0, atol=4e-3)
 
 
@@ -77,11 +82,11 @@ def test_pytorchs_attention_is_right(
 )
 def test_heads_beside_each_other_are_right(name: str, batch: int, tmp_path: Path) -> None:
     text = (INPUTS / f"{name}.mlir").read_text()
-    built = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=("sm_90a",))
+    library = build(text, tmp_path)
     random = np.random.default_rng(6)
     x = random.standard_normal((batch, 70, 3 * 2 * 64)).astype(np.float16)
     result = np.full((batch, 70, 2 * 64), np.nan, np.float16)
-    aotc.load(built.path).attention(x, result)
+    library.attention(x, result)
     expected = np.swapaxes(exact(*heads_of(x, 2), causal=True), 1, 2).reshape(result.shape)
     np.testing.assert_allclose(result, expected, rtol=0, atol=4e-3)
 
@@ -89,17 +94,16 @@ def test_heads_beside_each_other_are_right(name: str, batch: int, tmp_path: Path
 @pytest.mark.parametrize(("name", "outer"), [("no_batch", ()), ("batch_and_heads", (2, 3))])
 def test_a_batch_has_any_dimensions(name: str, outer: tuple[int, ...], tmp_path: Path) -> None:
     text = (INPUTS / f"{name}.mlir").read_text()
-    built = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=("sm_90a",))
+    library = build(text, tmp_path)
     q, k, v = operands(*outer)
     result = np.full(q.shape, np.nan, np.float16)
-    aotc.load(built.path).attention(q, k, v, result)
+    library.attention(q, k, v, result)
     np.testing.assert_allclose(result, exact(q, k, v, causal=False), rtol=0, atol=4e-3)
 
 
 def test_heads_in_rows_of_any_size_are_right(tmp_path: Path) -> None:
     text = (INPUTS / "pytorch_heads_in_rows_of_any_size.mlir").read_text()
-    built = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=("sm_90a",))
-    library = aotc.load(built.path)
+    library = build(text, tmp_path)
     random = np.random.default_rng(6)
     for batch, tokens in ((2, 70), (1, 2), (3, 131)):
         x = random.standard_normal((batch, tokens, 3 * 2 * 64)).astype(np.float16)
@@ -111,8 +115,7 @@ def test_heads_in_rows_of_any_size_are_right(tmp_path: Path) -> None:
 def test_rows_in_front_of_the_batch_are_right(tmp_path: Path) -> None:
     """As `nn.MultiheadAttention` has them."""
     text = (INPUTS / "pytorch_rows_first_of_any_batch.mlir").read_text()
-    built = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=("sm_90a",))
-    library = aotc.load(built.path)
+    library = build(text, tmp_path)
     random = np.random.default_rng(6)
     for batch in (2, 3):
         x = random.standard_normal((70, batch, 3 * 2 * 64)).astype(np.float16)
@@ -124,12 +127,12 @@ def test_rows_in_front_of_the_batch_are_right(tmp_path: Path) -> None:
 def test_a_mask_is_added(tmp_path: Path) -> None:
     """And rows that are masked throughout are 0, as PyTorch has them."""
     text = (INPUTS / "pytorch_mask.mlir").read_text()
-    built = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=("sm_90a",))
+    library = build(text, tmp_path)
     q, k, v = operands(1, 2)
     mask = np.random.default_rng(4).standard_normal((70, 131)).astype(np.float16)
     mask[:, ::3] = mask[2] = -np.inf
     result = np.full(q.shape, np.nan, np.float16)
-    aotc.load(built.path).attention(q, k, v, mask, result)
+    library.attention(q, k, v, mask, result)
     with np.errstate(invalid="ignore"):
         expected = np.nan_to_num(exact(q, k, v, causal=False, mask=mask))
     np.testing.assert_allclose(result, expected, rtol=0, atol=4e-3)
@@ -138,8 +141,7 @@ def test_a_mask_is_added(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mask", [None, CAUSAL])
 def test_attention_of_unknown_sizes_is_right(mask: str | None, tmp_path: Path) -> None:
     text = attention(None, None, None, mask=mask)
-    built = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=("sm_90a",))
-    library = aotc.load(built.path)
+    library = build(text, tmp_path)
     for batch, queries, keys in ((1, 1, 1), (2, 33, 65), (1, 130, 70), (0, 4, 4)):
         q, k, v = operands(batch, queries=queries, keys=keys)
         result = library.attention(q, k, v)
@@ -150,10 +152,10 @@ def test_attention_of_unknown_sizes_is_right(mask: str | None, tmp_path: Path) -
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90a"])
 def test_f32_is_not_rounded(chip: str, tmp_path: Path) -> None:
     text = attention(element="f32", mask=CAUSAL)
-    built = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=(chip,))
+    library = build(text, tmp_path, chip)
     q, k, v = operands(2, dtype=np.float32)
     result = np.full(q.shape, np.nan, np.float32)
-    aotc.load(built.path).attention(q, k, v, result)
+    library.attention(q, k, v, result)
     np.testing.assert_allclose(result, exact(q, k, v, causal=True), rtol=0, atol=2e-6)
 
 

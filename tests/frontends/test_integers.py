@@ -332,17 +332,34 @@ def test_quantized_convolutions(name: str, bias: bool, tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     x = generator.integers(0, 256, (1, 4, 5, 6)).astype(np.uint8)
     filters = generator.integers(-128, 128, (4, 4 // options.get("group", 1), 3, 3))
+    scales = np.array([0.01, 0.02, 0.03, 0.04], np.float32)
+    numbers = np.array([5, -7, 100000, 30000], np.int32) if bias else None
+    check_quantized_convolution(x, filters, scales, numbers, tmp_path, **options)
+
+
+def test_a_quantized_convolution_of_one_channel(tmp_path: Path) -> None:
+    """Whose bias has the scale of that channel: the import crashed."""
+    generator = np.random.default_rng(0)
+    x = generator.integers(0, 256, (1, 5, 7, 8)).astype(np.uint8)
+    filters = generator.integers(-128, 128, (1, 5, 3, 3))
+    scales, bias = np.array([0.03], np.float32), np.array([700], np.int32)
+    check_quantized_convolution(x, filters, scales, bias, tmp_path, strides=[1, 2])
+
+
+def check_quantized_convolution(
+    x: Any, filters: Any, scales: Any, bias: Any | None, folder: Path, **options: Any
+) -> None:
+    """Compares a QLinearConv of u8 and i8 with ONNX's reference."""
     weights = {
         "x_scale": np.float32(0.02),
         "x_zero": np.uint8(130),
         "w": filters.astype(np.int8),
-        "w_scale": np.array([0.01, 0.02, 0.03, 0.04], np.float32),
-        "w_zero": np.zeros(4, np.int8),
+        "w_scale": scales,
+        "w_zero": np.zeros(len(scales), np.int8),
         "y_scale": np.float32(0.5),
         "y_zero": np.uint8(100),
+        **({} if bias is None else {"bias": bias}),
     }
-    if bias:
-        weights["bias"] = np.array([5, -7, 100000, 30000], np.int32)
     node = helper.make_node("QLinearConv", ["x", *weights], ["y"], **options)
     opset = [helper.make_opsetid("", 21)]
 
@@ -357,43 +374,9 @@ def test_quantized_convolutions(name: str, bias: bool, tmp_path: Path) -> None:
         return helper.make_model(graph, opset_imports=opset, ir_version=10)
 
     (expected,) = ReferenceEvaluator(model(None)).run(None, {"x": x})
-    path = tmp_path / "model.onnx"
+    path = folder / "model.onnx"
     path.write_bytes(model(list(expected.shape)).SerializeToString())
-    artifact = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
-    (got,) = call(artifact, "model", [x], [expected])
-    np.testing.assert_array_equal(got, expected)
-
-
-def test_a_quantized_convolution_of_one_channel(tmp_path: Path) -> None:
-    """Whose bias has the scale of that channel: the import crashed."""
-    generator = np.random.default_rng(0)
-    x = generator.integers(0, 256, (1, 5, 7, 8)).astype(np.uint8)
-    weights = {
-        "x_scale": np.float32(0.02),
-        "x_zero": np.uint8(130),
-        "w": generator.integers(-128, 128, (1, 5, 3, 3)).astype(np.int8),
-        "w_scale": np.array([0.03], np.float32),
-        "w_zero": np.zeros(1, np.int8),
-        "y_scale": np.float32(0.5),
-        "y_zero": np.uint8(100),
-        "bias": np.array([700], np.int32),
-    }
-    node = helper.make_node("QLinearConv", ["x", *weights], ["y"], strides=[1, 2])
-    model = helper.make_model(
-        helper.make_graph(
-            [node],
-            "g",
-            [helper.make_tensor_value_info("x", 2, x.shape)],
-            [helper.make_tensor_value_info("y", 2, [1, 1, 5, 3])],
-            [numpy_helper.from_array(np.asarray(one), key) for key, one in weights.items()],
-        ),
-        opset_imports=[helper.make_opsetid("", 21)],
-        ir_version=10,
-    )
-    (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
-    path = tmp_path / "model.onnx"
-    path.write_bytes(model.SerializeToString())
-    artifact = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
+    artifact = aotc.build(path, emit="shared", out=f"{folder}/", chips=CHIP)
     (got,) = call(artifact, "model", [x], [expected])
     np.testing.assert_array_equal(got, expected)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from e2e.support import run
 from helpers.command import build_here
 from helpers.shared import made_once
 from numpy.typing import NDArray
@@ -172,3 +173,23 @@ CLAMPED = Epilogue(
     ),
     "result",
 )
+
+
+def check_clamped(product: Product, text: str, folder: Path) -> None:
+    """Runs a product of ones and of -2 whose epilogue is `CLAMPED`: it is given the accumulator,
+    its row and its column."""
+    m, n, k = product.m, product.n, product.k
+    program = build([product], lambda _: text, folder / "program", "--chip", "sm_80")
+    a, b = np.ones((m, k), np.float32), np.full((k, n), -2, np.float32)
+    row, column = np.indices((m, n))
+    matrices = {
+        "a": a.T.copy() if product.transposed_a else a,
+        "b": b.T.copy() if product.transposed_b else b,
+        "expected": np.maximum(-2.0 * k + column, row).astype(np.float32),
+    }
+    for name, matrix in matrices.items():
+        np.save(folder / f"{name}.npy", matrix)
+    words = ["--a", f"{folder}/a.npy", "--b", f"{folder}/b.npy", "--dim", f"c={m}x{n}"]
+    words += ["--expect", f"c={folder}/expected.npy", "--device", "cpu"]
+    done = run(program, *words)
+    assert done.returncode == 0, done.stderr

@@ -4,12 +4,10 @@ import itertools
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-from e2e.support import run
 from helpers.command import build_here
 from helpers.shared import shared_folder
-from matmul.scalar_products import CLAMPED, Product, build, call
+from matmul.scalar_products import CLAMPED, Product, build, call, check_clamped
 
 from aotc.kernels.matmul.gemv.family import GEMV
 from aotc.kernels.matmul.gemv.shape import Variant
@@ -108,16 +106,7 @@ def test_what_is_stored_is_finished(is_right: bool, tmp_path: Path) -> None:
     product = Product("finished", 35, 34, 3)
     variant = _of(SPLIT, is_right)
     text = GEMV.function(product.problem, variant, product.name, CLAMPED)
-    program = build([product], lambda _: text, tmp_path / "program", "--chip", "sm_80")
-    a, b = np.ones((35, 3), np.float32), np.full((3, 34), -2, np.float32)
-    row, column = np.indices((35, 34))
-    expected = np.maximum(-6.0 + column, row).astype(np.float32)
-    for name, matrix in (("a", a), ("b", b), ("expected", expected)):
-        np.save(tmp_path / f"{name}.npy", matrix)
-    words = ["--a", f"{tmp_path}/a.npy", "--b", f"{tmp_path}/b.npy", "--dim", "c=35x34"]
-    words += ["--expect", f"c={tmp_path}/expected.npy", "--device", "cpu"]
-    done = run(program, *words)
-    assert done.returncode == 0, done.stderr
+    check_clamped(product, text, tmp_path)
 
 
 @pytest.mark.parametrize("element", ["f16", "f32"])

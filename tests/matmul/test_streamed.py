@@ -6,11 +6,9 @@ import itertools
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-from e2e.support import run
 from helpers.shared import shared_folder
-from matmul.scalar_products import CLAMPED, Product, build, call
+from matmul.scalar_products import CLAMPED, Product, build, call, check_clamped
 
 from aotc.kernels.matmul.cpu.streamed import CPU_STREAMED
 
@@ -85,37 +83,17 @@ def test_any_sizes_are_right(
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_what_is_stored_is_finished(turned: bool, tmp_path: Path) -> None:
-    """The epilogue is given the accumulator, its row and its column."""
-    product = Product("finished", 1, 34, 3, dynamic="nk", transposed_b=turned)
+@pytest.mark.parametrize("size", [(1, 34, 3), (34, 1, 3)], ids=["row", "column"])
+def test_what_is_stored_is_finished(
+    size: tuple[int, int, int], turned: bool, tmp_path: Path
+) -> None:
+    """Of a row and of a column: the epilogue is given the accumulator, its row and its column."""
+    is_row = size[0] == 1
+    transposed = {"transposed_b" if is_row else "transposed_a": turned}
+    product = Product("finished", *size, dynamic="nk" if is_row else "mk", **transposed)
     [variant] = CPU_STREAMED.variants(product.problem)
     text = CPU_STREAMED.function(product.problem, variant, product.name, CLAMPED)
-    program = build([product], lambda _: text, tmp_path / "program", "--chip", "sm_80")
-    a, b = np.ones((1, 3), np.float32), np.full((3, 34), -2, np.float32)
-    expected = np.maximum(-6.0 + np.arange(34), 0).astype(np.float32)[None]
-    for name, matrix in (("a", a), ("b", b.T.copy() if turned else b), ("expected", expected)):
-        np.save(tmp_path / f"{name}.npy", matrix)
-    words = ["--a", f"{tmp_path}/a.npy", "--b", f"{tmp_path}/b.npy", "--dim", "c=1x34"]
-    words += ["--expect", f"c={tmp_path}/expected.npy", "--device", "cpu"]
-    done = run(program, *words)
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize("turned", [False, True])
-def test_a_column_is_finished(turned: bool, tmp_path: Path) -> None:
-    """Along rows."""
-    product = Product("finished", 34, 1, 3, dynamic="mk", transposed_a=turned)
-    [variant] = CPU_STREAMED.variants(product.problem)
-    text = CPU_STREAMED.function(product.problem, variant, product.name, CLAMPED)
-    program = build([product], lambda _: text, tmp_path / "program", "--chip", "sm_80")
-    a, b = np.full((34, 3), -2, np.float32), np.ones((3, 1), np.float32)
-    expected = np.maximum(-6.0, np.arange(34)).astype(np.float32)[:, None]
-    for name, matrix in (("a", a.T.copy() if turned else a), ("b", b), ("expected", expected)):
-        np.save(tmp_path / f"{name}.npy", matrix)
-    words = ["--a", f"{tmp_path}/a.npy", "--b", f"{tmp_path}/b.npy", "--dim", "c=34x1"]
-    words += ["--expect", f"c={tmp_path}/expected.npy", "--device", "cpu"]
-    done = run(program, *words)
-    assert done.returncode == 0, done.stderr
+    check_clamped(product, text, tmp_path)
 
 
 def test_other_products_are_refused() -> None:

@@ -101,7 +101,7 @@ class Kernel:
                     pipeline.end_fetch(write)
                     # After this, all threads have read this tile, and the next one has arrived.
                     pipeline.wait()
-                    next_read = next_in_ring(read, self.variant.stages)
+                    next_read = next_in_ring(read, variant.stages)
                 next_fragments = load(next_read, (block + 1) % blocks)
                 if block == 0:
                     pipeline.begin_fetch(fetched_k, write)
@@ -109,11 +109,8 @@ class Kernel:
                 fragments = next_fragments
             if second:
                 accumulators = self._promote(loop.index, accumulators, loop.carried[last:])
-            loop.next(
-                b.values(
-                    [next_read, next_in_ring(write, self.variant.stages), *fragments, *accumulators]
-                )
-            )
+            next_write = next_in_ring(write, variant.stages)
+            loop.next(b.values([next_read, next_write, *fragments, *accumulators]))
         accumulators, second = loop.results[first:last], loop.results[last:]
         return self._sums(accumulators, second) if second else accumulators
 
