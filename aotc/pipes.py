@@ -55,6 +55,16 @@ def read_file(path: Path) -> bytes:
         return _read_stream(file, f"'{path}'", first)
 
 
+def read_text(path: Path, what: str) -> str:
+    """The text of a file or a pipe. Raises InputError, which calls it `what`, if it cannot be
+    read."""
+    try:
+        return read_file(path).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"Cannot read {what}: {reason}.") from None
+
+
 def read_stdin() -> bytes:
     """The bytes of standard input. Raises InputError if they exceed the limit."""
     return _read_stream(sys.stdin.buffer, "standard input")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from aotc.artifact_kind import ArtifactKind
 from aotc.artifacts import EXE, HEADER, KINDS, MANIFEST, PACKAGE, WEIGHTS, parse_kind
 from aotc.errors import InputError
-from aotc.pipes import read_file
+from aotc.pipes import read_text
 from aotc.request import (
     DEFAULT_CHIPS,
     DEFAULT_PTX,
@@ -190,22 +190,14 @@ def _pipeline(text: str | None) -> str | None:
     """The pipeline, or the text of the file that `@FILE` names."""
     if text is None or not text.startswith("@"):
         return text
-    try:
-        return read_file(Path(text[1:])).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"Cannot read the pipeline '{text[1:]}': {reason}.") from None
+    return read_text(Path(text[1:]), f"the pipeline '{text[1:]}'")
 
 
 def read_tuned(path: Path) -> str:
     """The text of the measurements in a file. Raises InputError for any other file."""
     from aotc.kernels.matmul.tuned import parse_tuned
 
-    try:
-        text = read_file(path).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"Cannot read '{path}' of --tuned: {reason}.") from None
+    text = read_text(path, f"'{path}' of --tuned")
     parse_tuned(text, f"'{path}'")
     return text
 

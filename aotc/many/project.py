@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from aotc.errors import InputError
 from aotc.many.plan import requests_for
-from aotc.pipes import read_file
+from aotc.pipes import read_text
 from aotc.request import BuildRequest, unique
 from aotc.request_words import make_request
 
@@ -286,12 +286,9 @@ def read_project(path: Path) -> Project:
     from aotc.many.toml_lines import Lines, line_of_error
 
     shown = os.path.relpath(path)
+    text = read_text(path, f"'{shown}'")
     try:
-        text = read_file(path).decode()
         tables = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"Cannot read '{shown}': {reason}.") from None
     except tomllib.TOMLDecodeError as error:
         line, message = line_of_error(str(error), text)
         raise InputError(f"{shown}:{line}: error: {message}") from None

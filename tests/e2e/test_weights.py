@@ -210,6 +210,7 @@ def test_replacing_weights(package: Path, monkeypatch: pytest.MonkeyPatch) -> No
         y = np.zeros((40, 8), np.float32)
         return library.scaled(np.ones((40, 8), np.float32), y, 3), y
 
+    library.weights.set_budget(1 << 20)
     big, small = np.flip(BIG).copy(), np.arange(8, dtype=np.float32)
     library.weights.set("big", big)
     library.weights.set("small", small)
