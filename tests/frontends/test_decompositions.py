@@ -69,6 +69,31 @@ FLOATS: dict[str, Callable[[Any], Any]] = {
     "histc": lambda x: x[1].histc(4, 1, 6),
     "histc of all": lambda x: x[1].histc(5),
 }
+# A tensor of rank 0 has the dimension 0, and the dimension -1.
+OF_A_NUMBER: dict[str, Callable[[Any], Any]] = {
+    "sum": lambda x: x.sum(0),
+    "mean, kept": lambda x: x.mean(-1, keepdim=True),
+    "prod": lambda x: x.prod(-1),
+    "prod, kept": lambda x: x.prod(0, keepdim=True),
+    "maximum": lambda x: x.amax(0),
+    "minimum of no dimensions": lambda x: x.amin(()),
+    "max": lambda x: torch.stack([x.max(0).values, x.max(0).indices]),
+    "min": lambda x: torch.stack([x.min(-1).values, x.min(-1).indices]),
+    "argmax": lambda x: torch.stack([x.argmax(), x.argmin(0), x.argmax(-1, keepdim=True)]),
+    "any and all": lambda x: torch.stack([x.any(0), x.all(-1), x.any(0, keepdim=True)]),
+    "variance": lambda x: x.var(0, correction=0),
+    "logsumexp": lambda x: x.logsumexp(-1),
+    "softmax": lambda x: x.softmax(0),
+    "cumulative sum": lambda x: x.cumsum(0),
+    "cumulative product": lambda x: x.cumprod(-1),
+    "norm": lambda x: torch.linalg.vector_norm(x, 3, 0),
+    "kthvalue": lambda x: torch.stack(list(x.kthvalue(1))),
+    "topk": lambda x: torch.stack(list(x.topk(1))),
+    "sort": lambda x: torch.stack(list(x.sort(0))),
+    "scatter": lambda x: x.scatter_add(0, torch.tensor(0), torch.tensor(2.0)),
+    "gather": lambda x: x.gather(0, torch.tensor(0)),
+    "index_fill": lambda x: x.index_fill(0, torch.tensor([0]), 3.0),
+}
 OF_INTEGERS: dict[str, Callable[[Any], Any]] = {
     "third power": lambda x: x**3,
     "power 0": lambda x: x**0,
@@ -86,7 +111,9 @@ OF_INTEGERS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize(
-    ("functions", "x"), [(FLOATS, EDGES), (OF_INTEGERS, INTEGERS)], ids=["floats", "integers"]
+    ("functions", "x"),
+    [(FLOATS, EDGES), (OF_A_NUMBER, EDGES[1, 2]), (OF_INTEGERS, INTEGERS)],
+    ids=["floats", "number", "integers"],
 )
 def test_decompositions(functions: dict[str, Any], x: Any, tmp_path: Path) -> None:
     class Module(torch.nn.Module):

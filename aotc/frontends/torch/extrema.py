@@ -22,7 +22,6 @@ def extremum_decompositions(aten: Any) -> dict[Any, Any]:
         aten.median.default: _median_of_all,
         aten.median.dim: _median_of_rows,
         aten.nanmedian.default: _nanmedian_of_all,
-        aten.kthvalue.default: _kthvalue,
     }
 
 
@@ -160,13 +159,3 @@ def _nanmedian_of_all(x: Tensor) -> Tensor:
     count = (values == values).sum()
     middle = ((count - 1) // 2).clamp(min=0)
     return values.index_select(0, middle.reshape(1)).reshape(())
-
-
-def _kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    """Handles a tensor of rank 0, for which torch-mlir assumes dimensions."""
-    if x.dim():
-        return NotImplemented
-    import torch
-
-    del k, dim, keepdim
-    return x.clone(), torch.zeros_like(x, dtype=torch.int64)

@@ -34,6 +34,7 @@ from aotc.frontends.torch.operators import (
 )
 from aotc.frontends.torch.overloads import with_known_overloads
 from aotc.frontends.torch.places import keep_user_frames
+from aotc.frontends.torch.rank_zero import add_dimensions
 from aotc.frontends.torch.refusals import (
     check_bags,
     check_derivatives,
@@ -119,6 +120,7 @@ def import_program(program: Any, name: str) -> Any:
             _drop_fixed_inputs(program)
             _take_weights_out_of_lists(program)
             carry_inputs(program)
+            add_dimensions(program)
             fold_empties(program)
             fold_splats(program)
             wrap_scalars(program)
