@@ -22,7 +22,7 @@ _LIMITS = Limits(memory=4 << 30, seconds=3)
 # length, unless the limit is 0.
 _LARGEST_CONSTANT = 64
 # Operations that are not nodes of a program, but are copied together with the nodes that use them.
-_CONSTANTS = (
+CONSTANTS = (
     "torch.constant.",
     "torch.vtensor.literal",
     "torch.prim.ListConstruct",
@@ -96,6 +96,27 @@ def run_each_operation(given: memoryview) -> bytes:
     return b""
 
 
+def refused_operation(module: Any, one_pass: str) -> tuple[str, str] | None:
+    """The name and location of the first operation that a pass of torch-mlir fails on by itself."""
+    from torch_mlir import ir
+    from torch_mlir.passmanager import PassManager
+
+    with module.context, ir.Location.unknown():
+        manager = PassManager.parse(f"builtin.module({one_pass})")
+        for function, operation in _operations(module):
+            if not operation.name.startswith("torch."):
+                continue  # an earlier pass has lowered it, or inserted a conversion
+            try:
+                alone = _isolated(ir, function, operation)
+            except (ir.MLIRError, ValueError):
+                continue  # the operation is no valid module by itself
+            try:
+                manager.run(alone.operation)
+            except ir.MLIRError:
+                return operation.name, str(operation.location)
+    return None
+
+
 def _operations(module: Any) -> Iterator[tuple[Any, Any]]:
     """Yields the operations of functions' bodies, each with its function."""
     for function in module.body.operations:
@@ -116,7 +137,7 @@ def _name(operation: Any) -> str:
 
 
 def _is_constant(operation: Any) -> bool:
-    return operation.name.startswith(_CONSTANTS) or _name(operation) == "onnx.Constant"
+    return operation.name.startswith(CONSTANTS) or _name(operation) == "onnx.Constant"
 
 
 def _isolated(ir: Any, function: Any, operation: Any) -> Any:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from aotc.errors import InputError
-from aotc.frontends.culprit import serialized_module
+from aotc.frontends.culprit import CONSTANTS, refused_operation, serialized_module
 from aotc.frontends.torch_mlir.dialect import load_casts
 from aotc.frontends.torch_mlir.entry import check_dialects
 from aotc.frontends.torch_mlir.tm_tensor.lower import lower_tm_tensor
-from aotc.input.source import bytecode_of, describe_diagnostics
+from aotc.input.source import bytecode_of, describe_diagnostics, find_place
 from aotc.pipeline_text import short_name, single_passes
 from aotc.processes.fork_server import FORK_SERVER, TaskError, task_progress
 
@@ -66,10 +66,23 @@ def run_passes(
             try:
                 PassManager.parse(f"builtin.module({one})").run(module.operation)
             except ir.MLIRError as error:
-                raise InputError(describe_error(error)) from None
+                raise InputError(_with_operation(describe_error(error), module, one)) from None
     progress.tell("what follows torch-mlir's passes")
     lower_tm_tensor(module)
     return module
+
+
+def _with_operation(message: str, module: Any, failed_pass: str) -> str:
+    """The message, with the operation that has no lowering where MLIR names only its constants."""
+    if not any(f"failed to legalize operation '{name}" in message for name in CONSTANTS):
+        return message
+    found = refused_operation(module, failed_pass)
+    if found is None:
+        return message
+    operation, location = found
+    place = find_place(location, "")
+    where = f"{place}: error: " if place else ""
+    return f"{message}\n{where}failed to legalize operation '{operation}'"
 
 
 def _count(operation: Any) -> int:
