@@ -50,6 +50,15 @@ FLOATS: dict[str, Callable[[Any], Any]] = {
     "norms of all": lambda x: torch.linalg.vector_norm(x[1], 3, keepdim=True),
     "Frobenius norm": lambda x: torch.linalg.norm(x[1:].view(2, 2, 2), "fro", dim=(0, 2)),
     "all of dimensions": lambda x: x.view(2, 2, 4).isfinite().all((0, 2)),
+    "fmin": lambda x: torch.fmin(x[:, :1], x),
+    "fmax": lambda x: torch.fmax(x, x[0, 6:7]),
+    "angle": lambda x: x.angle(),
+    "take": lambda x: torch.take(x[1:], torch.tensor(-2)),
+    "cumulative product of doubles": lambda x: x[1].cumprod(0, dtype=torch.float64),
+    "scatter of products": lambda x: x[1:].scatter(
+        1, torch.tensor([[2, 0, 2]]), x[1:, :3], reduce="multiply"
+    ),
+    "scatter of sums": lambda x: x[1:].scatter(1, torch.tensor([[2, 0, 2]]), 1.5, reduce="add"),
     "windows": lambda x: x[1, 0] * torch.cat([torch.bartlett_window(5), torch.blackman_window(4)]),
     "depthwise volumes": lambda x: torch.nn.functional.conv3d(
         x[1].view(1, 2, 2, 2, 1), x[1].view(2, 1, 2, 2, 1), padding=(1, 0, 0), groups=2
@@ -97,6 +106,8 @@ OF_A_NUMBER: dict[str, Callable[[Any], Any]] = {
 OF_INTEGERS: dict[str, Callable[[Any], Any]] = {
     "third power": lambda x: x**3,
     "power 0": lambda x: x**0,
+    "fmax": lambda x: torch.fmax(x, x[0, :1]),
+    "angle": lambda x: x.angle(),
     "power of bytes": lambda x: x.to(torch.int8) ** 5,
     "isfinite": lambda x: x.isfinite(),
     "signbit": lambda x: x.signbit(),

@@ -75,6 +75,8 @@ def decompositions() -> dict[Any, Any]:
         aten.copysign.Tensor: _copysign,
         aten.copysign.Scalar: _copysign,
         aten.hypot.default: _hypot,
+        aten.cumprod.default: _cumprod,
+        aten.take.default: _take,
         aten.fmod.Scalar: _fmod,
         aten.remainder.Scalar_Tensor: _remainder_of_number,
         aten.__lshift__.Tensor: aten.bitwise_left_shift.Tensor,
@@ -312,6 +314,11 @@ def _hypot(x: Tensor, y: Tensor) -> Tensor:
     return torch.where((x.abs() == math.inf) | (y.abs() == math.inf), math.inf, found)
 
 
+def _cumprod(x: Tensor, dim: int, *, dtype: Any = None) -> Any:
+    """Converts the elements first, because torch-mlir lowers products of the same type only."""
+    return NotImplemented if dtype is None else x.to(dtype).cumprod(dim)
+
+
 def _fmod(x: Tensor, divisor: float) -> Tensor:
     """The result has the sign of `x`, even if it is 0."""
     import torch
@@ -527,6 +534,12 @@ def _index(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
 
 
 # --- Scatters -------------------------------------------------------------------------------------
+
+
+def _take(x: Tensor, index: Tensor) -> Tensor:
+    """Reads at linear indices of the flattened tensor. PyTorch's own decomposition makes a number
+    of an index of rank 0."""
+    return x.reshape(-1)[index.reshape(-1)].reshape(index.shape)
 
 
 def _put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:

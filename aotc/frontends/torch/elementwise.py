@@ -1,9 +1,11 @@
-"""PyTorch's elementwise operators that need loops or bit operations: integer powers, greatest
-common divisors, the next float. The kernel runs the loop for each element."""
+"""PyTorch's elementwise operators that need loops or bit operations (integer powers, greatest
+common divisors, the next float: the kernel runs the loop for each element), and those that are
+choices."""
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +21,9 @@ def elementwise_decompositions(aten: Any) -> dict[Any, Any]:
         aten.gcd.default: _gcd,
         aten.lcm.default: _lcm,
         aten.nextafter.default: _nextafter,
+        aten.fmin.default: _fmin,
+        aten.fmax.default: _fmax,
+        aten.angle.default: _angle,
     }
 
 
@@ -52,6 +57,28 @@ def _nextafter(x: Tensor, y: Tensor) -> Tensor:
 
     type_ = torch.result_type(x, y)
     return _applied("nextafter", x.to(type_), y.to(type_))
+
+
+def _fmin(x: Tensor, y: Tensor) -> Tensor:
+    """torch-mlir does not broadcast the operands. A NaN is chosen only where both are NaN."""
+    import torch
+
+    return torch.where((x <= y) | (y != y), x, y)
+
+
+def _fmax(x: Tensor, y: Tensor) -> Tensor:
+    import torch
+
+    return torch.where((x >= y) | (y != y), x, y)
+
+
+def _angle(x: Tensor) -> Tensor:
+    """The angle of a real number: pi if it is negative."""
+    import torch
+
+    type_ = x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
+    angle = torch.where(x < 0, math.pi, 0.0).to(type_)
+    return torch.where(x != x, x, angle) if x.dtype.is_floating_point else angle
 
 
 def _of_integers(name: str, x: Tensor, y: Tensor, type_: Any) -> Tensor:

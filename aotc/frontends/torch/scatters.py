@@ -27,6 +27,10 @@ def scatter_decompositions(aten: Any) -> dict[Any, Any]:
         aten.scatter.value: lambda x, dim, index, value: _scatter_last(
             x, dim, index, x.new_full((1,), value)
         ),
+        aten.scatter.reduce: _scatter_by_name,
+        aten.scatter.value_reduce: lambda x, dim, index, value, *, reduce: _scatter_by_name(
+            x, dim, index, x.new_full(index.shape, value), reduce=reduce
+        ),
         aten.scatter_add.default: _scatter_add,
         aten.scatter_reduce.two: _scatter_reduce,
         aten.index_add.default: _index_add,
@@ -41,6 +45,13 @@ def _scatter_last(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     return _scatter(x, dim, index, source, "")
 
 
+def _scatter_by_name(x: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str) -> Tensor:
+    """`torch.scatter` has other names for the reductions than `torch.scatter_reduce`."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    return torch.scatter_reduce(x, dim, index, src, {"add": "sum", "multiply": "prod"}[reduce])
+
+
 def _scatter_add(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     if _has_kernel(x, "sum"):
         return _scatter(x, dim, index, source, "sum")
@@ -51,7 +62,7 @@ def _scatter_reduce(
     x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """The mean of integers is rounded towards negative infinity, as in PyTorch."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     if dim < 0:
         # torch-mlir's own lowering crashes for a negative dimension.
