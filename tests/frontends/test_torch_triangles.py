@@ -104,3 +104,27 @@ def test_rows_are_exchanged(tmp_path: Path) -> None:
     for matrices in (a, a.flip(1), torch.ones(2, 4, 4), unknown):
         for result, one in zip(built(matrices), module(matrices), strict=True):
             torch.testing.assert_close(result, one, rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+class Informed(torch.nn.Module):  # type: ignore[misc, name-defined]
+    def forward(self, a: Any) -> Any:
+        symmetric = a @ a.mT
+        of_third = torch.tensor([0.0, 0, 1, 0]).diag()
+        factors = torch.linalg.cholesky_ex(
+            torch.stack([symmetric[1], symmetric[1] - 99 * of_third])
+        )
+        inverses = torch.linalg.inv_ex(torch.stack([a[0], a[0] - a[0] @ of_third]))
+        return factors.L[0], factors.info, inverses.inverse[0], inverses.info, *torch.linalg.lu(a)
+
+
+def test_matrices_without_factors_or_inverses_are_counted(tmp_path: Path) -> None:
+    """Where PyTorch returns the number of the step that fails instead of raising an error."""
+    torch.manual_seed(0)
+    a = torch.randn(2, 4, 4)
+    a[0, 0, 0] = 0
+    options: dict[str, Any] = {"chips": ["sm_80"], "cache": False, "optimization": 1}
+    built = aotc.torch.build(Informed(), (a,), name="informed", out=f"{tmp_path}/", **options)
+    results, eager = built(a), Informed()(a)
+    assert [eager[1].tolist(), eager[3].tolist()] == [[0, 3], [0, 3]]
+    for result, one in zip(results, eager, strict=True):
+        torch.testing.assert_close(result, one, rtol=1e-4, atol=1e-5)

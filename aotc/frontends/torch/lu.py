@@ -1,5 +1,6 @@
-"""Decomposes `torch.linalg.solve`, `inv`, `det`, `slogdet` and `logdet` into an LU factorization
-with partial pivoting. The matrices of a batch are factored in parallel, each sequentially."""
+"""Decomposes `torch.linalg.solve`, `inv`, `lu`, `det`, `slogdet` and `logdet` into an LU
+factorization with partial pivoting. The matrices of a batch are factored in parallel, each
+sequentially."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Any
 
 from aotc.frontends.factorization_text import lu_text
 from aotc.frontends.torch.operators import OperatorCall, OperatorLowering, define_operators
-from aotc.frontends.torch.triangular import solve_triangular
+from aotc.frontends.torch.triangular import first_of, solve_triangular
 
 Tensor = Any
 
@@ -21,6 +22,8 @@ def lu_decompositions(aten: Any) -> dict[Any, Any]:
         **dict.fromkeys((aten.linalg_det.default, aten.det.default), _determinant),
         **dict.fromkeys((aten.linalg_slogdet.default, aten.slogdet.default), _logarithm),
         aten.logdet.default: _logdet,
+        aten.linalg_lu.default: _lu,
+        aten.linalg_inv_ex.default: _inverse_and_info,
     }
 
 
@@ -39,6 +42,31 @@ def _inverse(a: Tensor) -> Any:
     if a.is_complex():
         return NotImplemented
     return _solved(a, torch.eye(a.shape[-1], dtype=a.dtype, device=a.device))
+
+
+def _inverse_and_info(a: Tensor, *, check_errors: bool = False) -> Any:
+    """Returns the inverse and, for each matrix, 0, or k if the k-th pivot is the first that is 0.
+    The inverse of such a matrix has no meaning."""
+    import torch
+
+    if a.is_complex():
+        return NotImplemented
+    factors, rows = _factors(a, is_regular=check_errors)
+    inverse = _solved_by(factors, rows, torch.eye(a.shape[-1], dtype=a.dtype, device=a.device))
+    return inverse, first_of(factors.diagonal(0, -2, -1) == 0)
+
+
+def _lu(a: Tensor, *, pivot: bool = True) -> Any:
+    """Returns the permutation matrix, and the two factors of a square matrix."""
+    import torch
+
+    if a.is_complex() or not pivot or a.shape[-1] != a.shape[-2]:
+        return NotImplemented
+    factors, rows = _factors(a)
+    numbers = torch.arange(a.shape[-1], device=a.device)
+    permutation = (rows.unsqueeze(-2) == numbers.unsqueeze(-1)).to(a.dtype)
+    lower = torch.where(numbers == numbers.unsqueeze(-1), 1, factors.tril(-1))
+    return permutation, lower, factors.triu()
 
 
 def _determinant(a: Tensor) -> Any:
@@ -68,9 +96,12 @@ def _logdet(a: Tensor) -> Any:
 def _solved(a: Tensor, b: Tensor) -> Tensor:
     """The solutions of `a @ x = b`, where the batch dimensions of `a` and `b` are broadcast. A
     singular matrix is an error of the call."""
-    factors, rows = _factors(a, is_regular=True)
-    batch = _broadcast(a.shape[:-2], b.shape[:-2])
-    count, columns = a.shape[-1], b.shape[-1]
+    return _solved_by(*_factors(a, is_regular=True), b)
+
+
+def _solved_by(factors: Tensor, rows: Tensor, b: Tensor) -> Tensor:
+    batch = _broadcast(factors.shape[:-2], b.shape[:-2])
+    count, columns = factors.shape[-1], b.shape[-1]
     places = rows.unsqueeze(-1).expand(*batch, count, columns)
     values = b.expand(*batch, count, columns).gather(-2, places)
     half = solve_triangular(factors, values, upper=False, unitriangular=True)

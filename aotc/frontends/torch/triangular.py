@@ -19,17 +19,36 @@ def triangular_decompositions(aten: Any) -> dict[Any, Any]:
         aten.linalg_solve_triangular.default: solve_triangular,
         aten.linalg_cholesky.default: _cholesky,
         aten.cholesky.default: _cholesky,
+        aten.linalg_cholesky_ex.default: _cholesky_and_info,
         aten.cholesky_solve.default: _solve_by_factor,
     }
 
 
-def _cholesky(a: Tensor, upper: bool = False) -> Any:
+def _cholesky_and_info(a: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
+    """Returns the factor and, for each matrix, 0, or k if its leading k x k matrix is the first
+    that is not positive definite. The factor of such a matrix has no meaning."""
+    if a.is_complex():
+        return NotImplemented
+    made = _cholesky(a, upper, is_checked=check_errors)
+    is_positive = made.diagonal(0, -2, -1) > 0
+    return made, first_of(is_positive.logical_not())
+
+
+def first_of(is_wrong: Tensor) -> Tensor:
+    """The number of the first true element of each row, counted from 1, or 0 if there is none."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    before = (is_wrong.cumsum(-1) == 0).sum(-1)
+    return torch.where(before == is_wrong.shape[-1], 0, before + 1).to(torch.int32)
+
+
+def _cholesky(a: Tensor, upper: bool = False, *, is_checked: bool = True) -> Any:
     if a.is_complex():
         return NotImplemented
     lower = (a.mT if upper else a).tril()
-    made = _operators().cholesky.default(
-        lower.reshape(math.prod(a.shape[:-2]), *a.shape[-2:]).contiguous()
-    )
+    operators = _operators()
+    factor = (operators.cholesky if is_checked else operators.cholesky_unchecked).default
+    made = factor(lower.reshape(math.prod(a.shape[:-2]), *a.shape[-2:]).contiguous())
     made = made.reshape(a.shape)
     return made.mT if upper else made
 
@@ -39,7 +58,7 @@ def solve_triangular(
 ) -> Any:
     """Uses the operator for lower triangular matrices. For an upper one, rows and columns are
     reversed; if `left` is false, both operands are transposed."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     shapes: Any = torch.broadcast_shapes
     if a.is_complex() or b.is_complex():
@@ -77,6 +96,7 @@ def _operators() -> Any:
         {
             "solve_lower(Tensor a, Tensor b) -> Tensor": lambda a, b: b.new_empty(b.shape),
             "cholesky(Tensor a) -> Tensor": lambda a: a.new_empty(a.shape),
+            "cholesky_unchecked(Tensor a) -> Tensor": lambda a: a.new_empty(a.shape),
         }
     )
 
@@ -85,11 +105,16 @@ def _solve_text(call: OperatorCall) -> str:
     return solve_text(*call.operands)
 
 
-def _cholesky_text(call: OperatorCall) -> str:
-    return cholesky_text(*call.operands)
+def _cholesky_text(call: OperatorCall, is_checked: bool) -> str:
+    return cholesky_text(*call.operands, is_checked=is_checked)
 
 
 LOWERINGS = (
     OperatorLowering("aotc::solve_lower", to_mlir=_solve_text),
-    OperatorLowering("aotc::cholesky", to_mlir=_cholesky_text),
+    *(
+        OperatorLowering(
+            f"aotc::{name}", to_mlir=functools.partial(_cholesky_text, is_checked=is_checked)
+        )
+        for name, is_checked in (("cholesky", True), ("cholesky_unchecked", False))
+    ),
 )
