@@ -85,6 +85,25 @@ OTHERS: dict[str, Callable[[Any], Any]] = {
     ),
     "chosen": lambda x: real(torch.where(x > 0, fft.fft(x), 0.5j)),
     "doubles": lambda x: real(fft.fft(x.double())),
+    "one complex number": lambda x: (
+        lambda z: real(
+            torch.stack(
+                [
+                    *(z.sum(0), z.sum((0,), keepdim=True), z.mean(-1), z.cumsum(0)),
+                    *(z.flip(0), z.squeeze(0)),
+                ]
+            )
+        )
+    )(torch.complex(x, -2 * x).flatten()[1]),
+    "sums of another type": lambda x: torch.stack(
+        [
+            real(one).sum()
+            for one in (
+                torch.complex(x, -x).sum(0, dtype=torch.complex128),
+                torch.complex(x, -x).cumsum(0, dtype=torch.complex128),
+            )
+        ]
+    ),
     "to the type that it has": lambda x: real(fft.fft(x).to(torch.complex64)),
     "of integers": lambda x: real(fft.rfft((x * 9).int())),
     "rotated": lambda x: real(

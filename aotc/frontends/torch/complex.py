@@ -132,6 +132,8 @@ def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
         import torch
 
         moved = function(*map(_pairs, arguments), **named)
+        if moved is NotImplemented:
+            return moved
         if isinstance(moved, list | tuple):
             return [torch.view_as_complex(one.contiguous()) for one in moved]
         return torch.view_as_complex(moved.contiguous())
@@ -158,6 +160,20 @@ def _at(pair: Tensor, dim: int, more: int = 0) -> int:
 def _all_at(pair: Tensor, dims: Sequence[int] | int | None) -> list[int]:
     listed = [dims] if isinstance(dims, int) else dims
     return [_at(pair, one) for one in listed or range(pair.dim() - 1)]
+
+
+def _along(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Extends a function along dimensions of pairs: a single number is left as it is, whatever the
+    dimension, and the elements are converted to `dtype` first."""
+
+    def of_pairs(p: Tensor, *arguments: Any, dtype: Any = None, **named: Any) -> Any:
+        if dtype is not None:
+            if not dtype.is_complex:
+                return NotImplemented
+            p = p.to(dtype.to_real())
+        return function(p, *arguments, **named) if p.dim() > 1 else p.clone()
+
+    return of_pairs
 
 
 def _rolled(p: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
@@ -187,8 +203,8 @@ _MOVES: dict[str, Callable[..., Any]] = {
     "transpose.int": lambda p, one, other: p.transpose(_at(p, one), _at(p, other)),
     "t.default": lambda p: p.transpose(0, 1) if p.dim() == 3 else p,
     "unsqueeze.default": lambda p, dim: p.unsqueeze(_at(p, dim, 1)),
-    "squeeze.dim": lambda p, dim: p.squeeze(_at(p, dim)) if p.dim() > 1 else p,
-    "squeeze.dims": lambda p, dims: p.squeeze(_all_at(p, dims)) if dims and p.dim() > 1 else p,
+    "squeeze.dim": _along(lambda p, dim: p.squeeze(_at(p, dim))),
+    "squeeze.dims": _along(lambda p, dims: p.squeeze(_all_at(p, dims)) if dims else p),
     "squeeze.default": lambda p: p.squeeze(),
     "select.int": lambda p, dim, index: p.select(_at(p, dim), index),
     "slice.Tensor": lambda p, dim=0, start=None, end=None, step=1: _slice(p, dim, start, end, step),
@@ -196,7 +212,7 @@ _MOVES: dict[str, Callable[..., Any]] = {
     "index_select.default": lambda p, dim, index: p.index_select(_at(p, dim), index),
     "index.Tensor": lambda p, indices: p[tuple(slice(None) if i is None else i for i in indices)],
     "index_put.default": _put,
-    "flip.default": lambda p, dims: p.flip(_all_at(p, dims)) if dims else p.clone(),
+    "flip.default": _along(lambda p, dims: p.flip(_all_at(p, dims)) if dims else p.clone()),
     "roll.default": _rolled,
     "unbind.int": lambda p, dim=0: p.unbind(_at(p, dim)),
     "split.Tensor": lambda p, size, dim=0: p.split(size, _at(p, dim)),
@@ -214,11 +230,11 @@ _MOVES: dict[str, Callable[..., Any]] = {
     "diagonal.default": lambda p, offset=0, one=0, other=1: p.diagonal(
         offset, _at(p, one), _at(p, other)
     ).transpose(-1, -2),
-    "sum.default": lambda p, dtype=None: p.sum(_all_at(p, None)) if p.dim() > 1 else p,
-    "sum.dim_IntList": lambda p, dim, keepdim=False, dtype=None: p.sum(_all_at(p, dim), keepdim),
-    "mean.default": lambda p, dtype=None: p.mean(_all_at(p, None)) if p.dim() > 1 else p,
-    "mean.dim": lambda p, dim, keepdim=False, dtype=None: p.mean(_all_at(p, dim), keepdim),
-    "cumsum.default": lambda p, dim, dtype=None: p.cumsum(_at(p, dim)),
+    "sum.default": _along(lambda p: p.sum(_all_at(p, None))),
+    "sum.dim_IntList": _along(lambda p, dim, keepdim=False: p.sum(_all_at(p, dim), keepdim)),
+    "mean.default": _along(lambda p: p.mean(_all_at(p, None))),
+    "mean.dim": _along(lambda p, dim, keepdim=False: p.mean(_all_at(p, dim), keepdim)),
+    "cumsum.default": _along(lambda p, dim: p.cumsum(_at(p, dim))),
 }
 
 
