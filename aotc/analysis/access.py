@@ -361,6 +361,7 @@ def _describe_result(
     arguments = [i for i, flow in enumerate(flows) if flow is not None and place in flow.returns]
     if arguments:
         value = replace(value, aliases=arguments[0] if len(arguments) == 1 else None)
+    owned, memories = [], []
     for allocation in ops.find(module.operation, *_ALLOCATIONS):
         flow = Flow.of(allocation.results[0], functions)
         if place not in flow.returns:
@@ -373,8 +374,9 @@ def _describe_result(
         # Bufferization frees what a loop allocates, but for what it returns.
         is_first = not any(name == place[0] and i < place[1] for name, i in flow.returns)
         is_kept = not flow.deallocations or _was_tensor(functions.get(place[0]), place[1])
-        return replace(value, is_owned=is_first and is_kept, memory=memory)
-    return value
+        owned.append(is_first and is_kept)
+        memories.append(memory)
+    return replace(value, is_owned=all(owned), memory=memories[0]) if memories else value
 
 
 def _was_tensor(function: Any, result: int) -> bool:

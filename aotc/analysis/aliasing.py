@@ -49,15 +49,16 @@ class Roots:
             return
         seen.append(value)
         producer = ops.defining(value)
-        if producer is None:
+        sources = _sources_of(value)
+        if sources is not None:
+            for source in sources:
+                yield from self._trace(source, seen)
+        elif producer is None:
             yield from self._trace_argument(value, seen)
         elif producer.name in _ALLOCATIONS:
             yield producer
         elif producer.name == "memref.get_global":
             yield ("global", ops.global_of(producer))
-        elif producer.name == "arith.select":
-            yield from self._trace(producer.operands[1], seen)
-            yield from self._trace(producer.operands[2], seen)
         elif producer.name.startswith("memref.") and _is_memref(producer.operands[0]):
             yield from self._trace(producer.operands[0], seen)
         else:
@@ -79,6 +80,54 @@ class Roots:
 
 def _is_memref(value: Any) -> bool:
     return isinstance(value.type, ir.MemRefType | ir.UnrankedMemRefType)
+
+
+_BRANCHES = ("scf.if", "scf.index_switch", "scf.execute_region")
+_LOOP_BOUNDS = 3  # operands of an scf.for before its initial values
+
+
+def _sources_of(value: Any) -> list[Any] | None:
+    """The values that a selection, a branch or a sequential loop hands on as `value`, a result of
+    it or an argument of its regions. None for a value of another operation."""
+    producer = ops.defining(value)
+    if producer is None:
+        return _sources_of_argument(value)
+    number = ir.OpResult(value).result_number
+    if producer.name == "arith.select":
+        return list(producer.operands)[1:]
+    if producer.name in _BRANCHES:
+        yields = [op for op in _terminators(producer) if op.name == "scf.yield"]
+        return [op.operands[number] for op in yields]
+    if producer.name == "scf.for":
+        return _carried(producer, number)
+    if producer.name == "scf.while":
+        return [_terminators(producer)[0].operands[1 + number]]
+    return None
+
+
+def _sources_of_argument(argument: Any) -> list[Any] | None:
+    block, number = argument.owner, argument.arg_number
+    loop = block.owner.operation
+    if loop.name == "scf.for":
+        return _carried(loop, number - 1)
+    if loop.name != "scf.while":
+        return None
+    condition, end = _terminators(loop)
+    if block == loop.regions[0].blocks[0]:
+        return [loop.operands[number], end.operands[number]]
+    return [condition.operands[1 + number]]
+
+
+def _carried(loop: Any, number: int) -> list[Any]:
+    """The initial value and the next one of a value that an `scf.for` carries."""
+    return [loop.operands[_LOOP_BOUNDS + number], _terminators(loop)[0].operands[number]]
+
+
+def _terminators(operation: Any) -> list[Any]:
+    """The last operation of each block in the regions of an operation."""
+    return [
+        list(block.operations)[-1].operation for region in operation.regions for block in region
+    ]
 
 
 def accesses_overlap(loop: Any, roots: Roots) -> bool:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.aliasing import Roots
+from aotc.analysis.functions import Functions
 from aotc.analysis.sparse import is_sparse
 from aotc.attributes import KNOWN_RESULTS, NAME_ATTRIBUTE, OWNED
 from aotc.input.entries import ENTRY_ATTRIBUTE, functions_of
@@ -74,10 +76,11 @@ def return_in_arguments(source: Source) -> None:
         kept = [op for op in functions_of(module) if op not in marked and _is_refused(op)]
         for function in kept:
             del function.attributes["sym_visibility"]
+        roots = Roots(Functions(module))
         for returned in ops.find(module.operation, "func.return"):
             for value in returned.operands:
                 _allocate_as_returned(value)
-            _return_each_once(returned)
+            _return_each_once(returned, roots)
     run_passes(
         module,
         _RESULTS,
@@ -145,20 +148,34 @@ def _allocate_as_returned(value: Any) -> None:
     ops.erase(producer)
 
 
-def _return_each_once(returned: Any) -> None:
-    """Copies a buffer for each additional time it is returned. The upstream pass replaces the
-    allocation by an argument once for each result, and would erase the allocation several times."""
+def _return_each_once(returned: Any, roots: Roots) -> None:
+    """Copies results that are, or may be, in the buffer of an earlier result.
+
+    The upstream pass replaces the allocation of a result of static shape by an argument once for
+    each result, and would erase the allocation several times. The caller frees each result that it
+    owns, and may write to one without changing another.
+    """
+    owned = _owned_results(ops.enclosing(returned, "func.func"))
     seen: list[Any] = []
     for number, value in enumerate(returned.operands):
-        if value not in seen:
-            seen.append(value)
+        if not isinstance(value.type, ir.MemRefType):
             continue
-        if not isinstance(value.type, ir.MemRefType) or not value.type.has_static_shape:
-            continue
-        with returned.location, ir.InsertionPoint(returned):
-            copy = ops.alloc(value.type)
-            ops.create("memref.copy", [value, copy])
-        returned.operands[number] = copy
+        is_known = value in seen and value.type.has_static_shape
+        is_shared = number in owned and any(roots.may_overlap(value, other) for other in seen)
+        if is_known or is_shared:
+            with returned.location, ir.InsertionPoint(returned):
+                copy = ops.alloc(value.type, ops.dynamic_sizes(value))
+                ops.create("memref.copy", [value, copy])
+            returned.operands[number] = copy
+        seen.append(value)
+
+
+def _owned_results(function: Any) -> list[int]:
+    """The numbers of the results that the function's caller frees."""
+    if "res_attrs" not in function.attributes:
+        return []
+    attributes = ir.ArrayAttr(function.attributes["res_attrs"])
+    return [i for i, one in enumerate(attributes) if OWNED in ir.DictAttr(one)]
 
 
 def _hand_results_on(returned: Any) -> None:

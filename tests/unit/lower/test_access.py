@@ -278,6 +278,16 @@ RESULTS: dict[str, tuple[str, list[tuple[int | None, bool, str]]]] = {
         ),
         [(None, False, "host")],
     ),
+    "one_of_two_that_an_earlier_result_may_be": (
+        _module(
+            "-> (memref<8xf32>, memref<8xf32>) | %s = memref.alloc() : memref<8xf32>\n"
+            "%t = memref.alloc() : memref<8xf32>\n"
+            "%u = arith.select %go, %t, %s : memref<8xf32>\n"
+            "return %t, %u : memref<8xf32>, memref<8xf32>",
+            "%go: i1",
+        ),
+        [(None, True, "host"), (None, False, "host")],
+    ),
     "a_scalar_and_an_argument": (
         _module("-> (f32, memref<8xf32>) | return %one, %a : f32, memref<8xf32>"),
         [(None, False, "host"), (0, False, "host")],
