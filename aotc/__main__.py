@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 def main() -> NoReturn:
     """Runs the command line and exits with 0, or with an exit code of `aotc.errors`."""
     _take_names_for_utf8()
+    _take_usual_stack()
     # Block the signals before anything else is loaded: the supervisor then receives those that
     # arrived in the meantime.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
@@ -28,6 +29,14 @@ def _take_names_for_utf8() -> None:
     if sys.getfilesystemencoding() == "ascii":
         os.environ["PYTHONUTF8"] = "1"  # for worker processes, too
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+
+
+def _take_usual_stack() -> None:
+    """Restarts Python if the limit of the stack is lower than usual and could be raised."""
+    from aotc.processes.stack import raise_stack_limit
+
+    if raise_stack_limit():
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 def _run() -> int:

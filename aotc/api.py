@@ -18,6 +18,7 @@ from aotc.errors import InputError
 from aotc.manifest import Manifest, parse_manifest
 from aotc.processes.memory import rare_collections
 from aotc.processes.record import temporary_folder
+from aotc.processes.stack import check_stack
 from aotc.request import BuildRequest
 from aotc.request_words import make_request
 from aotc.warnings import BuildWarning, Severity
@@ -105,6 +106,7 @@ def build(
     Raises InputError, with the place in the module, ToolError or InternalError. May be called
     from several threads at once.
     """
+    check_stack()
     place, content, is_module = _source(source, name)
     request = make_request(
         place,

@@ -29,6 +29,7 @@ from aotc.errors import (
 from aotc.owner import PROCESS
 from aotc.processes.memory import collect_rarely
 from aotc.processes.record import record_handle
+from aotc.processes.stack import check_stack
 from aotc.version import __version__
 
 # Errors of writing an unnamed file that the user can fix.
@@ -70,6 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit code. Errors are printed on stderr."""
     try:
+        check_stack()
         with _terminable():
             result = command_line.main(args=arguments, prog_name="aotc", standalone_mode=False)
         return result if isinstance(result, int) else EXIT_OK
