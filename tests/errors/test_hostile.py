@@ -201,6 +201,25 @@ REFUSED = {
         _function("%v = arith.constant dense<0> : vector<1099511627776xi8>"),
         "2:8: error: vector<1099511627776xi8> has 1099511627776 elements; a vector may have 16384.",
     ),
+    "the length of scalable vectors": (
+        "func.func @f() -> index {\n  %n = vector.vscale\n  return %n : index\n}",
+        "2:8: error: vector.vscale is the length of scalable vectors, which aotc does not take.",
+    ),
+    "scalable sizes of a schedule": (
+        "module attributes {transform.with_named_sequence} {\n"
+        "transform.named_sequence @__transform_main(%root: !transform.any_op "
+        "{transform.readonly}) {\n"
+        "  transform.structured.vectorize %root vector_sizes [2, [4]] : !transform.any_op\n"
+        "  transform.yield\n}\n}",
+        "3:3: error: this transform.structured.vectorize has scalable sizes, of vectors that aotc "
+        "does not take: write sizes without brackets.",
+    ),
+    "a module in a module": (
+        "module {\n  module @inner {\n    func.func @g() { return }\n  }\n"
+        "  func.func @f() { return }\n}",
+        "2:3: error: this builtin.module with a func.func is in another module; aotc builds the "
+        "outermost module's functions: move its operations there.",
+    ),
     "a scalable vector": (
         _function("%v = arith.constant dense<0.0> : vector<[4]xf32>"),
         "2:8: error: vector<[4]xf32> is a scalable vector, which aotc does not take.",

@@ -22,6 +22,7 @@ from aotc.attributes import (
     ATTENTION_SCALE,
     ATTENTION_ZERO,
     CAPABILITIES,
+    CPU_LEVEL,
     MESSAGE_ATTRIBUTE,
     NUMBER_ATTRIBUTE,
     RUNS_ON,
@@ -57,6 +58,8 @@ def check_module(source: Source, *, architecture: str, has_pipeline: bool) -> No
     seen: set[Any] = set()
     for operation in ops.walk(source.module.operation):
         problems += _problems_of(operation)
+        if not has_pipeline and (problem := _scalable_problem(operation)) is not None:
+            problems.append((operation.location, problem))
         for value in _values_of(operation):
             type_ = value.type
             if type_ in seen:
@@ -217,6 +220,8 @@ def _problems_of(operation: Any) -> Iterator[Problem]:
         if problem is not None:
             yield location, problem
     yield from ((location, problem) for problem in _vector_problems(operation))
+    if (problem := _module_problem(operation)) is not None:
+        yield location, problem
     if name in _AFFINE_LOOPS and (problem := _bounds_problem(operation)) is not None:
         yield location, problem
     if name in _UNROLLING:
@@ -233,6 +238,38 @@ def _problems_of(operation: Any) -> Iterator[Problem]:
         step = ops.known_index(operation.operands[2])
         if step is not None and step <= 0:
             yield location, f"the step of this scf.for is {step}; it must be positive."
+
+
+def _module_problem(operation: Any) -> str | None:
+    """A problem with a module in a module: only a transform schedule may be in one."""
+    if operation.name != "builtin.module" or operation.parent is None:
+        return None
+    inside = [one.operation.name for one in operation.regions[0].blocks[0].operations]
+    lost = [name for name in inside if not name.startswith("transform.")]
+    if not lost:
+        return None
+    return (
+        f"this builtin.module with a {lost[0]} is in another module; aotc builds the outermost "
+        "module's functions: move its operations there."
+    )
+
+
+_SCALE = ("vector.vscale", "llvm.intr.vscale")
+
+
+def _scalable_problem(operation: Any) -> str | None:
+    """A problem with an operation that makes, or would make, scalable vectors."""
+    name, attributes = operation.name, operation.attributes
+    if name in _SCALE and CPU_LEVEL not in attributes:
+        return f"{name} is the length of scalable vectors, which aotc does not take."
+    if name.startswith("transform.") and "scalable_sizes" in attributes:
+        sizes = attributes["scalable_sizes"]
+        if isinstance(sizes, ir.DenseBoolArrayAttr) and any(sizes):
+            return (
+                f"this {name} has scalable sizes, of vectors that aotc does not take: write sizes "
+                "without brackets."
+            )
+    return None
 
 
 def _vector_problems(operation: Any) -> Iterator[str]:
