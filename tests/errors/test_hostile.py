@@ -208,7 +208,7 @@ REFUSED = {
     "scalable sizes of a schedule": (
         "module attributes {transform.with_named_sequence} {\n"
         "transform.named_sequence @__transform_main(%root: !transform.any_op "
-        "{transform.readonly}) {\n"
+        "{transform.consumed}) {\n"
         "  transform.structured.vectorize %root vector_sizes [2, [4]] : !transform.any_op\n"
         "  transform.yield\n}\n}",
         "3:3: error: this transform.structured.vectorize has scalable sizes, of vectors that aotc "
