@@ -25,6 +25,9 @@ CALL_ATTRIBUTE = "aotc.call"
 # String on a function that takes or returns the arrays of sparse tensors: the
 # `manifest.SparseTensor`s as JSON. lower.tensors.sparse_entries →
 SPARSE_ATTRIBUTE = "aotc.sparse"
+# memref.alloc of the input, which stays where it is under --memory explicit. lower.outline →
+# lower.placement.
+GIVEN = "aotc.given"
 # Integer on a function: the bytes of its temporaries on a GPU, if constant.
 # lower.placement.workspace →
 WORKSPACE_BYTES = "aotc.workspace_bytes"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotc import ops
-from aotc.attributes import INTO_ATTRIBUTE
+from aotc.attributes import GIVEN, INTO_ATTRIBUTE
 from aotc.errors import InputError
 from aotc.input.entries import functions_of
 from aotc.input.source import Source
@@ -23,7 +23,8 @@ from aotc.lower.plan.pipeline import (
     plan_for,
     with_placement,
 )
-from aotc.request import BuildRequest
+from aotc.mlir import ir
+from aotc.request import BuildRequest, MemoryMode
 from aotc.rewrites.run import PassWatch
 
 _MAIN_SEQUENCE = "__transform_main"
@@ -42,6 +43,8 @@ def outline(
     """
     lowering = Lowering(source, request, explanation.remarks, watch)
     explanation.levels = recognise(source)
+    if request.memory is MemoryMode.EXPLICIT or request.pipeline is not None:
+        _mark_allocations(source)
     if request.pipeline is not None:
         if request.block is not None:
             raise InputError(
@@ -69,6 +72,13 @@ def outline(
     explanation.add(passes)
     lowering.run(passes)
     return lowering.managed_globals
+
+
+def _mark_allocations(source: Source) -> None:
+    """Tells the author's allocations from those that the passes make, which they must place."""
+    with source.module.context:
+        for allocation in ops.find(source.module.operation, "memref.alloc"):
+            allocation.attributes[GIVEN] = ir.UnitAttr.get()
 
 
 def _check_writes(source: Source, passes: Sequence[Pass]) -> None:

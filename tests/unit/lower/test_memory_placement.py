@@ -228,6 +228,43 @@ def test_explicit_placement(name: str, aotc: Aotc, mlir_file: MlirFile) -> None:
     assert "gpu.memcpy" not in outlined
 
 
+# name: a module whose temporaries aotc's passes make.
+TEMPORARIES = {
+    # The sums are accumulated in f32, and in parts.
+    "column_sums_of_f16": """
+func.func @f(%x: memref<20000x48xf16>, %y: memref<48xf16>) attributes {llvm.emit_c_interface} {
+  linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>],
+      iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<20000x48xf16>) outs(%y : memref<48xf16>) {
+    ^bb0(%a: f16, %b: f16):
+      %s = arith.addf %a, %b : f16
+      linalg.yield %s : f16
+  }
+  return
+}""",
+    "a_tensor_of_a_loop": """
+func.func @f(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %y = scf.for %i = %c0 to %n step %c1 iter_args(%t = %x) -> tensor<?xf32> {
+    %e = math.exp %t : tensor<?xf32>
+    scf.yield %e : tensor<?xf32>
+  }
+  return %y : tensor<?xf32>
+}""",
+}
+
+
+@pytest.mark.parametrize("name", TEMPORARIES)
+def test_temporaries_under_explicit_placement(name: str, aotc: Aotc, mlir_file: MlirFile) -> None:
+    """Buffers that the author did not allocate are where kernels can use them."""
+    options = ("--memory", "explicit", "--emit", "mlir", "-o", "-")
+    outlined = aotc("build", mlir_file(TEMPORARIES[name]), *options).succeeded().stdout
+    assert "gpu.alloc" in outlined
+    assert "memref.alloc" not in outlined
+
+
 # name: (buffers of the device, of which have a mirror of the host's, copies, waits)
 AUTOMATIC: dict[str, tuple[int, int, int, int]] = {
     "alloc": (1, 0, 1, 0),
