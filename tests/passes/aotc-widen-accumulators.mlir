@@ -64,3 +64,51 @@ func.func @scaled(%x: memref<4x100xf16>, %y: memref<4xf16>) {
 
 // CHECK-LABEL: func.func @scaled(
 // CHECK-NOT:     f32
+
+// A difference, a fused product and a sum of two terms in each step.
+func.func @steps(%x: memref<4x100xf16>, %y: memref<4xf16>) {
+  linalg.generic {indexing_maps = [#row, #one], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<4x100xf16>) outs(%y : memref<4xf16>) {
+    ^bb0(%e: f16, %s: f16):
+      %0 = arith.subf %s, %e : f16
+      %1 = math.fma %e, %e, %0 : f16
+      %2 = arith.addf %e, %1 : f16
+      linalg.yield %2 : f16
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @steps(
+// CHECK:         ^bb0(%[[E:.*]]: f16, %[[S:.*]]: f32):
+// CHECK:           %[[D:.*]] = arith.subf %[[S]], %{{.*}} : f32
+// CHECK:           %[[F:.*]] = math.fma %{{.*}}, %{{.*}}, %[[D]] : f32
+// CHECK:           %[[A:.*]] = arith.addf %{{.*}}, %[[F]] : f32
+// CHECK-NEXT:      linalg.yield %[[A]] : f32
+
+func.func @bytes(%x: memref<4x100xf8E4M3FN>, %y: memref<4xf8E4M3FN>) {
+  linalg.generic {indexing_maps = [#row, #one], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<4x100xf8E4M3FN>) outs(%y : memref<4xf8E4M3FN>) {
+    ^bb0(%e: f8E4M3FN, %s: f8E4M3FN):
+      %0 = arith.addf %s, %e : f8E4M3FN
+      linalg.yield %0 : f8E4M3FN
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @bytes(
+// CHECK:           arith.addf {{.*}} : f32
+// CHECK:           arith.truncf {{.*}} : f32 to f8E4M3FN
+
+// Not a sum: its sign changes in each step.
+func.func @alternating(%x: memref<4x100xf16>, %y: memref<4xf16>) {
+  linalg.generic {indexing_maps = [#row, #one], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<4x100xf16>) outs(%y : memref<4xf16>) {
+    ^bb0(%e: f16, %s: f16):
+      %0 = arith.subf %e, %s : f16
+      linalg.yield %0 : f16
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @alternating(
+// CHECK-NOT:     f32

@@ -1,4 +1,4 @@
-"""`aotc-widen-accumulators`: linalg operations sum 16-bit floats in f32.
+"""`aotc-widen-accumulators`: linalg operations sum floats of 16 and fewer bits in f32.
 
 The kernels of matmuls and convolutions accumulate in f32 and round once. Loops that compute what
 has no kernel would round to 16 bits after each addition: the error of a sum of K terms grows with
@@ -17,11 +17,14 @@ from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
 
 _NARROW = 16  # bits
+# Operations that add to an accumulator → the operands that it may be. One that a term is subtracted
+# from is a sum; one that is subtracted from a term is not.
+_ADDITIONS = {"arith.addf": (0, 1), "arith.subf": (0,), "math.fma": (2,)}
 
 
 class WidenAccumulators(OwnPass, frozen=True):
     name = "aotc-widen-accumulators"
-    reason: str = "sums of 16-bit floats are accumulated in f32, and rounded once"
+    reason: str = "sums of floats of up to 16 bits are accumulated in f32, and rounded once"
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
@@ -35,43 +38,59 @@ def _widen_outputs(generic: Any) -> None:
     terminator = ops.content(generic)[-1]
     arguments = list(generic.regions[0].blocks[0].arguments)[len(inputs) :]
     for i, (output, argument) in enumerate(zip(outputs, arguments, strict=True)):
-        addition = ops.defining(terminator.operands[i])
-        if addition is not None and _is_sum(addition, argument):
+        additions = _additions(terminator.operands[i], argument) if _is_narrow(argument) else None
+        if additions:
             with generic.location:
-                _widen(generic, len(inputs) + i, output, addition)
+                _widen(generic, len(inputs) + i, output, additions)
 
 
-def _is_sum(addition: Any, accumulator: Any) -> bool:
-    """Whether the operation adds a term to a 16-bit accumulator, and nothing else uses that."""
+def _is_narrow(accumulator: Any) -> bool:
     type_ = accumulator.type
-    return (
-        isinstance(type_, ir.FloatType)
-        and type_.width == _NARROW
-        and addition.name == "arith.addf"
-        and accumulator in list(addition.operands)
-        and len(list(accumulator.uses)) == 1
-        and len(list(addition.results[0].uses)) == 1
-    )
+    return isinstance(type_, ir.FloatType) and type_.width <= _NARROW and _is_used_once(accumulator)
 
 
-def _widen(generic: Any, operand: int, narrow: Any, addition: Any) -> None:
+def _is_used_once(value: Any) -> bool:
+    return len(list(value.uses)) == 1
+
+
+def _additions(value: Any, accumulator: Any) -> list[tuple[Any, int]] | None:
+    """The operations that add terms to the accumulator until it is `value`, in their order, each
+    with the number of the operand that is the accumulator. None if it is not such a sum, or if
+    anything else uses it."""
+    if value == accumulator:
+        return []
+    addition = ops.defining(value)
+    if addition is None or addition.name not in _ADDITIONS or not _is_used_once(value):
+        return None
+    for operand in _ADDITIONS[addition.name]:
+        before = _additions(addition.operands[operand], accumulator)
+        if before is not None:
+            return [*before, (addition, operand)]
+    return None
+
+
+def _widen(generic: Any, operand: int, narrow: Any, additions: list[tuple[Any, int]]) -> None:
     """Accumulates the output `operand`, which is the buffer `narrow`, in a buffer of f32."""
     wide_type, narrow_type = ir.F32Type.get(), narrow.type.element_type
     with ir.InsertionPoint(generic):
         type_ = ir.MemRefType.get(narrow.type.shape, wide_type)
-        sizes = ops.dynamic_sizes(narrow)
-        segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(sizes), 0])}
-        wide = ops.create("memref.alloc", sizes, [type_], segments).result
+        wide = ops.alloc(type_, ops.dynamic_sizes(narrow))
         _convert("arith.extf", narrow, wide, wide_type)
     generic.operands[operand] = wide
     accumulator = generic.regions[0].blocks[0].arguments[operand]
-    terms = [value for value in addition.operands if value != accumulator]
     accumulator.set_type(wide_type)
-    with ir.InsertionPoint(addition), addition.location:
-        term = _widened(terms[0], wide_type)
-        total = _with_flags(addition, [accumulator, term], wide_type)
-    addition.results[0].replace_all_uses_with(total)
-    ops.erase(addition)
+    total = accumulator
+    for addition, place in additions:
+        is_sum = addition.name != "math.fma"
+        with ir.InsertionPoint(addition), addition.location:
+            operands = [
+                total if i == place else _widened(term, wide_type, is_term=is_sum)
+                for i, term in enumerate(addition.operands)
+            ]
+            total = _with_flags(addition, operands, wide_type)
+    additions[-1][0].results[0].replace_all_uses_with(total)
+    for addition, _ in reversed(additions):
+        ops.erase(addition)
     with ir.InsertionPoint.after(generic):
         _convert("arith.truncf", wide, narrow, narrow_type)
         ops.create("memref.dealloc", [wide])
@@ -83,13 +102,13 @@ def _convert(name: str, source: Any, target: Any, element: Any) -> None:
     ops.create_generic([source, target], maps, lambda one, _: ops.unary(name, one, element))
 
 
-def _widened(term: Any, wide: Any) -> Any:
-    """A term in f32; a product is not rounded before."""
-    product = ops.defining(term)
-    if product is not None and product.name == "arith.mulf":
+def _widened(value: Any, wide: Any, *, is_term: bool) -> Any:
+    """A value in f32; a term that is a product is not rounded before."""
+    product = ops.defining(value)
+    if is_term and product is not None and product.name == "arith.mulf":
         factors = [ops.unary("arith.extf", one, wide) for one in product.operands]
         return _with_flags(product, factors, wide)
-    return ops.unary("arith.extf", term, wide)
+    return ops.unary("arith.extf", value, wide)
 
 
 def _with_flags(operation: Any, operands: list[Any], type_: Any) -> Any:
