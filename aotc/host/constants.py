@@ -22,6 +22,7 @@ from aotc.input.blobs import resource_name
 from aotc.input.source import Source, input_error
 from aotc.mlir import ir
 from aotc.ops import symbol_of
+from aotc.rewrites.run import run_pipeline
 from aotc.sizes import dense_bytes
 
 # The optimizer sees the values of smaller constants, and clang takes 0.07 s to read a MiB of text.
@@ -70,6 +71,26 @@ class Constant(Struct, frozen=True):
                 yield piece[: self.size - start]
         else:
             yield content_of(self.attribute, self.size)
+
+
+_VISIBILITY = "sym_visibility"
+
+
+def drop_unused_variables(host: Any) -> None:
+    """Erases the private variables of `host` that nothing refers to. LLVM does so with those whose
+    values it sees, and at -O0 with none."""
+    with host.context:
+        private = [
+            op for op in operations(host) if op.name == "llvm.mlir.global" and is_private(op)
+        ]
+        if not private:
+            return
+        for variable in private:
+            variable.attributes[_VISIBILITY] = ir.StringAttr.get("private")
+        run_pipeline(host, ("symbol-dce",))
+        for variable in operations(host):
+            if variable.name == "llvm.mlir.global" and _VISIBILITY in variable.attributes:
+                del variable.attributes[_VISIBILITY]
 
 
 def take_large_constants(host: Any, least: int = LARGE) -> list[Constant]:

@@ -35,6 +35,7 @@ from aotc.host.constants import (
     check_reach,
     describe,
     large_variables,
+    drop_unused_variables,
     take_large_constants,
     write_constants,
 )
@@ -101,6 +102,7 @@ def translate_host(
             },
             kernels_apart=kernels_apart,
         )
+        drop_unused_variables(module)
         return take_large_constants(module, LARGE if kernels_apart else TEXT_LIMIT)
 
     def written(module: Any, file: str) -> str:

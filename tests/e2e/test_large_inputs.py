@@ -125,6 +125,29 @@ def test_constants_in_an_object(tmp_path: Path) -> None:
     assert all(file.stat().st_size < 2**20 for file in texts)
 
 
+@pytest.mark.parametrize("level", [0, 3])
+def test_unused_private_variables_take_no_room(tmp_path: Path, level: int) -> None:
+    source = tmp_path / "unused.mlir"
+    source.write_text(
+        "llvm.mlir.global private constant @small(dense<[1, 2, 3]> : tensor<3xi32>) "
+        ": !llvm.array<3 x i32>\n"
+        "llvm.mlir.global internal @large(dense<7> : tensor<65536xi32>) : !llvm.array<65536 x i32>\n"
+        "llvm.mlir.global internal constant @used(5 : i32) : i32\n"
+        "func.func @get() -> i32 attributes {llvm.emit_c_interface} {\n"
+        "  %a = llvm.mlir.addressof @used : !llvm.ptr\n"
+        "  %v = llvm.load volatile %a : !llvm.ptr -> i32\n"
+        "  return %v : i32\n}\n"
+    )
+    out = tmp_path / "unused.o"
+    command = ("build", source, "--emit", "obj", f"-O{level}", "--chip", "sm_80", "-o", out)
+    subprocess.run(aotc_command(*command), env=process_environment(), check=True)
+    content = out.read_bytes()
+    assert b"used" in content
+    assert b"small" not in content
+    assert b"large" not in content
+    assert len(content) < 2**16
+
+
 SPECIAL = """
 !T = !llvm.array<20000 x i32>
 llvm.mlir.global internal thread_local @each(dense<7> : tensor<20000xi32>) : !T

@@ -487,3 +487,34 @@ def test_products_of_any_batch(tmp_path: Path, axes: list[int], keeps: int, opse
     shape = ["N", *expected.shape[1:]]
     net = _build(tmp_path, nodes, {"x": (1, ["N", 3, 5])}, {"y": (1, shape)}, opset)
     np.testing.assert_allclose(net(x), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.4, 2.0])
+def test_boxes_of_unknown_number_above_a_threshold(tmp_path: Path, threshold: float) -> None:
+    """torch-mlir's lowering fails at the call if any score is below the threshold."""
+    from onnx import helper
+
+    constants = [
+        ("most", 7, [5]),
+        ("iou", 1, [0.3]),
+        ("threshold", 1, [threshold]),
+    ]
+    nodes = [
+        *(
+            helper.make_node("Constant", [], [name], value=helper.make_tensor(name, kind, [1], one))
+            for name, kind, one in constants
+        ),
+        helper.make_node("NonMaxSuppression", ["boxes", "scores", *(c[0] for c in constants)], ["y"]),
+    ]
+    net = _build(
+        tmp_path,
+        nodes,
+        {"boxes": (1, [1, "n", 4]), "scores": (1, [1, 1, "n"])},
+        {"y": (7, ["rows", 3])},
+        opset=13,
+    )
+    corners = np.arange(6, dtype=np.float32)
+    boxes = np.stack([corners, corners, corners + 1, corners + 1], 1)[None]
+    scores = np.array([[[0.1, 0.9, 0.4, 0.5, 0.3, 0.7]]], np.float32)
+    best = [i for i in (1, 5, 3, 2, 4) if scores[0, 0, i] > threshold]
+    assert np.asarray(net(boxes, scores)).tolist() == [[0, 0, i] for i in best]

@@ -182,7 +182,7 @@ def _unique(node: Node) -> str | None:
 def _non_max_suppression(node: Node) -> str | None:
     boxes, scores, made = known_input(node, 0), known_input(node, 1), known_result(node)
     if boxes is None or scores is None or made is None or 0 in boxes or 0 in scores or 0 in made:
-        return None
+        return _above_threshold(node) if node.has(4) else None
     batch, classes, size = scores
     if size > _MOST_BOXES or batch * classes * size > _MOST:
         return None
@@ -257,6 +257,21 @@ def _non_max_suppression(node: Node) -> str | None:
     kinds = body.part(rows, 0, 2, 0)
     found = body.reshape(body("Gather", index, at), [1, made[0]])
     return body.end(y=body("Transpose", body("Concat", kinds, found, axis=0), perm=[1, 0]))
+
+
+def _above_threshold(node: Node) -> str | None:
+    """The rows above the threshold of what torch-mlir selects, whose lowering is for one class and
+    expects that all scores are above it. They are the first ones: it selects the boxes by
+    descending scores, and a box is not suppressed by one with a lower score."""
+    body = Body(node.opset)
+    given = ["boxes", "scores", "most" if node.has(2) else "", "iou" if node.has(3) else ""]
+    attributes = {"center_point_box": node.attribute("center_point_box", 0)}
+    found = body("NonMaxSuppression", *given, **attributes)
+    places = body.reshape(body.part(found, 2, 3, 1), [-1])
+    selected = body("Gather", body.reshape("scores", [-1]), places, axis=0)
+    passes = body("Greater", selected, body.reshape("threshold", [1]))
+    count = body.reduce("ReduceSum", body.cast(passes, INT64), [0], keeps=True)
+    return body.end(y=body("Slice", found, body.ints([0]), count, body.ints([0])))
 
 
 SELECTION_REWRITES = (
