@@ -23,6 +23,7 @@ from aotc.rewrites.bit_casts import expand_bit_casts
 from aotc.rewrites.host_passes import TO_BRANCHES, TO_LOOPS
 from aotc.rewrites.intersections import expand_intersections
 from aotc.rewrites.lines import add_lines
+from aotc.rewrites.masked_writes import expand_masked_writes
 from aotc.rewrites.math import replace_math
 from aotc.rewrites.memory_spaces import SpaceStripper
 from aotc.rewrites.packed_vectors import widen_packed_vectors
@@ -83,6 +84,7 @@ def lower_host(
             watch=watch,
         )
         widen_packed_vectors(host)
+        expand_masked_writes(host)
         expand_bit_casts(host)
         expand_intersections(host)
         run(TO_LOOPS)

@@ -11,6 +11,7 @@ from aotc.ops import content, symbol_of, walk
 from aotc.rewrites.atomics import exchange_folded_updates, expand_atomic_products
 from aotc.rewrites.bit_casts import expand_bit_casts
 from aotc.rewrites.host_passes import TO_BRANCHES, TO_LOOPS
+from aotc.rewrites.masked_writes import expand_masked_writes
 from aotc.rewrites.math import replace_math
 from aotc.rewrites.packed_vectors import widen_packed_vectors
 from aotc.rewrites.run import PassWatch, run_pipeline
@@ -51,6 +52,7 @@ def lower_to_llvm(module: Any, watch: PassWatch) -> None:
     expand_atomic_products(module.operation)
     load_under_conditions(module.operation)
     widen_packed_vectors(module.operation)
+    expand_masked_writes(module.operation)
     expand_bit_casts(module.operation)
     _run(module, TO_LOOPS, watch)
     replace_math(module, in_loops=True)

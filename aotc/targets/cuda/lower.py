@@ -17,6 +17,7 @@ from aotc.ops import symbol_of
 from aotc.rewrites.atomics import exchange_folded_updates, expand_atomic_products
 from aotc.rewrites.bit_casts import expand_bit_casts
 from aotc.rewrites.lines import add_lines
+from aotc.rewrites.masked_writes import expand_masked_writes
 from aotc.rewrites.math import replace_questions
 from aotc.rewrites.memory_spaces import number_workgroup_space
 from aotc.rewrites.neighbour_accesses import vectorize_neighbours
@@ -116,6 +117,7 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool, watch: PassWat
         replace_narrow_tanh(device)
         merge_masks(device)
         widen_packed_vectors(device)
+        expand_masked_writes(device)
         expand_bit_casts(device)
         expand_small_floats(device, watch, Float8Conversions(device))
         expand_atomic_products(device)
