@@ -34,8 +34,8 @@ from aotc.host.constants import (
     Constant,
     check_reach,
     describe,
-    large_variables,
     drop_unused_variables,
+    large_variables,
     take_large_constants,
     write_constants,
 )

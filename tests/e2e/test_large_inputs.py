@@ -131,7 +131,8 @@ def test_unused_private_variables_take_no_room(tmp_path: Path, level: int) -> No
     source.write_text(
         "llvm.mlir.global private constant @small(dense<[1, 2, 3]> : tensor<3xi32>) "
         ": !llvm.array<3 x i32>\n"
-        "llvm.mlir.global internal @large(dense<7> : tensor<65536xi32>) : !llvm.array<65536 x i32>\n"
+        "llvm.mlir.global internal @large(dense<7> : tensor<65536xi32>) "
+        ": !llvm.array<65536 x i32>\n"
         "llvm.mlir.global internal constant @used(5 : i32) : i32\n"
         "func.func @get() -> i32 attributes {llvm.emit_c_interface} {\n"
         "  %a = llvm.mlir.addressof @used : !llvm.ptr\n"

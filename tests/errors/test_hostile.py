@@ -214,6 +214,21 @@ REFUSED = {
         "3:3: error: this transform.structured.vectorize has scalable sizes, of vectors that aotc "
         "does not take: write sizes without brackets.",
     ),
+    "tensors in 21 loops": (
+        "func.func @f(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {\n"
+        + "".join(
+            f"%r{i} = scf.for %i{i} = %n to %n step %n iter_args(%y{i} = "
+            f"{f'%y{i - 1}' if i else '%x'}) -> tensor<4xf32> {{\n"
+            for i in range(21)
+        )
+        + "".join(
+            f"scf.yield {'%y20' if i == 20 else f'%r{i + 1}'} : tensor<4xf32>\n}}\n"
+            for i in reversed(range(21))
+        )
+        + "return %r0 : tensor<4xf32>\n}",
+        "22:8: error: this scf.for carries a tensor in more than 20 loops, which aotc does not "
+        "take: bufferization takes twice the time for each.",
+    ),
     "a module in a module": (
         "module {\n  module @inner {\n    func.func @g() { return }\n  }\n"
         "  func.func @f() { return }\n}",

@@ -504,7 +504,9 @@ def test_boxes_of_unknown_number_above_a_threshold(tmp_path: Path, threshold: fl
             helper.make_node("Constant", [], [name], value=helper.make_tensor(name, kind, [1], one))
             for name, kind, one in constants
         ),
-        helper.make_node("NonMaxSuppression", ["boxes", "scores", *(c[0] for c in constants)], ["y"]),
+        helper.make_node(
+            "NonMaxSuppression", ["boxes", "scores", *(one[0] for one in constants)], ["y"]
+        ),
     ]
     net = _build(
         tmp_path,

@@ -42,6 +42,8 @@ _LARGEST_VECTOR = 1 << 14
 _LARGEST_VECTOR_OF_MATH = 1 << 13
 # The limit of an unroll factor: all later passes process each copy of the loop's body.
 _LARGEST_FACTOR = 1 << 10
+# The limit of scf.for in each other that carry a tensor: 20 take two seconds, 24 half a minute.
+_MOST_LOOPS_OF_TENSORS = 20
 _UNROLLING = ("transform.loop.unroll", "transform.loop.unroll_and_jam")
 _GPU_SPACE = "#gpu.address_space<"
 # NVVM's address spaces: generic, global, shared, constant and local memory.
@@ -235,9 +237,26 @@ def _problems_of(operation: Any) -> Iterator[Problem]:
             "to_nearest_even. (arith.truncf may round otherwise.)",
         )
     if name == "scf.for":
-        step = ops.known_index(operation.operands[2])
-        if step is not None and step <= 0:
-            yield location, f"the step of this scf.for is {step}; it must be positive."
+        yield from ((location, problem) for problem in _loop_problems(operation))
+
+
+def _loop_problems(loop: Any) -> Iterator[str]:
+    step = ops.known_index(loop.operands[2])
+    if step is not None and step <= 0:
+        yield f"the step of this scf.for is {step}; it must be positive."
+    if _carries_tensors(loop) and _loops_around(loop) == _MOST_LOOPS_OF_TENSORS:
+        yield (
+            f"this scf.for carries a tensor in more than {_MOST_LOOPS_OF_TENSORS} loops, which "
+            "aotc does not take: bufferization takes twice the time for each."
+        )
+
+
+def _carries_tensors(loop: Any) -> bool:
+    return any(isinstance(result.type, ir.RankedTensorType) for result in loop.results)
+
+
+def _loops_around(operation: Any) -> int:
+    return sum(one.name == "scf.for" for one in ops.ancestors(operation))
 
 
 def _module_problem(operation: Any) -> str | None:
