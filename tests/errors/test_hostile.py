@@ -229,6 +229,26 @@ REFUSED = {
         "22:8: error: this scf.for carries a tensor in more than 20 loops, which aotc does not "
         "take: bufferization takes twice the time for each.",
     ),
+    "a sparse matrix of one row of blocks": (
+        "#B = #sparse_tensor.encoding<{map = (i, j) -> (i floordiv 2 : dense, "
+        "j floordiv 2 : compressed, i mod 2 : dense, j mod 2 : dense)}>\n"
+        "func.func @f(%x: tensor<2x4xf32, #B>, %v: tensor<4xf32>, %y: tensor<2xf32>) "
+        "-> tensor<2xf32> attributes {llvm.emit_c_interface} {\n"
+        "  %r = linalg.matvec ins(%x, %v : tensor<2x4xf32, #B>, tensor<4xf32>) "
+        "outs(%y : tensor<2xf32>) -> tensor<2xf32>\n"
+        "  return %r : tensor<2xf32>\n}",
+        "3:8: error: linalg.matvec is not supported here: d0 floordiv 2 in tensor<2x4xf32",
+    ),
+    "a sparse matrix of a part of a block": (
+        "#B = #sparse_tensor.encoding<{map = (i, j) -> (i floordiv 2 : dense, "
+        "j floordiv 2 : compressed, i mod 2 : dense, j mod 2 : dense)}>\n"
+        "func.func @f(%x: tensor<5x4xf32, #B>, %v: tensor<4xf32>, %y: tensor<5xf32>) "
+        "-> tensor<5xf32> attributes {llvm.emit_c_interface} {\n"
+        "  %r = linalg.matvec ins(%x, %v : tensor<5x4xf32, #B>, tensor<4xf32>) "
+        "outs(%y : tensor<5xf32>) -> tensor<5xf32>\n"
+        "  return %r : tensor<5xf32>\n}",
+        "3:8: error: linalg.matvec is not supported here: the size of d0 floordiv 2 in ",
+    ),
     "a module in a module": (
         "module {\n  module @inner {\n    func.func @g() { return }\n  }\n"
         "  func.func @f() { return }\n}",

@@ -7,6 +7,7 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.access import COPIES, WRITES
 from aotc.analysis.gpu_modules import gpu_modules
+from aotc.analysis.sparse import is_sparse, level_size, levels_of
 from aotc.analysis.types import is_packed
 from aotc.analysis.views import root_of
 from aotc.errors import InputError
@@ -60,8 +61,25 @@ def check_supported(source: Source, *, has_pipeline: bool) -> None:
             value.type.has_static_shape for value in operation.operands
         ):
             reason = "its sizes must be known"
+        if dialect == "linalg" and not has_pipeline:
+            reason = reason or _blocks_problem(operation)
         if reason is not None:
             raise _refused(source, operation, f"{operation.name} is not supported here: {reason}.")
+
+
+def _blocks_problem(operation: Any) -> str | None:
+    """A problem with a blocked operand whose size is known. Upstream's sparsifier crashes if it is
+    not a number of blocks, or a single one, whose level is folded to the constant 0."""
+    for type_ in (value.type for value in operation.operands if is_sparse(value.type)):
+        for level in levels_of(type_):
+            size = level_size(level, type_.shape)
+            if not isinstance(size, tuple) or size[1] == 1 or size[0] < 0:
+                continue
+            if size[0] % size[1]:
+                return f"the size of {level.expression} in {type_} is no multiple of {size[1]}"
+            if size[0] <= size[1]:
+                return f"{level.expression} in {type_} has one block; declare its size as ?"
+    return None
 
 
 def check_vector_casts(source: Source) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.generics import reduction_loops
 from aotc.analysis.sparse import is_sparse
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.functions import BY_HAND
@@ -23,8 +24,9 @@ from aotc.mlir import ir
 _FUSION = (
     "func.func(linalg-generalize-named-ops,linalg-fuse-elementwise-ops,empty-tensor-to-alloc-tensor)",
 )
+_SPARSIFIER = "sparsification-and-bufferization"
 # Each iteration of an outer loop over a dense level has its own element or row.
-_SPARSIFIER = ("sparsification-and-bufferization{parallelization-strategy=dense-outer-loop}",)
+_OUTER_LOOPS = "{parallelization-strategy=dense-outer-loop}"
 _SPECIFIERS = ("sparse-storage-specifier-to-llvm", "canonicalize", "cse")
 # The attribute of loops that the sparsifier creates.
 _EMITTED = "Emitted from"
@@ -58,7 +60,10 @@ class Sparsify(OwnPass, frozen=True):
         with lowering.module.context:
             for generic in ops.find(lowering.module.operation, "linalg.generic"):
                 _allocate_constant_init(generic)
-        lowering.run_upstream(*_SPARSIFIER)
+        is_full = any(
+            map(_is_full_reduction, ops.find(lowering.module.operation, "linalg.generic"))
+        )
+        lowering.run_upstream(_SPARSIFIER if is_full else _SPARSIFIER + _OUTER_LOOPS)
         with lowering.module.context:
             expand_assembly(lowering.module)
             drop_views(lowering.module)
@@ -78,6 +83,14 @@ class Sparsify(OwnPass, frozen=True):
                     separate_columns(loop)
             for copy in ops.find(lowering.module.operation, "memref.copy"):
                 _fill_in_parallel(copy, lowering.module)
+
+
+def _is_full_reduction(generic: Any) -> bool:
+    """Whether a sparse tensor is reduced to one number: upstream's sparsifier crashes if the outer
+    loop of such a reduction is parallel."""
+    is_any_sparse = any(is_sparse(value.type) for value in generic.operands)
+    kinds = ir.ArrayAttr(generic.attributes["iterator_types"])
+    return is_any_sparse and len(reduction_loops(generic)) == len(kinds)
 
 
 def _allocate_constant_init(generic: Any) -> None:
