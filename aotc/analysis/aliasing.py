@@ -30,10 +30,15 @@ _ANYTHING = "anything"
 
 
 class Roots:
-    """The root buffers of the memrefs of a module."""
+    """The root buffers of the memrefs of a module.
 
-    def __init__(self, functions: Functions) -> None:
+    With `follows_loops`, values are followed through branches and loops, for as long as no
+    operation of the module is erased.
+    """
+
+    def __init__(self, functions: Functions, *, follows_loops: bool = False) -> None:
         self._functions = functions
+        self._follows_loops = follows_loops
 
     def of(self, value: Any) -> frozenset[Any]:
         """The allocations, globals and arguments that `value` may be a view of, or `_ANYTHING`."""
@@ -49,7 +54,7 @@ class Roots:
             return
         seen.append(value)
         producer = ops.defining(value)
-        sources = _sources_of(value)
+        sources = _sources_of(value) if self._follows_loops else None
         if sources is not None:
             for source in sources:
                 yield from self._trace(source, seen)
@@ -59,6 +64,9 @@ class Roots:
             yield producer
         elif producer.name == "memref.get_global":
             yield ("global", ops.global_of(producer))
+        elif producer.name == "arith.select":
+            yield from self._trace(producer.operands[1], seen)
+            yield from self._trace(producer.operands[2], seen)
         elif producer.name.startswith("memref.") and _is_memref(producer.operands[0]):
             yield from self._trace(producer.operands[0], seen)
         else:
@@ -93,8 +101,6 @@ def _sources_of(value: Any) -> list[Any] | None:
     if producer is None:
         return _sources_of_argument(value)
     number = ir.OpResult(value).result_number
-    if producer.name == "arith.select":
-        return list(producer.operands)[1:]
     if producer.name in _BRANCHES:
         yields = [op for op in _terminators(producer) if op.name == "scf.yield"]
         return [op.operands[number] for op in yields]

@@ -1,4 +1,4 @@
-"""Sums of all elements of a sparse matrix, whose outer loop over a dense level is a reduction."""
+"""Reductions of sparse matrices: to a number, and to a sparse matrix that only becomes dense."""
 
 from __future__ import annotations
 
@@ -39,3 +39,30 @@ def test_a_sum(tmp_path: Path, name: str) -> None:
     total = np.zeros((), np.float32)
     library.call("sum", x.astype(np.float32), total)
     assert total == x.sum()
+
+
+PRODUCT = """
+#CSR = #sparse_tensor.encoding<{{ map = (i, j) -> (i : dense, j : compressed) }}>
+func.func @product(%x: tensor<6x5x{type}>, %y: tensor<5x7x{type}>) -> tensor<6x7x{type}>
+    attributes {{llvm.emit_c_interface}} {{
+  %a = sparse_tensor.convert %x : tensor<6x5x{type}> to tensor<6x5x{type}, #CSR>
+  %b = sparse_tensor.convert %y : tensor<5x7x{type}> to tensor<5x7x{type}, #CSR>
+  %e = tensor.empty() : tensor<6x7x{type}, #CSR>
+  %p = linalg.matmul ins(%a, %b : tensor<6x5x{type}, #CSR>, tensor<5x7x{type}, #CSR>)
+      outs(%e : tensor<6x7x{type}, #CSR>) -> tensor<6x7x{type}, #CSR>
+  %r = sparse_tensor.convert %p : tensor<6x7x{type}, #CSR> to tensor<6x7x{type}>
+  return %r : tensor<6x7x{type}>
+}}
+"""
+
+
+@pytest.mark.parametrize(("type_", "element"), [("f64", np.float64), ("i32", np.int32)])
+def test_a_product_that_becomes_dense(tmp_path: Path, type_: str, element: type) -> None:
+    """The sparsifier makes the product dense, and added to memory that had any values."""
+    library = build_library(PRODUCT.format(type=type_), tmp_path)
+    x = (np.arange(30).reshape(6, 5) % 4).astype(element)
+    y = (np.arange(35).reshape(5, 7) % 3).astype(element)
+    for _ in range(3):
+        out = np.full((6, 7), 9, element)
+        library.call("product", x, y, out)
+        assert out.tolist() == (x @ y).tolist()

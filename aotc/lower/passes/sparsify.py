@@ -12,7 +12,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.generics import reduction_loops
-from aotc.analysis.sparse import is_sparse
+from aotc.analysis.sparse import is_sparse, levels_of
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.functions import BY_HAND
 from aotc.lower.tensors.sparse_assembly import expand_assembly
@@ -58,11 +58,7 @@ class Sparsify(OwnPass, frozen=True):
             make_matrices(lowering.module)
         lowering.run_upstream(*_FUSION)
         with lowering.module.context:
-            for generic in ops.find(lowering.module.operation, "linalg.generic"):
-                _allocate_constant_init(generic)
-        is_full = any(
-            map(_is_full_reduction, ops.find(lowering.module.operation, "linalg.generic"))
-        )
+            is_full = _prepare_generics(lowering.module.operation)
         lowering.run_upstream(_SPARSIFIER if is_full else _SPARSIFIER + _OUTER_LOOPS)
         with lowering.module.context:
             expand_assembly(lowering.module)
@@ -85,12 +81,24 @@ class Sparsify(OwnPass, frozen=True):
                 _fill_in_parallel(copy, lowering.module)
 
 
+def _prepare_generics(module: Any) -> bool:
+    """Changes initial values that the sparsifier does not take; returns whether there is a
+    reduction that it cannot parallelize."""
+    generics = ops.find(module, "linalg.generic")
+    for generic in generics:
+        _allocate_constant_init(generic)
+    for convert in ops.find(module, "sparse_tensor.convert"):
+        _start_from_zeros(convert)
+    return any(map(_is_full_reduction, generics))
+
+
 def _is_full_reduction(generic: Any) -> bool:
-    """Whether a sparse tensor is reduced to one number: upstream's sparsifier crashes if the outer
-    loop of such a reduction is parallel."""
-    is_any_sparse = any(is_sparse(value.type) for value in generic.operands)
+    """Whether a sparse tensor with a dense outer level is reduced to one number: upstream's
+    sparsifier crashes if the outer loop of such a reduction is parallel."""
+    types = [value.type for value in generic.operands if is_sparse(value.type)]
     kinds = ir.ArrayAttr(generic.attributes["iterator_types"])
-    return is_any_sparse and len(reduction_loops(generic)) == len(kinds)
+    is_dense = any(levels_of(type_)[0].format == "dense" for type_ in types)
+    return is_dense and len(reduction_loops(generic)) == len(kinds)
 
 
 def _allocate_constant_init(generic: Any) -> None:
@@ -110,6 +118,39 @@ def _allocate_constant_init(generic: Any) -> None:
             attributes = {"operandSegmentSizes": segments}
             copy = ops.create("bufferization.alloc_tensor", [init], [init.type], attributes)
             generic.operands[number] = copy.result
+
+
+def _start_from_zeros(convert: Any) -> None:
+    """Makes the result of a reduction dense, and zeros its init, if it is sparse and only converted
+    to a dense tensor.
+
+    The sparsifier does so without the zeros, which a new sparse tensor has and a dense one has not.
+    """
+    generic, type_ = ops.defining(convert.operands[0]), convert.results[0].type
+    if generic is None or generic.name != "linalg.generic" or is_sparse(type_):
+        return
+    init = ops.defining(list(generic.operands)[-1])
+    argument = list(generic.regions[0].blocks[0].arguments)[-1]
+    is_new = init is not None and init.name in ("bufferization.alloc_tensor", "tensor.empty")
+    is_new = is_new and not any(is_sparse(operand.type) for operand in init.operands)
+    has_one_use = len(list(convert.operands[0].uses)) == 1 and len(generic.results) == 1
+    if not is_new or not has_one_use or not any(True for _ in argument.uses):
+        return
+    sizes = list(init.operands)[: sum(map(type_.is_dynamic_dim, range(type_.rank)))]
+    with generic.location, ir.InsertionPoint(generic):
+        zero = _zero(type_.element_type)
+        zeros = ops.create("tensor.splat", [zero, *sizes], [type_]).result
+    generic.operands[len(generic.operands) - 1] = zeros
+    generic.results[0].set_type(type_)
+    convert.results[0].replace_all_uses_with(generic.results[0])
+    ops.erase(convert)
+
+
+def _zero(type_: Any) -> Any:
+    if not isinstance(type_, ir.ComplexType):
+        return ops.constant(type_, 0)
+    parts = [ir.FloatAttr.get(type_.element_type, 0)] * 2
+    return ops.create("complex.constant", [], [type_], {"value": ir.ArrayAttr.get(parts)}).result
 
 
 def _fill_in_parallel(copy: Any, module: Any) -> None:

@@ -76,10 +76,13 @@ def return_in_arguments(source: Source) -> None:
         kept = [op for op in functions_of(module) if op not in marked and _is_refused(op)]
         for function in kept:
             del function.attributes["sym_visibility"]
-        roots = Roots(Functions(module))
-        for returned in ops.find(module.operation, "func.return"):
+        returns = ops.find(module.operation, "func.return")
+        for returned in returns:
             for value in returned.operands:
                 _allocate_as_returned(value)
+        # Behind what erases operations.
+        roots = Roots(Functions(module), follows_loops=True)
+        for returned in returns:
             _return_each_once(returned, roots)
     run_passes(
         module,
