@@ -130,11 +130,12 @@ def _start_from_zeros(convert: Any) -> None:
     if generic is None or generic.name != "linalg.generic" or is_sparse(type_):
         return
     init = ops.defining(list(generic.operands)[-1])
+    if init is None or init.name not in ("bufferization.alloc_tensor", "tensor.empty"):
+        return
     argument = list(generic.regions[0].blocks[0].arguments)[-1]
-    is_new = init is not None and init.name in ("bufferization.alloc_tensor", "tensor.empty")
-    is_new = is_new and not any(is_sparse(operand.type) for operand in init.operands)
+    is_copy = any(is_sparse(operand.type) for operand in init.operands)
     has_one_use = len(list(convert.operands[0].uses)) == 1 and len(generic.results) == 1
-    if not is_new or not has_one_use or not any(True for _ in argument.uses):
+    if is_copy or not has_one_use or not any(True for _ in argument.uses):
         return
     sizes = list(init.operands)[: sum(map(type_.is_dynamic_dim, range(type_.rank)))]
     with generic.location, ir.InsertionPoint(generic):
