@@ -34,6 +34,7 @@ from aotc.lower.passes.expand_mpi import ExpandMpi
 from aotc.lower.passes.expand_reshapes import ExpandReshapes
 from aotc.lower.passes.expand_selects import ExpandSelects
 from aotc.lower.passes.expand_switches import ExpandSwitches
+from aotc.lower.passes.fold_comparisons import FoldComparisons
 from aotc.lower.passes.fold_constants import FoldConstants
 from aotc.lower.passes.free_buffers import FreeBuffers
 from aotc.lower.passes.fuse_concatenations import FuseConcatenations
@@ -197,6 +198,7 @@ _TENSORS: tuple[Pass, ...] = (
     # Fused reshapes compute indices by affine maps with operands that are not valid symbols.
     Upstream("func.func(lower-affine)"),
     _CANONICALIZE,
+    FoldComparisons(),
     # Fusion reintroduces unit dimensions, so that all operands have one rank.
     TrimWindows(),
     _FOLD_UNIT_EXTENTS,

@@ -7,10 +7,15 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.generics import RESHAPES, has_reduction
+from aotc.lower.tensors.known_tensors import KnownTensors
 from aotc.mlir import ir
 
 # The minimum and the maximum, both inclusive, as signed values.
 Range = tuple[int, int]
+
+_INDEX_BITS = 64
+# The type's own range is as good for elements of at most this number of bits.
+_BYTE_BITS = 8
 
 
 def range_of(tensor: Any, steps: int) -> Range:
@@ -38,22 +43,31 @@ def ranges_in(generic: Any, steps: int) -> dict[Any, Range]:
         if isinstance(value.type, ir.RankedTensorType)
         else range_of_scalar(value, {}, steps - 1)
         for argument, value in zip(generic.regions[0].blocks[0].arguments, inputs, strict=False)
-        if isinstance(argument.type, ir.IntegerType)
+        if is_integer(argument.type)
     }
 
 
 def _range_of_constant(constant: Any) -> Range | None:
     attribute = constant.attributes["value"]
+    if isinstance(attribute, ir.BoolAttr):
+        return (-1, -1) if attribute.value else (0, 0)
     if isinstance(attribute, ir.IntegerAttr):
         return attribute.value, attribute.value
     if isinstance(attribute, ir.DenseIntElementsAttr) and attribute.is_splat:
         value = ir.IntegerAttr(attribute.get_splat_value()).value
         return value, value
-    return None
+    type_ = constant.results[0].type
+    if not isinstance(type_, ir.RankedTensorType) or not is_integer(type_.element_type):
+        return None
+    if bits_of(type_.element_type) <= _BYTE_BITS:
+        return None
+    array = KnownTensors().of(constant.results[0])
+    return None if array is None or not array.size else (int(array.min()), int(array.max()))
 
 
 def range_of_scalar(value: Any, known: dict[Any, Range], steps: int) -> Range:
-    """The range of an integer. `known`: the ranges of values that it may be computed from."""
+    """The range of an integer or an index. `known`: the ranges of values that it may be computed
+    from."""
     widest = range_of_type(value.type)
     if value in known:
         return known[value]
@@ -64,18 +78,23 @@ def range_of_scalar(value: Any, known: dict[Any, Range], steps: int) -> Range:
         return _range_of_constant(operation) or widest
     if operation.name == "tensor.extract":
         return range_of(operation.operands[0], steps - 1)
-    integers = [one for one in operation.operands if isinstance(one.type, ir.IntegerType)]
+    integers = [one for one in operation.operands if is_integer(one.type)]
     found = _computed(operation, [range_of_scalar(one, known, steps - 1) for one in integers])
     return found if found and widest[0] <= found[0] and found[1] <= widest[1] else widest
 
 
 def _computed(operation: Any, operands: Sequence[Range]) -> Range | None:
     """The range of an operation's result for unbounded integers; None if unknown."""
-    if operation.name == "arith.extui":
-        (least, largest), bits = operands[0], operation.operands[0].type.width
+    if operation.name in ("arith.extui", "arith.index_castui"):
+        (least, largest), bits = operands[0], bits_of(operation.operands[0].type)
         return (least, largest) if least >= 0 else (0, (1 << bits) - 1)
-    if operation.name in ("arith.extsi", "arith.trunci"):
+    if operation.name in ("arith.extsi", "arith.trunci", "arith.index_cast"):
         return operands[0]
+    if operation.name == "arith.select":
+        condition, yes, no = operands
+        if condition[0] == condition[1]:
+            return yes if condition[0] else no
+        return min(yes[0], no[0]), max(yes[1], no[1])
     if operation.name == "arith.andi":
         bounds = [largest for least, largest in operands if least >= 0]
         return (0, min(bounds)) if bounds else None
@@ -83,10 +102,23 @@ def _computed(operation: Any, operands: Sequence[Range]) -> Range | None:
         return operands[0][0] + operands[1][0], operands[0][1] + operands[1][1]
     if operation.name == "arith.subi":
         return operands[0][0] - operands[1][1], operands[0][1] - operands[1][0]
+    if operation.name == "arith.muli":
+        corners = [one * other for one in operands[0] for other in operands[1]]
+        return min(corners), max(corners)
     return None
 
 
 def range_of_type(type_: Any) -> Range:
-    """The range of a signed integer type."""
-    half = 1 << type_.width - 1
+    """The range of a signed integer type, or of an index."""
+    half = 1 << bits_of(type_) - 1
     return -half, half - 1
+
+
+def is_integer(type_: Any) -> bool:
+    """Whether values of a type are integers or indices, not vectors of them."""
+    return isinstance(type_, ir.IntegerType | ir.IndexType)
+
+
+def bits_of(type_: Any) -> int:
+    """The bits of an integer or an index."""
+    return _INDEX_BITS if isinstance(type_, ir.IndexType) else int(type_.width)
