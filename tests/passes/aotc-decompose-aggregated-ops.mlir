@@ -37,3 +37,28 @@ func.func @constant() -> tensor<2xf32> {
 // CHECK-LABEL: func.func @constant
 // CHECK:         %[[TABLE:.*]] = ml_program.global_load @table : tensor<2xf32>
 // CHECK-NEXT:    return %[[TABLE]]
+
+// Windows end before the padding in the first case, and reach one of two rows of it in the second.
+func.func @padded(%x: tensor<1x8x31x31xf32>, %z: tensor<1x8x30x30xf32>) -> (tensor<1x8x15x15xf32>, tensor<1x8x15x15xf32>) {
+  %least = arith.constant 0xFF800000 : f32
+  %empty = tensor.empty() : tensor<1x8x15x15xf32>
+  %first = linalg.fill ins(%least : f32) outs(%empty : tensor<1x8x15x15xf32>) -> tensor<1x8x15x15xf32>
+  %window = tensor.empty() : tensor<3x3xf32>
+  %a = tensor.pad %x low[0, 0, 0, 0] high[0, 0, 2, 2] {
+  ^bb0(%i: index, %j: index, %k: index, %l: index):
+    tensor.yield %least : f32
+  } : tensor<1x8x31x31xf32> to tensor<1x8x33x33xf32>
+  %y = linalg.pooling_nchw_max {strides = dense<2> : vector<2xi64>} ins(%a, %window : tensor<1x8x33x33xf32>, tensor<3x3xf32>) outs(%first : tensor<1x8x15x15xf32>) -> tensor<1x8x15x15xf32>
+  %b = tensor.pad %z low[0, 0, 0, 0] high[0, 0, 2, 2] {
+  ^bb0(%i: index, %j: index, %k: index, %l: index):
+    tensor.yield %least : f32
+  } : tensor<1x8x30x30xf32> to tensor<1x8x32x32xf32>
+  %v = linalg.pooling_nchw_max {strides = dense<2> : vector<2xi64>} ins(%b, %window : tensor<1x8x32x32xf32>, tensor<3x3xf32>) outs(%first : tensor<1x8x15x15xf32>) -> tensor<1x8x15x15xf32>
+  return %y, %v : tensor<1x8x15x15xf32>, tensor<1x8x15x15xf32>
+}
+
+// CHECK-LABEL: func.func @padded
+// CHECK-NOT:   tensor.empty() : tensor<1x8x33x33xf32>
+// CHECK:       linalg.pooling_nchw_max {{.*}} ins(%arg0,
+// CHECK:       tensor.empty() : tensor<1x8x31x31xf32>
+// CHECK:       linalg.pooling_nchw_max {{.*}} ins({{.*}} : tensor<1x8x31x31xf32>,

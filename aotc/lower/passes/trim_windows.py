@@ -16,7 +16,15 @@ from aotc.analysis.generics import loops_in
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.size_polynomials import Facts
 from aotc.lower.tensors.size_values import Sizes
-from aotc.mlir import ir, linalg
+from aotc.lower.tensors.windows import (
+    extents_of,
+    is_monotone,
+    largest_index,
+    sizes_of,
+    tensor_operands,
+    window_maps,
+)
+from aotc.mlir import ir
 from aotc.slices import extract_slice
 
 
@@ -34,44 +42,25 @@ class TrimWindows(OwnPass, frozen=True):
 def _trim_in(function: Any) -> None:
     sizes = Sizes(function, Facts())
     for operation in ops.walk(function):
-        if operation.name.startswith("linalg.") and len(operation.regions) == 1:
-            attributes = linalg.get_indexing_maps(operation)
-            maps = [ir.AffineMapAttr(map_).value for map_ in attributes or ()]
-            # The canonicalizer does this if each result of the maps is a single loop.
-            if not all(map_.is_projected_permutation for map_ in maps):
-                _declare_sizes(operation, maps)
-                _trim(operation, maps, sizes)
+        maps = window_maps(operation)
+        # The canonicalizer does this if each result of the maps is a single loop.
+        if not all(map_.is_projected_permutation for map_ in maps):
+            _declare_sizes(operation, maps)
+            _trim(operation, maps, sizes)
         for result in operation.results:
             if isinstance(result.type, ir.RankedTensorType) and not result.type.has_static_shape:
                 sizes.all_of(result)
 
 
-def _tensors(operation: Any, maps: list[Any]) -> list[tuple[int, Any, Any]]:
-    """The index, the value and the map of each tensor operand."""
-    return [
-        (i, operand, map_)
-        for i, (operand, map_) in enumerate(zip(operation.operands, maps, strict=False))
-        if isinstance(operand.type, ir.RankedTensorType)
-    ]
-
-
-def _extents(operation: Any, maps: list[Any]) -> dict[int, int]:
-    """The number of iterations of each loop for which an operand's type gives it."""
-    return {
-        result.position: size
-        for _, operand, map_ in _tensors(operation, maps)
-        for result, size in zip(map_.results, _sizes(operand), strict=True)
-        if isinstance(result, ir.AffineDimExpr) and size is not None
-    }
 
 
 def _declare_sizes(operation: Any, maps: list[Any]) -> None:
     """Casts operands to types with the sizes that the types of other operands give."""
-    extents = _extents(operation, maps)
+    extents = extents_of(operation, maps)
     results = list(operation.results)
     first_output = len(maps) - len(results)
-    for i, operand, map_ in _tensors(operation, maps):
-        sizes = _sizes(operand)
+    for i, operand, map_ in tensor_operands(operation, maps):
+        sizes = sizes_of(operand)
         known = [
             extents.get(one.position)
             if size is None and isinstance(one, ir.AffineDimExpr)
@@ -93,9 +82,9 @@ def _declare_sizes(operation: Any, maps: list[Any]) -> None:
 
 
 def _trim(operation: Any, maps: list[Any], sizes: Sizes) -> None:
-    operands, extents = _tensors(operation, maps), _extents(operation, maps)
+    operands, extents = tensor_operands(operation, maps), extents_of(operation, maps)
     for i, operand, map_ in operands:
-        declared = _sizes(operand)
+        declared = sizes_of(operand)
         with operation.location, ir.InsertionPoint(operation):
             read = [
                 size if _is_whole(result, extents) else _read_size(result, size, extents, operands)
@@ -113,11 +102,6 @@ def _trim(operation: Any, maps: list[Any], sizes: Sizes) -> None:
                 operation.operands[i] = _first(operand, read)
 
 
-def _sizes(tensor: Any) -> list[int | None]:
-    """The sizes of a tensor; None for a dynamic size."""
-    type_ = tensor.type
-    return [None if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(type_.rank)]
-
 
 def _is_whole(expression: Any, extents: dict[int, int]) -> bool:
     """Whether the expression contains no loop of one iteration, so that nothing is trimmed."""
@@ -130,34 +114,14 @@ def _read_size(
     expression: Any, size: int | None, extents: dict[int, int], operands: list[Any]
 ) -> Any:
     """The part of a dimension of `size` that is read: an int, or an SSA value if it is dynamic."""
-    if not _is_monotone(expression):
+    if not is_monotone(expression):
         return size
-    known = _largest(expression, extents)
+    known = largest_index(expression, extents)
     if known is None:
         return _create_read_size(expression, operands)
     return known + 1 if size is None else min(size, known + 1)
 
 
-def _is_monotone(expression: Any) -> bool:
-    """Whether its value at the last point of the loops is the largest."""
-    if isinstance(expression, ir.AffineConstantExpr):
-        return bool(expression.value >= 0)
-    if isinstance(expression, ir.AffineAddExpr | ir.AffineMulExpr):
-        return _is_monotone(expression.lhs) and _is_monotone(expression.rhs)
-    return isinstance(expression, ir.AffineDimExpr)
-
-
-def _largest(expression: Any, extents: dict[int, int]) -> int | None:
-    """The value at the last point of the loops; None where the size of one is not known."""
-    if isinstance(expression, ir.AffineConstantExpr):
-        return int(expression.value)
-    if isinstance(expression, ir.AffineDimExpr):
-        extent = extents.get(expression.position)
-        return None if extent is None else extent - 1
-    left, right = (_largest(part, extents) for part in (expression.lhs, expression.rhs))
-    if left is None or right is None:
-        return None
-    return left + right if isinstance(expression, ir.AffineAddExpr) else left * right
 
 
 def _create_read_size(expression: Any, operands: list[Any]) -> Any:

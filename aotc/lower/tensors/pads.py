@@ -2,6 +2,9 @@
 
 MLIR fills the whole result and then copies the source into it: two loops, the first of which writes
 elements that are overwritten.
+
+Padding behind the last element that a window reads is dropped first. torch-mlir pads a pooling with
+`ceil_mode` by its stride, whether windows reach there or not.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.sparse import is_sparse
+from aotc.lower.tensors.windows import extents_of, is_monotone, largest_index, window_maps
 from aotc.mlir import ir
 from aotc.rewrites.by_text import replace_by_text
 
@@ -24,7 +28,11 @@ def expand_pads(module: Any) -> None:
             if is_sparse(source) or is_sparse(result):
                 continue
             low = list(ir.DenseI64ArrayAttr(pad.attributes["static_low"]))
-            high = list(ir.DenseI64ArrayAttr(pad.attributes["static_high"]))
+            high = _drop_unread(pad, list(ir.DenseI64ArrayAttr(pad.attributes["static_high"])))
+            result = pad.results[0].type
+            if not any(low + high) and source == result:
+                ops.replace(pad, [pad.operands[0]])
+                continue
             is_known = not any(
                 (low[i] or high[i] or not result.is_dynamic_dim(i)) and source.is_dynamic_dim(i)
                 for i in range(source.rank)
@@ -32,6 +40,33 @@ def expand_pads(module: Any) -> None:
             if value is None or not is_known or min(low + high, default=0) < 0 or 0 in source.shape:
                 continue
             _expand(pad, value, low, high)
+
+
+def _drop_unread(pad: Any, high: list[int]) -> list[int]:
+    """The padding behind the source, after what no user reads was dropped."""
+    type_, users = pad.results[0].type, [(use.owner.operation, use) for use in pad.results[0].uses]
+    if not users or not type_.has_static_shape:
+        return high
+    unread = list(high)
+    for user, use in users:
+        maps = window_maps(user)
+        # An operand that is written is a result, too, and its type stays.
+        if use.operand_number >= len(maps) - len(user.results):
+            return high
+        extents = extents_of(user, maps)
+        for i, one in enumerate(maps[use.operand_number].results):
+            last = largest_index(one, extents) if is_monotone(one) else None
+            size = type_.shape[i]
+            is_whole = last is None or isinstance(one, ir.AffineDimExpr)
+            unread[i] = min(unread[i], 0 if is_whole else max(size - 1 - last, 0))
+    if any(unread):
+        high = [one - other for one, other in zip(high, unread, strict=True)]
+        shape = [one - other for one, other in zip(type_.shape, unread, strict=True)]
+        pad.attributes["static_high"] = ir.DenseI64ArrayAttr.get(high)
+        with pad.location:
+            smaller = ir.RankedTensorType.get(shape, type_.element_type, type_.encoding)
+        pad.results[0].set_type(smaller)
+    return high
 
 
 def _value(pad: Any) -> Any | None:
