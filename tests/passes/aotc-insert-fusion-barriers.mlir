@@ -38,3 +38,42 @@ func.func @quantized(%x: tensor<64xf32>, %w: tensor<256x64xi8>, %scales: tensor<
 // CHECK:        arith.sitofp
 // CHECK:      bufferization.dealloc_tensor %[[Y]] {aotc.fusion_barrier}
 // CHECK-NEXT: tensor.expand_shape %[[Y]]
+
+// A pooling leaves the ReLU of a convolution to the convolution's epilogue, and computes that of an
+// argument.
+func.func @pooled(%x: tensor<16x33x33xf32>, %w: tensor<16x16x3x3xf32>, %other: tensor<16x31x31xf32>) -> (tensor<16x15x15xf32>, tensor<16x15x15xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<16x31x31xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<16x31x31xf32>) -> tensor<16x31x31xf32>
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(o, h, w, c, p, q) -> (c, h + p, w + q)>, affine_map<(o, h, w, c, p, q) -> (o, c, p, q)>, affine_map<(o, h, w, c, p, q) -> (o, h, w)>],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%x, %w : tensor<16x33x33xf32>, tensor<16x16x3x3xf32>) outs(%zeros : tensor<16x31x31xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %product = arith.mulf %a, %b : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<16x31x31xf32>
+  %relu = linalg.elementwise kind=#linalg.elementwise_kind<abs> ins(%y : tensor<16x31x31xf32>) outs(%empty : tensor<16x31x31xf32>) -> tensor<16x31x31xf32>
+  %relu2 = linalg.elementwise kind=#linalg.elementwise_kind<abs> ins(%other : tensor<16x31x31xf32>) outs(%empty : tensor<16x31x31xf32>) -> tensor<16x31x31xf32>
+  %small = tensor.empty() : tensor<16x15x15xf32>
+  %window = tensor.empty() : tensor<3x3xf32>
+  %first = linalg.fill ins(%zero : f32) outs(%small : tensor<16x15x15xf32>) -> tensor<16x15x15xf32>
+  %p:2 = linalg.generic {
+      indexing_maps = [affine_map<(c, h, w, p, q) -> (c, h * 2 + p, w * 2 + q)>, affine_map<(c, h, w, p, q) -> (c, h * 2 + p, w * 2 + q)>, affine_map<(c, h, w, p, q) -> (p, q)>, affine_map<(c, h, w, p, q) -> (c, h, w)>, affine_map<(c, h, w, p, q) -> (c, h, w)>],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%relu, %relu2, %window : tensor<16x31x31xf32>, tensor<16x31x31xf32>, tensor<3x3xf32>) outs(%first, %first : tensor<16x15x15xf32>, tensor<16x15x15xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32, %max: f32, %max2: f32):
+    %larger = arith.maximumf %max, %a : f32
+    %larger2 = arith.maximumf %max2, %b : f32
+    linalg.yield %larger, %larger2 : f32, f32
+  } -> (tensor<16x15x15xf32>, tensor<16x15x15xf32>)
+  return %p#0, %p#1 : tensor<16x15x15xf32>, tensor<16x15x15xf32>
+}
+
+// CHECK-LABEL: func.func @pooled
+// CHECK:      %[[C:.*]] = linalg.generic {{.*}} ins(%arg0, %arg1 :
+// CHECK:      %[[R:.*]] = linalg.generic {{.*}} ins(%[[C]] :
+// CHECK:      bufferization.dealloc_tensor %[[R]] {aotc.fusion_barrier}
+// CHECK:      linalg.generic {{.*}} ins(%arg2 :
+// CHECK-NOT:  bufferization.dealloc_tensor

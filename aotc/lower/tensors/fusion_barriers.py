@@ -3,7 +3,8 @@
 MLIR fuses the producer of an operand into its consumer. A matmul reads each element of an operand
 once for each row or column of the other operand, and would compute a fused activation function or
 row norm as often. With a barrier, this work becomes a separate loop, which can be fused with the
-loops that produce its operands.
+loops that produce its operands. A pooling, whose windows may overlap, leaves the activation
+function of a convolution to the epilogue of the convolution's kernel.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ import re
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.generics import has_reduction, maps_of, narrow, non_unit_loops, origin
+from aotc.analysis.generics import (
+    has_reduction,
+    loops_in,
+    maps_of,
+    narrow,
+    non_unit_loops,
+    origin,
+)
 from aotc.attributes import FUSION_BARRIER
 from aotc.kernels.matmul.least_work import LEAST_WORK
 from aotc.mlir import ir
@@ -24,6 +32,8 @@ _CHEAP = ("arith.addf", "arith.subf", "arith.mulf", "arith.addi", "arith.subi", 
 # These are part of the load. Rounding is not: it is done once, and matmuls have kernels that read
 # the rounded values.
 _YIELD = "linalg.yield"
+# The most elementwise operations between a contraction and a pooling.
+_MOST_STEPS = 4
 _FREE = (_YIELD, "arith.extf", "arith.extsi", "arith.extui")
 
 
@@ -37,6 +47,7 @@ def insert_fusion_barriers(module: Any) -> None:
                 for value in _repeated_operands(generic)
                 if _computes(value) or (has_kernels and _operations(value))
             ]
+            kept_apart += [value for value in _window_operands(generic) if _is_epilogue(value)]
             if _dequantizes(generic):
                 kept_apart += generic.results
             for value in (*kept_apart, *_flattened_operands(generic)):
@@ -85,6 +96,37 @@ def _repeated_operands(generic: Any) -> list[Any]:
         for value, map_ in zip(inputs, maps_of(generic), strict=False)
         if _is_tensor(value) and loops - _loops_of(map_)
     ]
+
+
+def _window_operands(generic: Any) -> list[Any]:
+    """The operands that a reduction reads by windows."""
+    if not has_reduction(generic):
+        return []
+    inputs, _ = ops.operand_groups(generic)
+    return [
+        value
+        for value, map_ in zip(inputs, maps_of(generic), strict=False)
+        if _is_tensor(value) and any(len(loops_in(result)) > 1 for result in map_.results)
+    ]
+
+
+def _is_epilogue(value: Any, steps: int = _MOST_STEPS) -> bool:
+    """Whether the producer of a tensor is elementwise, and can be fused to a contraction."""
+    producer = ops.defining(value)
+    if producer is None or producer.name != "linalg.generic" or has_reduction(producer) or not steps:
+        return False
+    inputs, _ = ops.operand_groups(producer)
+    sources = [ops.defining(origin(one)) for one in inputs if _is_tensor(one)]
+    return any(
+        source is not None
+        and source.name == "linalg.generic"
+        and (
+            _has_kernels(source)
+            if has_reduction(source)
+            else _is_epilogue(source.results[0], steps - 1)
+        )
+        for source in sources
+    )
 
 
 def _dequantizes(generic: Any) -> bool:
