@@ -1,4 +1,39 @@
 // RUN: func.func(linalg-generalize-named-ops),aotc-choose-matmul-kernels
+// The kernel for GPUs has choices for two alignments once the bias and the ReLU are fused, and one
+// without: both are of one family, and the epilogue is fused.
+memref.global "private" constant @filters : memref<16x3x3x3xf32> = dense<1.0>
+func.func @strided(%x: memref<3x64x64xf32>, %bias: memref<16xf32>, %y: memref<16x31x31xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %w = memref.get_global @filters : memref<16x3x3x3xf32>
+  %c = memref.alloc() : memref<16x31x31xf32>
+  linalg.generic {
+      indexing_maps = [affine_map<(o, h, w) -> (o)>, affine_map<(o, h, w) -> (o, h, w)>],
+      iterator_types = ["parallel", "parallel", "parallel"]
+    } ins(%bias : memref<16xf32>) outs(%c : memref<16x31x31xf32>) {
+    ^bb0(%a: f32, %b: f32):
+      linalg.yield %a : f32
+  }
+  linalg.generic {
+      indexing_maps = [affine_map<(o, h, w, c, p, q) -> (c, h * 2 + p, w * 2 + q)>, affine_map<(o, h, w, c, p, q) -> (o, c, p, q)>, affine_map<(o, h, w, c, p, q) -> (o, h, w)>],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]
+    } ins(%x, %w : memref<3x64x64xf32>, memref<16x3x3x3xf32>) outs(%c : memref<16x31x31xf32>) {
+    ^bb0(%a: f32, %b: f32, %s: f32):
+      %p = arith.mulf %a, %b : f32
+      %t = arith.addf %s, %p : f32
+      linalg.yield %t : f32
+  }
+  linalg.generic {
+      indexing_maps = [affine_map<(o, h, w) -> (o, h, w)>, affine_map<(o, h, w) -> (o, h, w)>],
+      iterator_types = ["parallel", "parallel", "parallel"]
+    } ins(%c : memref<16x31x31xf32>) outs(%y : memref<16x31x31xf32>) {
+    ^bb0(%a: f32, %b: f32):
+      %m = arith.maximumf %a, %zero : f32
+      linalg.yield %m : f32
+  }
+  memref.dealloc %c : memref<16x31x31xf32>
+  return
+}
+
 func.func @f(%a: memref<512x256xf32>, %b: memref<256x512xf32>, %c: memref<512x512xf32>) {
   linalg.matmul ins(%a, %b : memref<512x256xf32>, memref<256x512xf32>) outs(%c : memref<512x512xf32>)
   return
@@ -26,6 +61,11 @@ func.func @pointwise(%x: memref<8x32x49xf32>, %y: memref<8x64x49xf32>) {
   }
   return
 }
+
+// CHECK-LABEL: func.func @strided(
+// CHECK-NOT:     linalg.generic
+// CHECK:         gpu.launch {{.*}} function(@implicit_gemm_f32_simt_{{.*}}_epilogue)
+// CHECK-NOT:     linalg.generic
 
 // CHECK-LABEL: func.func @f(
 // CHECK:         %[[CAPABILITY:.*]] = call @aotc_compute_capability() : () -> i32

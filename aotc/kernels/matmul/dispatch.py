@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
+from itertools import groupby
 from operator import and_, or_
 from typing import Any
 
@@ -248,13 +249,14 @@ def _has_gated_kernel(selection: _Selection) -> bool:
 def _families(selection: _Selection) -> list[Any]:
     """The families of the choices, and whether the CPU has none. A choice for only some GPUs is
     left out, as the choice after it, for the other GPUs, represents both. A choice of an implicit
-    GEMM for one chip is left out, as fusion saves more than that kernel gains."""
+    GEMM for one chip is left out, as fusion saves more than that kernel gains. Consecutive choices
+    of one family, which differ in alignments or sizes, count as one."""
     families = [
         choice.family
         for choice in selection.choices
         if not choice.capabilities and (choice.target == ANY_GPU or choice.problem.has_matrices)
     ]
-    return [*families, selection.cpu is None]
+    return [*(family for family, _ in groupby(families)), selection.cpu is None]
 
 
 def _choose(
