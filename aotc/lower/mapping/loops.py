@@ -187,12 +187,12 @@ def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps, *, cpu_kern
         points = plan_points(loop, given)
         _launch_by_device(loop, _RAGGED_ROWS, lambda: launch_ragged_rows(loop, ragged), points)
         return f"{ragged}; on the CPU {points}"
+    if given is None:
+        loop = merge_dimensions(loop)
     tiles = plan_tiles(loop, given, overlaps)
     if tiles is not None:
         launch_tiles(loop, tiles)
         return str(tiles)
-    if given is None:
-        loop = merge_dimensions(loop)
     points = plan_points(loop, given)
     vectors = plan_window_vectors(loop) if cpu_kernels and given is None else None
     if vectors is not None:

@@ -69,6 +69,33 @@ def test_merged(type_: str, place: str, width: int, collapsed: set[str], tmp_pat
     assert set(re.findall(r"collapse_shape .* into (memref<.*>)\n", made)) == collapsed
 
 
+TRANSPOSE = """
+func.func @f(%x: memref<7x9x40xf32>, %y: memref<40x7x9xf32>) attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %images = arith.constant 40 : index
+  %height = arith.constant 7 : index
+  %width = arith.constant 9 : index
+  scf.parallel (%i, %j, %k) = (%c0, %c0, %c0) to (%images, %height, %width) step (%c1, %c1, %c1) {
+    %v = memref.load %x[%j, %k, %i] : memref<7x9x40xf32>
+    memref.store %v, %y[%i, %j, %k] : memref<40x7x9xf32>
+  }
+  return
+}
+"""
+
+
+def test_tiles_are_of_merged_dimensions(tmp_path: Path) -> None:
+    """63 columns of 40 are 2 x 2 tiles; 7 rows of 9 columns would be 7 x 2, mostly empty."""
+    made = build(TRANSPOSE, emit="mlir", out=tmp_path / "x.mlir", chips="sm_90").path.read_text()
+    assert "memref<63x40xf32>" in made
+    assert "workgroup" in made
+    x = np.random.default_rng(0).standard_normal((7, 9, 40)).astype(np.float32)
+    y = np.zeros((40, 7, 9), np.float32)
+    build_library(TRANSPOSE, tmp_path).call("f", x, y)
+    np.testing.assert_array_equal(y, x.transpose(2, 0, 1))
+
+
 def test_given_blocks_are_of_all_dimensions(tmp_path: Path) -> None:
     options = {"emit": "mlir", "chips": "sm_90", "block": "8x8x4"}
     made = build(program(), out=tmp_path / "x.mlir", **options).path.read_text()
