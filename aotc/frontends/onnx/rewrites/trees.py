@@ -249,7 +249,10 @@ def _children(body: Body, forest: _Forest, x: str, at: str, compute: int) -> str
     if any(forest.is_nan_true):
         tracks = body.cast(own(forest.is_nan_true), BOOL)
         is_true = body("Or", is_true, body("And", body("IsNaN", value), tracks))
-    return body("Where", is_true, own(forest.children[0]), own(forest.children[1]))
+    # One gather from a table of pairs takes less time than two gathers and a selection.
+    pairs = [child for pair in zip(*forest.children[::-1], strict=True) for child in pair]
+    place = body("Add", body("Mul", at, body.ints([2])), body.cast(is_true, INT64))
+    return body("Gather", body.ints(pairs), place, axis=0)
 
 
 def _regressor(node: Node) -> str | None:
