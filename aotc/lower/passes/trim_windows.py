@@ -52,8 +52,6 @@ def _trim_in(function: Any) -> None:
                 sizes.all_of(result)
 
 
-
-
 def _declare_sizes(operation: Any, maps: list[Any]) -> None:
     """Casts operands to types with the sizes that the types of other operands give."""
     extents = extents_of(operation, maps)
@@ -102,7 +100,6 @@ def _trim(operation: Any, maps: list[Any], sizes: Sizes) -> None:
                 operation.operands[i] = _first(operand, read)
 
 
-
 def _is_whole(expression: Any, extents: dict[int, int]) -> bool:
     """Whether the expression contains no loop of one iteration, so that nothing is trimmed."""
     if isinstance(expression, ir.AffineDimExpr):
@@ -120,8 +117,6 @@ def _read_size(
     if known is None:
         return _create_read_size(expression, operands)
     return known + 1 if size is None else min(size, known + 1)
-
-
 
 
 def _create_read_size(expression: Any, operands: list[Any]) -> Any:

@@ -113,7 +113,9 @@ def _window_operands(generic: Any) -> list[Any]:
 def _is_epilogue(value: Any, steps: int = _MOST_STEPS) -> bool:
     """Whether the producer of a tensor is elementwise, and can be fused to a contraction."""
     producer = ops.defining(value)
-    if producer is None or producer.name != "linalg.generic" or has_reduction(producer) or not steps:
+    if not steps or producer is None or producer.name != "linalg.generic":
+        return False
+    if has_reduction(producer):
         return False
     inputs, _ = ops.operand_groups(producer)
     sources = [ops.defining(origin(one)) for one in inputs if _is_tensor(one)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.generics import body_of
 from aotc.attributes import CHECK_ATTRIBUTE
 from aotc.lower.tensors.integer_ranges import Range, is_integer, range_of_scalar, ranges_in
 from aotc.mlir import ir
@@ -27,7 +26,7 @@ def fold_comparisons(module: Any) -> None:
     """Changes the bodies of `linalg.generic` in `module`, in place."""
     with module.context:
         for generic in ops.find(module.operation, "linalg.generic"):
-            body = body_of(generic)
+            body = ops.content(generic)
             if any(operation.name == "arith.cmpi" for operation in body):
                 _fold(body, ranges_in(generic, _MOST_STEPS))
 
