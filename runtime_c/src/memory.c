@@ -1,6 +1,7 @@
 // Host, device and managed memory: allocating, freeing, and determining the kind.
 #include <malloc.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "cpu/streams.h"
 #include "graphs.h"
@@ -8,6 +9,7 @@
 #include "state.h"
 
 #define HOST_ALIGNMENT 64
+#define HUGE_PAGE_BYTES ((uint64_t)2 << 20)
 
 // Freed memory of the CPU device, kept for the next call of an entry, which needs the same amount:
 // otherwise the system would have to clear each page again. Threads take from and put into a slot
@@ -29,7 +31,9 @@ static void *take_kept(uint64_t bytes) {
     }
     void *pointer = atomic_exchange(&kept[i], NULL);
     size_t there = pointer == NULL ? 0 : malloc_usable_size(pointer);
-    if (there >= bytes && there / 2 <= bytes) {
+    // Memory in huge pages is rounded up, and may have unused pages behind it.
+    uint64_t unused = bytes < HUGE_PAGE_BYTES ? 0 : HUGE_PAGE_BYTES;
+    if (there >= bytes && there / 2 <= bytes + unused) {
       return pointer;
     }
     free(atomic_exchange(&kept[i], pointer));
@@ -54,17 +58,28 @@ __attribute__((destructor)) void aotc_rt_host_unload(void) {
   }
 }
 
+// Allocates large memory in huge pages, if the system has them: the rows of a matrix are often more
+// than a small page apart, so that a kernel would read more pages than the processor can look up.
+static bool allocate_host(uint64_t bytes, void **out_pointer) {
+  if (bytes >= HUGE_PAGE_BYTES && bytes <= SIZE_MAX - HUGE_PAGE_BYTES) {
+    size_t whole = (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    if (posix_memalign(out_pointer, HUGE_PAGE_BYTES, whole) == 0) {
+      // A failure has no consequence.
+      madvise(*out_pointer, whole, MADV_HUGEPAGE);
+      return true;
+    }
+  }
+  return posix_memalign(out_pointer, HOST_ALIGNMENT, aotc_rt_at_least_one(bytes)) == 0;
+}
+
 void *aotc_rt_host_allocate(uint64_t bytes) {
   void *pointer = take_kept(bytes);
-  if (pointer != NULL) {
-    return pointer;
-  }
-  if (posix_memalign(&pointer, HOST_ALIGNMENT, aotc_rt_at_least_one(bytes)) == 0) {
+  if (pointer != NULL || allocate_host(bytes, &pointer)) {
     return pointer;
   }
   // Kept memory may be what is needed.
   aotc_rt_host_unload();
-  if (posix_memalign(&pointer, HOST_ALIGNMENT, aotc_rt_at_least_one(bytes)) != 0) {
+  if (!allocate_host(bytes, &pointer)) {
     aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory for %llu bytes", (unsigned long long)bytes);
     return NULL;
   }

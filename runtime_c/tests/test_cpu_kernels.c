@@ -174,6 +174,23 @@ static void freed_memory_is_used_again(void) {
   CHECK_NO_FAILURE();
 }
 
+// Memory of at least a huge page begins at one, and is used again although it is rounded up.
+static void large_memory_is_in_huge_pages(void) {
+  static const uint64_t sizes[] = {2 << 20, (2 << 20) + 64, (3 << 20) - 64, 9 << 20};
+  load("2");
+  for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); ++i) {
+    char *first = mgpuMemAlloc(sizes[i], NULL, 0);
+    CHECK_INT(0, (uintptr_t)first % (2 << 20));
+    first[sizes[i] - 1] = 1;
+    mgpuMemFree(first, NULL);
+    char *second = mgpuMemAlloc(sizes[i], NULL, 0);
+    CHECK(first == second);
+    mgpuMemFree(second, NULL);
+  }
+  aotc_unload();
+  CHECK_NO_FAILURE();
+}
+
 int main(int argc, char **argv) {
   static const check_test tests[] = {
       CHECK_TEST(sizes_that_cuda_refuses_are_refused),
@@ -187,6 +204,7 @@ int main(int argc, char **argv) {
       CHECK_TEST(level_is_the_processors),
       CHECK_TEST(level_can_be_made_lower),
       CHECK_TEST(freed_memory_is_used_again),
+      CHECK_TEST(large_memory_is_in_huge_pages),
   };
   return check_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }
