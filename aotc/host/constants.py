@@ -81,14 +81,14 @@ def drop_unused_variables(host: Any) -> None:
     values it sees, and at -O0 with none."""
     with host.context:
         private = [
-            op for op in operations(host) if op.name == "llvm.mlir.global" and is_private(op)
+            op for op in ops.content(host) if op.name == "llvm.mlir.global" and is_private(op)
         ]
         if not private:
             return
         for variable in private:
             variable.attributes[_VISIBILITY] = ir.StringAttr.get("private")
         run_pipeline(host, ("symbol-dce",))
-        for variable in operations(host):
+        for variable in ops.content(host):
             if variable.name == "llvm.mlir.global" and _VISIBILITY in variable.attributes:
                 del variable.attributes[_VISIBILITY]
 
