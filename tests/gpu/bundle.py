@@ -41,6 +41,7 @@ from e2e import (  # noqa: E402
 )
 from gpu import (  # noqa: E402
     compiled_programs,
+    depthwise_programs,
     feature_programs,
     programs,
     random_programs,
@@ -359,6 +360,7 @@ def write_bundle(out: Path) -> None:
         made += [Program(source, "", options) for source in random]
         toys = toy_programs.write_sources(Path(sources))
         made += [Program(source, "", _TWO_CHIPS) for source in toys]
+        made.append(Program(depthwise_programs.write_source(Path(sources)), "", _TWO_CHIPS))
         run_all(
             [
                 *(one.command(out / "bin") for one in made),
@@ -380,6 +382,7 @@ def write_bundle(out: Path) -> None:
     lines = [check.line() for check in checks] + random_programs.write_checks(out)
     lines += own_program_lines(out / "data")
     lines += toy_programs.write_checks(out)
+    lines += depthwise_programs.write_checks(out)
     (out / "cases.sh").write_text("\n".join(["# Made by tests/gpu/bundle.py.", *lines, ""]))
     for script in sorted(SCRIPTS.iterdir()):
         _copy(script, out / script.name)

@@ -13,6 +13,6 @@ rows or columns), `tcgen05` (Blackwell), `operand_packing` (another family's ker
 `kernel` builds the kernel. The mainloop and the stores are modules beside it.
 
 `implicit_gemm` has convolutions and other contractions whose operands are not matrices in memory.
-`depthwise` has depthwise convolutions, which are not matmuls, for the CPU device. `scalar` and
+`depthwise` has depthwise convolutions, which are not matmuls. `scalar` and
 `split_k_reduction` are shared by families.
 """

@@ -17,6 +17,8 @@ from aotc.kernels.matmul.cpu.grouped import CPU_GROUPED
 from aotc.kernels.matmul.cpu.streamed import CPU_STREAMED
 from aotc.kernels.matmul.depthwise.channels_first import CHANNELS_FIRST
 from aotc.kernels.matmul.depthwise.channels_last import CHANNELS_LAST
+from aotc.kernels.matmul.depthwise.problem import Depthwise
+from aotc.kernels.matmul.depthwise.simt import DEPTHWISE_SIMT
 from aotc.kernels.matmul.family import MatmulFamily, least_clocks
 from aotc.kernels.matmul.gemv.family import GEMV
 from aotc.kernels.matmul.implicit_gemm.cpu.family import IMPLICIT_CPU
@@ -399,7 +401,12 @@ def _not_far_slower(
 
 def _choose_implicit_gemm(problem: ImplicitGemm, chips: Sequence[Chip]) -> tuple[Choice, ...]:
     """The kernels of an implicit GEMM: one for the operands' known alignment, and one for any
-    address. In front of them is one for Hopper, if it is expected to be faster there."""
+    address. In front of them is one for Hopper, if it is expected to be faster there. A depthwise
+    convolution has one kernel."""
+    if isinstance(problem, Depthwise):
+        problem = _without_alignment(problem)
+        able = DEPTHWISE_SIMT.legal_variants(problem)
+        return tuple(Choice(DEPTHWISE_SIMT, one, problem, ANY_GPU) for one in able[:1])
     found = []
     padded = replace(problem, padding=None)
     for one in dict.fromkeys((padded, _without_alignment(padded))):

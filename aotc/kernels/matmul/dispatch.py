@@ -184,9 +184,9 @@ def _matmuls(generics: Sequence[Any], roots: Roots, request: BuildRequest) -> li
 
 
 def _has_kernels(problem: Problem, request: BuildRequest, *, on_cpu_alone: bool) -> bool:
-    on_cpu_alone |= not problem.has_gpu_kernels
     if not on_cpu_alone and _choose(problem, request):
         return True
+    on_cpu_alone |= problem.has_slow_loops
     if not request.cpu_kernels or not (on_cpu_alone or is_worth_on_cpu(problem)):
         return False
     return choose_for_cpu(problem) is not None

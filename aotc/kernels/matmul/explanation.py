@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
 
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.choice import Choice
+from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.peaks import kind_of, peak_of
-from aotc.kernels.matmul.problem import ELEMENT_BYTES
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
 from aotc.kernels.matmul.tuned import LARGE, SMALL, matrices, sizes_at, sizes_of
 from aotc.request import Chip, unique
 
@@ -55,13 +58,19 @@ def _why(choice: Choice) -> str:
     if choice.most_tiles:
         is_split = getattr(choice.variant, "split_k", 1) != 1
         return "made for few tiles" + (", in parts of K" if is_split else "")
-    known = choice.family.variants(choice.problem)
+    known = _variants(choice.family, choice.problem)
     if choice.variant not in known:
         return "made for few rows, or few tiles"
     count = len(known)
     if choice.least_tiles or not choice.family.has_cost_model:
         return f"the first of {count}"
     return f"of {count} the fewest clocks"
+
+
+@lru_cache(maxsize=256)
+def _variants(family: MatmulFamily[Any], problem: Problem) -> tuple[Any, ...]:
+    """The family's variants. They are cached, as networks have many equal matmuls."""
+    return family.variants(problem)
 
 
 def _expected(choice: Choice, chips: Sequence[Chip]) -> str | None:

@@ -171,9 +171,9 @@ class Problem(Struct, frozen=True):
         return "matmul"
 
     @property
-    def has_gpu_kernels(self) -> bool:
-        """Whether there are kernels for GPUs; otherwise loops are mapped to them."""
-        return True
+    def has_slow_loops(self) -> bool:
+        """Whether the CPU has kernels because loops are slow for problems of any size."""
+        return False
 
     @property
     def has_known_sizes(self) -> bool:

@@ -171,8 +171,8 @@ module {
   ^bb1:  // pred: ^bb0
     llvm.br ^bb2
   ^bb2:  // pred: ^bb1
-    %58 = llvm.mlir.constant(64 : index) : i64
-    %59 = llvm.mlir.constant(63 : index) : i64
+    %58 = llvm.mlir.constant(63 : index) : i64
+    %59 = llvm.mlir.constant(64 : index) : i64
     %60 = llvm.mlir.constant(true) : i1
     %61 = llvm.mlir.constant(0 : i64) : i64
     %62 = llvm.mlir.constant(0 : i64) : i64
@@ -191,12 +191,12 @@ module {
   ^bb6:  // pred: ^bb4
     llvm.br ^bb3
   ^bb7:  // pred: ^bb5
-    %69 = llvm.icmp "slt" %67, %58 : i64
+    %69 = llvm.icmp "slt" %67, %59 : i64
     llvm.cond_br %60, ^bb9, ^bb8
   ^bb8:  // pred: ^bb7
     llvm.br ^bb10
   ^bb9:  // pred: ^bb7
-    %70 = llvm.sub %59, %67 : i64
+    %70 = llvm.sub %58, %67 : i64
     %71 = llvm.getelementptr inbounds|nuw %4[%70] : (!llvm.ptr, i64) -> !llvm.ptr, i32
     %72 = llvm.load %71 {access_groups = [#access_group1]} : !llvm.ptr -> i32
     %73 = llvm.getelementptr inbounds|nuw %19[%67] : (!llvm.ptr, i64) -> !llvm.ptr, i32

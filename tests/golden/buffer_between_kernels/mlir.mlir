@@ -34,8 +34,8 @@ module attributes {gpu.container_module} {
       gpu.return
     }
     gpu.func @sums_kernel_0(%arg0: memref<64xi32>, %arg1: memref<64xi32>) kernel attributes {known_block_size = array<i32: 256, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
-      %c63 = arith.constant 63 : index
       %c64 = arith.constant 64 : index
+      %c63 = arith.constant 63 : index
       %thread_id_x = gpu.thread_id x
       %0 = arith.cmpi slt, %thread_id_x, %c64 : index
       scf.if %0 {

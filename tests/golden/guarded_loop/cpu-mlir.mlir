@@ -89,12 +89,12 @@ module {
   ^bb1:  // pred: ^bb0
     llvm.br ^bb2
   ^bb2:  // pred: ^bb1
-    %79 = llvm.mlir.constant(10 : index) : i64
-    %80 = llvm.mlir.constant(0 : index) : i64
-    %81 = llvm.mlir.constant(100 : index) : i64
-    %82 = llvm.mlir.constant(25 : index) : i64
-    %83 = llvm.mul %49, %79 : i64
-    %84 = llvm.mul %55, %79 : i64
+    %79 = llvm.mlir.constant(25 : index) : i64
+    %80 = llvm.mlir.constant(10 : index) : i64
+    %81 = llvm.mlir.constant(0 : index) : i64
+    %82 = llvm.mlir.constant(100 : index) : i64
+    %83 = llvm.mul %49, %80 : i64
+    %84 = llvm.mul %55, %80 : i64
     %85 = llvm.mlir.constant(0 : i64) : i64
     %86 = llvm.mlir.constant(0 : i64) : i64
     %87 = llvm.mlir.constant(0 : i64) : i64
@@ -128,9 +128,9 @@ module {
   ^bb11:  // pred: ^bb10
     llvm.br ^bb15
   ^bb12:  // pred: ^bb10
-    llvm.br ^bb13(%80 : i64)
+    llvm.br ^bb13(%81 : i64)
   ^bb13(%100: i64):  // 2 preds: ^bb12, ^bb20
-    %101 = llvm.icmp "slt" %100, %81 : i64
+    %101 = llvm.icmp "slt" %100, %82 : i64
     llvm.cond_br %101, ^bb16, ^bb14
   ^bb14:  // pred: ^bb13
     llvm.br ^bb15
@@ -138,8 +138,8 @@ module {
     %102 = llvm.add %96, %84 : i64
     llvm.br ^bb8(%102 : i64)
   ^bb16:  // pred: ^bb13
-    %103 = llvm.mul %98, %81 overflow<nsw, nuw> : i64
-    %104 = llvm.add %100, %82 : i64
+    %103 = llvm.mul %98, %82 overflow<nsw, nuw> : i64
+    %104 = llvm.add %100, %79 : i64
     %105 = llvm.mlir.constant(0 : i64) : i64
     llvm.br ^bb18(%105 : i64)
   ^bb17:  // pred: ^bb9

@@ -11,9 +11,9 @@ module attributes {llvm.target_triple = "nvptx64-nvidia-cuda"} {
     %8 = llvm.mlir.constant(4 : index) : i64
     %9 = llvm.mlir.constant(75 : index) : i64
     %10 = llvm.mlir.constant(50 : index) : i64
-    %11 = llvm.mlir.constant(25 : index) : i64
-    %12 = llvm.mlir.constant(0 : index) : i64
-    %13 = llvm.mlir.constant(10 : index) : i64
+    %11 = llvm.mlir.constant(0 : index) : i64
+    %12 = llvm.mlir.constant(10 : index) : i64
+    %13 = llvm.mlir.constant(25 : index) : i64
     %14 = nvvm.read.ptx.sreg.ctaid.y : i32
     %15 = llvm.sext %14 : i32 to i64
     %16 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 25> : i32
@@ -22,8 +22,8 @@ module attributes {llvm.target_triple = "nvptx64-nvidia-cuda"} {
     %19 = llvm.sext %18 : i32 to i64
     %20 = nvvm.read.ptx.sreg.nctaid.y : i32
     %21 = llvm.sext %20 : i32 to i64
-    %22 = llvm.mul %15, %13 : i64
-    %23 = llvm.mul %21, %13 : i64
+    %22 = llvm.mul %15, %12 : i64
+    %23 = llvm.mul %21, %12 : i64
     llvm.br ^bb1(%22 : i64)
   ^bb1(%24: i64):  // 2 preds: ^bb0, ^bb6
     %25 = llvm.icmp "slt" %24, %arg0 : i64
@@ -42,7 +42,7 @@ module attributes {llvm.target_triple = "nvptx64-nvidia-cuda"} {
     %34 = llvm.or %30, %32 : i64
     %35 = llvm.or %34, %33 : i64
     %36 = llvm.or %35, %33 : i64
-    %37 = llvm.icmp "eq" %36, %12 : i64
+    %37 = llvm.icmp "eq" %36, %11 : i64
     llvm.cond_br %37, ^bb4, ^bb5
   ^bb4:  // pred: ^bb3
     %38 = llvm.mul %26, %5 : i64
@@ -65,7 +65,7 @@ module attributes {llvm.target_triple = "nvptx64-nvidia-cuda"} {
     llvm.store %53, %54 {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr
     llvm.br ^bb6
   ^bb5:  // pred: ^bb3
-    %55 = llvm.add %17, %11 : i64
+    %55 = llvm.add %17, %13 : i64
     %56 = llvm.add %17, %10 : i64
     %57 = llvm.add %17, %9 : i64
     %58 = llvm.mul %26, %5 overflow<nsw, nuw> : i64

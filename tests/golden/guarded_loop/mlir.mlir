@@ -15,10 +15,10 @@ module attributes {gpu.container_module} {
   }
   gpu.module @guarded_loop_kernels {
     gpu.func @scale_kernel(%arg0: index, %arg1: memref<?x100xf32>, %arg2: f32, %arg3: memref<?x100xf32>) kernel attributes {known_block_size = array<i32: 25, 10, 1>} {
-      %c25 = arith.constant 25 : index
       %c100 = arith.constant 100 : index
       %c0 = arith.constant 0 : index
       %c10 = arith.constant 10 : index
+      %c25 = arith.constant 25 : index
       %block_id_y = gpu.block_id y
       %thread_id_x = gpu.thread_id x
       %thread_id_y = gpu.thread_id y

@@ -63,8 +63,8 @@ class Depthwise(ImplicitGemm, frozen=True, kw_only=True):
         return "convolution"
 
     @property
-    def has_gpu_kernels(self) -> bool:
-        return False
+    def has_slow_loops(self) -> bool:
+        return True
 
     @property
     def points(self) -> int:
