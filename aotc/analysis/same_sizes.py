@@ -24,12 +24,24 @@ _OPERANDS = {
     "linalg.pack": 1,
     "linalg.unpack": 1,
 }
-_SHAPED = (ir.RankedTensorType, ir.MemRefType)
+_TENSOR = ir.RankedTensorType
+_SHAPED = (_TENSOR, ir.MemRefType)
+_ELEMENTWISE_DIALECTS = ("arith", "math", "complex")
+
+
+def elementwise_operands(operation: Any) -> list[Any]:
+    """The tensor operands of an elementwise operation on tensors, which have the same sizes. Empty
+    for another operation."""
+    operands = [one for one in operation.operands if isinstance(one.type, _TENSOR)]
+    # One condition for all elements chooses a tensor, which may have other sizes than the other.
+    is_choice = operation.name == "arith.select" and len(operands) != len(operation.operands)
+    is_elementwise = operation.name.split(".")[0] in _ELEMENTWISE_DIALECTS
+    return operands if is_elementwise and not is_choice else []
 
 
 def same_sized_operand(operation: Any, number: int) -> Any | None:
-    """The operand that has the sizes of result `number`; None if there is none, or if only an
-    assertion makes operands equal, as those of elementwise operations on tensors."""
+    """The operand that has the sizes of result `number`; None if there is none. The operands of
+    elementwise operations on tensors have the same sizes, as `aotc-check-sizes` asserts."""
     name, operands = operation.name, list(operation.operands)
     found = None
     if name in _OPERANDS:
@@ -39,4 +51,6 @@ def same_sized_operand(operation: Any, number: int) -> Any | None:
     elif name.startswith("linalg.") and len(operands) >= len(operation.results):
         # The last operands are the inits of the results.
         found = operands[len(operands) - len(operation.results) + number]
+    elif of_elements := elementwise_operands(operation):
+        found = of_elements[0]
     return found if found is not None and isinstance(found.type, _SHAPED) else None

@@ -222,15 +222,20 @@ def test_a_size_that_depends_on_elements(library: aotc.Library) -> None:
     assert library.growing.result_shapes((4,), 2) == ((-1,),)
 
 
-def test_no_sizes_are_told_of_operands_that_nothing_compares(library: aotc.Library) -> None:
-    """The result has the sizes of either operand if they are equal, which is not asserted."""
-    assert library.multiplied.result_shapes((3, 5), (3, 4)) == ((-1, -1),)
+def test_operands_of_elementwise_operations(library: aotc.Library) -> None:
+    assert library.multiplied.result_shapes((3, 5), (3, 5)) == ((3, 5),)
 
 
 @pytest.mark.parametrize(
     ("entry", "given", "name", "message"),
     [
         ("added", [(3,), (4,)], "ASSERTION_FAILED", "'y' has another size in dimension 0 than 'x'"),
+        (
+            "multiplied",
+            [(3, 5), (3, 4)],
+            "ASSERTION_FAILED",
+            "'y' has another size in dimension 1 than 'x'",
+        ),
         ("in_rows", [(34,)], "ASSERTION_FAILED", "the sizes of 'x' do not fit"),
         ("padded", [(3, 1), -1], "ASSERTION_FAILED", "sizes that depend on values do not fit"),
         ("added", [(-3,), (-3,)], "INVALID_ARGUMENT", "argument 'x' .* negative size -3"),

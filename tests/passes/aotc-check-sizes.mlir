@@ -17,3 +17,17 @@ func.func @proven(%x: tensor<8xf32>) -> tensor<8xf32> attributes {aotc.imported}
 // CHECK-NEXT:    tensor.cast %arg0
 // CHECK-LABEL: func.func @proven
 // CHECK-NOT:     cf.assert
+
+// Operands of elementwise operations, and of copies, have equal sizes.
+func.func @operands(%x: tensor<?xf32>, %y: tensor<?xf32>, %c: i1, %z: tensor<?xf32>, %m: memref<?xf32>) {
+  %sum = arith.addf %x, %y : tensor<?xf32>
+  %one = math.exp %sum : tensor<?xf32>
+  // One of two tensors is chosen, whatever the other one's size.
+  %chosen = arith.select %c, %one, %z : tensor<?xf32>
+  bufferization.materialize_in_destination %one in restrict writable %m : (tensor<?xf32>, memref<?xf32>) -> ()
+  return
+}
+// CHECK-LABEL: func.func @operands
+// CHECK:         cf.assert %{{.*}}, "'argument 1' has another size in dimension 0 than 'argument 0' in dimension 0"
+// CHECK:         cf.assert %{{.*}}, "'argument 4' has another size in dimension 0 than 'argument 0' in dimension 0"
+// CHECK-NOT:     cf.assert

@@ -19,6 +19,7 @@ from itertools import chain
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.same_sizes import elementwise_operands
 from aotc.attributes import IMPORTED_ATTRIBUTE, NAME_ATTRIBUTE
 from aotc.input.source import Source, input_error
 from aotc.lower.tensors.size_polynomials import (
@@ -271,8 +272,10 @@ def _expected(sizes: Sizes, operation: Any, is_imported: bool) -> Iterator[Compa
                 yield "sle", number, _LARGEST
     elif name == "tensor.concat":
         yield from _of_concatenation(sizes, operation)
-    elif name == "memref.copy":
-        yield from _of_copies(sizes, operation)
+    elif operands := _equal_operands(operation):
+        for other in operands[1:]:
+            for pair in zip(sizes.all_of(operands[0]), sizes.all_of(other), strict=True):
+                yield ("eq", *pair)
     elif name in _OF_SIZES:
         given = operation.operands[_OF_SIZES[name] :]
         yield from (("sle", _ZERO, sizes.value(operand)) for operand in given)
@@ -287,11 +290,15 @@ def _is_any_number(number: Polynomial) -> bool:
     return any(isinstance(atom, Other) and atom.dimension is None for atom in number.atoms())
 
 
-def _of_copies(sizes: Sizes, copy: Any) -> Iterator[Comparison]:
-    source, target = copy.operands
-    if isinstance(source.type, ir.MemRefType) and isinstance(target.type, ir.MemRefType):
-        for one, other in zip(sizes.all_of(source), sizes.all_of(target), strict=True):
-            yield "eq", one, other
+_COPIES = ("memref.copy", "bufferization.materialize_in_destination")
+
+
+def _equal_operands(operation: Any) -> list[Any]:
+    """The operands of a copy, or of an elementwise operation, which have the same sizes."""
+    if operation.name in _COPIES:
+        operands = [one for one in operation.operands if isinstance(one.type, _SHAPED)]
+        return operands if len(operands) == len(operation.operands) else []
+    return elementwise_operands(operation)
 
 
 def _of_loops(sizes: Sizes, operation: Any, is_imported: bool) -> Iterator[Comparison]:
