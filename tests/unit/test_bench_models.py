@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -289,3 +290,22 @@ def test_each_gpu_takes_the_next_models_when_it_is_done(
     assert set(found.values()) == {"5", "7"}
     if len(queue.cores) > 1:
         assert not cores["5"] & cores["7"]
+
+
+def test_the_folder_has_all_that_opens_a_library(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from bench.models.gpu.bundle import copy_files
+
+    copy_files(tmp_path)
+    code = """
+import importlib, pkgutil
+import aotc.library
+for one in pkgutil.walk_packages(aotc.library.__path__, "aotc.library."):
+    importlib.import_module(one.name)
+print(aotc.__file__)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(str(tmp_path))

@@ -31,6 +31,7 @@ from aotc.lower.mapping.forward import (
 )
 from aotc.lower.mapping.full_reductions import launch_full_reduction, plan_full_reduction
 from aotc.lower.mapping.groups import fuse_loops
+from aotc.lower.mapping.interchange import interchange_dimensions
 from aotc.lower.mapping.merge import merge_columns, merge_dimensions
 from aotc.lower.mapping.neighbours import with_neighbours
 from aotc.lower.mapping.points import PointsPlan, launch_points, plan_points
@@ -81,7 +82,7 @@ def map_parallel_loops(
                 continue
             overlaps.renew()
             attach_block_sizes(function, remarks.source if remarks is not None else None)
-            _simplify(function, overlaps, remarks, block)
+            _simplify(function, overlaps, remarks, block, cpu_kernels=cpu_kernels)
             for loop in [columns.loop for columns in _full_reductions(function)]:
                 mapped += _map_full_reduction(loop, block, remarks)
             for loop in _mappable_loops(function):
@@ -93,7 +94,12 @@ def map_parallel_loops(
 
 
 def _simplify(
-    function: Any, overlaps: Overlaps, remarks: Remarks | None, block: tuple[int, ...] | None
+    function: Any,
+    overlaps: Overlaps,
+    remarks: Remarks | None,
+    block: tuple[int, ...] | None,
+    *,
+    cpu_kernels: bool,
 ) -> None:
     """Fuses the loops of a function, makes their reductions visible, and splits reductions."""
     for loop in _mappable_loops(function):
@@ -121,7 +127,7 @@ def _simplify(
             continue
         with location:
             merge_columns(loop)
-        what = split_reductions(loop, overlaps)
+        what = split_reductions(loop, overlaps, cpu_kernels=cpu_kernels)
         if what is not None and remarks is not None:
             remarks.add(STEP, location, what)
     for loop in _mappable_loops(function):
@@ -188,7 +194,7 @@ def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps, *, cpu_kern
         _launch_by_device(loop, _RAGGED_ROWS, lambda: launch_ragged_rows(loop, ragged), points)
         return f"{ragged}; on the CPU {points}"
     if given is None:
-        loop = merge_dimensions(loop)
+        loop = interchange_dimensions(merge_dimensions(loop))
     tiles = plan_tiles(loop, given, overlaps)
     if tiles is not None:
         launch_tiles(loop, tiles)

@@ -26,7 +26,8 @@ _FILES = (
     "bench/models/gpu",
     "tests/frontends/weights.py",
     "tests/frontends/zoo",
-    *(f"aotc/{name}.py" for name in ("__init__", "version", "errors", "manifest", "pipes")),
+    *(f"aotc/{name}.py" for name in ("__init__", "version", "errors", "attributes")),
+    *(f"aotc/{name}.py" for name in ("manifest", "pipes")),
     "aotc/library",
 )
 _RUN = """\
@@ -49,7 +50,7 @@ def write(
     """Adds these to the folder `out`; gives how many could not be built. `of_any`: libraries for a
     batch of any size, which are called with these."""
     out.mkdir(parents=True, exist_ok=True)
-    _copy_files(out)
+    copy_files(out)
     failed = 0
     for name in names:
         for dtype in dtypes:
@@ -63,7 +64,7 @@ def write(
     return failed
 
 
-def _copy_files(out: Path) -> None:
+def copy_files(out: Path) -> None:
     for name in _FILES:
         source, target = ROOT / name, out / name
         target.parent.mkdir(parents=True, exist_ok=True)
