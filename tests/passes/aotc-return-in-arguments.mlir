@@ -52,6 +52,19 @@ func.func @views(%x: tensor<?x4xf32>, %c: i1) -> (tensor<?x4xf32>, tensor<?xf32>
   }
   return %e, %z, %w : tensor<?x4xf32>, tensor<?xf32>, tensor<?x4xf32>
 }
+// Wherever a function returns, a result has another buffer than each earlier result has anywhere.
+func.func @returns(%x: tensor<?xf32>, %c: i1) -> (tensor<?xf32>, tensor<?xf32>) attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %empty = tensor.empty(%n) : tensor<?xf32>
+  %e = linalg.exp ins(%x : tensor<?xf32>) outs(%empty : tensor<?xf32>) -> tensor<?xf32>
+  cf.cond_br %c, ^bb1(%e : tensor<?xf32>), ^bb2
+^bb1(%p: tensor<?xf32>):
+  return %p, %e : tensor<?xf32>, tensor<?xf32>
+^bb2:
+  %a = linalg.abs ins(%x : tensor<?xf32>) outs(%empty : tensor<?xf32>) -> tensor<?xf32>
+  return %a, %e : tensor<?xf32>, tensor<?xf32>
+}
 
 // CHECK:      func.func @f(%arg0: memref<8xf32>, %arg1: memref<8xf32> {aotc.name = "result0"})
 // CHECK-NOT:    memref.alloc
@@ -75,3 +88,12 @@ func.func @views(%x: tensor<?x4xf32>, %c: i1) -> (tensor<?x4xf32>, tensor<?xf32>
 // CHECK:         %[[COPY:.*]] = memref.alloc(
 // CHECK-NEXT:    memref.copy %{{.*}}, %[[COPY]]
 // CHECK-NEXT:    return %{{.*}}, %[[COPY]], %[[W]]
+// CHECK-LABEL: func.func @returns(
+// CHECK:       ^bb1(%[[P:.*]]: memref<?xf32>):
+// CHECK:         %[[ONE:.*]] = memref.alloc(
+// CHECK-NEXT:    memref.copy %{{.*}}, %[[ONE]]
+// CHECK-NEXT:    return %[[P]], %[[ONE]]
+// CHECK:       ^bb2:
+// CHECK:         %[[OTHER:.*]] = memref.alloc(
+// CHECK-NEXT:    memref.copy %{{.*}}, %[[OTHER]]
+// CHECK-NEXT:    return %{{.*}}, %[[OTHER]]

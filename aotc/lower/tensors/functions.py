@@ -76,14 +76,13 @@ def return_in_arguments(source: Source) -> None:
         kept = [op for op in functions_of(module) if op not in marked and _is_refused(op)]
         for function in kept:
             del function.attributes["sym_visibility"]
-        returns = ops.find(module.operation, "func.return")
-        for returned in returns:
+        for returned in ops.find(module.operation, "func.return"):
             for value in returned.operands:
                 _allocate_as_returned(value)
         # Behind what erases operations.
         roots = Roots(Functions(module), follows_loops=True)
-        for returned in returns:
-            _return_each_once(returned, roots)
+        for function in ops.find(module.operation, "func.func"):
+            _return_each_once(function, roots)
     run_passes(
         module,
         _RESULTS,
@@ -151,26 +150,33 @@ def _allocate_as_returned(value: Any) -> None:
     ops.erase(producer)
 
 
-def _return_each_once(returned: Any, roots: Roots) -> None:
+def _return_each_once(function: Any, roots: Roots) -> None:
     """Copies results that are, or may be, in the buffer of an earlier result.
 
     The upstream pass replaces the allocation of a result of static shape by an argument once for
     each result, and would erase the allocation several times. The caller frees each result that it
-    owns, and may write to one without changing another.
+    owns, wherever the function returned, and may write to one without changing another.
     """
-    owned = _owned_results(ops.enclosing(returned, "func.func"))
-    seen: list[Any] = []
-    for number, value in enumerate(returned.operands):
-        if not isinstance(value.type, ir.MemRefType):
+    owned = _owned_results(function)
+    returns = ops.find(function, "func.return")
+    for number, type_ in enumerate(ops.function_type(function).results):
+        if not isinstance(type_, ir.MemRefType):
             continue
-        is_known = value in seen and value.type.has_static_shape
-        is_shared = number in owned and any(roots.may_overlap(value, other) for other in seen)
-        if is_known or is_shared:
-            with returned.location, ir.InsertionPoint(returned):
-                copy = ops.alloc(value.type, ops.dynamic_sizes(value))
-                ops.create("memref.copy", [value, copy])
-            returned.operands[number] = copy
-        seen.append(value)
+        elsewhere = [value for one in returns for value in _memrefs_before(one, number)]
+        for returned in returns:
+            value = returned.operands[number]
+            is_known = type_.has_static_shape and value in _memrefs_before(returned, number)
+            is_shared = number in owned and any(roots.may_overlap(value, o) for o in elsewhere)
+            if is_known or is_shared:
+                with returned.location, ir.InsertionPoint(returned):
+                    copy = ops.alloc(value.type, ops.dynamic_sizes(value))
+                    ops.create("memref.copy", [value, copy])
+                returned.operands[number] = copy
+
+
+def _memrefs_before(returned: Any, number: int) -> list[Any]:
+    """The memrefs that a func.return returns before operand `number`."""
+    return [value for value in list(returned.operands)[:number] if _is_memref(value.type)]
 
 
 def _owned_results(function: Any) -> list[int]:
@@ -187,17 +193,17 @@ def _hand_results_on(returned: Any) -> None:
     The upstream pass allocates a buffer for the call's result and copies it. `returned` is the
     terminator of the function.
     """
-    block = returned.block
-    function = block.owner.operation
+    function = returned.parent.operation
     if function.name != "func.func" or "arg_attrs" not in function.attributes:
         return
     attributes = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
+    arguments = function.regions[0].blocks[0].arguments
     results = [
         argument
-        for argument, attribute in zip(block.arguments, attributes, strict=True)
+        for argument, attribute in zip(arguments, attributes, strict=True)
         if _RESULT_ATTRIBUTE in ir.DictAttr(attribute)
     ]
-    operations = ops.operations_in(block)
+    operations = ops.operations_in(returned.block)
     for copy in reversed(operations[:-1]):
         if copy.name != "memref.copy":
             return
