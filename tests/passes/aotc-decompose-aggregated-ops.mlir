@@ -62,3 +62,22 @@ func.func @padded(%x: tensor<1x8x31x31xf32>, %z: tensor<1x8x30x30xf32>) -> (tens
 // CHECK:       linalg.pooling_nchw_max {{.*}} ins(%arg0,
 // CHECK:       tensor.empty() : tensor<1x8x31x31xf32>
 // CHECK:       linalg.pooling_nchw_max {{.*}} ins({{.*}} : tensor<1x8x31x31xf32>,
+
+
+// Padding of unknown size is kept.
+func.func @padded_by(%x: tensor<1x1x10xf32>, %high: index) -> tensor<1x1x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %padded = tensor.pad %x low[0, 0, 1] high[0, 0, %high] {
+  ^bb0(%i: index, %j: index, %k: index):
+    tensor.yield %zero : f32
+  } : tensor<1x1x10xf32> to tensor<1x1x12xf32>
+  %window = tensor.empty() : tensor<2xf32>
+  %empty = tensor.empty() : tensor<1x1x4xf32>
+  %first = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x1x4xf32>) -> tensor<1x1x4xf32>
+  %y = linalg.pooling_ncw_sum {strides = dense<2> : vector<1xi64>} ins(%padded, %window : tensor<1x1x12xf32>, tensor<2xf32>) outs(%first : tensor<1x1x4xf32>) -> tensor<1x1x4xf32>
+  return %y : tensor<1x1x4xf32>
+}
+
+// CHECK-LABEL: func.func @padded_by
+// CHECK:       tensor.pad %arg0 low[0, 0, 1] high[0, 0, %arg1]
+// CHECK:       linalg.pooling_ncw_sum {{.*}} ins({{.*}} : tensor<1x1x12xf32>,

@@ -47,8 +47,8 @@ def _drop_unread(pad: Any, high: list[int]) -> list[int]:
     type_, users = pad.results[0].type, [(use.owner.operation, use) for use in pad.results[0].uses]
     if not users or not type_.has_static_shape:
         return high
-    # Dynamic padding is a negative number here.
-    unread = [max(0, one) for one in high]
+    # A negative number of elements is cropped, and an unknown one is not known to be padding.
+    unread = [max(one, 0) for one in high]
     for user, use in users:
         maps = window_maps(user)
         # An operand that is written is a result, too, and its type stays.
