@@ -154,8 +154,9 @@ def _return_each_once(function: Any, roots: Roots) -> None:
     """Copies results that are, or may be, in the buffer of an earlier result.
 
     The upstream pass replaces the allocation of a result of static shape by an argument once for
-    each result, and would erase the allocation several times. The caller frees each result that it
-    owns, wherever the function returned, and may write to one without changing another.
+    each result, and would erase the allocation several times. For each return, the argument
+    would replace another allocation, although both may be in use. The caller frees each result that
+    it owns, wherever the function returned, and may write to one without changing another.
     """
     owned = _owned_results(function)
     returns = ops.find(function, "func.return")
@@ -165,9 +166,9 @@ def _return_each_once(function: Any, roots: Roots) -> None:
         elsewhere = [value for one in returns for value in _memrefs_before(one, number)]
         for returned in returns:
             value = returned.operands[number]
-            is_known = type_.has_static_shape and value in _memrefs_before(returned, number)
+            is_replaced = len(returns) > 1 or value in _memrefs_before(returned, number)
             is_shared = number in owned and any(roots.may_overlap(value, o) for o in elsewhere)
-            if is_known or is_shared:
+            if is_shared or (is_replaced and type_.has_static_shape):
                 with returned.location, ir.InsertionPoint(returned):
                     copy = ops.alloc(value.type, ops.dynamic_sizes(value))
                     ops.create("memref.copy", [value, copy])
