@@ -57,16 +57,17 @@ def _additions(value: Any, accumulator: Any) -> list[tuple[Any, int]] | None:
     """The operations that add terms to the accumulator until it is `value`, in their order, each
     with the number of the operand that is the accumulator. None if it is not such a sum, or if
     anything else uses it."""
-    if value == accumulator:
-        return []
-    addition = ops.defining(value)
-    if addition is None or addition.name not in _ADDITIONS or not _is_used_once(value):
-        return None
-    for operand in _ADDITIONS[addition.name]:
-        before = _additions(addition.operands[operand], accumulator)
-        if before is not None:
-            return [*before, (addition, operand)]
-    return None
+    found = []
+    while accumulator != value:
+        if not _is_used_once(accumulator):
+            return None
+        use = next(accumulator.uses)
+        addition = use.owner.operation
+        if use.operand_number not in _ADDITIONS.get(addition.name, ()):
+            return None
+        found.append((addition, use.operand_number))
+        accumulator = addition.results[0]
+    return found if _is_used_once(value) else None
 
 
 def _widen(generic: Any, operand: int, narrow: Any, additions: list[tuple[Any, int]]) -> None:
