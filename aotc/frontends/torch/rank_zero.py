@@ -9,8 +9,8 @@ import operator
 from typing import Any
 
 _DIMENSIONS = ("dim", "dims")
-# Operators that insert a dimension.
-_LEFT_OUT = ("aten::unsqueeze", "aten::unsqueeze_copy")
+# Operators that insert a dimension, or name all of an operand's, of which there are none.
+_LEFT_OUT = ("aten::unsqueeze", "aten::unsqueeze_copy", "aten::permute", "aten::permute_copy")
 
 
 def add_dimensions(program: Any) -> None:
