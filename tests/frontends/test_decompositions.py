@@ -53,6 +53,8 @@ FLOATS: dict[str, Callable[[Any], Any]] = {
     "fmin": lambda x: torch.fmin(x[:, :1], x),
     "fmax": lambda x: torch.fmax(x, x[0, 6:7]),
     "angle": lambda x: x.angle(),
+    # An angle in f32 is wrong by 87 here.
+    "angle of doubles": lambda x: (x.double().angle() - torch.pi) * 1e9,
     "take": lambda x: torch.take(x[1:], torch.tensor(-2)),
     "cumulative product of doubles": lambda x: x[1].cumprod(0, dtype=torch.float64),
     "scatter of products": lambda x: x[1:].scatter(
@@ -102,6 +104,7 @@ OF_A_NUMBER: dict[str, Callable[[Any], Any]] = {
     "scatter": lambda x: x.scatter_add(0, torch.tensor(0), torch.tensor(2.0)),
     "gather": lambda x: x.gather(0, torch.tensor(0)),
     "index_fill": lambda x: x.index_fill(0, torch.tensor([0]), 3.0),
+    "permute": lambda x: x.permute(()) * 2,
 }
 OF_INTEGERS: dict[str, Callable[[Any], Any]] = {
     "third power": lambda x: x**3,

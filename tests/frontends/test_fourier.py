@@ -101,6 +101,7 @@ OTHERS: dict[str, Callable[[Any], Any]] = {
             for one in (
                 torch.complex(x, -x).sum(0, dtype=torch.complex128),
                 torch.complex(x, -x).cumsum(0, dtype=torch.complex128),
+                x[0, 0, :2].sum(0, dtype=torch.complex128),
             )
         ]
     ),

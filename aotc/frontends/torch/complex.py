@@ -128,10 +128,12 @@ def _is_zero(part: Any) -> bool:
 def _moved(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the function of complex tensors that applies `function` to their pairs."""
 
-    def of_complex(*arguments: Any, **named: Any) -> Any:
+    def of_complex(value: Any, *arguments: Any, **named: Any) -> Any:
         import torch
 
-        moved = function(*map(_pairs, arguments), **named)
+        # The tensor is real if only the `dtype` of the result is complex.
+        first = _pair(value) if isinstance(value, torch.Tensor) else _pairs(value)
+        moved = function(first, *map(_pairs, arguments), **named)
         if moved is NotImplemented:
             return moved
         if isinstance(moved, list | tuple):

@@ -77,7 +77,8 @@ def _angle(x: Tensor) -> Tensor:
     import torch
 
     type_ = x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
-    angle = torch.where(x < 0, math.pi, 0.0).to(type_)
+    # Two numbers would make a tensor of f32.
+    angle = torch.where(x < 0, x.new_full((), math.pi, dtype=type_), 0.0)
     return torch.where(x != x, x, angle) if x.dtype.is_floating_point else angle
 
 
