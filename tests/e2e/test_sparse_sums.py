@@ -66,3 +66,9 @@ def test_a_product_that_becomes_dense(tmp_path: Path, type_: str, element: type)
         out = np.full((6, 7), 9, element)
         library.call("product", x, y, out)
         assert out.tolist() == (x @ y).tolist()
+
+
+def test_a_product_whose_size_is_forgotten(tmp_path: Path) -> None:
+    module = PRODUCT.format(type="f64").replace("tensor<6x7xf64>", "tensor<?x7xf64>")
+    x, y = np.arange(30.0).reshape(6, 5), np.arange(35.0).reshape(5, 7)
+    assert build_library(module, tmp_path).call("product", x, y).tolist() == (x @ y).tolist()

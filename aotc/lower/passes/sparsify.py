@@ -137,13 +137,20 @@ def _start_from_zeros(convert: Any) -> None:
     has_one_use = len(list(convert.operands[0].uses)) == 1 and len(generic.results) == 1
     if is_copy or not has_one_use or not any(True for _ in argument.uses):
         return
-    sizes = list(init.operands)[: sum(map(type_.is_dynamic_dim, range(type_.rank)))]
+    # A conversion may forget sizes.
+    shape = generic.results[0].type.shape
+    dense = ir.RankedTensorType.get(shape, type_.element_type, loc=convert.location)
+    sizes = list(init.operands)[: sum(map(dense.is_dynamic_dim, range(dense.rank)))]
     with generic.location, ir.InsertionPoint(generic):
         zero = _zero(type_.element_type)
-        zeros = ops.create("tensor.splat", [zero, *sizes], [type_]).result
+        zeros = ops.create("tensor.splat", [zero, *sizes], [dense]).result
     generic.operands[len(generic.operands) - 1] = zeros
-    generic.results[0].set_type(type_)
-    convert.results[0].replace_all_uses_with(generic.results[0])
+    result = generic.results[0]
+    result.set_type(dense)
+    if dense != type_:
+        with convert.location, ir.InsertionPoint(convert):
+            result = ops.create("tensor.cast", [result], [type_]).result
+    convert.results[0].replace_all_uses_with(result)
     ops.erase(convert)
 
 
