@@ -121,13 +121,13 @@ def _parts_of(loop: Any, overlaps: Overlaps) -> _Parts | None:
     if points is None or items is None:
         return None
     along = [item for item in items if not isinstance(item, ir.Operation | ir.OpView)]
-    if not any(isinstance(item, Columns) and item.accumulators for item in along):
+    of_reductions = {
+        _count_of(item) for item in along if isinstance(item, Columns) and item.accumulators
+    }
+    if len(of_reductions) != 1 or any(_count_of(item) is None for item in along):
         return None
-    counts = {_count_of(item) for item in along}
-    of_reductions = {_count_of(item) for item in along if item.accumulators}
-    count = of_reductions.pop()
-    if of_reductions or count is None or None in counts:
-        return None
+    (count,) = of_reductions
+    assert count is not None
     along_rows = any(is_along_rows(item, loop) for item in along)
     has_nest = along_rows and any(len(item.bounds) > 1 for item in along)
     size = size_of_part(points, count, along_rows=along_rows, has_nest=has_nest)
