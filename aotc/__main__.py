@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
+
+_USUAL_STACK = 8 << 20  # bytes, on Linux
 
 
 def main() -> NoReturn:
@@ -33,10 +36,13 @@ def _take_names_for_utf8() -> None:
 
 def _take_usual_stack() -> None:
     """Restarts Python if the limit of the stack is lower than usual and could be raised."""
-    from aotc.processes.stack import raise_stack_limit
-
-    if raise_stack_limit():
-        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    wanted = _USUAL_STACK if hard == resource.RLIM_INFINITY else min(_USUAL_STACK, hard)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    resource.setrlimit(resource.RLIMIT_STACK, (wanted, hard))
+    # Threads have the limit with which the process was started.
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 def _run() -> int:

@@ -16,9 +16,8 @@ from aotc.cache.opening import CacheChoice, open_cache
 from aotc.delivery import check_output, deliver
 from aotc.errors import InputError
 from aotc.manifest import Manifest, parse_manifest
-from aotc.processes.memory import rare_collections
+from aotc.processes.memory import check_stack, rare_collections
 from aotc.processes.record import temporary_folder
-from aotc.processes.stack import check_stack
 from aotc.request import BuildRequest
 from aotc.request_words import make_request
 from aotc.warnings import BuildWarning, Severity

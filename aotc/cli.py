@@ -27,9 +27,8 @@ from aotc.errors import (
     InternalError,
 )
 from aotc.owner import PROCESS
-from aotc.processes.memory import collect_rarely
+from aotc.processes.memory import check_stack, collect_rarely
 from aotc.processes.record import record_handle
-from aotc.processes.stack import check_stack
 from aotc.version import __version__
 
 # Errors of writing an unnamed file that the user can fix.

@@ -1,9 +1,10 @@
-"""The available memory, the memory and processor time of processes (sizes in bytes), and how often
-Python collects garbage during a build."""
+"""The available memory, the memory and processor time of processes, the stack of a thread (sizes
+in bytes), and how often Python collects garbage during a build."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import os
 import threading
@@ -14,6 +15,10 @@ _CONTROL_GROUPS = Path("/sys/fs/cgroup")
 # Allocations between collections. Most objects of a build live until its end: a collection frees
 # little, and each one visits all objects, including PyTorch's.
 COLLECTION_THRESHOLD = 200_000
+# The size that builds need: 256 nested loops (`aotc.input.depth`) take 0.7 MiB, an empty module
+# half a MiB. A part of a stack is not for use: of 1 MiB, a main thread has 1016 KiB.
+_LEAST_STACK = 1000 << 10
+_MOST_BYTES_OF_ATTRIBUTES = 256  # pthread_attr_t has 56 bytes on x86-64, 64 on AArch64
 
 _collections_lock = threading.Lock()
 _builds = 0
@@ -86,3 +91,33 @@ def rare_collections() -> Iterator[None]:
             _builds -= 1
             if _builds == 0:
                 gc.set_threshold(*_caller_thresholds)
+
+
+def check_stack() -> None:
+    """Raises InputError if the stack of this thread is too small for a build, which would end in a
+    crash."""
+    size = _stack_size()
+    if size is not None and size < _LEAST_STACK:
+        from aotc.errors import InputError
+
+        raise InputError(
+            f"The stack of this thread has {size >> 10} KiB; "
+            f"a build needs {_LEAST_STACK >> 10} KiB.",
+            hint="The limit of a process is that of 'ulimit -s', and of a thread of Python that of "
+            "threading.stack_size.",
+        )
+
+
+def _stack_size() -> int | None:
+    """The bytes of this thread's stack. None if the C library does not say."""
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "pthread_getattr_np"):
+        return None
+    attributes = ctypes.create_string_buffer(_MOST_BYTES_OF_ATTRIBUTES)
+    library.pthread_self.restype = ctypes.c_void_p
+    if library.pthread_getattr_np(ctypes.c_void_p(library.pthread_self()), attributes) != 0:
+        return None
+    size = ctypes.c_size_t()
+    library.pthread_attr_getstacksize(attributes, ctypes.byref(size))
+    library.pthread_attr_destroy(attributes)
+    return size.value

@@ -156,7 +156,9 @@ def _return_each_once(function: Any, roots: Roots) -> None:
     The upstream pass replaces the allocation of a result of static shape by an argument once for
     each result, and would erase the allocation several times. For each return, the argument
     would replace another allocation, although both may be in use. The caller frees each result that
-    it owns, wherever the function returned, and may write to one without changing another.
+    it owns, wherever the function returned, and may write to one without changing another. An
+    allocation of dynamic shape that the only return names twice stays one buffer: the caller owns
+    the first of the two results.
     """
     owned = _owned_results(function)
     returns = ops.find(function, "func.return")
@@ -166,9 +168,11 @@ def _return_each_once(function: Any, roots: Roots) -> None:
         elsewhere = [value for one in returns for value in _memrefs_before(one, number)]
         for returned in returns:
             value = returned.operands[number]
-            is_replaced = len(returns) > 1 or value in _memrefs_before(returned, number)
+            is_named_again = value in _memrefs_before(returned, number)
+            is_replaced = len(returns) > 1 or is_named_again
+            stays = len(returns) == 1 and is_named_again and _is_allocation(value)
             is_shared = number in owned and any(roots.may_overlap(value, o) for o in elsewhere)
-            if is_shared or (is_replaced and type_.has_static_shape):
+            if (is_shared and not stays) or (is_replaced and type_.has_static_shape):
                 with returned.location, ir.InsertionPoint(returned):
                     copy = ops.alloc(value.type, ops.dynamic_sizes(value))
                     ops.create("memref.copy", [value, copy])
@@ -178,6 +182,11 @@ def _return_each_once(function: Any, roots: Roots) -> None:
 def _memrefs_before(returned: Any, number: int) -> list[Any]:
     """The memrefs that a func.return returns before operand `number`."""
     return [value for value in list(returned.operands)[:number] if _is_memref(value.type)]
+
+
+def _is_allocation(value: Any) -> bool:
+    producer = ops.defining(value)
+    return producer is not None and producer.name == "memref.alloc"
 
 
 def _owned_results(function: Any) -> list[int]:
