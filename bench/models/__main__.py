@@ -6,11 +6,13 @@
     python -m bench.models --profile resnet50                 # where aotc's time goes, by kernel
     python -m bench.models --layers --batch 1                 # single products and convolutions
 
-Models have random weights in f32. Each engine runs in a process of its own. First its result is
-compared with that of eager PyTorch in f64; a wrong one has no time. Then the engines are called in
-turns, several rounds. The result of each is a file in build/bench_models, with the artifacts that
-were made beside them: interrupted, the command goes on where it was. `--again` makes and measures
-again, as is needed after a change of aotc (with `--engines aotc`, its own alone).
+Models have random weights in f32. Beside those that are measured without a name, there are all of
+timm and torchvision (`timm.davit_tiny`), and those of others.py. Each engine runs in a process of
+its own. First its result is compared with that of eager PyTorch in f64; a wrong one has no time.
+Then the engines are called in turns, several rounds. The result of each is a file in
+build/bench_models, with the artifacts that were made beside them: interrupted, the command goes on
+where it was. `--again` makes and measures again, as is needed after a change of aotc (with
+`--engines aotc`, its own alone).
 
 `--device cuda` makes a folder for a machine with a GPU and PyTorch, and the table of what its `run`
 wrote there (gpu/measure.py):
@@ -35,10 +37,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench.models import profile
+from bench.models import catalogue, others, profile
 from bench.models.catalogue import ALL as KNOWN
 from bench.models.engines import ALL, ENGINES, OURS, PROFILED, Work
 from bench.models.gpu import bundle as gpu
+from bench.models.gpu import catalogue as gpu_catalogue
 from bench.models.gpu import table as gpu_table
 from bench.models.gpu.catalogue import MODELS as ON_GPU
 from bench.models.layers import LAYERS
@@ -100,10 +103,13 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     every = LAYERS if options.layers else ON_GPU if options.device == "cuda" else MODELS
     options.models = options.models or list(every)
     known = [*options.models, *([options.profile] if options.profile else [])]
-    there = ON_GPU if options.device == "cuda" else KNOWN
-    unknown = [name for name in known if name not in there]
+    there, find = (
+        (ON_GPU, gpu_catalogue.find) if options.device == "cuda" else (KNOWN, catalogue.find)
+    )
+    unknown = [name for name in known if find(name) is None]
     if unknown:
-        parser.error(f"no model {', '.join(unknown)}: there are {', '.join(there)}")
+        names = ", ".join([*there, *others.MODELS, "timm.NAME", "torchvision.NAME"])
+        parser.error(f"no model {', '.join(unknown)}: there are {names}")
     return options
 
 

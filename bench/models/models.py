@@ -27,7 +27,16 @@ from frontends.zoo.stubs import (  # type: ignore[import-not-found, unused-ignor
     import_torchvision,
 )
 
-__all__ = ["MODELS", "Case", "normal", "transformers_case", "whisper_encoder", "words"]
+__all__ = [
+    "MODELS",
+    "Case",
+    "images",
+    "import_torchvision",
+    "normal",
+    "transformers_case",
+    "whisper_encoder",
+    "words",
+]
 
 _SIDE, _VOCABULARY = 224, 1000
 _DECODER = {

@@ -23,6 +23,7 @@ CHIP = "sm_90a"
 # What the folder has of the project: what measures, what makes the modules, what opens libraries.
 _FILES = (
     *(f"bench/{name}" for name in ("__init__.py", "models/__init__.py", "models/models.py")),
+    "bench/models/others.py",
     "bench/models/gpu",
     "tests/frontends/weights.py",
     "tests/frontends/zoo",

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.models import models
+from bench.models import models, others
 
 _DTYPES = {"f16": "float16", "f32": "float32"}
 # Buffers that the results depend on, beside those that a module makes of its sizes.
@@ -82,6 +82,12 @@ MODELS: dict[str, Callable[[int], Any]] = {
 }
 
 
+def find(name: str) -> Callable[[int], Any] | None:
+    """What makes the model of this name for a batch; None if there is none."""
+    other = others.find(name)
+    return MODELS.get(name) if other is None else lambda _: other()
+
+
 def made(
     name: str, batch: int, dtype: str, device: str, *, fills_caches: bool = True
 ) -> tuple[Any, dict[str, Any]]:
@@ -89,8 +95,10 @@ def made(
     not filled have zeros: a library's state begins with them, and has no constant for them."""
     import torch
 
+    maker = find(name)
+    assert maker is not None, name
     with torch.device(device):
-        case = MODELS[name](batch)
+        case = maker(batch)
     module = case.module.eval()
     _fill(module, fills_caches=fills_caches)
     with torch.device("cpu"):

@@ -15,7 +15,8 @@ result is held against that of the same module in f64; then they are called in t
 that is drawn anew, and a turn is some calls between two events: its time has the host's part in it,
 where that is the longer one. Told is the median. `captured` and `aotc_captured` are eager's and
 aotc's calls in CUDA graphs; `autotune` is `torch.compile(mode="max-autotune")`, with CUDA graphs
-that it makes. f32 is without tf32 in all. Memory is the most that there was on the device at a
+that it makes, and `reduce_overhead` is the mode of that name, which makes them without trying
+kernels. f32 is without tf32 in all. Memory is the most that there was on the device at a
 time, with weights. Prints a line of JSON for each, and writes --json FILE with all of them.
 """
 
@@ -46,8 +47,10 @@ from typing import Any
 from bench.models.gpu import inductor
 
 HERE = Path(__file__).resolve().parents[3]
-ENGINES = ("aotc", "aotc_captured", "eager", "captured", "compile", "autotune")
-_COMPILED = ("compile", "autotune")
+_MODES = {"reduce_overhead": "reduce-overhead", "autotune": "max-autotune"}
+_COMPILED = ("compile", *_MODES)
+ENGINES = ("aotc", "aotc_captured", "eager", "captured", *_COMPILED)
+_MEASURED = [name for name in ENGINES if name != "reduce_overhead"]
 # Errors relative to the largest result: of any engine, and as a multiple of eager's.
 _LIMITS, _FACTOR = {"f32": 2e-5, "f16": 1e-2}, 4
 # What is left of compiling, after its limit.
@@ -66,7 +69,7 @@ def main() -> int:
     add("models", nargs="*", metavar="MODEL")
     add("--dtype", nargs="+", default=["f16", "f32"])
     add("--batch", nargs="+", type=int, default=[1, 8, 64])
-    add("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
+    add("--engines", nargs="+", choices=ENGINES, default=_MEASURED)
     add("--rounds", type=int, default=15)
     add("--kernels", action="store_true", help="what a call is made of, too")
     add("--limit", type=float, default=3600, help="seconds in all")
@@ -251,7 +254,7 @@ class _Case:
             call, failure = None, None
             try:
                 with inductor.deadline(end):
-                    call = getattr(self, f"_{name}")()
+                    call = self._call_of(name)
                     call()
                     self._torch.cuda.synchronize()
             except (Exception, inductor.TooLong) as error:
@@ -302,7 +305,7 @@ class _Case:
                 row["failure"] = compiled.failure
                 continue
             try:
-                call: Call = compiled.call or getattr(self, f"_{name}")()
+                call = compiled.call or self._call_of(name)
                 for _ in range(3):
                     results = call()
                 cuda.synchronize()
@@ -400,13 +403,13 @@ class _Case:
 
         return call
 
-    def _compile(self) -> Call:
-        compiled = self._torch.compile(self._module, dynamic=False)
-        return lambda: _leaves(compiled(**self._inputs))
-
-    def _autotune(self) -> Call:
-        compiled = self._torch.compile(self._module, dynamic=False, mode="max-autotune")
-        return lambda: _leaves(compiled(**self._inputs))
+    def _call_of(self, name: str) -> Call:
+        if name in _COMPILED:
+            mode = _MODES.get(name)
+            compiled = self._torch.compile(self._module, dynamic=False, mode=mode)
+            return lambda: _leaves(compiled(**self._inputs))
+        call: Call = getattr(self, f"_{name}")()
+        return call
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ ENGINES = {
     "eager": "eager",
     "captured": "eager, captured",
     "compile": "compile",
+    "reduce_overhead": "reduce-overhead",
     "autotune": "max-autotune",
 }
 
