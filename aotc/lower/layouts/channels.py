@@ -211,7 +211,7 @@ class _Plan:
         channels = filter_.of(frozenset(range(len(filter_.loops)))) - window
         reduced = channels.intersection(reduction_loops(generic)) & set(image.loops)
         found = _Convolution(generic, image, filter_, result, channels, reduced, bool(window))
-        return found if not found.has_groups and self._can_order(found) else None
+        return found if self._can_order(found) else None
 
     def _can_order(self, convolution: _Convolution) -> bool:
         """Whether the filter can have the layout that matches the image."""

@@ -95,6 +95,11 @@ class CpuKernel(Vectors):
 
     # --- Results -------------------------------------------------------------------------------
 
+    @property
+    def batch_of_c(self) -> Value | None:
+        """The index along the batch for the epilogue; None if C has no batch."""
+        return self.b.value(self.batch) if self.problem.batched else None
+
     def store_result(
         self,
         value: Value,
@@ -115,7 +120,7 @@ class CpuKernel(Vectors):
             value = b.convert(value, self.of(p.c.element, width))
         else:
             row, column = b.values(place)
-            where = Place(self.batch if p.batched else None, row, [column], line=line)
+            where = Place(self.batch_of_c, row, [column], line=line)
             if isinstance(self.epilogue, EpilogueOf) and width > 1:
                 value = self.epilogue.on_vector(b, value, where)
             else:
@@ -130,5 +135,5 @@ class CpuKernel(Vectors):
             self.b.prefetch(c, at)
         if isinstance(self.epilogue, EpilogueOf):
             row, column = self.b.values(place)
-            batch = self.batch if self.problem.batched else None
-            self.epilogue.prefetch(self.b, Place(batch, row, [column], line=line))
+            where = Place(self.batch_of_c, row, [column], line=line)
+            self.epilogue.prefetch(self.b, where)

@@ -95,7 +95,7 @@ def fuse(matmul: Matmul, roots: Roots, done: Sequence[Any], later: Sequence[Any]
 
 def axes_of(matmul: Matmul) -> list[str] | None:
     """The name of the axis (see `Axis`) along each dimension of C. None if the dimensions are not
-    those of the rows and the columns, in order, the slowest first."""
+    those of the batch, the rows and the columns, each in order, the slowest first."""
     problem = matmul.problem
     if not isinstance(problem, ImplicitGemm):
         names = ["batch", "row", "column"][0 if problem.batched else 1 :]
@@ -106,13 +106,14 @@ def axes_of(matmul: Matmul) -> list[str] | None:
     type_ = ir.MemRefType(matmul.c.type)
     # A dimension of size 1 may belong to either axis.
     found = {i: "row" for i in range(type_.rank) if type_.shape[i] == 1}
-    for name, loops in (("row", problem.rows), ("column", problem.columns)):
+    roles = (("batch", problem.batch), ("row", problem.rows), ("column", problem.columns))
+    for name, loops in roles:
         moves = [loop.c for loop in loops]
         places = [dimension for move in moves for dimension, _ in move]
         if any(len(move) != 1 or move[0][1] != 1 for move in moves) or places != sorted(places):
             return None
         found |= dict.fromkeys(places, name)
-    if problem.batch or len(found) != type_.rank:
+    if len(found) != type_.rank:
         return None
     return [found[i] for i in range(type_.rank)]
 

@@ -168,11 +168,15 @@ class _Gemm:
             batch, place = unravel(number, sizes.m * sizes.n)
             row, column = unravel(place, sizes.n)
             at = self.c.batch.offset(batch) + (self.c.m.offset(row) + self.c.n.offset(column))
-            self.store(at, row, column, [total])
+            self.store(at, (batch, row, column), [total])
 
-    def store(self, at: Number, row: Number, column: Number, sums: Sequence[Value]) -> None:
-        """Stores the elements of C for accumulators of consecutive columns, at offset `at` of C."""
+    def store(
+        self, at: Number, place: tuple[Number, Number, Number], sums: Sequence[Value]
+    ) -> None:
+        """Stores the elements of C for accumulators of consecutive columns, at offset `at` of C.
+        `place`: the batch, the row, and the first column."""
         b, problem = self.b, self.problem
+        batch, row, column = place
         olds = b.load_elements(self.c.buffer, [at], len(sums)) if problem.adds else []
         values: list[Value] = []
         for number, total in enumerate(sums):
@@ -182,8 +186,8 @@ class _Gemm:
             if self.epilogue is None:
                 values.append(b.convert(total, problem.c.element))
             else:
-                place = Place(None, b.value(row), [b.value(column + number)])
-                values += self.epilogue(b, [total], place)
+                own = Place(b.value(batch), b.value(row), [b.value(column + number)])
+                values += self.epilogue(b, [total], own)
         b.store_elements(values, self.c.buffer, [at])
 
 
@@ -327,7 +331,7 @@ class _Kernel(Mainloop):
         if self.workspace is not None:
             self.b.store_elements(values, self.workspace.buffer, [at])
         else:
-            self.gemm.store(at, row, column, values)
+            self.gemm.store(at, (self.batch, row, column), values)
 
 
 class ImplicitSimt(ImplicitGemmFamily):

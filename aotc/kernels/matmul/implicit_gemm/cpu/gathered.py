@@ -62,8 +62,7 @@ class _Neighbours(Struct, frozen=True):
 
 class Kernel(blocked.Kernel):
     """The kernel that packs by tables. The matrices of `problem` are marked as not transposed,
-    whatever their layout, as A is packed row by row, and B with adjacent columns. The batch is no
-    dimension of C for the epilogue."""
+    whatever their layout, as A is packed row by row, and B with adjacent columns."""
 
     problem: ImplicitGemm
 
@@ -79,6 +78,11 @@ class Kernel(blocked.Kernel):
         b, p = self.b, self.problem
         self.of_a, self.of_b, self.of_c = (Operand(b, p, arguments, letter) for letter in "abc")
         self.runs: dict[str, _Run] = {}
+
+    @property
+    def batch_of_c(self) -> Value | None:
+        """See the base class."""
+        return self.b.value(self.batch) if self.problem.batch else None
 
     @property
     def reads_a(self) -> bool:

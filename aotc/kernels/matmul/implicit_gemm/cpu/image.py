@@ -37,6 +37,11 @@ class Image(Struct, frozen=True):
     pitch: int
 
     @property
+    def batch_of_c(self) -> Value | None:
+        """See the base class."""
+        return self.b.value(self.batch // self.images) if self.has_batch else None
+
+    @property
     def columns(self) -> int:
         """The number of columns, counted along B's rows."""
         return (self.height - 1) * self.pitch + self.width
@@ -107,8 +112,14 @@ class ImageKernel(InPlaceKernel):
         assert image is not None
         self.image, images = image, p.columns[:-2]
         self.images = count_of(b, arguments, images)
+        self.has_batch = bool(p.batch)
         self.problem = replace(p, batch=(*p.batch, *images), columns=p.columns[-2:])
         self.launch_columns(arguments, image.columns)
+
+    @property
+    def batch_of_c(self) -> Value | None:
+        """See the base class."""
+        return self.b.value(self.batch // self.images) if self.has_batch else None
 
     @property
     def columns(self) -> int:

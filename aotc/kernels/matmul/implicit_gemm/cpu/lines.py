@@ -81,6 +81,7 @@ class LineKernel(InPlaceKernel):
         images = images[:-1]
         self.line_count = count_of(b, arguments, line)
         self.image_count = count_of(b, arguments, images)
+        self.has_batch = bool(p.batch)
         self.problem = replace(p, batch=(*p.batch, *images), columns=p.columns[-2:])
         # The layouts of lines, and of columns in one.
         apart = replace(self.problem, rows=tuple(line), columns=(column,))
@@ -90,6 +91,11 @@ class LineKernel(InPlaceKernel):
             "c": (in_c.m, in_c.n),
         }
         self.launch_columns(arguments, self.line_count * lines.padded)
+
+    @property
+    def batch_of_c(self) -> Value | None:
+        """See the base class."""
+        return self.b.value(self.batch // self.image_count) if self.has_batch else None
 
     @property
     def columns(self) -> int | None:
