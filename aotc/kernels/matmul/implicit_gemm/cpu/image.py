@@ -37,11 +37,6 @@ class Image(Struct, frozen=True):
     pitch: int
 
     @property
-    def batch_of_c(self) -> Value | None:
-        """See the base class."""
-        return self.b.value(self.batch // self.images) if self.has_batch else None
-
-    @property
     def columns(self) -> int:
         """The number of columns, counted along B's rows."""
         return (self.height - 1) * self.pitch + self.width
