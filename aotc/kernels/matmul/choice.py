@@ -81,7 +81,9 @@ _MOST_CANDIDATES = 12
 _MOST_OF_OTHERS = 3
 # With fewer multiply-adds in a matrix-vector product, loops are as fast as a kernel.
 _LEAST_OF_VECTORS = 64 * 64
-# With fewer multiply-adds in each matmul of a batch, most of a tile of the CPU's kernels is unused.
+# With fewer multiply-adds in each matmul of a batch, most of a tile of a GPU's kernels is unused.
+_LEAST_OF_MANY = 32 * 32 * 32
+# The same for the CPU's kernels.
 _LEAST_OF_BATCHED = 1000
 
 _P = TypeVar("_P", bound=Problem)
@@ -243,8 +245,12 @@ def _is_worth_a_kernel(problem: Problem, chips: Sequence[Chip]) -> bool:
     """Whether the problem is large enough for a kernel to beat loops, and all chips can run
     kernels."""
     least = _LEAST_OF_VECTORS if 1 in (problem.m, problem.n) else LEAST_WORK
-    if problem.m and problem.n and problem.k and problem.m * problem.n * problem.k < least:
-        return False
+    if problem.m and problem.n and problem.k:
+        work = problem.m * problem.n * problem.k
+        # Many small matmuls fill a GPU, too.
+        has_many = work >= _LEAST_OF_MANY and problem.likely_batch * work >= LEAST_WORK
+        if work < least and not has_many:
+            return False
     return all(chip.capability >= LEAST_CAPABILITY for chip in chips)
 
 

@@ -99,11 +99,14 @@ class _Convolution(Struct, frozen=True, eq=False):
         return self.image.along(self.channels)
 
     @property
-    def has_groups(self) -> bool:
-        """Whether channels are reduced within groups of few channels each."""
-        return bool(
-            self.reduced and self.channels.intersection(self.image.loops, self.result.loops)
-        )
+    def has_small_groups(self) -> bool:
+        """Whether channels are reduced within groups that are no copies of 16 bytes."""
+        is_grouped = bool(self.channels.intersection(self.image.loops, self.result.loops))
+        if not self.reduced or not is_grouped:
+            return False
+        shape = ir.MemRefType(self.image.value.type).shape
+        sizes = [shape[i] for i in self.image.along(self.reduced)]
+        return any(size < 0 for size in sizes) or math.prod(sizes) % _COPY_ELEMENTS != 0
 
 
 class _Plan:
@@ -138,6 +141,8 @@ class _Plan:
         for convolution in list(self._convolutions.values()):
             if convolution.generic in here and convolution.has_window and convolution.reduced:
                 self._start_at(convolution)
+        for generic in generics:
+            self._look_at_depthwise(generic)
         self.taken += [
             one
             for one in self._convolutions.values()
@@ -211,7 +216,42 @@ class _Plan:
         channels = filter_.of(frozenset(range(len(filter_.loops)))) - window
         reduced = channels.intersection(reduction_loops(generic)) & set(image.loops)
         found = _Convolution(generic, image, filter_, result, channels, reduced, bool(window))
-        return found if self._can_order(found) else None
+        return found if not found.has_small_groups and self._can_order(found) else None
+
+    def _look_at_depthwise(self, generic: Any) -> None:
+        """Starts the propagation at a depthwise convolution, which has kernels for both layouts, if
+        most of its neighbours have the channels last: it is between layers of rows of channels."""
+        _, outputs = ops.operand_groups(generic)
+        accesses = self._accesses[generic]
+        results = [one for one in accesses if one.value in outputs]
+        filters = [one for one in accesses if self._symbol(one.value) is not None]
+        images = [one for one in accesses if one not in (*results, *filters)]
+        if not reduction_loops(generic) or not len(results) == len(filters) == len(images) == 1:
+            return
+        [result], [filter_], [image] = results, filters, images
+        elements = {str(one.value.type.element_type) for one in (image, filter_)}
+        channels = {
+            one
+            for one in filter_.loops
+            if one is not None and one in image.loops and one in result.loops
+        }
+        if not elements.issubset(self._elements) or len(channels) != 1:
+            return
+        marks = [(one.value, one.along(channels)) for one in (image, result)]
+        roots = {_root(value) for value, _ in marks}
+        votes = [vote for value, last in marks for vote in self._votes(value, last, roots)]
+        if votes.count(True) > votes.count(False):
+            self._propagate(marks)
+
+    def _votes(self, value: Value, last: Dimensions, roots: set[Any]) -> Iterator[bool]:
+        """For each buffer but `roots` that is accessed with the buffer `value`: whether it is
+        contiguous along the dimensions `last` of `value`, and not along others."""
+        for user, seen in _uses(_root(value), self._known_order(value, last) or _NONE):
+            for access in self._accesses.get(user, ()):
+                if _root(access.value) not in roots and len(access.loops) > 1:
+                    loop = access.loops[-1]
+                    if loop in seen.of_last or loop in seen.of_others:
+                        yield loop in seen.of_last
 
     def _can_order(self, convolution: _Convolution) -> bool:
         """Whether the filter can have the layout that matches the image."""

@@ -47,8 +47,11 @@ def insert_fusion_barriers(module: Any) -> None:
                 for value in _repeated_operands(generic)
                 if _computes(value) or (has_kernels and _operations(value))
             ]
-            kept_apart += [value for value in _window_operands(generic) if _is_epilogue(value)]
-            if _dequantizes(generic):
+            windows = _window_operands(generic)
+            kept_apart += [value for value in windows if _is_epilogue(value)]
+            # A convolution reads an image by computed indices once its padding is fused. A reshape
+            # of the result would then divide its loops, and it would have no kernels any more.
+            if windows or _dequantizes(generic):
                 kept_apart += generic.results
             for value in (*kept_apart, *_flattened_operands(generic)):
                 with generic.location, ir.InsertionPoint.after(ops.defining(value)):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, maps_of, reduction_loops
+from aotc.analysis.generics import RESHAPES, has_reduction, maps_of, reduction_loops
 from aotc.attributes import CHECK_ATTRIBUTE
 from aotc.dense import content_of, element_of, is_splat
 from aotc.input.blobs import resource_name
@@ -175,7 +175,8 @@ class KnownTensors:
             (array.size for array in values.values()), default=0
         )
         is_large = made > max(SMALL, given) and not loops.only_moves
-        if is_large and not is_sum and not _is_filter(generic.results):
+        is_needed = is_sum or _is_filter(generic.results) or _is_summed(generic.results)
+        if is_large and not is_needed:
             return None
         self._run(loops, values)
         *body, end = loops.body
@@ -352,6 +353,22 @@ def _is_filter(tensors: Sequence[Any], steps: int = _MOST_STEPS) -> bool:
         )
         for user in users
     )
+
+
+def _is_summed(tensors: Sequence[Any], steps: int = _MOST_STEPS) -> bool:
+    """Whether a sum of these elements alone is computed within some steps, as the mean and the
+    variance of weights are that a layer standardizes. The weights of a matmul have another
+    factor."""
+    for user in (user for tensor in tensors for user in ops.users_through(tensor, RESHAPES)):
+        if user.name != "linalg.generic" or not user.results:
+            continue
+        if has_reduction(user):
+            inputs, _ = ops.operand_groups(user)
+            if len(inputs) == 1:
+                return True
+        elif steps > 1 and _is_summed(user.results, steps - 1):
+            return True
+    return False
 
 
 def _is_convolution(generic: Any) -> bool:
