@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, has_reduction, maps_of, reduction_loops
+from aotc.analysis.generics import RESHAPES, has_reduction, maps_of, origin, reduction_loops
 from aotc.attributes import CHECK_ATTRIBUTE
 from aotc.dense import content_of, element_of, is_splat
 from aotc.input.blobs import resource_name
@@ -175,8 +175,7 @@ class KnownTensors:
             (array.size for array in values.values()), default=0
         )
         is_large = made > max(SMALL, given) and not loops.only_moves
-        is_needed = is_sum or _is_filter(generic.results) or _is_summed(generic.results)
-        if is_large and not is_needed:
+        if is_large and not (is_sum or _is_filter(generic.results) or _is_standardized(generic)):
             return None
         self._run(loops, values)
         *body, end = loops.body
@@ -355,18 +354,25 @@ def _is_filter(tensors: Sequence[Any], steps: int = _MOST_STEPS) -> bool:
     )
 
 
-def _is_summed(tensors: Sequence[Any], steps: int = _MOST_STEPS) -> bool:
-    """Whether a sum of these elements alone is computed within some steps, as the mean and the
-    variance of weights are that a layer standardizes. The weights of a matmul have another
-    factor."""
-    for user in (user for tensor in tensors for user in ops.users_through(tensor, RESHAPES)):
+def _is_standardized(generic: Any) -> bool:
+    """Whether the operation reads weights whose sum is computed, too, as the mean and the variance
+    of a layer's standardized weights are. Their result is as large as the weights."""
+    inputs, _ = ops.operand_groups(generic)
+    tensors = [value for value in inputs if isinstance(value.type, ir.RankedTensorType)]
+    return any(_is_summed(origin(value)) for value in tensors)
+
+
+def _is_summed(tensor: Any, steps: int = _MOST_STEPS) -> bool:
+    """Whether a sum of these elements alone is computed, possibly after some elementwise
+    operations. The weights of a matmul have another factor."""
+    for user in ops.users_through(tensor, RESHAPES):
         if user.name != "linalg.generic" or not user.results:
             continue
         if has_reduction(user):
             inputs, _ = ops.operand_groups(user)
             if len(inputs) == 1:
                 return True
-        elif steps > 1 and _is_summed(user.results, steps - 1):
+        elif steps > 1 and any(_is_summed(result, steps - 1) for result in user.results):
             return True
     return False
 
