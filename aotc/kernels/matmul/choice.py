@@ -27,7 +27,7 @@ from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
 from aotc.kernels.matmul.implicit_gemm.wgmma import IMPLICIT_WGMMA
 from aotc.kernels.matmul.implicit_gemm.wgmma_table import IMPLICIT_WGMMA_TABLE
-from aotc.kernels.matmul.least_work import LEAST_WORK
+from aotc.kernels.matmul.least_work import LEAST_WORK, is_worth_a_kernel
 from aotc.kernels.matmul.mma_sync.family import MMA_SYNC
 from aotc.kernels.matmul.mma_sync.hopper_f64 import MMA_SYNC_F64
 from aotc.kernels.matmul.operand_packing import (
@@ -244,12 +244,12 @@ def is_worth_on_cpu(problem: Problem) -> bool:
 def _is_worth_a_kernel(problem: Problem, chips: Sequence[Chip]) -> bool:
     """Whether the problem is large enough for a kernel to beat loops, and all chips can run
     kernels."""
-    least = _LEAST_OF_VECTORS if 1 in (problem.m, problem.n) else LEAST_WORK
     if problem.m and problem.n and problem.k:
         work = problem.m * problem.n * problem.k
+        is_vector = 1 in (problem.m, problem.n) and work >= _LEAST_OF_VECTORS
         # Many small matmuls fill a GPU, too.
         has_many = work >= _LEAST_OF_MANY and problem.likely_batch * work >= LEAST_WORK
-        if work < least and not has_many:
+        if not (is_worth_a_kernel(work, problem.k) or is_vector or has_many):
             return False
     return all(chip.capability >= LEAST_CAPABILITY for chip in chips)
 

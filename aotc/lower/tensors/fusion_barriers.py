@@ -21,9 +21,10 @@ from aotc.analysis.generics import (
     narrow,
     non_unit_loops,
     origin,
+    reduction_loops,
 )
 from aotc.attributes import FUSION_BARRIER
-from aotc.kernels.matmul.least_work import LEAST_WORK
+from aotc.kernels.matmul.least_work import is_worth_a_kernel
 from aotc.mlir import ir
 
 _BARRIER_OPERATION = "bufferization.dealloc_tensor"
@@ -81,7 +82,8 @@ def _has_kernels(generic: Any) -> bool:
         for result, size in zip(map_.results, type_.shape, strict=True):
             if isinstance(result, ir.AffineDimExpr):
                 sizes[result.position] = int(size)
-    return math.prod(sizes.values()) >= LEAST_WORK
+    summed = math.prod(sizes.get(loop, 1) for loop in reduction_loops(generic))
+    return is_worth_a_kernel(math.prod(sizes.values()), summed)
 
 
 def _repeated_operands(generic: Any) -> list[Any]:
