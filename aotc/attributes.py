@@ -102,6 +102,9 @@ TARGET_ATTRIBUTE = "aotc.target"
 # Integers there, if the kernel is not for every GPU of the build: the compute capabilities that it
 # is for.
 CAPABILITIES = "aotc.capabilities"
+# Function whose calls are replaced by its body after its kernels are outlined. Internal to
+# kernels.launch_functions.
+LAUNCH_FUNCTION = "aotc.launch_function"
 # String on a gpu.module that aotc wrote, or on a function: the target that its kernels are launched
 # on (a chip, any GPU, or the CPU device). What is launched on every target has none.
 # kernels.attention.dispatch, lower.outlining → analysis.gpu_modules.

@@ -1,4 +1,46 @@
 // RUN: func.func(linalg-generalize-named-ops),aotc-choose-matmul-kernels
+// Equal matmuls call functions that launch their kernels, which are built once. Constants are
+// in the kernels: kernels with other constants are others.
+func.func @layers(%a: memref<384x256xf32>, %b: memref<256x320xf32>, %c: memref<384x320xf32>, %d: memref<384x320xf32>, %e: memref<384x320xf32>) {
+  %half = arith.constant 5.0e-01 : f32
+  %third = arith.constant 3.0e-01 : f32
+  linalg.matmul ins(%a, %b : memref<384x256xf32>, memref<256x320xf32>) outs(%c : memref<384x320xf32>)
+  linalg.generic {
+      indexing_maps = [affine_map<(m, n) -> ()>, affine_map<(m, n) -> (m, n)>],
+      iterator_types = ["parallel", "parallel"]
+    } ins(%half : f32) outs(%c : memref<384x320xf32>) {
+    ^bb0(%s: f32, %x: f32):
+      %y = arith.mulf %x, %s : f32
+      linalg.yield %y : f32
+  }
+  linalg.matmul ins(%a, %b : memref<384x256xf32>, memref<256x320xf32>) outs(%d : memref<384x320xf32>)
+  linalg.generic {
+      indexing_maps = [affine_map<(m, n) -> ()>, affine_map<(m, n) -> (m, n)>],
+      iterator_types = ["parallel", "parallel"]
+    } ins(%third : f32) outs(%d : memref<384x320xf32>) {
+    ^bb0(%s: f32, %x: f32):
+      %y = arith.mulf %x, %s : f32
+      linalg.yield %y : f32
+  }
+  linalg.matmul ins(%a, %b : memref<384x256xf32>, memref<256x320xf32>) outs(%e : memref<384x320xf32>)
+  linalg.generic {
+      indexing_maps = [affine_map<(m, n) -> ()>, affine_map<(m, n) -> (m, n)>],
+      iterator_types = ["parallel", "parallel"]
+    } ins(%half : f32) outs(%e : memref<384x320xf32>) {
+    ^bb0(%s: f32, %x: f32):
+      %y = arith.mulf %x, %s : f32
+      linalg.yield %y : f32
+  }
+  return
+}
+// CHECK-LABEL: func.func @layers(
+// CHECK:         call @aotc_matmul_0(%arg0, %arg1, %arg2)
+// CHECK-NOT:     gpu.launch
+// CHECK:         call @aotc_matmul_3(%arg0, %arg1, %arg3)
+// CHECK-NOT:     gpu.launch
+// CHECK:         call @aotc_matmul_0(%arg0, %arg1, %arg4)
+// CHECK-NOT:     gpu.launch
+
 // The kernel for GPUs has choices for two alignments once the bias and the ReLU are fused, and one
 // without: both are of one family, and the epilogue is fused.
 memref.global "private" constant @filters : memref<16x3x3x3xf32> = dense<1.0>

@@ -1,4 +1,15 @@
 // RUN: func.func(linalg-generalize-named-ops),aotc-choose-matmul-kernels,aotc-outline-library
+// Functions that launch the kernels of equal matmuls are inlined, and the kernels are there once.
+// CHECK-NOT:   aotc.launch_function
+// CHECK-LABEL: func.func @layers(
+// CHECK:         gpu.launch_func @aotc_runs_on_gpu_matmul_1::@[[KERNEL:.*]] blocks{{.*}}%arg2
+// CHECK:         gpu.launch_func @aotc_runs_on_gpu_matmul_1::@[[KERNEL]] blocks{{.*}}%arg3
+func.func @layers(%a: memref<384x256xf32>, %b: memref<256x320xf32>, %c: memref<384x320xf32>, %d: memref<384x320xf32>) {
+  linalg.matmul ins(%a, %b : memref<384x256xf32>, memref<256x320xf32>) outs(%c : memref<384x320xf32>)
+  linalg.matmul ins(%a, %b : memref<384x256xf32>, memref<256x320xf32>) outs(%d : memref<384x320xf32>)
+  return
+}
+
 func.func @f(%a: memref<512x256xf32>, %b: memref<256x512xf32>, %c: memref<512x512xf32>) {
   linalg.matmul ins(%a, %b : memref<512x256xf32>, memref<256x512xf32>) outs(%c : memref<512x512xf32>)
   return

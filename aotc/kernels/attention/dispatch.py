@@ -25,13 +25,14 @@ from aotc.attributes import (
     TARGET_ATTRIBUTE,
 )
 from aotc.builder import Builder
-from aotc.builder.numbers import Condition, Number, Scalar, compare, minimum
+from aotc.builder.numbers import Condition, Number, Scalar, Value, compare, minimum
 from aotc.input.entries import functions_of
 from aotc.kernels.attention.choice import LEAST_CPU_QUERIES, Choice, choose, choose_for_cpu
 from aotc.kernels.attention.layout import Form, Layout
 from aotc.kernels.attention.outline import layouts_of, pages_of, problem_of
 from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.family import ANY_GPU, CPU
+from aotc.kernels.launch_functions import LaunchFunctions
 from aotc.kernels.launches import chips_of, name_modules
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.mlir import dialect, ir
@@ -52,11 +53,17 @@ def choose_attention_kernels(module: Any, request: BuildRequest, remarks: Remark
             for function in functions_of(module)
             if ATTENTION_SCALE in function.attributes
         }
+        calls = [
+            (number, call, function, _problem(call, function))
+            for number, call in enumerate(ops.find(module.operation, "func.call"))
+            if (function := functions.get(ops.callee_of(call))) is not None
+        ]
+        problems = [problem for *_, problem in calls]
+        launches = LaunchFunctions(module, request, "aotc_attention_", problems)
         is_any = False
-        for number, call in enumerate(ops.find(module.operation, "func.call")):
-            function = functions.get(ops.callee_of(call))
-            if function is not None:
-                is_any |= _replace(call, function, request, remarks, number)
+        for number, call, function, problem in calls:
+            if problem is not None:
+                is_any |= _replace(call, function, problem, launches, remarks, number)
         if is_any:
             declare_capability(module)
 
@@ -86,11 +93,14 @@ class _Kernels(Struct, frozen=True):
 
 
 def _replace(
-    call: Any, function: Any, request: BuildRequest, remarks: Remarks, number: int
+    call: Any,
+    function: Any,
+    problem: Attention,
+    launches: LaunchFunctions,
+    remarks: Remarks,
+    number: int,
 ) -> bool:
-    problem = _problem(call, function)
-    if problem is None:
-        return False
+    request = launches.request
     choices = choose(problem, chips_of(request), one_variant=request.is_for_trying)
     on_cpu = choose_for_cpu(problem) if request.cpu_kernels else None
     if not choices and on_cpu is None:
@@ -112,8 +122,7 @@ def _replace(
     operands, layouts = _operands(call, function), _layouts(call, function)
     with call.location, ir.InsertionPoint(call):
         dispatch = Dispatch(Builder(), problem, operands, layouts)
-        outermost = dispatch.build(kernels, call)
-    name_modules(outermost, request.capabilities, f"attention_{number}")
+        dispatch.build(kernels, call, launches, f"attention_{number}")
     ops.erase(call)
     if not dispatch.called_on:
         ops.erase(function)
@@ -219,7 +228,7 @@ class Dispatch:
         self, b: Builder, problem: Attention, operands: Sequence[Any], layouts: Sequence[Layout]
     ) -> None:
         """Inserts the code that all kernels share."""
-        self.b = b
+        self.b, self._problem = b, problem
         # The targets on which the original operations are called.
         self.called_on: set[str] = set()
         callee = ir.FlatSymbolRefAttr.get(CAPABILITY)
@@ -234,9 +243,14 @@ class Dispatch:
         counted = (self.arguments[1], 1) if problem.pages is None else (self.arguments[-1], 1)
         self.has_keys = problem.keys is not None or compare("ne", b.dim(*counted), 0)
 
-    def build(self, kernels: _Kernels, call: Any) -> Any:
-        """Inserts the launches of the kernels, and copies of `call` for all other cases. Returns
-        the operation that contains them."""
+    def build(self, kernels: _Kernels, call: Any, launches: LaunchFunctions, name: str) -> None:
+        """Inserts the launches of the kernels, and copies of `call` for all other cases. `name`:
+        the dispatch's, for `name_modules`."""
+        self._launches, self._name = launches, name
+        name_modules(self._insert(kernels, call), launches.request.capabilities, name)
+
+    def _insert(self, kernels: _Kernels, call: Any) -> Any:
+        """Returns the operation that contains what it inserts."""
         b = self.b
         if kernels.has_all_gpus and not kernels.is_for_cpu:
             with b.execute_region() as outermost:
@@ -331,6 +345,10 @@ class Dispatch:
             self._launch(choice, variants[-1])
 
     def _launch(self, choice: Choice, variant: Any) -> None:
-        with self.b.execute_region() as region:
-            choice.family.build(self.b, choice.problem, variant, self.arguments)
-        region.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(choice.family.target)
+        def build(values: Sequence[Value]) -> None:
+            with self.b.execute_region() as region:
+                choice.family.build(self.b, choice.problem, variant, values)
+            region.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(choice.family.target)
+
+        keys = self._problem, (choice, variant)
+        self._launches.launch(keys, self.arguments, self._name, build)

@@ -8,7 +8,7 @@ keep the loops. It also depends on the addresses of matrices, as the widest copi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial, reduce
 from itertools import groupby
 from operator import and_, or_
@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from aotc import ops
 from aotc.analysis.aliasing import Roots
+from aotc.analysis.block_order import BlockOrder
 from aotc.analysis.functions import Functions
 from aotc.analysis.generics import has_reduction
 from aotc.analysis.views import VIEWS, root_of
@@ -27,6 +28,7 @@ from aotc.builder import Builder
 from aotc.builder.numbers import Condition, Number, Scalar, Value, ceil_divide, compare
 from aotc.kernels.cpu.constant_copies import copy_of_constant
 from aotc.kernels.family import ANY_GPU, CPU
+from aotc.kernels.launch_functions import LaunchFunctions
 from aotc.kernels.launches import chips_of, generics_on_host, is_for_cpu, name_modules
 from aotc.kernels.matmul.choice import FAMILIES, Choice, choose, choose_for_cpu, is_worth_on_cpu
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
@@ -80,13 +82,17 @@ def choose_matmul_kernels(module: Any, request: BuildRequest, remarks: Remarks) 
         matmuls = _matmuls(generics, roots, request)
         narrow_results([one for one in matmuls if one.problem.has_matrices and not one.has_rows])
         selections: list[_Selection] = []
+        done, order = set[Any](), BlockOrder()
         for number, matmul in enumerate(matmuls):
-            done = [operation for one in selections for operation in one.operations]
             later = [other.c for other in matmuls[number + 1 :]]
-            selections.append(_select_kernels(matmul, roots, (done, later), request, remarks))
+            one = _select_kernels(matmul, roots, (done, later, order), request, remarks)
+            done.update(one.operations)
+            selections.append(one)
         # From the last one to the first: the operations that are fused to a matmul come after it.
+        problems = [kept for one in selections for kept in one.problems]
+        functions = LaunchFunctions(module, request, "aotc_matmul_", problems)
         for number, one in enumerate(reversed(selections)):
-            one.replace(number)
+            one.replace(functions, number)
         if selections:
             declare_capability(module)
 
@@ -138,16 +144,21 @@ class _Selection(Struct):
         return [*self.fused.replaced, *self.gate_operations]
 
     @property
+    def problems(self) -> set[Problem]:
+        """The problems of its kernels."""
+        return {self.fused.problem, self.of_gpus.problem}
+
+    @property
     def of_gpus(self) -> Fused:
         """The matmul with the operations that the kernels for GPUs compute."""
         return self.on_gpus or self.fused
 
-    def replace(self, number: int) -> None:
+    def replace(self, functions: LaunchFunctions, number: int) -> None:
         """Inserts the dispatch at the last of the operations, and erases those that it replaces.
         `number` identifies the matmul in the module."""
         fused, last = self.fused, self.operations[-1]
         with last.location, ir.InsertionPoint(last):
-            made = _Dispatch(fused).build(self, number)
+            made = _Dispatch(fused, functions, f"matmul_{number}").build(self)
         if fused.pad is not None:
             ops.erase(fused.pad)
         if self.loops_on is not None:
@@ -195,7 +206,7 @@ def _has_kernels(problem: Problem, request: BuildRequest, *, on_cpu_alone: bool)
 def _select_kernels(
     matmul: Matmul,
     roots: Roots,
-    others: tuple[Sequence[Any], Sequence[Any]],
+    others: tuple[Collection[Any], Sequence[Any], BlockOrder],
     request: BuildRequest,
     remarks: Remarks,
 ) -> _Selection:
@@ -340,10 +351,12 @@ def move_here(operations: Sequence[Any]) -> None:
 class _Dispatch:
     """The nest of conditions around the kernels of a matmul, with its operands."""
 
-    def __init__(self, fused: Fused) -> None:
-        """Creates views of the operands at the insertion point."""
+    def __init__(self, fused: Fused, functions: LaunchFunctions, name: str) -> None:
+        """Creates views of the operands at the insertion point. `name`: the dispatch's, for
+        `name_modules`."""
         a, b, c, *epilogue_operands = [operand.make() for operand in fused.operands]
         self._b = Builder()
+        self._functions, self._name = functions, name
         self._problem, self._epilogue = fused.problem, fused.epilogue
         self._pad, self._source = fused.pad, fused.source
         self._arguments = Arguments(a, b, c, tuple(epilogue_operands))
@@ -354,12 +367,12 @@ class _Dispatch:
             for operand in fused.operands
         ]
 
-    def build(self, selection: _Selection, number: int) -> Any:
+    def build(self, selection: _Selection) -> Any:
         """Inserts and returns one operation that launches the kernels. If the CPU or GPUs run the
         original loops, it is an `scf.if`, and the replaced operations move to one of its
         regions."""
         made = self._insert(selection)
-        name_modules(made, selection.capabilities, f"matmul_{number}")
+        name_modules(made, selection.capabilities, self._name)
         return made
 
     def _insert(self, selection: _Selection) -> Any:
@@ -402,7 +415,7 @@ class _Dispatch:
         every = selection.fused.replaced
         first = every.index(less.replaced[0])
         move_here(every[:first])
-        _Dispatch(less)._choose(capability, selection.choices)
+        _Dispatch(less, self._functions, self._name)._choose(capability, selection.choices)
         move_here(every[first + len(less.replaced) :])
 
     def _choose(self, capability: Scalar, choices: Sequence[Choice]) -> None:
@@ -455,11 +468,23 @@ class _Dispatch:
 
     def _kernel(self, choice: Choice, gates: FusedGates | None = None) -> None:
         arguments = self._arguments
-        if self._epilogue:
-            operands = choice.problem.epilogue_operands, arguments.epilogue_operands
-            arguments = replace(arguments, epilogue=self._epilogue.bind(*operands))
         if choice.reads_without_padding:
             arguments = replace(arguments, a=self._source)
+        if gates is not None:
+            self._launch(choice, arguments.values, gates)
+            return
+        keys = self._problem, (choice, self._epilogue)
+        self._functions.launch(keys, arguments.values, self._name, partial(self._launch, choice))
+
+    def _launch(
+        self, choice: Choice, values: Sequence[Value], gates: FusedGates | None = None
+    ) -> None:
+        """Inserts the launch with the values of `Arguments`."""
+        a, b, c, *others = values
+        arguments = Arguments(a, b, c, tuple(others))
+        if self._epilogue:
+            bound = self._epilogue.bind(choice.problem.epilogue_operands, others)
+            arguments = replace(arguments, epilogue=bound)
         with self._b.execute_region() as region:
             if gates is None:
                 choice.build(self._b, arguments)

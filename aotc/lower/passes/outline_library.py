@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc.analysis.gpu_modules import target_and_dispatch
+from aotc.kernels.launch_functions import inline_launch_functions
 from aotc.lower.outlining.library import detach_kernels, has_library_kernels_alone, library_modules
 from aotc.lower.outlining.module import launches_of, share_kernels
 from aotc.lower.passes.base import Lowering, OwnPass
@@ -26,8 +27,11 @@ class OutlineLibrary(OwnPass, frozen=True):
     reason: str = "kernels of the library are complete: no other pass has to process them"
 
     def run(self, lowering: Lowering) -> None:
-        if not has_library_kernels_alone(lowering.module):
-            return
+        if has_library_kernels_alone(lowering.module):
+            self._outline(lowering)
+        inline_launch_functions(lowering.module)
+
+    def _outline(self, lowering: Lowering) -> None:
         lowering.run_upstream("canonicalize", "cse")
         SinkConstants().run(lowering)
         lowering.run_upstream("gpu-launch-sink-index-computations", "gpu-kernel-outlining")

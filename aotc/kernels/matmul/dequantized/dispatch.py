@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.analysis.aliasing import Roots
+from aotc.analysis.block_order import BlockOrder
 from aotc.analysis.functions import Functions
 from aotc.attributes import TARGET_ATTRIBUTE
 from aotc.builder import WIDEST_ACCESS, Builder
@@ -78,14 +79,15 @@ def _with_epilogues(
 ) -> list[_Selection]:
     has_gpus = min(request.capabilities, default=0) >= LEAST_CAPABILITY
     selections: list[_Selection] = []
+    done, order = set[Any](), BlockOrder()
     for number, product in enumerate(products):
         on_gpus = has_gpus and not is_for_cpu(product.operation)
         if not on_gpus and not request.cpu_kernels:
             continue
-        done = [operation for one in selections for operation in one.fused.replaced]
         later = [other.y for other in products[number + 1 :]]
         with product.operation.location:
-            fused = fuse(matmul_of(product), roots, done, later)
+            fused = fuse(matmul_of(product), roots, done, later, order)
+        done.update(fused.replaced)
         selections.append(_Selection(product, fused, on_gpus, request.cpu_kernels))
     return selections
 

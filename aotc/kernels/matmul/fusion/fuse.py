@@ -12,7 +12,8 @@ The matmul moves down to its last consumer, so no operation between them may wri
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import takewhile
 from typing import Any
 
 from msgspec import Struct
@@ -21,6 +22,7 @@ from msgspec.structs import replace
 from aotc import ops
 from aotc.analysis.access import accesses_no_element, reads_shape_only
 from aotc.analysis.aliasing import Roots
+from aotc.analysis.block_order import BlockOrder
 from aotc.analysis.generics import maps_of
 from aotc.kernels.matmul.epilogue import SUM, Epilogue
 from aotc.kernels.matmul.fusion.collapsed import each
@@ -78,13 +80,19 @@ def unfused(matmul: Matmul) -> Fused:
     return Fused(matmul.problem, operands, replaced, pad=matmul.pad, source=matmul.source)
 
 
-def fuse(matmul: Matmul, roots: Roots, done: Sequence[Any], later: Sequence[Any]) -> Fused:
+def fuse(
+    matmul: Matmul,
+    roots: Roots,
+    done: Collection[Any],
+    later: Sequence[Any],
+    order: BlockOrder | None = None,
+) -> Fused:
     """The matmul with all operations that can be fused to it. Excluded are the operations `done`,
     which other kernels replace, and those that read a buffer of `later`, the C of later matmuls:
     they are fused to the last of these."""
     if axes_of(matmul) is None:
         return unfused(matmul)
-    fusion = _Fusion(matmul, roots, done, later)
+    fusion = _Fusion(matmul, roots, done, later, order or BlockOrder())
     fusion.fuse_producer()
     while fusion.fuse_consumer():
         pass
@@ -154,9 +162,14 @@ class _Fusion:
     """The state of the fusion: a matmul, and the operations that are fused to it so far."""
 
     def __init__(
-        self, matmul: Matmul, roots: Roots, done: Sequence[Any], later: Sequence[Any]
+        self,
+        matmul: Matmul,
+        roots: Roots,
+        done: Collection[Any],
+        later: Sequence[Any],
+        order: BlockOrder,
     ) -> None:
-        self._matmul, self._roots = matmul, roots
+        self._matmul, self._roots, self._order = matmul, roots, order
         self._done, self._later = done, later
         self._fused = unfused(matmul)
         self._reading = Reading([], [], [])
@@ -187,7 +200,7 @@ class _Fusion:
             return None
         replaced, reads = self._fused.replaced, self._reads
         product = Product(problem, replaced, self._c, reads, self._done, self._later)
-        return find_gates(product, self._roots, self._leaves)
+        return find_gates(product, self._roots, self._order, self._leaves)
 
     # --- The producer --------------------------------------------------------------------------
 
@@ -209,7 +222,8 @@ class _Fusion:
         if value is None or not self._may_write(output, map_, loops, reading):
             return
         reads = _buffers(inputs)
-        if not all(self._leaves(op, reads) for op in _between(producer, self._matmul.operation)):
+        between = takewhile(lambda op: op != producer, self._order.before(self._matmul.operation))
+        if not all(self._leaves(op, reads) for op in between):
             return
         problem = self._matmul.problem
         type_ = self._element = problem.accumulator
@@ -224,7 +238,7 @@ class _Fusion:
     def _find_producer(self) -> Any | None:
         if not self._matmul.problem.adds:
             return None
-        for operation in reversed(_before(self._matmul.operation)):
+        for operation in self._order.before(self._matmul.operation):
             if is_elementwise(operation):
                 _, [output] = ops.operand_groups(operation)
                 if output == self._c:
@@ -335,7 +349,7 @@ class _Fusion:
         return Operand(output), changed
 
     def _find_consumer(self) -> Any | None:
-        for operation in _after(self._fused.replaced[-1]):
+        for operation in self._order.after(self._fused.replaced[-1]):
             if is_elementwise(operation) and any(map(self._is_c, operation.operands)):
                 others = any(_source(value) in self._later for value in operation.operands)
                 return None if operation in self._done or others else operation
@@ -429,24 +443,3 @@ def _source(value: Any) -> Any:
     """The buffer that a value is a reshape of, or the value itself."""
     owner = ops.defining(value)
     return owner.operands[0] if owner is not None and owner.name in _VIEWS else value
-
-
-def _place(operation: Any) -> tuple[list[Any], int]:
-    """The operations of the block, and the index of `operation` among them."""
-    block = ops.operations_in(operation.block)
-    return block, block.index(operation)
-
-
-def _before(operation: Any) -> list[Any]:
-    block, place = _place(operation)
-    return block[:place]
-
-
-def _after(operation: Any) -> list[Any]:
-    block, place = _place(operation)
-    return block[place + 1 :]
-
-
-def _between(first: Any, last: Any) -> list[Any]:
-    block, place = _place(first)
-    return block[place + 1 : block.index(last)]

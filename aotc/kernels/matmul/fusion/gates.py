@@ -5,13 +5,14 @@ reads the matmul's result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from aotc import ops
 from aotc.analysis.aliasing import Roots
+from aotc.analysis.block_order import BlockOrder
 from aotc.analysis.generics import maps_of
 from aotc.analysis.views import are_disjoint, root_of
 from aotc.kernels.matmul.epilogue import Epilogue
@@ -59,12 +60,15 @@ class Product(Struct):
     replaced: Sequence[Any]
     c: Any
     reads: Sequence[Any]
-    done: Sequence[Any]
+    done: Collection[Any]
     later: Sequence[Any]
 
 
 def find_gates(
-    product: Product, roots: Roots, leaves: Callable[[Any, Sequence[Any]], bool]
+    product: Product,
+    roots: Roots,
+    order: BlockOrder,
+    leaves: Callable[[Any, Sequence[Any]], bool],
 ) -> FusedGates | None:
     """The operations that combine the gates of a matmul, if no other operation reads its result;
     else None. `leaves(operation, reads)` returns whether an operation may be moved in front of the
@@ -81,7 +85,7 @@ def find_gates(
     if n is None or columns is None or n == columns or n % columns:
         return None
     combination = _GateCombination(product, roots, readers.gates)
-    for operation in combination.after(product.replaced[-1]):
+    for operation in order.after(product.replaced[-1]):
         if operation in readers.operations:
             if not combination.take(operation):
                 return None
@@ -164,10 +168,6 @@ class _GateCombination:
         self._outputs: list[tuple[Operand, str]] = []
         # The buffers that the kernel reads: operations in front of it must not write them.
         self.reads = list(product.reads)
-
-    def after(self, operation: Any) -> list[Any]:
-        block = ops.operations_in(operation.block)
-        return block[block.index(operation) + 1 :]
 
     def take(self, operation: Any) -> bool:
         """Adds the operation to the kernel. Returns False if that is not possible."""
