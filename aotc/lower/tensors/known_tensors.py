@@ -135,35 +135,36 @@ class KnownTensors:
         if loops is None:
             return False
         with np.errstate(all="ignore"):
-            values = self._run(loops, self._inputs(loops, generic, needs_all=False) or {})
+            known = loops.inputs(self._operands(generic, needs_all=False) or {})
+            values = self._run(loops, known)
         array = values.get(condition)
         return array is not None and bool(array.all())
 
-    def _inputs(
-        self, loops: _Loops, generic: Any, *, needs_all: bool
-    ) -> dict[Any, np.ndarray] | None:
-        """The known operands, by the block arguments that are used. With `needs_all`, None if an
-        operand is unknown."""
+    def _operands(self, generic: Any, *, needs_all: bool) -> dict[int, np.ndarray] | None:
+        """The known operands, by the numbers of the block arguments that are used. With
+        `needs_all`, None if an operand is unknown."""
         inputs, _ = ops.operand_groups(generic)
-        values: dict[Any, np.ndarray] = {}
-        for argument, operand, map_ in zip(loops.arguments, inputs, loops.input_maps, strict=False):
+        arguments = generic.regions[0].blocks[0].arguments
+        found: dict[int, np.ndarray] = {}
+        for number, (argument, operand) in enumerate(zip(arguments, inputs, strict=False)):
             if not list(argument.uses):
                 continue
             array = self.of(operand)
-            array = None if array is None else loops.along(array, map_)
             if array is not None:
-                values[argument] = array
+                found[number] = array
             elif needs_all:
                 return None
-        return values
+        return found
 
     def _computed(self, generic: Any) -> list[np.ndarray] | None:
         """The results of a `linalg.generic` that is elementwise or a sum reduction."""
-        loops = _Loops.of(generic)
-        if loops is None:
+        # Most generics have an unknown operand: it is looked for first.
+        operands = self._operands(generic, needs_all=True)
+        loops = None if operands is None else _Loops.of(generic)
+        if operands is None or loops is None:
             return None
-        values = self._inputs(loops, generic, needs_all=True)
-        if values is None:
+        values = loops.inputs(operands)
+        if len(values) < len(operands):
             return None
         indices = [loops.index(op) for op in loops.body if op.name == "linalg.index"]
         shape = np.broadcast_shapes(*(array.shape for array in [*values.values(), *indices]))
@@ -293,6 +294,12 @@ class _Loops:
         if any(place is None or sorted(place) != parallel for place in loops._places):
             return None
         return loops
+
+    def inputs(self, operands: dict[int, np.ndarray]) -> dict[Any, np.ndarray]:
+        """The arrays of block arguments, from those of operands by number; without those that
+        `along` does not take."""
+        arrays = ((i, self.along(one, self.input_maps[i])) for i, one in operands.items())
+        return {self.arguments[i]: array for i, array in arrays if array is not None}
 
     @property
     def only_moves(self) -> bool:
