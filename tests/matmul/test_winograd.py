@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from helpers.guarded import at_end_of_page
 from helpers.shared import made_once, shared_folder
 from msgspec import Struct
+from msgspec.structs import replace
 
 import aotc
 
@@ -133,6 +135,17 @@ def test_what_is_worth_it_is_taken(tmp_path: Path) -> None:
         out = tmp_path / f"{case.name}.mlir"
         aotc.build(case.text(), emit="mlir", out=str(out), chips=("sm_90",))
         assert ("aotc_winograd_" in out.read_text()) == case.is_taken, case.name
+
+
+def test_equal_convolutions_are_taken(tmp_path: Path) -> None:
+    """Their kernels depend on the constants that the filters are."""
+    equal = (CASES[0], replace(CASES[0], name="again"))
+    out = tmp_path / "built.mlir"
+    text = "\n".join(case.text() for case in equal)
+    aotc.build(text, emit="mlir", out=str(out), chips=("sm_90",))
+    kernels = set(re.findall(r"gpu.func @(\w+_cpu_\w+)", out.read_text()))
+    assert kernels
+    assert all("winograd" in name for name in kernels), kernels
 
 
 def test_filters_of_the_caller_are_multiplied_as_they_are(tmp_path: Path) -> None:

@@ -470,7 +470,7 @@ class _Dispatch:
         arguments = self._arguments
         if choice.reads_without_padding:
             arguments = replace(arguments, a=self._source)
-        if gates is not None:
+        if gates is not None or choice.family.depends_on_host_code:
             self._launch(choice, arguments.values, gates)
             return
         keys = self._problem, (choice, self._epilogue)

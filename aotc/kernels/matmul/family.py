@@ -55,7 +55,8 @@ class MatmulFamily(KernelFamily[P, Arguments]):
     multiply-adds of the multiprocessors if C has more than a few tiles. `packs_operands`: the
     family copies matrices that other families read in place. `is_for_large`: the copy pays off for
     large matrices only. `takes_any_address`: the family has kernels for operands of unknown
-    alignment.
+    alignment. `depends_on_host_code`: the kernels depend on the operations around the launch, such
+    as those that an operand is the result of.
     """
 
     problem_type: type[Problem] = Problem
@@ -66,6 +67,7 @@ class MatmulFamily(KernelFamily[P, Arguments]):
     packs_operands: ClassVar[bool] = False
     is_for_large: bool = False
     takes_any_address: bool = True
+    depends_on_host_code: ClassVar[bool] = False
 
     def build(self, b: Builder, problem: P, variant: Any, arguments: Arguments) -> None:
         """See `KernelFamily`. The name of a kernel with an epilogue ends with `_epilogue`."""

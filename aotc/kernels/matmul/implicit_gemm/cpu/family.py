@@ -25,6 +25,7 @@ class ImplicitCpu(CpuFamily[ImplicitGemm]):
     it."""
 
     name = "implicit GEMM"
+    depends_on_host_code = True  # Winograd's filters are constants; a copy precedes conditions
     problem_type = ImplicitGemm
     variant_type = Variant
 
