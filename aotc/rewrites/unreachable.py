@@ -13,6 +13,7 @@ from typing import Any
 from aotc import ops
 from aotc.mlir import PassManager, ir
 from aotc.ops import walk
+from aotc.rewrites.switches import switch_branches
 
 
 def fold_branches(module: Any) -> None:
@@ -109,21 +110,12 @@ def _taken_of_two(branch: Any, condition: Any) -> tuple[Any, list[Any]]:
 
 def _taken_of_many(switch: Any, flag: Any) -> tuple[Any, list[Any]]:
     """As `_taken_of_two`, of a cf.switch."""
-    operands = list(switch.operands)[1:]
-    default_count = ir.DenseI32ArrayAttr(switch.attributes["operandSegmentSizes"])[1]
-    given = [operands[:default_count]]
-    rest = operands[default_count:]
-    if "case_values" not in switch.attributes:
-        return switch.successors[0], given[0]
-    for count in ir.DenseI32ArrayAttr(switch.attributes["case_operand_segments"]):
-        given.append(rest[:count])
-        rest = rest[count:]
     # Of i1, the bindings say -1 for a constant and 1 for a case: so without a sign.
     bits = 2 ** ir.IntegerType(ir.IntegerAttr(flag).type).width
-    cases = [int(case) % bits for case in switch.attributes["case_values"]]
     value = ir.IntegerAttr(flag).value % bits
-    taken = 1 + cases.index(value) if value in cases else 0
-    return switch.successors[taken], given[taken]
+    default, *cases = switch_branches(switch)
+    taken = next((one for one in cases if one.value % bits == value), default)
+    return taken.block, taken.operands
 
 
 _BRANCHES: dict[str, Callable[[Any, Any], tuple[Any, list[Any]]]] = {

@@ -23,6 +23,26 @@ _DIMENSION = 1
 _LOOP = "affine.for %i = 0 to affine_map<() -> ({})>() {{ }}"
 
 
+def _tensors_in_loops(others: int, count: int) -> str:
+    """Loops that carry a tensor, in each other, inside other loops."""
+    heads = [
+        f"%r{i} = scf.for %i{i} = %n to %n step %n iter_args(%y{i} = "
+        f"{f'%y{i - 1}' if i else '%x'}) -> tensor<4xf32> {{\n"
+        for i in range(count)
+    ]
+    last = count - 1
+    tails = [
+        f"scf.yield {f'%y{last}' if i == last else f'%r{i + 1}'} : tensor<4xf32>\n}}\n"
+        for i in reversed(range(count))
+    ]
+    around = [f"scf.for %o{i} = %n to %n step %n {{\n" for i in range(others)]
+    body = "".join([*around, *heads, *tails, *["}\n"] * others])
+    return (
+        "func.func @f(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {\n"
+        f"{body}return %x : tensor<4xf32>\n}}"
+    )
+
+
 def _function(body: str, arguments: str = "%x: memref<4xf32>") -> str:
     return f"func.func @f({arguments}) {ENTRY} {{\n  {body}\n  return\n}}\n"
 
@@ -215,18 +235,21 @@ REFUSED = {
         "does not take: write sizes without brackets.",
     ),
     "tensors in 21 loops": (
-        "func.func @f(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {\n"
-        + "".join(
-            f"%r{i} = scf.for %i{i} = %n to %n step %n iter_args(%y{i} = "
-            f"{f'%y{i - 1}' if i else '%x'}) -> tensor<4xf32> {{\n"
-            for i in range(21)
-        )
-        + "".join(
-            f"scf.yield {'%y20' if i == 20 else f'%r{i + 1}'} : tensor<4xf32>\n}}\n"
-            for i in reversed(range(21))
-        )
-        + "return %r0 : tensor<4xf32>\n}",
+        _tensors_in_loops(0, 21),
         "22:8: error: this scf.for carries a tensor in more than 20 loops, which aotc does not "
+        "take: bufferization takes twice the time for each.",
+    ),
+    "tensors in 21 loops inside others": (
+        _tensors_in_loops(21, 21),
+        "43:8: error: this scf.for carries a tensor in more than 20 loops, which aotc does not "
+        "take: bufferization takes twice the time for each.",
+    ),
+    "tensors in 21 affine loops": (
+        _tensors_in_loops(0, 21)
+        .replace("scf.yield", "affine.yield")
+        .replace("scf.for", "affine.for")
+        .replace("= %n to %n step %n", "= 0 to %n"),
+        "22:8: error: this affine.for carries a tensor in more than 20 loops, which aotc does not "
         "take: bufferization takes twice the time for each.",
     ),
     "a sparse matrix of one row of blocks": (

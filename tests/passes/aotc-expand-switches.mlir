@@ -21,6 +21,18 @@ func.func @f(%a: index, %x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>,
   }
   return %p, %q : tensor<4xf32>, index
 }
+func.func @blocks(%a: i32, %x: tensor<4xf32>) -> tensor<4xf32> {
+  cf.switch %a : i32, [
+    default: ^done(%x : tensor<4xf32>),
+    7: ^negated,
+    -1: ^done(%x : tensor<4xf32>)
+  ]
+^negated:
+  %n = arith.negf %x : tensor<4xf32>
+  cf.br ^done(%n : tensor<4xf32>)
+^done(%r : tensor<4xf32>):
+  return %r : tensor<4xf32>
+}
 
 // CHECK-LABEL: func.func @f
 // CHECK: %[[SEVEN:.*]] = arith.cmpi eq, %arg0, %c7
@@ -35,3 +47,11 @@ func.func @f(%a: index, %x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>,
 // CHECK:   scf.yield %[[INNER]]
 // Of other values a switch stays.
 // CHECK: scf.index_switch
+
+// CHECK-LABEL: func.func @blocks
+// CHECK: %[[SEVEN:.*]] = arith.cmpi eq, %arg0, %c7_i32
+// CHECK: cf.cond_br %[[SEVEN]], ^[[NEGATED:.*]], ^[[NEXT:.*]]
+// CHECK: ^[[NEXT]]:
+// CHECK: %[[MINUS:.*]] = arith.cmpi eq, %arg0, %c-1_i32
+// CHECK: cf.cond_br %[[MINUS]], ^[[DONE:.*]](%arg1 : tensor<4xf32>), ^[[DONE]](%arg1 : tensor<4xf32>)
+// CHECK: ^[[NEGATED]]:

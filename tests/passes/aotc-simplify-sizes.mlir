@@ -148,3 +148,14 @@ func.func @padded(%x: tensor<?x?xf32>, %n: index) -> tensor<7x9xf32> {
 // CHECK:     %[[SOURCE:.*]] = tensor.cast %arg0 : tensor<?x?xf32> to tensor<4x?xf32>
 // CHECK:     tensor.pad %[[SOURCE]] low[2, 0] high[1, %arg1]
 // CHECK:     } : tensor<4x?xf32> to tensor<7x9xf32>
+
+// A size of 0 in the type, next to a size that is a constant.
+func.func @none(%x: tensor<?xf32>, %n: index) -> tensor<0x?x?xf32> {
+  %c4 = arith.constant 4 : index
+  %r = tensor.expand_shape %x [[0, 1, 2]] output_shape [0, %n, %c4]
+      : tensor<?xf32> into tensor<0x?x?xf32>
+  return %r : tensor<0x?x?xf32>
+}
+
+// CHECK-LABEL: @none
+// CHECK:     tensor.expand_shape %{{.*}} output_shape [0, %arg1, 4]

@@ -42,8 +42,10 @@ _LARGEST_VECTOR = 1 << 14
 _LARGEST_VECTOR_OF_MATH = 1 << 13
 # The limit of an unroll factor: all later passes process each copy of the loop's body.
 _LARGEST_FACTOR = 1 << 10
-# The limit of scf.for in each other that carry a tensor: 20 take two seconds, 24 half a minute.
+# The limit of counted loops in each other that carry a tensor: 20 take two seconds, 24 take half a
+# minute.
 _MOST_LOOPS_OF_TENSORS = 20
+_COUNTED_LOOPS = ("scf.for", "affine.for")
 _UNROLLING = ("transform.loop.unroll", "transform.loop.unroll_and_jam")
 _GPU_SPACE = "#gpu.address_space<"
 # NVVM's address spaces: generic, global, shared, constant and local memory.
@@ -236,27 +238,27 @@ def _problems_of(operation: Any) -> Iterator[Problem]:
             f"this {name} rounds {rounding_of(operation).name.lower()}; devices round arithmetic "
             "to_nearest_even. (arith.truncf may round otherwise.)",
         )
-    if name == "scf.for":
+    if name in _COUNTED_LOOPS:
         yield from ((location, problem) for problem in _loop_problems(operation))
 
 
 def _loop_problems(loop: Any) -> Iterator[str]:
-    step = ops.known_index(loop.operands[2])
+    step = ops.known_index(loop.operands[2]) if loop.name == "scf.for" else None
     if step is not None and step <= 0:
         yield f"the step of this scf.for is {step}; it must be positive."
-    if _carries_tensors(loop) and _loops_around(loop) == _MOST_LOOPS_OF_TENSORS:
+    around = sum(map(_carries_tensors, ops.ancestors(loop)))
+    if _carries_tensors(loop) and around == _MOST_LOOPS_OF_TENSORS:
         yield (
-            f"this scf.for carries a tensor in more than {_MOST_LOOPS_OF_TENSORS} loops, which "
+            f"this {loop.name} carries a tensor in more than {_MOST_LOOPS_OF_TENSORS} loops, which "
             "aotc does not take: bufferization takes twice the time for each."
         )
 
 
-def _carries_tensors(loop: Any) -> bool:
-    return any(isinstance(result.type, ir.RankedTensorType) for result in loop.results)
-
-
-def _loops_around(operation: Any) -> int:
-    return sum(one.name == "scf.for" for one in ops.ancestors(operation))
+def _carries_tensors(operation: Any) -> bool:
+    """Whether an operation is a counted loop with tensor results."""
+    return operation.name in _COUNTED_LOOPS and any(
+        isinstance(result.type, ir.RankedTensorType) for result in operation.results
+    )
 
 
 def _module_problem(operation: Any) -> str | None:

@@ -1,8 +1,10 @@
-"""`aotc-expand-switches`: `scf.index_switch` with tensor results becomes a chain of `scf.if`.
+"""`aotc-expand-switches`: `scf.index_switch` with tensor results becomes a chain of `scf.if`, and
+`cf.switch` in a function a chain of `cf.cond_br`.
 
 One-shot bufferization does not model that the results of a switch may alias the tensors that its
 regions yield (LLVM 22 to 24). Two switches then share one buffer, and an insertion into a result
-writes into a tensor that other operations read.
+writes into a tensor that other operations read. Neither one-shot bufferization nor the
+deallocation of buffers takes a `cf.switch`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any
 from aotc import ops
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
+from aotc.rewrites.switches import expand_switch
 
 _EQ = 0  # arith.cmpi's number
 
@@ -21,13 +24,16 @@ class ExpandSwitches(OwnPass, frozen=True):
     """Runs before bufferization."""
 
     name = "aotc-expand-switches"
-    reason: str = "switches with tensor results become scf.if, which bufferizes correctly"
+    reason: str = "switches become scf.if and cf.cond_br, which bufferize correctly"
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
             for switch in ops.find(lowering.module.operation, "scf.index_switch"):
                 if any(isinstance(result.type, ir.RankedTensorType) for result in switch.results):
                     _expand(switch)
+            for switch in ops.find(lowering.module.operation, "cf.switch"):
+                if ops.enclosing(switch, "func.func") is not None:
+                    expand_switch(switch)
 
 
 def _expand(switch: Any) -> None:

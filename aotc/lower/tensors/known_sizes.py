@@ -32,7 +32,7 @@ def _fold_expanded(reshape: Any) -> None:
     for static in result.type.shape:
         size = next(given) if static == dynamic else None
         known = static if size is None else ops.known_index(size)
-        is_known = known is not None and known > 0
+        is_known = size is None or (known is not None and known > 0)
         shape.append(known if is_known else dynamic)
         if not is_known:
             rest.append(size)

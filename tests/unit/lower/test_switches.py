@@ -1,4 +1,4 @@
-"""`scf.index_switch` of tensors: each result is its own, and arguments stay as they are."""
+"""Switches of tensors: each result is its own, and arguments stay as they are."""
 
 from __future__ import annotations
 
@@ -66,6 +66,34 @@ func.func @only_one(%x: tensor<4xf32>, %a: index) -> tensor<4xf32>
   }
   return %p : tensor<4xf32>
 }
+func.func @blocks(%x: tensor<4xf32>, %a: i64) -> tensor<4xf32>
+    attributes {llvm.emit_c_interface} {
+  cf.switch %a : i64, [
+    default: ^same,
+    1: ^twice,
+    -7: ^squared(%x : tensor<4xf32>)
+  ]
+^same:
+  return %x : tensor<4xf32>
+^twice:
+  %t = arith.addf %x, %x : tensor<4xf32>
+  return %t : tensor<4xf32>
+^squared(%y: tensor<4xf32>):
+  %s = arith.mulf %y, %x : tensor<4xf32>
+  return %s : tensor<4xf32>
+}
+func.func @one_end(%x: tensor<4xf32>, %a: i1) -> tensor<4xf32>
+    attributes {llvm.emit_c_interface} {
+  cf.switch %a : i1, [
+    default: ^end(%x : tensor<4xf32>),
+    true: ^negated
+  ]
+^negated:
+  %n = arith.negf %x : tensor<4xf32>
+  cf.br ^end(%n : tensor<4xf32>)
+^end(%y: tensor<4xf32>):
+  return %y : tensor<4xf32>
+}
 """
 X = np.array([1, -2, 3, -4], np.float32)
 
@@ -109,3 +137,17 @@ def test_without_a_case(library: Library) -> None:
     result = blank()
     library.call("only_one", X.copy(), 5, result)
     np.testing.assert_array_equal(result, -X)
+
+
+@pytest.mark.parametrize(("a", "expected"), [(0, X), (1, 2 * X), (-7, X * X), (7, X)])
+def test_blocks_that_return(a: int, expected: np.ndarray, library: Library) -> None:
+    result = blank()
+    library.call("blocks", X.copy(), a, result)
+    np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize(("a", "expected"), [(0, X), (1, -X)])
+def test_a_block_that_two_cases_lead_to(a: int, expected: np.ndarray, library: Library) -> None:
+    result = blank()
+    library.call("one_end", X.copy(), a, result)
+    np.testing.assert_array_equal(result, expected)
