@@ -101,3 +101,21 @@ func.func @slices(%x: tensor<2xf32>, %y: tensor<1x2xf32>) -> (tensor<2xf32>, ten
 // CHECK:      linalg.generic {{.*}} ins({{.*}}, %[[LAST]] :
 // CHECK:      %[[ROW:.*]] = tensor.extract_slice
 // CHECK:      linalg.generic {{.*}} ins(%arg1, %[[ROW]] :
+
+// A sum over as many elements as an argument has.
+func.func @over_unknown_size(%x: tensor<?xf32>) -> tensor<i32> {
+  %zero = arith.constant dense<0> : tensor<i32>
+  %sum = linalg.generic {
+      indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>],
+      iterator_types = ["reduction"]} ins(%x : tensor<?xf32>) outs(%zero : tensor<i32>) {
+  ^bb0(%unused: f32, %partial: i32):
+    %i = linalg.index 0 : index
+    %term = arith.index_cast %i : index to i32
+    %more = arith.addi %partial, %term : i32
+    linalg.yield %more : i32
+  } -> tensor<i32>
+  return %sum : tensor<i32>
+}
+
+// CHECK-LABEL: func.func @over_unknown_size
+// CHECK:      linalg.generic

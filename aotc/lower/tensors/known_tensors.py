@@ -286,7 +286,8 @@ class _Loops:
             return None
         loops = cls(generic, maps_of(generic))
         if loops._summed:
-            if loops.summand is None or len(results) > 1 or 0 in loops.sizes:
+            # The size of a loop of a reduction is 0 if nothing gives it, and negative if dynamic.
+            if loops.summand is None or len(results) > 1 or min(loops.sizes) <= 0:
                 return None
         elif any(list(argument.uses) for argument in loops.arguments[-len(results) :]):
             return None
