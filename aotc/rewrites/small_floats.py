@@ -132,7 +132,8 @@ def expand_small_floats(
     root: Any, watch: PassWatch, conversions: Conversions | None = None
 ) -> None:
     """Rewrites operations on small floats under `root`, scalars and vectors, in place, and
-    `arith.truncf` to wider floats that have a rounding mode."""
+    `arith.convertf` and `arith.truncf` with a rounding mode of wider floats."""
+    _expand_same_widths(root)
     _expand_roundings(root)
     names, formats = _users(root)
     if not formats:
@@ -170,6 +171,21 @@ def _users(root: Any) -> tuple[set[str], set[str]]:
                 names.add(name)
                 formats.add(elements[type_])
     return names, formats
+
+
+def _expand_same_widths(root: Any) -> None:
+    """Replaces conversions between formats of one width, such as from f16 to bf16, by two through
+    f32, of which one is exact. (Upstream's pass that computes bf16 in f32 makes invalid ones.)"""
+    for operation in ops.find(root, "arith.convertf"):
+        given, result = operation.operands[0], operation.results[0]
+        with operation.location, ir.InsertionPoint(operation):
+            wide = ops.unary(
+                "arith.extf", given, ops.with_element_type(given.type, ir.F32Type.get())
+            )
+            narrow = ops.unary("arith.truncf", wide, result.type)
+        if ROUNDING_MODE in operation.attributes:
+            narrow.owner.attributes[ROUNDING_MODE] = operation.attributes[ROUNDING_MODE]
+        ops.replace(operation, [narrow])
 
 
 def _expand_roundings(root: Any) -> None:

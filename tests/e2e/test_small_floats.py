@@ -177,13 +177,26 @@ TO_INTEGER = "".join(
 )
 FLUSH = kernel("flush_f16", "f16", "f16", "%result = arith.flush_denormals %byte : f16")
 FLUSH += vectors("flush_f32", "f32", "f32", "%result = arith.flush_denormals %byte : vector<8xf32>")
+# Between formats of one width.
+SAME_WIDTH = kernel("to_bf16", "f16", "bf16", "%result = arith.convertf %byte : f16 to bf16")
+SAME_WIDTH += vectors(
+    "to_f16", "bf16", "f16", "%result = arith.convertf %byte : vector<8xbf16> to vector<8xf16>"
+)
+SAME_WIDTH += kernel(
+    "to_f8E5M2",
+    "i8",
+    "i8",
+    from_byte("f8E4M3FN", 8)
+    + "\n    %t = arith.convertf %small : f8E4M3FN to f8E5M2\n    "
+    + to_byte("f8E5M2", 8, "%t"),
+)
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
     text = "".join(conversions(name, bits) for name, (_, bits) in FORMATS.items())
     text += "".join(rounding(mode) + wider_rounding(mode) for mode in MODES)
-    text += SCALING + ROOT + SQUARE_AND_ADD + FLUSH + TO_INTEGER
+    text += SCALING + ROOT + SQUARE_AND_ADD + FLUSH + TO_INTEGER + SAME_WIDTH
     folder: Path = tmp_path_factory.mktemp("small_floats")
     artifact = aotc.build(
         text, name="small", emit="shared", out=folder / "libsmall.so", chips="sm_80", optimization=1
@@ -257,6 +270,20 @@ def test_numbers_are_rounded(name: str, entry: str, library: Any) -> None:
     np.testing.assert_array_equal(got.astype(np.float64), expected.astype(np.float64))
     known = ~np.isnan(expected.astype(np.float64))
     np.testing.assert_array_equal(got.view(np.uint8)[known], expected.view(np.uint8)[known])
+
+
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
+def test_numbers_of_one_width(library: Any) -> None:
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    f16, bf16 = bits.view(np.float16), bits.view(ml_dtypes.bfloat16)
+    got = call(library, "to_bf16", f16, ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(got.astype(np.float32), f16.astype(bf16.dtype).astype(np.float32))
+    got = call(library, "to_f16", bf16, np.float16)
+    np.testing.assert_array_equal(got, bf16.astype(np.float16))
+    small = every("f8E4M3FN")
+    got = call(library, "to_f8E5M2", small.view(np.int8), np.int8).view(ml_dtypes.float8_e5m2)
+    expected = small.astype(np.float32).astype(ml_dtypes.float8_e5m2)
+    np.testing.assert_array_equal(got.astype(np.float32), expected.astype(np.float32))
 
 
 @pytest.mark.parametrize("name", WITHOUT_NAN)
