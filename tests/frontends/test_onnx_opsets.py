@@ -6,8 +6,10 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aotc[onnx]'")
@@ -16,6 +18,7 @@ import onnx
 import onnx.version_converter
 from frontends.onnx_nodes import check_apart, has_tensors_alone, node_tests
 
+import aotc
 from aotc.errors import InputError
 from aotc.frontends.onnx.functions import kind_of, unknown_operator
 from aotc.frontends.onnx.nodes import Node, opset_of, walk
@@ -102,3 +105,78 @@ def test_models_of_older_opsets_are_right(name: str, opset: int) -> None:
     case = cases()[name]
     made = check_apart(replace(case, model=of_opset(case.model, opset)))
     assert (made.kind, made.text) == ("passed", "")
+
+
+# By opset: a model of operators whose meaning is another in newer ones, or whose attributes became
+# inputs. The sizes of the results are not declared.
+OTHER_MEANINGS = {
+    9: """<ir_version: 3, opset_import: ["" : 9]>
+        g (float[1,2,3,4] x, float[4] scales) => (float[n] y0, float[n] y1, float[n] y2,
+                                                  float[n] y3, float[n] y4)
+        <float[4] scales = {1, 1, 2, 2}> {
+          h = Hardmax <axis = 2> (x)
+          y0 = Reshape (h, flat)
+          p, q = Split <axis = 3, split = [1, 3]> (x)
+          y1 = Reshape (p, flat)
+          y2 = Reshape (q, flat)
+          u = Upsample <mode = "linear"> (x, scales)
+          y3 = Reshape (u, flat)
+          r = Pad <mode = "reflect", pads = [0, 0, 1, 2, 0, 0, 2, 3]> (x)
+          y4 = Reshape (r, flat)
+        }""",
+    10: """<ir_version: 5, opset_import: ["" : 10]>
+        g (float[1,2,3,4] x) => (float[n] y0, float[n] y1)
+        <float[4] scales = {1, 1, 2, 2}, float[4] thirds = {1, 1, 1, 1.5}> {
+          u = Resize <mode = "linear"> (x, scales)
+          y0 = Reshape (u, flat)
+          v = Resize <mode = "nearest"> (x, thirds)
+          y1 = Reshape (v, flat)
+        }""",
+    11: """<ir_version: 6, opset_import: ["" : 11]>
+        g (float[1,2,3,4] x) => (float[n] y0, float[n] y1, float[n] y2,
+                                   float[12,2] y3) {
+          h = Hardmax <axis = 2> (x)
+          y0 = Reshape (h, flat)
+          p, q = Split <axis = -1, split = [1, 3]> (x)
+          y1 = Reshape (p, flat)
+          y2 = Reshape (q, flat)
+          sizes = Constant <value: tensor = int64[3] {5, 12, 2}> ()
+          first, last = Split <axis = 0, split = [1, 2]> (sizes)
+          y3 = Reshape (x, last)
+        }""",
+}
+FLAT = "flat = Constant <value: tensor = int64[1] {-1}> ()"
+
+
+def twice_as_large(x: np.ndarray, axis: int) -> np.ndarray:
+    """Linear interpolation at 0, 0.5, 1, ...; there is nothing behind the last element."""
+    size = x.shape[axis]
+    places = np.arange(2 * size) // 2
+    after = np.minimum(places + 1, size - 1)
+    weight = np.arange(2 * size) % 2 / 2
+    weight = weight.reshape([-1 if one == axis else 1 for one in range(x.ndim)])
+    return x.take(places, axis) * (1 - weight) + x.take(after, axis) * weight
+
+
+def expected_of(opset: int, x: np.ndarray) -> list[np.ndarray]:
+    rows = x.reshape(2, 12)
+    hardmax = (np.arange(12) == rows.argmax(1)[:, None]).astype(np.float32)
+    parts = [hardmax, x[..., :1], x[..., 1:]]
+    doubled = twice_as_large(twice_as_large(x, 2), 3)
+    reflected = np.pad(x, [(0, 0), (0, 0), (1, 2), (2, 3)], mode="reflect")
+    stretched = x[..., (np.arange(6) / 1.5).astype(int)]
+    tall = x.reshape(12, 2)
+    return {9: [*parts, doubled, reflected], 10: [doubled, stretched], 11: [*parts, tall]}[opset]
+
+
+@pytest.mark.parametrize("opset", OTHER_MEANINGS)
+def test_operators_keep_the_meaning_of_their_opset(opset: int, tmp_path: Path) -> None:
+    text = OTHER_MEANINGS[opset]
+    at = text.index("{\n") + 1
+    onnx.save(onnx.parser.parse_model(f"{text[:at]} {FLAT} {text[at:]}"), tmp_path / "net.onnx")
+    built = aotc.build(tmp_path / "net.onnx", emit="shared", out=f"{tmp_path}/", chips="sm_80")
+    library = aotc.load(built)
+    library.set_device("cpu")
+    x = np.random.default_rng(3).standard_normal((1, 2, 3, 4)).astype(np.float32)
+    for got, wanted in zip(library["net"](x), expected_of(opset, x), strict=True):
+        np.testing.assert_allclose(got.reshape(-1), wanted.reshape(-1), rtol=1e-6)

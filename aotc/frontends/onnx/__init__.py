@@ -16,8 +16,6 @@ from aotc.errors import InputError
 from aotc.frontends.registry import Frontend
 
 _HINT = "pip install 'aotc[onnx]'"
-# The opset that torch-mlir's importer covers best.
-_OPSET = 17
 
 
 def _load(path: Path, options: Mapping[str, str]) -> Any:
@@ -28,6 +26,7 @@ def _load(path: Path, options: Mapping[str, str]) -> Any:
     from aotc.frontends.onnx.checks import PROBLEMS, check_weights
     from aotc.frontends.onnx.held import put_held, take_held
     from aotc.frontends.onnx.preparation import take_weights
+    from aotc.frontends.onnx.versions import newer
 
     try:
         model = onnx.load(path)
@@ -49,10 +48,10 @@ def _load(path: Path, options: Mapping[str, str]) -> Any:
     except InputError as error:
         # A model that was refused for its own opset must not be converted to one that gives it
         # another meaning.
-        newer = None if error.message.startswith(PROBLEMS) else _newer(original)
-        if newer is None:
+        converted = None if error.message.startswith(PROBLEMS) else newer(original)
+        if converted is None:
             raise
-        module = _imported(newer, weights, name)
+        module = _imported(converted, weights, name)
     return put_held(module, held) if held else module
 
 
@@ -93,21 +92,6 @@ def _imported(model: Any, weights: Mapping[str, bytes], name: str) -> Any:
         if not more:
             raise InputError(f"{refused.message}\n  (opset {opset_of(model)})")
         expanded |= more
-
-
-def _newer(model: Any) -> Any:
-    """The model converted to the opset that torch-mlir covers best. None if its opset is not older,
-    or if onnx cannot convert it."""
-    import onnx.version_converter  # type: ignore[import-not-found, unused-ignore]
-
-    from aotc.frontends.onnx.nodes import opset_of
-
-    if opset_of(model) >= _OPSET:
-        return None
-    try:
-        return onnx.version_converter.convert_version(model, _OPSET)
-    except Exception:  # of many types; the model cannot be converted
-        return None
 
 
 def _beside(path: Path) -> list[Path]:

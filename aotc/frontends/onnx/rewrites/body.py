@@ -18,6 +18,8 @@ EXPECTED = "aotc_expected"
 _FIRST_OR_EQUAL = 12
 # The opset in which the axes of Squeeze, Unsqueeze and ReduceSum became inputs.
 _FIRST_WITH_AXES = 13
+# The opset in which the place of a Slice became an input.
+_FIRST_WITH_PLACES = 10
 
 
 class Rewrite(Struct, frozen=True):
@@ -138,7 +140,9 @@ class Body:
         return value
 
     def part(self, value: str, start: int, end: int, axis: int) -> str:
-        """A slice along an axis."""
+        """A slice along an axis. In older opsets its place is an attribute."""
+        if self._opset < _FIRST_WITH_PLACES:
+            return self("Slice", value, starts=[start], ends=[end], axes=[axis])
         return self("Slice", value, *(self.ints([one]) for one in (start, end, axis)))
 
     def within(self, places: str, sizes: str) -> str:

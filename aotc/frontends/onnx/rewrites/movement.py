@@ -3,6 +3,7 @@ with several unknown sizes."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -153,7 +154,19 @@ def _asked(node: Node) -> list[int]:
     return [-1 if size is None else size for size in made]
 
 
+def _split_by_attribute(node: Node) -> str | None:
+    """The sizes of the parts were an attribute before opset 13, which torch-mlir does not read."""
+    sizes = node.attribute("split")
+    if sizes is None or node.opset >= 13:
+        return None
+    body, axis = Body(node.opset), node.attribute("axis", 0)
+    ends = list(itertools.accumulate(sizes))
+    parts = [body.part("x", end - size, end, axis) for size, end in zip(sizes, ends, strict=True)]
+    return body.end(**{f"y{number}": part for number, part in enumerate(parts)})
+
+
 MOVEMENT_REWRITES = (
+    Rewrite("Split", "(x) => (...)", _split_by_attribute),
     Rewrite("Reshape", "(x, shape) => (y)", _reshape),
     Rewrite("DepthToSpace", "(x) => (y)", _depth_to_space),
     Rewrite("SpaceToDepth", "(x) => (y)", _space_to_depth),

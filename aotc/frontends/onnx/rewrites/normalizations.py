@@ -1,5 +1,5 @@
-"""Rewrites of batch, instance and Lp normalization, and of the weighted softmax cross-entropy
-loss."""
+"""Rewrites of batch, instance and Lp normalization, of the weighted softmax cross-entropy loss,
+and of Hardmax."""
 
 from __future__ import annotations
 
@@ -101,7 +101,21 @@ def _weighted_loss(node: Node) -> str | None:
     )
 
 
+def _hardmax(node: Node) -> str | None:
+    """Before opset 13, all dimensions from the axis on are one. torch-mlir takes the axis alone."""
+    shape, axis = node.shape(0), node.attribute("axis", 1)
+    if node.opset >= 13 or (shape is not None and axis in (-1, len(shape) - 1)):
+        return None
+    body = Body(node.opset)
+    rows = body("Hardmax", body("Flatten", "x", axis=axis), axis=1)
+    if shape is None or shape.count(None) > 1:
+        return body.end(y=body("Reshape", rows, body("Shape", "x")))
+    return body.end(y=body.reshape(rows, [-1 if size is None else size for size in shape]))
+
+
+HARDMAX = Rewrite("Hardmax", "(x) => (y)", _hardmax)
 NORMALIZATION_REWRITES = (
+    HARDMAX,
     Rewrite("BatchNormalization", "(x, scale, bias, mean, variance) => (y)", _batch_normalization),
     Rewrite("InstanceNormalization", "(x, scale, bias) => (y)", _instance_normalization),
     Rewrite("LpNormalization", "(x) => (y)", _lp_normalization),

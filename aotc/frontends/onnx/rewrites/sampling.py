@@ -406,8 +406,15 @@ def _aligned(node: Node) -> str | None:
     return body.end(y=body.cast(body.reduce("ReduceMean", samples, [3, 5]), element))
 
 
+def _upsample(node: Node) -> str | None:
+    """torch-mlir aligns the corners of linear interpolation. Resize is of a newer opset, to which
+    the model is then converted."""
+    return None if node.attribute("mode", "nearest") == "nearest" else "y = Resize (i0)"
+
+
 SAMPLING_REWRITES = (
     Rewrite("GridSample", "(x, grid) => (y)", _grid_sample),
     Rewrite("RoiAlign", "(x, rois, batches) => (y)", _aligned, is_last=True),
+    Rewrite("Upsample", "(***) => (y)", _upsample),
     Rewrite("Resize", "(x, roi, scales, sizes) => (y)", _resize, is_last=True),
 )
