@@ -131,13 +131,11 @@ def _parts(proto: Any, known: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     value = known[proto.input[0]]
     axis = next((one.i for one in proto.attribute if one.name == "axis"), 0)
-    # Before opset 13, the sizes were an attribute.
-    listed = next((list(one.ints) for one in proto.attribute if one.name == "split"), None)
     if value.dtype.kind not in "iub":
         return None
     count = len(proto.output)
     size = -(-value.shape[axis] // count)
-    sizes_ = known[proto.input[1]] if len(proto.input) > 1 else listed or [size] * count
+    sizes_ = known[proto.input[1]] if len(proto.input) > 1 else [size] * count
     parts = np.split(value, np.cumsum(sizes_)[:-1], axis)
     return dict(zip(proto.output, parts, strict=True))
 
