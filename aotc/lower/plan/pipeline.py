@@ -188,6 +188,8 @@ _TENSORS: tuple[Pass, ...] = (
     CloneCasts(),
     SliceElementwise(),
     InsertFusionBarriers(),
+    # Fusion moves a constant of equal elements into the body, where MLIR folds what follows.
+    FoldComparisons(),
     _FUSE,
     # Fusion queries the sizes of its results by operations that are uses, and would stop further
     # fusion.

@@ -17,7 +17,7 @@ from aotc.mlir import ir
 # The ranges in its body are known when they are used.
 _MOST_STEPS = 4
 # Predicates of `arith.cmpi`.
-_EQ, _NE, _SLT, _SLE, _SGT, _SGE, _ULT = range(7)
+_EQ, _NE, _SLT, _SLE, _SGT, _SGE, _ULT, _ULE = range(8)
 _SIGNED_OF_UNSIGNED = _ULT - _SLT
 _REVERSED = {_SGT: _SLT, _SGE: _SLE}
 
@@ -37,7 +37,8 @@ def _fold(body: list[Any], known: dict[Any, Range]) -> None:
             left, right = (range_of_scalar(one, known, _MOST_STEPS) for one in operation.operands)
             predicate = ir.IntegerAttr(operation.attributes["predicate"]).value
             result = _decided(predicate, left, right)
-            # A check that always fails stays one.
+            if result is False:
+                _assert_checks(operation.results[0])
             if result or (result is False and _only_selects(operation.results[0])):
                 with operation.location, ir.InsertionPoint(operation):
                     ops.replace(operation, [ops.constant(ops.integer(1), result)])
@@ -54,6 +55,8 @@ def _decided(predicate: int, left: Range, right: Range) -> bool | None:
         are_equal = left == right and left[0] == left[1]
         return (predicate == _NE) == are_apart if are_apart or are_equal else None
     if predicate >= _ULT:
+        if left[1] < 0 <= right[0]:
+            return predicate > _ULE
         if left[0] < 0 or right[0] < 0:
             return None
         predicate -= _SIGNED_OF_UNSIGNED
@@ -66,11 +69,20 @@ def _decided(predicate: int, left: Range, right: Range) -> bool | None:
     return False if left[0] >= right[1] + or_equal else None
 
 
+def _assert_checks(condition: Any) -> None:
+    """Asserts a condition that is false where checks depend on it. Once it is a constant, MLIR
+    folds the checks' selections, whose attributes are lost."""
+    for select in [use.owner.operation for use in condition.uses]:
+        if CHECK_ATTRIBUTE in select.attributes:
+            message = {"msg": select.attributes[CHECK_ATTRIBUTE]}
+            del select.attributes[CHECK_ATTRIBUTE]
+            with select.location, ir.InsertionPoint(select):
+                false = ops.constant(ops.integer(1), False)
+                ops.create("cf.assert", [false], attributes=message)
+
+
 def _only_selects(condition: Any) -> bool:
-    """Whether a condition only selects values, and no check depends on it."""
-    return all(
-        use.owner.name == "arith.select"
-        and use.operand_number == 0
-        and CHECK_ATTRIBUTE not in use.owner.attributes
-        for use in condition.uses
-    )
+    """Whether a condition only selects values. Another condition that is computed from it may be
+    that of a check."""
+    uses = condition.uses
+    return all(use.owner.name == "arith.select" and use.operand_number == 0 for use in uses)
