@@ -64,6 +64,51 @@ def test_reads(name: str, is_any_size: bool, tmp_path: Path) -> None:
     np.testing.assert_allclose(built(x, index), function(x, index), rtol=1e-5, atol=1e-6)
 
 
+# Constants of equal elements, and what reads at them.
+CONSTANTS: dict[str, tuple[Callable[[Any, Any], Any], int]] = {
+    "index": (lambda x, i: x[:, i] * 2, 5),
+    "negative index": (lambda x, i: x[:, i] * 2, -6),
+    "index_select": (lambda x, i: torch.index_select(x, 1, i), -1),
+    "gather": (lambda x, i: torch.gather(x, 1, i[None]), 7),
+}
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+@pytest.mark.parametrize("is_any_size", [False, True])
+@pytest.mark.usefixtures("on_cpu")
+def test_constant_out_of_bounds(name: str, is_any_size: bool, tmp_path: Path) -> None:
+    function, index = CONSTANTS[name]
+
+    class Reads(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return function(x, torch.tensor([index, index]))
+
+    x = torch.randn(7, 5)
+    sizes = {"x": {0: torch.export.Dim.AUTO}} if is_any_size else None
+    built = aotc.torch.build(Reads(), (x,), dynamic_shapes=sizes, out=f"{tmp_path}/", chips="sm_90")
+    with pytest.raises(aotc.AotcError, match="assertion failed: an index is out of bounds"):
+        built(x)
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_numbers_of_buffers(tmp_path: Path) -> None:
+    """A buffer of rank 0 is an index, a bound and a factor."""
+
+    class Reads(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("place", torch.tensor(-2))
+            self.register_buffer("factor", torch.tensor(1.5))
+
+        def forward(self, x: Any) -> Any:
+            return x[:, self.place], x[: self.place], x * self.factor.item()
+
+    x = torch.randn(7, 5)
+    built = aotc.torch.build(Reads(), (x,), out=f"{tmp_path}/", chips="sm_90")
+    for got, expected in zip(built(x), Reads()(x), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
 @pytest.mark.usefixtures("on_cpu")
 def test_what_is_ignored_is_not_read(tmp_path: Path) -> None:
     class Loss(torch.nn.Module):

@@ -29,6 +29,7 @@ SCATTERS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "rows": lambda x, i, y: x.index_copy(1, i[0, :, 0].argsort(), y),
     "sums of rows": lambda x, i, y: x.index_add(1, i[0, :, 0], y),
     "filled rows": lambda x, i, y: x.index_fill(1, i[0, :, 0], 3.0),
+    "filled rows from the end": lambda x, i, y: x.index_fill(1, i[0, :, 0] - 6, 3.0),
     "places": lambda x, i, y: x.index_put((i[0, :, 0] % 4, i[0, :, 1]), y[0, :3], accumulate=True),
     "from the end": lambda x, i, y: x.index_put((i[0, :, 0] - 6 + 2,), y[:3, :1], accumulate=True),
     "of integers": lambda x, i, y: (x * 9).int().scatter_add(1, i, (y * 9).int()),

@@ -26,6 +26,9 @@ ON_ROWS: dict[str, Callable[[Any], Any]] = {
     "argwhere": torch.argwhere,
     "mask": lambda x: x[x > x.flip(0)],
     "masked_select": lambda x: x.masked_select(x != x.flip(0)),
+    "masked_select by a larger mask": lambda x: (
+        torch.tensor([[1], [2], [3]]).to(x.dtype).masked_select(x != x.flip(0))
+    ),
     "assignment": lambda x: x.index_put((x != x.flip(0),), x[x != x.flip(0)]),
     "masked_scatter": lambda x: x.masked_scatter(x != x.flip(0), x),
     "unique": lambda x: x.unique(return_inverse=True, return_counts=True),

@@ -30,6 +30,40 @@ def simplify_assertions(program: Any) -> None:
             program.graph.erase_node(node)
 
 
+def broadcast_selections(program: Any) -> None:
+    """Broadcasts the inputs of `masked_select` to their masks. PyTorch assumes that it has at most
+    as many results as its input has elements, and asserts that, but a larger mask may select more.
+    """
+    import torch
+
+    call, aten = "call_function", torch.ops.aten
+    for select in program.graph.find_nodes(op=call, target=aten.masked_select.default):
+        x, mask = select.args
+        if x.meta["val"].shape == mask.meta["val"].shape:
+            continue
+        with program.graph.inserting_before(select):
+            both = program.graph.call_function(aten.broadcast_tensors.default, ([x, mask],))
+            select.args = (program.graph.call_function(operator.getitem, (both, 0)), mask)
+        for size in [one for one in select.users if one.target is aten.sym_size.int]:
+            for bound in [one for one in size.users if one.target is operator.le]:
+                for node in (*bound.users, bound):
+                    program.graph.erase_node(node)
+        size = select.meta["val"].shape[0]
+        if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
+            _forget_largest(size)
+
+
+def _forget_largest(size: Any) -> None:
+    """Drops the upper bound of a size's range, of which decompositions make an assertion again."""
+    from torch.utils._sympy.numbers import int_oo  # type: ignore[import-not-found, unused-ignore]
+    from torch.utils._sympy.value_ranges import (  # type: ignore[import-not-found, unused-ignore]
+        ValueRanges,
+    )
+
+    ranges = size.node.shape_env.var_to_range
+    ranges[size.node.expr] = ValueRanges(ranges[size.node.expr].lower, int_oo)
+
+
 def _is_of_type_alone(node: Any) -> bool:
     """Whether an assertion checks neither sizes nor strides. torch.export inserts one before each
     `to`. It is redundant: a tensor has one element type, and the entry checks that of its

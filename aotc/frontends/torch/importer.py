@@ -9,7 +9,7 @@ from typing import Any
 from aotc import ops
 from aotc.errors import InputError
 from aotc.frontends.torch import compaction, elementwise, fourier_rows, lu, scatters, triangular
-from aotc.frontends.torch.assertions import simplify_assertions
+from aotc.frontends.torch.assertions import broadcast_selections, simplify_assertions
 from aotc.frontends.torch.bags import sum_equal_bags
 from aotc.frontends.torch.call import call_of, drop_constant_outputs, unsigned_results
 from aotc.frontends.torch.complex import remove_complex_numbers, with_complex_numbers
@@ -103,6 +103,7 @@ def import_program(program: Any, name: str) -> Any:
             program = with_known_overloads(sum_equal_bags(name_buffers_once(program)))
             table = {**decompositions(), **decompositions_of(known)}
             drop_ranges_of_expressions(program)
+            broadcast_selections(program)
             conditions = noted_conditions(program)
             noted = len(guards_of(program))
             with without_noted_conditions(program):
@@ -118,7 +119,7 @@ def import_program(program: Any, name: str) -> Any:
             _add_unsaved_buffers(program)
             changes = take_state(program)
             _drop_fixed_inputs(program)
-            _take_weights_out_of_lists(program)
+            _copy_weights(program)
             carry_inputs(program)
             add_dimensions(program)
             fold_empties(program)
@@ -202,9 +203,10 @@ def _drop_fixed_inputs(program: Any) -> None:
             specs[:] = [spec for spec in specs if spec.arg.name != node.name]
 
 
-def _take_weights_out_of_lists(program: Any) -> None:
+def _copy_weights(program: Any) -> None:
     """Replaces a weight that is an element of a list argument (`torch.cat([weight, x])`, `x[rows]`)
-    by a copy, which is folded later. The importer does not support weights in lists."""
+    or that becomes a number (`x[:, weight]`, `weight.item()`) by a copy, which is folded later. The
+    importer does not support weights there."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     signature = program.graph_signature
@@ -215,6 +217,8 @@ def _take_weights_out_of_lists(program: Any) -> None:
     }
     for node in program.graph.nodes:
         listed = [item for arg in node.args if isinstance(arg, list | tuple) for item in arg]
+        if node.target is torch.ops.aten._local_scalar_dense.default:
+            listed = node.args
         for item in dict.fromkeys(listed):
             if getattr(item, "op", None) == "placeholder" and item.name in weights:
                 with program.graph.inserting_before(node):

@@ -37,6 +37,8 @@ def scatter_decompositions(aten: Any) -> dict[Any, Any]:
         aten.index_copy.default: lambda x, dim, index, source: _scatter_rows(
             x, dim, index, source, ""
         ),
+        aten.index_fill.int_Scalar: _index_fill,
+        aten.index_fill.int_Tensor: _index_fill,
         aten.index_reduce.default: _index_reduce,
     }
 
@@ -80,6 +82,19 @@ def _scatter_reduce(
 
 def _index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
     return _scatter_rows(x, dim, index, source if alpha == 1 else source * alpha, "sum")
+
+
+def _index_fill(x: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """Unlike PyTorch's other writes along one dimension, it takes negative indices. PyTorch's own
+    decomposition does not."""
+    import torch
+
+    rows = x if x.dim() else x.reshape(1)
+    dim %= rows.dim()
+    places = torch.where(index < 0, index + rows.shape[dim], index)
+    filled = value if isinstance(value, torch.Tensor) else x.new_full((), value)
+    source = filled.expand(_rows_of(rows, dim, index))
+    return _scatter_rows(rows, dim, places, source, "").reshape(x.shape)
 
 
 def _index_reduce(
