@@ -30,14 +30,20 @@ def reduction_loops(generic: Any) -> list[int]:
     return [i for i, kind in enumerate(kinds) if "reduction" in str(kind)]
 
 
-def reduction_size(generic: Any) -> int | None:
-    """The number of elements that are reduced to one; None if the static shapes do not tell."""
+def loop_sizes(generic: Any) -> dict[int, int]:
+    """Loop → its iterations, where the static shape of an operand tells them."""
     sizes: dict[int, int] = {}
     for value, map_ in zip(generic.operands, maps_of(generic), strict=True):
         for dimension, expression in enumerate(map_.results):
             is_loop = isinstance(expression, ir.AffineDimExpr)
             if is_loop and not value.type.is_dynamic_dim(dimension):
                 sizes[expression.position] = value.type.get_dim_size(dimension)
+    return sizes
+
+
+def reduction_size(generic: Any) -> int | None:
+    """The number of elements that are reduced to one; None if the static shapes do not tell."""
+    sizes = loop_sizes(generic)
     loops = reduction_loops(generic)
     return math.prod(sizes[loop] for loop in loops) if set(loops) <= set(sizes) else None
 

@@ -143,3 +143,38 @@ func.func @constants_and_indices(%x: tensor<6x6xf32>) -> (tensor<6xf32>, tensor<
 // CHECK: linalg.index 0
 // CHECK: tensor.extract_slice %{{.*}}[3, 0] [1, 6]
 // CHECK: tensor.extract_slice %{{.*}}[3, 0] [1, 6]
+
+// The rows of a constant that are multiplied are read in place; a part of a weight's columns is not taken.
+func.func @rows_of_constant(%w: tensor<4x4xf32>) -> tensor<2x4xf32> {
+  %table = arith.constant dense<[[1., 2., 3., 4.], [2., 3., 4., 5.], [3., 4., 5., 6.], [4., 5., 6., 7.]]> : tensor<4x4xf32>
+  %zeros = arith.constant dense<0.0> : tensor<4x4xf32>
+  %product = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%table, %w : tensor<4x4xf32>, tensor<4x4xf32>) outs(%zeros : tensor<4x4xf32>) {
+  ^bb0(%p: f32, %q: f32, %sum: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %sum, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<4x4xf32>
+  %part = tensor.extract_slice %product[1, 0] [2, 4] [1, 1] : tensor<4x4xf32> to tensor<2x4xf32>
+  return %part : tensor<2x4xf32>
+}
+
+// CHECK-LABEL: @rows_of_constant
+// CHECK: linalg.generic {{.*}}"reduction"]} ins(%{{.*}}, %{{.*}} : tensor<2x4xf32>, tensor<4x4xf32>)
+
+func.func @columns_of_constant(%x: tensor<4x4xf32>) -> tensor<4x2xf32> {
+  %weight = arith.constant dense<[[1., 2., 3., 4.], [2., 3., 4., 5.], [3., 4., 5., 6.], [4., 5., 6., 7.]]> : tensor<4x4xf32>
+  %zeros = arith.constant dense<0.0> : tensor<4x4xf32>
+  %product = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %weight : tensor<4x4xf32>, tensor<4x4xf32>) outs(%zeros : tensor<4x4xf32>) {
+  ^bb0(%p: f32, %q: f32, %sum: f32):
+    %0 = arith.mulf %p, %q : f32
+    %1 = arith.addf %sum, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<4x4xf32>
+  %part = tensor.extract_slice %product[0, 1] [4, 2] [1, 1] : tensor<4x4xf32> to tensor<4x2xf32>
+  return %part : tensor<4x2xf32>
+}
+
+// CHECK-LABEL: @columns_of_constant
+// CHECK: linalg.generic {{.*}}"reduction"]} ins(%{{.*}}, %{{.*}} : tensor<4x4xf32>, tensor<4x4xf32>)

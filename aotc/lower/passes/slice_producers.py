@@ -17,7 +17,7 @@ from math import prod
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, maps_of
+from aotc.analysis.generics import RESHAPES, has_reduction, maps_of
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors import slices
 from aotc.mlir import ir
@@ -77,7 +77,10 @@ def _slice_generic(generic: Any, part: slices.Slice) -> Any | None:
     if not all(map(slices.is_movable, ops.content(generic))) or _reads_indices(generic):
         return None
     loops = dict(zip((one.position for one in maps[-1].results), part, strict=True))
-    parts = [_part(*one, loops) for one in zip(generic.operands, maps, strict=True)]
+    parts = [
+        _part(value, map_, loops, has_rows=i == 0)
+        for i, (value, map_) in enumerate(zip(generic.operands, maps, strict=True))
+    ]
     if None in parts:
         return None
     made = generic.clone().operation
@@ -93,9 +96,12 @@ def _reads_indices(generic: Any) -> bool:
     return any(one.name == "linalg.index" for one in ops.walk(generic))
 
 
-def _part(value: Any, map_: Any, loops: dict[int, slices.Range]) -> slices.Slice | None:
+def _part(
+    value: Any, map_: Any, loops: dict[int, slices.Range], *, has_rows: bool
+) -> slices.Slice | None:
     """The slice of an operand that these ranges of loops read. None if it is a part of a constant:
-    a weight may be packed, shared or replaced as a whole."""
+    a weight may be packed, shared or replaced as a whole. Consecutive rows of an operand that
+    `has_rows`, as the first one of a product, are read in place."""
     if not isinstance(value.type, ir.RankedTensorType):
         return ()
     if not value.type.has_static_shape or value.type.encoding is not None:
@@ -106,22 +112,36 @@ def _part(value: Any, map_: Any, loops: dict[int, slices.Range]) -> slices.Slice
         for loop, size in zip(positions, value.type.shape, strict=True)
     )
     is_whole = part == tuple(map(slices.whole, value.type.shape))
-    return None if not is_whole and _is_of_constant(value) else part
+    if is_whole or not _is_of_constant(value):
+        return part
+    are_rows = part[1:] == tuple(map(slices.whole, value.type.shape[1:])) and part[0].stride == 1
+    return part if has_rows and are_rows and _keeps_rows(value) else None
 
 
 def _is_of_constant(value: Any) -> bool:
     """Whether the tensor is a constant, reshaped, transposed or converted; one with a single number
-    is as good as none."""
+    is as good as none, and so are the sums of a constant's rows."""
     while (owner := ops.defining(value)) is not None and not ops.is_constant(value):
         if owner.name == "linalg.generic":
             inputs, _ = ops.operand_groups(owner)
             if len(inputs) != 1 or not isinstance(inputs[0].type, ir.RankedTensorType):
+                return False
+            if has_reduction(owner):
                 return False
         elif owner.name not in RESHAPES:
             return False
         value = owner.operands[0]
     number = ops.known_constant(value)
     return number is not None and not (isinstance(number, ir.DenseElementsAttr) and number.is_splat)
+
+
+def _keeps_rows(value: Any) -> bool:
+    """Whether the tensor is a constant, converted at most."""
+    while (owner := ops.defining(value)) is not None and owner.name == "linalg.generic":
+        if not all(one == ir.AffineMap.get_identity(one.n_dims) for one in maps_of(owner)):
+            return False
+        value = owner.operands[0]
+    return ops.is_constant(value)
 
 
 def _slice_reshape(reshape: Any, part: slices.Slice) -> Any | None:

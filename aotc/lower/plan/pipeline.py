@@ -66,6 +66,7 @@ from aotc.lower.passes.sink_conversions import SinkConversions
 from aotc.lower.passes.sink_transposes import SinkTransposes
 from aotc.lower.passes.sink_vectors import SinkVectors
 from aotc.lower.passes.slice_elementwise import SliceElementwise
+from aotc.lower.passes.slice_gathered import SliceGathered
 from aotc.lower.passes.slice_producers import SliceProducers
 from aotc.lower.passes.sparsify import Sparsify
 from aotc.lower.passes.trim_windows import TrimWindows
@@ -181,6 +182,7 @@ _TENSORS: tuple[Pass, ...] = (
     CloneFills(),
     SinkConversions(),
     OutlineAttention(),
+    SliceGathered(),
     SliceProducers(),
     FuseHorizontalMatmuls(),
     FuseDequantization(),

@@ -10,16 +10,18 @@ from typing import Any
 
 from aotc import ops
 from aotc.attributes import CHECK_ATTRIBUTE
-from aotc.lower.tensors.integer_ranges import Range, is_integer, range_of_scalar, ranges_in
+from aotc.lower.tensors.integer_ranges import (
+    Range,
+    decided,
+    is_integer,
+    range_of_scalar,
+    ranges_in,
+)
 from aotc.mlir import ir
 
 # The limit of operations that the range analysis looks through to inputs of a `linalg.generic`.
 # The ranges in its body are known when they are used.
 _MOST_STEPS = 4
-# Predicates of `arith.cmpi`.
-_EQ, _NE, _SLT, _SLE, _SGT, _SGE, _ULT, _ULE = range(8)
-_SIGNED_OF_UNSIGNED = _ULT - _SLT
-_REVERSED = {_SGT: _SLT, _SGE: _SLE}
 
 
 def fold_comparisons(module: Any) -> None:
@@ -36,7 +38,7 @@ def _fold(body: list[Any], known: dict[Any, Range]) -> None:
         if operation.name == "arith.cmpi" and is_integer(operation.operands[0].type):
             left, right = (range_of_scalar(one, known, _MOST_STEPS) for one in operation.operands)
             predicate = ir.IntegerAttr(operation.attributes["predicate"]).value
-            result = _decided(predicate, left, right)
+            result = decided(predicate, left, right)
             if result is False:
                 _assert_checks(operation.results[0])
             if result or (result is False and _only_selects(operation.results[0])):
@@ -46,27 +48,6 @@ def _fold(body: list[Any], known: dict[Any, Range]) -> None:
         for result in operation.results:
             if is_integer(result.type):
                 known[result] = range_of_scalar(result, known, _MOST_STEPS)
-
-
-def _decided(predicate: int, left: Range, right: Range) -> bool | None:
-    """The result of a comparison; None if the ranges do not determine it."""
-    if predicate in (_EQ, _NE):
-        are_apart = left[1] < right[0] or right[1] < left[0]
-        are_equal = left == right and left[0] == left[1]
-        return (predicate == _NE) == are_apart if are_apart or are_equal else None
-    if predicate >= _ULT:
-        if left[1] < 0 <= right[0]:
-            return predicate > _ULE
-        if left[0] < 0 or right[0] < 0:
-            return None
-        predicate -= _SIGNED_OF_UNSIGNED
-    if predicate in _REVERSED:
-        predicate, left, right = _REVERSED[predicate], right, left
-    # Now a comparison with < or <=.
-    or_equal = int(predicate == _SLE)
-    if left[1] < right[0] + or_equal:
-        return True
-    return False if left[0] >= right[1] + or_equal else None
 
 
 def _assert_checks(condition: Any) -> None:
