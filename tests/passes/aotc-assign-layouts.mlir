@@ -9,6 +9,7 @@ memref.global "private" constant @filter : memref<8x8x1x2xf16> = dense<1.0>
 memref.global "private" constant @sliced : memref<8x16x1x2xf16> = dense<1.0>
 memref.global "private" constant @single : memref<8x3x3xf16> = dense<1.0>
 memref.global "private" constant @grouped : memref<2x8x8x3xf16> = dense<1.0>
+memref.global "private" constant @grouped_by_four : memref<4x8x4x3xf16> = dense<1.0>
 memref.global "private" constant @colours : memref<8x3x1x2xf16> = dense<1.0>
 memref.global "private" constant @wide : memref<8x8x1x2xf32> = dense<1.0>
 
@@ -121,7 +122,7 @@ func.func @single_channels(%x: memref<2x8x6x7xf16>, %z: memref<2x8x6x6xf16>) {
 // CHECK:         memref.alloc() : memref<2x8x9x8xf16>
 // CHECK:         memref.alloc() : memref<2x6x7x8xf16>
 
-// Groups of channels are small products, whose pixels had better follow each other.
+// Groups of eight channels are copies of 16 bytes.
 func.func @groups(%x: memref<2x2x8x7xf16>, %z: memref<2x2x8x5xf16>) {
   %w = memref.get_global @grouped : memref<2x8x8x3xf16>
   %image = memref.alloc() : memref<2x2x8x7xf16>
@@ -140,7 +141,28 @@ func.func @groups(%x: memref<2x2x8x7xf16>, %z: memref<2x2x8x5xf16>) {
   return
 }
 // CHECK-LABEL: func.func @groups
-// CHECK:         memref.alloc() : memref<2x2x8x7xf16>
+// CHECK:         memref.alloc() : memref<2x7x2x8xf16>
+
+// Groups of four channels are not; their pixels had better follow each other.
+func.func @small_groups(%x: memref<2x4x4x7xf16>, %z: memref<2x4x8x5xf16>) {
+  %w = memref.get_global @grouped_by_four : memref<4x8x4x3xf16>
+  %image = memref.alloc() : memref<2x4x4x7xf16>
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x : memref<2x4x4x7xf16>) outs(%image : memref<2x4x4x7xf16>) {
+  ^bb0(%in: f16, %old: f16):
+    linalg.yield %in : f16
+  }
+  linalg.generic {indexing_maps = [affine_map<(n, g, f, x, c, r) -> (n, g, c, x + r)>, affine_map<(n, g, f, x, c, r) -> (g, f, c, r)>, affine_map<(n, g, f, x, c, r) -> (n, g, f, x)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%image, %w : memref<2x4x4x7xf16>, memref<4x8x4x3xf16>) outs(%z : memref<2x4x8x5xf16>) {
+  ^bb0(%a: f16, %b: f16, %sum: f16):
+    %product = arith.mulf %a, %b : f16
+    %next = arith.addf %sum, %product : f16
+    linalg.yield %next : f16
+  }
+  memref.dealloc %image : memref<2x4x4x7xf16>
+  return
+}
+// CHECK-LABEL: func.func @small_groups
+// CHECK:         memref.alloc() : memref<2x4x4x7xf16>
 
 // An image of three colours has no vectors of channels; what is made of it stays as it is, too.
 func.func @of_colours(%x: memref<2x3x6x7xf16>, %z: memref<2x8x6x6xf16>) {

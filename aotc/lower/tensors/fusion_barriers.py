@@ -52,7 +52,7 @@ def insert_fusion_barriers(module: Any) -> None:
             kept_apart += [value for value in windows if _is_epilogue(value)]
             # A convolution reads an image by computed indices once its padding is fused. A reshape
             # of the result would then divide its loops, and it would have no kernels any more.
-            if windows or _dequantizes(generic):
+            if (windows and _multiplies(generic)) or _dequantizes(generic):
                 kept_apart += generic.results
             for value in (*kept_apart, *_flattened_operands(generic)):
                 with generic.location, ir.InsertionPoint.after(ops.defining(value)):
@@ -71,8 +71,7 @@ def erase_fusion_barriers(module: Any) -> None:
 def _has_kernels(generic: Any) -> bool:
     """Whether it is a multiply-accumulate that is not known to be small. Library kernels of such
     operations compute nothing else from their operands."""
-    names = [op.name for op in ops.content(generic) if op.name not in _FREE]
-    if names not in (["arith.mulf", "arith.addf"], ["arith.muli", "arith.addi"]):
+    if not _multiplies(generic):
         return False
     sizes: dict[int, int] = {}
     for value, map_ in zip(generic.operands, maps_of(generic), strict=True):
@@ -84,6 +83,11 @@ def _has_kernels(generic: Any) -> bool:
                 sizes[result.position] = int(size)
     summed = math.prod(sizes.get(loop, 1) for loop in reduction_loops(generic))
     return is_worth_a_kernel(math.prod(sizes.values()), summed)
+
+
+def _multiplies(generic: Any) -> bool:
+    names = [op.name for op in ops.content(generic) if op.name not in _FREE]
+    return names in (["arith.mulf", "arith.addf"], ["arith.muli", "arith.addi"])
 
 
 def _repeated_operands(generic: Any) -> list[Any]:
