@@ -36,15 +36,20 @@ class Layer:
     in_place: bool = False
 
     @property
+    def channels(self) -> list[int]:
+        """The dimensions of the result along groups and filters."""
+        return [number for number, loop in enumerate(self.convolution.c) if loop in "gf"]
+
+    @property
     def module(self) -> str:
         made, stored = self.convolution, self.stored
         result = made.type("c").replace(f"x{made.result}>", f"x{stored}>")
         rank = len(made.c)
-        channel = made.c.index("f")
         names = ", ".join(f"d{number}" for number in range(rank))
-        all_, one = (f"affine_map<({names}) -> ({places})>" for places in (names, f"d{channel}"))
+        channels = ", ".join(f"d{number}" for number in self.channels)
+        all_, one = (f"affine_map<({names}) -> ({places})>" for places in (names, channels))
         kinds = ", ".join(['"parallel"'] * rank)
-        scales = f"memref<{made.sizes['f']}xf32>"
+        scales = f"memref<{'x'.join(str(made.sizes[made.c[i]]) for i in self.channels)}xf32>"
         widened = "" if stored == "f32" else f"%wide = arith.extf %r : {stored} to f32"
         narrowed = "" if stored == "f32" else f"%narrow = arith.truncf %big : f32 to {stored}"
         added = "%result" if self.in_place else "%residual"
@@ -104,7 +109,29 @@ LINES = Layer(convolution("lines", (3, 5, 5, 30), (35, 3, 3)), "f32")
 POINTS = Layer(convolution("points", (3, 5, 7, 9), (35, 1, 1)), "f32")
 POINTS_IN_PLACE = Layer(replace(POINTS.convolution, name="points_in_place"), "f32", in_place=True)
 COPIED = Layer(convolution("copied", (3, 5, 15, 19), (97, 3, 3), strides=(2, 2)), "f32")
+# Convolutions of groups: as PyTorch has them, with channels last, and of lines on the CPU.
+GROUPS = Contraction(
+    *("groups", {"n": 2, "g": 3, "f": 7, "h": 6, "w": 12, "c": 5, "p": 3, "q": 3}),
+    *(("n", "g", "c", "h + p", "w + q"), ("g", "f", "c", "p", "q"), ("n", "g", "f", "h", "w")),
+)
+OF_GROUPS = Layer(GROUPS, "f32")
+HALF_GROUPS = Layer(replace(GROUPS, name="half_groups", **HALF), "f16")
+GROUPS_LAST = Layer(
+    Contraction(
+        *("groups_last", {"n": 2, "g": 3, "f": 8, "h": 6, "w": 7, "c": 8, "p": 3, "q": 3}),
+        *(("n", "h + p", "w + q", "g", "c"), ("g", "f", "p", "q", "c")),
+        ("n", "h", "w", "g", "f"),
+        **HALF,
+    ),
+    "f16",
+)
+WIDE_GROUPS = Layer(
+    replace(GROUPS, name="wide_groups", sizes={**GROUPS.sizes, "f": 35, "w": 30}), "f32"
+)
 CASES: list[tuple[Layer, Any]] = [
+    *((OF_GROUPS, variant) for variant in (WHOLE, PARTS, BLOCKS)),
+    *((layer, one) for layer in (HALF_GROUPS, GROUPS_LAST) for one in (ELEMENTS, ELEMENT_PARTS)),
+    *((layer, BLOCKS) for layer in (HALF_GROUPS, GROUPS_LAST, WIDE_GROUPS)),
     *((layer, variant) for layer in (EVEN, ODD, LAST, IN_PLACE) for variant in (WHOLE, PARTS)),
     *((layer, one) for layer in (HALF_EVEN, HALF_ODD) for one in (ELEMENTS, ELEMENT_PARTS)),
     *((layer, BLOCKS) for layer in (EVEN, ODD, LAST, HALF_EVEN, IN_PLACE)),
@@ -153,10 +180,10 @@ def test_result_is_numpys(library: Library, layer: Layer, variant: Any) -> None:
     total, size = made.expected(a, b, c)
     rng = np.random.default_rng(11)
     dtype = DTYPES[layer.stored]
-    scale = rng.uniform(-1, 1, made.sizes["f"]).astype(np.float32)
+    channels = [made.c[number] for number in layer.channels]
+    scale = rng.uniform(-1, 1, [made.sizes[loop] for loop in channels]).astype(np.float32)
     residual = rng.uniform(-1, 1, c.shape).astype(dtype)
-    channel = made.c.index("f")
-    spread = scale.reshape([-1 if i == channel else 1 for i in range(c.ndim)])
+    spread = scale.reshape([made.sizes[one] if one in "gf" else 1 for one in made.c])
     expected = np.maximum(total * spread + residual, 0)
     given = {"scale": scale, "residual": residual}
 
@@ -165,7 +192,9 @@ def test_result_is_numpys(library: Library, layer: Layer, variant: Any) -> None:
         shapes = [
             extra.type.split("<")[1].split("x")[:-1] for extra in fused.problem.epilogue_operands
         ]
-        epilogue_operands = [given["scale" if len(one) == 1 else "residual"] for one in shapes]
+        epilogue_operands = [
+            given["scale" if len(one) == scale.ndim else "residual"] for one in shapes
+        ]
         epilogue_operands = [
             array.reshape([int(size) for size in one])
             for array, one in zip(epilogue_operands, shapes, strict=True)

@@ -8,11 +8,14 @@ import pytest
 from helpers.kernel_targets import kernel_targets
 from matmul.scalar_products import Product
 from matmul.test_dispatch import TRANSPOSED_B, explanation, module
+from matmul.test_wgmma import problem
 
 import aotc
+from aotc.kernels.matmul.choice import choose
 from aotc.kernels.matmul.gemv.family import GEMV
 from aotc.kernels.matmul.wgmma.family import WGMMA
 from aotc.kernels.matmul.wgmma.small_m import SmallM, small_m_kernels
+from aotc.request import Chip
 
 HALF = {"element": "f16", "result": "f16", "dynamic": "", "alignment": 16}
 
@@ -110,3 +113,24 @@ def test_one_row_may_begin_while_the_kernel_before_ends(tmp_path: Path) -> None:
     aotc.build(text, emit="ptx", out=f"{tmp_path}/", chips=("sm_90a",))
     [path] = tmp_path.glob("*_sm_90a.sm_90a.ptx")
     assert "griddepcontrol.wait" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("batch", "m", "n", "k", "is_worth_it"),
+    [
+        (None, 64, 64, 64, True),
+        (None, 32, 64, 64, False),
+        # A thread would add 768 products one after the other.
+        (None, 8, 32, 768, True),
+        (None, 4, 16, 128, False),
+        (96, 32, 32, 196, True),
+        (2, 32, 32, 64, False),
+        # Most of each tile would be unused.
+        (4096, 16, 16, 16, False),
+    ],
+)
+def test_little_work_is_of_loops(
+    batch: int | None, m: int, n: int, k: int, *, is_worth_it: bool
+) -> None:
+    made = problem(m=m, n=n, k=k, batch=batch)
+    assert bool(choose(made, [Chip("sm_80"), Chip("sm_90a")])) is is_worth_it

@@ -8,6 +8,8 @@
 memref.global "private" constant @filter : memref<8x8x1x2xf16> = dense<1.0>
 memref.global "private" constant @sliced : memref<8x16x1x2xf16> = dense<1.0>
 memref.global "private" constant @single : memref<8x3x3xf16> = dense<1.0>
+memref.global "private" constant @depthwise : memref<8x2x3xf16> = dense<1.0>
+memref.global "private" constant @depthwise_of_images : memref<8x2x3xf16> = dense<1.0>
 memref.global "private" constant @grouped : memref<2x8x8x3xf16> = dense<1.0>
 memref.global "private" constant @grouped_by_four : memref<4x8x4x3xf16> = dense<1.0>
 memref.global "private" constant @colours : memref<8x3x1x2xf16> = dense<1.0>
@@ -219,3 +221,71 @@ func.func @slice_in_another_shape(%x: memref<2x16x6x7xf16>, %z: memref<2x8x42xf1
 // CHECK:         %[[IMAGE:.*]] = memref.alloc() : memref<2x6x7x16xf16>
 // CHECK:         memref.collapse_shape %{{.*}} {{\[\[}}0], [1, 2], [3]] : memref<2x6x7x8xf16, strided<[672, 112, 16, 1], offset: 8>> into memref<2x42x8xf16, strided<[672, 16, 1], offset: 8>>
 // CHECK:         memref.expand_shape %{{.*}} {{\[\[}}0], [1], [2], [3, 4]] {{.*}} into memref<2x6x7x2x4xf16, strided<[672, 112, 16, 4, 1], offset: 8>>
+
+// A depthwise convolution between layers of rows of channels has their layout, and keeps its own
+// between images.
+func.func @between_rows(%x: memref<2x6x7x8xf16>, %z: memref<2x5x5x8xf16>) {
+  %zero = arith.constant 0.0 : f16
+  %w = memref.get_global @depthwise : memref<8x2x3xf16>
+  %image = memref.alloc() : memref<2x8x6x7xf16>
+  linalg.generic {indexing_maps = [affine_map<(n, c, y, x) -> (n, y, x, c)>, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x : memref<2x6x7x8xf16>) outs(%image : memref<2x8x6x7xf16>) {
+  ^bb0(%in: f16, %old: f16):
+    linalg.yield %in : f16
+  }
+  %y = memref.alloc() : memref<2x8x5x5xf16>
+  linalg.generic {indexing_maps = [#none, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%zero : f16) outs(%y : memref<2x8x5x5xf16>) {
+  ^bb0(%in: f16, %old: f16):
+    linalg.yield %in : f16
+  }
+  linalg.generic {indexing_maps = [affine_map<(n, c, y, x, q, r) -> (n, c, y + q, x + r)>, affine_map<(n, c, y, x, q, r) -> (c, q, r)>, affine_map<(n, c, y, x, q, r) -> (n, c, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%image, %w : memref<2x8x6x7xf16>, memref<8x2x3xf16>) outs(%y : memref<2x8x5x5xf16>) {
+  ^bb0(%a: f16, %b: f16, %sum: f16):
+    %product = arith.mulf %a, %b : f16
+    %next = arith.addf %sum, %product : f16
+    linalg.yield %next : f16
+  }
+  linalg.generic {indexing_maps = [#all, affine_map<(n, c, y, x) -> (n, y, x, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%y : memref<2x8x5x5xf16>) outs(%z : memref<2x5x5x8xf16>) {
+  ^bb0(%in: f16, %old: f16):
+    linalg.yield %in : f16
+  }
+  memref.dealloc %image : memref<2x8x6x7xf16>
+  memref.dealloc %y : memref<2x8x5x5xf16>
+  return
+}
+// CHECK-LABEL: func.func @between_rows
+// CHECK-NOT:     memref.alloc() : memref<2x8x
+// CHECK:         memref.alloc() : memref<2x6x7x8xf16>
+// CHECK:         memref.alloc() : memref<2x5x5x8xf16>
+
+// The same between images.
+func.func @between_images(%x: memref<2x8x6x7xf16>, %z: memref<2x8x5x5xf16>) {
+  %zero = arith.constant 0.0 : f16
+  %w = memref.get_global @depthwise_of_images : memref<8x2x3xf16>
+  %image = memref.alloc() : memref<2x8x6x7xf16>
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x : memref<2x8x6x7xf16>) outs(%image : memref<2x8x6x7xf16>) {
+  ^bb0(%in: f16, %old: f16):
+    linalg.yield %in : f16
+  }
+  %y = memref.alloc() : memref<2x8x5x5xf16>
+  linalg.generic {indexing_maps = [#none, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%zero : f16) outs(%y : memref<2x8x5x5xf16>) {
+  ^bb0(%in: f16, %old: f16):
+    linalg.yield %in : f16
+  }
+  linalg.generic {indexing_maps = [affine_map<(n, c, y, x, q, r) -> (n, c, y + q, x + r)>, affine_map<(n, c, y, x, q, r) -> (c, q, r)>, affine_map<(n, c, y, x, q, r) -> (n, c, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%image, %w : memref<2x8x6x7xf16>, memref<8x2x3xf16>) outs(%y : memref<2x8x5x5xf16>) {
+  ^bb0(%a: f16, %b: f16, %sum: f16):
+    %product = arith.mulf %a, %b : f16
+    %next = arith.addf %sum, %product : f16
+    linalg.yield %next : f16
+  }
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%y : memref<2x8x5x5xf16>) outs(%z : memref<2x8x5x5xf16>) {
+  ^bb0(%in: f16, %old: f16):
+    linalg.yield %in : f16
+  }
+  memref.dealloc %image : memref<2x8x6x7xf16>
+  memref.dealloc %y : memref<2x8x5x5xf16>
+  return
+}
+// CHECK-LABEL: func.func @between_images
+// CHECK:         memref.alloc() : memref<2x8x6x7xf16>
+// CHECK:         memref.alloc() : memref<2x8x5x5xf16>

@@ -77,3 +77,26 @@ func.func @pooled(%x: tensor<16x33x33xf32>, %w: tensor<16x16x3x3xf32>, %other: t
 // CHECK:      bufferization.dealloc_tensor %[[R]] {aotc.fusion_barrier}
 // CHECK:      linalg.generic {{.*}} ins(%arg2 :
 // CHECK-NOT:  bufferization.dealloc_tensor
+
+// A reshape of the result of a convolution must not divide its loops.
+func.func @reshaped(%x: tensor<16x33x33xf32>, %w: tensor<16x3x3xf32>) -> tensor<16x31x31x1xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<16x31x31xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<16x31x31xf32>) -> tensor<16x31x31xf32>
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(c, h, w, p, q) -> (c, h + p, w + q)>, affine_map<(c, h, w, p, q) -> (c, p, q)>, affine_map<(c, h, w, p, q) -> (c, h, w)>],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%x, %w : tensor<16x33x33xf32>, tensor<16x3x3xf32>) outs(%zeros : tensor<16x31x31xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %product = arith.mulf %a, %b : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<16x31x31xf32>
+  %z = tensor.expand_shape %y [[0], [1], [2, 3]] output_shape [16, 31, 31, 1] : tensor<16x31x31xf32> into tensor<16x31x31x1xf32>
+  return %z : tensor<16x31x31x1xf32>
+}
+
+// CHECK-LABEL: func.func @reshaped
+// CHECK:      %[[Y:.*]] = linalg.generic {{.*}} ins(%arg0, %arg1 :
+// CHECK:      bufferization.dealloc_tensor %[[Y]] {aotc.fusion_barrier}
+// CHECK-NEXT: tensor.expand_shape %[[Y]]

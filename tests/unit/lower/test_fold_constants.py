@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from aotc import mlir
 from aotc.lower.tensors.constants import fold_constants
 from aotc.lower.tensors.known_tensors import KnownTensors
@@ -128,3 +130,65 @@ def test_slices_that_were_erased_are_forgotten() -> None:
     for n, one in zip(names, found, strict=True):
         expected = [2.0 * (100 * n + 10 * j + i) for i in range(1 + n % 3) for j in range(2)]
         assert one == expected
+
+
+def test_standardized_weights_are_folded() -> None:
+    """Those of 16 bits, too, which are widened for it. A matmul widens its own weights: as f32,
+    they would take twice the memory."""
+    rng = np.random.default_rng(5)
+    weights = {name: rng.uniform(-1, 1, (256, 256)).astype(np.float16) for name in ("w", "v")}
+    square, row = "affine_map<(i, j) -> (i, j)>", "affine_map<(i, j) -> (i)>"
+    both = 'iterator_types = ["parallel", "parallel"]'
+
+    def constant(name: str) -> str:
+        text = weights[name].tobytes().hex().upper()
+        return f'%{name} = arith.constant dense<"0x{text}"> : tensor<256x256xf16>'
+
+    def widened(name: str) -> str:
+        return f"""
+  %wide_{name} = linalg.generic {{indexing_maps = [{square}, {square}], {both}}}
+      ins(%{name} : tensor<256x256xf16>) outs(%e : tensor<256x256xf32>) {{
+  ^bb0(%in: f16, %old: f32):
+    %0 = arith.extf %in : f16 to f32
+    linalg.yield %0 : f32
+  }} -> tensor<256x256xf32>"""
+
+    text = f"""
+func.func @f(%x: tensor<8x256xf32>) -> (tensor<256x256xf16>, tensor<256x256xf32>) {{
+  {constant("w")}
+  {constant("v")}
+  %e = tensor.empty() : tensor<256x256xf32>
+  %h = tensor.empty() : tensor<256x256xf16>
+  %zeros = arith.constant dense<0.0> : tensor<256xf32>
+{widened("w")}
+{widened("v")}
+  %sums = linalg.generic {{
+      indexing_maps = [{square}, {row}], iterator_types = ["parallel", "reduction"]}}
+      ins(%wide_w : tensor<256x256xf32>) outs(%zeros : tensor<256xf32>) {{
+  ^bb0(%in: f32, %sum: f32):
+    %0 = arith.addf %sum, %in : f32
+    linalg.yield %0 : f32
+  }} -> tensor<256xf32>
+  %less = linalg.generic {{indexing_maps = [{square}, {row}, {square}], {both}}}
+      ins(%wide_w, %sums : tensor<256x256xf32>, tensor<256xf32>) outs(%h : tensor<256x256xf16>) {{
+  ^bb0(%in: f32, %sum: f32, %old: f16):
+    %0 = arith.subf %in, %sum : f32
+    %1 = arith.truncf %0 : f32 to f16
+    linalg.yield %1 : f16
+  }} -> tensor<256x256xf16>
+  return %less, %wide_v : tensor<256x256xf16>, tensor<256x256xf32>
+}}
+"""
+    with mlir.make_context():
+        module = ir.Module.parse(text)
+        fold_constants(module)
+        assert module.operation.verify()
+        (function,) = module.body.operations
+        *_, end = function.regions[0].blocks[0].operations
+        less, wide = (value.owner.operation for value in end.operands)
+        assert less.name == "arith.constant"
+        assert wide.name == "linalg.generic"
+        found = KnownTensors().of(less.results[0])
+    exact = weights["w"].astype(np.float64)
+    assert found is not None
+    np.testing.assert_allclose(found, exact - exact.sum(1, keepdims=True), rtol=2e-3)
