@@ -7,6 +7,7 @@ separate kernels.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
@@ -35,6 +36,11 @@ class LaunchFunctions:
         counts = Counter(() if request.debug else problems)
         self._repeated = {problem for problem, count in counts.items() if count > 1}
         self._names: dict[Hashable, str] = {}
+        self._taken = {
+            ir.StringAttr(one.attributes["sym_name"]).value
+            for one in ops.operations_in(ops.body_of_module(module))
+            if "sym_name" in one.attributes
+        }
 
     def launch(
         self,
@@ -58,9 +64,16 @@ class LaunchFunctions:
         key = problem, kernel, described
         name = self._names.get(key)
         if name is None:
-            name = self._names[key] = f"{self._prefix}{len(self._names)}"
+            name = self._names[key] = self._new_name()
+            self._taken.add(name)
             self._create(name, operands, constants, dispatch, build)
         ops.call(name, operands)
+
+    def _new_name(self) -> str:
+        """A symbol that the module does not have: functions of outlined operations have such names,
+        too."""
+        numbers = itertools.count(len(self._names))
+        return next(name for i in numbers if (name := f"{self._prefix}{i}") not in self._taken)
 
     def _create(
         self,
