@@ -249,7 +249,9 @@ def _is_worth_a_kernel(problem: Problem, chips: Sequence[Chip]) -> bool:
         is_vector = 1 in (problem.m, problem.n) and work >= _LEAST_OF_VECTORS
         # Many small matmuls fill a GPU, too.
         has_many = work >= _LEAST_OF_MANY and problem.likely_batch * work >= LEAST_WORK
-        if not (is_worth_a_kernel(work, problem.k) or is_vector or has_many):
+        # A convolution's windows overlap, so that its loads are from caches.
+        summed = problem.k if problem.has_matrices else 1
+        if not (is_worth_a_kernel(work, summed) or is_vector or has_many):
             return False
     return all(chip.capability >= LEAST_CAPABILITY for chip in chips)
 

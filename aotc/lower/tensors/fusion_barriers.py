@@ -81,7 +81,9 @@ def _has_kernels(generic: Any) -> bool:
         for result, size in zip(map_.results, type_.shape, strict=True):
             if isinstance(result, ir.AffineDimExpr):
                 sizes[result.position] = int(size)
-    summed = math.prod(sizes.get(loop, 1) for loop in reduction_loops(generic))
+    summed = 1
+    if not _window_operands(generic):
+        summed = math.prod(sizes.get(loop, 1) for loop in reduction_loops(generic))
     return is_worth_a_kernel(math.prod(sizes.values()), summed)
 
 
