@@ -215,9 +215,13 @@ def _is_alone(constant: Any, user: Any) -> bool:
 
 
 def _replace(generic: Any, result: Any, array: np.ndarray) -> None:
-    """Replaces `result` by a constant, or by a broadcast of one."""
+    """Replaces `result` by a constant, or by a broadcast of one. If only a reshape of it is used,
+    the constant has that shape: a filter is then in the order that layouts can change."""
     element = result.type.element_type
     kept = compact(array)
+    while kept.size == array.size and (reshape := _only_reshape(result)) is not None:
+        result = reshape.results[0]
+        kept = array = packed(array).reshape(result.type.shape)
     with generic.location, ir.InsertionPoint(generic):
         if kept.size == 1:
             one = np.ascontiguousarray(kept.ravel())
@@ -233,6 +237,14 @@ def _replace(generic: Any, result: Any, array: np.ndarray) -> None:
             if is_whole
             else create_broadcast(constant, result.type, _map(result.type, axes))
         )
+
+
+def _only_reshape(value: Any) -> Any | None:
+    """The only user of a tensor, if it is a reshape to a static shape."""
+    users = [use.owner.operation for use in value.uses]
+    if len(users) != 1 or users[0].name not in RESHAPES:
+        return None
+    return users[0] if users[0].results[0].type.has_static_shape else None
 
 
 def dense_of(array: np.ndarray, element: Any) -> Any:
