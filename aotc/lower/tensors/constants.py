@@ -101,9 +101,9 @@ def _erase_unused(operation: Any) -> None:
     """Erases the operation, and the views and the constant that it was computed from, if nothing
     else uses them."""
     made = operation
-    while made is not None and not any(list(result.uses) for result in made.results):
+    while made is not None and not any(map(_is_used, made.results)):
         source = ops.defining(made.operands[0]) if len(made.operands) else None
-        ops.erase(made)
+        _erase(made)
         made = source
 
 

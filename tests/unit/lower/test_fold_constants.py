@@ -192,3 +192,31 @@ func.func @f(%x: tensor<8x256xf32>) -> (tensor<256x256xf16>, tensor<256x256xf32>
     exact = weights["w"].astype(np.float64)
     assert found is not None
     np.testing.assert_allclose(found, exact - exact.sum(1, keepdims=True), rtol=2e-3)
+
+
+def test_a_folded_constant_has_the_shape_that_is_read() -> None:
+    text = f"""
+func.func @f(%x: tensor<4xf32>) -> tensor<1x2xf32> {{
+  %w = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %e = tensor.empty() : tensor<2xf32>
+  %twice = linalg.generic {{indexing_maps = [{_MAP}, {_MAP}], iterator_types = ["parallel"]}}
+      ins(%w : tensor<2xf32>) outs(%e : tensor<2xf32>) {{
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %a : f32
+    linalg.yield %s : f32
+  }} -> tensor<2xf32>
+  %row = tensor.expand_shape %twice [[0, 1]] output_shape [1, 2]
+      : tensor<2xf32> into tensor<1x2xf32>
+  return %row : tensor<1x2xf32>
+}}
+"""
+    with mlir.make_context():
+        module = ir.Module.parse(text)
+        fold_constants(module)
+        assert module.operation.verify()
+        (function,) = module.body.operations
+        *_, end = function.regions[0].blocks[0].operations
+        made = end.operands[0].owner
+        assert made.operation.name == "arith.constant"
+        assert KnownTensors().of(end.operands[0]).tolist() == [[2.0, 4.0]]
+        assert "linalg.generic" not in str(module)
