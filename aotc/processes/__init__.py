@@ -8,6 +8,5 @@ becomes an error.
 * `supervisor`: the command's first process. It forks the working process, and waits for signals.
 * `fork_server`: a process without threads that forks a child for each task.
 * `record`: a killed process's unfinished files, and its last step.
-* `stack`: the size of the stack, which is raised, or checked.
-* `memory`: available and used memory, and how often garbage is collected.
+* `memory`: available and used memory, the size of the stack, and how often garbage is collected.
 """
