@@ -125,12 +125,15 @@ OTHER_MEANINGS = {
           y4 = Reshape (r, flat)
         }""",
     10: """<ir_version: 5, opset_import: ["" : 10]>
-        g (float[1,2,3,4] x) => (float[n] y0, float[n] y1)
-        <float[4] scales = {1, 1, 2, 2}, float[4] thirds = {1, 1, 1, 1.5}> {
+        g (float[1,2,3,4] x) => (float[n] y0, float[n] y1, float[n] y2)
+        <float[4] scales = {1, 1, 2, 2}, float[4] thirds = {1, 1, 1, 1.5},
+         float[4] parts = {1, 1, 1, 0.6}> {
           u = Resize <mode = "linear"> (x, scales)
           y0 = Reshape (u, flat)
           v = Resize <mode = "nearest"> (x, thirds)
           y1 = Reshape (v, flat)
+          w = Resize <mode = "nearest"> (x, parts)
+          y2 = Reshape (w, flat)
         }""",
     11: """<ir_version: 6, opset_import: ["" : 11]>
         g (float[1,2,3,4] x) => (float[n] y0, float[n] y1, float[n] y2,
@@ -166,7 +169,11 @@ def expected_of(opset: int, x: np.ndarray) -> list[np.ndarray]:
     reflected = np.pad(x, [(0, 0), (0, 0), (1, 2), (2, 3)], mode="reflect")
     stretched = x[..., (np.arange(6) / 1.5).astype(int)]
     tall = x.reshape(12, 2)
-    return {9: [*parts, doubled, reflected], 10: [doubled, stretched], 11: [*parts, tall]}[opset]
+    return {
+        9: [*parts, doubled, reflected],
+        10: [doubled, stretched, x[..., ::2]],
+        11: [*parts, tall],
+    }[opset]
 
 
 @pytest.mark.parametrize("opset", OTHER_MEANINGS)
@@ -180,3 +187,13 @@ def test_operators_keep_the_meaning_of_their_opset(opset: int, tmp_path: Path) -
     x = np.random.default_rng(3).standard_normal((1, 2, 3, 4)).astype(np.float32)
     for got, wanted in zip(library["net"](x), expected_of(opset, x), strict=True):
         np.testing.assert_allclose(got.reshape(-1), wanted.reshape(-1), rtol=1e-6)
+
+
+def test_a_resize_that_rounds_in_two_ways_is_refused(tmp_path: Path) -> None:
+    """Before opset 11, nearest elements are rounded up where a dimension shrinks."""
+    text = """<ir_version: 5, opset_import: ["" : 10]>
+        g (float[1,2,3,4] x) => (float[n,m,k,l] y)
+        <float[4] scales = {1, 1, 2, 0.6}> { y = Resize <mode = "nearest"> (x, scales) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "x.onnx")
+    with pytest.raises(InputError, match="scales above 1 and below"):
+        aotc.build(tmp_path / "x.onnx", emit="host-mlir", out=tmp_path / "x.mlir")

@@ -3,16 +3,17 @@
 onnx's converter changes the opset of these operators without regard to their other meaning:
 
 * Hardmax, before opset 13: all dimensions from the axis on are one.
-* Resize and Upsample, before opset 11: an element comes from its place divided by the scale,
-  rounded down if the mode is nearest.
+* Resize and Upsample, before opset 11: an element comes from its place divided by the scale. If the
+  mode is nearest, that is rounded down along dimensions that grow, and up along those that shrink,
+  as ONNX Runtime does: the text of the opset says nothing.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from aotc.frontends.onnx.functions import all_nodes
-from aotc.frontends.onnx.nodes import opset_of
+from aotc.errors import InputError
+from aotc.frontends.onnx.nodes import Node, opset_of, walk
 from aotc.frontends.onnx.rewrites.apply import rewrite
 from aotc.frontends.onnx.rewrites.normalizations import HARDMAX
 
@@ -38,14 +39,25 @@ def newer(model: Any) -> Any:
     # Before, an initializer was an input, too: the rewrites add some that are not.
     converted.ir_version = max(converted.ir_version, _IR_VERSION)
     if opset < _FIRST_WITH_COORDINATES:
-        for proto in all_nodes(converted.graph.node):
-            if proto.op_type == "Resize":
-                _put_coordinates(proto)
+        for node in walk(converted):
+            if node.operator == "Resize":
+                _put_coordinates(node)
     return converted
 
 
-def _put_coordinates(resize: Any) -> None:
+def _put_coordinates(resize: Node) -> None:
+    """Raises InputError for a Resize that rounds down along one dimension, and up along another."""
     from onnx import helper
 
-    resize.attribute.append(helper.make_attribute("coordinate_transformation_mode", "asymmetric"))
-    resize.attribute.append(helper.make_attribute("nearest_mode", "floor"))
+    scales = resize.constant(2)
+    shrinks = scales is not None and bool((scales < 1).any())
+    grows = scales is not None and bool((scales > 1).any())
+    if shrinks and grows and resize.attribute("mode", "nearest") == "nearest":
+        raise InputError(
+            f"Resize of an opset before {_FIRST_WITH_COORDINATES} has scales above 1 and below."
+        )
+    resize.proto.attribute.append(
+        helper.make_attribute("coordinate_transformation_mode", "asymmetric")
+    )
+    mode = "ceil" if shrinks else "floor"
+    resize.proto.attribute.append(helper.make_attribute("nearest_mode", mode))

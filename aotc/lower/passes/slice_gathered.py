@@ -72,7 +72,7 @@ def _gathered(producer: Any, found: dict[Any, Range]) -> _Gathered | None:
 def _ranges_of_indices(gather: Any, generic: Any, found: dict[Any, Range]) -> list[Range]:
     known = ranges_in(generic, _MOST_STEPS, found)
     _, *indices = gather.operands
-    return [range_of_scalar(index, known, _MOST_STEPS) for index in indices]
+    return [range_of_scalar(index, known, _MOST_STEPS, found) for index in indices]
 
 
 def _hull(left: Range, right: Range) -> Range:

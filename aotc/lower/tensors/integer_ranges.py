@@ -46,15 +46,15 @@ _BYTE_BITS = 8
 
 def range_of(tensor: Any, steps: int, found: dict[Any, Range] | None = None) -> Range:
     """The range of a tensor's elements, looking through at most `steps` operations. `found` keeps
-    the ranges of tensors, for a caller that looks through many."""
-    if found is None:
-        return _range_of(tensor, steps, None)
+    the ranges of tensors and scalars, for a caller that looks through many. Without it, those of
+    this call are kept: a value may be used many times on the way."""
+    found = {} if found is None else found
     if tensor not in found:
         found[tensor] = _range_of(tensor, steps, found)
     return found[tensor]
 
 
-def _range_of(tensor: Any, steps: int, found: dict[Any, Range] | None) -> Range:
+def _range_of(tensor: Any, steps: int, found: dict[Any, Range]) -> Range:
     producer = ops.defining(tensor)
     element = tensor.type.element_type
     if producer is None or steps == 0:
@@ -67,7 +67,7 @@ def _range_of(tensor: Any, steps: int, found: dict[Any, Range] | None) -> Range:
         return range_of_type(element)
     number = [result == tensor for result in producer.results].index(True)
     ranges = ranges_in(producer, steps, found)
-    return range_of_scalar(ops.content(producer)[-1].operands[number], ranges, steps - 1)
+    return range_of_scalar(ops.content(producer)[-1].operands[number], ranges, steps - 1, found)
 
 
 def ranges_in(generic: Any, steps: int, found: dict[Any, Range] | None = None) -> dict[Any, Range]:
@@ -77,7 +77,7 @@ def ranges_in(generic: Any, steps: int, found: dict[Any, Range] | None = None) -
     ranges = {
         argument: range_of(value, steps - 1, found)
         if isinstance(value.type, ir.RankedTensorType)
-        else range_of_scalar(value, {}, steps - 1)
+        else range_of_scalar(value, {}, steps - 1, found)
         for argument, value in zip(generic.regions[0].blocks[0].arguments, inputs, strict=False)
         if _is_number(argument.type)
     }
@@ -108,22 +108,34 @@ def _range_of_constant(constant: Any) -> Range | None:
     return None if array is None or not array.size else (int(array.min()), int(array.max()))
 
 
-def range_of_scalar(value: Any, known: dict[Any, Range], steps: int) -> Range:
+def range_of_scalar(
+    value: Any, known: dict[Any, Range], steps: int, found: dict[Any, Range] | None = None
+) -> Range:
     """The range of an integer or an index. `known`: the ranges of values that it may be computed
-    from."""
-    widest = range_of_type(value.type)
+    from. `found`: as for `range_of`."""
     if value in known:
         return known[value]
+    found = {} if found is None else found
+    if value not in found:
+        found[value] = _range_of_scalar(value, known, steps, found)
+    return found[value]
+
+
+def _range_of_scalar(
+    value: Any, known: dict[Any, Range], steps: int, found: dict[Any, Range]
+) -> Range:
+    widest = range_of_type(value.type)
     operation = ops.defining(value)
     if operation is None or steps == 0:
         return widest
     if operation.name == "arith.constant":
         return _range_of_constant(operation) or widest
     if operation.name == "tensor.extract":
-        return range_of(operation.operands[0], steps - 1)
+        return range_of(operation.operands[0], steps - 1, found)
     numbers = [one for one in operation.operands if _is_number(one.type)]
-    found = _computed(operation, [range_of_scalar(one, known, steps - 1) for one in numbers])
-    return found if found and widest[0] <= found[0] and found[1] <= widest[1] else widest
+    ranges = [range_of_scalar(one, known, steps - 1, found) for one in numbers]
+    result = _computed(operation, ranges)
+    return result if result and widest[0] <= result[0] and result[1] <= widest[1] else widest
 
 
 def _computed(operation: Any, operands: Sequence[Range]) -> Range | None:

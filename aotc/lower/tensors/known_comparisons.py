@@ -53,7 +53,7 @@ def _fold(body: list[Any], known: dict[Any, Range]) -> None:
 def _assert_checks(condition: Any) -> None:
     """Asserts a condition that is false where checks depend on it. Once it is a constant, MLIR
     folds the checks' selections, whose attributes are lost."""
-    for select in [use.owner.operation for use in condition.uses]:
+    for select in [use.owner.operation for use in condition.uses if use.operand_number == 0]:
         if CHECK_ATTRIBUTE in select.attributes:
             message = {"msg": select.attributes[CHECK_ATTRIBUTE]}
             del select.attributes[CHECK_ATTRIBUTE]
