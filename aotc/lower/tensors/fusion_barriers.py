@@ -16,15 +16,17 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.generics import (
     has_reduction,
+    loop_sizes,
     loops_in,
     maps_of,
     narrow,
     non_unit_loops,
     origin,
-    reduction_loops,
+    reduction_size,
 )
 from aotc.attributes import FUSION_BARRIER
 from aotc.kernels.matmul.least_work import is_worth_a_kernel
+from aotc.kernels.matmul.recognition import multiplies
 from aotc.mlir import ir
 
 _BARRIER_OPERATION = "bufferization.dealloc_tensor"
@@ -52,7 +54,7 @@ def insert_fusion_barriers(module: Any) -> None:
             kept_apart += [value for value in windows if _is_epilogue(value)]
             # A convolution reads an image by computed indices once its padding is fused. A reshape
             # of the result would then divide its loops, and it would have no kernels any more.
-            if (windows and _multiplies(generic)) or _dequantizes(generic):
+            if (windows and multiplies(generic)) or _dequantizes(generic):
                 kept_apart += generic.results
             for value in (*kept_apart, *_flattened_operands(generic)):
                 with generic.location, ir.InsertionPoint.after(ops.defining(value)):
@@ -71,25 +73,13 @@ def erase_fusion_barriers(module: Any) -> None:
 def _has_kernels(generic: Any) -> bool:
     """Whether it is a multiply-accumulate that is not known to be small. Library kernels of such
     operations compute nothing else from their operands."""
-    if not _multiplies(generic):
-        return False
-    sizes: dict[int, int] = {}
-    for value, map_ in zip(generic.operands, maps_of(generic), strict=True):
-        type_ = value.type
-        if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
-            return True
-        for result, size in zip(map_.results, type_.shape, strict=True):
-            if isinstance(result, ir.AffineDimExpr):
-                sizes[result.position] = int(size)
-    summed = 1
-    if not _window_operands(generic):
-        summed = math.prod(sizes.get(loop, 1) for loop in reduction_loops(generic))
-    return is_worth_a_kernel(math.prod(sizes.values()), summed)
-
-
-def _multiplies(generic: Any) -> bool:
     names = [op.name for op in ops.content(generic) if op.name not in _FREE]
-    return names in (["arith.mulf", "arith.addf"], ["arith.muli", "arith.addi"])
+    if names not in (["arith.mulf", "arith.addf"], ["arith.muli", "arith.addi"]):
+        return False
+    if not all(_is_tensor(value) and value.type.has_static_shape for value in generic.operands):
+        return True
+    summed = None if _window_operands(generic) else reduction_size(generic)
+    return is_worth_a_kernel(math.prod(loop_sizes(generic).values()), summed or 1)
 
 
 def _repeated_operands(generic: Any) -> list[Any]:
