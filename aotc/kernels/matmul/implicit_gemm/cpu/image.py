@@ -74,7 +74,19 @@ def step_of(problem: ImplicitGemm, loop: Loop, name: str) -> int | None:
 
 
 class InPlaceKernel(Kernel):
-    """A kernel that computes the offsets of columns of B, without tables."""
+    """A kernel that computes the offsets of columns of B, without tables.
+
+    Each image is a separate matmul of a batch: `images` is their number in each matmul of the
+    problem, and `has_batch` tells whether the problem itself has a batch.
+    """
+
+    images: Number
+    has_batch: bool
+
+    @property
+    def batch_of_c(self) -> Value | None:
+        """See the base class."""
+        return self.b.value(self.batch // self.images) if self.has_batch else None
 
     def launch_columns(self, arguments: Arguments, columns: Number) -> None:
         """Launches a matmul of `columns` columns for each batch of the problem."""
@@ -110,11 +122,6 @@ class ImageKernel(InPlaceKernel):
         self.has_batch = bool(p.batch)
         self.problem = replace(p, batch=(*p.batch, *images), columns=p.columns[-2:])
         self.launch_columns(arguments, image.columns)
-
-    @property
-    def batch_of_c(self) -> Value | None:
-        """See the base class."""
-        return self.b.value(self.batch // self.images) if self.has_batch else None
 
     @property
     def columns(self) -> int:

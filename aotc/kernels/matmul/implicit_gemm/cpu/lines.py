@@ -80,7 +80,7 @@ class LineKernel(InPlaceKernel):
         line = images[-1:]
         images = images[:-1]
         self.line_count = count_of(b, arguments, line)
-        self.image_count = count_of(b, arguments, images)
+        self.images = count_of(b, arguments, images)
         self.has_batch = bool(p.batch)
         self.problem = replace(p, batch=(*p.batch, *images), columns=p.columns[-2:])
         # The layouts of lines, and of columns in one.
@@ -91,11 +91,6 @@ class LineKernel(InPlaceKernel):
             "c": (in_c.m, in_c.n),
         }
         self.launch_columns(arguments, self.line_count * lines.padded)
-
-    @property
-    def batch_of_c(self) -> Value | None:
-        """See the base class."""
-        return self.b.value(self.batch // self.image_count) if self.has_batch else None
 
     @property
     def columns(self) -> int | None:
@@ -141,7 +136,7 @@ class LineKernel(InPlaceKernel):
         first = tile.column // lines.padded
         end = tile.column + tile.columns
         # The epilogue gets the column among those of all images.
-        of_images = self.batch % self.image_count * self.line_count
+        of_images = self.batch % self.images * self.line_count
         with b.loop(first, self.groups(end, lines.padded)) as line, b.loop(0, tile.rows) as row:
             of_vectors = line.index * lines.padded
             begin = signed_maximum(of_vectors, tile.column) - of_vectors
