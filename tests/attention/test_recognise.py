@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from attention.written import ALL_SEEN, CAUSAL, attention
+from attention.written import ALL_SEEN, CAUSAL, attention, multiplied
 from helpers.command import Outcome
 
 Aotc = Callable[..., Outcome]
@@ -116,6 +116,8 @@ def replaced(value: float, element: str) -> str:
         ("a mask is added", attention(mask=ADDED), "causal attention:"),
         ("96 columns", attention(head_dim=96), "attention:"),
         ("40 columns", attention(head_dim=40), "attention:"),
+        ("scores times a number of each head", multiplied(), "attention:"),
+        ("scores times one number", multiplied(factor="", element="f32"), "attention:"),
     ],
 )
 def test_what_is_found(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from attention.written import CAUSAL, attention
+from attention.written import CAUSAL, attention, multiplied
 from helpers.shared import made_once, shared_folder
 
 import aotc
@@ -75,6 +75,20 @@ def test_pytorchs_attention_is_right(
     result = np.full(q.shape, np.nan, np.float16)
     library.attention(q, k, v, result)
     np.testing.assert_allclose(result, exact(q, k, v, causal=causal), rtol=0, atol=4e-3)
+
+
+@pytest.mark.parametrize(("factor", "element"), [("b", "f16"), ("", "f32"), ("i", "f16")])
+def test_scores_are_multiplied(factor: str, element: str, tmp_path: Path) -> None:
+    """By a number of each head, which is made behind the scores; by one; and by one of a query."""
+    library = build(multiplied(factor=factor, element=element), tmp_path)
+    q, k, v = operands(2, dtype=np.dtype(element.replace("f", "float")).type)
+    sizes = {"b": (2,), "": (), "i": (70,)}[factor]
+    given = np.random.default_rng(8).uniform(-2, 2, sizes).astype(np.float32)
+    result = np.full(q.shape, np.nan, q.dtype)
+    library.attention(given, q, k, v, result)
+    turned = given.reshape(-1, 1, 1) if factor == "b" else given.reshape(-1, 1)
+    expected = exact(q * np.float64(2 * turned), k, v, causal=False)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-2 if element == "f16" else 2e-5)
 
 
 @pytest.mark.parametrize(

@@ -86,3 +86,37 @@ func.func @attention(%q: {q}, %k: {k}, %v: {k}) -> {q} attributes {{llvm.emit_c_
   return %result : {q}
 }}
 """
+
+
+def multiplied(*, factor: str = "b", element: str = "f16") -> str:
+    """Attention whose scores are multiplied by a tensor, which one of `b`, `i` and `j` indexes, or
+    nothing. The factor is twice an argument, and is made behind the scores."""
+    size = {"b": "2x", "i": "70x", "j": "131x", "": ""}[factor]
+    wide, given = "tensor<2x70x131xf32>", f"tensor<{size}f32>"
+    inner = f"affine_map<({factor}) -> ({factor})>"
+    loops = '["parallel"]' if factor else "[]"
+    return (
+        attention(element=element)
+        .replace("(%q:", f"(%given: {given}, %q:", 1)
+        .replace("ins(%masked :", "ins(%moved :")
+        .replace(
+            "  %weights =",
+            f"""  %empty_factor = tensor.empty() : {given}
+  %factor = linalg.generic {{indexing_maps = [{inner}, {inner}], iterator_types = {loops}}}
+      ins(%given : {given}) outs(%empty_factor : {given}) {{
+  ^bb0(%one: f32, %out: f32):
+    %two = arith.addf %one, %one : f32
+    linalg.yield %two : f32
+  }} -> {given}
+  %moved = linalg.generic {{
+      indexing_maps = [affine_map<(b, i, j) -> (b, i, j)>, affine_map<(b, i, j) -> ({factor})>,
+        affine_map<(b, i, j) -> (b, i, j)>],
+      iterator_types = ["parallel", "parallel", "parallel"]}}
+      ins(%masked, %factor : {wide}, {given}) outs(%empty : {wide}) {{
+  ^bb0(%score: f32, %one: f32, %out: f32):
+    %product = arith.mulf %one, %score : f32
+    linalg.yield %product : f32
+  }} -> {wide}
+  %weights =""",
+        )
+    )

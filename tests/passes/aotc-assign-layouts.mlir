@@ -6,6 +6,8 @@
 #none = affine_map<(n, f, y, x) -> ()>
 
 memref.global "private" constant @filter : memref<8x8x1x2xf16> = dense<1.0>
+memref.global "private" constant @of_rows : memref<8x8x1x2xf16> = dense<1.0>
+memref.global "private" constant @of_rows_last : memref<1x2x8x8xf16> = dense<1.0>
 memref.global "private" constant @sliced : memref<8x16x1x2xf16> = dense<1.0>
 memref.global "private" constant @single : memref<8x3x3xf16> = dense<1.0>
 memref.global "private" constant @depthwise : memref<8x2x3xf16> = dense<1.0>
@@ -123,6 +125,31 @@ func.func @single_channels(%x: memref<2x8x6x7xf16>, %z: memref<2x8x6x6xf16>) {
 // CHECK:         memref.get_global @single_ordered : memref<3x3x8xf16>
 // CHECK:         memref.alloc() : memref<2x8x9x8xf16>
 // CHECK:         memref.alloc() : memref<2x6x7x8xf16>
+
+// Rows of channels that are read as an image are channels-last as they are. A filter whose channels
+// are last stays.
+func.func @rows(%x: memref<2x6x7x8xf16>, %z: memref<2x8x6x6xf16>, %v: memref<2x8x6x6xf16>) {
+  %w = memref.get_global @of_rows : memref<8x8x1x2xf16>
+  %u = memref.get_global @of_rows_last : memref<1x2x8x8xf16>
+  linalg.generic {indexing_maps = [affine_map<(n, f, y, x, c, q, r) -> (n, y + q, x + r, c)>, #filter, #result], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%x, %w : memref<2x6x7x8xf16>, memref<8x8x1x2xf16>) outs(%z : memref<2x8x6x6xf16>) {
+  ^bb0(%a: f16, %b: f16, %sum: f16):
+    %product = arith.mulf %a, %b : f16
+    %next = arith.addf %sum, %product : f16
+    linalg.yield %next : f16
+  }
+  linalg.generic {indexing_maps = [affine_map<(n, f, y, x, c, q, r) -> (n, y + q, x + r, c)>, affine_map<(n, f, y, x, c, q, r) -> (q, r, c, f)>, #result], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%x, %u : memref<2x6x7x8xf16>, memref<1x2x8x8xf16>) outs(%v : memref<2x8x6x6xf16>) {
+  ^bb0(%a: f16, %b: f16, %sum: f16):
+    %product = arith.mulf %a, %b : f16
+    %next = arith.addf %sum, %product : f16
+    linalg.yield %next : f16
+  }
+  return
+}
+// CHECK-LABEL: func.func @rows
+// CHECK:         memref.get_global @of_rows_ordered : memref<8x1x2x8xf16>
+// CHECK:         memref.get_global @of_rows_last : memref<1x2x8x8xf16>
 
 // Groups of eight channels are copies of 16 bytes.
 func.func @groups(%x: memref<2x2x8x7xf16>, %z: memref<2x2x8x5xf16>) {

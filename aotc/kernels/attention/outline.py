@@ -26,12 +26,12 @@ from aotc.attributes import (
 from aotc.input.entries import functions_of
 from aotc.kernels.attention.choice import choose, choose_for_cpu
 from aotc.kernels.attention.combined_mask import CombinedMask
-from aotc.kernels.attention.elements import Place
+from aotc.kernels.attention.elements import Element, Place
 from aotc.kernels.attention.layout import ALIGNMENT, Form, Layout, sizes_of
 from aotc.kernels.attention.operands import has_adjacent_heads
 from aotc.kernels.attention.pages import Pages
 from aotc.kernels.attention.problem import Attention, Mask
-from aotc.kernels.attention.recognition import Found, recognise_attention
+from aotc.kernels.attention.recognition import Factor, Found, recognise_attention
 from aotc.kernels.launches import PARALLEL, chips_of, functions_called_in_parallel
 from aotc.kernels.matmul.problem import ELEMENT_BYTES
 from aotc.mlir import ir
@@ -63,8 +63,76 @@ def outline_attention(module: Any, request: BuildRequest) -> None:
                 with generic.location:
                     added = CombinedMask.of(found.masks, found.replacements)
                 problem = None if added is None else _problem(found, added)
-                if added is not None and problem is not None and has_kernel(problem):
-                    number += _outline(module, function, found, added, number)
+                if added is None or problem is None or not has_kernel(problem):
+                    continue
+                if not all(map(_multiply_q, found.factors)):
+                    continue
+                if found.factors:
+                    found = recognise_attention(generic)
+                    assert found is not None
+                number += _outline(module, function, found, added, number)
+
+
+def _multiply_q(factor: Factor) -> bool:
+    """Multiplies Q by the factor, instead of the scores, of which there are usually more. Returns
+    False, without any change, if the factor cannot be computed in front of them."""
+    multiplication, q = factor.multiplication, factor.q
+    assert q is not None
+    (use,) = q.tensor.uses
+    user = use.owner.operation
+    needed = _made_behind(factor.element.tensor, user)
+    if needed is None:
+        return False
+    for operation in needed:
+        operation.move_before(user)
+    with user.location, ir.InsertionPoint(user):
+        user.operands[use.operand_number] = _product(q, factor.element)
+    ops.replace(multiplication, [multiplication.operands[factor.position]])
+    return True
+
+
+def _made_behind(value: Any, place: Any) -> list[Any] | None:
+    """The operations behind `place`, in order, that compute a value; None if they cannot be moved
+    in front of it."""
+    in_order = [operation.operation for operation in place.block.operations]
+    behind = set(in_order[in_order.index(place) :])
+    found: set[Any] = set()
+    pending = [value]
+    while pending:
+        maker = ops.defining(pending.pop())
+        if maker is None or maker in found or maker not in behind:
+            continue
+        if maker == place or not _is_movable(maker, place):
+            return None
+        found.add(maker)
+        pending += [one for inner in ops.walk(maker) for one in inner.operands]
+    return [operation for operation in in_order if operation in found]
+
+
+def _product(q: Element, factor: Element) -> Any:
+    """Creates the product of a tensor and a factor at the insertion point."""
+    type_ = q.tensor.type
+
+    def multiplied(*values: Any) -> Any:
+        wide = [_converted(one, ir.F32Type.get()) for one in values]
+        return _converted(ops.binary("arith.mulf", *wide), type_.element_type)
+
+    indices = [
+        ir.AffineConstantExpr.get(0) if place == 0 else ir.AffineDimExpr.get(q.index.index(place))
+        for place in factor.index
+    ]
+    maps = [ir.AffineMap.get_identity(type_.rank), ir.AffineMap.get(type_.rank, 0, indices)]
+    sizes = ops.dynamic_sizes(q.tensor)
+    return ops.create_elementwise([q.tensor, factor.tensor], type_, sizes, multiplied, maps)
+
+
+def _converted(value: Any, type_: Any) -> Any:
+    """A number as f32, or an f32 as a type no wider than it."""
+    if value.type == type_:
+        return value
+    return ops.unary(
+        "arith.truncf" if value.type == ir.F32Type.get() else "arith.extf", value, type_
+    )
 
 
 def problem_of(

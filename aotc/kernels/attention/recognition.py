@@ -2,8 +2,9 @@
 
 Matching begins at the second matmul and steps backward, element by element (`elements`). The
 matmul's first factor must be exp(s - max s) / sum exp(s - max s), for scores s along the reduction
-loop of the matmul. The scores must be the first matmul, times constants, plus masks. Any other step
-ends the match. Casts may occur anywhere, as front ends insert them in several places.
+loop of the matmul. The scores must be the first matmul, times constants and numbers of each head,
+plus masks. Any other step ends the match. Casts may occur anywhere, as front ends insert them in
+several places.
 """
 
 from __future__ import annotations
@@ -66,6 +67,20 @@ _AT_ONE = {"<": "<=", ">=": ">"}
 _FLOAT_EQUAL = "cmpf 1"
 
 
+class Factor(Struct, frozen=True, eq=False):
+    """A tensor that scores are multiplied by, as the temperature of a head.
+
+    `element`: its element, whose index depends on the batch alone. `multiplication`: the operation
+    that multiplies a score. `position`: the number of its operand that is the score. `q`: an
+    element of Q on its way to the first matmul, which has the factor's dimensions and no other use.
+    """
+
+    element: Element
+    multiplication: Any
+    position: int
+    q: Element | None = None
+
+
 class Found(Struct):
     """Attention in a module.
 
@@ -73,6 +88,7 @@ class Found(Struct):
     `masked_rows_are_zero`: rows of O whose scores are all -infinity are 0, not NaN. `masks`: the
     elements that are added to a score, in terms of batch, query and key. `group`: see `Attention`.
     `replacements`: the replacements of scores, the last one first, if there are no masks.
+    `factors`: the tensors that scores are multiplied by before masks are added.
     """
 
     result: Operand
@@ -86,10 +102,11 @@ class Found(Struct):
     masks: tuple[Element, ...]
     group: int
     replacements: tuple[Replacement, ...]
+    factors: tuple[Factor, ...]
 
 
 class _Scores(Struct, frozen=True):
-    """The parts of scores: the matmul Q · Kᵀ and its tensor, its factor, whether the scores are
+    """The parts of scores: the matmul Q · Kᵀ and its tensor, its factors, whether the scores are
     causal, and the masks that are added to them or replace them."""
 
     product: Reduction
@@ -98,6 +115,7 @@ class _Scores(Struct, frozen=True):
     causal: bool = False
     masks: tuple[Element, ...] = ()
     replacements: tuple[Replacement, ...] = ()
+    factors: tuple[Factor, ...] = ()
 
 
 class _NotAttentionError(Exception):
@@ -157,11 +175,24 @@ class _Recognition:
             raise _NotAttentionError
         result = row_of(product) if self.has_one_row else result_of(product)
         group = k.group if self.has_one_row else 0
+        factors = tuple(self._in_front(first, factor) for factor in parts.factors)
         masks = (parts.causal, is_safe, parts.masks)
-        return Found(result, q, k, v, parts.tensor, scale, *masks, group, parts.replacements)
+        rest = (group, parts.replacements, factors)
+        return Found(result, q, k, v, parts.tensor, scale, *masks, *rest)
+
+    def _in_front(self, q: Expression, factor: Factor) -> Factor:
+        """The factor with an element of Q that can be multiplied by it instead."""
+        places = {place for place in factor.element.index if place != 0}
+        row = "" if self.has_one_row else _QUERY
+        for element in reversed(self._steps(q)):
+            column = element.index[-1]
+            is_whole = places <= set(element.index) and len(list(element.tensor.uses)) == 1
+            if is_whole and isinstance(column, str) and self._operand_at(element, row, column):
+                return replace(factor, q=element)
+        raise _NotAttentionError
 
     def _parts(self, scores: Expression, depth: int) -> _Scores:
-        """The parts of scores: the first matmul, times constants, plus masks."""
+        """The parts of scores: the first matmul, times factors, plus masks."""
         if depth > _MOST_STEPS:
             raise _NotAttentionError
         steps = self._steps(scores)
@@ -179,6 +210,8 @@ class _Recognition:
             if parts.masks or parts.replacements or (parts.causal and factor <= 0):
                 raise _NotAttentionError
             return replace(parts, scale=parts.scale * factor)
+        if scores.name == "mulf":
+            return self._with_factor(scores, depth)
         if scores.name not in ("addf", "select"):
             raise _NotAttentionError
         try:
@@ -187,6 +220,20 @@ class _Recognition:
             if scores.name != "addf":
                 return self._with_replacement(scores, depth)
         return self._with_mask(scores, depth)
+
+    def _with_factor(self, product: Operation, depth: int) -> _Scores:
+        """The parts of scores that are multiplied by a tensor that depends on the batch alone."""
+        for position, factor in ((0, product.operands[1]), (1, product.operands[0])):
+            found = next(filter(_is_of_batch, self._steps(factor)), None)
+            if found is None:
+                continue
+            parts = self._parts(product.operands[position], depth + 1)
+            # Masks would be multiplied, too.
+            if parts.masks or parts.replacements or parts.causal:
+                raise _NotAttentionError
+            factors = (*parts.factors, Factor(found, product.operation, position))
+            return replace(parts, factors=factors)
+        raise _NotAttentionError
 
     def _with_replacement(self, select: Operation, depth: int) -> _Scores:
         """The parts of scores that a select replaces by a constant, depending on a tensor."""
@@ -508,6 +555,11 @@ def _renamed(expression: Expression, symbol: str, to: str) -> Expression:
         operands = tuple(_renamed(one, symbol, to) for one in expression.operands)
         return Operation(expression.name, operands, expression.operation)
     return expression
+
+
+def _is_of_batch(element: Element) -> bool:
+    """Whether an element is the same for all queries and keys of a matrix."""
+    return all(_is_outer(place) and place != _QUERY for place in element.index)
 
 
 def _is_outer(place: Any) -> bool:

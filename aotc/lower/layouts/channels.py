@@ -149,7 +149,7 @@ class _Plan:
             if one.generic in here
             and one.has_window
             and one.reduced
-            and _root(one.image.value) in self._last
+            and self._has_last_channels(one)
         ]
 
     def carry_out(self) -> None:
@@ -287,9 +287,18 @@ class _Plan:
         """Starts the propagation at a convolution. If its image cannot be channels-last, such as
         one with three colours, the convolution gains nothing, and is skipped."""
         self._propagate([(convolution.image.value, convolution.of_image)])
-        if _root(convolution.image.value) in self._last:
+        if self._has_last_channels(convolution):
             last = convolution.result.along(convolution.channels)
             self._propagate([(convolution.result.value, last)])
+
+    def _has_last_channels(self, convolution: _Convolution) -> bool:
+        """Whether the image becomes channels-last, or is so, as rows of channels are that are read
+        as an image, and the filter is not."""
+        image, filter_ = convolution.image, convolution.filter
+        return _root(image.value) in self._last or (
+            permute.is_same(len(image.loops), convolution.of_image)
+            and filter_.loops[-1] not in convolution.channels
+        )
 
     def _propagate(self, marks: list[tuple[Any, Dimensions]]) -> None:
         """Marks buffers, and the other operands of their users along the same loops."""

@@ -2,7 +2,7 @@
 
 Weights are transposed in this way. A batch norm's factor that depends on the variance becomes one
 number per channel. Operations that only broadcast a constant remain, with a constant of fewer
-elements if possible.
+elements if possible. The factors of matmuls are not widened: kernels multiply narrow ones.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from aotc import ops
-from aotc.analysis.generics import RESHAPES, has_reduction, non_unit_loops, origin
+from aotc.analysis.generics import RESHAPES, has_reduction, maps_of, non_unit_loops, origin
 from aotc.attributes import CHECK_ATTRIBUTE
+from aotc.kernels.matmul.recognition import WIDENING, multiplies
 from aotc.lower.tensors.broadcast import create_broadcast
 from aotc.lower.tensors.known_tensors import SMALL, KnownTensors, compact, extracted_tensors, packed
 from aotc.mlir import ir
@@ -49,7 +50,11 @@ def fold_constants(module: Any) -> None:
             if op.results
         ]
         for generic in generics:
-            if not _takes_tensors(generic) or not _is_wanted(generic, known):
+            if (
+                not _takes_tensors(generic)
+                or _widens_factor(generic)
+                or not _is_wanted(generic, known)
+            ):
                 continue
             for result in generic.results:
                 array = known.of(result)
@@ -134,9 +139,19 @@ def _is_wanted(generic: Any, known: KnownTensors) -> bool:
     ):
         if user.name != "linalg.generic" or not user.results or not known.has(user.results[0]):
             return True
+        if _widens_factor(user):
+            return True
         if _is_i1(user.results[0]) and _is_wanted(user, known):
             return True
     return False
+
+
+def _widens_factor(generic: Any) -> bool:
+    """Whether the operation only widens a tensor that is then multiplied."""
+    names = [op.name for op in ops.content(generic)]
+    if len(names) != 2 or names[0] not in WIDENING or len(set(maps_of(generic))) > 1:
+        return False
+    return any(user.name == "linalg.generic" and multiplies(user) for user in _users(generic))
 
 
 def _is_i1(value: Any) -> bool:

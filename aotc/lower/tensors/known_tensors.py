@@ -1,7 +1,8 @@
 """Values of tensors that are computed from constants alone, as NumPy arrays.
 
 A broadcast tensor is an array with strides of 0, and takes no more memory than its source. Sums of
-floating-point numbers are computed in f64 and rounded once.
+floating-point numbers are computed in f64 and rounded once, and the products in them are not
+rounded.
 """
 
 from __future__ import annotations
@@ -24,8 +25,11 @@ from aotc.slices import DYNAMIC, static_lists
 
 # Results up to this size in bytes may be larger than their operands.
 SMALL = 1 << 16
-# Larger arrays, in bytes, are not cached but computed again.
+# Larger arrays, in bytes, are not cached but computed again. Products of constants are at most as
+# large: the multiplications in each call are worth their memory.
 _KEPT = 1 << 20
+# The limit of multiplications in a product of constants: a fraction of a second.
+_MOST_MULTIPLICATIONS = 1 << 29
 # The limit of nested operations; deeper values count as unknown. A recurrent layer has thousands of
 # steps.
 _DEEPEST = 100
@@ -176,6 +180,8 @@ class KnownTensors:
             (array.size for array in values.values()), default=0
         )
         is_large = made > max(SMALL, given) and not loops.only_moves
+        if is_large and loops.product is not None and not is_sum:
+            return self._contraction(loops, loops.product, values, generic)
         if is_large and not (is_sum or _is_filter(generic.results) or _is_standardized(generic)):
             return None
         self._run(loops, values)
@@ -195,9 +201,28 @@ class KnownTensors:
         arrays = [loops.result(array, i) for i, array in enumerate(results) if array is not None]
         return arrays if len(arrays) == len(results) else None
 
-    def _run(self, loops: _Loops, values: dict[Any, np.ndarray]) -> dict[Any, np.ndarray]:
-        """Evaluates the body, and adds the values that can be computed to `values`."""
+    def _contraction(
+        self, loops: _Loops, product: Any, values: dict[Any, np.ndarray], generic: Any
+    ) -> list[np.ndarray] | None:
+        """The result of a matmul or another contraction of floats; None if it is too large."""
+        made = dense_bytes(generic.results[0].type)
+        if math.prod(loops.sizes) > _MOST_MULTIPLICATIONS or made is None or made > _KEPT:
+            return None
+        self._run(loops, values, without=[product])
+        start = self.of(_init(generic))
+        left, right = (self._value(values, factor) for factor in product.operands)
+        if start is None or left is None or right is None:
+            return None
+        return [loops.contraction(start, left, right)]
+
+    def _run(
+        self, loops: _Loops, values: dict[Any, np.ndarray], without: Sequence[Any] = ()
+    ) -> dict[Any, np.ndarray]:
+        """Evaluates the body, except for the operations `without`, and adds the values that can
+        be computed to `values`."""
         for operation in loops.body[:-1]:
+            if operation in without:
+                continue
             if operation.name == "linalg.index":
                 values[operation.results[0]] = loops.index(operation)
                 continue
@@ -258,6 +283,8 @@ class _Loops:
     summand
         The value of the body that is added to the result in each iteration; None if all loops
         are parallel.
+    product
+        The multiplication of floats that computes `summand`; None for another operation.
     """
 
     def __init__(self, generic: Any, maps: Sequence[Any]) -> None:
@@ -277,6 +304,8 @@ class _Loops:
                     self.sizes[dimension] = size
         self._summed = reduction_loops(generic)
         self.summand = _summand(self.body[-1], self.arguments[-1]) if self._summed else None
+        maker = None if self.summand is None else ops.defining(self.summand)
+        self.product = maker if maker is not None and maker.name == "arith.mulf" else None
 
     @classmethod
     def of(cls, generic: Any) -> _Loops | None:
@@ -344,6 +373,22 @@ class _Loops:
         ordered = np.broadcast_to(terms, self.sizes).transpose([*place, *self._summed])
         sums = np.add.reduce(ordered, tuple(range(start.ndim, ordered.ndim)), dtype=wide)
         return np.asarray(start.astype(wide) + sums).astype(start.dtype)
+
+    def contraction(self, start: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """`start` plus the sums of products of two arrays, which have one axis for each loop."""
+        place = self._places[0]
+        assert place is not None
+        operands: list[Any] = []
+        for array in (left, right):
+            # An axis of size 1 is that of a loop that does not index the array.
+            axes = [i for i, size in enumerate(array.shape) if size > 1]
+            operands += [array.reshape([array.shape[i] for i in axes]).astype(np.float64), axes]
+        used = {*operands[1], *operands[3]}
+        sums = np.einsum(*operands, [i for i in place if i in used], optimize=True)
+        sums = sums.reshape([self.sizes[i] if i in used else 1 for i in place])
+        for loop in self._summed:
+            sums = sums if loop in used else sums * self.sizes[loop]
+        return np.asarray(start.astype(np.float64) + sums).astype(start.dtype)
 
 
 def _is_filter(tensors: Sequence[Any], steps: int = _MOST_STEPS) -> bool:

@@ -220,3 +220,102 @@ func.func @f(%x: tensor<4xf32>) -> tensor<1x2xf32> {{
         assert made.operation.name == "arith.constant"
         assert KnownTensors().of(end.operands[0]).tolist() == [[2.0, 4.0]]
         assert "linalg.generic" not in str(module)
+
+
+def _constant(name: str, array: np.ndarray, type_: str) -> str:
+    return f'  %{name} = arith.constant dense<"0x{array.tobytes().hex().upper()}"> : {type_}\n'
+
+
+def _widened(name: str, shape: str) -> str:
+    both = "affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>"
+    return f"""
+  %e_{name} = tensor.empty() : tensor<{shape}xf32>
+  %wide_{name} = linalg.generic {{indexing_maps = [{both}],
+      iterator_types = ["parallel", "parallel"]}}
+      ins(%{name} : tensor<{shape}xf16>) outs(%e_{name} : tensor<{shape}xf32>) {{
+  ^bb0(%in: f16, %old: f32):
+    %0 = arith.extf %in : f16 to f32
+    linalg.yield %0 : f32
+  }} -> tensor<{shape}xf32>"""
+
+
+def _product(name: str, left: str, right: str, sizes: tuple[int, int, int]) -> str:
+    """The generic that multiplies two tensors of f32, of rows, columns and summands."""
+    rows, columns, summands = sizes
+    one, other = (f"tensor<{rows}x{summands}xf32>", f"tensor<{summands}x{columns}xf32>")
+    type_ = f"tensor<{rows}x{columns}xf32>"
+    maps = ("(i, k)", "(k, j)", "(i, j)")
+    return f"""
+  %zeros_{name} = arith.constant dense<0.0> : {type_}
+  %{name} = linalg.generic {{
+      indexing_maps = [{", ".join(f"affine_map<(i, j, k) -> {places}>" for places in maps)}],
+      iterator_types = ["parallel", "parallel", "reduction"]}}
+      ins({left}, {right} : {one}, {other}) outs(%zeros_{name} : {type_}) {{
+  ^bb0(%l: f32, %r: f32, %sum: f32):
+    %0 = arith.mulf %l, %r : f32
+    %1 = arith.addf %sum, %0 : f32
+    linalg.yield %1 : f32
+  }} -> {type_}"""
+
+
+def test_products_of_constants_are_folded() -> None:
+    """But not a product that takes more memory than it is worth."""
+    rng = np.random.default_rng(5)
+    a = rng.standard_normal((40, 96)).astype(np.float16)
+    b = rng.standard_normal((96, 130)).astype(np.float16)
+    row = rng.standard_normal((600, 1)).astype(np.float32)
+    text = f"""
+func.func @f(%x: tensor<1xf32>) -> (tensor<40x130xf32>, tensor<600x600xf32>) {{
+{_constant("a", a, "tensor<40x96xf16>")}
+{_constant("b", b, "tensor<96x130xf16>")}
+{_constant("column", row, "tensor<600x1xf32>")}
+{_constant("row", row, "tensor<1x600xf32>")}
+{_widened("a", "40x96")}
+{_widened("b", "96x130")}
+{_product("product", "%wide_a", "%wide_b", (40, 130, 96))}
+{_product("large", "%column", "%row", (600, 600, 1))}
+  return %product, %large : tensor<40x130xf32>, tensor<600x600xf32>
+}}
+"""
+    with mlir.make_context():
+        module = ir.Module.parse(text)
+        fold_constants(module)
+        assert module.operation.verify()
+        (function,) = module.body.operations
+        *_, end = function.regions[0].blocks[0].operations
+        made = [value.owner.operation for value in end.operands]
+        assert [one.name for one in made] == ["arith.constant", "linalg.generic"]
+        found = KnownTensors().of(made[0].results[0])
+    assert found is not None
+    np.testing.assert_allclose(found, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-6)
+
+
+def test_the_factor_of_a_matmul_stays_narrow() -> None:
+    """Kernels multiply numbers of 16 bits faster than those of 32. Its transpose is folded."""
+    weights = np.arange(6, dtype=np.float16).reshape(2, 3)
+    text = f"""
+func.func @f(%x: tensor<4x3xf32>) -> tensor<4x2xf32> {{
+{_constant("w", weights, "tensor<2x3xf16>")}
+  %e = tensor.empty() : tensor<3x2xf16>
+  %turned = linalg.generic {{
+      indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}}
+      ins(%w : tensor<2x3xf16>) outs(%e : tensor<3x2xf16>) {{
+  ^bb0(%in: f16, %old: f16):
+    linalg.yield %in : f16
+  }} -> tensor<3x2xf16>
+{_widened("turned", "3x2")}
+{_product("product", "%x", "%wide_turned", (4, 2, 3))}
+  return %product : tensor<4x2xf32>
+}}
+"""
+    with mlir.make_context():
+        module = ir.Module.parse(text)
+        fold_constants(module)
+        assert module.operation.verify()
+        (function,) = module.body.operations
+        *_, end = function.regions[0].blocks[0].operations
+        widening = end.operands[0].owner.operands[1].owner
+        assert widening.operation.name == "linalg.generic"
+        assert KnownTensors().of(widening.operands[0]).tolist() == weights.T.tolist()
+        assert widening.operands[0].owner.operation.name == "arith.constant"
