@@ -48,6 +48,31 @@ def test_pools(tmp_path: Path) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
 
+class Folds(torch.nn.Module):
+    """Windows that overlap, that do not, and that leave places between them."""
+
+    def forward(self, x: Any) -> Any:
+        fold = functional.fold
+        return (
+            fold(x[:, :18, :12], (6, 7), 3, padding=1, stride=2),
+            fold(x[:, :12, :6], (6, 7), (3, 2), padding=(0, 1), stride=(2, 3)),
+            fold(x[0, :18, :6], (6, 7), (2, 3), stride=(3, 2)),
+            fold(x[:, :12, :4], (9, 7), 2, stride=5, padding=(1, 0)),
+            fold(x[:, :18, :9].half(), (5, 5), 3),
+            fold(x[:, :8, :9], (5, 5), 2, dilation=2),
+        )
+
+
+def test_windows_are_added_up(tmp_path: Path) -> None:
+    x = torch.from_numpy(np.random.default_rng(4).standard_normal((2, 18, 12), np.float32))
+    files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80"}
+    artifact = aotc.torch.build(Folds(), (x,), name="folds", **files)
+    expected = [result.numpy() for result in Folds()(x)]
+    for ours, theirs in zip(call(artifact, "folds", [x.numpy()], expected), expected, strict=True):
+        bound = 4e-3 if theirs.dtype == np.float16 else 1e-6
+        np.testing.assert_allclose(ours, theirs, rtol=bound, atol=bound)
+
+
 class PaddedTwice(torch.nn.Module):
     """By 0, and by the pool. 200 is no byte with a sign."""
 

@@ -21,6 +21,7 @@ from aotc.frontends.torch.data_dependent import (
 )
 from aotc.frontends.torch.elementwise import elementwise_decompositions
 from aotc.frontends.torch.extrema import extremum_decompositions
+from aotc.frontends.torch.folds import fold_decompositions
 from aotc.frontends.torch.gradients import gradient_decompositions
 from aotc.frontends.torch.grids import grid_decompositions
 from aotc.frontends.torch.lu import lu_decompositions
@@ -55,6 +56,7 @@ def decompositions() -> dict[Any, Any]:
         **bag_decompositions(aten),
         **data_dependent_decompositions(aten),
         **quantized_decompositions(),
+        **fold_decompositions(aten, table),
         **gradient_decompositions(aten),
         **grid_decompositions(aten),
         **normalization_decompositions(aten),
