@@ -151,6 +151,34 @@ func.func @rows(%x: memref<2x6x7x8xf16>, %z: memref<2x8x6x6xf16>, %v: memref<2x8
 // CHECK:         memref.get_global @of_rows_ordered : memref<8x1x2x8xf16>
 // CHECK:         memref.get_global @of_rows_last : memref<1x2x8x8xf16>
 
+// An image of which a view merges channels and lines stays as it is.
+func.func @merged(%z: memref<2x8x7x6xf16>) {
+  %w = memref.get_global @depthwise : memref<8x2x3xf16>
+  %image = memref.alloc() : memref<2x8x8x9xf16>
+  linalg.generic {indexing_maps = [#all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%image : memref<2x8x8x9xf16>) {
+  ^bb0(%old: f16):
+    %zero = arith.constant 0.0 : f16
+    linalg.yield %zero : f16
+  }
+  %merged = memref.collapse_shape %image [[0], [1, 2], [3]] : memref<2x8x8x9xf16> into memref<2x64x9xf16>
+  linalg.generic {indexing_maps = [affine_map<(n, p, x) -> (n, p, x)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%merged : memref<2x64x9xf16>) {
+  ^bb0(%old: f16):
+    %twice = arith.addf %old, %old : f16
+    linalg.yield %twice : f16
+  }
+  linalg.generic {indexing_maps = [affine_map<(n, f, y, x, q, r) -> (n, f, y + q, x + r)>, affine_map<(n, f, y, x, q, r) -> (f, q, r)>, affine_map<(n, f, y, x, q, r) -> (n, f, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%image, %w : memref<2x8x8x9xf16>, memref<8x2x3xf16>) outs(%z : memref<2x8x7x6xf16>) {
+  ^bb0(%a: f16, %b: f16, %sum: f16):
+    %product = arith.mulf %a, %b : f16
+    %next = arith.addf %sum, %product : f16
+    linalg.yield %next : f16
+  }
+  memref.dealloc %image : memref<2x8x8x9xf16>
+  return
+}
+// CHECK-LABEL: func.func @merged
+// CHECK:         memref.alloc() : memref<2x8x8x9xf16>
+
 // Groups of eight channels are copies of 16 bytes.
 func.func @groups(%x: memref<2x2x8x7xf16>, %z: memref<2x2x8x5xf16>) {
   %w = memref.get_global @grouped : memref<2x8x8x3xf16>

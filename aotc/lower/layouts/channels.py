@@ -245,8 +245,12 @@ class _Plan:
 
     def _votes(self, value: Value, last: Dimensions, roots: set[Any]) -> Iterator[bool]:
         """For each buffer but `roots` that is accessed with the buffer `value`: whether it is
-        contiguous along the dimensions `last` of `value`, and not along others."""
-        for user, seen in _uses(_root(value), self._known_order(value, last) or _NONE):
+        contiguous along the dimensions `last` of `value`, and not along others. There are none if a
+        view does not permit these dimensions to be last."""
+        root, known = _root(value), self._known_order(value, last)
+        if known is None or not permute.can_follow(root, known):
+            return
+        for user, seen in _uses(root, known):
             for access in self._accesses.get(user, ()):
                 if _root(access.value) not in roots and len(access.loops) > 1:
                     loop = access.loops[-1]
